@@ -1,0 +1,43 @@
+# Everything Kiln stands on, all of it from Debian packages (see README.md for the list).
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# LLVM 22 and MLIR: named without a version, since MLIR's version file refuses "22". Their headers are system headers to us.
+execute_process(COMMAND llvm-config-22 --prefix OUTPUT_VARIABLE LLVM_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(LLVM_DIR ${LLVM_PREFIX}/lib/cmake/llvm)
+set(MLIR_DIR ${LLVM_PREFIX}/lib/cmake/mlir)
+find_package(MLIR REQUIRED CONFIG)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(TBB REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+find_program(FLATC flatc REQUIRED)
+
+find_path(ZSTD_INCLUDE zstd.h REQUIRED)
+find_library(ZSTD_LIBRARY zstd REQUIRED)
+add_library(kiln_zstd INTERFACE)
+target_link_libraries(kiln_zstd INTERFACE ${ZSTD_LIBRARY})
+
+# BLAKE3, as a few objects out of LLVM's support archive: whoever links this links no LLVM.
+add_library(kiln_blake3 INTERFACE)
+target_include_directories(kiln_blake3 SYSTEM INTERFACE ${LLVM_PREFIX}/include)
+target_link_libraries(kiln_blake3 INTERFACE ${LLVM_PREFIX}/lib/libLLVMSupport.a)
+
+# LLVM and MLIR as shared libraries; only folders that may use LLVM (DESIGN.md) link this.
+add_library(kiln_llvm INTERFACE)
+target_include_directories(kiln_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_link_libraries(kiln_llvm INTERFACE MLIR LLVM)

@@ -1,0 +1,53 @@
+# How our own libraries and tests are declared.
+
+add_library(kiln_options INTERFACE)
+target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-restrict -fno-strict-aliasing -fno-math-errno)
+target_include_directories(kiln_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+
+# kiln_library(NAME [LLVM] DEPENDS lib...): every .cpp of the calling folder (and below) as one static library.
+function(kiln_library name)
+  cmake_parse_arguments(arg "LLVM" "" "DEPENDS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT sources)
+    add_library(${name} INTERFACE)
+    return()
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC kiln_options ${arg_DEPENDS})
+  if(arg_LLVM)
+    # PRIVATE: LLVM headers are for .cpp files. The libraries still reach whoever links the archive.
+    target_link_libraries(${name} PRIVATE kiln_llvm)
+  endif()
+endfunction()
+
+# kiln_flatbuffers(TARGET SCHEMA...): generated headers appear as "<folder>/<schema>_generated.h".
+function(kiln_flatbuffers target)
+  foreach(schema ${ARGN})
+    get_filename_component(stem ${schema} NAME_WE)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+    set(out ${PROJECT_BINARY_DIR}/${folder}/${stem}_generated.h)
+    add_custom_command(OUTPUT ${out} DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
+      COMMAND ${FLATC} --cpp --scoped-enums -o ${PROJECT_BINARY_DIR}/${folder} ${CMAKE_CURRENT_SOURCE_DIR}/${schema})
+    target_sources(${target} PRIVATE ${out})
+  endforeach()
+endfunction()
+
+# kiln_test(NAME [LLVM] LABELS label... DEPENDS lib... [SOURCES file...]): one GoogleTest program; SOURCES default to every
+# .cpp of the calling folder. ctest runs each test case on its own unless the name says otherwise.
+function(kiln_test name)
+  cmake_parse_arguments(arg "LLVM" "TIMEOUT" "LABELS;DEPENDS;SOURCES" ${ARGN})
+  if(NOT arg_SOURCES)
+    file(GLOB arg_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE KILN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KILN_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(arg_LLVM)
+    target_link_libraries(${name} PRIVATE kiln_llvm)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()

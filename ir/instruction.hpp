@@ -1,0 +1,52 @@
+// One node of a module: an operation applied to values. Owned by its module, at an address that never moves; edited only
+// through the module, which keeps the lists of users right.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/operation.hpp"
+
+namespace kiln {
+
+class module;
+class instruction;
+
+// Output `index` of `producer`: what instructions consume.
+struct value {
+  instruction* producer = nullptr;
+  std::uint32_t index = 0;
+  const shape& type() const;
+  explicit operator bool() const { return producer != nullptr; }
+  friend bool operator==(const value&, const value&) = default;
+  friend auto operator<=>(const value&, const value&) = default;
+};
+
+class instruction {
+ public:
+  const operation& op() const { return op_; }
+  const std::vector<value>& inputs() const { return inputs_; }
+  const std::vector<shape>& outputs() const { return outputs_; }
+  value output(std::uint32_t index = 0) { return {this, index}; }
+  // Bodies of `if` (then, else) and `loop` (body); owned by the program. Bodies see only their own parameters.
+  const std::vector<module*>& bodies() const { return bodies_; }
+  // Each consuming instruction, once per use. A module output counts in module::outputs(), not here.
+  const std::vector<instruction*>& users() const { return users_; }
+  // Where it came from ("Conv_12 (/layer1/conv1)"), for messages only: not part of identity, kept in the file.
+  const std::string& origin() const { return origin_; }
+  void set_origin(std::string origin) { origin_ = std::move(origin); }
+
+ private:
+  friend class module;
+  operation op_;
+  std::vector<value> inputs_;
+  std::vector<shape> outputs_;
+  std::vector<module*> bodies_;
+  std::vector<instruction*> users_;
+  std::string origin_;
+};
+
+inline const shape& value::type() const { return producer->outputs()[index]; }
+
+}  // namespace kiln

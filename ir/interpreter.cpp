@@ -1,0 +1,72 @@
+// Runs modules with the reference implementations.
+#include <unordered_map>
+
+#include "ir/error.hpp"
+#include "ir/ops/structure.hpp"
+#include "ir/program.hpp"
+
+namespace kiln {
+namespace {
+
+std::vector<literal> run_if(const instruction& i, std::span<const literal> inputs) {
+  const module& taken = *i.bodies()[inputs[0].at_int(0) ? 0 : 1];
+  return evaluate(taken, inputs.subspan(1));
+}
+
+std::vector<literal> run_loop(const instruction& i, std::span<const literal> inputs) {
+  const module& body = *i.bodies()[0];
+  const auto& op = *i.op().get_if<loop>();
+  auto carried = static_cast<std::size_t>(op.carried);
+  std::size_t scans = i.outputs().size() - carried;
+  std::int64_t trips = inputs[0].at_int(0);
+  std::vector<literal> state(inputs.begin() + 1, inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried));  // condition, carried...
+  std::vector<std::vector<std::byte>> stacked(scans);
+  std::int64_t done = 0;
+  for (; done < trips && state[0].at_int(0); ++done) {
+    std::vector<literal> arguments{literal::of<std::int64_t>({element_type::i64, {}}, {done})};
+    arguments.insert(arguments.end(), state.begin(), state.end());
+    arguments.insert(arguments.end(), inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried), inputs.end());
+    auto outputs = evaluate(body, arguments);
+    for (std::size_t s = 0; s < scans; ++s) {
+      auto bytes = outputs[1 + carried + s].bytes();
+      stacked[s].insert(stacked[s].end(), bytes.begin(), bytes.end());
+    }
+    outputs.resize(1 + carried);
+    state = std::move(outputs);
+  }
+  if (scans && done != op.trips)
+    throw error(error_kind::unsupported, "a loop with scanned outputs stopped after " + std::to_string(done) + " of " + std::to_string(op.trips) + " trips");
+  std::vector<literal> results(state.begin() + 1, state.end());
+  for (std::size_t s = 0; s < scans; ++s) results.emplace_back(i.outputs()[carried + s], std::move(stacked[s]));
+  return results;
+}
+
+}  // namespace
+
+std::vector<literal> evaluate(const module& m, std::span<const literal> inputs) {
+  std::unordered_map<const instruction*, std::vector<literal>> results;
+  std::unordered_map<const instruction*, std::size_t> remaining;  // uses still to come, to free early
+  for (const instruction& i : m.instructions()) remaining[&i] = i.users().size();
+  for (value v : m.outputs()) ++remaining[v.producer];
+  std::size_t next_input = 0;
+  for (const instruction& i : m.instructions()) {
+    if (const auto* p = i.op().get_if<parameter>()) {
+      if (next_input >= inputs.size()) throw error(error_kind::usage, "no value for input '" + p->name_in_module + "'");
+      const literal& given = inputs[next_input++];
+      if (given.type() != i.outputs()[0])
+        throw error(error_kind::usage, "input '" + p->name_in_module + "' is " + given.type().str() + ", the module expects " + i.outputs()[0].str());
+      results[&i] = {given};
+      continue;
+    }
+    std::vector<literal> arguments;
+    for (value v : i.inputs()) arguments.push_back(results.at(v.producer)[v.index]);
+    results[&i] = i.op().is<if_else>() ? run_if(i, arguments) : i.op().is<loop>() ? run_loop(i, arguments) : i.op().evaluate(arguments);
+    for (value v : i.inputs())
+      if (--remaining[v.producer] == 0) results.erase(v.producer);
+  }
+  std::vector<literal> outputs;
+  for (value v : m.outputs()) outputs.push_back(results.at(v.producer)[v.index]);
+  return outputs;
+}
+
+}  // namespace kiln

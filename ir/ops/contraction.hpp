@@ -1,0 +1,84 @@
+// Matrix products and convolutions. Floating types accumulate in f32 (f64 for f64), int8 in i32.
+#pragma once
+
+#include "ir/operation.hpp"
+
+namespace kiln {
+
+// Where the channel axis of an image is: N C spatial..., or N spatial... C.
+enum class tensor_layout : std::uint8_t { channels_first, channels_last };
+template <>
+struct enum_table<tensor_layout> {
+  static constexpr std::array<std::string_view, 2> names{"channels_first", "channels_last"};
+};
+
+// inputs: a [batch..., M, K], b [batch..., K, N], batch dims equal. transpose_a: a is [batch..., K, M]; transpose_b: b is [batch..., N, K].
+// output: [batch..., M, N] of `type`.
+struct dot {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  element_type type = element_type::f32;
+
+  std::string_view name() const { return "dot"; }
+  template <class Self, class F>
+  static void reflect(Self& self, F f) {
+    f("transpose_a", self.transpose_a);
+    f("transpose_b", self.transpose_b);
+    f("type", self.type);
+  }
+  std::vector<shape> infer(std::span<const shape> inputs) const;
+  std::vector<literal> evaluate(std::span<const literal> inputs) const;
+};
+
+// inputs: image, weights. One to three spatial axes; one entry per spatial axis in each list. G = groups.
+// channels_first: image [B, C, spatial...], weights [F, C/G, window...]; channels_last: image [B, spatial..., C], weights [window..., C/G, F].
+struct convolution {
+  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> dilations;
+  std::vector<std::int64_t> pads_begin;
+  std::vector<std::int64_t> pads_end;
+  std::int64_t groups = 1;
+  tensor_layout layout = tensor_layout::channels_first;
+
+  std::string_view name() const { return "convolution"; }
+  template <class Self, class F>
+  static void reflect(Self& self, F f) {
+    f("strides", self.strides);
+    f("dilations", self.dilations);
+    f("pads_begin", self.pads_begin);
+    f("pads_end", self.pads_end);
+    f("groups", self.groups);
+    f("layout", self.layout);
+  }
+  std::vector<shape> infer(std::span<const shape> inputs) const;
+  std::vector<literal> evaluate(std::span<const literal> inputs) const;
+};
+
+// The gradient of convolution with respect to its image. channels_first: image [B, C, spatial...], weights [C, F/G, window...];
+// channels_last: image [B, spatial..., C], weights [window..., F/G, C].
+// output spatial = stride * (in - 1) + output_padding + dilation * (window - 1) + 1 - pads_begin - pads_end.
+struct transposed_convolution {
+  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> dilations;
+  std::vector<std::int64_t> pads_begin;
+  std::vector<std::int64_t> pads_end;
+  std::vector<std::int64_t> output_padding;
+  std::int64_t groups = 1;
+  tensor_layout layout = tensor_layout::channels_first;
+
+  std::string_view name() const { return "transposed_convolution"; }
+  template <class Self, class F>
+  static void reflect(Self& self, F f) {
+    f("strides", self.strides);
+    f("dilations", self.dilations);
+    f("pads_begin", self.pads_begin);
+    f("pads_end", self.pads_end);
+    f("output_padding", self.output_padding);
+    f("groups", self.groups);
+    f("layout", self.layout);
+  }
+  std::vector<shape> infer(std::span<const shape> inputs) const;
+  std::vector<literal> evaluate(std::span<const literal> inputs) const;
+};
+
+}  // namespace kiln

@@ -1,0 +1,61 @@
+// A whole model: its main module, the bodies of If and Loop, and the kernels that code objects refer to.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/code_object.hpp"
+#include "ir/module.hpp"
+
+namespace kiln {
+
+// A symbolic dimension that stays open in the file: `--dim NAME=MIN:MAX[:OPT,...]`.
+struct dim_range {
+  std::int64_t min = 1, max = INT64_MAX;
+  std::vector<std::int64_t> optimal;
+  friend bool operator==(const dim_range&, const dim_range&) = default;
+};
+
+class program {
+ public:
+  program();
+  program(program&&) = default;
+  program& operator=(program&&) = default;
+
+  module& main() { return modules_.front(); }
+  const module& main() const { return modules_.front(); }
+  std::list<module>& modules() { return modules_; }  // main first
+  const std::list<module>& modules() const { return modules_; }
+  module& add_module(std::string name);
+  void erase_unreachable_modules();
+
+  // Payload hash → payload. Equal payloads are stored once.
+  using kernel_table = std::map<content_hash, std::shared_ptr<const std::vector<std::byte>>>;
+  const kernel_table& kernels() const { return kernels_; }
+  content_hash add_kernel(std::vector<std::byte> payload);
+  void add_kernel(const content_hash& hash, std::shared_ptr<const std::vector<std::byte>> payload);
+  std::span<const std::byte> kernel(const content_hash& hash) const;  // throws error{corrupted} where it is missing
+  void erase_unused_kernels();
+
+  std::map<std::string, dim_range> symbols;            // open dimensions
+  std::map<std::string, std::string> metadata;         // producer, options: deterministic facts only
+
+  program clone() const;
+  // A clone with every symbol of `bindings` replaced in all modules. Throws error{usage} where a value is outside its range.
+  program bind(const dim_bindings& bindings) const;
+  void validate() const;
+  std::string str() const;
+
+ private:
+  std::list<module> modules_;
+  kernel_table kernels_;
+};
+
+// Runs a module with the reference implementations; the slow truth. `inputs` in the order of parameters(); returns outputs
+// in order. Throws error{not_native} on a portable code_object.
+std::vector<literal> evaluate(const module& m, std::span<const literal> inputs);
+
+}  // namespace kiln
