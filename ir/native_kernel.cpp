@@ -1,0 +1,117 @@
+#include "ir/native_kernel.hpp"
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <cstring>
+
+#include "ir/error.hpp"
+#include "ir/native_kernel_generated.h"
+
+namespace kiln {
+namespace {
+
+namespace schema = native_kernel_schema;
+
+// Far above what any finalizer makes; what a hostile file can make us allocate stays small.
+constexpr std::size_t max_object_bytes = std::size_t{1} << 30;
+constexpr std::size_t max_launches = 4096, max_scratch = 4096, max_arguments = 4096, max_symbol = 4096;
+constexpr std::uint32_t max_buffer_index = 1 << 16;
+
+void require(bool condition, const char* what) {
+  if (!condition) throw error(error_kind::corrupted, std::string("damaged native kernel: ") + what + "; finalize the model again");
+}
+
+void require_writable(bool condition, const char* what) {
+  if (!condition) throw error(error_kind::internal, std::string("a native kernel cannot be written: ") + what);
+}
+
+// The rules that hold for every kernel, read or written: a broken finalizer is found where it is, not on another machine.
+template <class Require>
+void check(const native_kernel& kernel, Require&& require) {
+  require(kernel.object.size() <= max_object_bytes, "its object is larger than 1 GiB");
+  require(kernel.launches.size() <= max_launches && kernel.scratch.size() <= max_scratch, "too many launches or scratch buffers");
+  require(kernel.registers >= 0 && kernel.spills >= 0, "negative register counts");
+  for (const scratch_buffer& s : kernel.scratch) require(s.bytes >= 0, "a scratch buffer has a negative size");
+  for (const launch& l : kernel.launches) {
+    require(!l.symbol.empty() && l.symbol.size() <= max_symbol, "a launch has no symbol, or an endless one");
+    require(l.symbol.find('\0') == std::string::npos, "a symbol holds a zero byte");
+    require(l.grid >= 0 && l.grid_y >= 0 && l.grid_z >= 0, "a negative grid");
+    require(l.block >= 1 && l.lds_bytes >= 0, "an impossible block or LDS size");
+    require(l.arguments.size() <= max_arguments, "too many arguments");
+    for (const launch_argument& a : l.arguments) {
+      require(a.kind <= buffer_kind::scratch, "an unknown kind of argument");
+      require(a.index < max_buffer_index, "an argument's index is out of range");
+      require(a.kind != buffer_kind::scratch || a.index < kernel.scratch.size(), "an argument names scratch that does not exist");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> serialize(const native_kernel& kernel) {
+  check(kernel, require_writable);
+  flatbuffers::FlatBufferBuilder builder(kernel.object.size() + 1024);
+  std::vector<flatbuffers::Offset<schema::Launch>> launches;
+  for (const launch& l : kernel.launches) {
+    std::vector<schema::Argument> arguments;
+    for (const launch_argument& a : l.arguments) arguments.emplace_back(static_cast<schema::BufferKind>(a.kind), a.index);
+    auto symbol = builder.CreateString(l.symbol);
+    auto list = builder.CreateVectorOfStructs(arguments);
+    launches.push_back(schema::CreateLaunch(builder, symbol, l.grid, l.grid_y, l.grid_z, l.block, l.lds_bytes, list, l.prepare));
+  }
+  std::vector<flatbuffers::Offset<schema::Scratch>> scratch;
+  for (const scratch_buffer& s : kernel.scratch) scratch.push_back(schema::CreateScratch(builder, s.bytes, s.prepared));
+  builder.ForceVectorAlignment(kernel.object.size(), 1, 16);
+  auto object = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(kernel.object.data()), kernel.object.size());
+  auto scratch_list = builder.CreateVector(scratch);
+  auto launch_list = builder.CreateVector(launches);
+  schema::FinishNativeKernelBuffer(
+      builder, schema::CreateNativeKernel(builder, object, scratch_list, launch_list, kernel.registers, kernel.spills));
+  const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
+  return {begin, begin + builder.GetSize()};
+}
+
+native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
+  require(bytes.size() >= 8 && bytes.size() < FLATBUFFERS_MAX_BUFFER_SIZE, "its size is impossible");
+  // FlatBuffers reads its numbers in place, so the buffer must be as aligned as it was when it was made.
+  std::vector<std::byte> aligned;
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 16 != 0) {
+    aligned.assign(bytes.begin(), bytes.end());
+    bytes = aligned;
+  }
+  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  require(schema::NativeKernelBufferHasIdentifier(data), "it does not begin as one");
+  flatbuffers::Verifier verifier(data, bytes.size(), 16, 16384);
+  require(schema::VerifyNativeKernelBuffer(verifier), "its structure is broken");
+  const schema::NativeKernel& stored = *schema::GetNativeKernel(data);
+
+  native_kernel kernel;
+  if (const auto* object = stored.object()) {
+    const auto* begin = reinterpret_cast<const std::byte*>(object->data());
+    kernel.object.assign(begin, begin + object->size());
+  }
+  kernel.registers = stored.registers();
+  kernel.spills = stored.spills();
+  if (stored.scratch())
+    for (const schema::Scratch* s : *stored.scratch()) kernel.scratch.push_back({s->bytes(), s->prepared()});
+  if (stored.launches())
+    for (const schema::Launch* l : *stored.launches()) {
+      require(l->symbol()->size() <= max_symbol, "an endless symbol");
+      require(!l->arguments() || l->arguments()->size() <= max_arguments, "too many arguments");
+      launch& out = kernel.launches.emplace_back();
+      out.symbol = l->symbol()->str();
+      out.grid = l->grid();
+      out.grid_y = l->grid_y();
+      out.grid_z = l->grid_z();
+      out.block = l->block();
+      out.lds_bytes = l->lds_bytes();
+      out.prepare = l->prepare();
+      if (l->arguments())
+        for (const schema::Argument* a : *l->arguments())
+          out.arguments.push_back({static_cast<buffer_kind>(a->kind()), a->index()});
+    }
+  check(kernel, require);
+  return kernel;
+}
+
+}  // namespace kiln
