@@ -1,0 +1,82 @@
+#include "jit/targets.hpp"
+
+#include <fmt/format.h>
+#include <llvm/ADT/StringMap.h>
+#include <llvm/TargetParser/Host.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr const char* linux_x86 = "x86_64-unknown-linux-gnu";
+
+// name, family, triple, processor, features, vector bits, vector registers, L1 and L2 data cache bytes
+const std::array<target_row, 2>& table() {
+  static const std::array<target_row, 2> rows{{
+      {"x86-64-v3", target_family::cpu, linux_x86, "x86-64-v3", "", 256, 16, 32 << 10, 256 << 10},
+      {"x86-64-v4", target_family::cpu, linux_x86, "x86-64-v4", "", 512, 32, 32 << 10, 1 << 20},
+  }};
+  return rows;
+}
+
+const llvm::StringMap<bool>& host_features() {
+  static const llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  return features;
+}
+
+bool host_has(llvm::StringRef feature) {
+  auto found = host_features().find(feature);
+  return found != host_features().end() && found->second;
+}
+
+// What each psABI level adds to the one before (x86-64 psABI, "micro-architecture levels").
+constexpr std::array level_3{"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
+constexpr std::array level_4{"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
+
+template <class List>
+bool host_has_all(const List& list) {
+  return std::all_of(list.begin(), list.end(), [](const char* f) { return host_has(f); });
+}
+
+}  // namespace
+
+std::span<const target_row> targets() { return table(); }
+
+target_row find_target(std::string_view name) {
+  if (name == "native") return native_target();
+  for (const target_row& row : table())
+    if (row.name == name) return row;
+  throw error(error_kind::usage, fmt::format("no target '{}': see kiln targets", name));
+}
+
+target_row native_target() {
+  target_row row{"native", target_family::cpu, linux_x86, llvm::sys::getHostCPUName().str(), "", 256, 16, 32 << 10, 1 << 20};
+  std::vector<std::string> features;
+  for (const auto& entry : host_features()) features.push_back((entry.second ? "+" : "-") + entry.first().str());
+  std::sort(features.begin(), features.end());
+  row.features = fmt::format("{}", fmt::join(features, ","));
+  if (!host_has_all(level_3)) throw error(error_kind::absent, "this CPU lacks AVX2: kernels need at least x86-64-v3");
+  if (host_has_all(level_4)) {
+    row.vector_bits = 512;
+    row.vector_registers = 32;
+  }
+  return row;
+}
+
+bool runs_here(const target_row& row) {
+  if (row.family != target_family::cpu) return false;
+  if (row.name == "native") return true;
+  return host_has_all(level_3) && (row.vector_bits < 512 || host_has_all(level_4));
+}
+
+std::string describe(const target_row& row) {
+  return fmt::format("{} {} {} {} {} {} {}", enum_name(row.family), row.triple, row.processor, row.features, row.vector_bits, row.vector_registers,
+                     fmt::format("{}/{}", row.l1_bytes, row.l2_bytes));
+}
+
+}  // namespace kiln

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Sets up, configures and builds one preset (default: release). Usage: scripts/build.sh [PRESET] [TARGET...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+shift || true
+scripts/setup.sh
+export CCACHE_SLOPPINESS=pch_defines,time_macros
+[ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >"/tmp/kiln-configure-$$.log" 2>&1 || { cat "/tmp/kiln-configure-$$.log"; exit 1; }
+rm -f "/tmp/kiln-configure-$$.log"
+cmake --build "build/$preset" ${*:+--target "$@"}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Installs what Kiln builds with and tests against, from Debian packages. Idempotent; needs root. Quick when nothing is missing.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache python3-venv git
+  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-22 libclang-22-dev lld-22 liblld-22-dev
+  libamdhip64-dev libzstd-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata
+  libflatbuffers-dev flatbuffers-compiler libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libtbb-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if ((${#missing[@]})); then
+  echo "setup: installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  if ! apt-cache show llvm-22-dev >/dev/null 2>&1; then
+    echo "setup: this machine's package sources have no LLVM 22: add LLVM's own Debian repository (suite llvm-toolchain-bookworm-22) and try again" >&2
+    exit 1
+  fi
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# The models' weights are made by a Python script that needs onnx and numpy; onnxruntime gives the second opinion.
+root=$(cd "$(dirname "$0")/.." && pwd)
+venv=$root/build/python
+if ! "$venv/bin/python" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
+  echo "setup: making a Python environment with onnx and onnxruntime"
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install -q --disable-pip-version-check onnx onnxruntime numpy
+fi
