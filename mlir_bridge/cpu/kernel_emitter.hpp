@@ -1,0 +1,112 @@
+// One portable kernel on its way to machine code: which buffers it has and which stages (launches) run it. A generator gets a
+// kernel_emitter and emits one or more stages; finalize.cpp lowers what they built. Internal to mlir_bridge/cpu.
+//
+// The kernel is the cluster: an ir module with static shapes. Its parameters are the kernel's inputs and its outputs the
+// kernel's outputs; at most one instruction is the anchor.
+//
+//   void emit_something(kernel_emitter& e) {
+//     const auto* op = e.anchor()->op().get_if<something>();
+//     buffer a = e.materialize(e.anchor()->inputs()[0]);       // before the stage: may emit a stage of its own
+//     buffer packed = e.add_scratch(element_type::f32, {n, k}, e.only_parameters(...));
+//     e.begin_stage("pack", items, /*prepare=*/true);          // ... loops over [e.begin(), e.end()) ...
+//     e.end_stage();
+//     e.begin_stage("main", rows);
+//     e.code.loop(e.begin(), e.end(), 1, [&](Value row) {
+//       evaluator ev(e);                                        // see evaluator.hpp
+//       ...
+//       ev.bind(e.anchor_result(), accumulators);               // the anchor's values at `at`
+//       ev.store_outputs(at, lanes);                            // epilogue, conversion, stores to every output
+//     });
+//     e.end_stage();
+//   }
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/module.hpp"
+#include "ir/native_kernel.hpp"
+#include "mlir_bridge/cpu/code_builder.hpp"
+#include "mlir_bridge/kernel_configuration.hpp"
+#include "mlir_bridge/target_row.hpp"
+
+namespace kiln::cpu {
+
+// A dense row-major tensor in memory: an input, an output or scratch of the kernel.
+struct buffer {
+  buffer_kind kind = buffer_kind::input;
+  std::uint32_t index = 0;
+  element_type type = element_type::f32;
+  std::vector<std::int64_t> dims;
+  std::vector<std::int64_t> strides() const { return row_major_strides(dims); }
+};
+
+class kernel_emitter {
+ public:
+  // Builds into `target_module`, which must outlive it. `symbol` prefixes the stages' names.
+  kernel_emitter(const module& cluster, std::string symbol, const target_row& target, const kernel_configuration& configuration, mlir::ModuleOp target_module);
+
+  const module& cluster;
+  const std::string symbol;
+  const target_row& target;
+  const kernel_configuration& configuration;
+  code_builder code;
+
+  // --- the cluster
+  const instruction* anchor() const { return anchor_; }              // null for a map cluster
+  value anchor_result(std::uint32_t index = 0) const { return {const_cast<instruction*>(anchor_), index}; }
+  static std::vector<std::int64_t> dims(value v) { return v.type().static_dims(); }
+  // f32 lanes of one vector register (8 on v3, 16 on v4).
+  std::int64_t native_lanes() const { return target.vector_bits / 32; }
+  // Lanes to use along an axis of this extent for this compute type: a power of two, at most one register's worth and at most extent.
+  std::int64_t lanes_for(element_type type, std::int64_t extent) const;
+
+  // --- memory
+  buffer input(std::size_t parameter) const;
+  buffer output(std::size_t index) const;
+  buffer add_scratch(element_type type, std::vector<std::int64_t> dims, bool prepared = false);
+  // The buffer that already holds v (a parameter, perhaps reshaped), if one does.
+  std::optional<buffer> in_memory(value v) const;
+  // v in memory in its storage type: in_memory(v), or scratch filled by a map stage that this emits. No stage may be open.
+  buffer materialize(value v);
+  // True where v depends on parameters alone through movement and convert operations, so that a `prepare` stage may read it.
+  // Whether those parameters are constants is the runtime's business.
+  bool only_parameters(value v) const;
+
+  // --- stages, one at a time
+  // The function of a launch: grid work items, of which a call does [begin(), end()).
+  void begin_stage(const std::string& name, std::int64_t grid, bool prepare = false);
+  void end_stage();
+  bool in_stage() const { return static_cast<bool>(function_); }
+  Value begin() const;                                               // i64
+  Value end() const;                                                 // i64
+  Value pointer(const buffer& b);                                    // llvm.ptr, noalias; adds the argument on first use
+  // begin_stage + loops + end_stage for work over `dims`, about `cost` elementary operations at each index: groups indices so that a
+  // work item is worth scheduling. body gets one i64 per dim.
+  void parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost, const std::function<void(std::span<const Value>)>& body, bool prepare = false);
+  // A constant table in the object's read-only data; usable in any stage.
+  Value table(element_type type, const std::vector<double>& numbers);
+
+  const std::vector<launch>& launches() const { return launches_; }
+  const std::vector<scratch_buffer>& scratch() const { return scratch_; }
+  mlir::func::FuncOp function() const { return function_; }
+
+ private:
+  void export_stage();
+  mlir::ModuleOp target_module_;
+  const instruction* anchor_ = nullptr;
+  std::map<const instruction*, std::uint32_t> parameter_index_;
+  std::vector<scratch_buffer> scratch_;
+  std::map<value, buffer> materialized_;
+  std::vector<launch> launches_;
+  mlir::func::FuncOp function_;
+  std::vector<buffer> arguments_;                                    // of the open stage, after begin and end
+  int tables_ = 0;
+};
+
+// Whether the operation is an anchor (see DESIGN: dot, convolution, reduce, softmax, ...).
+bool is_anchor(const operation& op);
+
+}  // namespace kiln::cpu
