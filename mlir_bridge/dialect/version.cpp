@@ -1,0 +1,94 @@
+#include "mlir_bridge/dialect/version.hpp"
+
+#include "mlir/Bytecode/BytecodeImplementation.h"
+#include "mlir/IR/Builders.h"
+#include "mlir_bridge/dialect/dialect.hpp"
+
+namespace kiln::dialect {
+namespace {
+
+struct dialect_version final : mlir::DialectVersion {
+  explicit dialect_version(std::uint64_t n) : number(n) {}
+  std::uint64_t number;
+};
+
+void rename(mlir::Operation* op, llvm::StringRef from, llvm::StringRef to) {
+  if (mlir::Attribute value = op->removeAttr(from)) op->setAttr(to, value);
+}
+
+// How operations called `operation` in version `from` are written in version `from` + 1. In ascending order of `from`.
+struct upgrade_step {
+  std::uint64_t from;
+  llvm::StringRef operation;
+  void (*apply)(mlir::Operation* op);
+};
+
+constexpr upgrade_step upgrade_steps[] = {
+    {1, "kiln.reduce", [](mlir::Operation* op) { rename(op, "mode", "kind"); }},
+    {1, "kiln.normalize", [](mlir::Operation* op) { op->setAttr("centered", mlir::BoolAttr::get(op->getContext(), true)); }},
+};
+
+enum attribute_code : std::uint64_t { dims_code = 0 };
+
+class bytecode_interface final : public mlir::BytecodeDialectInterface {
+ public:
+  explicit bytecode_interface(mlir::Dialect* dialect) : mlir::BytecodeDialectInterface(dialect) {}
+
+  mlir::LogicalResult writeAttribute(mlir::Attribute attribute, mlir::DialectBytecodeWriter& writer) const override {
+    auto dims = llvm::dyn_cast<DimsAttr>(attribute);
+    if (!dims) return mlir::failure();
+    writer.writeVarInt(dims_code);
+    writer.writeList(dims.getDims(), [&](mlir::StringAttr text) { writer.writeOwnedString(text.getValue()); });
+    return mlir::success();
+  }
+
+  mlir::Attribute readAttribute(mlir::DialectBytecodeReader& reader) const override {
+    std::uint64_t code;
+    llvm::SmallVector<mlir::StringAttr> dims;
+    if (failed(reader.readVarInt(code))) return {};
+    if (code != dims_code) return reader.emitError() << "kiln has no attribute " << code, mlir::Attribute();
+    auto read = [&](mlir::StringAttr& text) -> mlir::LogicalResult {
+      llvm::StringRef characters;
+      if (failed(reader.readString(characters))) return mlir::failure();
+      text = mlir::StringAttr::get(getContext(), characters);
+      return mlir::success();
+    };
+    if (failed(reader.readList(dims, read))) return {};
+    return DimsAttr::get(getContext(), dims);
+  }
+
+  // A writer may ask for an older version (BytecodeWriterConfig::setDialectVersion); what it writes must then be of that version.
+  void writeVersion(mlir::DialectBytecodeWriter& writer) const override {
+    auto wanted = writer.getDialectVersion<KilnDialect>();
+    writer.writeVarInt(succeeded(wanted) ? static_cast<const dialect_version*>(*wanted)->number : current_version);
+  }
+
+  std::unique_ptr<mlir::DialectVersion> readVersion(mlir::DialectBytecodeReader& reader) const override {
+    std::uint64_t number;
+    if (failed(reader.readVarInt(number))) return nullptr;
+    if (number > current_version) {
+      reader.emitError() << "the kernel " << newer_mark << ": it needs version " << number << " of the kernel dialect and this Kiln knows versions up to "
+                         << current_version;
+      return nullptr;
+    }
+    if (number == 0) return reader.emitError() << "version 0 of the kernel dialect does not exist", nullptr;
+    return std::make_unique<dialect_version>(number);
+  }
+
+  mlir::LogicalResult upgradeFromVersion(mlir::Operation* top, const mlir::DialectVersion& version) const override {
+    for (std::uint64_t from = static_cast<const dialect_version&>(version).number; from < current_version; ++from)
+      top->walk([&](mlir::Operation* op) {
+        for (const upgrade_step& step : upgrade_steps)
+          if (step.from == from && op->getName().getStringRef() == step.operation) step.apply(op);
+      });
+    return mlir::success();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<mlir::DialectVersion> make_version(std::uint64_t number) { return std::make_unique<dialect_version>(number); }
+
+void add_bytecode_interface(KilnDialect& dialect) { dialect.addInterfaces<bytecode_interface>(); }
+
+}  // namespace kiln::dialect
