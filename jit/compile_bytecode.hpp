@@ -1,0 +1,51 @@
+// The device-side half of compilation: turns every portable code object of a program into a native one for one target.
+// Code objects are grouped by (payload, concrete shapes, target); for each group the kernel cache is asked first, and what
+// it lacks is compiled: a payload is parsed once, every compile works on a clone, on a bounded pool, under a time limit.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/program.hpp"
+#include "mlir_bridge/kernel_configuration.hpp"
+#include "mlir_bridge/target_row.hpp"
+
+namespace kiln {
+
+class kernel_cache;
+
+struct jit_options {
+  target_row target;
+  kernel_cache* cache = nullptr;                  // none: always compile, keep nothing
+  int threads = 0;                                // compiling at once; 0: as many as the machine has
+  std::chrono::milliseconds kernel_limit{60000};  // for one kernel
+  bool only_if_cached = false;                    // error{absent} rather than compile
+  std::function<void(std::size_t done, std::size_t total)> progress;  // called from the compiling threads, one at a time
+};
+
+struct kernel_report {
+  std::string symbol;
+  std::string payload;       // hex
+  std::vector<shape> inputs;
+  int occurrences = 0;       // instructions that share it
+  bool cached = false;
+  double compile_ms = 0;
+};
+
+struct jit_report {
+  std::vector<kernel_report> kernels;  // one per group, in the program's order
+  std::size_t hits = 0, misses = 0;
+  double elapsed_ms = 0;
+};
+
+// `bound` has no open symbols (program::bind). All modules are done, the bodies of If and Loop too. The result holds native
+// code objects only; payloads that are no longer used are dropped from its kernel table.
+// Throws error{unsupported, compile_failed, timed_out} naming the kernel; error{absent} with only_if_cached.
+program compile_bytecode(const program& bound, const jit_options& options, jit_report* report = nullptr);
+
+// Versions that compiled code depends on, for keys and `kiln --version`.
+std::string compiler_version();
+
+}  // namespace kiln

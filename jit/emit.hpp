@@ -1,0 +1,17 @@
+// Code of one kernel as text, for people: what `kiln inspect --emit` prints.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/shape.hpp"
+#include "mlir_bridge/target_row.hpp"
+
+namespace kiln {
+
+// `form` is "llvm" (LLVM IR after optimization) or "asm". Throws error{unsupported} for a form that the payload does not have.
+std::string emit_code(std::span<const std::byte> payload, std::span<const shape> inputs, const target_row& target, std::string_view form);
+
+}  // namespace kiln

@@ -1,0 +1,44 @@
+// What every sub-command of `kiln` is made of. A command is a row of the table in main.cpp: its name, what it does, an example,
+// and a function that declares its options and returns what to do once they are parsed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace kiln::tools {
+
+// --json, --quiet, --verbose: the same for every command.
+struct output_options {
+  bool json = false, quiet = false, verbose = false;
+  // With --json, prints the document; otherwise calls `text`, unless --quiet.
+  template <class Text>
+  void print(const nlohmann::ordered_json& document, Text text) const {
+    if (json) std::printf("%s\n", document.dump(2).c_str());
+    else if (!quiet) text();
+  }
+};
+
+// Returns the exit code: 0, or 1 where what it checks does not hold. Everything else is thrown (ir/error.hpp).
+using action = std::function<int(const output_options&)>;
+
+struct command {
+  const char* name;
+  const char* summary;
+  const char* example;
+  action (*declare)(CLI::App& app);
+};
+
+action declare_compile(CLI::App& app);
+action declare_run(CLI::App& app);
+action declare_perf(CLI::App& app);
+action declare_verify(CLI::App& app);
+action declare_inspect(CLI::App& app);
+action declare_finalize(CLI::App& app);
+action declare_cache(CLI::App& app);
+action declare_devices(CLI::App& app);
+action declare_targets(CLI::App& app);
+action declare_ops(CLI::App& app);
+
+}  // namespace kiln::tools

@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "aot/input_ranges.hpp"
+#include "aot/onnx/import.hpp"
+#include "aot/pipeline.hpp"
+#include "ir/container/container.hpp"
+#include "ir/error.hpp"
+#include "mlir_bridge/kernel_bytecode.hpp"
+#include "tools/command.hpp"
+#include "tools/model_summary.hpp"
+
+namespace kiln::tools {
+namespace {
+
+struct options {
+  std::string model, output, external_weights, dump_dir;
+  std::vector<std::string> dims, custom_ops;
+  bool fp16 = false, bf16 = false, int8 = false, int4_weights = false;
+};
+
+// Options of the contract whose part of the compiler is not in this version.
+void refuse_unsupported(const options& o) {
+  if (o.int8) throw error(error_kind::unsupported, "--int8: this version does not quantize; compile a QDQ model, which needs no flag");
+  if (o.int4_weights) throw error(error_kind::unsupported, "--int4-weights: this version does not quantize weights");
+  if (!o.custom_ops.empty()) throw error(error_kind::unsupported, "--custom-op: this version has no HIP C++ front end");
+}
+
+int compile_model(const options& o, const output_options& output) {
+  refuse_unsupported(o);
+  if (o.fp16 && o.bf16) throw error(error_kind::usage, "--fp16 and --bf16 exclude each other");
+  using clock = std::chrono::steady_clock;
+  auto began = clock::now();
+  import_options importing;
+  for (const std::string& text : o.dims) importing.dims.insert(parse_dim_option(text));
+  importing.external_weights = o.external_weights;
+  program imported = import_onnx(o.model, importing);
+  record_input_ranges(imported);
+  auto import_done = clock::now();
+  compile_options compiling;
+  if (o.fp16) compiling.precision = element_type::f16;
+  if (o.bf16) compiling.precision = element_type::bf16;
+  compiling.dump_dir = o.dump_dir;
+  program compiled = compile(std::move(imported), compiling);
+  auto compile_done = clock::now();
+  write_options writing;
+  writing.dialect_version = dialect_version();
+  write_program(compiled, o.output, writing);
+  auto written = clock::now();
+  auto ms = [](auto a, auto b) { return std::chrono::duration<double, std::milli>(b - a).count(); };
+  model_summary summary = summarize(compiled);
+  nlohmann::ordered_json document{{"model", o.model},
+                                  {"output", o.output},
+                                  {"bytes", std::filesystem::file_size(o.output)},
+                                  {"kernels", summary.kernels},
+                                  {"launches", summary.code_objects},
+                                  {"interpreted", summary.interpreted},
+                                  {"import_ms", ms(began, import_done)},
+                                  {"compile_ms", ms(import_done, compile_done)},
+                                  {"write_ms", ms(compile_done, written)},
+                                  {"total_ms", ms(began, written)}};
+  output.print(document, [&] {
+    fmt::print("{}: {:.1f} MB, {} kernels for {} code objects, {} operations left to the reference interpreter, {:.2f} s (import {:.2f}, optimize {:.2f}, write {:.2f})\n",
+               o.output, static_cast<double>(document["bytes"].get<std::uint64_t>()) / 1e6, summary.kernels, summary.code_objects, summary.interpreted,
+               ms(began, written) / 1e3, ms(began, import_done) / 1e3, ms(import_done, compile_done) / 1e3, ms(compile_done, written) / 1e3);
+  });
+  return 0;
+}
+
+}  // namespace
+
+action declare_compile(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  app.add_option("MODEL", o->model, "ONNX model")->required();
+  app.add_option("-o,--output", o->output, "File to write")->required();
+  app.add_option("--dim", o->dims, "NAME=VALUE fixes a symbolic dimension; NAME=MIN:MAX[:OPT,...] keeps it open within a range");
+  app.add_flag("--fp16", o->fp16, "Compute and store in f16; inputs and outputs keep their types");
+  app.add_flag("--bf16", o->bf16, "The same in bf16");
+  app.add_flag("--int8", o->int8, "Quantize to int8");
+  app.add_flag("--int4-weights", o->int4_weights, "Quantize weights to int4");
+  app.add_option("--external-weights", o->external_weights, "File that holds the model's external data, in place of the one it names");
+  app.add_option("--custom-op", o->custom_ops, "HIP C++ source of a custom operator");
+  app.add_option("--dump-ir", o->dump_dir, "Folder for the program's text after every pass");
+  return [o](const output_options& output) { return compile_model(*o, output); };
+}
+
+}  // namespace kiln::tools

@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+#include "ir/container/container.hpp"
+#include "ir/error.hpp"
+#include "jit/compile_bytecode.hpp"
+#include "jit/emit.hpp"
+#include "jit/targets.hpp"
+#include "mlir_bridge/kernel_bytecode.hpp"
+#include "tools/command.hpp"
+#include "tools/model_summary.hpp"
+
+namespace kiln::tools {
+namespace {
+
+struct options {
+  std::string file, kernel, emit = "mlir", target = "native";
+  bool check = false;
+};
+
+// The kernel whose hash starts with `prefix`, and the shapes it is first used with.
+struct found_kernel {
+  content_hash hash;
+  std::vector<shape> inputs;
+};
+
+found_kernel find_kernel(const program& p, const std::string& prefix) {
+  std::map<std::string, found_kernel> found;
+  for (const module& m : p.modules())
+    for (const instruction& i : m.instructions()) {
+      const auto* c = i.op().get_if<code_object>();
+      if (!c || !c->payload.starts_with(prefix) || found.contains(c->payload)) continue;
+      found_kernel k{content_hash::from_hex(c->payload), {}};
+      for (value v : i.inputs()) k.inputs.push_back(v.type());
+      found.emplace(c->payload, std::move(k));
+    }
+  if (found.empty()) throw error(error_kind::usage, fmt::format("no kernel of the file starts with '{}'", prefix));
+  if (found.size() > 1) throw error(error_kind::usage, fmt::format("{} kernels of the file start with '{}': give more digits", found.size(), prefix));
+  return found.begin()->second;
+}
+
+int emit_kernel(const options& o, const output_options& output) {
+  program p = read_program(o.file);
+  found_kernel k = find_kernel(p, o.kernel);
+  std::string text = o.emit == "mlir" ? print_kernel(p.kernel(k.hash)) : emit_code(p.kernel(k.hash), k.inputs, find_target(o.target), o.emit);
+  output.print({{"hash", k.hash.hex()}, {"emit", o.emit}, {"text", text}}, [&] { std::fputs(text.c_str(), stdout); });
+  return 0;
+}
+
+nlohmann::ordered_json describe_values(const std::vector<value>& values, const std::vector<std::string>& names) {
+  auto list = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < values.size(); ++i) list.push_back({{"name", names[i]}, {"shape", values[i].type().str()}});
+  return list;
+}
+
+int inspect_file(const options& o, const output_options& output) {
+  if (o.check) check(o.file);
+  container_info info = inspect(o.file);
+  program p = read_program(o.file);
+  model_summary summary = summarize(p);
+  nlohmann::ordered_json document{{"file", o.file},           {"bytes", info.file_bytes},  {"format_version", info.format_version}, {"required_version", info.written_by},
+                                  {"checked", o.check},       {"manifest", nlohmann::ordered_json::parse(info.manifest)}};
+  auto sections = nlohmann::ordered_json::array();
+  for (const section_info& s : info.sections)
+    sections.push_back({{"kind", s.kind}, {"codec", s.codec}, {"offset", s.offset}, {"stored_bytes", s.stored_bytes}, {"raw_bytes", s.raw_bytes}, {"blake3", s.hash.hex()}});
+  document["sections"] = sections;
+  std::map<std::string, std::pair<const code_object*, std::size_t>> uses;
+  for (const module& m : p.modules())
+    for (const instruction& i : m.instructions())
+      if (const auto* c = i.op().get_if<code_object>()) ++uses.try_emplace(c->payload, c, 0).first->second.second;
+  auto kernels = nlohmann::ordered_json::array();
+  for (const kernel_info& k : info.kernels) {
+    auto found = uses.find(k.hash.hex());
+    kernels.push_back({{"hash", k.hash.hex()},
+                       {"symbol", found == uses.end() ? "" : found->second.first->symbol},
+                       {"format", found == uses.end() ? "" : std::string(enum_name(found->second.first->format))},
+                       {"bytes", k.bytes},
+                       {"uses", found == uses.end() ? 0 : found->second.second}});
+  }
+  document["kernels"] = kernels;
+  std::vector<std::string> input_names;
+  for (value v : p.main().parameters()) input_names.push_back(module::parameter_name(v));
+  document["inputs"] = describe_values(p.main().parameters(), input_names);
+  document["outputs"] = describe_values(p.main().outputs(), p.main().output_names());
+  document["code_objects"] = summary.code_objects;
+  document["interpreted"] = summary.interpreted;
+  document["operators"] = summary.operators;
+  document["weights"] = {{"tensors", info.tensors}, {"folded", info.folded_tensors}, {"stored_bytes", info.stored_weight_bytes}, {"full_bytes", info.full_weight_bytes}};
+  output.print(document, [&] {
+    fmt::print("{}: {} bytes, format {}, needs Kiln {} or newer{}\n", o.file, info.file_bytes, info.format_version, info.written_by, o.check ? ", every hash verified" : "");
+    fmt::print("\nsections\n");
+    for (const section_info& s : info.sections) fmt::print("  {:<14} {:<5} {:>12} bytes stored {:>12} raw  at {}\n", s.kind, s.codec, s.stored_bytes, s.raw_bytes, s.offset);
+    fmt::print("\ninputs\n");
+    for (const auto& v : document["inputs"]) fmt::print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
+    fmt::print("outputs\n");
+    for (const auto& v : document["outputs"]) fmt::print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
+    fmt::print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(), summary.code_objects, summary.interpreted);
+    for (const auto& k : kernels)
+      fmt::print("  {}  {:<14} {:>7} bytes  x{:<3} {}\n", k["hash"].get<std::string>().substr(0, 16), k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(), k["symbol"].get<std::string>());
+    fmt::print("\nweights: {} tensors ({} folded), {} bytes stored for {}\n", info.tensors, info.folded_tensors, info.stored_weight_bytes, info.full_weight_bytes);
+  });
+  return 0;
+}
+
+}  // namespace
+
+action declare_inspect(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  app.add_option("FILE", o->file, ".kiln file")->required();
+  app.add_flag("--check", o->check, "Verify every hash, the weights' too");
+  CLI::Option* kernel = app.add_option("--kernel", o->kernel, "Print one kernel: its hash, or enough of its first digits");
+  app.add_option("--emit", o->emit, "In which form")->needs(kernel)->check(CLI::IsMember({"mlir", "spirv", "llvm", "asm"}));
+  app.add_option("--target", o->target, "For which target (llvm and asm)")->needs(kernel);
+  return [o](const output_options& output) { return o->kernel.empty() ? inspect_file(*o, output) : emit_kernel(*o, output); };
+}
+
+}  // namespace kiln::tools

@@ -1,0 +1,84 @@
+// The `kiln` program: a table of commands, one error handler.
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <cstdlib>
+#include <new>
+
+#include "ir/error.hpp"
+#include "jit/compile_bytecode.hpp"
+#include "jit/deadline.hpp"
+#include "tools/command.hpp"
+
+namespace {
+
+using namespace kiln::tools;
+
+constexpr std::array commands{
+    command{"compile", "Compile an ONNX model into one portable .kiln file; needs no device", "kiln compile resnet50.onnx -o resnet50.kiln", declare_compile},
+    command{"run", "Finalize what is missing for this device, cache it, and run once", "kiln run resnet50.kiln --output-dir out", declare_run},
+    command{"perf", "Measure load, finalize and run times", "kiln perf resnet50.kiln -n 100 --json", declare_perf},
+    command{"verify", "Compile, run and compare with the built-in reference", "kiln verify resnet50.onnx", declare_verify},
+    command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", declare_inspect},
+    command{"finalize", "Make native objects for a target that need not be here", "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", declare_finalize},
+    command{"cache", "Look after the kernel cache", "kiln cache stats", declare_cache},
+    command{"devices", "Show the devices of this machine", "kiln devices", declare_devices},
+    command{"targets", "Show what can be targeted", "kiln targets", declare_targets},
+    command{"ops", "Show the ONNX operators that are supported", "kiln ops", declare_ops},
+};
+
+// Errors are one line on standard error: `kiln: KIND: message`.
+int report(std::string_view kind, std::string_view message, int code) {
+  std::string line(message);
+  for (char& c : line)
+    if (c == '\n') c = ' ';
+  fmt::print(stderr, "kiln: {}: {}\n", kind, line);
+  return code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Kiln compiles a neural network once, into one portable file, and finishes it on the machine that opens it."};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", [] { return kiln::compiler_version(); });
+  output_options output;
+  action chosen;
+  for (const command& c : commands) {
+    CLI::App* sub = app.add_subcommand(c.name, c.summary);
+    sub->footer(fmt::format("Example:\n  {}", c.example));
+    sub->add_flag("--json", output.json, "One JSON document on standard output, nothing else there");
+    sub->add_flag("--quiet", output.quiet, "Print errors only");
+    sub->add_flag("--verbose", output.verbose, "Print more detail to standard error");
+    action act = c.declare(*sub);
+    sub->final_callback([&chosen, act] { chosen = act; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    int code = app.exit(e);
+    return code == 0 ? 0 : 2;
+  }
+  spdlog::set_default_logger(spdlog::stderr_color_st("kiln"));
+  spdlog::set_pattern("kiln: %l: %v");
+  spdlog::set_level(output.verbose ? spdlog::level::debug : output.quiet ? spdlog::level::err : spdlog::level::warn);
+  return chosen(output);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int code;
+  try {
+    code = run(argc, argv);
+  } catch (const kiln::error& e) {
+    code = report(kiln::name(e.kind()), e.what(), kiln::exit_code(e.kind()));
+  } catch (const std::bad_alloc&) {
+    code = report("io", "out of memory", 3);
+  } catch (const std::exception& e) {
+    code = report("internal", e.what(), 4);
+  }
+  if (kiln::abandoned_calls() == 0) return code;
+  std::fflush(nullptr);
+  std::_Exit(code);  // a compile that ran past its limit is still running on its thread
+}

@@ -1,0 +1,124 @@
+#include "tools/npy.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "ir/error.hpp"
+
+namespace kiln::tools {
+namespace {
+
+constexpr std::string_view magic = "\x93NUMPY";
+
+struct row {
+  element_type type;
+  std::string_view descriptor;
+};
+
+// The first row of a descriptor is what it reads as.
+constexpr std::array table{
+    row{element_type::f64, "<f8"},  row{element_type::f32, "<f4"},  row{element_type::f16, "<f2"},    row{element_type::i64, "<i8"},
+    row{element_type::i32, "<i4"},  row{element_type::i16, "<i2"},  row{element_type::i8, "|i1"},     row{element_type::u64, "<u8"},
+    row{element_type::u32, "<u4"},  row{element_type::u16, "<u2"},  row{element_type::u8, "|u1"},     row{element_type::boolean, "|b1"},
+    row{element_type::bf16, "<u2"}, row{element_type::f8e4m3, "|u1"}, row{element_type::f8e5m2, "|u1"},
+};
+
+[[noreturn]] void fail(error_kind kind, const std::filesystem::path& file, std::string_view what) {
+  throw error(kind, fmt::format("{}: {}", file.string(), what));
+}
+
+// What follows `'key':` in the header's Python dictionary.
+std::string_view field(std::string_view header, std::string_view key, const std::filesystem::path& file) {
+  auto at = header.find(fmt::format("'{}'", key));
+  if (at == std::string_view::npos) fail(error_kind::corrupted, file, fmt::format("its header has no '{}'", key));
+  at = header.find(':', at);
+  if (at == std::string_view::npos) fail(error_kind::corrupted, file, "malformed header");
+  at = header.find_first_not_of(' ', at + 1);
+  return at == std::string_view::npos ? std::string_view() : header.substr(at);
+}
+
+std::vector<dim> parse_shape(std::string_view text, const std::filesystem::path& file) {
+  auto end = text.find(')');
+  if (!text.starts_with('(') || end == std::string_view::npos) fail(error_kind::corrupted, file, "malformed shape");
+  text = text.substr(1, end - 1);
+  std::vector<dim> dims;
+  while (!text.empty()) {
+    if (text.front() == ' ' || text.front() == ',') {
+      text.remove_prefix(1);
+      continue;
+    }
+    std::int64_t value = 0;
+    auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code != std::errc{} || value < 0) fail(error_kind::corrupted, file, "malformed shape");
+    dims.emplace_back(value);
+    text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
+  }
+  return dims;
+}
+
+}  // namespace
+
+literal read_npy(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) fail(error_kind::missing_file, file, "cannot be opened");
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  if (bytes.size() < 10 || !bytes.starts_with(magic)) fail(error_kind::corrupted, file, "is not a .npy file");
+  bool wide = bytes[6] >= 2;
+  std::size_t begin = wide ? 12 : 10, length = 0;
+  if (bytes.size() < begin) fail(error_kind::truncated, file, "ends within its header");
+  for (std::size_t i = 0; i < (wide ? 4u : 2u); ++i) length |= static_cast<std::size_t>(static_cast<unsigned char>(bytes[8 + i])) << (8 * i);
+  if (bytes.size() - begin < length) fail(error_kind::truncated, file, "ends within its header");
+  std::string_view header(bytes.data() + begin, length);
+  if (field(header, "fortran_order", file).starts_with("True")) fail(error_kind::unsupported, file, "is in Fortran order: save it with numpy.ascontiguousarray");
+  std::string_view descriptor = field(header, "descr", file);
+  for (const row& r : table) {
+    if (descriptor.size() < 5 || descriptor.substr(1, 3) != r.descriptor) continue;
+    shape type{r.type, parse_shape(field(header, "shape", file), file)};
+    std::string_view data = std::string_view(bytes).substr(begin + length);
+    if (data.size() < type.bytes()) fail(error_kind::truncated, file, fmt::format("holds {} bytes, {} needs {}", data.size(), type.str(), type.bytes()));
+    auto raw = std::as_bytes(std::span(data.data(), type.bytes()));
+    return literal(std::move(type), std::vector<std::byte>(raw.begin(), raw.end()));
+  }
+  fail(error_kind::unsupported, file, fmt::format("has elements of kind {}", descriptor.substr(0, 6)));
+}
+
+literal as_type(literal data, element_type wanted) {
+  bool carried = (data.type().type == element_type::u16 && wanted == element_type::bf16) ||
+                 (data.type().type == element_type::u8 && (wanted == element_type::f8e4m3 || wanted == element_type::f8e5m2));
+  if (!carried) return data;
+  auto bytes = data.bytes();
+  return literal(data.type().with_type(wanted), std::vector<std::byte>(bytes.begin(), bytes.end()));
+}
+
+void write_npy(const std::filesystem::path& file, const literal& data) {
+  const row* found = nullptr;
+  for (const row& r : table)
+    if (r.type == data.type().type) found = &r;
+  if (!found) fail(error_kind::unsupported, file, fmt::format("cannot hold {}", data.type().str()));
+  std::string dims;
+  for (const dim& d : data.type().dims) dims += d.str() + ",";
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", found->descriptor, dims);
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  std::ofstream out(file, std::ios::binary);
+  out << magic << '\x01' << '\x00' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8) << header;
+  out.write(reinterpret_cast<const char*>(data.bytes().data()), static_cast<std::streamsize>(data.bytes().size()));
+  out.close();
+  if (!out) fail(error_kind::io, file, "cannot be written");
+}
+
+std::string file_name(std::string_view name) {
+  std::string result(name);
+  for (char& c : result)
+    if (c == '/' || c == '\\' || c == ':' || c == '\0' || std::iscntrl(static_cast<unsigned char>(c))) c = '_';
+  if (result.empty() || result == "." || result == "..") result = std::string(std::max<std::size_t>(result.size(), 1), '_');
+  return result;
+}
+
+}  // namespace kiln::tools
