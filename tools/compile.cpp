@@ -35,7 +35,7 @@ int compile_model(const options& o, const output_options& output) {
   using clock = std::chrono::steady_clock;
   auto began = clock::now();
   import_options importing;
-  for (const std::string& text : o.dims) importing.dims.insert(parse_dim_option(text));
+  for (const std::string& text : o.dims) importing.dims.insert(parse_dim_spec(text));
   importing.external_weights = o.external_weights;
   program imported = import_onnx(o.model, importing);
   record_input_ranges(imported);

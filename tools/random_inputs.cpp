@@ -1,0 +1,40 @@
+#include "tools/random_inputs.hpp"
+
+#include <cstring>
+#include <random>
+#include <stdexcept>
+
+#include "ir/error.hpp"
+
+namespace kiln::tools {
+namespace {
+
+std::int64_t range_of(const program& p, const std::string& name) {
+  auto found = p.metadata.find("range:" + name);
+  if (found == p.metadata.end()) return 2;
+  try {
+    return std::max<std::int64_t>(std::stoll(found->second), 1);
+  } catch (const std::logic_error&) {
+    throw error(error_kind::corrupted, "the range of input '" + name + "' is not a number");
+  }
+}
+
+}  // namespace
+
+literal random_input(const program& p, const std::string& name, const shape& type, std::uint64_t seed) {
+  std::uint64_t name_bits;
+  std::memcpy(&name_bits, blake3(name).bytes.data(), sizeof name_bits);
+  std::mt19937_64 engine(seed ^ name_bits);
+  std::vector<std::byte> bytes(type.bytes());
+  std::int64_t count = type.element_count();
+  if (is_float(type.type)) {
+    std::normal_distribution<float> normal;
+    for (std::int64_t i = 0; i < count; ++i) store_element(type.type, bytes.data(), i, normal(engine));
+  } else {
+    std::uniform_int_distribution<std::int64_t> uniform(0, type.type == element_type::boolean ? 1 : range_of(p, name) - 1);
+    for (std::int64_t i = 0; i < count; ++i) store_integer(type.type, bytes.data(), i, uniform(engine));
+  }
+  return literal(type, std::move(bytes));
+}
+
+}  // namespace kiln::tools
