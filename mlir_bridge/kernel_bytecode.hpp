@@ -1,0 +1,27 @@
+// A fused cluster as the payload of a code_object: one `kiln.kernel` (mlir_bridge/dialect/ops.td) in MLIR bytecode, labelled with the
+// version of the dialect. Equal clusters give equal bytes: names of parameters and outputs, origins and locations are not written.
+// Free functions without state, safe on any thread. This header needs no MLIR.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.hpp"
+
+namespace kiln {
+
+// The version of the dialect that write_kernel writes; every version from 1 on can be read.
+int dialect_version();
+
+// `symbol` is part of the bytes. Throws error{unsupported} for an operator that cannot stand inside a kernel or a constant that does not
+// have one value in every element, error{invalid_model} where shapes do not fit.
+std::vector<std::byte> write_kernel(const module& cluster, std::string_view symbol);
+
+// The textual form of MLIR, and back. Throw as portable_kernel::parse does; a text's version is always the current one.
+std::string print_kernel(std::span<const std::byte> bytecode);
+std::vector<std::byte> parse_kernel_text(std::string_view text);
+
+}  // namespace kiln
