@@ -1,0 +1,162 @@
+"""Every command does what CLI.md says: options, JSON keys, exit codes."""
+import json
+import os
+
+import numpy as np
+import onnxruntime
+
+import kiln_case
+from kiln_case import KilnCase
+
+PERF_KEYS = {"load_ms", "finalize_ms", "first_run_ms", "p50_ms", "p90_ms", "p99_ms", "min_ms", "runs", "kernels", "launches",
+             "peak_memory_bytes", "cache", "graph", "device", "per_kernel"}
+
+
+class Commands(KilnCase):
+    def test_every_command_has_help_with_an_example(self):
+        for command in ["compile", "run", "perf", "verify", "inspect", "finalize", "cache", "devices", "targets", "ops"]:
+            text = self.kiln(command, "--help").stdout
+            self.assertIn("Example", text)
+            self.assertIn("--json", text)
+
+    def test_wrong_usage_exits_2(self):
+        for arguments in [[], ["nosuch"], ["compile"], ["compile", "a.onnx"], ["run"], ["run", "a.kiln", "--nosuch"],
+                          ["inspect", "a.kiln", "--emit", "poem"], ["perf", "a.kiln", "-n", "many"]]:
+            self.kiln(*arguments, code=2)
+
+    def test_devices_targets_ops(self):
+        self.assertEqual(self.json("devices")["devices"][0]["name"], "host")
+        names = {t["name"] for t in self.json("targets")["targets"]}
+        self.assertLessEqual({"x86-64-v3", "x86-64-v4", "native"}, names)
+        operators = {o["name"] for o in self.json("ops")["operators"]}
+        self.assertLessEqual({"Conv", "MatMul", "LSTM", "If", "Loop", "TopK"}, operators)
+
+    def test_compile_is_deterministic(self):
+        model = self.conv_model()
+        os.mkdir(self.path("other"))
+        self.kiln("compile", model, "-o", self.path("a.kiln"))
+        self.kiln("compile", os.path.relpath(model, self.path("other")), "-o", "b.kiln", cwd=self.path("other"))
+        with open(self.path("a.kiln"), "rb") as a, open(self.path("other/b.kiln"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_run_agrees_with_onnxruntime_cold_and_warm(self):
+        model = self.conv_model()
+        file = self.compiled(model)
+        x = np.random.default_rng(3).standard_normal((1, 3, 9, 7)).astype(np.float32)
+        np.save(self.path("x.npy"), x)
+        want = onnxruntime.InferenceSession(model).run(None, {"x": x})[0]
+        cold = self.json("run", file, "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"))
+        got = np.load(self.path("out/y.npy"))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        self.assertGreater(cold["cache"]["misses"], 0)
+        warm = self.json("run", file, "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("again"))
+        self.assertEqual(warm["cache"]["misses"], 0)
+        np.testing.assert_array_equal(np.load(self.path("again/y.npy")), got)
+
+    def test_if_cached_refuses_to_compile(self):
+        file = self.compiled()
+        self.kiln("run", file, "--if-cached", code=4)
+        self.kiln("run", file)
+        self.kiln("run", file, "--if-cached")
+
+    def test_no_cache_leaves_nothing_behind(self):
+        self.kiln("run", self.compiled(), "--no-cache")
+        self.assertFalse(os.path.exists(self.path("cache")))
+
+    def test_perf_json_has_the_agreed_keys(self):
+        document = self.json("perf", self.compiled(), "-n", "5", "--warmup", "1", "--threads", "1", "--per-kernel")
+        self.assertLessEqual(PERF_KEYS, set(document))
+        self.assertEqual(document["runs"], 5)
+        self.assertLessEqual({"hits", "misses", "repaired"}, set(document["cache"]))
+        self.assertLessEqual({"mode", "captures", "replays"}, set(document["graph"]))
+        self.assertEqual(document["interpreted"], 0)
+        self.assertEqual(len(document["per_kernel"]), document["launches"])
+        self.assertLessEqual(document["min_ms"], document["p50_ms"])
+        self.assertLessEqual(document["p50_ms"], document["p99_ms"])
+
+    def test_perf_writes_a_page(self):
+        self.kiln("perf", self.compiled(), "-n", "3", "--html", self.path("report.html"))
+        with open(self.path("report.html")) as f:
+            page = f.read()
+        self.assertIn("<svg", page)
+        self.assertIn("convolution", page)
+
+    def test_inspect(self):
+        file = self.compiled()
+        document = self.json("inspect", file, "--check")
+        self.assertTrue(document["checked"])
+        self.assertEqual(document["interpreted"], 0)
+        kernel = document["kernels"][0]
+        self.assertEqual(kernel["format"], "mlir_bytecode")
+        self.assertIn("kiln.kernel", self.kiln("inspect", file, "--kernel", kernel["hash"][:12], "--emit", "mlir").stdout)
+        self.assertIn("define", self.kiln("inspect", file, "--kernel", kernel["hash"], "--emit", "llvm").stdout)
+        self.assertIn("ret", self.kiln("inspect", file, "--kernel", kernel["hash"], "--emit", "asm", "--target", "x86-64-v3").stdout)
+        self.kiln("inspect", file, "--kernel", "ffffffffffff", code=2)
+
+    def test_both_cpu_levels_give_the_same_answer(self):
+        file = self.compiled()
+        rows = {t["name"]: t for t in self.json("targets")["targets"]}
+        results = {}
+        for target in ["x86-64-v3", "x86-64-v4"]:
+            self.kiln("finalize", file, "--target", target, "-o", self.path(target))
+            if rows[target]["runs_here"]:
+                self.kiln("run", file, "--target", target, "--output-dir", self.path(target + "-out"))
+                results[target] = np.load(self.path(target + "-out/y.npy"))
+        for result in results.values():
+            np.testing.assert_allclose(result, results["x86-64-v3"], rtol=1e-5, atol=1e-5)
+
+    def test_finalize_writes_objects_and_their_launches(self):
+        file = self.compiled()
+        self.kiln("finalize", file, "--target", "x86-64-v4", "-o", self.path("objects"))
+        with open(self.path("objects/kernels.json")) as f:
+            kernels = json.load(f)["kernels"]
+        self.assertTrue(kernels)
+        for k in kernels:
+            with open(self.path("objects/" + k["object"]), "rb") as f:
+                self.assertEqual(f.read(4), b"\x7fELF")
+            for launch in k["launches"]:
+                self.assertLessEqual({"symbol", "grid", "block", "lds_bytes", "arguments"}, set(launch))
+                for argument in launch["arguments"]:
+                    self.assertLessEqual({"kind", "size", "offset"}, set(argument))
+
+    def test_verify(self):
+        document = self.json("verify", self.conv_model())
+        self.assertTrue(document["ok"])
+        self.assertTrue(self.json("verify", self.conv_model(), "--per-kernel")["ok"])
+
+    def test_verify_against_supplied_outputs(self):
+        model = self.conv_model()
+        x = np.random.default_rng(3).standard_normal((1, 3, 9, 7)).astype(np.float32)
+        os.mkdir(self.path("data"))
+        np.save(self.path("data/x.npy"), x)
+        want = onnxruntime.InferenceSession(model).run(None, {"x": x})[0]
+        np.save(self.path("data/y.npy"), want)
+        self.kiln("verify", model, "--inputs", self.path("data"))
+        np.save(self.path("data/y.npy"), want + 1)
+        self.assertFalse(json.loads(self.kiln("verify", model, "--inputs", self.path("data"), "--json", code=1).stdout)["ok"])
+
+    def test_open_dimensions_bind_from_inputs_or_options(self):
+        model = os.path.join(kiln_case.MODELS, "resnet18_dynbatch.onnx")
+        self.kiln("compile", model, "-o", self.path("m.kiln"), "--dim", "batch=1:4")
+        x = np.random.default_rng(3).standard_normal((2, 3, 224, 224)).astype(np.float32)
+        np.save(self.path("x.npy"), x)
+        self.kiln("run", self.path("m.kiln"), "--input", f"input={self.path('x.npy')}", "--output-dir", self.path("out"))
+        want = onnxruntime.InferenceSession(model).run(None, {"input": x})[0]
+        got = np.load(self.path("out/output.npy"))
+        self.assertLess(np.linalg.norm(got - want) / np.linalg.norm(want), 1e-4)
+        self.kiln("run", self.path("m.kiln"), "--dim", "batch=1", "--output-dir", self.path("one"))
+        self.assertEqual(np.load(self.path("one/output.npy")).shape, (1, 1000))
+        self.kiln("run", self.path("m.kiln"), "--dim", "batch=5", code=2)
+        self.kiln("run", self.path("m.kiln"), code=2)
+
+    def test_wrong_inputs_are_named(self):
+        file = self.compiled()
+        np.save(self.path("bad.npy"), np.zeros((2, 2), np.float32))
+        self.assertIn("'x'", self.error_line(self.kiln("run", file, "--input", f"x={self.path('bad.npy')}", code=2)))
+        self.assertIn("'z'", self.error_line(self.kiln("run", file, "--input", f"z={self.path('bad.npy')}", code=2)))
+        self.kiln("run", file, "--input", f"x={self.path('missing.npy')}", code=3)
+        self.kiln("run", file, "--device", "hip:0", code=4)
+
+
+if __name__ == "__main__":
+    kiln_case.main()
