@@ -13,14 +13,23 @@ TEST(element_type, every_small_float_reads_back) {
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     auto h = static_cast<std::uint16_t>(bits);
     float half = f16_to_f32(h), brain = bf16_to_f32(h);
-    if (!std::isnan(half)) EXPECT_EQ(f32_to_f16(half), h);
-    else EXPECT_TRUE(std::isnan(f16_to_f32(f32_to_f16(half))));
-    if (!std::isnan(brain)) EXPECT_EQ(f32_to_bf16(brain), h);
+    if (std::isnan(half)) {
+      EXPECT_TRUE(std::isnan(f16_to_f32(f32_to_f16(half))));
+    } else {
+      EXPECT_EQ(f32_to_f16(half), h);
+    }
+    if (!std::isnan(brain)) {
+      EXPECT_EQ(f32_to_bf16(brain), h);
+    }
   }
   for (std::uint32_t bits = 0; bits < 256; ++bits) {
     auto b = static_cast<std::uint8_t>(bits);
-    if (float v = f8e4m3_to_f32(b); !std::isnan(v)) EXPECT_EQ(f32_to_f8e4m3(v), b);
-    if (float v = f8e5m2_to_f32(b); !std::isnan(v)) EXPECT_EQ(f32_to_f8e5m2(v), b);
+    if (float v = f8e4m3_to_f32(b); !std::isnan(v)) {
+      EXPECT_EQ(f32_to_f8e4m3(v), b);
+    }
+    if (float v = f8e5m2_to_f32(b); !std::isnan(v)) {
+      EXPECT_EQ(f32_to_f8e5m2(v), b);
+    }
   }
 }
 
