@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -118,6 +119,7 @@ class code_builder {
 
  private:
   friend struct scope;
+  friend class kernel_emitter;  // forgets everything at the start of a stage
   template <class Op>
   Value arithmetic(int opcode, Value a, Value b);
   std::map<std::tuple<int, void*, void*>, Value> known_;

@@ -24,6 +24,8 @@ struct axis_index {
   bool uniform() const { return step == 0 && !each; }
 };
 using position = std::vector<axis_index>;
+// What zero is a multiple of.
+inline constexpr std::int64_t any_multiple = std::int64_t{1} << 40;
 
 class evaluator {
  public:
@@ -46,6 +48,8 @@ class evaluator {
   // outputs, which equal those of the anchor's result. The lanes must be consecutive along the last axis.
   void store_outputs(std::span<const Value> indices, std::int64_t lanes);
   void store_outputs(const position& where, std::int64_t lanes);  // lanes along any axis (scalar stores where strided)
+  // One computed value into one buffer, at a position in the buffer's dims.
+  void store(const buffer& destination, const position& where, Value computed);
 
  private:
   friend struct evaluator_rules;

@@ -49,7 +49,7 @@ class kernel_emitter {
   kernel_emitter(const module& cluster, std::string symbol, const target_row& target, const kernel_configuration& configuration, mlir::ModuleOp target_module);
 
   const module& cluster;
-  const std::string symbol;
+  const std::string symbol;                                          // [A-Za-z0-9_]
   const target_row& target;
   const kernel_configuration& configuration;
   code_builder code;
@@ -103,7 +103,7 @@ class kernel_emitter {
   std::vector<launch> launches_;
   mlir::func::FuncOp function_;
   std::vector<buffer> arguments_;                                    // of the open stage, after begin and end
-  int tables_ = 0;
+  std::map<std::pair<element_type, std::vector<double>>, mlir::LLVM::GlobalOp> tables_;
 };
 
 // Whether the operation is an anchor (see DESIGN: dot, convolution, reduce, softmax, ...).

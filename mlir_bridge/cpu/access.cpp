@@ -1,0 +1,191 @@
+#include "mlir_bridge/cpu/access.hpp"
+
+#include <algorithm>
+
+#include "ir/ops/all.hpp"
+
+namespace kiln::cpu {
+
+void access_analysis::add_root(value v) {
+  forms where;
+  for (std::size_t i = 0; i < domain_.size(); ++i) {
+    where.push_back(nothing());
+    where.back().coefficients[i] = 1;
+  }
+  trace(v, where);
+}
+
+access_analysis::form access_analysis::scaled(const form& f, std::int64_t factor, std::int64_t offset) const {
+  if (!f.affine) return f;
+  form result = f;
+  for (auto& c : result.coefficients) c *= factor;
+  result.offset = f.offset * factor + offset;
+  return result;
+}
+
+access_analysis::form access_analysis::sum(const form& a, const form& b) const {
+  if (!a.affine || !b.affine) return opaque();
+  form result = a;
+  for (std::size_t i = 0; i < domain_.size(); ++i) result.coefficients[i] += b.coefficients[i];
+  result.offset += b.offset;
+  return result;
+}
+
+void access_analysis::use(const form& f) {
+  if (f.affine) used_.insert(f.coefficients);
+}
+
+void access_analysis::cut_at(const form& f, std::int64_t boundary) {
+  if (!f.affine || domain_.empty() || f.coefficients.back() != 1) return;
+  if (std::any_of(f.coefficients.begin(), f.coefficients.end() - 1, [](std::int64_t c) { return c != 0; })) return;
+  std::int64_t position = boundary - f.offset;
+  if (position > 0 && position < domain_.back()) cuts_.insert(position);
+}
+
+void access_analysis::load(const buffer& b, const forms& where) {
+  auto strides = b.strides();
+  form linear = nothing();
+  for (std::size_t i = 0; i < where.size(); ++i) linear = sum(linear, scaled(where[i], strides[i], 0));
+  if (linear.affine) {
+    use(linear);
+    loads_.push_back(linear.coefficients);
+  } else {
+    for (const form& f : where) use(f);
+  }
+}
+
+access_analysis::forms access_analysis::reshaped(const forms& where, const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to) {
+  forms result(to.size(), nothing());
+  std::size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    std::size_t i_begin = i, j_begin = j;
+    std::int64_t a = 1, b = 1;
+    if (i < from.size()) a = from[i++];
+    if (j < to.size()) b = to[j++];
+    while (a != b) {
+      if (a < b && i < from.size()) a *= from[i++];
+      else if (j < to.size()) b *= to[j++];
+      else break;
+    }
+    form linear = nothing();
+    std::int64_t stride = 1;
+    for (std::size_t k = i; k-- > i_begin; stride *= from[k])
+      if (from[k] != 1) linear = sum(linear, scaled(where[k], stride, 0));
+    auto wide = std::count_if(to.begin() + static_cast<std::ptrdiff_t>(j_begin), to.begin() + static_cast<std::ptrdiff_t>(j), [](std::int64_t d) { return d != 1; });
+    for (std::size_t k = j_begin; k < j; ++k)
+      if (to[k] != 1) result[k] = wide == 1 ? linear : opaque();
+    if (wide > 1) use(linear);
+    if (!linear.affine)
+      for (std::size_t k = i_begin; k < i; ++k) use(where[k]);
+  }
+  return result;
+}
+
+void access_analysis::trace(value v, const forms& where) {
+  if (!seen_.insert({v, where}).second) return;
+  if (auto buffer = e_.in_memory(v)) return load(*buffer, where);
+  const instruction& node = *v.producer;
+  const operation& op = node.op();
+  auto operand = [&](std::size_t i) { return node.inputs()[i]; };
+  auto extents = [&](std::size_t i) { return kernel_emitter::dims(operand(i)); };
+
+  if (op.is<elementwise>() || op.is<convert>()) {
+    for (value input : node.inputs()) trace(input, where);
+  } else if (op.is<broadcast>()) {
+    auto from = extents(0), to = kernel_emitter::dims(v);
+    forms source;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      std::size_t axis = to.size() - from.size() + i;
+      source.push_back(from[i] == 1 && to[axis] != 1 ? nothing() : where[axis]);
+    }
+    trace(operand(0), source);
+  } else if (op.is<reshape>()) {
+    trace(operand(0), reshaped(where, kernel_emitter::dims(v), extents(0)));
+  } else if (const auto* t = op.get_if<transpose>()) {
+    forms source(where.size());
+    for (std::size_t i = 0; i < where.size(); ++i) source[static_cast<std::size_t>(t->permutation[i])] = where[i];
+    trace(operand(0), source);
+  } else if (const auto* s = op.get_if<slice>()) {
+    forms source;
+    for (std::size_t i = 0; i < where.size(); ++i) source.push_back(scaled(where[i], s->steps[i], s->starts[i]));
+    trace(operand(0), source);
+  } else if (const auto* p = op.get_if<pad>()) {
+    forms source;
+    auto from = extents(0);
+    for (std::size_t i = 0; i < where.size(); ++i) {
+      source.push_back(scaled(where[i], 1, -p->before[i]));
+      if (p->before[i] == 0 && p->after[i] == 0) continue;
+      use(where[i]);
+      cut_at(where[i], p->before[i]);
+      cut_at(where[i], p->before[i] + from[i]);
+    }
+    trace(operand(0), source);
+  } else if (const auto* c = op.get_if<concat>()) {
+    auto axis = static_cast<std::size_t>(c->axis);
+    use(where[axis]);
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+      cut_at(where[axis], begin);
+      forms source = where;
+      source[axis] = scaled(where[axis], 1, -begin);
+      trace(operand(i), source);
+      begin += extents(i)[axis];
+    }
+  } else if (const auto* g = op.get_if<gather>()) {
+    auto axis = g->axis, rank = static_cast<std::ptrdiff_t>(operand(1).type().rank());
+    trace(operand(1), forms(where.begin() + axis, where.begin() + axis + rank));
+    forms source(where.begin(), where.begin() + axis);
+    source.push_back(opaque());
+    source.insert(source.end(), where.begin() + axis + rank, where.end());
+    trace(operand(0), source);
+  } else if (const auto* ge = op.get_if<gather_elements>()) {
+    trace(operand(1), where);
+    forms source = where;
+    source[static_cast<std::size_t>(ge->axis)] = opaque();
+    trace(operand(0), source);
+  } else if (const auto* nd = op.get_if<gather_nd>()) {
+    auto prefix = static_cast<std::ptrdiff_t>(operand(1).type().rank()) - 1;
+    forms of_index(where.begin(), where.begin() + prefix);
+    of_index.push_back(nothing());
+    trace(operand(1), of_index);
+    forms source(where.begin(), where.begin() + nd->batch_dims);
+    for (std::int64_t i = 0; i < extents(1).back(); ++i) source.push_back(opaque());
+    source.insert(source.end(), where.begin() + prefix, where.end());
+    trace(operand(0), source);
+  } else if (const auto* io = op.get_if<iota>()) {
+    use(where[static_cast<std::size_t>(io->axis)]);
+  } else if (const auto* r = op.get_if<resize>()) {
+    forms source = where;
+    auto from = extents(0), to = kernel_emitter::dims(v);
+    for (std::size_t i = 0; i < where.size(); ++i) {
+      if (from[i] == to[i] && r->scales[i] == 1) continue;
+      use(where[i]);
+      source[i] = opaque();
+    }
+    trace(operand(0), source);
+  }
+}
+
+std::vector<std::vector<std::size_t>> access_analysis::runs() const {
+  std::vector<std::vector<std::size_t>> result;
+  for (std::size_t axis = 0; axis < domain_.size(); ++axis) {
+    if (domain_[axis] == 1) continue;
+    bool joins = !result.empty() && std::ranges::all_of(used_, [&](const auto& c) { return c[result.back().back()] == c[axis] * domain_[axis]; });
+    if (joins) result.back().push_back(axis);
+    else result.push_back({axis});
+  }
+  return result;
+}
+
+std::vector<std::int64_t> access_analysis::cuts() const { return {cuts_.begin(), cuts_.end()}; }
+
+std::optional<std::size_t> access_analysis::transposed_axis() const {
+  for (const auto& c : loads_) {
+    if (c.empty() || c.back() == 0 || c.back() == 1) continue;
+    for (std::size_t axis = 0; axis + 1 < c.size(); ++axis)
+      if (c[axis] == 1 && domain_[axis] > 1) return axis;
+  }
+  return std::nullopt;
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,340 @@
+#include "mlir_bridge/cpu/code_builder.hpp"
+
+#include <algorithm>
+
+#include "ir/error.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+enum opcode : int { op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max };
+
+std::optional<std::int64_t> fold(int opcode, std::int64_t a, std::int64_t b) {
+  switch (opcode) {
+    case op_add: return a + b;
+    case op_sub: return a - b;
+    case op_mul: return a * b;
+    case op_div: return b ? std::optional(a / b) : std::nullopt;
+    case op_rem: return b ? std::optional(a % b) : std::nullopt;
+    case op_min: return std::min(a, b);
+    default: return std::max(a, b);
+  }
+}
+
+}  // namespace
+
+// --- types
+
+mlir::Type code_builder::scalar_type(element_type type) {
+  switch (type) {
+    case element_type::f64: return builder.getF64Type();
+    case element_type::f32:
+    case element_type::f16:
+    case element_type::bf16: return builder.getF32Type();
+    case element_type::i64:
+    case element_type::u64: return builder.getI64Type();
+    case element_type::i32:
+    case element_type::u32: return builder.getI32Type();
+    case element_type::i16:
+    case element_type::u16: return builder.getIntegerType(16);
+    case element_type::i8:
+    case element_type::u8: return builder.getIntegerType(8);
+    case element_type::boolean: return builder.getI1Type();
+    default:
+      throw error(error_kind::unsupported, "CPU code generation cannot compute with " + std::string(name(type)) + " elements; convert the tensor to f32 or i8 in the model");
+  }
+}
+
+mlir::Type code_builder::storage_type(element_type type) {
+  switch (type) {
+    case element_type::f16: return builder.getF16Type();
+    case element_type::bf16: return builder.getIntegerType(16);
+    case element_type::boolean: return builder.getIntegerType(8);
+    default: return scalar_type(type);
+  }
+}
+
+mlir::Type code_builder::with_lanes(mlir::Type scalar, std::int64_t lanes) { return lanes == 1 ? scalar : mlir::Type(mlir::VectorType::get({lanes}, scalar)); }
+mlir::Type code_builder::type(element_type t, std::int64_t lanes) { return with_lanes(scalar_type(t), lanes); }
+
+std::int64_t code_builder::lanes_of(Value v) {
+  auto vector = mlir::dyn_cast<mlir::VectorType>(v.getType());
+  return vector ? vector.getNumElements() : 1;
+}
+
+mlir::Type code_builder::scalar_of(Value v) { return mlir::getElementTypeOrSelf(v.getType()); }
+
+// --- constants
+
+Value code_builder::constant(std::int64_t v) { return integer(builder.getI64Type(), v); }
+
+Value code_builder::integer(mlir::Type type, std::int64_t v) {
+  auto& cached = constants_[{const_cast<void*>(type.getAsOpaquePointer()), v}];
+  if (cached) return cached;
+  // At the entry of the function, where it dominates every use.
+  mlir::OpBuilder::InsertionGuard guard(builder);
+  mlir::Operation* function = builder.getInsertionBlock()->getParentOp();
+  while (!mlir::isa<mlir::func::FuncOp>(function)) function = function->getParentOp();
+  builder.setInsertionPointToStart(&mlir::cast<mlir::func::FuncOp>(function).getBody().front());
+  mlir::Type scalar = mlir::getElementTypeOrSelf(type);
+  mlir::TypedAttr attribute = builder.getIntegerAttr(scalar, llvm::APInt(scalar.getIntOrFloatBitWidth(), static_cast<std::uint64_t>(v), true, true));
+  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type)) attribute = mlir::DenseElementsAttr::get(vector, mlir::Attribute(attribute));
+  return cached = make<mlir::arith::ConstantOp>(attribute);
+}
+
+Value code_builder::number(mlir::Type type, double v) {
+  mlir::Type scalar = mlir::getElementTypeOrSelf(type);
+  if (!mlir::isa<mlir::FloatType>(scalar)) return integer(type, static_cast<std::int64_t>(v));
+  mlir::TypedAttr attribute = builder.getFloatAttr(scalar, v);
+  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type)) attribute = mlir::DenseElementsAttr::get(vector, mlir::Attribute(attribute));
+  return make<mlir::arith::ConstantOp>(attribute);
+}
+
+Value code_builder::lane_numbers(std::int64_t lanes) {
+  if (lanes == 1) return constant(0);
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(lanes));
+  for (std::int64_t i = 0; i < lanes; ++i) numbers[static_cast<std::size_t>(i)] = i;
+  auto type = mlir::VectorType::get({lanes}, builder.getI64Type());
+  return make<mlir::arith::ConstantOp>(mlir::DenseElementsAttr::get(type, llvm::ArrayRef<std::int64_t>(numbers)));
+}
+
+std::optional<std::int64_t> code_builder::known(Value v) {
+  auto constant = v.getDefiningOp<mlir::arith::ConstantOp>();
+  if (!constant) return std::nullopt;
+  if (auto attribute = mlir::dyn_cast<mlir::IntegerAttr>(constant.getValue())) return attribute.getValue().getSExtValue();
+  if (auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()); dense && dense.isSplat() && dense.getElementType().isInteger())
+    return dense.getSplatValue<llvm::APInt>().getSExtValue();
+  return std::nullopt;
+}
+
+// --- i64 arithmetic
+
+template <class Op>
+Value code_builder::arithmetic(int opcode, Value a, Value b) {
+  // A scalar joins a vector as a splat.
+  if (lanes_of(a) != lanes_of(b)) {
+    if (lanes_of(a) == 1) a = splat(a, lanes_of(b));
+    else b = splat(b, lanes_of(a));
+  }
+  auto ka = known(a), kb = known(b);
+  if (ka && kb)
+    if (auto folded = fold(opcode, *ka, *kb)) return integer(a.getType(), *folded);
+  if (kb && *kb == 0 && (opcode == op_add || opcode == op_sub)) return a;
+  if (ka && *ka == 0 && opcode == op_add) return b;
+  if (opcode == op_mul && ((ka && *ka == 0) || (kb && *kb == 0))) return integer(a.getType(), 0);
+  if (kb && *kb == 1 && (opcode == op_mul || opcode == op_div)) return a;
+  if (ka && *ka == 1 && opcode == op_mul) return b;
+  if (kb && *kb == 1 && opcode == op_rem) return integer(a.getType(), 0);
+  if (ka && *ka == 0 && (opcode == op_div || opcode == op_rem)) return a;
+  if ((opcode == op_min || opcode == op_max) && a == b) return a;
+  auto& cached = known_[{opcode, a.getAsOpaquePointer(), b.getAsOpaquePointer()}];
+  if (!cached) cached = make<Op>(a, b);
+  return cached;
+}
+
+Value code_builder::add(Value a, Value b) { return arithmetic<mlir::arith::AddIOp>(op_add, a, b); }
+Value code_builder::sub(Value a, Value b) { return arithmetic<mlir::arith::SubIOp>(op_sub, a, b); }
+Value code_builder::mul(Value a, Value b) { return arithmetic<mlir::arith::MulIOp>(op_mul, a, b); }
+Value code_builder::div(Value a, Value b) { return arithmetic<mlir::arith::DivUIOp>(op_div, a, b); }
+Value code_builder::rem(Value a, Value b) { return arithmetic<mlir::arith::RemUIOp>(op_rem, a, b); }
+Value code_builder::min(Value a, Value b) { return arithmetic<mlir::arith::MinSIOp>(op_min, a, b); }
+Value code_builder::max(Value a, Value b) { return arithmetic<mlir::arith::MaxSIOp>(op_max, a, b); }
+Value code_builder::less(Value a, Value b) { return make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::slt, a, b); }
+Value code_builder::equal(Value a, Value b) { return make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::eq, a, b); }
+Value code_builder::select(Value condition, Value a, Value b) { return make<mlir::arith::SelectOp>(condition, a, b); }
+
+values code_builder::delinearize(Value linear, std::span<const std::int64_t> dims) {
+  values digits(dims.size());
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    // The first digit needs no remainder: the index is in range.
+    digits[i] = i == 0 ? linear : rem(linear, dims[i]);
+    if (i) linear = div(linear, dims[i]);
+  }
+  return digits;
+}
+
+Value code_builder::linearize(std::span<const Value> indices, std::span<const std::int64_t> dims) {
+  Value linear = constant(0);
+  for (std::size_t i = 0; i < dims.size(); ++i) linear = add(mul(linear, dims[i]), indices[i]);
+  return linear;
+}
+
+// --- vectors
+
+Value code_builder::splat(Value scalar, std::int64_t lanes) {
+  if (lanes == 1) return scalar;
+  mlir::Type type = with_lanes(scalar.getType(), lanes);
+  if (scalar.getType().isInteger())
+    if (auto k = known(scalar)) return integer(type, *k);
+  return make<mlir::vector::BroadcastOp>(type, scalar);
+}
+
+Value code_builder::lane(Value vector, std::int64_t i) {
+  if (lanes_of(vector) == 1) return vector;
+  return make<mlir::vector::ExtractOp>(vector, i);
+}
+
+Value code_builder::set_lane(Value vector, Value scalar, std::int64_t i) { return make<mlir::vector::InsertOp>(scalar, vector, i); }
+
+Value code_builder::from_lanes(std::span<const Value> scalars) {
+  if (scalars.size() == 1) return scalars[0];
+  mlir::Type type = with_lanes(scalars[0].getType(), static_cast<std::int64_t>(scalars.size()));
+  return make<mlir::vector::FromElementsOp>(type, mlir::ValueRange(llvm::ArrayRef<Value>(scalars.data(), scalars.size())));
+}
+
+Value code_builder::horizontal(mlir::vector::CombiningKind kind, Value vector) {
+  if (lanes_of(vector) == 1) return vector;
+  return make<mlir::vector::ReductionOp>(kind, vector, mlir::arith::FastMathFlags::reassoc);
+}
+
+Value code_builder::fma(Value a, Value b, Value c) { return make<mlir::math::FmaOp>(a, b, c); }
+
+// --- control
+
+values code_builder::loop(Value low, Value high, std::int64_t step, values carried, const loop_body& body) {
+  auto kl = known(low), kh = known(high);
+  if (kl && kh && *kl >= *kh) return carried;
+  if (kl && kh && *kh - *kl <= step) return body(low, carried);
+  auto for_op = make<mlir::scf::ForOp>(low, high, constant(step), mlir::ValueRange(llvm::ArrayRef<Value>(carried)));
+  {
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    scope names(*this);
+    mlir::Block* block = for_op.getBody();
+    if (carried.empty()) block->getTerminator()->erase();
+    builder.setInsertionPointToEnd(block);
+    values arguments(for_op.getRegionIterArgs().begin(), for_op.getRegionIterArgs().end());
+    values results = body(for_op.getInductionVar(), arguments);
+    make<mlir::scf::YieldOp>(mlir::ValueRange(llvm::ArrayRef<Value>(results)));
+  }
+  return values(for_op.getResults().begin(), for_op.getResults().end());
+}
+
+void code_builder::loop(Value low, Value high, std::int64_t step, const std::function<void(Value)>& body) {
+  loop(low, high, step, values{}, [&](Value i, std::span<const Value>) {
+    body(i);
+    return values{};
+  });
+}
+
+void code_builder::loop(std::int64_t low, std::int64_t high, std::int64_t step, const std::function<void(Value)>& body) {
+  loop(constant(low), constant(high), step, body);
+}
+
+values code_builder::loop(std::int64_t low, std::int64_t high, std::int64_t step, values carried, const loop_body& body) {
+  return loop(constant(low), constant(high), step, std::move(carried), body);
+}
+
+values code_builder::branch(Value condition, const std::function<values()>& then, const std::function<values()>& otherwise) {
+  // The result types are known only after the bodies have been emitted: emit both, then build the final operation around them.
+  const std::function<values()>* bodies[2] = {&then, &otherwise};
+  values results;
+  auto probe = make<mlir::scf::IfOp>(mlir::TypeRange{}, condition, /*withElse=*/true);
+  for (int side = 0; side < 2; ++side) {
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    scope names(*this);
+    mlir::Block* block = side == 0 ? probe.thenBlock() : probe.elseBlock();
+    block->getTerminator()->erase();
+    builder.setInsertionPointToEnd(block);
+    results = (*bodies[side])();
+    make<mlir::scf::YieldOp>(mlir::ValueRange(llvm::ArrayRef<Value>(results)));
+  }
+  if (results.empty()) return {};
+  llvm::SmallVector<mlir::Type> types;
+  for (Value v : results) types.push_back(v.getType());
+  auto final_op = make<mlir::scf::IfOp>(types, condition, /*addThenBlock=*/false, /*addElseBlock=*/false);
+  final_op.getThenRegion().takeBody(probe.getThenRegion());
+  final_op.getElseRegion().takeBody(probe.getElseRegion());
+  probe.erase();
+  return values(final_op.getResults().begin(), final_op.getResults().end());
+}
+
+void code_builder::when(Value condition, const std::function<void()>& then) {
+  auto if_op = make<mlir::scf::IfOp>(condition, /*withElse=*/false);
+  mlir::OpBuilder::InsertionGuard guard(builder);
+  scope names(*this);
+  builder.setInsertionPointToStart(if_op.thenBlock());
+  then();
+}
+
+// --- memory
+
+namespace {
+
+unsigned storage_alignment(element_type type) { return static_cast<unsigned>(std::max(1, storage_bits(type) / 8)); }
+
+}  // namespace
+
+Value code_builder::address(Value pointer, Value offset, element_type type) {
+  if (known(offset) == std::int64_t{0}) return pointer;
+  return make<mlir::LLVM::GEPOp>(pointer.getType(), storage_type(type), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+}
+
+Value code_builder::to_compute(Value stored, element_type type) {
+  std::int64_t lanes = lanes_of(stored);
+  switch (type) {
+    case element_type::f16: return make<mlir::arith::ExtFOp>(with_lanes(builder.getF32Type(), lanes), stored);
+    case element_type::bf16: {
+      mlir::Type i32 = with_lanes(builder.getI32Type(), lanes);
+      Value wide = make<mlir::arith::ExtUIOp>(i32, stored);
+      return make<mlir::arith::BitcastOp>(with_lanes(builder.getF32Type(), lanes), make<mlir::arith::ShLIOp>(wide, integer(i32, 16)).getResult());
+    }
+    case element_type::boolean: return make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ne, stored, integer(stored.getType(), 0));
+    default: return stored;
+  }
+}
+
+Value code_builder::to_storage(Value computed, element_type type) {
+  std::int64_t lanes = lanes_of(computed);
+  switch (type) {
+    case element_type::f16: return make<mlir::arith::TruncFOp>(with_lanes(builder.getF16Type(), lanes), computed);
+    case element_type::bf16: {
+      // Round to nearest even by integer arithmetic on the bits; a NaN keeps its upper bits and becomes quiet.
+      mlir::Type i32 = with_lanes(builder.getI32Type(), lanes);
+      Value bits = make<mlir::arith::BitcastOp>(i32, computed);
+      Value high = make<mlir::arith::ShRUIOp>(bits, integer(i32, 16));
+      Value odd = make<mlir::arith::AndIOp>(high, integer(i32, 1));
+      Value rounded = make<mlir::arith::AddIOp>(make<mlir::arith::AddIOp>(bits, odd).getResult(), integer(i32, 0x7fff));
+      rounded = make<mlir::arith::ShRUIOp>(rounded, integer(i32, 16));
+      Value nan = make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::UNO, computed, computed);
+      Value quiet = make<mlir::arith::OrIOp>(high, integer(i32, 0x40));
+      return make<mlir::arith::TruncIOp>(with_lanes(builder.getIntegerType(16), lanes), select(nan, quiet, rounded));
+    }
+    case element_type::boolean: return make<mlir::arith::ExtUIOp>(with_lanes(builder.getIntegerType(8), lanes), computed);
+    default: return computed;
+  }
+}
+
+Value code_builder::load(Value pointer, Value offset, element_type type, std::int64_t lanes) {
+  return to_compute(make<mlir::LLVM::LoadOp>(with_lanes(storage_type(type), lanes), address(pointer, offset, type), storage_alignment(type)), type);
+}
+
+Value code_builder::load_strided(Value pointer, Value offset, std::int64_t stride, element_type type, std::int64_t lanes) {
+  if (lanes == 1 || stride == 1) return load(pointer, offset, type, lanes);
+  if (stride == 0) return splat(load(pointer, offset, type, 1), lanes);
+  values stored;
+  for (std::int64_t i = 0; i < lanes; ++i)
+    stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, add(offset, i * stride), type), storage_alignment(type)));
+  return to_compute(from_lanes(stored), type);
+}
+
+Value code_builder::load_gathered(Value pointer, Value offsets, element_type type) {
+  std::int64_t lanes = lanes_of(offsets);
+  values stored;
+  for (std::int64_t i = 0; i < lanes; ++i)
+    stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, lane(offsets, i), type), storage_alignment(type)));
+  return to_compute(from_lanes(stored), type);
+}
+
+void code_builder::store(Value pointer, Value offset, element_type type, Value v) {
+  make<mlir::LLVM::StoreOp>(to_storage(v, type), address(pointer, offset, type), storage_alignment(type));
+}
+
+Value code_builder::stack(element_type type, std::int64_t elements) {
+  mlir::OpBuilder::InsertionGuard guard(builder);
+  Value count = constant(elements);
+  builder.setInsertionPointAfterValue(count);
+  return make<mlir::LLVM::AllocaOp>(mlir::LLVM::LLVMPointerType::get(builder.getContext()), storage_type(type), count, 64u);
+}
+
+}  // namespace kiln::cpu

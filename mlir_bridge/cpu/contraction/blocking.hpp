@@ -1,0 +1,25 @@
+// Chooses how a contraction is cut into tiles and work items, from the target's registers and caches and the kernel's
+// configuration ("tile_m", "tile_n", "unroll", "pack"; see kernel_configuration.hpp).
+#pragma once
+
+#include "mlir_bridge/cpu/contraction/contraction.hpp"
+
+namespace kiln::cpu {
+
+// Lanes of a register for sums of this type.
+std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation);
+
+// A tile for lines of `rows` rows and panels that fill up the last one (packed), by a cost in cycles of the two FMA and load
+// ports. Configured sizes win where they fit.
+tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation);
+
+// All columns in panels of the tile's width, the last one partly filled.
+std::vector<column_segment> packed_segments(const tile_shape& tile, std::int64_t columns);
+// The same where nothing may be read beside the columns: what does not fill a panel goes into ever narrower ones.
+std::vector<column_segment> exact_segments(const tile_shape& tile, std::int64_t columns);
+
+// Sets tiles_per_item and panels_per_item: items large enough to reuse what they load and to be worth scheduling, small
+// enough that a few dozen threads have something to do.
+void choose_items(const kernel_emitter& e, contraction& c);
+
+}  // namespace kiln::cpu

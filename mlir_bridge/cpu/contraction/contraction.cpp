@@ -1,0 +1,219 @@
+#include "mlir_bridge/cpu/contraction/contraction.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+
+namespace kiln::cpu {
+
+std::int64_t contraction_axis::outputs() const {
+  std::int64_t most = 0;
+  for (const axis_phase& phase : phases) most = std::max(most, phase.outputs);
+  return most;
+}
+
+bool contraction_axis::clipped() const {
+  return std::any_of(phases.begin(), phases.end(), [&](const axis_phase& phase) {
+    if (phase.outputs == 0 || phase.taps == 0) return false;
+    return phase.first < 0 || phase.first + (phase.outputs - 1) * stride + (phase.taps - 1) * tap_stride >= in;
+  });
+}
+
+std::int64_t contraction::panels() const {
+  std::int64_t n = 0;
+  for (const column_segment& segment : segments) n += segment.count;
+  return n;
+}
+
+std::int64_t contraction::tiles() const {
+  std::int64_t n = (axes.back().outputs() + rows - 1) / rows;
+  for (std::size_t i = 0; i + 1 < axes.size(); ++i) n *= axes[i].outputs();
+  return n;
+}
+
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Rows r of a tile with 0 <= base + r * stride < in, and r < valid.
+row_range rows_inside(std::int64_t base, std::int64_t stride, std::int64_t in, std::int64_t rows, std::int64_t valid) {
+  row_range range{std::min(rows, ceil_div(std::max<std::int64_t>(0, -base), stride)), std::min({rows, valid, ceil_div(std::max<std::int64_t>(0, in - base), stride)})};
+  return range.first < range.last ? range : row_range{};
+}
+
+}  // namespace
+
+std::vector<row_range> row_ranges(const contraction_axis& axis, std::int64_t rows) {
+  std::map<row_range, std::int64_t> uses;
+  for (const axis_phase& phase : axis.phases)
+    for (std::int64_t row = 0; row < phase.outputs; row += rows)
+      for (std::int64_t j = 0; j < phase.taps; ++j)
+        ++uses[rows_inside(row * axis.stride + phase.first + j * axis.tap_stride, axis.stride, axis.in, rows, phase.outputs - row)];
+  std::vector<row_range> ranges;
+  for (const auto& [range, count] : uses) ranges.push_back(range);
+  std::sort(ranges.begin(), ranges.end(), [&](const row_range& a, const row_range& b) { return uses[a] > uses[b]; });
+  return ranges;
+}
+
+namespace {
+
+class contraction_emitter {
+ public:
+  contraction_emitter(kernel_emitter& emitter, const contraction& contraction)
+      : e(emitter), code(emitter.code), c(contraction), accumulation(accumulation_type(contraction.left.type)), ranges(row_ranges(contraction.axes.back(), contraction.rows)) {}
+
+  void emit() {
+    const std::int64_t column_blocks = ceil_div(c.panels(), c.panels_per_item), tile_blocks = ceil_div(c.tiles(), c.tiles_per_item);
+    std::vector<std::int64_t> grid{c.batches, c.groups};
+    for (const contraction_axis& axis : c.axes) grid.push_back(static_cast<std::int64_t>(axis.phases.size()));
+    grid.push_back(column_blocks);
+    grid.push_back(tile_blocks);
+    std::int64_t items = 1;
+    for (std::int64_t n : grid) items *= n;
+    e.begin_stage("contraction", items);
+    left = {e.pointer(c.left), c.left.type, c.axes.back().stride * c.axes.back().pitch, c.left_step};
+    right = {e.pointer(c.right), c.right.type, 0, c.right_step};
+    for (const column_segment& segment : c.segments) writers.emplace_back(e, tile_shape{c.rows, segment.vectors, segment.lanes}, accumulation);
+    code.loop(e.begin(), e.end(), 1, [&](Value item) {
+      values digits = code.delinearize(item, grid);
+      batch = digits[0];
+      group = digits[1];
+      phase.assign(digits.begin() + 2, digits.end() - 2);
+      Value first_panel = code.mul(digits[digits.size() - 2], c.panels_per_item), first_tile = code.mul(digits.back(), c.tiles_per_item);
+      Value last_panel = code.min(code.add(first_panel, c.panels_per_item), c.panels()), last_tile = code.min(code.add(first_tile, c.tiles_per_item), c.tiles());
+      for (std::size_t s = 0; s < c.segments.size(); ++s) {
+        const column_segment& segment = c.segments[s];
+        Value low = code.max(first_panel, segment.first_panel), high = code.min(last_panel, segment.first_panel + segment.count);
+        code.loop(low, high, 1, [&](Value panel) {
+          code.loop(first_tile, last_tile, 1, [&](Value tile) { emit_tile(segment, writers[s], code.sub(panel, segment.first_panel), tile); });
+        });
+      }
+    });
+    e.end_stage();
+  }
+
+ private:
+  // A number of the current phase of an axis.
+  Value of_phase(std::size_t axis, std::int64_t axis_phase::*field) {
+    const auto& phases = c.axes[axis].phases;
+    Value v = code.constant(phases[0].*field);
+    for (std::size_t p = 1; p < phases.size(); ++p)
+      if (phases[p].*field != phases[p - 1].*field || code_builder::known(v) != phases[p].*field)
+        v = code.select(code.less(phase[axis], code.constant(static_cast<std::int64_t>(p))), v, code.constant(phases[p].*field));
+    return v;
+  }
+
+  void emit_tile(const column_segment& segment, tile_writer& writer, Value panel, Value tile) {
+    std::vector<std::int64_t> dims;
+    for (std::size_t i = 0; i + 1 < c.axes.size(); ++i) dims.push_back(c.axes[i].outputs());
+    dims.push_back(ceil_div(c.axes.back().outputs(), c.rows));
+    outputs = code.delinearize(tile, dims);
+    outputs.back() = code.mul(outputs.back(), c.rows);
+    Value valid = code.min(code.sub(of_phase(c.axes.size() - 1, &axis_phase::outputs), outputs.back()), c.rows);
+    // Phases with fewer outputs than others leave some tiles empty.
+    Value exists;
+    for (std::size_t i = 0; i < c.axes.size(); ++i) {
+      Value count = of_phase(i, &axis_phase::outputs);
+      if (code_builder::known(count)) continue;
+      Value inside = code.less(outputs[i], count);
+      exists = exists ? Value(code.make<mlir::arith::AndIOp>(exists, inside)) : inside;
+    }
+    auto body = [&] {
+      tile_shape shape{c.rows, segment.vectors, segment.lanes};
+      Value left_offset = code.add(code.mul(batch, c.left_batch), code.mul(group, c.left_group));
+      Value column = code.add(code.mul(panel, segment.columns()), segment.first_column);
+      Value right_offset = code.add(code.mul(group, c.right_group), c.right_panel ? code.mul(panel, c.right_panel) : column);
+      valid_rows = valid;
+      values sums = reduce(0, shape, left_offset, right_offset, code.constant(0), zero_tile(code, shape, accumulation));
+      tile_place place;
+      place.valid_rows = valid;
+      const auto& phases = c.axes.back().phases;
+      place.rows_always_full = std::all_of(phases.begin(), phases.end(), [&](const axis_phase& p) { return p.outputs == phases[0].outputs && p.outputs % c.rows == 0; });
+      if (segment.first_column + segment.count * segment.columns() > c.columns) {
+        place.last_columns = (c.columns - segment.first_column) % segment.columns();
+        place.in_last_panel = code.equal(panel, code.constant(segment.count - 1));
+      }
+      place.column = code.add(column, code.mul(group, c.result_group_columns));
+      place.locate = [&, here = outputs](Value row) {
+        values where = here;
+        where.back() = code.add(where.back(), row);
+        for (std::size_t i = 0; i < where.size(); ++i)
+          if (c.axes[i].phases.size() > 1) where[i] = code.add(code.mul(where[i], static_cast<std::int64_t>(c.axes[i].phases.size())), phase[i]);
+        return c.locate(batch, group, where);
+      };
+      writer.write(sums, place);
+    };
+    if (exists) code.when(exists, body);
+    else body();
+  }
+
+  values reduce(std::size_t i, const tile_shape& shape, Value left_offset, Value right_offset, Value window, values sums) {
+    const contraction_axis& axis = c.axes[i];
+    const bool last = i + 1 == c.axes.size();
+    Value base = code.add(code.mul(outputs[i], axis.stride), of_phase(i, &axis_phase::first));
+    Value taps = of_phase(i, &axis_phase::taps);
+    Value low = code.constant(0), high = taps;
+    if (!last && axis.clipped()) {
+      low = ceil_div_positive(code.sub(code.constant(0), base), axis.tap_stride);
+      high = code.min(taps, ceil_div_positive(code.sub(code.constant(axis.in), base), axis.tap_stride));
+    }
+    if (last && taps_are_contiguous()) {
+      Value tap = code.mul(code.mul(window, axis.window), c.right_tap);
+      return accumulate_rows(base, shape, code.add(left_offset, code.mul(base, axis.pitch)), code.add(right_offset, tap), c.steps * axis.window, std::move(sums));
+    }
+    return code.loop(low, high, 1, std::move(sums), [&](Value j, std::span<const Value> carried) {
+      values sums(carried.begin(), carried.end());
+      Value position = code.add(base, code.mul(j, axis.tap_stride));
+      Value left_at = code.add(left_offset, code.mul(position, axis.pitch));
+      Value tap = code.add(of_phase(i, &axis_phase::window_first), code.mul(j, of_phase(i, &axis_phase::window_step)));
+      Value window_at = code.add(code.mul(window, axis.window), tap);
+      if (!last) return reduce(i + 1, shape, left_at, right_offset, window_at, std::move(sums));
+      return accumulate_rows(position, shape, left_at, code.add(right_offset, code.mul(window_at, c.right_tap)), c.steps, std::move(sums));
+    });
+  }
+
+  // Whether the taps of the last axis are simply more steps.
+  bool taps_are_contiguous() const {
+    const contraction_axis& axis = c.axes.back();
+    return axis.phases.size() == 1 && axis.phases[0].taps == axis.window && axis.phases[0].window_first == 0 && axis.phases[0].window_step == 1 && !axis.clipped() &&
+           (axis.window == 1 || (c.left_step == 1 && axis.pitch * axis.tap_stride == c.steps && c.right_tap == c.steps * c.right_step));
+  }
+
+  Value ceil_div_positive(Value a, std::int64_t b) { return code.div(code.add(code.max(a, 0), b - 1), b); }
+
+  // accumulate() for those rows whose input position is inside, `position` being that of row 0.
+  values accumulate_rows(Value position, const tile_shape& shape, Value left_offset, Value right_offset, std::int64_t steps, values sums) {
+    auto run = [&](row_range range) { return accumulate(code, shape, range, left, left_offset, right, right_offset, steps, c.unroll, accumulation, sums); };
+    if (ranges.size() == 1) return run(ranges[0]);
+    const contraction_axis& axis = c.axes.back();
+    Value first = code.min(ceil_div_positive(code.sub(code.constant(0), position), axis.stride), c.rows);
+    Value end = code.min(valid_rows, ceil_div_positive(code.sub(code.constant(axis.in), position), axis.stride));
+    if (!axis.clipped()) first = code.constant(0), end = valid_rows;
+    std::function<values(std::size_t)> chain = [&](std::size_t i) -> values {
+      if (i + 1 == ranges.size()) return run(ranges[i]);
+      // An empty range comes in many forms; any of them is one without rows in between.
+      Value matches = ranges[i].first == ranges[i].last
+                          ? Value(code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::sge, first, end))
+                          : Value(code.make<mlir::arith::AndIOp>(code.equal(first, code.constant(ranges[i].first)), code.equal(end, code.constant(ranges[i].last))));
+      return code.branch(matches, [&] { return run(ranges[i]); }, [&] { return chain(i + 1); });
+    };
+    return chain(0);
+  }
+
+  kernel_emitter& e;
+  code_builder& code;
+  const contraction& c;
+  const element_type accumulation;
+  const std::vector<row_range> ranges;  // most frequent first
+  factor left, right;
+  std::vector<tile_writer> writers;     // one for each segment
+  Value batch, group, valid_rows;
+  values phase, outputs;
+};
+
+}  // namespace
+
+void emit_contraction(kernel_emitter& e, const contraction& c) { contraction_emitter(e, c).emit(); }
+
+}  // namespace kiln::cpu

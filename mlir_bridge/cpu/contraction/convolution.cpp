@@ -1,0 +1,112 @@
+// convolution on channels_last images: output pixels of a line are the rows of tiles, output channels the columns.
+#include <functional>
+#include <numeric>
+
+#include "ir/error.hpp"
+#include "ir/ops/contraction.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/depthwise.hpp"
+#include "mlir_bridge/cpu/contraction/image.hpp"
+#include "mlir_bridge/cpu/contraction/packing.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+std::int64_t product(std::span<const std::int64_t> dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
+
+void require_channels_last(const kernel_emitter& e, tensor_layout layout) {
+  if (layout != tensor_layout::channels_last)
+    throw error(error_kind::unsupported, "kernel '" + e.symbol + "' holds a " + std::string(e.anchor()->op().name()) + " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
+}
+
+// [batch, outputs..., channels] without the channels.
+values image_position(Value batch, std::span<const Value> outputs) {
+  values where{batch};
+  where.insert(where.end(), outputs.begin(), outputs.end());
+  return where;
+}
+
+}  // namespace
+
+void emit_convolution(kernel_emitter& e) {
+  const convolution& op = *e.anchor()->op().get_if<convolution>();
+  require_channels_last(e, op.layout);
+  const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
+  const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(weights), out = e.dims(e.anchor_result());
+  const std::size_t spatial = in.size() - 2;
+  const std::int64_t channels = in.back() / op.groups, features = out.back() / op.groups;
+  if (product(out) == 0) return;
+  if (channels == 1 && op.groups > 1) return emit_depthwise(e);
+
+  contraction c;
+  c.batches = in[0];
+  c.groups = op.groups;
+  c.steps = channels;
+  c.columns = features;
+  c.result_group_columns = features;
+  bool pointwise = op.groups == 1;
+  for (std::size_t i = 0; i < spatial; ++i) {
+    c.axes.push_back(convolution_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
+    pointwise &= filter[i] == 1 && op.strides[i] == 1 && op.pads_begin[i] == 0 && op.pads_end[i] == 0;
+  }
+  c.locate = [](Value batch, Value, std::span<const Value> outputs) { return image_position(batch, outputs); };
+  if (pointwise) {
+    // All pixels of all images in one line.
+    const std::vector<std::int64_t> pixels(out.begin(), out.end() - 1);
+    c.axes = {convolution_axis(product(pixels), product(pixels), 1, 1, 1, 0)};
+    c.batches = 1;
+    c.locate = [&e, pixels](Value, Value, std::span<const Value> outputs) { return e.code.delinearize(outputs[0], pixels); };
+  }
+
+  const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));
+  c.rows = tile.rows;
+  c.unroll = choose(e.configuration, "unroll", 1);
+  const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
+  pack_right(e, c, product(window), tile, {weights, static_cast<std::int64_t>(spatial + 1), [&](Value group, Value tap, Value step, Value column) {
+                                             values where = e.code.delinearize(tap, window);
+                                             where.push_back(step);
+                                             where.push_back(e.code.add(e.code.mul(group, features), column));
+                                             return where;
+                                           }});
+  set_image(e, c, image);
+  choose_items(e, c);
+  emit_contraction(e, c);
+}
+
+void emit_transposed_convolution(kernel_emitter& e) {
+  const transposed_convolution& op = *e.anchor()->op().get_if<transposed_convolution>();
+  require_channels_last(e, op.layout);
+  const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
+  const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(weights), out = e.dims(e.anchor_result());
+  const std::size_t spatial = in.size() - 2;
+  const std::int64_t channels = in.back() / op.groups, features = out.back() / op.groups;
+  if (product(out) == 0) return;
+
+  contraction c;
+  c.batches = in[0];
+  c.groups = op.groups;
+  c.steps = channels;
+  c.columns = features;
+  c.result_group_columns = features;
+  for (std::size_t i = 0; i < spatial; ++i) c.axes.push_back(transposed_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
+  c.locate = [](Value batch, Value, std::span<const Value> outputs) { return image_position(batch, outputs); };
+
+  const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));
+  c.rows = tile.rows;
+  c.unroll = choose(e.configuration, "unroll", 1);
+  const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
+  // Weights are [window..., features of a group, channels].
+  pack_right(e, c, product(window), tile, {weights, static_cast<std::int64_t>(spatial), [&](Value group, Value tap, Value step, Value column) {
+                                             values where = e.code.delinearize(tap, window);
+                                             where.push_back(column);
+                                             where.push_back(e.code.add(e.code.mul(group, channels), step));
+                                             return where;
+                                           }});
+  set_image(e, c, image);
+  choose_items(e, c);
+  emit_contraction(e, c);
+}
+
+}  // namespace kiln::cpu

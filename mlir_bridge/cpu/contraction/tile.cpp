@@ -1,0 +1,90 @@
+#include "mlir_bridge/cpu/contraction/tile.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace kiln::cpu {
+
+element_type accumulation_type(element_type type) {
+  if (type == element_type::f64) return element_type::f64;
+  if (is_float(type)) return element_type::f32;
+  return storage_bits(type) >= 64 ? element_type::i64 : element_type::i32;
+}
+
+Value widen(code_builder& code, Value v, element_type from, element_type to) {
+  mlir::Type target = code.type(to, code_builder::lanes_of(v));
+  if (v.getType() == target) return v;
+  if (is_float(to)) return code.make<mlir::arith::ExtFOp>(target, v);
+  if (is_signed_integer(from)) return code.make<mlir::arith::ExtSIOp>(target, v);
+  return code.make<mlir::arith::ExtUIOp>(target, v);
+}
+
+values zero_tile(code_builder& code, const tile_shape& tile, element_type accumulation) {
+  return values(static_cast<std::size_t>(tile.rows * tile.vectors), code.number(code.type(accumulation, tile.lanes), 0));
+}
+
+namespace {
+
+// Without the inbounds flag: the first row of a tile that hangs over the border of an image has an address outside of it.
+Value element_address(code_builder& code, Value pointer, mlir::LLVM::GEPArg offset, element_type type) {
+  return code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.storage_type(type), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{offset});
+}
+
+Value element_address(code_builder& code, Value pointer, std::int64_t offset, element_type type) {
+  if (offset == 0) return pointer;
+  const bool fits = std::abs(offset) < (std::int64_t{1} << 30);
+  return element_address(code, pointer, fits ? mlir::LLVM::GEPArg(static_cast<std::int32_t>(offset)) : mlir::LLVM::GEPArg(code.constant(offset)), type);
+}
+
+Value multiply_add(code_builder& code, Value a, Value b, Value sum) {
+  if (mlir::isa<mlir::FloatType>(code_builder::scalar_of(sum))) return code.fma(a, b, sum);
+  return code.add(code.mul(a, b), sum);
+}
+
+}  // namespace
+
+values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset, const factor& right, Value right_offset,
+                  std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums) {
+  if (steps <= 0 || rows.first >= rows.last) return sums;
+  const Value zero = code.constant(0);
+  const Value left_base = element_address(code, left.pointer, left_offset, left.type);
+  const Value right_base = element_address(code, right.pointer, right_offset, right.type);
+  auto one_step = [&](Value left_at, Value right_at, values sums) {
+    values columns;
+    for (std::int64_t v = 0; v < tile.vectors; ++v)
+      columns.push_back(widen(code, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes), right.type, accumulation));
+    for (std::int64_t r = rows.first; r < rows.last; ++r) {
+      Value scalar = widen(code, code.load(element_address(code, left_at, r * left.row_stride, left.type), zero, left.type, 1), left.type, accumulation);
+      Value row = code.splat(scalar, tile.lanes);
+      for (std::int64_t v = 0; v < tile.vectors; ++v) {
+        Value& sum = sums[static_cast<std::size_t>(r * tile.vectors + v)];
+        sum = multiply_add(code, row, columns[static_cast<std::size_t>(v)], sum);
+      }
+    }
+    return sums;
+  };
+  auto several_steps = [&](Value k, std::int64_t count, values sums) {
+    Value left_at = element_address(code, left_base, code.mul(k, left.step_stride), left.type);
+    Value right_at = element_address(code, right_base, code.mul(k, right.step_stride), right.type);
+    for (std::int64_t i = 0; i < count; ++i)
+      sums = one_step(element_address(code, left_at, i * left.step_stride, left.type),
+                      element_address(code, right_at, i * right.step_stride, right.type), std::move(sums));
+    return sums;
+  };
+  unroll = std::clamp<std::int64_t>(unroll, 1, steps);
+  const std::int64_t even = steps / unroll * unroll;
+  // Only the rows of the range are carried: the others pass by.
+  const auto from = static_cast<std::ptrdiff_t>(rows.first * tile.vectors), to = static_cast<std::ptrdiff_t>(rows.last * tile.vectors);
+  values carried(sums.begin() + from, sums.begin() + to);
+  carried = code.loop(0, even, unroll, carried, [&](Value k, std::span<const Value> current) {
+    values all = sums;
+    std::copy(current.begin(), current.end(), all.begin() + from);
+    all = several_steps(k, unroll, std::move(all));
+    return values(all.begin() + from, all.begin() + to);
+  });
+  std::copy(carried.begin(), carried.end(), sums.begin() + from);
+  if (even < steps) sums = several_steps(code.constant(even), steps - even, std::move(sums));
+  return sums;
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,43 @@
+// The micro tile: a block of accumulators in registers (rows × vectors of lanes) and the loop that adds products to it.
+// Every contraction is built from it: one row is a row of a matrix or a pixel of an image, one column a column or an output
+// channel. Accumulators are passed as values in row-major order: [row * vectors + vector].
+#pragma once
+
+#include "mlir_bridge/cpu/code_builder.hpp"
+
+namespace kiln::cpu {
+
+struct tile_shape {
+  std::int64_t rows = 1, vectors = 1, lanes = 1;
+  std::int64_t columns() const { return vectors * lanes; }
+};
+
+// Rows [first, last) of a tile; the others are left as they are and nothing of theirs is read.
+struct row_range {
+  std::int64_t first = 0, last = 0;
+  friend auto operator<=>(const row_range&, const row_range&) = default;
+};
+
+// One factor of the products in memory; strides in elements. The left factor gives one scalar for each row and step, the
+// right factor `columns` consecutive elements for each step (its row_stride is not used).
+struct factor {
+  Value pointer;
+  element_type type = element_type::f32;
+  std::int64_t row_stride = 0;
+  std::int64_t step_stride = 1;
+};
+
+// What products of this type are summed in: f64 for f64, f32 for the other floats, at least i32 for integers.
+element_type accumulation_type(element_type type);
+
+// A value of compute type `from` as one of type `to` (both floats, or `to` an integer at least as wide).
+Value widen(code_builder& code, Value v, element_type from, element_type to);
+
+values zero_tile(code_builder& code, const tile_shape& tile, element_type accumulation);
+
+// tile[r, c] += sum over k in [0, steps) of left[left_offset + r * row_stride + k * step_stride] * right[right_offset + k * step_stride + c]
+// for the rows of `rows`; returns the whole tile. Offsets are those of row 0, which itself may lie outside of the tensor.
+values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset, const factor& right, Value right_offset,
+                  std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums);
+
+}  // namespace kiln::cpu

@@ -1,0 +1,110 @@
+#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+
+#include "ir/ops/elementwise.hpp"
+#include "mlir_bridge/cpu/evaluator.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+// Functions that become one or two instructions; the others are polynomials.
+bool is_simple(scalar_function f) {
+  switch (f) {
+    case scalar_function::add: case scalar_function::sub: case scalar_function::mul: case scalar_function::min: case scalar_function::max:
+    case scalar_function::neg: case scalar_function::abs: case scalar_function::relu: case scalar_function::clamp: case scalar_function::where:
+    case scalar_function::less: case scalar_function::less_equal: case scalar_function::greater: case scalar_function::greater_equal:
+      return true;
+    default: return false;
+  }
+}
+
+// Sums as the value that the anchor has: its element type's compute type.
+Value to_result(code_builder& code, Value sum, element_type accumulation, element_type result) {
+  mlir::Type target = code.type(result, code_builder::lanes_of(sum));
+  if (sum.getType() == target) return sum;
+  if (is_float(accumulation) && is_float(result))
+    return result == element_type::f64 ? Value(code.make<mlir::arith::ExtFOp>(target, sum)) : Value(code.make<mlir::arith::TruncFOp>(target, sum));
+  if (is_float(result)) return code.make<mlir::arith::SIToFPOp>(target, sum);
+  if (is_float(accumulation)) return code.make<mlir::arith::FPToSIOp>(target, sum);
+  if (storage_bits(result) < storage_bits(accumulation)) return code.make<mlir::arith::TruncIOp>(target, sum);
+  return code.make<mlir::arith::ExtSIOp>(target, sum);
+}
+
+}  // namespace
+
+std::int64_t epilogue_cost(const kernel_emitter& e) {
+  std::int64_t cost = 0;
+  bool after = false;
+  for (const instruction& i : e.cluster.instructions()) {
+    if (&i == e.anchor()) after = true;
+    else if (const auto* op = i.op().get_if<elementwise>(); op && after) cost += is_simple(op->function) ? 1 : 20;
+    else if (after && i.op().is<convert>()) cost += 2;
+  }
+  return cost;
+}
+
+tile_writer::tile_writer(kernel_emitter& emitter, const tile_shape& shape, element_type accumulation)
+    : e(emitter), shape_(shape), accumulation_(accumulation), light_(epilogue_cost(emitter) <= 6),
+      memory_(emitter.code.stack(accumulation, shape.rows * shape.columns())) {}
+
+void tile_writer::store(Value sum, const values& where) {
+  evaluator ev(e);
+  ev.bind(e.anchor_result(), to_result(e.code, sum, accumulation_, e.anchor_result().type().type));
+  ev.store_outputs(where, code_builder::lanes_of(sum));
+}
+
+void tile_writer::write_inline(const values& sums, const tile_place& place) {
+  for (std::int64_t r = 0; r < shape_.rows; ++r) {
+    values where = place.locate(e.code.constant(r));
+    where.push_back({});
+    for (std::int64_t v = 0; v < shape_.vectors; ++v) {
+      where.back() = e.code.add(place.column, v * shape_.lanes);
+      store(sums[static_cast<std::size_t>(r * shape_.vectors + v)], where);
+    }
+  }
+}
+
+void tile_writer::write_from_memory(const values& sums, const tile_place& place) {
+  code_builder& code = e.code;
+  for (std::size_t i = 0; i < sums.size(); ++i) code.store(memory_, code.constant(static_cast<std::int64_t>(i) * shape_.lanes), accumulation_, sums[i]);
+  code.loop(code.constant(0), place.valid_rows, 1, [&](Value row) {
+    values where = place.locate(row);
+    where.push_back({});
+    Value first = code.mul(row, shape_.columns());
+    Value vectors = code.constant(shape_.vectors);
+    if (place.last_columns) vectors = code.select(place.in_last_panel, code.constant(place.last_columns / shape_.lanes), vectors);
+    code.loop(code.constant(0), vectors, 1, [&](Value v) {
+      values at = where;
+      at.back() = code.add(place.column, code.mul(v, shape_.lanes));
+      store(code.load(memory_, code.add(first, code.mul(v, shape_.lanes)), accumulation_, shape_.lanes), at);
+    });
+    // What is left of the last panel, in ever shorter vectors.
+    if (place.last_columns % shape_.lanes)
+      code.when(place.in_last_panel, [&] {
+        std::int64_t done = place.last_columns / shape_.lanes * shape_.lanes;
+        for (std::int64_t lanes = shape_.lanes / 2; lanes; lanes /= 2) {
+          if (!((place.last_columns - done) & lanes)) continue;
+          values at = where;
+          at.back() = code.add(place.column, done);
+          store(code.load(memory_, code.add(first, done), accumulation_, lanes), at);
+          done += lanes;
+        }
+      });
+  });
+}
+
+void tile_writer::write(const values& sums, const tile_place& place) {
+  code_builder& code = e.code;
+  const bool always_full = place.rows_always_full && !place.last_columns;
+  if (!light_) return write_from_memory(sums, place);
+  if (always_full) return write_inline(sums, place);
+  Value full;
+  if (!place.rows_always_full) full = code.equal(place.valid_rows, code.constant(shape_.rows));
+  if (place.last_columns) {
+    Value inner = code.make<mlir::arith::XOrIOp>(place.in_last_panel, code.integer(code.builder.getI1Type(), 1));
+    full = full ? Value(code.make<mlir::arith::AndIOp>(full, inner)) : inner;
+  }
+  code.branch(full, [&] { write_inline(sums, place); return values{}; }, [&] { write_from_memory(sums, place); return values{}; });
+}
+
+}  // namespace kiln::cpu

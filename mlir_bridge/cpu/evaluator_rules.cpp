@@ -1,0 +1,394 @@
+#include "mlir_bridge/cpu/evaluator_rules.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/error.hpp"
+#include "ir/reference/resize.hpp"
+#include "mlir_bridge/cpu/scalar_functions.hpp"
+
+namespace kiln::cpu {
+
+template <class Op>
+bool evaluator_rules::try_rule(Value& result) {
+  const Op* op = node.op().get_if<Op>();
+  if (op) result = rule(*op);
+  return op != nullptr;
+}
+
+Value evaluator_rules::compute() {
+  Value result;
+  bool found = try_rule<elementwise>(result) || try_rule<convert>(result) || try_rule<broadcast>(result) || try_rule<constant>(result) || try_rule<reshape>(result) ||
+               try_rule<transpose>(result) || try_rule<slice>(result) || try_rule<pad>(result) || try_rule<concat>(result) || try_rule<gather>(result) ||
+               try_rule<gather_elements>(result) || try_rule<gather_nd>(result) || try_rule<iota>(result) || try_rule<resize>(result);
+  if (!found) throw error(error_kind::unsupported, "the CPU generators cannot inline '" + std::string(node.op().name()) + "' into a kernel; it must be a kernel of its own");
+  return result;
+}
+
+// --- index arithmetic
+
+axis_index evaluator_rules::fixed(std::int64_t position) {
+  return {code.constant(position), 0, {}, position, position + 1, position ? std::abs(position) : any_multiple};
+}
+
+axis_index evaluator_rules::affine(const axis_index& index, std::int64_t factor, std::int64_t offset) {
+  if (factor == 1 && offset == 0) return index;
+  axis_index result;
+  result.base = code.add(code.mul(index.base, factor), offset);
+  result.step = index.step * factor;
+  if (index.each) result.each = code.add(code.mul(index.each, factor), offset);
+  if (index.high != INT64_MAX) {
+    std::int64_t a = index.low * factor + offset, b = (index.high - 1) * factor + offset;
+    result.low = std::min(a, b);
+    result.high = std::max(a, b) + 1;
+  } else {
+    result.low = factor > 0 ? index.low * factor + offset : INT64_MIN;
+  }
+  std::int64_t scaled = std::min(any_multiple, index.multiple) * std::max<std::int64_t>(1, std::abs(factor));
+  result.multiple = std::max<std::int64_t>(1, std::gcd(scaled, offset));
+  return result;
+}
+
+axis_index evaluator_rules::sum(const axis_index& a, const axis_index& b) {
+  axis_index result;
+  result.low = a.low + b.low;
+  result.high = a.high == INT64_MAX || b.high == INT64_MAX ? INT64_MAX : a.high + b.high - 1;
+  result.multiple = std::gcd(a.multiple, b.multiple);
+  if (!a.each && !b.each) {
+    result.base = code.add(a.base, b.base);
+    result.step = a.step + b.step;
+    return result;
+  }
+  result.base = code.constant(0);
+  result.each = code.add(ev.each_lane(a, lanes), ev.each_lane(b, lanes));
+  result.multiple = 1;
+  return result;
+}
+
+std::pair<axis_index, axis_index> evaluator_rules::divide(const axis_index& index, std::int64_t divisor) {
+  axis_index quotient, remainder;
+  if (index.high != INT64_MAX) quotient.high = (index.high - 1) / divisor + 1;
+  remainder.low = 0;
+  remainder.high = divisor;
+  if (!index.each && index.low >= 0 && index.high <= divisor) {
+    quotient = fixed(0);
+    return {quotient, index};
+  }
+  // The lanes stay within one quotient, or move whole quotients, or must be divided one by one.
+  std::int64_t span = index.step * lanes;
+  bool together = !index.each && (index.step == 0 || (index.step > 0 && divisor % span == 0 && index.multiple % span == 0));
+  if (together) {
+    quotient.base = code.div(index.base, divisor);
+    remainder.base = code.rem(index.base, divisor);
+    remainder.step = index.step;
+    remainder.multiple = std::gcd(index.multiple, divisor);
+    quotient.multiple = index.multiple % divisor == 0 ? index.multiple / divisor : 1;
+  } else if (!index.each && index.step % divisor == 0) {
+    quotient.base = code.div(index.base, divisor);
+    quotient.step = index.step / divisor;
+    remainder.base = code.rem(index.base, divisor);
+  } else {
+    Value each = ev.each_lane(index, lanes);
+    quotient.base = remainder.base = code.constant(0);
+    quotient.each = code.div(each, divisor);
+    remainder.each = code.rem(each, divisor);
+  }
+  return {quotient, remainder};
+}
+
+axis_index evaluator_rules::looked_up(value indices, const position& at, std::int64_t extent) {
+  bool uniform = std::ranges::all_of(at, &axis_index::uniform);
+  std::int64_t wide = uniform ? 1 : lanes;
+  Value found = ev.at(indices, at, wide);
+  found = convert_element(code, found, indices.type().type, element_type::i64);
+  Value wrapped = code.select(code.less(found, code.integer(found.getType(), 0)), code.add(found, extent), found);
+  axis_index result = ev.from_each(code.min(code.max(wrapped, 0), extent - 1), wide);
+  result.low = 0;
+  result.high = extent;
+  return result;
+}
+
+Value evaluator_rules::nested(const std::function<Value()>& body) {
+  auto saved = ev.memo_;
+  Value result = body();
+  ev.memo_ = std::move(saved);
+  return result;
+}
+
+Value evaluator_rules::branch(Value condition, const std::function<Value()>& then, const std::function<Value()>& otherwise) {
+  return code.branch(condition, [&] { return values{nested(then)}; }, [&] { return values{nested(otherwise)}; })[0];
+}
+
+Value evaluator_rules::reads_table(element_type type, const std::vector<double>& numbers, const axis_index& index) {
+  Value table = e.table(type, numbers);
+  if (index.each) return code.load_gathered(table, index.each, type);
+  return code.load_strided(table, index.base, index.step, type, index.uniform() ? 1 : lanes);
+}
+
+// --- computing
+
+Value evaluator_rules::rule(const elementwise& op) {
+  values operands;
+  for (value input : node.inputs()) operands.push_back(ev.at(input, where, lanes));
+  return apply(code, op.function, node.inputs().back().type().type, operands);
+}
+
+Value evaluator_rules::rule(const convert& op) { return convert_element(code, ev.at(operand(), where, lanes), operand().type().type, op.type); }
+
+Value evaluator_rules::rule(const constant& op) {
+  mlir::Type type = code.type(op.data.type().type, lanes);
+  if (op.data.type().element_count() != 1 && !op.data.splat())
+    throw error(error_kind::internal, "kernel '" + e.symbol + "' holds a constant of several values; those must be inputs of the kernel");
+  if (is_float(op.data.type().type)) return code.number(type, op.data.at(0));
+  return code.integer(type, op.data.at_int(0));
+}
+
+Value evaluator_rules::rule(const iota& op) {
+  const axis_index& index = where[static_cast<std::size_t>(op.axis)];
+  return convert_element(code, index.uniform() ? code.splat(index.base, lanes) : ev.each_lane(index, lanes), element_type::i64, op.type);
+}
+
+// --- moving
+
+Value evaluator_rules::rule(const broadcast&) {
+  auto from = operand_dims(), to = result_dims();
+  position source;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t axis = to.size() - from.size() + i;
+    source.push_back(from[i] == 1 && to[axis] != 1 ? fixed(0) : where[axis]);
+  }
+  return ev.at(operand(), source, lanes);
+}
+
+Value evaluator_rules::rule(const transpose& op) {
+  position source(where.size());
+  for (std::size_t i = 0; i < where.size(); ++i) source[static_cast<std::size_t>(op.permutation[i])] = where[i];
+  return ev.at(operand(), source, lanes);
+}
+
+Value evaluator_rules::rule(const slice& op) {
+  position source;
+  for (std::size_t i = 0; i < where.size(); ++i) source.push_back(affine(where[i], op.steps[i], op.starts[i]));
+  return ev.at(operand(), source, lanes);
+}
+
+Value evaluator_rules::rule(const reshape&) {
+  auto to = operand_dims(), from = result_dims();  // an index of `from` becomes one of `to`
+  position source(to.size());
+  std::size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    // The smallest groups of axes with equal products.
+    std::size_t i_begin = i, j_begin = j;
+    std::int64_t a = 1, b = 1;
+    if (i < from.size()) a = from[i++];
+    if (j < to.size()) b = to[j++];
+    while (a != b) {
+      if (a < b && i < from.size()) a *= from[i++];
+      else if (j < to.size()) b *= to[j++];
+      else break;
+    }
+    if (i - i_begin == 1 && j - j_begin == 1) {
+      source[j_begin] = where[i_begin];
+      continue;
+    }
+    axis_index linear = fixed(0);
+    std::int64_t stride = 1;
+    for (std::size_t k = i; k-- > i_begin;) {
+      if (from[k] != 1) linear = sum(linear, affine(where[k], stride, 0));
+      stride *= from[k];
+    }
+    for (std::size_t k = j; k-- > j_begin;) {
+      bool rest_is_one = std::all_of(to.begin() + static_cast<std::ptrdiff_t>(j_begin), to.begin() + static_cast<std::ptrdiff_t>(k), [](std::int64_t d) { return d == 1; });
+      if (to[k] == 1) {
+        source[k] = fixed(0);
+      } else if (rest_is_one) {
+        source[k] = linear;
+        linear = fixed(0);
+      } else {
+        std::tie(linear, source[k]) = divide(linear, to[k]);
+      }
+    }
+  }
+  return ev.at(operand(), source, lanes);
+}
+
+axis_index evaluator_rules::padded(const axis_index& index, const pad& op, std::size_t axis, std::int64_t extent) {
+  axis_index inner = affine(index, 1, -op.before[axis]);
+  if (op.before[axis] == 0 && op.after[axis] == 0) return index;
+  if (inner.low >= 0 && inner.high <= extent) return inner;
+  Value i = ev.each_lane(inner, index.uniform() ? 1 : lanes);
+  switch (op.mode) {
+    case pad_mode::constant_: break;  // the caller masks what lies outside
+    case pad_mode::edge: break;
+    case pad_mode::reflect: {
+      if (extent == 1) {
+        i = code.mul(i, 0);
+        break;
+      }
+      // The period of 0 1 .. n-1 n-2 .. 1; any pad width.
+      std::int64_t period = 2 * (extent - 1);
+      std::int64_t lift = (op.before[axis] / period + 1) * period;
+      i = code.rem(code.add(i, lift), period);
+      i = code.min(i, code.sub(code.integer(i.getType(), period), i));
+      break;
+    }
+    case pad_mode::wrap: i = code.rem(code.add(i, (op.before[axis] / extent + 1) * extent), extent); break;
+  }
+  axis_index result = ev.from_each(code.min(code.max(i, 0), extent - 1), index.uniform() ? 1 : lanes);
+  result.low = 0;
+  result.high = extent;
+  return result;
+}
+
+Value evaluator_rules::rule(const pad& op) {
+  auto extents = operand_dims();
+  bool fills = op.mode == pad_mode::constant_;
+  mlir::Type type = code.type(operand().type().type, lanes);
+  Value fill = fills ? (is_float(operand().type().type) ? code.number(type, op.fill) : code.integer(type, static_cast<std::int64_t>(op.fill))) : Value();
+  position source;
+  Value all_inside, lane_inside;  // conditions for all lanes at once, and lane by lane
+  for (std::size_t axis = 0; axis < where.size(); ++axis) {
+    axis_index inner = affine(where[axis], 1, -op.before[axis]);
+    bool inside = (op.before[axis] == 0 && op.after[axis] == 0) || (inner.low >= 0 && inner.high <= extents[axis]);
+    bool outside = inner.high <= 0 || inner.low >= extents[axis] || extents[axis] == 0;
+    if (fills && !inside && outside) return fill;
+    if (fills && !inside) {
+      Value i = ev.each_lane(inner, inner.uniform() ? 1 : lanes);
+      // One unsigned comparison covers both ends.
+      Value in = code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, code.integer(i.getType(), extents[axis]));
+      Value& condition = inner.uniform() ? all_inside : lane_inside;
+      condition = condition ? code.make<mlir::arith::AndIOp>(condition, in).getResult() : in;
+      // Inside the branch a uniform index is known to be inside.
+      if (inner.uniform()) {
+        inner.low = std::max<std::int64_t>(inner.low, 0);
+        inner.high = std::min(inner.high, extents[axis]);
+        source.push_back(inner);
+        continue;
+      }
+    }
+    source.push_back(padded(where[axis], op, axis, extents[axis]));
+  }
+  auto read = [&] {
+    Value v = ev.at(operand(), source, lanes);
+    return lane_inside ? code.select(lane_inside, v, fill) : v;
+  };
+  if (!all_inside) return read();
+  return branch(all_inside, read, [&] { return fill; });
+}
+
+Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::size_t last, const std::vector<std::int64_t>& begins) {
+  auto axis = static_cast<std::size_t>(op.axis);
+  axis_index index = where[axis];
+  // Drop inputs that the index cannot reach.
+  while (first + 1 < last && index.low >= begins[first + 1]) ++first;
+  while (first + 1 < last && index.high <= begins[last - 1]) --last;
+  auto from = [&](std::size_t i, axis_index local) {
+    position source = where;
+    source[axis] = std::move(local);
+    return ev.at(operand(i), source, lanes);
+  };
+  if (first + 1 == last) return from(first, affine(index, 1, -begins[first]));
+  if (index.uniform()) {
+    std::size_t middle = (first + last) / 2;
+    return branch(code.less(index.base, code.constant(begins[middle])), [&] { return concat_from(op, first, middle, begins); }, [&] { return concat_from(op, middle, last, begins); });
+  }
+  // Lanes in different inputs: read each input at clamped positions and pick.
+  Value each = ev.each_lane(index, lanes), result;
+  for (std::size_t i = first; i < last; ++i) {
+    std::int64_t extent = begins[i + 1] - begins[i];
+    if (extent == 0) continue;
+    axis_index local = ev.from_each(code.min(code.max(code.sub(each, begins[i]), 0), extent - 1), lanes);
+    local.low = 0;
+    local.high = extent;
+    Value v = from(i, local);
+    result = result ? code.select(code.less(each, code.integer(each.getType(), begins[i])), result, v) : v;
+  }
+  return result;
+}
+
+Value evaluator_rules::rule(const concat& op) {
+  std::vector<std::int64_t> begins{0};
+  for (std::size_t i = 0; i < node.inputs().size(); ++i) begins.push_back(begins.back() + operand_dims(i)[static_cast<std::size_t>(op.axis)]);
+  return concat_from(op, 0, node.inputs().size(), begins);
+}
+
+Value evaluator_rules::rule(const gather& op) {
+  auto axis = static_cast<std::ptrdiff_t>(op.axis);
+  auto index_rank = static_cast<std::ptrdiff_t>(operand(1).type().rank());
+  position of_index(where.begin() + axis, where.begin() + axis + index_rank);
+  position source(where.begin(), where.begin() + axis);
+  source.push_back(looked_up(operand(1), of_index, operand_dims()[static_cast<std::size_t>(axis)]));
+  source.insert(source.end(), where.begin() + axis + index_rank, where.end());
+  return ev.at(operand(), source, lanes);
+}
+
+Value evaluator_rules::rule(const gather_elements& op) {
+  position source = where;
+  auto axis = static_cast<std::size_t>(op.axis);
+  source[axis] = looked_up(operand(1), where, operand_dims()[axis]);
+  return ev.at(operand(), source, lanes);
+}
+
+Value evaluator_rules::rule(const gather_nd& op) {
+  auto data = operand_dims(), indices = operand_dims(1);
+  auto batch = static_cast<std::size_t>(op.batch_dims), prefix = indices.size() - 1;
+  position source(where.begin(), where.begin() + static_cast<std::ptrdiff_t>(batch));
+  for (std::int64_t i = 0; i < indices.back(); ++i) {
+    position of_index(where.begin(), where.begin() + static_cast<std::ptrdiff_t>(prefix));
+    of_index.push_back(fixed(i));
+    source.push_back(looked_up(operand(1), of_index, data[batch + static_cast<std::size_t>(i)]));
+  }
+  source.insert(source.end(), where.begin() + static_cast<std::ptrdiff_t>(prefix), where.end());
+  return ev.at(operand(), source, lanes);
+}
+
+// Separable: the taps of every axis (index and weight) come from tables, since the shapes are static.
+Value evaluator_rules::rule(const resize& op) {
+  struct axis_taps {
+    std::size_t axis;
+    std::vector<axis_index> index;
+    std::vector<Value> weight;
+  };
+  auto from = operand_dims(), to = result_dims();
+  position source = where;
+  std::vector<axis_taps> mixed;
+  element_type type = operand().type().type;
+  element_type weight_type = compute_type(type) == element_type::f64 ? element_type::f64 : element_type::f32;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] == to[i] && op.scales[i] == 1) continue;
+    auto taps = reference::resize_taps(op, op.scales[i], from[i], to[i]);
+    std::size_t count = 1;
+    for (const auto& t : taps) count = std::max(count, t.size());
+    axis_taps mix{i, {}, {}};
+    for (std::size_t k = 0; k < count; ++k) {
+      std::vector<double> positions, weights;
+      for (const auto& t : taps) {
+        positions.push_back(k < t.size() ? static_cast<double>(t[k].index) : t.empty() ? 0 : static_cast<double>(t[0].index));
+        weights.push_back(k < t.size() ? t[k].weight : 0);
+      }
+      axis_index read = ev.from_each(reads_table(element_type::i64, positions, where[i]), where[i].uniform() ? 1 : lanes);
+      read.low = 0;
+      read.high = from[i];
+      mix.index.push_back(read);
+      if (op.mode != resize_mode::nearest) mix.weight.push_back(code.splat(reads_table(weight_type, weights, where[i]), where[i].uniform() ? lanes : 1));
+    }
+    if (op.mode == resize_mode::nearest) source[i] = mix.index[0];
+    else mixed.push_back(std::move(mix));
+  }
+  if (!mixed.empty() && !is_float(type))
+    throw error(error_kind::unsupported, "the CPU generators interpolate floating point images only, not " + std::string(name(type)) + "; convert the image to f32 before resizing it");
+  // The weighted sum over every combination of taps, innermost axis first.
+  std::function<Value(std::size_t)> interpolate = [&](std::size_t level) -> Value {
+    if (level == mixed.size()) return ev.at(operand(), source, lanes);
+    Value total;
+    for (std::size_t k = 0; k < mixed[level].index.size(); ++k) {
+      source[mixed[level].axis] = mixed[level].index[k];
+      Value v = interpolate(level + 1);
+      total = total ? code.fma(v, mixed[level].weight[k], total) : code.make<mlir::arith::MulFOp>(v, mixed[level].weight[k]).getResult();
+    }
+    return total;
+  };
+  return interpolate(0);
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,58 @@
+// How the elements of one instruction's result come from elements of its operands: a rule for each inlinable operation.
+// Internal to the evaluator.
+#pragma once
+
+#include "ir/ops/all.hpp"
+#include "mlir_bridge/cpu/evaluator.hpp"
+
+namespace kiln::cpu {
+
+struct evaluator_rules {
+  evaluator& ev;
+  kernel_emitter& e;
+  code_builder& code;
+  const instruction& node;
+  const position& where;
+  std::int64_t lanes;
+
+  Value compute();
+
+ private:
+  value operand(std::size_t i = 0) const { return node.inputs()[i]; }
+  std::vector<std::int64_t> operand_dims(std::size_t i = 0) const { return kernel_emitter::dims(operand(i)); }
+  std::vector<std::int64_t> result_dims() const { return node.outputs()[0].static_dims(); }
+
+  Value rule(const elementwise& op);
+  Value rule(const convert& op);
+  Value rule(const constant& op);
+  Value rule(const broadcast& op);
+  Value rule(const reshape& op);
+  Value rule(const transpose& op);
+  Value rule(const slice& op);
+  Value rule(const pad& op);
+  Value rule(const concat& op);
+  Value rule(const gather& op);
+  Value rule(const gather_elements& op);
+  Value rule(const gather_nd& op);
+  Value rule(const iota& op);
+  Value rule(const resize& op);
+  template <class Op>
+  bool try_rule(Value& result);
+
+  // --- index arithmetic
+  axis_index affine(const axis_index& index, std::int64_t factor, std::int64_t offset);
+  axis_index sum(const axis_index& a, const axis_index& b);
+  // index → {index / divisor, index % divisor}, for non-negative indices.
+  std::pair<axis_index, axis_index> divide(const axis_index& index, std::int64_t divisor);
+  axis_index fixed(std::int64_t position);
+  // An element of an index tensor as a position in [0, extent): negative ones count from the end, wild ones are clamped.
+  axis_index looked_up(value indices, const position& at, std::int64_t extent);
+  axis_index padded(const axis_index& index, const pad& op, std::size_t axis, std::int64_t extent);
+  Value concat_from(const concat& op, std::size_t first, std::size_t last, const std::vector<std::int64_t>& begins);
+  // Runs body with what it emits forgotten afterwards: for code inside a branch.
+  Value nested(const std::function<Value()>& body);
+  Value branch(Value condition, const std::function<Value()>& then, const std::function<Value()>& otherwise);
+  Value reads_table(element_type type, const std::vector<double>& numbers, const axis_index& index);
+};
+
+}  // namespace kiln::cpu

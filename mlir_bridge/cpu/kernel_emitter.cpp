@@ -1,0 +1,175 @@
+#include "mlir_bridge/cpu/kernel_emitter.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+// Elementary operations that a work item should hold, so that a thread team can split a grid without wasting time on it.
+constexpr std::int64_t item_operations = 16384;
+
+std::int64_t product(std::span<const std::int64_t> dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
+
+}  // namespace
+
+bool is_anchor(const operation& op) { return !op.is<elementwise>() && find_generator(op.name()) != nullptr; }
+
+kernel_emitter::kernel_emitter(const module& cluster, std::string symbol, const target_row& target, const kernel_configuration& configuration, mlir::ModuleOp target_module)
+    : cluster(cluster), symbol(std::move(symbol)), target(target), configuration(configuration), code(target_module.getContext()), target_module_(target_module) {
+  std::uint32_t next = 0;
+  for (value parameter : cluster.parameters()) parameter_index_[parameter.producer] = next++;
+  for (const instruction& i : cluster.instructions()) {
+    if (!is_anchor(i.op())) continue;
+    if (anchor_) throw error(error_kind::internal, "kernel '" + this->symbol + "' has two anchors, " + std::string(anchor_->op().name()) + " and " + std::string(i.op().name()));
+    anchor_ = &i;
+  }
+}
+
+std::int64_t kernel_emitter::lanes_for(element_type type, std::int64_t extent) const {
+  std::int64_t bits = std::max(8, storage_bits(compute_type(type)));
+  std::int64_t native = std::max<std::int64_t>(1, target.vector_bits / std::max<std::int64_t>(bits, 32));
+  if (extent < 1) return 1;
+  return std::min<std::int64_t>(native, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(extent))));
+}
+
+// --- memory
+
+buffer kernel_emitter::input(std::size_t parameter) const {
+  const shape& s = cluster.parameters()[parameter].type();
+  return {buffer_kind::input, static_cast<std::uint32_t>(parameter), s.type, s.static_dims()};
+}
+
+buffer kernel_emitter::output(std::size_t index) const {
+  const shape& s = cluster.outputs()[index].type();
+  return {buffer_kind::output, static_cast<std::uint32_t>(index), s.type, s.static_dims()};
+}
+
+buffer kernel_emitter::add_scratch(element_type type, std::vector<std::int64_t> dims, bool prepared) {
+  std::int64_t count = product(dims);
+  scratch_.push_back({static_cast<std::int64_t>(storage_bytes(type, static_cast<std::size_t>(count))), prepared});
+  return {buffer_kind::scratch, static_cast<std::uint32_t>(scratch_.size() - 1), type, std::move(dims)};
+}
+
+std::optional<buffer> kernel_emitter::in_memory(value v) const {
+  if (auto found = materialized_.find(v); found != materialized_.end()) return found->second;
+  if (auto found = parameter_index_.find(v.producer); found != parameter_index_.end()) return buffer{buffer_kind::input, found->second, v.type().type, dims(v)};
+  if (v.producer->op().is<reshape>()) {
+    auto source = in_memory(v.producer->inputs()[0]);
+    if (source) source->dims = dims(v);
+    return source;
+  }
+  return std::nullopt;
+}
+
+buffer kernel_emitter::materialize(value v) {
+  if (auto found = in_memory(v)) return *found;
+  if (in_stage()) throw error(error_kind::internal, "materialize inside a stage of kernel '" + symbol + "'");
+  bool prepare = only_parameters(v);
+  buffer b = add_scratch(v.type().type, dims(v), prepare);
+  emit_map_into(*this, v, b, prepare);
+  materialized_[v] = b;
+  return b;
+}
+
+bool kernel_emitter::only_parameters(value v) const {
+  if (parameter_index_.contains(v.producer)) return true;
+  const operation& op = v.producer->op();
+  bool moves = op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<broadcast>() || op.is<convert>() || op.is<pad>() || op.is<concat>() || op.is<constant>();
+  return moves && std::ranges::all_of(v.producer->inputs(), [&](value input) { return only_parameters(input); });
+}
+
+// --- stages
+
+void kernel_emitter::begin_stage(const std::string& name, std::int64_t grid, bool prepare) {
+  if (in_stage()) throw error(error_kind::internal, "stage '" + name + "' begins inside another one");
+  code.known_.clear();
+  code.constants_.clear();
+  launch next;
+  next.symbol = symbol + "_" + std::to_string(launches_.size()) + "_" + name;
+  next.grid = grid;
+  next.prepare = prepare;
+  launches_.push_back(std::move(next));
+  arguments_.clear();
+  auto i64 = code.builder.getI64Type();
+  code.builder.setInsertionPointToEnd(target_module_.getBody());
+  function_ = code.make<mlir::func::FuncOp>(launches_.back().symbol + "_body", code.builder.getFunctionType({i64, i64}, {}));
+  function_.setPrivate();
+  code.builder.setInsertionPointToStart(function_.addEntryBlock());
+}
+
+Value kernel_emitter::begin() const { return const_cast<mlir::func::FuncOp&>(function_).getArgument(0); }
+Value kernel_emitter::end() const { return const_cast<mlir::func::FuncOp&>(function_).getArgument(1); }
+
+Value kernel_emitter::pointer(const buffer& b) {
+  for (std::size_t i = 0; i < arguments_.size(); ++i)
+    if (arguments_[i].kind == b.kind && arguments_[i].index == b.index) return function_.getArgument(static_cast<unsigned>(2 + i));
+  arguments_.push_back(b);
+  auto pointer_type = mlir::LLVM::LLVMPointerType::get(code.builder.getContext());
+  auto noalias = code.builder.getDictionaryAttr({code.builder.getNamedAttr("llvm.noalias", code.builder.getUnitAttr())});
+  if (mlir::failed(function_.insertArgument(function_.getNumArguments(), pointer_type, noalias, code.where))) throw error(error_kind::internal, "cannot add an argument to a stage");
+  return function_.getArgument(function_.getNumArguments() - 1);
+}
+
+void kernel_emitter::end_stage() {
+  code.make<mlir::func::ReturnOp>();
+  for (const buffer& b : arguments_) launches_.back().arguments.push_back({b.kind, b.index});
+  export_stage();
+  function_ = {};
+}
+
+// The exported function with the host ABI: loads the pointers and calls the stage.
+void kernel_emitter::export_stage() {
+  auto& builder = code.builder;
+  auto i64 = builder.getI64Type();
+  auto pointer_type = mlir::LLVM::LLVMPointerType::get(builder.getContext());
+  mlir::OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(target_module_.getBody());
+  auto exported = code.make<mlir::func::FuncOp>(launches_.back().symbol, builder.getFunctionType({pointer_type, i64, i64}, {}));
+  builder.setInsertionPointToStart(exported.addEntryBlock());
+  llvm::SmallVector<Value> operands{exported.getArgument(1), exported.getArgument(2)};
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    Value slot = code.make<mlir::LLVM::GEPOp>(pointer_type, pointer_type, exported.getArgument(0), llvm::ArrayRef<mlir::LLVM::GEPArg>{static_cast<std::int32_t>(i)});
+    operands.push_back(code.make<mlir::LLVM::LoadOp>(pointer_type, slot));
+  }
+  code.make<mlir::func::CallOp>(function_, operands);
+  code.make<mlir::func::ReturnOp>();
+}
+
+void kernel_emitter::parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost, const std::function<void(std::span<const Value>)>& body, bool prepare) {
+  std::int64_t total = product(dims);
+  if (total == 0) return;
+  std::int64_t per_item = std::clamp<std::int64_t>(item_operations / std::max<std::int64_t>(cost, 1), 1, total);
+  std::int64_t grid = (total + per_item - 1) / per_item;
+  begin_stage(name, grid, prepare);
+  Value first = code.mul(begin(), per_item);
+  Value last = code.min(code.mul(end(), per_item), total);
+  code.loop(first, last, 1, [&](Value linear) { body(code.delinearize(linear, dims)); });
+  end_stage();
+}
+
+Value kernel_emitter::table(element_type type, const std::vector<double>& numbers) {
+  auto& global = tables_[{type, numbers}];
+  if (!global) {
+    mlir::Type scalar = code.storage_type(type);
+    auto table_type = mlir::RankedTensorType::get({static_cast<std::int64_t>(numbers.size())}, scalar);
+    llvm::SmallVector<mlir::Attribute> elements;
+    for (double number : numbers)
+      elements.push_back(mlir::isa<mlir::FloatType>(scalar) ? mlir::Attribute(code.builder.getFloatAttr(scalar, number))
+                                                            : mlir::Attribute(code.builder.getIntegerAttr(scalar, static_cast<std::int64_t>(number))));
+    auto array = mlir::LLVM::LLVMArrayType::get(scalar, static_cast<unsigned>(numbers.size()));
+    mlir::OpBuilder::InsertionGuard guard(code.builder);
+    code.builder.setInsertionPointToStart(target_module_.getBody());
+    global = code.make<mlir::LLVM::GlobalOp>(array, /*isConstant=*/true, mlir::LLVM::Linkage::Internal, symbol + "_table_" + std::to_string(tables_.size()),
+                                             mlir::DenseElementsAttr::get(table_type, elements), /*alignment=*/64);
+  }
+  return code.make<mlir::LLVM::AddressOfOp>(global);
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,337 @@
+#include "mlir_bridge/cpu/scalar_functions.hpp"
+
+#include <array>
+#include <limits>
+#include <numbers>
+#include <string>
+
+#include "ir/error.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+namespace math = mlir::math;
+
+// What one rule sees: the builder, the operands' element type, the operands.
+struct call {
+  code_builder& b;
+  element_type type;
+  std::span<const Value> x;
+
+  bool floating() const { return is_float(type); }
+  bool is_signed() const { return is_signed_integer(type); }
+  mlir::Type value_type() const { return x.back().getType(); }
+  Value number(double v) const { return b.number(value_type(), v); }
+  template <class Op>
+  Value make(Value a) const {
+    return b.make<Op>(a);
+  }
+  template <class Op>
+  Value make(Value a, Value c) const {
+    return b.make<Op>(a, c);
+  }
+  Value compare(arith::CmpFPredicate real, arith::CmpIPredicate with_sign, arith::CmpIPredicate without, Value a, Value c) const {
+    if (floating()) return b.make<arith::CmpFOp>(real, a, c);
+    return b.make<arith::CmpIOp>(is_signed() ? with_sign : without, a, c);
+  }
+  Value less(Value a, Value c) const { return compare(arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt, arith::CmpIPredicate::ult, a, c); }
+  Value equal(Value a, Value c) const { return compare(arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq, arith::CmpIPredicate::eq, a, c); }
+  Value unordered(Value a) const { return b.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, a, a); }
+};
+
+using rule = Value (*)(const call&);
+
+template <class Float, class Integer>
+Value arithmetic(const call& c) {
+  return c.floating() ? c.make<Float>(c.x[0], c.x[1]) : c.make<Integer>(c.x[0], c.x[1]);
+}
+
+template <class Op>
+Value binary(const call& c) {
+  return c.make<Op>(c.x[0], c.x[1]);
+}
+
+// A function that MLIR expands for f32 and that libm does for f64.
+template <class Op>
+Value expanded(const call& c, const char* name) {
+  if (c.type == element_type::f64) return call_libm(c.b, name, c.x);
+  return c.make<Op>(c.x[0]);
+}
+
+// An integer division or remainder that is 0 where the divisor is, and does not trap on the smallest number by -1.
+template <class Signed, class Unsigned>
+Value guarded(const call& c, Value a, Value divisor, bool remainder) {
+  Value zero = c.number(0), one = c.number(1);
+  Value by_zero = c.equal(divisor, zero);
+  Value safe = c.b.select(by_zero, one, divisor);
+  Value result;
+  if (c.is_signed()) {
+    Value minus = c.equal(divisor, c.number(-1));
+    safe = c.b.select(minus, one, safe);
+    result = c.make<Signed>(a, safe);
+    result = c.b.select(minus, remainder ? zero : c.make<arith::SubIOp>(zero, a), result);
+  } else {
+    result = c.make<Unsigned>(a, safe);
+  }
+  return c.b.select(by_zero, zero, result);
+}
+
+Value truncated_remainder(const call& c) {
+  if (c.floating()) return call_libm(c.b, "fmod", c.x);
+  return guarded<arith::RemSIOp, arith::RemUIOp>(c, c.x[0], c.x[1], true);
+}
+
+Value floored_remainder(const call& c) {
+  Value r = truncated_remainder(c), zero = c.number(0), y = c.x[1];
+  if (!c.floating() && !c.is_signed()) return r;
+  Value nonzero = c.floating() ? c.b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, r, zero).getResult() : c.b.make<arith::CmpIOp>(arith::CmpIPredicate::ne, r, zero).getResult();
+  Value differ = c.make<arith::XOrIOp>(c.less(r, zero), c.less(y, zero));
+  Value sum = c.floating() ? c.make<arith::AddFOp>(r, y) : c.make<arith::AddIOp>(r, y);
+  return c.b.select(c.make<arith::AndIOp>(nonzero, differ), sum, r);
+}
+
+// The number that every lane of a float value is, where that is known.
+std::optional<double> splat_number(Value v) {
+  while (auto broadcast = v.getDefiningOp<mlir::vector::BroadcastOp>()) v = broadcast.getSource();
+  auto constant = v.getDefiningOp<arith::ConstantOp>();
+  if (!constant) return std::nullopt;
+  if (auto number = mlir::dyn_cast<mlir::FloatAttr>(constant.getValue())) return number.getValueAsDouble();
+  if (auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()); dense && dense.isSplat() && mlir::isa<mlir::FloatType>(dense.getElementType()))
+    return dense.getSplatValue<llvm::APFloat>().convertToDouble();
+  return std::nullopt;
+}
+
+Value square_root_power(const call& c) {
+  // pow(-inf, 0.5) is inf where sqrt(-inf) is NaN.
+  Value infinity = c.number(std::numeric_limits<double>::infinity());
+  Value magnitude = c.b.select(c.equal(c.x[0], c.number(-std::numeric_limits<double>::infinity())), infinity, c.x[0]);
+  return c.make<math::SqrtOp>(magnitude);
+}
+
+Value integer_power(const call& c) {
+  // Square and multiply over the bits of a non-negative exponent; the reference's answers for a negative one.
+  Value base = c.x[0], exponent = c.x[1], zero = c.number(0), one = c.number(1);
+  std::int64_t bits = storage_bits(c.type);
+  Value wide_one = one;
+  values out = c.b.loop(0, bits, 1, {one, base, exponent}, [&](Value, std::span<const Value> s) {
+    Value odd = c.b.equal(c.make<arith::AndIOp>(s[2], one), one);
+    return values{c.b.select(odd, c.make<arith::MulIOp>(s[0], s[1]), s[0]), c.make<arith::MulIOp>(s[1], s[1]), c.make<arith::ShRUIOp>(s[2], one)};
+  });
+  if (!c.is_signed()) return out[0];
+  Value even = c.b.equal(c.make<arith::AndIOp>(exponent, one), zero);
+  Value of_minus_one = c.b.select(even, one, c.number(-1));
+  Value negative = c.b.select(c.b.equal(base, wide_one), one, c.b.select(c.b.equal(base, c.number(-1)), of_minus_one, zero));
+  return c.b.select(c.less(exponent, zero), negative, out[0]);
+}
+
+Value power(const call& c) {
+  if (!c.floating()) return integer_power(c);
+  Value x = c.x[0];
+  if (auto n = splat_number(c.x[1])) {
+    Value square = c.make<arith::MulFOp>(x, x);
+    if (*n == 1) return x;
+    if (*n == 2) return square;
+    if (*n == 3) return c.make<arith::MulFOp>(square, x);
+    if (*n == 4) return c.make<arith::MulFOp>(square, square);
+    if (*n == -1) return c.make<arith::DivFOp>(c.number(1), x);
+    if (*n == 0.5) return square_root_power(c);
+    if (*n == -0.5) return c.make<arith::DivFOp>(c.number(1), square_root_power(c));
+  }
+  return call_libm(c.b, "pow", c.x);
+}
+
+Value shift(const call& c, bool left) {
+  Value zero = c.number(0), width = c.number(storage_bits(c.type));
+  // An unsigned comparison takes negative amounts for large ones.
+  Value outside = c.b.make<arith::CmpIOp>(arith::CmpIPredicate::uge, c.x[1], width);
+  Value by = c.b.select(outside, zero, c.x[1]);
+  if (left) return c.b.select(outside, zero, c.make<arith::ShLIOp>(c.x[0], by));
+  if (!c.is_signed()) return c.b.select(outside, zero, c.make<arith::ShRUIOp>(c.x[0], by));
+  Value sign = c.b.select(c.less(c.x[0], zero), c.number(-1), zero);
+  return c.b.select(outside, sign, c.make<arith::ShRSIOp>(c.x[0], by));
+}
+
+Value sign(const call& c) {
+  Value x = c.x[0], zero = c.number(0), one = c.number(1);
+  Value negative = !c.floating() && !c.is_signed() ? zero : c.b.select(c.less(x, zero), c.number(-1), zero);
+  Value result = c.b.select(c.less(zero, x), one, negative);
+  return c.floating() ? c.b.select(c.unordered(x), x, result) : result;
+}
+
+Value sigmoid(const call& c) {
+  Value one = c.number(1);
+  return c.make<arith::DivFOp>(one, c.make<arith::AddFOp>(one, exponential(c.b, c.make<arith::NegFOp>(c.x[0]))));
+}
+
+Value logical_not(const call& c) { return c.make<arith::XOrIOp>(c.x[0], c.b.integer(c.value_type(), 1)); }
+
+Value clamp(const call& c) {
+  Value x = c.x[0], low = c.x[1], high = c.x[2];
+  return c.b.select(c.less(x, low), smaller(c.b, c.type, low, high), c.b.select(c.less(high, x), high, x));
+}
+
+#define LIBM(name) +[](const call& c) { return call_libm(c.b, #name, c.x); }
+#define EXPANDED(Op, name) +[](const call& c) { return expanded<math::Op>(c, name); }
+#define FLOAT_UNARY(Op) +[](const call& c) { return c.make<math::Op>(c.x[0]); }
+
+rule find_rule(scalar_function function) {
+  using enum scalar_function;
+  switch (function) {
+    case add: return arithmetic<arith::AddFOp, arith::AddIOp>;
+    case sub: return arithmetic<arith::SubFOp, arith::SubIOp>;
+    case mul: return arithmetic<arith::MulFOp, arith::MulIOp>;
+    case div:
+      return +[](const call& c) { return c.floating() ? c.make<arith::DivFOp>(c.x[0], c.x[1]) : guarded<arith::DivSIOp, arith::DivUIOp>(c, c.x[0], c.x[1], false); };
+    case pow: return power;
+    case min: return +[](const call& c) { return smaller(c.b, c.type, c.x[0], c.x[1]); };
+    case max: return +[](const call& c) { return larger(c.b, c.type, c.x[0], c.x[1]); };
+    case mod: return floored_remainder;
+    case fmod: return truncated_remainder;
+    case prelu:
+      return +[](const call& c) { return c.b.select(c.less(c.x[0], c.number(0)), arithmetic<arith::MulFOp, arith::MulIOp>(c), c.x[0]); };
+    case bit_and:
+    case logical_and: return binary<arith::AndIOp>;
+    case bit_or:
+    case logical_or: return binary<arith::OrIOp>;
+    case bit_xor:
+    case logical_xor: return binary<arith::XOrIOp>;
+    case shift_left: return +[](const call& c) { return shift(c, true); };
+    case shift_right: return +[](const call& c) { return shift(c, false); };
+    case equal: return +[](const call& c) { return c.equal(c.x[0], c.x[1]); };
+    case less: return +[](const call& c) { return c.less(c.x[0], c.x[1]); };
+    case greater: return +[](const call& c) { return c.less(c.x[1], c.x[0]); };
+    case less_equal: return +[](const call& c) { return c.compare(arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle, arith::CmpIPredicate::ule, c.x[0], c.x[1]); };
+    case greater_equal: return +[](const call& c) { return c.compare(arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge, arith::CmpIPredicate::uge, c.x[0], c.x[1]); };
+    case scalar_function::logical_not: return kiln::cpu::logical_not;
+    case is_nan: return +[](const call& c) { return c.unordered(c.x[0]); };
+    case is_inf:
+      return +[](const call& c) { return c.equal(c.make<math::AbsFOp>(c.x[0]), c.number(std::numeric_limits<double>::infinity())); };
+    case abs:
+      return +[](const call& c) {
+        if (c.floating()) return c.make<math::AbsFOp>(c.x[0]);
+        return c.is_signed() ? c.b.select(c.less(c.x[0], c.number(0)), c.make<arith::SubIOp>(c.number(0), c.x[0]), c.x[0]) : c.x[0];
+      };
+    case neg: return +[](const call& c) { return c.floating() ? c.make<arith::NegFOp>(c.x[0]) : c.make<arith::SubIOp>(c.number(0), c.x[0]); };
+    case scalar_function::sign: return kiln::cpu::sign;
+    case bit_not: return +[](const call& c) { return c.make<arith::XOrIOp>(c.x[0], c.number(-1)); };
+    case exp: return +[](const call& c) { return exponential(c.b, c.x[0]); };
+    case log: return EXPANDED(LogOp, "log");
+    case sqrt: return FLOAT_UNARY(SqrtOp);
+    case rsqrt: return +[](const call& c) { return c.make<arith::DivFOp>(c.number(1), c.make<math::SqrtOp>(c.x[0])); };
+    case reciprocal: return +[](const call& c) { return c.make<arith::DivFOp>(c.number(1), c.x[0]); };
+    case erf: return EXPANDED(ErfOp, "erf");
+    case tanh: return EXPANDED(TanhOp, "tanh");
+    case scalar_function::sigmoid: return kiln::cpu::sigmoid;
+    case sin: return LIBM(sin);
+    case cos: return LIBM(cos);
+    case tan: return LIBM(tan);
+    case asin: return LIBM(asin);
+    case acos: return LIBM(acos);
+    case atan: return LIBM(atan);
+    case sinh: return LIBM(sinh);
+    case cosh: return LIBM(cosh);
+    case asinh: return LIBM(asinh);
+    case acosh: return LIBM(acosh);
+    case atanh: return LIBM(atanh);
+    case floor: return FLOAT_UNARY(FloorOp);
+    case ceil: return FLOAT_UNARY(CeilOp);
+    case round: return FLOAT_UNARY(RoundEvenOp);
+    case relu: return +[](const call& c) { return !c.floating() && !c.is_signed() ? c.x[0] : c.b.select(c.less(c.x[0], c.number(0)), c.number(0), c.x[0]); };
+    case where: return +[](const call& c) { return c.b.select(c.x[0], c.x[1], c.x[2]); };
+    case scalar_function::clamp: return kiln::cpu::clamp;
+  }
+  throw error(error_kind::unsupported, "no CPU code for the scalar function " + std::string(enum_name(function)));
+}
+
+#undef LIBM
+#undef EXPANDED
+#undef FLOAT_UNARY
+
+}  // namespace
+
+Value apply(code_builder& code, scalar_function function, element_type type, std::span<const Value> operands) {
+  return find_rule(function)(call{code, type, operands});
+}
+
+Value smaller(code_builder& b, element_type type, Value a, Value c) {
+  if (is_float(type)) return b.make<arith::MinimumFOp>(a, c);
+  if (type == element_type::boolean) return b.make<arith::AndIOp>(a, c);
+  return is_signed_integer(type) ? b.make<arith::MinSIOp>(a, c).getResult() : b.make<arith::MinUIOp>(a, c).getResult();
+}
+
+Value larger(code_builder& b, element_type type, Value a, Value c) {
+  if (is_float(type)) return b.make<arith::MaximumFOp>(a, c);
+  if (type == element_type::boolean) return b.make<arith::OrIOp>(a, c);
+  return is_signed_integer(type) ? b.make<arith::MaxSIOp>(a, c).getResult() : b.make<arith::MaxUIOp>(a, c).getResult();
+}
+
+Value exponential(code_builder& b, Value x) {
+  if (b.scalar_of(x).isF64()) return call_libm(b, "exp", std::span(&x, 1));
+  return b.make<math::ExpOp>(x);
+}
+
+Value call_libm(code_builder& b, const std::string& function, std::span<const Value> operands) {
+  mlir::Type scalar = b.scalar_of(operands[0]);
+  std::string symbol = scalar.isF32() ? function + "f" : function;
+  auto module = b.builder.getInsertionBlock()->getParentOp()->getParentOfType<mlir::ModuleOp>();
+  auto callee = module.lookupSymbol<mlir::func::FuncOp>(symbol);
+  if (!callee) {
+    mlir::OpBuilder::InsertionGuard guard(b.builder);
+    b.builder.setInsertionPointToStart(module.getBody());
+    callee = b.make<mlir::func::FuncOp>(symbol, b.builder.getFunctionType(llvm::SmallVector<mlir::Type>(operands.size(), scalar), {scalar}));
+    callee.setPrivate();
+    // No memory, always returns: calls with equal operands merge and leave loops.
+    callee->setAttr("llvm.will_return", b.builder.getUnitAttr());
+  }
+  values lanes;
+  for (std::int64_t i = 0; i < b.lanes_of(operands[0]); ++i) {
+    llvm::SmallVector<Value> arguments;
+    for (Value operand : operands) arguments.push_back(b.lane(operand, i));
+    lanes.push_back(b.make<mlir::func::CallOp>(callee, arguments).getResult(0));
+  }
+  return b.from_lanes(lanes);
+}
+
+namespace {
+
+// Float → integer: NaN is 0 and values saturate, at 64 bits for the wide types, at 32 bits for the others, which then wrap.
+Value float_to_integer(code_builder& b, Value v, element_type to) {
+  std::int64_t lanes = b.lanes_of(v);
+  bool wide = storage_bits(to) == 64 || to == element_type::u32;
+  mlir::Type type = b.with_lanes(b.builder.getIntegerType(wide ? 64 : 32), lanes);
+  const char* name = to == element_type::u64 ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
+  Value saturated = b.make<mlir::LLVM::CallIntrinsicOp>(type, b.builder.getStringAttr(name), mlir::ValueRange{v}).getResult(0);
+  mlir::Type target = b.type(to, lanes);
+  return target == type ? saturated : b.make<arith::TruncIOp>(target, saturated).getResult();
+}
+
+}  // namespace
+
+Value convert_element(code_builder& b, Value v, element_type from, element_type to) {
+  if (from == to) return v;
+  std::int64_t lanes = b.lanes_of(v);
+  mlir::Type target = b.type(to, lanes);
+  if (is_float(from)) {
+    if (to == element_type::boolean) return b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, v, b.number(v.getType(), 0));
+    if (!is_float(to)) return float_to_integer(b, v, to);
+    Value converted = v;
+    if (from == element_type::f64 && to != element_type::f64) converted = b.make<arith::TruncFOp>(target, v);
+    if (from != element_type::f64 && to == element_type::f64) converted = b.make<arith::ExtFOp>(target, v);
+    if (to == element_type::f16 || to == element_type::bf16) return b.to_compute(b.to_storage(converted, to), to);
+    return converted;
+  }
+  if (to == element_type::boolean) return b.make<arith::CmpIOp>(arith::CmpIPredicate::ne, v, b.integer(v.getType(), 0));
+  if (is_float(to)) {
+    Value converted = is_signed_integer(from) ? b.make<arith::SIToFPOp>(target, v).getResult() : b.make<arith::UIToFPOp>(target, v).getResult();
+    if (to == element_type::f16 || to == element_type::bf16) return b.to_compute(b.to_storage(converted, to), to);
+    return converted;
+  }
+  int width = from == element_type::boolean ? 1 : storage_bits(from);
+  if (width == storage_bits(to)) return v;
+  if (width > storage_bits(to)) return b.make<arith::TruncIOp>(target, v);
+  return is_signed_integer(from) ? b.make<arith::ExtSIOp>(target, v).getResult() : b.make<arith::ExtUIOp>(target, v).getResult();
+}
+
+}  // namespace kiln::cpu
