@@ -1,0 +1,39 @@
+#include "runtime/alias.hpp"
+
+#include "ir/ops/movement.hpp"
+
+namespace kiln {
+namespace {
+
+// True when the dims that are not 1 keep their order.
+bool moves_only_unit_dims(const transpose& op, const shape& input) {
+  std::int64_t last = -1;
+  for (std::int64_t axis : op.permutation) {
+    const dim& size = input.dims[static_cast<std::size_t>(axis)];
+    if (size == dim(1)) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<value> alias_source(const instruction& i) {
+  if (i.inputs().size() != 1 || i.outputs().size() != 1) return std::nullopt;
+  value input = i.inputs()[0];
+  const shape& from = input.type();
+  const shape& to = i.outputs()[0];
+  if (!from.is_static() || !to.is_static()) return std::nullopt;
+  bool same_bytes = i.op().is<reshape>();
+  if (const auto* op = i.op().get_if<transpose>()) same_bytes = moves_only_unit_dims(*op, from);
+  if (i.op().is<broadcast>()) same_bytes = from.element_count() == to.element_count();
+  return same_bytes ? std::optional(input) : std::nullopt;
+}
+
+value alias_root(value v) {
+  while (auto source = alias_source(*v.producer)) v = *source;
+  return v;
+}
+
+}  // namespace kiln

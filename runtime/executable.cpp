@@ -1,0 +1,121 @@
+#include "runtime/executable.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "ir/error.hpp"
+#include "runtime/plan_runner.hpp"
+
+namespace kiln {
+namespace {
+
+// What the pointer of an empty tensor is: something that may be passed on, never followed.
+alignas(64) std::byte nothing[64];
+
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  auto* a_begin = static_cast<const std::byte*>(a);
+  auto* b_begin = static_cast<const std::byte*>(b);
+  return a_bytes && b_bytes && std::less<>()(a_begin, b_begin + b_bytes) && std::less<>()(b_begin, a_begin + a_bytes);
+}
+
+template <class Span>
+void check(const std::vector<plan_port>& ports, std::span<const Span> given, const char* what) {
+  if (given.size() != ports.size())
+    throw error(error_kind::usage, std::to_string(given.size()) + " " + what + "s were given, the program has " + std::to_string(ports.size()));
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const plan_port& port = ports[i];
+    if (given[i].size() != port.bytes)
+      throw error(error_kind::usage, std::string(what) + " '" + port.name + "' has " + std::to_string(given[i].size()) + " bytes, " + port.type.str() + " needs " + std::to_string(port.bytes));
+    if (reinterpret_cast<std::uintptr_t>(given[i].data()) % port.alignment)
+      throw error(error_kind::usage, std::string(what) + " '" + port.name + "' is not aligned to its element type " + std::string(name(port.type.type)));
+  }
+}
+
+}  // namespace
+
+execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target)
+    : plan_(std::move(what)), arena_(target.allocate(plan_->arena_bytes)), table_(plan_->buffers.size(), nothing), arguments_(plan_->most_arguments) {
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    const plan_buffer& b = plan_->buffers[i];
+    if (b.place == buffer_place::arena && b.bytes) table_[i] = arena_.data() + b.offset;
+    if (b.place == buffer_place::fixed && b.bytes) table_[i] = const_cast<std::byte*>(b.address);
+  }
+}
+
+void executable::bind(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
+  if (context.plan_ != plan_) throw error(error_kind::usage, "the context belongs to another executable");
+  check(plan_->inputs, inputs, "input");
+  check(plan_->outputs, outputs, "output");
+  bool changed = false;
+  auto set = [&](const plan_port& port, const void* data) {
+    void*& entry = context.table_[port.buffer];
+    if (!port.bytes || entry == data) return;
+    entry = const_cast<void*>(data);
+    changed = true;
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) set(plan_->inputs[i], inputs[i].data());
+  for (std::size_t i = 0; i < outputs.size(); ++i) set(plan_->outputs[i], outputs[i].data());
+  if (!changed) return;  // the same tensors as the last time, which did not overlap
+  try {
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      auto refuse = [&](const std::string& other) {
+        throw error(error_kind::usage, "output '" + plan_->outputs[o].name + "' overlaps " + other + ": give it memory of its own");
+      };
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (overlap(outputs[o].data(), outputs[o].size(), inputs[i].data(), inputs[i].size())) refuse("input '" + plan_->inputs[i].name + "'");
+      for (std::size_t p = 0; p < o; ++p)
+        if (overlap(outputs[o].data(), outputs[o].size(), outputs[p].data(), outputs[p].size())) refuse("output '" + plan_->outputs[p].name + "'");
+    }
+  } catch (...) {
+    for (const plan_port& port : plan_->outputs) context.table_[port.buffer] = nothing;  // so that the next run checks again
+    throw;
+  }
+}
+
+void executable::run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
+  bind(context, inputs, outputs);
+  plan_runner(context, *device_, nullptr).run_block(0);
+  device_->synchronize();
+}
+
+void executable::run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, run_profile& profile) const {
+  bind(context, inputs, outputs);
+  profile.instructions.resize(plan_->instructions.size());
+  auto begin = std::chrono::steady_clock::now();
+  plan_runner(context, *device_, &profile).run_block(0);
+  device_->synchronize();
+  profile.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
+  ++profile.runs;
+}
+
+void executable::check_inputs(std::span<const shape> types) const {
+  if (types.size() != plan_->inputs.size())
+    throw error(error_kind::usage, std::to_string(types.size()) + " inputs were given, the program has " + std::to_string(plan_->inputs.size()));
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (types[i] != plan_->inputs[i].type)
+      throw error(error_kind::usage, "input '" + plan_->inputs[i].name + "' is " + types[i].str() + ", the program expects " + plan_->inputs[i].type.str());
+}
+
+std::vector<literal> executable::evaluate(std::span<const literal> inputs) const {
+  std::vector<shape> types;
+  for (const literal& l : inputs) types.push_back(l.type());
+  check_inputs(types);
+  execution_context context = make_context();
+  std::vector<input_span> in;
+  for (const literal& l : inputs) in.push_back(l.bytes());
+  std::vector<std::vector<std::byte>> results;
+  std::vector<output_span> out;
+  for (const plan_port& port : plan_->outputs) results.emplace_back(port.bytes);
+  for (auto& r : results) out.emplace_back(r);
+  run(context, in, out);
+  std::vector<literal> outputs;
+  for (std::size_t i = 0; i < results.size(); ++i) outputs.emplace_back(plan_->outputs[i].type, std::move(results[i]));
+  return outputs;
+}
+
+executable load(const program& source, device& target, const plan_options& options) {
+  return executable(std::make_shared<const plan>(make_plan(source, target, options)), target);
+}
+
+}  // namespace kiln

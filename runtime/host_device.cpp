@@ -1,0 +1,101 @@
+#include "runtime/host_device.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <new>
+
+#include "ir/error.hpp"
+#include "runtime/arena.hpp"
+#include "runtime/host_symbols.hpp"
+#include "runtime/object_loader.hpp"
+
+namespace kiln {
+namespace {
+
+// The ABI of ir/native_kernel.hpp.
+using host_kernel = void (*)(void* const* buffers, std::int64_t begin, std::int64_t end);
+
+constexpr std::size_t huge_page = 2u << 20;
+
+// From this size on, memory begins at a huge page and asks for them: fewer TLB misses in large arenas.
+std::size_t alignment_for(std::size_t bytes) { return bytes >= huge_page ? huge_page : arena_alignment; }
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    for (std::string_view key : {"model name", "Hardware", "CPU part"})
+      if (line.starts_with(key))
+        if (auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
+  return "unknown processor";
+}
+
+// Targets by the beginning of their names, the longest first; a kernel for more than this processor has would die of SIGILL.
+struct target_rule {
+  std::string_view prefix;
+  bool (*runs)();
+};
+constexpr target_rule target_rules[] = {
+#if defined(__x86_64__)
+    {"x86-64-v4", [] { return __builtin_cpu_supports("x86-64-v4") != 0; }},
+    {"x86-64-v3", [] { return __builtin_cpu_supports("x86-64-v3") != 0; }},
+    {"x86-64-v2", [] { return __builtin_cpu_supports("x86-64-v2") != 0; }},
+    {"x86-64", [] { return true; }},
+#elif defined(__aarch64__)
+    {"aarch64", [] { return true; }},
+#endif
+    {"native", [] { return true; }},
+};
+
+class host_library final : public kernel_library {
+ public:
+  explicit host_library(code_image image) : image_(std::move(image)) {}
+  kernel_handle find(std::size_t index, std::string_view symbol) const override { return {image_.find(index, symbol)}; }
+
+ private:
+  code_image image_;
+};
+
+}  // namespace
+
+host_device::host_device(unsigned threads) : team_(threads) {
+  auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)), page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  info_ = {"host", processor_name(), "cpu", team_.size(), pages * page};
+}
+
+bool host_device::runs(std::string_view target) const {
+  for (const target_rule& rule : target_rules)
+    if (target.starts_with(rule.prefix)) return rule.runs();
+  return false;
+}
+
+device_memory host_device::allocate(std::size_t bytes) {
+  if (bytes == 0) return {};
+  std::size_t alignment = alignment_for(bytes);
+  void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
+  if (!data) throw error(error_kind::absent, "host memory for " + std::to_string(bytes) + " bytes cannot be had; use smaller dimensions");
+  if (alignment == huge_page) ::madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // a hint: its failure costs only speed
+  return device_memory(*this, data, bytes);
+}
+
+void host_device::release(void* data, std::size_t bytes) noexcept { ::operator delete(data, std::align_val_t(alignment_for(bytes))); }
+
+void host_device::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes) std::memmove(to, from, bytes);
+}
+
+std::shared_ptr<const kernel_library> host_device::load(std::span<const native_kernel* const> kernels) {
+  std::vector<std::span<const std::byte>> objects;
+  for (const native_kernel* kernel : kernels) objects.emplace_back(kernel->object);
+  return std::make_shared<host_library>(code_image(objects, find_host_symbol));
+}
+
+void host_device::launch(const launch_request& request) noexcept {
+  auto kernel = reinterpret_cast<host_kernel>(const_cast<void*>(request.kernel.function));
+  void* const* buffers = request.buffers.data();
+  team_.run(request.grid, [kernel, buffers](std::int64_t begin, std::int64_t end) { kernel(buffers, begin, end); });
+}
+
+}  // namespace kiln

@@ -1,0 +1,30 @@
+// The host CPU as a device: native kernels are ELF objects loaded into this process, grids run on a thread team.
+// Launches and copies are done when the call returns. Any thread; one launch at a time uses the whole team.
+#pragma once
+
+#include "runtime/device.hpp"
+#include "runtime/thread_team.hpp"
+
+namespace kiln {
+
+class host_device final : public device {
+ public:
+  explicit host_device(unsigned threads = 0);  // 0: every processor this process may use
+
+  const device_info& info() const override { return info_; }
+  bool runs(std::string_view target) const override;
+  device_memory allocate(std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) override;
+  void launch(const launch_request& request) noexcept override;
+  void synchronize() override {}
+
+  thread_team& team() { return team_; }
+
+ private:
+  void release(void* data, std::size_t bytes) noexcept override;
+  thread_team team_;
+  device_info info_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,305 @@
+#include "runtime/object_loader.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "ir/error.hpp"
+#include "runtime/elf_object.hpp"
+
+namespace kiln {
+namespace {
+
+#if defined(__aarch64__)
+constexpr unsigned host_machine = EM_AARCH64;
+#else
+constexpr unsigned host_machine = EM_X86_64;
+#endif
+
+// The psABI's letters: S symbol, A addend, P place, L its call stub (for functions outside the image), G its entry of the offset table.
+enum class formula { nothing, s_plus_a, s_plus_a_minus_p, l_plus_a_minus_p, g_plus_a_minus_p };
+enum class field { none, word64, signed32, unsigned32 };
+
+struct relocation_kind {
+  unsigned machine, type;
+  std::string_view name;
+  formula value;
+  field target;
+};
+constexpr unsigned code_4_gotpcrelx = 43;  // APX instructions; newer than Debian's <elf.h>
+constexpr relocation_kind relocation_kinds[] = {
+    {EM_X86_64, R_X86_64_NONE, "R_X86_64_NONE", formula::nothing, field::none},
+    {EM_X86_64, R_X86_64_64, "R_X86_64_64", formula::s_plus_a, field::word64},
+    {EM_X86_64, R_X86_64_32, "R_X86_64_32", formula::s_plus_a, field::unsigned32},
+    {EM_X86_64, R_X86_64_32S, "R_X86_64_32S", formula::s_plus_a, field::signed32},
+    {EM_X86_64, R_X86_64_PC32, "R_X86_64_PC32", formula::s_plus_a_minus_p, field::signed32},
+    {EM_X86_64, R_X86_64_PC64, "R_X86_64_PC64", formula::s_plus_a_minus_p, field::word64},
+    {EM_X86_64, R_X86_64_PLT32, "R_X86_64_PLT32", formula::l_plus_a_minus_p, field::signed32},
+    {EM_X86_64, R_X86_64_GOTPCREL, "R_X86_64_GOTPCREL", formula::g_plus_a_minus_p, field::signed32},
+    {EM_X86_64, R_X86_64_GOTPCRELX, "R_X86_64_GOTPCRELX", formula::g_plus_a_minus_p, field::signed32},
+    {EM_X86_64, R_X86_64_REX_GOTPCRELX, "R_X86_64_REX_GOTPCRELX", formula::g_plus_a_minus_p, field::signed32},
+    {EM_X86_64, code_4_gotpcrelx, "R_X86_64_CODE_4_GOTPCRELX", formula::g_plus_a_minus_p, field::signed32},
+};
+
+// A call stub jumps through the offset table: external functions lie further away than a call reaches.
+constexpr std::size_t stub_bytes = 16, got_entry_bytes = 8;
+// The small code model reaches 2 GiB; no kernel comes near this.
+constexpr std::uint64_t largest_image = 1u << 30;
+
+enum region : unsigned { text, read_only, data, region_count };
+constexpr std::array<int, region_count> protection{PROT_READ | PROT_EXEC, PROT_READ, PROT_READ | PROT_WRITE};
+
+struct place {
+  region part;
+  std::uint64_t offset;  // from the part's beginning
+};
+
+// What a symbol stands for: a place in the image, or an address outside it.
+struct target {
+  std::optional<place> inside;
+  std::uint64_t outside = 0;
+  friend bool operator<(const target& a, const target& b) {
+    auto key = [](const target& t) { return t.inside ? std::tuple(1, std::uint64_t{t.inside->part}, t.inside->offset) : std::tuple(0, std::uint64_t{0}, t.outside); };
+    return key(a) < key(b);
+  }
+};
+
+struct fixup {
+  const relocation_kind* kind;
+  place where;
+  target symbol;
+  std::uint64_t addend;
+};
+
+[[noreturn]] void unsupported(const std::string& what) { throw error(error_kind::unsupported, "native object: " + what); }
+
+const relocation_kind& find_kind(unsigned type) {
+  for (const relocation_kind& kind : relocation_kinds)
+    if (kind.machine == host_machine && kind.type == type) return kind;
+  unsupported("relocation type " + std::to_string(type) + " of ELF machine " + std::to_string(host_machine) + " (is the object position independent, small code model?)");
+}
+
+// Decides where everything goes before a byte is mapped.
+class image_layout {
+ public:
+  explicit image_layout(const code_image::external_symbols& externals) : externals_(externals) {}
+
+  void add(const elf_object& object) {
+    std::vector<std::optional<place>> places;
+    for (const Elf64_Shdr& section : object.sections()) places.push_back(place_section(object, section));
+    for (const Elf64_Shdr& section : object.sections()) {
+      if (section.sh_type != SHT_RELA && section.sh_type != SHT_REL) continue;
+      if (section.sh_info >= places.size()) corrupted_object("relocations of a section that it does not have");
+      if (!places[section.sh_info]) continue;  // debug information, unwind tables
+      if (section.sh_type == SHT_REL) unsupported("relocations without addends (SHT_REL)");
+      for (const Elf64_Rela& relocation : object.relocations(section)) add_fixup(object, places, section.sh_info, relocation);
+    }
+    auto& functions = functions_.emplace_back();
+    for (std::size_t i = 0; i < object.symbol_count(); ++i) {
+      Elf64_Sym symbol = object.symbol(i);
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL || symbol.st_shndx == SHN_UNDEF) continue;
+      target t = resolve(object, places, i);
+      if (!t.inside || t.inside->part != text) corrupted_object("function '" + std::string(object.symbol_name(symbol)) + "' lies outside the code");
+      functions.emplace(object.symbol_name(symbol), *t.inside);
+    }
+  }
+
+  // Stubs follow the code, the offset table follows the read-only data.
+  void finish() {
+    stubs_at_ = reserve(text, stubs_.size() * stub_bytes, 16);
+    got_at_ = reserve(read_only, got_.size() * got_entry_bytes, 8);
+    std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)), at = 0;
+    for (unsigned r = 0; r < region_count; ++r) {
+      begins_[r] = at;
+      at += (sizes_[r] + page - 1) / page * page;
+    }
+    total_ = at;
+  }
+
+  std::uint64_t total() const { return total_; }
+  const auto& functions() const { return functions_; }
+  std::uint64_t offset(place p) const { return begins_[p.part] + p.offset; }
+
+  void write(std::byte* base) const {
+    auto address = [&](place p) { return reinterpret_cast<std::uint64_t>(base) + offset(p); };
+    for (const auto& [where, bytes] : copies_) std::memcpy(base + offset(where), bytes.data(), bytes.size());
+    for (const auto& [t, index] : got_) store(base + offset(got_place(index)), t.inside ? address(*t.inside) : t.outside);
+    for (const auto& [t, index] : stubs_) write_stub(base + offset(stub_place(index)), address(stub_place(index)), address(got_place(got_.at(t))));
+    for (const fixup& f : fixups_) {
+      std::uint64_t s = f.symbol.inside ? address(*f.symbol.inside) : f.symbol.outside, p = address(f.where), value = 0;
+      bool relative_to_outside = !f.symbol.inside && stubs_.contains(f.symbol);
+      switch (f.kind->value) {
+        case formula::nothing: continue;
+        case formula::s_plus_a: value = s + f.addend; break;
+        case formula::s_plus_a_minus_p:
+        case formula::l_plus_a_minus_p: value = (relative_to_outside ? address(stub_place(stubs_.at(f.symbol))) : s) + f.addend - p; break;
+        case formula::g_plus_a_minus_p: value = address(got_place(got_.at(f.symbol))) + f.addend - p; break;
+      }
+      patch(*f.kind, base + offset(f.where), value);
+    }
+  }
+
+  void protect(std::byte* base) const {
+    for (unsigned r = 0; r < region_count; ++r) {
+      std::uint64_t end = r + 1 < region_count ? begins_[r + 1] : total_;
+      if (end > begins_[r] && ::mprotect(base + begins_[r], end - begins_[r], protection[r]) != 0)
+        throw error(error_kind::io, std::string("native object: mprotect: ") + std::strerror(errno));
+    }
+    __builtin___clear_cache(reinterpret_cast<char*>(base), reinterpret_cast<char*>(base + begins_[read_only]));
+  }
+
+ private:
+  std::uint64_t reserve(region r, std::uint64_t bytes, std::uint64_t alignment) {
+    std::uint64_t at = (sizes_[r] + alignment - 1) / alignment * alignment;
+    if (bytes > largest_image || at + bytes > largest_image) unsupported("its code and data need more than 1 GiB");
+    sizes_[r] = at + bytes;
+    return at;
+  }
+
+  std::optional<place> place_section(const elf_object& object, const Elf64_Shdr& section) {
+    if (!(section.sh_flags & SHF_ALLOC)) return std::nullopt;
+    if (section.sh_type == SHT_INIT_ARRAY || section.sh_type == SHT_FINI_ARRAY || section.sh_type == SHT_PREINIT_ARRAY)
+      unsupported("static constructors (section " + std::string(object.section_name(section)) + ")");
+    if (section.sh_type != SHT_PROGBITS && section.sh_type != SHT_NOBITS) return std::nullopt;  // notes, unwind tables
+    auto name = object.section_name(section);
+    if (name == ".eh_frame") return std::nullopt;  // nothing unwinds through a kernel
+    if (section.sh_flags & (SHF_TLS | SHF_COMPRESSED)) unsupported("section " + std::string(name) + " is thread-local or compressed");
+    bool executable = section.sh_flags & SHF_EXECINSTR, writable = section.sh_flags & SHF_WRITE;
+    if (executable && writable) unsupported("section " + std::string(name) + " is writable and executable");
+    if (executable && section.sh_type == SHT_NOBITS) corrupted_object("code without contents");
+    std::uint64_t alignment = std::max<std::uint64_t>(section.sh_addralign, 1);
+    if (alignment & (alignment - 1)) corrupted_object("a section's alignment is not a power of two");
+    if (alignment > 4096) unsupported("section " + std::string(name) + " is aligned to more than a page");
+    // Relocated once, never written again.
+    bool relocated_only = name.starts_with(".data.rel.ro");
+    region part = executable ? text : writable && !relocated_only ? data : read_only;
+    place where{part, reserve(part, section.sh_size, alignment)};
+    if (section.sh_type == SHT_PROGBITS && section.sh_size) copies_.emplace_back(where, object.contents(section));
+    return where;
+  }
+
+  target resolve(const elf_object& object, const std::vector<std::optional<place>>& places, std::size_t index) {
+    if (index == 0) return {};  // no symbol: value 0
+    Elf64_Sym symbol = object.symbol(index);
+    auto name = std::string(object.symbol_name(symbol));
+    auto type = ELF64_ST_TYPE(symbol.st_info);
+    if (type == STT_GNU_IFUNC || type == STT_TLS) unsupported("symbol '" + name + "' is " + (type == STT_TLS ? "thread-local" : "an indirect function"));
+    if (symbol.st_shndx == SHN_UNDEF) {
+      const void* address = externals_(name);
+      if (!address) unsupported("it needs '" + name + "', which kernels may not call");
+      return {std::nullopt, reinterpret_cast<std::uint64_t>(address)};
+    }
+    if (symbol.st_shndx == SHN_ABS) return {std::nullopt, symbol.st_value};
+    if (symbol.st_shndx == SHN_COMMON) unsupported("symbol '" + name + "' is a common symbol; compile with -fno-common");
+    if (symbol.st_shndx >= places.size()) corrupted_object("symbol '" + name + "' lies in a section that it does not have");
+    const auto& where = places[symbol.st_shndx];
+    if (!where) corrupted_object("symbol '" + name + "' lies in a section that is not loaded");
+    if (symbol.st_value > object.sections()[symbol.st_shndx].sh_size) corrupted_object("symbol '" + name + "' lies outside its section");
+    return {place{where->part, where->offset + symbol.st_value}, 0};
+  }
+
+  void add_fixup(const elf_object& object, const std::vector<std::optional<place>>& places, std::size_t section, const Elf64_Rela& relocation) {
+    const relocation_kind& kind = find_kind(ELF64_R_TYPE(relocation.r_info));
+    std::uint64_t width = kind.target == field::word64 ? 8 : kind.target == field::none ? 0 : 4;
+    const Elf64_Shdr& patched = object.sections()[section];
+    if (patched.sh_type == SHT_NOBITS || relocation.r_offset > patched.sh_size || patched.sh_size - relocation.r_offset < width)
+      corrupted_object("a relocation lies outside its section");
+    if (kind.value == formula::nothing) return;
+    std::size_t index = ELF64_R_SYM(relocation.r_info);
+    target t = resolve(object, places, index);
+    bool relative = kind.value == formula::s_plus_a_minus_p || kind.value == formula::l_plus_a_minus_p;
+    bool undefined = index != 0 && object.symbol(index).st_shndx == SHN_UNDEF;
+    if (relative && kind.target == field::signed32 && undefined) {
+      stubs_.try_emplace(t, stubs_.size());
+      got_.try_emplace(t, got_.size());
+    }
+    if (kind.value == formula::g_plus_a_minus_p) got_.try_emplace(t, got_.size());
+    fixups_.push_back({&kind, {places[section]->part, places[section]->offset + relocation.r_offset}, t, static_cast<std::uint64_t>(relocation.r_addend)});
+  }
+
+  place got_place(std::size_t index) const { return {read_only, got_at_ + index * got_entry_bytes}; }
+  place stub_place(std::size_t index) const { return {text, stubs_at_ + index * stub_bytes}; }
+
+  template <class T>
+  static void store(std::byte* at, T value) { std::memcpy(at, &value, sizeof value); }
+
+  // jmp *got(%rip), then traps.
+  static void write_stub(std::byte* at, std::uint64_t address, std::uint64_t got) {
+    std::memset(at, 0xCC, stub_bytes);
+    at[0] = std::byte{0xFF};
+    at[1] = std::byte{0x25};
+    store(at + 2, static_cast<std::int32_t>(got - (address + 6)));
+  }
+
+  static void patch(const relocation_kind& kind, std::byte* at, std::uint64_t value) {
+    auto as_signed = static_cast<std::int64_t>(value);
+    auto check = [&](bool fits) {
+      if (!fits) unsupported(std::string(kind.name) + " does not reach its target; compile position independent code, small code model");
+    };
+    switch (kind.target) {
+      case field::none: return;
+      case field::word64: return store(at, value);
+      case field::signed32: check(as_signed == static_cast<std::int32_t>(as_signed)); return store(at, static_cast<std::int32_t>(as_signed));
+      case field::unsigned32: check(value == static_cast<std::uint32_t>(value)); return store(at, static_cast<std::uint32_t>(value));
+    }
+  }
+
+  const code_image::external_symbols& externals_;
+  std::vector<std::pair<place, std::span<const std::byte>>> copies_;
+  std::vector<fixup> fixups_;
+  std::map<target, std::size_t> got_, stubs_;  // → index
+  std::vector<std::map<std::string, place, std::less<>>> functions_;
+  std::array<std::uint64_t, region_count> sizes_{}, begins_{};
+  std::uint64_t stubs_at_ = 0, got_at_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+code_image::code_image(std::span<const std::span<const std::byte>> objects, const external_symbols& externals) {
+  std::vector<elf_object> parsed;
+  image_layout layout(externals);
+  for (auto bytes : objects) layout.add(parsed.emplace_back(bytes, host_machine));
+  layout.finish();
+  code_image image;  // releases the mapping if relocation throws
+  if (layout.total()) {
+    void* at = ::mmap(nullptr, layout.total(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) throw error(error_kind::io, std::string("native object: mmap: ") + std::strerror(errno));
+    image.mapping_ = static_cast<std::byte*>(at);
+    image.mapped_bytes_ = layout.total();
+    layout.write(image.mapping_);
+    layout.protect(image.mapping_);
+  }
+  for (const auto& functions : layout.functions()) {
+    auto& addresses = image.functions_.emplace_back();
+    for (const auto& [name, where] : functions) addresses.emplace(name, image.mapping_ + layout.offset(where));
+  }
+  *this = std::move(image);
+}
+
+code_image::~code_image() {
+  if (mapping_) ::munmap(mapping_, mapped_bytes_);
+}
+
+code_image::code_image(code_image&& other) noexcept { *this = std::move(other); }
+
+code_image& code_image::operator=(code_image&& other) noexcept {
+  std::swap(mapping_, other.mapping_);
+  std::swap(mapped_bytes_, other.mapped_bytes_);
+  std::swap(functions_, other.functions_);
+  return *this;
+}
+
+const void* code_image::find(std::size_t object, std::string_view symbol) const {
+  if (object < functions_.size())
+    if (auto it = functions_[object].find(symbol); it != functions_[object].end()) return it->second;
+  throw error(error_kind::corrupted, "native object: it has no function '" + std::string(symbol) + "', which one of its launches names");
+}
+
+}  // namespace kiln

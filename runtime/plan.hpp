@@ -1,0 +1,141 @@
+// A launch plan: a program bound to a device, as flat tables. Every value has a number in one table of buffers; every launch is a
+// function, a grid and a list of such numbers. Bodies of `if` and `loop` are blocks of the same tables with a region of the same
+// arena. Building a plan loads the kernels, runs `prepare` launches over constants and packs the arena; running one (executable.hpp)
+// only copies pointers and launches.
+// A plan is immutable and holds everything it points to (constants, prepared buffers, loaded code) except the device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/program.hpp"
+#include "runtime/device.hpp"
+#include "runtime/prepared_store.hpp"
+
+namespace kiln {
+
+using buffer_id = std::uint32_t;
+
+enum class buffer_place : std::uint8_t {
+  arena,   // at `offset` of the context's arena
+  fixed,   // at `address`: a constant or a prepared buffer
+  input,   // input number `offset` of the run
+  output,  // output number `offset` of the run
+  moving,  // set while a loop runs: the current one of two buffers, or a slice of a stacked output
+};
+
+struct plan_buffer {
+  buffer_place place = buffer_place::arena;
+  std::size_t bytes = 0;
+  std::size_t offset = 0;
+  const std::byte* address = nullptr;
+};
+
+struct launch_step {
+  kernel_handle kernel;
+  std::int64_t grid = 1, grid_y = 1, grid_z = 1, block = 1, lds_bytes = 0;
+  std::uint32_t first_argument = 0, argument_count = 0;  // in plan::arguments
+};
+
+struct copy_step {
+  buffer_id to = 0, from = 0;
+};
+
+struct if_step {
+  buffer_id condition = 0;
+  std::uint32_t then_block = 0, else_block = 0;
+};
+
+struct carried_value {
+  buffer_id initial = 0, in = 0, out = 0;  // in and out move between result and spare
+  buffer_id result = 0, spare = 0;
+};
+
+struct scanned_value {
+  buffer_id result = 0, slice = 0;         // slice moves along result
+};
+
+struct loop_step {
+  buffer_id trip_count = 0, condition = 0;                       // inputs of the loop
+  buffer_id iteration = 0, condition_in = 0, condition_out = 0;  // of the body
+  std::uint32_t body = 0;                                        // block
+  std::int64_t trips = -1;                                       // the static trip count, -1 without
+  std::vector<carried_value> carried;
+  std::vector<scanned_value> scanned;
+};
+
+struct interpreted_step {
+  operation op;
+  std::vector<buffer_id> inputs, outputs;
+  std::vector<shape> input_types;
+};
+
+struct plan_step {
+  std::variant<launch_step, copy_step, if_step, loop_step, interpreted_step> what;
+  std::uint32_t instruction = 0;  // in plan::instructions
+};
+
+struct plan_block {
+  std::string module;
+  std::vector<plan_step> steps;
+};
+
+// For messages, profiles and dumps.
+struct plan_instruction {
+  std::string name;    // the kernel's symbol, or the operation's name
+  std::string origin;
+  std::string payload; // hex hash, empty unless a kernel
+};
+
+struct plan_port {
+  std::string name;
+  shape type;
+  std::vector<std::int64_t> dims;
+  std::size_t bytes = 0, alignment = 1;
+  buffer_id buffer = 0;
+};
+
+struct plan_report {
+  std::size_t kernels = 0;            // distinct payloads
+  std::size_t launches = 0;           // launch steps in all blocks
+  std::size_t copies = 0;             // copy steps in all blocks
+  std::size_t interpreted = 0;        // instructions that no kernel runs
+  std::size_t arena_bytes = 0;
+  std::size_t arena_sum_bytes = 0;    // what the arena's buffers would need without sharing
+  std::size_t arena_lower_bound = 0;  // most bytes live at one step of the main module
+  std::size_t constant_bytes = 0;
+  std::size_t constant_copied_bytes = 0;  // constants that were misaligned for their type
+  std::size_t prepared_bytes = 0;
+  std::size_t prepared_found = 0, prepared_made = 0;  // buffers out of the store, buffers made by running
+};
+
+struct plan {
+  std::vector<plan_buffer> buffers;
+  std::vector<buffer_id> arguments;
+  std::vector<plan_block> blocks;  // the main module first
+  std::vector<plan_instruction> instructions;
+  std::vector<plan_port> inputs, outputs;
+  std::size_t arena_bytes = 0;
+  std::size_t most_arguments = 0;  // of one launch
+  plan_report report;
+
+  std::vector<std::shared_ptr<const void>> owners;  // of fixed buffers
+  std::shared_ptr<const kernel_library> library;
+
+  std::string str() const;  // one line per step
+};
+
+struct plan_options {
+  // Run what no kernel covers with the reference implementation (slow, allocates) and count it, instead of refusing the program.
+  bool allow_interpreter = false;
+  prepared_store* store = nullptr;  // null: prepared buffers are made anew for every plan
+};
+
+// Throws error{not_native} for a code object that is not native or an operation without a kernel, error{usage} for a program with
+// open dimensions, error{unsupported} for kernels of another target, error{corrupted} for kernels that contradict the program.
+plan make_plan(const program& source, device& target, const plan_options& options = {});
+
+}  // namespace kiln

@@ -1,0 +1,28 @@
+// Where results of `prepare` launches over constants (packed weights) live between processes. The key is a content hash of the
+// constants, the kernel's payload and which of its buffers it is, so equal content means equal bytes. jit/ backs it by the kernel cache.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "ir/hash.hpp"
+
+namespace kiln {
+
+struct prepared_bytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;  // keeps `bytes` alive: a mapped file, memory
+};
+
+// Called while a program is loaded, from the loading thread. Neither function throws: a store that fails is a miss.
+class prepared_store {
+ public:
+  virtual ~prepared_store() = default;
+  virtual std::optional<prepared_bytes> find(const content_hash& key) noexcept = 0;
+  // Keeps a copy of `bytes`, or does not.
+  virtual void store(const content_hash& key, std::span<const std::byte> bytes) noexcept = 0;
+};
+
+}  // namespace kiln
