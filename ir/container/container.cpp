@@ -1,0 +1,156 @@
+#include "ir/container/container.hpp"
+
+#include <new>
+
+#include "ir/container/program_section.hpp"
+#include "ir/container/sections.hpp"
+#include "ir/error.hpp"
+
+namespace kiln {
+
+using namespace container;
+
+namespace {
+
+// Runs `read`, and makes of everything it throws an error that names the file. After the frame has been verified a broken
+// rule of the program's own is damage too: the writer checks them all.
+template <class Read>
+auto reading(const std::filesystem::path& file, Read read) {
+  try {
+    return read();
+  } catch (const error& e) {
+    bool damage = e.kind() == error_kind::invalid_model || e.kind() == error_kind::usage || e.kind() == error_kind::internal;
+    std::string message = e.what();
+    if (!message.starts_with(file.string())) message = file.string() + ": " + message;
+    throw error(damage ? error_kind::corrupted : e.kind(), std::move(message));
+  } catch (const std::bad_alloc&) {
+    throw error(error_kind::unsupported, file.string() + ": needs more memory than there is");
+  } catch (const std::exception& e) {
+    throw error(error_kind::corrupted, file.string() + ": " + e.what());
+  }
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+std::vector<std::byte> as_bytes_vector(std::string_view text) {
+  auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Every kernel that is named is there, so that nothing fails later than here.
+void check_kernels(const program& p) {
+  for (const module& m : p.modules())
+    for (const instruction& i : m.instructions())
+      if (const auto* c = i.op().get_if<code_object>()) p.kernel(content_hash::from_hex(c->payload));
+}
+
+void pack_extras(const container_extras& extras, int level, std::vector<packed_section>& sections) {
+  if (!extras.tuning_hints.empty()) sections.push_back(pack(section_kind::tuning_hints, as_bytes_vector(extras.tuning_hints), level));
+  if (!extras.objects.empty()) sections.push_back(pack(section_kind::objects, encode_objects(extras.objects), level));
+}
+
+program read_verified(open_container& file) {
+  verify_manifest(as_text(file.raw(section_kind::manifest)));
+  auto tensors = decode_weights_index(file.raw(section_kind::weights_index), file.weights().size());
+  verify_weights(tensors, file.weights());
+  weight_source weights(std::move(tensors), file.weights(), file.file());
+  program p;
+  try {
+    p = decode_program(file.raw(section_kind::program), weights);
+  } catch (const error& e) {
+    if (e.kind() != error_kind::unsupported || file.header().written_by <= parse_version(kiln_version())) throw;
+    throw error(error_kind::newer_version, std::string(e.what()) + " (written by Kiln " + version_text(file.header().written_by) + ", this is " + std::string(kiln_version()) + ")");
+  }
+  for (auto& [hash, payload] : decode_kernels(file.raw(section_kind::kernels))) p.add_kernel(hash, payload);
+  check_kernels(p);
+  p.validate();
+  return p;
+}
+
+container_extras read_verified_extras(open_container& file) {
+  container_extras extras;
+  if (file.has(section_kind::tuning_hints)) extras.tuning_hints = as_text(file.raw(section_kind::tuning_hints));
+  if (file.has(section_kind::objects)) extras.objects = decode_objects(file.raw(section_kind::objects));
+  return extras;
+}
+
+}  // namespace
+
+std::string_view kiln_version() { return KILN_VERSION; }
+
+void write_program(const program& p, const std::filesystem::path& file, const write_options& options) {
+  p.validate();
+  check_kernels(p);
+  weight_collection weights(p);
+  int level = options.compression_level;
+  std::vector<packed_section> sections;
+  // Uncompressed, so that a person can read it with any tool.
+  std::vector<std::byte> manifest = as_bytes_vector(make_manifest(p, options));
+  content_hash manifest_hash = blake3(manifest);
+  std::uint64_t manifest_bytes = manifest.size();
+  sections.push_back({section_kind::manifest, codec::raw, manifest_bytes, manifest_hash, std::move(manifest)});
+  sections.push_back(pack(section_kind::program, encode_program(p, weights), level));
+  sections.push_back(pack(section_kind::kernels, encode_kernels(p.kernels()), level));
+  sections.push_back(pack(section_kind::weights_index, encode_weights_index(weights.tensors()), level));
+  pack_extras(options.extras, level, sections);
+  write_container(file, parse_version(kiln_version()), sections, {weights.section_bytes(), [&](output_file& out) {
+                    std::uint64_t begin = out.size();
+                    for (std::size_t t = 0; t < weights.tensors().size(); ++t) {
+                      out.pad_to(begin + weights.tensors()[t].offset);
+                      out.write(weights.bytes(t));
+                    }
+                  }});
+}
+
+program read_program(const std::filesystem::path& file) {
+  return reading(file, [&] {
+    open_container opened(file);
+    program p = read_verified(opened);
+    read_verified_extras(opened);  // nobody may run a damaged file, whatever part of it is damaged
+    return p;
+  });
+}
+
+container_extras read_extras(const std::filesystem::path& file) {
+  return reading(file, [&] {
+    open_container opened(file);
+    return read_verified_extras(opened);
+  });
+}
+
+void replace_extras(const std::filesystem::path& source, const std::filesystem::path& target, const container_extras& extras) {
+  reading(source, [&] {
+    open_container opened(source);
+    verify_weights(decode_weights_index(opened.raw(section_kind::weights_index), opened.weights().size()), opened.weights());
+    std::vector<packed_section> sections;
+    for (auto kind : {section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index}) sections.push_back(opened.packed(kind));
+    pack_extras(extras, write_options{}.compression_level, sections);
+    write_container(target, opened.header().written_by, sections, {opened.weights().size(), [&](output_file& out) { out.write(opened.weights()); }});
+  });
+}
+
+container_info inspect(const std::filesystem::path& file) {
+  return reading(file, [&] {
+    open_container opened(file);
+    container_info info;
+    info.format_version = opened.header().version;
+    info.written_by = version_text(opened.header().written_by);
+    info.file_bytes = opened.header().file_bytes;
+    for (const section_row& s : opened.header().sections)
+      info.sections.push_back({std::string(enum_name(s.kind)), std::string(enum_name(s.codec)), s.offset, s.stored_bytes, s.raw_bytes, s.hash});
+    info.manifest = as_text(opened.raw(section_kind::manifest));
+    verify_manifest(info.manifest);
+    for (const auto& [hash, payload] : decode_kernels(opened.raw(section_kind::kernels))) info.kernels.push_back({hash, payload->size()});
+    for (const stored_tensor& t : decode_weights_index(opened.raw(section_kind::weights_index), opened.weights().size())) {
+      ++info.tensors;
+      info.folded_tensors += t.folded();
+      info.stored_weight_bytes += t.stored_bytes;
+      info.full_weight_bytes += t.full_bytes;
+    }
+    return info;
+  });
+}
+
+void check(const std::filesystem::path& file) { read_program(file); }
+
+}  // namespace kiln

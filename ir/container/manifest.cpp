@@ -1,0 +1,49 @@
+#include <nlohmann/json.hpp>
+
+#include "ir/container/sections.hpp"
+#include "ir/error.hpp"
+
+namespace kiln::container {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr int max_depth = 32;
+
+json describe(const std::string& name, const shape& type) {
+  json dims = json::array();
+  for (const dim& d : type.dims) dims.push_back(d.is_static() ? json(d.value()) : json(d.str()));
+  return {{"name", name}, {"type", std::string(kiln::name(type.type))}, {"dims", std::move(dims)}};
+}
+
+}  // namespace
+
+std::string make_manifest(const program& p, const write_options& options) {
+  json inputs = json::array(), outputs = json::array(), symbols = json::object(), metadata = json::object();
+  for (value v : p.main().parameters()) inputs.push_back(describe(module::parameter_name(v), v.type()));
+  for (std::size_t i = 0; i < p.main().outputs().size(); ++i) outputs.push_back(describe(p.main().output_names()[i], p.main().outputs()[i].type()));
+  for (const auto& [name, range] : p.symbols) {
+    json limits{{"min", range.min}};
+    if (range.max != INT64_MAX) limits["max"] = range.max;
+    if (!range.optimal.empty()) limits["optimal"] = range.optimal;
+    symbols[name] = std::move(limits);
+  }
+  for (const auto& [key, value] : p.metadata) metadata[key] = value;
+  json manifest{{"kiln_version", std::string(kiln_version())}, {"format_version", format_version}, {"dialect_version", options.dialect_version},
+                {"inputs", std::move(inputs)}, {"outputs", std::move(outputs)}, {"symbols", std::move(symbols)},
+                {"modules", p.modules().size()}, {"kernels", p.kernels().size()}, {"metadata", std::move(metadata)}};
+  // Names come from models: what is not UTF-8 in them is replaced rather than refused.
+  return manifest.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+void verify_manifest(std::string_view text) {
+  bool shallow = true;
+  auto limit = [&](int depth, json::parse_event_t, json&) {
+    if (depth > max_depth) shallow = false;
+    return shallow;
+  };
+  json parsed = json::parse(text, limit, false);
+  if (!shallow || !parsed.is_object()) throw error(error_kind::corrupted, "the manifest is not a JSON object");
+}
+
+}  // namespace kiln::container

@@ -1,0 +1,302 @@
+#include "ir/container/container.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "fixtures.hpp"
+#include "ir/container/sections.hpp"
+
+using namespace kiln;
+using namespace kiln::testing;
+
+namespace {
+
+const section_info& section(const container_info& info, std::string_view kind) {
+  for (const section_info& s : info.sections)
+    if (s.kind == kind) return s;
+  throw std::runtime_error("no section " + std::string(kind));
+}
+
+container_extras sample_extras() {
+  container_extras extras;
+  extras.tuning_hints = R"({"kernel": 1})";
+  extras.objects.push_back({blake3("key b"), {{"payload", "bb"}, {"target", "gfx942"}}, bytes_of(std::string(500, 'x'))});
+  extras.objects.push_back({blake3("key a"), {{"payload", "aa"}}, {}});
+  return extras;
+}
+
+}  // namespace
+
+TEST(container, round_trip_keeps_everything) {
+  scratch_folder folder;
+  program p = rich_program();
+  write_program(p, folder / "m.kiln");
+  program q = read_program(folder / "m.kiln");
+  EXPECT_EQ(q.str(), p.str());
+  EXPECT_EQ(q.symbols, p.symbols);
+  EXPECT_EQ(q.metadata, p.metadata);
+  ASSERT_EQ(q.kernels().size(), 1u);
+  EXPECT_EQ(*q.kernels().begin()->second, *p.kernels().begin()->second);
+  // Beyond what is printed: origins, every literal's bits, every attribute's bits.
+  auto a = p.modules().begin();
+  for (auto b = q.modules().begin(); b != q.modules().end(); ++a, ++b) {
+    ASSERT_EQ(a->instructions().size(), b->instructions().size());
+    auto x = a->instructions().begin();
+    for (auto y = b->instructions().begin(); y != b->instructions().end(); ++x, ++y) {
+      EXPECT_EQ(x->op(), y->op());
+      EXPECT_EQ(x->origin(), y->origin());
+      EXPECT_EQ(x->outputs(), y->outputs());
+      if (const auto* c = x->op().get_if<constant>()) { EXPECT_EQ(c->data, y->op().get_if<constant>()->data); }
+      if (const auto* padding = y->op().get_if<pad>()) { EXPECT_TRUE(std::signbit(padding->fill)); }
+    }
+  }
+}
+
+TEST(container, reads_what_it_computes) {
+  scratch_folder folder;
+  program p = small_program();
+  write_program(p, folder / "m.kiln");
+  program q = read_program(folder / "m.kiln");
+  std::filesystem::remove(folder / "m.kiln");  // the mapping outlives the name
+  std::vector<literal> inputs{ramp({element_type::f32, {3, 5}}, 1)};
+  auto expected = evaluate(p.main(), inputs), got = evaluate(q.main(), inputs);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0], expected[0]);
+  EXPECT_EQ(got[0].at(2), (-2 + 1.0) * 2 + 0.25);
+}
+
+TEST(container, literals_outlive_the_program) {
+  scratch_folder folder;
+  write_program(rich_program(), folder / "m.kiln");
+  std::vector<literal> kept;
+  {
+    program q = read_program(folder / "m.kiln");
+    for (const module& m : q.modules())
+      for (const instruction& i : m.instructions())
+        if (const auto* c = i.op().get_if<constant>()) kept.push_back(c->data);
+  }
+  int ramps = 0;
+  for (const literal& l : kept) ramps += l == ramp({element_type::f32, {2, 3}});
+  EXPECT_EQ(ramps, 2);
+}
+
+TEST(container, is_deterministic) {
+  scratch_folder folder;
+  write_options options;
+  options.extras = sample_extras();
+  write_program(rich_program(), folder / "a.kiln", options);
+  std::ranges::reverse(options.extras.objects);
+  write_program(rich_program(), folder / "b.kiln", options);
+  EXPECT_EQ(read_bytes(folder / "a.kiln"), read_bytes(folder / "b.kiln"));
+  write_options again;
+  again.extras = sample_extras();
+  write_program(read_program(folder / "a.kiln"), folder / "c.kiln", again);
+  EXPECT_EQ(read_bytes(folder / "a.kiln"), read_bytes(folder / "c.kiln"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 3) << "a temporary was left";
+}
+
+TEST(container, weights_are_shared_folded_and_aligned) {
+  scratch_folder folder;
+  write_program(rich_program(), folder / "m.kiln");
+  container_info info = inspect(folder / "m.kiln");
+  // trips, always, the ramp (three constants, two shapes), ones, nibbles, nothing
+  EXPECT_EQ(info.tensors, 6u);
+  EXPECT_EQ(info.folded_tensors, 1u);
+  EXPECT_EQ(info.full_weight_bytes, 8u + 1 + 24 + 70 + 2 + 0);
+  EXPECT_EQ(info.stored_weight_bytes, 8u + 1 + 24 + 2 + 2 + 0);
+  EXPECT_EQ(section(info, "weights").offset % 4096, 0u);
+  program q = read_program(folder / "m.kiln");
+  const std::byte* shared = nullptr;
+  int constants = 0;
+  for (const module& m : q.modules())
+    for (const instruction& i : m.instructions())
+      if (const auto* c = i.op().get_if<constant>()) {
+        ++constants;
+        if (c->data.bytes().size() == 24) {
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(c->data.bytes().data()) % 64, 0u);
+          EXPECT_TRUE(!shared || shared == c->data.bytes().data());
+          shared = c->data.bytes().data();
+        }
+      }
+  EXPECT_EQ(constants, 8);
+}
+
+TEST(container, folding_keeps_bits) {
+  scratch_folder folder;
+  program p;
+  std::vector<value> outputs;
+  std::vector<std::string> names;
+  for (int t = 0; t < static_cast<int>(element_type_count); ++t)
+    for (double v : {0.0, -0.0, 1.0}) {
+      outputs.push_back(p.main().add_constant(literal::filled({static_cast<element_type>(t), {7, 3}}, v)));
+      names.push_back("y" + std::to_string(names.size()));
+    }
+  outputs.push_back(p.main().add_constant(literal::filled({element_type::f32, {9}}, std::numeric_limits<double>::quiet_NaN())));
+  names.push_back("nan");
+  p.main().set_outputs(outputs, names);
+  write_program(p, folder / "m.kiln");
+  program q = read_program(folder / "m.kiln");
+  ASSERT_EQ(q.main().outputs().size(), outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) EXPECT_EQ(*module::constant(q.main().outputs()[i]), *module::constant(outputs[i])) << names[i];
+  // Of 52 constants; equal patterns of equal length are one, and 21 nibbles of 1 do not end in a full byte.
+  EXPECT_EQ(inspect(folder / "m.kiln").folded_tensors, 20u);
+}
+
+TEST(container, large_tensors_are_hashed_in_pieces) {
+  scratch_folder folder;
+  program p;
+  std::vector<std::uint32_t> numbers(3'000'001);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::uint32_t>(i * 2654435761u);
+  value big = p.main().add_constant(literal::of({element_type::u32, {3'000'001}}, numbers));
+  p.main().set_outputs({big}, {"y"});
+  write_program(p, folder / "m.kiln");
+  EXPECT_EQ(*module::constant(read_program(folder / "m.kiln").main().outputs()[0]), *module::constant(big));
+  auto bytes = read_bytes(folder / "m.kiln");
+  for (std::size_t at : {bytes.size() - 1, bytes.size() - 6'000'000, bytes.size() - 11'999'000}) {
+    bytes[at] ^= std::byte{4};
+    write_bytes(folder / "m.kiln", bytes);
+    EXPECT_EQ(kind_of_reading(folder / "m.kiln"), error_kind::corrupted) << at;
+    bytes[at] ^= std::byte{4};
+  }
+}
+
+TEST(container, manifest_is_for_people) {
+  scratch_folder folder;
+  write_program(rich_program(), folder / "m.kiln");
+  container_info info = inspect(folder / "m.kiln");
+  auto manifest = nlohmann::json::parse(info.manifest);
+  EXPECT_EQ(manifest["kiln_version"], std::string(kiln_version()));
+  EXPECT_EQ(manifest["format_version"], 1);
+  EXPECT_EQ(manifest["kernels"], 1);
+  EXPECT_EQ(manifest["inputs"][0], (nlohmann::json{{"name", "image"}, {"type", "f32"}, {"dims", {"batch", "1+2*batch", 3}}}));
+  EXPECT_EQ(manifest["symbols"]["batch"]["max"], 64);
+  EXPECT_EQ(manifest["metadata"]["options"], "--fp16");
+  EXPECT_EQ(info.manifest.find(folder.path().string()), std::string::npos);
+  auto bytes = read_bytes(folder / "m.kiln");
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_NE(text.find("\"kiln_version\""), std::string::npos) << "the manifest should be readable without Kiln";
+}
+
+TEST(container, extras_are_replaced_without_touching_the_rest) {
+  scratch_folder folder;
+  write_program(rich_program(), folder / "plain.kiln");
+  EXPECT_TRUE(read_extras(folder / "plain.kiln").objects.empty());
+  replace_extras(folder / "plain.kiln", folder / "rich.kiln", sample_extras());
+  container_extras extras = read_extras(folder / "rich.kiln");
+  EXPECT_EQ(extras.tuning_hints, sample_extras().tuning_hints);
+  EXPECT_THAT(extras.objects, ::testing::UnorderedElementsAreArray(sample_extras().objects));
+  EXPECT_EQ(read_program(folder / "rich.kiln").str(), read_program(folder / "plain.kiln").str());
+  for (const char* kind : {"manifest", "program", "kernels", "weights_index", "weights"})
+    EXPECT_EQ(section(inspect(folder / "rich.kiln"), kind).hash, section(inspect(folder / "plain.kiln"), kind).hash) << kind;
+  auto original = read_bytes(folder / "plain.kiln");
+  replace_extras(folder / "rich.kiln", folder / "rich.kiln", {});
+  EXPECT_EQ(read_bytes(folder / "rich.kiln"), original);
+}
+
+// When this fails the format has changed: bump container::format_version, keep reading version 1, and add a golden file.
+TEST(container, golden_header) {
+  container::file_header header;
+  header.written_by = {0, 1, 0};
+  header.file_bytes = 0x1122334455;
+  header.sections.push_back({container::section_kind::kernels, container::codec::zstd, 128, 9, 70, blake3("x")});
+  auto bytes = container::encode_header(header);
+  ASSERT_EQ(bytes.size(), 128u);
+  std::string hex;
+  for (std::byte b : bytes) hex += "0123456789abcdef"[static_cast<int>(b) >> 4], hex += "0123456789abcdef"[static_cast<int>(b) & 15];
+  EXPECT_EQ(hex.substr(0, 64), "894b494c4e0d0a1a" "01000000" "01000000" "5544332211000000" "0000" "0100" "0000" "0000");
+  EXPECT_EQ(hex.substr(128), "02000000" "01000000" "8000000000000000" "0900000000000000" "4600000000000000" + blake3("x").hex());
+  std::string_view frame(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_EQ(hex.substr(64, 64), blake3(std::string(frame.substr(0, 32)) + std::string(frame.substr(64))).hex());
+  EXPECT_EQ(container::format_version, 1u) << "add the golden bytes of the new version";
+}
+
+// The bytes of every released version must read for ever; the newest one must also still be what is written.
+TEST(container, golden_file) {
+  scratch_folder folder;
+  std::filesystem::path golden = std::filesystem::path(KILN_SOURCE_DIR) / "test/ir/container/golden_v1.bin";
+  program p = read_program(golden);
+  EXPECT_EQ(p.str(), small_program().str());
+  std::vector<literal> inputs{ramp({element_type::f32, {3, 5}}, 1)};
+  EXPECT_EQ(evaluate(p.main(), inputs)[0].at(2), (-2 + 1.0) * 2 + 0.25);
+  write_program(small_program(), folder / "m.kiln");
+  for (auto kind : {container::section_kind::manifest, container::section_kind::program, container::section_kind::kernels, container::section_kind::weights_index}) {
+    container::open_container old(golden), now(folder / "m.kiln");
+    // Raw bytes: what zstd makes of them may differ between its versions.
+    auto a = old.raw(kind), b = now.raw(kind);
+    EXPECT_TRUE(std::ranges::equal(a, b)) << "section " << enum_name(kind) << " changed: bump the format version, or say why readers do not care and renew the golden file";
+  }
+}
+
+TEST(container, version_is_refused_with_what_is_needed) {
+  scratch_folder folder;
+  write_program(small_program(), folder / "m.kiln");
+  auto bytes = read_bytes(folder / "m.kiln");
+  bytes[8] = std::byte{7};   // format version
+  bytes[26] = std::byte{9};  // minor version of the writer
+  write_bytes(folder / "m.kiln", bytes);
+  try {
+    read_program(folder / "m.kiln");
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::newer_version);
+    EXPECT_THAT(e.what(), ::testing::AllOf(::testing::HasSubstr("m.kiln"), ::testing::HasSubstr("version 7"), ::testing::HasSubstr("needs Kiln 0.9.0")));
+  }
+}
+
+TEST(container, what_cannot_be_opened_is_missing) {
+  scratch_folder folder;
+  EXPECT_EQ(kind_of_reading(folder / "absent.kiln"), error_kind::missing_file);
+  EXPECT_EQ(kind_of_reading(folder.path()), error_kind::missing_file);
+  EXPECT_EQ(kind_of_reading("/dev/null"), error_kind::missing_file);
+  write_bytes(folder / "empty.kiln", {});
+  EXPECT_EQ(kind_of_reading(folder / "empty.kiln"), error_kind::truncated);
+  write_bytes(folder / "text.kiln", bytes_of("hello"));
+  EXPECT_EQ(kind_of_reading(folder / "text.kiln"), error_kind::corrupted);
+}
+
+TEST(container, refuses_to_write_what_is_not_whole) {
+  scratch_folder folder;
+  program p = small_program();
+  value v = p.main().add(code_object::make("k", code_format::mlir_bytecode, blake3("absent"), "", {{element_type::f32, {1}}}), {});
+  p.main().set_outputs({v}, {"y"});
+  EXPECT_THROW(write_program(p, folder / "m.kiln"), error);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(container, failed_write_leaves_the_old_file) {
+  scratch_folder folder;
+  write_program(small_program(), folder / "m.kiln");
+  auto before = read_bytes(folder / "m.kiln");
+  pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{3000, 3000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    int result = 1;
+    try {
+      write_program(rich_program(), folder / "m.kiln");
+    } catch (const error& e) {
+      result = e.kind() == error_kind::io && std::string(e.what()).find("m.kiln") != std::string::npos ? 0 : 2;
+    }
+    ::_exit(result);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(read_bytes(folder / "m.kiln"), before);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1) << "a temporary was left";
+}
+
+TEST(container, unwritable_folder_is_an_io_error) {
+  try {
+    write_program(small_program(), "/proc/no/such/folder/m.kiln");
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::io);
+  }
+}

@@ -1,0 +1,74 @@
+#include "ir/native_kernel.hpp"
+
+#include <gtest/gtest.h>
+
+#include "ir/error.hpp"
+
+using namespace kiln;
+
+namespace {
+
+native_kernel sample() {
+  native_kernel k;
+  for (int i = 0; i < 37; ++i) k.object.push_back(static_cast<std::byte>(i * 7));
+  k.scratch = {{100, true}, {0, false}};
+  k.launches.push_back({"pack", 7, 1, 2, 64, 10, {{buffer_kind::input, 3}, {buffer_kind::scratch, 0}}, true});
+  k.launches.push_back({"main", 0, 1, 1, 1, 0, {{buffer_kind::scratch, 1}, {buffer_kind::output, 0}}, false});
+  k.registers = 31;
+  k.spills = 2;
+  return k;
+}
+
+}  // namespace
+
+TEST(native_kernel, round_trip) {
+  auto bytes = serialize(sample());
+  EXPECT_EQ(deserialize_native_kernel(bytes), sample());
+  EXPECT_EQ(serialize(sample()), bytes);
+  EXPECT_EQ(deserialize_native_kernel(serialize({})), native_kernel{});
+}
+
+TEST(native_kernel, any_alignment_will_do) {
+  auto bytes = serialize(sample());
+  for (std::size_t shift = 1; shift < 16; ++shift) {
+    std::vector<std::byte> moved(shift);
+    moved.insert(moved.end(), bytes.begin(), bytes.end());
+    EXPECT_EQ(deserialize_native_kernel(std::span(moved).subspan(shift)), sample());
+  }
+}
+
+TEST(native_kernel, damage_is_an_error_or_another_valid_kernel) {
+  auto bytes = serialize(sample());
+  int refused = 0;
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    auto damaged = bytes;
+    damaged[bit / 8] ^= std::byte(1u << (bit % 8));
+    try {
+      native_kernel k = deserialize_native_kernel(damaged);
+      for (const launch& l : k.launches)
+        for (const launch_argument& a : l.arguments) ASSERT_TRUE(a.kind != buffer_kind::scratch || a.index < k.scratch.size());
+    } catch (const error& e) {
+      EXPECT_EQ(e.kind(), error_kind::corrupted);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 500);
+  for (std::size_t size = 0; size + 16 < bytes.size(); ++size) {
+    std::vector<std::byte> shorter(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_THROW(deserialize_native_kernel(shorter), error) << size;
+  }
+}
+
+TEST(native_kernel, impossible_kernels_are_not_written) {
+  auto refuse = [](auto edit) {
+    native_kernel k = sample();
+    edit(k);
+    EXPECT_THROW(serialize(k), error);
+  };
+  refuse([](native_kernel& k) { k.launches[0].grid = -1; });
+  refuse([](native_kernel& k) { k.launches[0].block = 0; });
+  refuse([](native_kernel& k) { k.launches[0].symbol.clear(); });
+  refuse([](native_kernel& k) { k.launches[1].arguments[0].index = 2; });
+  refuse([](native_kernel& k) { k.launches[1].arguments[0].kind = static_cast<buffer_kind>(3); });
+  refuse([](native_kernel& k) { k.scratch[0].bytes = -4; });
+}
