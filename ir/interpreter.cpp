@@ -8,12 +8,12 @@
 namespace kiln {
 namespace {
 
-std::vector<literal> run_if(const instruction& i, std::span<const literal> inputs) {
+std::vector<literal> run_if(const instruction& i, std::span<const literal> inputs, const kernel_runner& run_kernel) {
   const module& taken = *i.bodies()[inputs[0].at_int(0) ? 0 : 1];
-  return evaluate(taken, inputs.subspan(1));
+  return evaluate(taken, inputs.subspan(1), run_kernel);
 }
 
-std::vector<literal> run_loop(const instruction& i, std::span<const literal> inputs) {
+std::vector<literal> run_loop(const instruction& i, std::span<const literal> inputs, const kernel_runner& run_kernel) {
   const module& body = *i.bodies()[0];
   const auto& op = *i.op().get_if<loop>();
   auto carried = static_cast<std::size_t>(op.carried);
@@ -26,7 +26,7 @@ std::vector<literal> run_loop(const instruction& i, std::span<const literal> inp
     std::vector<literal> arguments{literal::of<std::int64_t>({element_type::i64, {}}, {done})};
     arguments.insert(arguments.end(), state.begin(), state.end());
     arguments.insert(arguments.end(), inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried), inputs.end());
-    auto outputs = evaluate(body, arguments);
+    auto outputs = evaluate(body, arguments, run_kernel);
     for (std::size_t s = 0; s < scans; ++s) {
       auto bytes = outputs[1 + carried + s].bytes();
       stacked[s].insert(stacked[s].end(), bytes.begin(), bytes.end());
@@ -41,9 +41,18 @@ std::vector<literal> run_loop(const instruction& i, std::span<const literal> inp
   return results;
 }
 
+std::vector<literal> run_operation(const instruction& i, std::span<const literal> inputs, const kernel_runner& run_kernel) {
+  if (i.op().is<if_else>()) return run_if(i, inputs, run_kernel);
+  if (i.op().is<loop>()) return run_loop(i, inputs, run_kernel);
+  if (run_kernel && i.op().is<code_object>()) return run_kernel(i, inputs);
+  return i.op().evaluate(inputs);
+}
+
 }  // namespace
 
-std::vector<literal> evaluate(const module& m, std::span<const literal> inputs) {
+std::vector<literal> evaluate(const module& m, std::span<const literal> inputs) { return evaluate(m, inputs, nullptr); }
+
+std::vector<literal> evaluate(const module& m, std::span<const literal> inputs, const kernel_runner& run_kernel) {
   std::unordered_map<const instruction*, std::vector<literal>> results;
   std::unordered_map<const instruction*, std::size_t> remaining;  // uses still to come, to free early
   for (const instruction& i : m.instructions()) remaining[&i] = i.users().size();
@@ -60,7 +69,7 @@ std::vector<literal> evaluate(const module& m, std::span<const literal> inputs) 
     }
     std::vector<literal> arguments;
     for (value v : i.inputs()) arguments.push_back(results.at(v.producer)[v.index]);
-    results[&i] = i.op().is<if_else>() ? run_if(i, arguments) : i.op().is<loop>() ? run_loop(i, arguments) : i.op().evaluate(arguments);
+    results[&i] = run_operation(i, arguments, run_kernel);
     for (value v : i.inputs())
       if (--remaining[v.producer] == 0) results.erase(v.producer);
   }

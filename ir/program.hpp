@@ -1,6 +1,7 @@
 // A whole model: its main module, the bodies of If and Loop, and the kernels that code objects refer to.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -57,5 +58,9 @@ class program {
 // Runs a module with the reference implementations; the slow truth. `inputs` in the order of parameters(); returns outputs
 // in order. Throws error{not_native} on a portable code_object.
 std::vector<literal> evaluate(const module& m, std::span<const literal> inputs);
+
+// The same, with every code object (in bodies too) handed to `run_kernel`, which returns its outputs.
+using kernel_runner = std::function<std::vector<literal>(const instruction& kernel, std::span<const literal> inputs)>;
+std::vector<literal> evaluate(const module& m, std::span<const literal> inputs, const kernel_runner& run_kernel);
 
 }  // namespace kiln
