@@ -21,8 +21,8 @@ template <class Op>
 Op with_attributes(Op op, std::string_view name, const attribute_list& attributes) {
   std::size_t used = 0;
   Op::reflect(op, [&](std::string_view field_name, auto& field) {
-    for (const auto& [attribute_name, value] : attributes)
-      if (attribute_name == field_name) detail::from_attribute(field_name, value, field), ++used;
+    auto given = std::find_if(attributes.begin(), attributes.end(), [&](const auto& attribute) { return attribute.first == field_name; });
+    if (given != attributes.end()) detail::from_attribute(field_name, given->second, field), ++used;
   });
   if (used == attributes.size()) return op;
   for (const auto& [attribute_name, value] : attributes) {
