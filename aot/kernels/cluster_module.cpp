@@ -1,0 +1,120 @@
+#include "aot/kernels/cluster_module.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "aot/kernels/traits.hpp"
+#include "aot/passes/facts.hpp"
+
+namespace kiln {
+namespace {
+
+class copier {
+ public:
+  copier(const partition& whole, std::size_t index) : whole_(whole), index_(index) { made_.body = std::make_unique<module>("kernel"); }
+
+  cluster_copy run() {
+    const cluster& source = whole_.clusters[index_];
+    for (value v : source.outputs) find_parameters(v);
+    std::vector<value> outputs;
+    std::vector<std::string> names;
+    for (value v : source.outputs) {
+      names.push_back("o" + std::to_string(outputs.size()));
+      outputs.push_back(copy(v));
+    }
+    made_.body->set_outputs(std::move(outputs), std::move(names));
+    made_.symbol = symbol();
+    return std::move(made_);
+  }
+
+ private:
+  bool is_member(value v) const {
+    auto found = whole_.owner.find(v.producer);
+    return found != whole_.owner.end() && found->second == index_;
+  }
+
+  // Whether the value comes from outside: it lies in memory when the kernel starts.
+  bool is_outside(value v) const {
+    const operation& op = v.producer->op();
+    if (is_member(v)) return false;
+    if (whole_.owner.contains(v.producer) || role_of(op) == kernel_role::structure || whole_.in_memory.contains(v.producer)) return true;
+    return op.is<reshape>() && is_outside(v.producer->inputs()[0]);  // an alias costs less than index arithmetic
+  }
+
+  static bool is_scalar_constant(value v) {
+    const literal* data = module::constant(v);
+    return data && data->splat().has_value();
+  }
+
+  // `memory`: an operand that the anchor needs as a tensor.
+  bool is_parameter(value v, bool memory) const { return is_outside(v) && (memory || !is_scalar_constant(v)); }
+
+  bool needs_memory(const instruction& user, std::size_t operand) const {
+    return role_of(user.op()) == kernel_role::anchor && operand_reads(user.op(), operand) == 0;
+  }
+
+  void find_parameters(value v, bool memory = false) {
+    if (!met_.insert({v, memory}).second) return;
+    if (is_parameter(v, memory)) {
+      if (copies_.contains({v, memory})) return;
+      value p = made_.body->add_parameter("p" + std::to_string(made_.arguments.size()), v.type());
+      made_.arguments.push_back(v);
+      copies_[{v, false}] = copies_[{v, true}] = p;
+      return;
+    }
+    if (is_outside(v)) return;
+    for (std::size_t k = 0; k < v.producer->inputs().size(); ++k) find_parameters(v.producer->inputs()[k], needs_memory(*v.producer, k));
+  }
+
+  value copy(value v, bool memory = false) {
+    if (auto found = copies_.find({v, memory}); found != copies_.end()) return found->second;
+    value made = is_outside(v) ? copy_scalar(v) : copy_instruction(v);
+    for (std::uint32_t i = 0; i < v.producer->outputs().size(); ++i) copies_[{{v.producer, i}, memory}] = value{made.producer, is_outside(v) ? 0 : i};
+    return copies_.at({v, memory});
+  }
+
+  value copy_scalar(value v) {
+    const literal& data = *module::constant(v);
+    auto first = data.bytes().first(storage_bytes(data.type().type, 1));
+    value scalar = made_.body->add_constant(literal({data.type().type, {}}, std::vector<std::byte>(first.begin(), first.end())));
+    return v.type().rank() == 0 ? scalar : made_.body->add(broadcast{v.type().dims}, {scalar});
+  }
+
+  value copy_instruction(value v) {
+    const instruction& at = *v.producer;
+    std::vector<value> inputs;
+    for (std::size_t k = 0; k < at.inputs().size(); ++k) inputs.push_back(copy(at.inputs()[k], needs_memory(at, k)));
+    if (!at.origin().empty() && std::find(made_.origins.begin(), made_.origins.end(), at.origin()) == made_.origins.end()) made_.origins.push_back(at.origin());
+    return made_.body->add(at.op(), std::move(inputs));
+  }
+
+  std::string symbol() const {
+    constexpr std::size_t longest = 60;
+    std::string text;
+    bool anchored = false;
+    std::size_t left_out = 0;
+    for (const instruction& i : made_.body->instructions()) {
+      anchored |= role_of(i.op()) == kernel_role::anchor;
+      if (role_of(i.op()) == kernel_role::structure || i.op().is<broadcast>() || i.op().is<reshape>()) continue;
+      if (text.size() + i.op().name().size() > longest) { ++left_out; continue; }
+      text += (text.empty() ? "" : "_") + std::string(i.op().name());
+    }
+    if (left_out) text += "_and_" + std::to_string(left_out);
+    if (text.empty()) text = "broadcast";
+    // "map_exp", for a kernel must not take the place of a function of the C library.
+    return anchored ? text : "map_" + text;
+  }
+
+  const partition& whole_;
+  std::size_t index_;
+  cluster_copy made_;
+  std::map<std::pair<value, bool>, value> copies_;
+  std::set<std::pair<value, bool>> met_;
+};
+
+}  // namespace
+
+cluster_copy copy_cluster(const partition& whole, std::size_t index) { return copier(whole, index).run(); }
+
+}  // namespace kiln

@@ -1,0 +1,88 @@
+#include "aot/kernels/formation.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "aot/kernels/cluster_module.hpp"
+#include "ir/ops/all.hpp"
+
+namespace kiln {
+namespace {
+
+// Kernels of the whole program by the text of their cluster, so that each distinct one is written once.
+class kernel_pool {
+ public:
+  kernel_pool(program& p, const kernel_writer& write, std::vector<formed_kernel>& formed) : program_(p), write_(write), formed_(formed) {}
+
+  const formed_kernel& add(cluster_copy& copy) {
+    auto [found, fresh] = known_.try_emplace(copy.body->str(), formed_.size());
+    if (fresh) {
+      content_hash payload = program_.add_kernel(write_(*copy.body, copy.symbol));
+      formed_.push_back({payload, copy.symbol, std::shared_ptr<const module>(std::move(copy.body)), 0});
+    }
+    formed_kernel& kernel = formed_[found->second];
+    ++kernel.uses;
+    return kernel;
+  }
+
+ private:
+  program& program_;
+  const kernel_writer& write_;
+  std::vector<formed_kernel>& formed_;
+  std::map<std::string, std::size_t> known_;
+};
+
+literal evaluate_constant_like(value v) {
+  if (const literal* data = module::constant(v)) return *data;
+  std::vector<literal> inputs;
+  for (value input : v.producer->inputs()) inputs.push_back(evaluate_constant_like(input));
+  return v.producer->op().evaluate(inputs)[v.index];
+}
+
+void form_module(module& m, kernel_pool& pool) {
+  m.erase_dead();
+  partition whole = make_partition(m);
+  std::vector<cluster_copy> copies;
+  for (std::size_t i = 0; i < whole.clusters.size(); ++i) copies.push_back(copy_cluster(whole, i));
+
+  // Arguments may be outputs of kernels made later in this loop (the order is restored at the end) or replaced already.
+  std::map<value, value> replaced;
+  auto current = [&](value v) {
+    auto found = replaced.find(v);
+    return found == replaced.end() ? v : found->second;
+  };
+  for (instruction* at : whole.constants) {
+    value made = m.add_constant(evaluate_constant_like(at->output()));
+    made.producer->set_origin(at->origin());
+    m.replace(at->output(), made);
+    replaced[at->output()] = made;
+  }
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const cluster& source = whole.clusters[i];
+    std::vector<shape> outputs;
+    for (value v : source.outputs) outputs.push_back(v.type());
+    std::vector<value> arguments;
+    for (value v : copies[i].arguments) arguments.push_back(current(v));
+    std::string origins = fmt::format("{}", fmt::join(copies[i].origins, ", "));
+    const formed_kernel& kernel = pool.add(copies[i]);
+    value made = m.insert(source.members.back(), code_object::make(kernel.symbol, code_format::mlir_bytecode, kernel.payload, "", outputs), std::move(arguments));
+    made.producer->set_origin(std::move(origins));
+    for (std::uint32_t k = 0; k < source.outputs.size(); ++k) {
+      m.replace(source.outputs[k], {made.producer, k});
+      replaced[source.outputs[k]] = {made.producer, k};
+    }
+  }
+  m.sort();
+  m.erase_dead();
+}
+
+}  // namespace
+
+void form_kernels(program& p, const kernel_writer& write, std::vector<formed_kernel>* formed) {
+  std::vector<formed_kernel> local;
+  kernel_pool pool(p, write, formed ? *formed : local);
+  for (module& m : p.modules()) form_module(m, pool);
+}
+
+}  // namespace kiln

@@ -1,0 +1,320 @@
+#include "aot/kernels/partition.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "aot/kernels/traits.hpp"
+#include "aot/passes/facts.hpp"
+#include "aot/passes/reshape_groups.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+// One way in which a cluster reads a value: through which index map (0: at the cluster's own indices), and how many elements.
+struct reading {
+  std::size_t cluster;
+  std::size_t map;
+  double count;
+};
+
+struct node {
+  instruction* at = nullptr;
+  std::size_t cluster = none;         // set for members
+  bool alias = false;                 // a reshape that stays in the module
+  bool in_memory = false;             // some reader needs it there
+  bool inlined = false;
+  std::vector<reading> readings{};
+};
+
+struct group {
+  std::vector<std::size_t> members;   // node numbers, ascending
+  bool anchored = false;
+  std::size_t operations = 0;         // members and inlined copies
+  const std::vector<dim>* dims = nullptr;
+};
+
+class partitioner {
+ public:
+  partitioner(module& m, const partition_options& options) : module_(m), options_(options) {
+    for (instruction& i : m.instructions()) {
+      number_[&i] = nodes_.size();
+      nodes_.push_back({.at = &i});
+    }
+    seen_.assign(nodes_.size(), 0);
+  }
+
+  partition run() {
+    for (std::size_t n = 0; n < nodes_.size(); ++n) form_around_anchors(n);
+    for (value v : module_.outputs()) of(v).in_memory = true;
+    for (std::size_t n = nodes_.size(); n-- > 0;) decide(n);
+    return result();
+  }
+
+ private:
+  node& of(value v) { return nodes_[number_.at(v.producer)]; }
+  std::size_t number(value v) { return number_.at(v.producer); }
+  const std::vector<dim>& dims_of(std::size_t n) { return nodes_[n].at->outputs()[0].dims; }
+
+  std::size_t new_group(std::size_t first, bool anchored) {
+    groups_.push_back({.members = {first}, .anchored = anchored, .operations = 1, .dims = &dims_of(first)});
+    nodes_[first].cluster = groups_.size() - 1;
+    return groups_.size() - 1;
+  }
+
+  void join(std::size_t n, std::size_t g) {
+    auto& members = groups_[g].members;
+    members.insert(std::upper_bound(members.begin(), members.end(), n), n);
+    ++groups_[g].operations;
+    nodes_[n].cluster = g;
+  }
+
+  // --- anchors and what follows them -------------------------------------------------------------------------------------
+
+  void form_around_anchors(std::size_t n) {
+    const instruction& at = *nodes_[n].at;
+    if (role_of(at.op()) == kernel_role::anchor) {
+      new_group(n, true);
+      return;
+    }
+    if (!keeps_indices(at.op())) return;
+    std::vector<std::size_t> candidates;  // the youngest first: the others' results are there by then
+    for (value v : at.inputs())
+      if (std::size_t g = of(v).cluster; g != none && takes_epilogue(nodes_[groups_[g].members.front()].at->op()) && *groups_[g].dims == dims_of(n)) candidates.push_back(g);
+    std::sort(candidates.rbegin(), candidates.rend());
+    for (std::size_t g : candidates) {
+      if (groups_[g].operations >= options_.most_operations || outputs_with(g, n) > options_.most_outputs || needs(n, g)) continue;
+      join(n, g);
+      return;
+    }
+  }
+
+  // Outputs that the group would have with `n` in it, as far as readers are in other groups already or not elementwise.
+  std::size_t outputs_with(std::size_t g, std::size_t n) {
+    std::size_t outputs = 0;
+    for (std::size_t member : groups_[g].members)
+      outputs += std::any_of(nodes_[member].at->users().begin(), nodes_[member].at->users().end(),
+                             [&](instruction* user) { std::size_t u = number_.at(user); return u != n && nodes_[u].cluster != g; });
+    return outputs + 1;
+  }
+
+  // True where an input of `n` that is not in group `g` needs a result of `g`.
+  bool needs(std::size_t n, std::size_t g) {
+    std::size_t first = groups_[g].members.front();
+    stamp_ += 2;
+    std::vector<std::size_t> open;
+    auto visit = [&](value v) {
+      std::size_t input = number(v);
+      if (seen_[input] == stamp_) return;
+      seen_[input] = stamp_;
+      std::size_t last = nodes_[input].cluster == none ? input : groups_[nodes_[input].cluster].members.back();
+      if (last >= first) open.push_back(input);
+    };
+    for (value v : nodes_[n].at->inputs())
+      if (of(v).cluster != g) visit(v);
+    while (!open.empty()) {
+      std::size_t at = open.back();
+      open.pop_back();
+      std::size_t c = nodes_[at].cluster;
+      if (c == g) return true;
+      if (c == none) {
+        for (value v : nodes_[at].at->inputs()) visit(v);
+      } else {
+        for (std::size_t member : groups_[c].members)
+          for (value v : nodes_[member].at->inputs()) visit(v);
+      }
+    }
+    return false;
+  }
+
+  // --- the rest, from the outputs backwards --------------------------------------------------------------------------------
+
+  void decide(std::size_t n) {
+    node& at = nodes_[n];
+    const operation& op = at.at->op();
+    if (at.cluster != none) return read_operands_of_member(n);
+    if (role_of(op) == kernel_role::structure) {
+      for (value v : at.at->inputs()) of(v).in_memory = true;
+      return;
+    }
+    if (at.at->users().empty() && !at.in_memory) return;
+    merge(at.readings);
+    if (const auto* r = op.get_if<reshape>()) {
+      bool inlines = !at.in_memory && only_unit_dims_change(at.at->inputs()[0].type().dims, r->dims);
+      if (!inlines) {
+        at.alias = true;
+        of(at.at->inputs()[0]).in_memory = true;
+        return;
+      }
+    } else if (at.in_memory || !worth_inlining(at)) {
+      if (is_constant_like(at.at->output()) && at.at->outputs()[0].is_static() && at.at->outputs()[0].bytes() <= most_constant_bytes) {
+        constants_.push_back(at.at);
+        at.in_memory = true;
+        return;
+      }
+      materialize(n);
+      return read_operands_of_member(n);
+    }
+    at.inlined = true;
+    for (const reading& r : at.readings) ++groups_[r.cluster].operations;
+    read_operands_of_inlined(at);
+  }
+
+  static void merge(std::vector<reading>& readings) {
+    std::map<std::pair<std::size_t, std::size_t>, double> merged;
+    for (const reading& r : readings) {
+      double& count = merged[{r.cluster, r.map}];
+      count = std::max(count, r.count);
+    }
+    readings.clear();
+    for (const auto& [key, count] : merged) readings.push_back({key.first, key.second, count});
+  }
+
+  bool worth_inlining(const node& at) {
+    constexpr std::size_t most_readings = 8;
+    constexpr double write_cost = 4, read_cost = 2, launch_cost = 4096;
+    if (is_constant_like(at.at->output())) return true;
+    double elements = estimated_elements(at.at->outputs()[0]), evaluations = 0;
+    for (const reading& r : at.readings) {
+      if (groups_[r.cluster].operations >= options_.most_operations) return false;
+      evaluations += r.count;
+    }
+    if (at.readings.size() == 1 && evaluations <= elements) return true;
+    if (at.readings.size() > most_readings) return false;
+    double cost = element_cost(at.at->op());
+    return cost * evaluations <= (cost + write_cost) * elements + read_cost * evaluations + launch_cost && (cost < 8 || evaluations <= 64 * elements);
+  }
+
+  // Makes `n` an output: of a reader's cluster where it is read at that cluster's own indices, else of one of its own.
+  void materialize(std::size_t n) {
+    for (const reading& r : nodes_[n].readings) {
+      const group& g = groups_[r.cluster];
+      if (r.map != 0 || g.anchored || *g.dims != dims_of(n) || g.operations >= options_.most_operations || g.members.size() >= options_.most_outputs) continue;
+      if (!readers_lead_to(n, r.cluster)) return join(n, r.cluster);
+    }
+    new_group(n, false);
+  }
+
+  // True where a reader of `n` outside cluster `g` leads to a member of `g`. Inlined readers on the way from `n` are no detour: what
+  // they compute is copied into `g`.
+  bool readers_lead_to(std::size_t n, std::size_t g) {
+    struct step {
+      std::size_t node;
+      bool outside;  // a result in memory lies between `n` and here
+    };
+    stamp_ += 2;
+    std::vector<step> open;
+    auto visit_users = [&](std::size_t at, bool outside) {
+      for (instruction* user : nodes_[at].at->users()) {
+        std::size_t u = number_.at(user);
+        if (nodes_[u].cluster == g && outside) return true;
+        if (nodes_[u].cluster == g || seen_[u] >= stamp_ - (outside ? 0 : 1)) continue;
+        seen_[u] = stamp_ - (outside ? 0 : 1);
+        open.push_back({u, outside});
+      }
+      return false;
+    };
+    bool found = visit_users(n, false);
+    while (!open.empty() && !found) {
+      auto [at, outside] = open.back();
+      open.pop_back();
+      if (nodes_[at].cluster == none) {
+        found = visit_users(at, outside || !nodes_[at].inlined);
+      } else {
+        for (std::size_t member : groups_[nodes_[at].cluster].members) found = found || visit_users(member, true);
+      }
+    }
+    return found;
+  }
+
+  void read_operands_of_member(std::size_t n) {
+    const node at = nodes_[n];
+    const instruction& i = *at.at;
+    bool anchor = role_of(i.op()) == kernel_role::anchor;
+    for (std::size_t k = 0; k < i.inputs().size(); ++k) {
+      value v = i.inputs()[k];
+      if (of(v).cluster == at.cluster) continue;
+      if (!anchor) {
+        read(v, {at.cluster, keeps_indices(i.op()) ? 0 : map_through(at.cluster, 0, n), reads_of(i, k, estimated_elements(i.outputs()[0]))});
+      } else if (double reads = operand_reads(i.op(), k); reads > 0) {
+        read(v, {at.cluster, map_through(at.cluster, k + 1, n), reads * estimated_elements(v.type())});
+      } else {
+        of(v).in_memory = true;
+      }
+    }
+  }
+
+  void read_operands_of_inlined(const node& at) {
+    const instruction& i = *at.at;
+    std::size_t n = number_.at(&i);
+    for (const reading r : std::vector<reading>(at.readings))
+      for (std::size_t k = 0; k < i.inputs().size(); ++k)
+        read(i.inputs()[k], {r.cluster, keeps_indices(i.op()) ? r.map : map_through(r.cluster, r.map, n), reads_of(i, k, r.count)});
+  }
+
+  // Elements of operand `k` that are computed to make `count` elements of the instruction.
+  double reads_of(const instruction& i, std::size_t k, double count) {
+    bool partial = i.op().is<concat>() || i.op().is<pad>();
+    double of_all = estimated_elements(i.outputs()[0]);
+    if (partial && of_all > 0) return count * estimated_elements(i.inputs()[k].type()) / of_all;
+    if (const auto* r = i.op().get_if<resize>(); r && r->mode != resize_mode::nearest) return count * (r->mode == resize_mode::linear ? 4 : 16);
+    return count;
+  }
+
+  void read(value v, const reading& r) { of(v).readings.push_back(r); }
+
+  // Index maps are numbered by how they come about; 0 is the identity.
+  std::size_t map_through(std::size_t cluster, std::size_t map, std::size_t n) {
+    return maps_.try_emplace({cluster, map, n}, maps_.size() + 1000).first->second;
+  }
+
+  // --- the result ----------------------------------------------------------------------------------------------------------
+
+  partition result() {
+    partition made;
+    std::vector<std::size_t> order(groups_.size());
+    for (std::size_t g = 0; g < order.size(); ++g) order[g] = g;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return groups_[a].members.back() < groups_[b].members.back(); });
+    for (std::size_t g : order) {
+      cluster c;
+      for (std::size_t n : groups_[g].members) {
+        instruction* member = nodes_[n].at;
+        made.owner[member] = made.clusters.size();
+        c.members.push_back(member);
+        for (std::uint32_t k = 0; k < member->outputs().size(); ++k)
+          if (given_out({member, k}, g) || (member->outputs().size() > 1)) c.outputs.push_back({member, k});
+      }
+      made.clusters.push_back(std::move(c));
+    }
+    for (const node& n : nodes_)
+      if (n.alias) made.in_memory.insert(n.at);
+    made.in_memory.insert(constants_.begin(), constants_.end());
+    made.constants = std::move(constants_);
+    return made;
+  }
+
+  bool given_out(value v, std::size_t g) {
+    if (of(v).in_memory || std::find(module_.outputs().begin(), module_.outputs().end(), v) != module_.outputs().end()) return true;
+    return std::any_of(v.producer->users().begin(), v.producer->users().end(), [&](instruction* user) { return nodes_[number_.at(user)].cluster != g; });
+  }
+
+  static constexpr std::size_t most_constant_bytes = std::size_t{16} << 20;
+
+  module& module_;
+  partition_options options_;
+  std::vector<node> nodes_;
+  std::unordered_map<const instruction*, std::size_t> number_;
+  std::vector<group> groups_;
+  std::vector<std::size_t> seen_;
+  std::size_t stamp_ = 0;
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t> maps_;
+  std::vector<instruction*> constants_;
+};
+
+}  // namespace
+
+partition make_partition(module& m, const partition_options& options) { return partitioner(m, options).run(); }
+
+}  // namespace kiln

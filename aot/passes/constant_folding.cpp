@@ -1,0 +1,89 @@
+#include "aot/passes/constant_folding.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "aot/passes/facts.hpp"
+
+namespace kiln {
+namespace {
+
+// Evaluates constants and what spreads them (broadcast, iota); the spread copy is dropped again after its use.
+std::optional<literal> evaluate_spread(value v, std::size_t& source_bytes, std::size_t limit) {
+  if (const literal* data = module::constant(v)) {
+    source_bytes += data->bytes().size();
+    return *data;
+  }
+  const instruction& at = *v.producer;
+  bool spreads = at.op().is<broadcast>() || at.op().is<iota>();
+  if (!spreads || !v.type().is_static() || v.type().bytes() > limit) return std::nullopt;
+  std::vector<literal> inputs;
+  for (value input : at.inputs()) {
+    auto data = evaluate_spread(input, source_bytes, limit);
+    if (!data) return std::nullopt;
+    inputs.push_back(*std::move(data));
+  }
+  return at.op().evaluate(inputs)[0];
+}
+
+bool foldable(const instruction& at) {
+  const operation& op = at.op();
+  if (at.inputs().empty() || !at.bodies().empty() || op.is<code_object>()) return false;
+  for (const shape& out : at.outputs())
+    if (!out.is_static()) return false;
+  // A broadcast that only adds dims of 1 is a reshape of its constant.
+  if (op.is<broadcast>()) return at.inputs()[0].producer->op().is<constant>() && at.inputs()[0].type().elements() == at.outputs()[0].elements();
+  return std::all_of(at.inputs().begin(), at.inputs().end(), [](value input) {
+    const operation& from = input.producer->op();
+    return from.is<constant>() || from.is<broadcast>() || from.is<iota>();
+  });
+}
+
+// The one element of a literal that has the same number everywhere, if it is worth keeping alone.
+std::optional<literal> repeated_element(const literal& data) {
+  if (data.type().rank() == 0 || storage_bits(data.type().type) < 8 || !data.splat()) return std::nullopt;
+  auto first = data.bytes().first(storage_bytes(data.type().type, 1));
+  return literal({data.type().type, {}}, std::vector<std::byte>(first.begin(), first.end()));
+}
+
+value add_folded(module& m, instruction* before, literal data, const std::string& origin) {
+  auto element = repeated_element(data);
+  auto dims = data.type().dims;
+  value made = m.add_constant(element ? *std::move(element) : std::move(data));
+  made.producer->set_origin(origin);
+  if (!element) return made;
+  made = m.insert(before, broadcast{std::move(dims)}, {made});
+  made.producer->set_origin(origin);
+  return made;
+}
+
+}  // namespace
+
+bool constant_folding::apply(module& m) const {
+  bool changed = false;
+  auto& list = m.instructions();
+  for (auto next = list.begin(); next != list.end();) {
+    instruction& at = *next++;
+    if (!m.has_uses(&at)) continue;
+    if (const auto* c = at.op().get_if<constant>()) {
+      if (!repeated_element(c->data)) continue;
+      m.replace(at.output(), add_folded(m, next == list.end() ? nullptr : &*next, c->data, at.origin()));
+      changed = true;
+      continue;
+    }
+    if (!foldable(at)) continue;
+    std::size_t result_bytes = 0, source_bytes = 0;
+    for (const shape& out : at.outputs()) result_bytes += out.bytes();
+    std::vector<literal> inputs;
+    for (value input : at.inputs())
+      if (auto data = evaluate_spread(input, source_bytes, std::max(limit_bytes, result_bytes))) inputs.push_back(*std::move(data));
+    if (inputs.size() != at.inputs().size() || (result_bytes > limit_bytes && result_bytes > source_bytes)) continue;
+    auto results = at.op().is<reshape>() || at.op().is<broadcast>() ? std::vector{inputs[0].reshaped(at.outputs()[0].dims)} : at.op().evaluate(inputs);
+    for (std::uint32_t i = 0; i < results.size(); ++i) m.replace({&at, i}, add_folded(m, &at, std::move(results[i]), at.origin()));
+    changed = true;
+  }
+  m.erase_dead();
+  return changed;
+}
+
+}  // namespace kiln

@@ -1,0 +1,17 @@
+// Replaces what depends on constants only by constants, through operation::evaluate. A broadcast is never folded (it would only grow
+// the file); what consumes one is. A result larger than `limit_bytes` is folded only where it is not larger than its inputs
+// (a transposed weight). A result that is one number everywhere becomes a scalar and a broadcast.
+#pragma once
+
+#include "ir/module.hpp"
+
+namespace kiln {
+
+struct constant_folding {
+  std::size_t limit_bytes = std::size_t{16} << 20;
+
+  std::string_view name() const { return "constant_folding"; }
+  bool apply(module& m) const;
+};
+
+}  // namespace kiln

@@ -1,0 +1,13 @@
+// Erases instructions, modules and kernels that nothing uses. Parameters stay: they are the model's interface.
+#pragma once
+
+#include "ir/program.hpp"
+
+namespace kiln {
+
+struct dead_code {
+  std::string_view name() const { return "dead_code"; }
+  bool apply(program& p) const;
+};
+
+}  // namespace kiln

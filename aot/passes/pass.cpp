@@ -1,0 +1,47 @@
+#include "aot/passes/pass.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+void dump(const program& p, const std::filesystem::path& dump_dir, std::size_t number, const std::string& name) {
+  if (dump_dir.empty()) return;
+  std::filesystem::create_directories(dump_dir);
+  auto path = dump_dir / fmt::format("{:02}_{}.txt", number, name);
+  std::ofstream file(path);
+  file << p.str();
+  if (!file.flush()) throw error(error_kind::io, "cannot write " + path.string());
+}
+
+}  // namespace
+
+bool until_stable::apply(program& p) const {
+  bool ever = false;
+  for (int round = 0; round < rounds; ++round) {
+    bool changed = false;
+    for (const pass& each : passes) changed |= each.apply(p);
+    if (!changed) break;
+    ever = true;
+  }
+  return ever;
+}
+
+void run_passes(program& p, const std::vector<pass>& passes, const std::filesystem::path& dump_dir) {
+  dump(p, dump_dir, 0, "imported");
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    auto start = std::chrono::steady_clock::now();
+    passes[i].apply(p);
+    std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+    spdlog::debug("pass {}: {:.1f} ms", passes[i].name(), taken.count());
+    dump(p, dump_dir, i + 1, passes[i].name());
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,67 @@
+// A graph pass: any value struct with `std::string_view name() const` and `bool apply(module&) const` or
+// `bool apply(program&) const`, which says whether it changed anything. Passes hold options only, so one value may be applied to
+// many programs and from many threads; a program belongs to one thread while a pass runs.
+// A pass that meets something it does not understand leaves it alone; it throws only error{internal} for a broken invariant.
+#pragma once
+
+#include <concepts>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/program.hpp"
+
+namespace kiln {
+
+template <class Pass>
+concept module_pass = requires(const Pass& pass, module& m) {
+  { pass.name() } -> std::convertible_to<std::string_view>;
+  { pass.apply(m) } -> std::same_as<bool>;
+};
+
+template <class Pass>
+concept program_pass = requires(const Pass& pass, program& p) {
+  { pass.name() } -> std::convertible_to<std::string_view>;
+  { pass.apply(p) } -> std::same_as<bool>;
+};
+
+class pass {
+ public:
+  template <class Pass>
+    requires(module_pass<Pass> || program_pass<Pass>)
+  pass(Pass p) : name_(p.name()) {
+    apply_ = [p = std::move(p)](program& target) {
+      if constexpr (program_pass<Pass>) {
+        return p.apply(target);
+      } else {
+        bool changed = false;
+        for (module& m : target.modules()) changed |= p.apply(m);
+        return changed;
+      }
+    };
+  }
+  const std::string& name() const { return name_; }
+  bool apply(program& target) const { return apply_(target); }
+
+ private:
+  std::string name_;
+  std::function<bool(program&)> apply_;
+};
+
+// Applies its passes in order, again and again until none changes anything, at most `rounds` times.
+struct until_stable {
+  std::string label;
+  std::vector<pass> passes;
+  int rounds = 12;
+
+  std::string_view name() const { return label; }
+  bool apply(program& p) const;
+};
+
+// Applies the passes in order. Where `dump_dir` is not empty, the program's text before the first and after each pass is written
+// there as NN_name.txt; throws error{io} where that fails.
+void run_passes(program& p, const std::vector<pass>& passes, const std::filesystem::path& dump_dir = {});
+
+}  // namespace kiln

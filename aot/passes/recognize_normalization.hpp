@@ -1,0 +1,13 @@
+// Finds normalizations that a model spells out: (x - mean) / sqrt(variance + epsilon), and x / sqrt(mean(x²) + epsilon).
+#pragma once
+
+#include "ir/module.hpp"
+
+namespace kiln {
+
+struct recognize_normalization {
+  std::string_view name() const { return "recognize_normalization"; }
+  bool apply(module& m) const;
+};
+
+}  // namespace kiln

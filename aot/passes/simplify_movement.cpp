@@ -1,0 +1,190 @@
+#include "aot/passes/simplify_movement.hpp"
+
+#include <algorithm>
+
+#include "aot/passes/facts.hpp"
+#include "aot/passes/reshape_groups.hpp"
+#include "aot/passes/rewrite.hpp"
+
+namespace kiln {
+namespace {
+
+using match::any;
+using match::op;
+
+auto keep(std::string name) {
+  return [name](rewriter&, value, const match::captures& found) { return found[name]; };
+}
+
+bool same_dims(value v) { return v.type().dims == v.producer->inputs()[0].type().dims; }
+
+value composed_transposes(rewriter& write, value root, const match::captures& found) {
+  const auto& outer = root.producer->op().get_if<transpose>()->permutation;
+  const auto& inner = found["inner"].producer->op().get_if<transpose>()->permutation;
+  std::vector<std::int64_t> both;
+  for (std::int64_t axis : outer) both.push_back(inner[static_cast<std::size_t>(axis)]);
+  return write.transpose_by(found["x"], both);
+}
+
+value transpose_of_nothing(rewriter& write, value root, const match::captures& found) {
+  const auto& permutation = root.producer->op().get_if<transpose>()->permutation;
+  return moves_nothing(found["x"].type().dims, permutation) ? write.transpose_by(found["x"], permutation) : value{};
+}
+
+// transpose(broadcast(x)) → broadcast(transpose(x)).
+value broadcast_after_transpose(rewriter& write, value root, const match::captures& found) {
+  const auto& permutation = root.producer->op().get_if<transpose>()->permutation;
+  value x = found["x"];
+  x = write.reshape_to(x, padded_dims(x.type().dims, permutation.size()));
+  return write.broadcast_to(write.transpose_by(x, permutation), root.type().dims);
+}
+
+// slice(broadcast(x)) → broadcast(slice(x)): along a stretched axis nothing is left to slice.
+value broadcast_after_slice(rewriter& write, value root, const match::captures& found) {
+  slice inner = *root.producer->op().get_if<slice>();
+  value x = write.reshape_to(found["x"], padded_dims(found["x"].type().dims, inner.starts.size()));
+  for (std::size_t i = 0; i < inner.starts.size(); ++i)
+    if (x.type().dims[i] == dim(1)) inner.starts[i] = 0, inner.lengths[i] = 1, inner.steps[i] = 1;
+  for (const dim& d : root.type().dims)
+    if (d == dim(0)) return {};
+  return write.broadcast_to(write.add(inner, {x}), root.type().dims);
+}
+
+// reshape(broadcast(x)) where x is one element, or where the regrouped axes are not stretched in part.
+value broadcast_after_reshape(rewriter& write, value root, const match::captures& found) {
+  value x = found["x"];
+  const auto& wide = found["wide"].type().dims;
+  auto narrow = padded_dims(x.type().dims, wide.size());
+  auto groups = reshape_groups(wide, root.type().dims);
+  if (!groups) return {};
+  std::vector<dim> dims(root.type().rank(), dim(1));
+  for (const reshape_group& group : *groups) {
+    auto kept = std::count_if(group.from.begin(), group.from.end(), [&](std::size_t i) { return narrow[i] == wide[i]; });
+    if (kept == 0) continue;
+    if (kept != static_cast<std::ptrdiff_t>(group.from.size())) return {};
+    for (std::size_t i : group.to) dims[i] = root.type().dims[i];
+  }
+  if (dims == root.type().dims) return {};
+  return write.broadcast_to(write.reshape_to(x, dims), root.type().dims);
+}
+
+// broadcast(reshape(x)) where the reshape only puts 1s in front.
+value broadcast_without_leading_ones(rewriter& write, value root, const match::captures& found) {
+  value x = found["x"], padded = found["padded"];
+  if (x.type().rank() >= padded.type().rank() || padded_dims(x.type().dims, padded.type().rank()) != padded.type().dims) return {};
+  return write.broadcast_to(x, root.type().dims);
+}
+
+value whole_slice(rewriter&, value root, const match::captures& found) {
+  const auto& s = *root.producer->op().get_if<slice>();
+  bool forward = std::all_of(s.steps.begin(), s.steps.end(), [](std::int64_t step) { return step == 1; });
+  // A step other than 1 along a single element changes nothing either, but then the start says where.
+  return forward && same_dims(root) ? found["x"] : value{};
+}
+
+value composed_slices(rewriter& write, value root, const match::captures& found) {
+  const auto& outer = *root.producer->op().get_if<slice>();
+  slice both = *found["inner"].producer->op().get_if<slice>();
+  for (std::size_t i = 0; i < both.starts.size(); ++i) {
+    both.starts[i] += outer.starts[i] * both.steps[i];
+    both.steps[i] *= outer.steps[i];
+    both.lengths[i] = outer.lengths[i];
+  }
+  return write.add(both, {found["x"]});
+}
+
+// A slice that lies within one input of a concat.
+value slice_of_concat_input(rewriter& write, value root, const match::captures& found) {
+  slice s = *root.producer->op().get_if<slice>();
+  const instruction& joined = *found["joined"].producer;
+  auto axis = static_cast<std::size_t>(normalize_axis(joined.op().get_if<concat>()->axis, s.starts.size()));
+  if (!s.lengths[axis].is_static() || s.lengths[axis].value() <= 0) return {};
+  std::int64_t first = s.starts[axis], last = first + (s.lengths[axis].value() - 1) * s.steps[axis];
+  if (first > last) std::swap(first, last);
+  std::int64_t begin = 0;
+  for (value input : joined.inputs()) {
+    const dim& length = input.type().dims[axis];
+    if (!length.is_static()) return {};
+    if (first >= begin && last < begin + length.value()) {
+      s.starts[axis] -= begin;
+      return write.add(s, {input});
+    }
+    begin += length.value();
+  }
+  return {};
+}
+
+value no_padding(rewriter&, value root, const match::captures& found) { return same_dims(root) ? found["x"] : value{}; }
+
+// concat of one; a concat within a concat; inputs without elements.
+value simpler_concat(rewriter& write, value root, const match::captures&) {
+  const auto& inputs = root.producer->inputs();
+  std::int64_t axis = normalize_axis(root.producer->op().get_if<concat>()->axis, root.type().rank());
+  std::vector<value> flat;
+  for (value v : inputs) {
+    const auto* inner = v.producer->op().get_if<concat>();
+    bool nested = inner && normalize_axis(inner->axis, v.type().rank()) == axis && has_single_use(write.in(), v);
+    if (nested) flat.insert(flat.end(), v.producer->inputs().begin(), v.producer->inputs().end());
+    else if (!(v.type().dims[static_cast<std::size_t>(axis)] == dim(0))) flat.push_back(v);
+  }
+  if (flat.size() == 1) return flat[0];
+  return flat == inputs || flat.empty() ? value{} : write.add(concat{axis}, flat);
+}
+
+// gather with one constant index, or consecutive ones.
+value gather_as_slice(rewriter& write, value root, const match::captures& found) {
+  value data = found["data"], indices = found["indices"];
+  auto axis = static_cast<std::size_t>(normalize_axis(root.producer->op().get_if<gather>()->axis, data.type().rank()));
+  const dim& length = data.type().dims[axis];
+  if (!indices.type().is_static() || indices.type().rank() > 1 || indices.type().element_count() == 0) return {};
+  std::vector<std::int64_t> picked;
+  if (const literal* list = module::constant(indices)) picked = list->to_int64();
+  else if (auto same = splat_of(indices); same && indices.type().element_count() == 1) picked = {static_cast<std::int64_t>(*same)};
+  else return {};
+  for (std::int64_t& i : picked) {
+    if (i < 0 && !length.is_static()) return {};
+    if (i < 0) i += length.value();
+  }
+  for (std::size_t i = 1; i < picked.size(); ++i)
+    if (picked[i] != picked[0] + static_cast<std::int64_t>(i)) return {};
+  slice s{std::vector<std::int64_t>(data.type().rank(), 0), data.type().dims, std::vector<std::int64_t>(data.type().rank(), 1)};
+  s.starts[axis] = picked[0];
+  s.lengths[axis] = static_cast<std::int64_t>(picked.size());
+  return write.reshape_to(write.add(s, {data}), root.type().dims);
+}
+
+std::vector<rule> make_rules() {
+  auto x = any().as("x");
+  return {
+      {"transpose_identity", op<transpose>([](const transpose& t) { return is_identity(t.permutation); }).inputs({x}), keep("x")},
+      {"transpose_transpose", op<transpose>().inputs({op<transpose>().inputs({x}).as("inner")}), composed_transposes},
+      {"transpose_nothing", op<transpose>().inputs({x}), transpose_of_nothing},
+      {"transpose_broadcast", op<transpose>().inputs({op<broadcast>().inputs({x})}), broadcast_after_transpose},
+      {"reshape_identity", op<reshape>().inputs({x}).when(same_dims), keep("x")},
+      {"reshape_reshape", op<reshape>().inputs({op<reshape>().inputs({x})}),
+       [](rewriter& write, value root, const match::captures& found) { return write.reshape_to(found["x"], root.type().dims); }},
+      {"reshape_broadcast", op<reshape>().inputs({op<broadcast>().inputs({x}).as("wide")}), broadcast_after_reshape},
+      {"broadcast_identity", op<broadcast>().inputs({x}).when(same_dims), keep("x")},
+      {"broadcast_broadcast", op<broadcast>().inputs({op<broadcast>().inputs({x})}),
+       [](rewriter& write, value root, const match::captures& found) { return write.broadcast_to(found["x"], root.type().dims); }},
+      {"broadcast_reshape", op<broadcast>().inputs({op<reshape>().inputs({x}).as("padded")}), broadcast_without_leading_ones},
+      {"broadcast_nothing", op<broadcast>().inputs({x}).when([](value v) { return only_unit_dims_change(v.producer->inputs()[0].type().dims, v.type().dims); }),
+       [](rewriter& write, value root, const match::captures& found) { return write.reshape_to(found["x"], root.type().dims); }},
+      {"slice_whole", op<slice>().inputs({x}), whole_slice},
+      {"slice_slice", op<slice>().inputs({op<slice>().inputs({x}).as("inner")}), composed_slices},
+      {"slice_broadcast", op<slice>().inputs({op<broadcast>().inputs({x})}), broadcast_after_slice},
+      {"slice_concat", op<slice>().inputs({op<concat>().as("joined")}), slice_of_concat_input},
+      {"pad_nothing", op<pad>().inputs({x}), no_padding},
+      {"concat_simpler", op<concat>(), simpler_concat},
+      {"gather_slice", op<gather>().inputs({any().as("data"), any().as("indices")}), gather_as_slice},
+  };
+}
+
+}  // namespace
+
+bool simplify_movement::apply(module& m) const {
+  static const std::vector<rule> rules = make_rules();
+  return apply_rules(m, rules);
+}
+
+}  // namespace kiln
