@@ -1,0 +1,62 @@
+// Adds operations to one module, with ONNX's conveniences: numpy broadcasting, constants folded where they are small, and
+// shape computations kept as dims (symbolic.hpp). Every instruction gets the origin of the node being imported.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aot/onnx/symbolic.hpp"
+#include "ir/module.hpp"
+#include "ir/ops/all.hpp"
+
+namespace kiln::onnx_import {
+
+class builder {
+ public:
+  explicit builder(module& target) : target_(target) {}
+
+  module& target() { return target_; }
+  void set_origin(std::string origin) { origin_ = std::move(origin); }
+
+  // The first output; others are output(v, i). Folds to a constant where all inputs are constants and the result is small.
+  value add(operation op, std::vector<value> inputs, std::vector<module*> bodies = {});
+  static value output(value first, std::uint32_t index) { return {first.producer, index}; }
+
+  value constant(literal data);
+  value scalar(element_type type, double x) { return constant(literal::scalar(type, x)); }
+  value integers(const std::vector<std::int64_t>& values) { return constant(literal::from_int64(values)); }
+  // i64[n], or i64[] with `rank` 0, holding dims that need not be numbers.
+  value dims_tensor(const std::vector<dim>& dims, std::size_t rank = 1);
+
+  // The literal behind a constant or a small broadcast of one.
+  std::optional<literal> constant_of(value v) const;
+  // Elements as dims where known.
+  std::optional<known_elements> known(value v) const;
+  void set_known(value v, known_elements elements) { known_[v] = std::move(elements); }
+
+  value broadcast_to(value x, const std::vector<dim>& dims);
+  std::vector<value> broadcast_together(std::vector<value> values);
+  value unary(scalar_function f, value x) { return add(elementwise{f}, {x}); }
+  value binary(scalar_function f, value a, value b) { return add(elementwise{f}, broadcast_together({a, b})); }
+  value binary(scalar_function f, value a, double b) { return binary(f, a, scalar(a.type().type, b)); }
+  value where(value condition, value yes, value no) { return add(elementwise{scalar_function::where}, broadcast_together({condition, yes, no})); }
+  value to_type(value x, element_type type) { return x.type().type == type ? x : add(convert{type}, {x}); }
+  value with_dims(value x, const std::vector<dim>& dims) { return x.type().dims == dims ? x : add(reshape{dims}, {x}); }
+  value permuted(value x, const std::vector<std::int64_t>& permutation);
+  // Elements [start, start + length) along one axis.
+  value slice_axis(value x, std::int64_t axis, std::int64_t start, dim length);
+  value reduced(reduction_kind kind, value x, std::vector<std::int64_t> axes, bool keep_dims);
+  // A vector [n] as [1, ..., n, ..., 1] of the rank, with n at `axis`.
+  value along_axis(value vector, std::int64_t axis, std::size_t rank);
+  value iota_like(element_type type, const std::vector<dim>& dims, std::int64_t axis) { return add(iota{type, dims, axis}, {}); }
+
+ private:
+  std::optional<value> folded(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& outputs);
+  module& target_;
+  std::string origin_;
+  std::map<value, known_elements> known_;
+};
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,156 @@
+#include "aot/onnx/graph.hpp"
+
+#include <unordered_set>
+
+#include "aot/onnx/operators.hpp"
+#include "ir/error.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+constexpr int max_depth = 32;
+
+std::string standard_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+std::string label_of(const ::onnx::NodeProto& proto, int index) {
+  return proto.name().empty() ? proto.op_type() + "_" + std::to_string(index) : proto.name();
+}
+
+dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int index) {
+  const auto& d = info.type().tensor_type().shape().dim(index);
+  if (d.has_dim_value()) {
+    if (d.dim_value() < 0) invalid("input '" + info.name() + "' has the negative dimension " + std::to_string(d.dim_value()));
+    return d.dim_value();
+  }
+  std::string name = d.dim_param().empty() ? info.name() + "_dim" + std::to_string(index) : d.dim_param();
+  dim symbol = dim::symbol(name);
+  auto [seen, fresh] = state.dimension_names.emplace(symbol.str(), name);
+  if (!fresh && seen->second != name) invalid("dimensions '" + seen->second + "' and '" + name + "' have one name when written as '" + symbol.str() + "'");
+  auto spec = state.options.dims.find(name);
+  if (spec == state.options.dims.end()) spec = state.options.dims.find(symbol.str());
+  if (spec == state.options.dims.end()) return symbol;
+  const auto* fixed = std::get_if<std::int64_t>(&spec->second);
+  return fixed ? dim(*fixed) : symbol;
+}
+
+void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::string>& found, std::unordered_set<std::string>& seen) {
+  std::unordered_set<std::string> defined;
+  for (const auto& i : graph.input()) defined.insert(i.name());
+  for (const auto& i : graph.initializer()) defined.insert(i.name());
+  auto use = [&](const std::string& name) {
+    if (!name.empty() && !defined.contains(name) && seen.insert(name).second) found.push_back(name);
+  };
+  for (const auto& n : graph.node()) {
+    for (const auto& name : n.input()) use(name);
+    for (const auto& a : n.attribute())
+      if (a.has_g())
+        for (const auto& name : outer_names(a.g())) use(name);
+    for (const auto& name : n.output()) defined.insert(name);
+  }
+  for (const auto& o : graph.output()) use(o.name());
+}
+
+}  // namespace
+
+std::vector<std::string> outer_names(const ::onnx::GraphProto& graph) {
+  std::vector<std::string> found;
+  std::unordered_set<std::string> seen;
+  collect_outer_names(graph, found, seen);
+  return found;
+}
+
+shape declared_shape(import_state& state, const ::onnx::ValueInfoProto& info) {
+  std::string what = "input '" + info.name() + "'";
+  if (!info.type().has_tensor_type()) refuse(what + " is not a tensor; sequences, optionals and maps are not supported");
+  const auto& tensor = info.type().tensor_type();
+  shape result{element_type_of(tensor.elem_type(), what), {}};
+  if (!tensor.has_shape()) refuse(what + " has no rank; run ONNX shape inference on the model first");
+  for (int i = 0; i < tensor.shape().dim_size(); ++i) result.dims.push_back(declared_dim(state, info, i));
+  return result;
+}
+
+void scope::add_inputs(const ::onnx::GraphProto& graph) {
+  std::unordered_set<std::string> defaults;  // before IR version 4 every initializer was listed as an input too
+  for (const auto& i : graph.initializer()) defaults.insert(i.name());
+  for (const auto& i : graph.input()) {
+    if (defaults.contains(i.name())) continue;
+    if (i.name().empty()) invalid("a graph input has no name");
+    define(i.name(), b_.target().add_parameter(i.name(), declared_shape(state_, i)));
+  }
+}
+
+void scope::run(::onnx::GraphProto& graph) {
+  if (++state_.depth > max_depth) invalid("graphs are nested more than " + std::to_string(max_depth) + " deep");
+  if (graph.sparse_initializer_size() > 0) refuse("sparse initializers are not supported; make them dense");
+  for (auto& i : *graph.mutable_initializer())
+    if (values_.contains(i.name()) || !initializers_.emplace(i.name(), &i).second) invalid("initializer '" + i.name() + "' is defined twice");
+  for (int i = 0; i < graph.node_size(); ++i) import_node(*graph.mutable_node(i), i);
+  --state_.depth;
+}
+
+std::vector<value> scope::outputs(const ::onnx::GraphProto& graph) {
+  std::vector<value> results;
+  for (const auto& o : graph.output()) {
+    value v = find(o.name());
+    if (!v) invalid("graph output '" + o.name() + "' is not produced by any node");
+    results.push_back(v);
+  }
+  return results;
+}
+
+void scope::define(const std::string& name, value v) {
+  if (initializers_.contains(name) || !values_.emplace(name, v).second) invalid("value '" + name + "' is defined twice");
+}
+
+value scope::find(const std::string& name) {
+  if (auto found = values_.find(name); found != values_.end()) return found->second;
+  if (auto found = initializers_.find(name); found != initializers_.end()) {
+    value made = b_.constant(tensor(*found->second, "initializer '" + name + "'"));
+    made.producer->set_origin(name);
+    initializers_.erase(found);
+    return values_[name] = made;
+  }
+  value outer = around_ ? around_->find(name) : value{};
+  if (!outer || &around_->b_ == &b_) return outer;
+  // A body sees other modules' constants as constants of its own; all else came in as a parameter (control.cpp).
+  const literal* data = module::constant(outer);
+  if (!data) return {};
+  return values_[name] = b_.constant(*data);
+}
+
+void scope::import_node(::onnx::NodeProto& proto, int index) {
+  std::string label = label_of(proto, index), domain = standard_domain(proto.domain());
+  std::string what = "node '" + label + "' (" + proto.op_type() + "): ";
+  try {
+    auto opset = state_.opsets.find(domain);
+    const operator_row* row = find_operator(domain, proto.op_type());
+    if (!row || opset == state_.opsets.end()) refuse("operator " + proto.op_type() + " of domain '" + domain + "' is not supported; see kiln ops");
+    if (opset->second < row->min_opset || opset->second > row->max_opset)
+      refuse("operator " + proto.op_type() + " of opset " + std::to_string(opset->second) + " is not supported, only " + std::to_string(row->min_opset) + " to " +
+             std::to_string(row->max_opset) + "; see kiln ops");
+    std::vector<value> inputs;
+    for (const auto& name : proto.input()) {
+      value v = name.empty() ? value{} : find(name);
+      if (!v && !name.empty()) invalid("input '" + name + "' is not produced by any node before it");
+      inputs.push_back(v);
+    }
+    b_.set_origin(label + " (" + proto.op_type() + ")");
+    node n(*this, b_, proto, opset->second, std::move(inputs));
+    auto results = row->import(n);
+    for (std::size_t i = 0; i < n.outputs(); ++i) {
+      if (!n.wants(i)) continue;
+      if (i >= results.size() || !results[i]) invalid("has " + std::to_string(n.outputs()) + " outputs, the operator gives " + std::to_string(results.size()));
+      define(proto.output(static_cast<int>(i)), results[i]);
+    }
+  } catch (const error& e) {
+    throw error(e.kind(), what + e.what());
+  } catch (const std::bad_alloc&) {
+    throw error(error_kind::invalid_model, what + "needs more memory than there is");
+  } catch (const std::length_error&) {
+    throw error(error_kind::invalid_model, what + "has a size beyond all bounds");
+  } catch (const std::out_of_range&) {
+    throw error(error_kind::invalid_model, what + "has too few axes or elements");
+  }
+}
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,62 @@
+// Graphs to modules. A scope is one ONNX graph while it is being imported: names to values, on top of the scope around it.
+// Bodies of If and Loop become modules of their own, whose captures of outer names are explicit parameters.
+#pragma once
+
+#include <list>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "aot/onnx/import.hpp"
+#include "aot/onnx/node.hpp"
+#include "aot/onnx/tensors.hpp"
+
+namespace kiln::onnx_import {
+
+// What all scopes of one import share.
+struct import_state {
+  program result;
+  external_files files;
+  const import_options& options;
+  std::map<std::string, std::int64_t> opsets;              // by domain
+  std::map<std::string, std::string> dimension_names = {};  // symbol → the model's name for it
+  int depth = 0;                                            // of nested graphs, bounded
+  int bodies = 0;                                           // modules made for bodies, to name them
+};
+
+class scope {
+ public:
+  // `around` may be null. Several scopes may add to one builder.
+  scope(import_state& state, builder& b, scope* around) : state_(state), b_(b), around_(around) {}
+
+  import_state& state() { return state_; }
+  builder& build() { return b_; }
+
+  // Adds the graph's inputs as parameters of the module.
+  void add_inputs(const ::onnx::GraphProto& graph);
+  // Registers initializers and imports all nodes. The graph's tensors are consumed.
+  void run(::onnx::GraphProto& graph);
+  std::vector<value> outputs(const ::onnx::GraphProto& graph);
+
+  // Empty where no scope knows the name.
+  value find(const std::string& name);
+  void define(const std::string& name, value v);
+  literal tensor(::onnx::TensorProto& proto, const std::string& what) { return take_tensor(proto, state_.files, what); }
+
+ private:
+  void import_node(::onnx::NodeProto& proto, int index);
+  import_state& state_;
+  builder& b_;
+  scope* around_;
+  std::unordered_map<std::string, value> values_;
+  std::unordered_map<std::string, ::onnx::TensorProto*> initializers_;  // not used yet
+};
+
+// Names that the graph (or one nested in it) uses and does not define, in order of first use.
+std::vector<std::string> outer_names(const ::onnx::GraphProto& graph);
+
+// The type of a graph's input; unnamed dimensions become symbols called after it.
+shape declared_shape(import_state& state, const ::onnx::ValueInfoProto& info);
+
+}  // namespace kiln::onnx_import

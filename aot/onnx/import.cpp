@@ -1,0 +1,77 @@
+#include "aot/onnx/import.hpp"
+
+#include "aot/onnx/graph.hpp"
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+using namespace onnx_import;
+
+constexpr std::int64_t oldest_opset = 7, newest_opset = 21;
+
+std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
+  std::map<std::string, std::int64_t> result;
+  for (const auto& o : model.opset_import()) result[o.domain() == "ai.onnx" ? "" : o.domain()] = o.version();
+  auto standard = result.find("");
+  if (standard != result.end() && (standard->second < oldest_opset || standard->second > newest_opset))
+    throw error(error_kind::unsupported, "the model uses opset " + std::to_string(standard->second) + ", supported are " + std::to_string(oldest_opset) + " to " + std::to_string(newest_opset));
+  if (result.empty()) throw error(error_kind::invalid_model, "the model has no opset_import");
+  return result;
+}
+
+// Open symbols with their ranges; every dimension that was asked for must exist.
+void record_symbols(import_state& state) {
+  for (const auto& [name, spec] : state.options.dims) {
+    bool used = false;
+    for (const auto& [symbol, original] : state.dimension_names) used |= original == name || symbol == name;
+    if (used) continue;
+    std::string known;
+    for (const auto& [symbol, original] : state.dimension_names) known += (known.empty() ? "" : ", ") + original;
+    throw error(error_kind::usage, "--dim '" + name + "': the model has " + (known.empty() ? "no open dimensions" : "only " + known));
+  }
+  std::set<std::string> open;
+  for (value p : state.result.main().parameters())
+    for (const dim& d : p.type().dims) open.merge(d.symbols());
+  for (const auto& symbol : open) {
+    auto spec = state.options.dims.find(state.dimension_names.at(symbol));
+    if (spec == state.options.dims.end()) spec = state.options.dims.find(symbol);
+    const auto* range = spec == state.options.dims.end() ? nullptr : std::get_if<dim_range>(&spec->second);
+    state.result.symbols[symbol] = range ? *range : dim_range{};
+  }
+}
+
+program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) {
+  ::onnx::ModelProto model = parse_model(bytes, what);
+  if (!model.has_graph()) throw error(error_kind::invalid_model, what + " has no graph");
+  import_state state{program{}, external_files(folder), options, opsets_of(model)};
+  builder b(state.result.main());
+  scope top(state, b, nullptr);
+  auto& graph = *model.mutable_graph();
+  top.add_inputs(graph);
+  top.run(graph);
+  auto outputs = top.outputs(graph);
+  std::vector<std::string> names;
+  for (const auto& o : graph.output()) names.push_back(o.name());
+  if (names.empty()) throw error(error_kind::invalid_model, what + " has no outputs");
+  state.result.main().set_outputs(std::move(outputs), std::move(names));
+  for (module& m : state.result.modules()) m.erase_dead();
+  state.result.erase_unreachable_modules();
+  record_symbols(state);
+  for (const auto& [domain, version] : state.opsets) state.result.metadata["opset" + (domain.empty() ? "" : "." + domain)] = std::to_string(version);
+  if (!model.producer_name().empty()) state.result.metadata["producer"] = model.producer_name() + (model.producer_version().empty() ? "" : " " + model.producer_version());
+  state.result.validate();
+  return std::move(state.result);
+}
+
+}  // namespace
+
+program import_onnx(const std::filesystem::path& model, const import_options& options) {
+  auto file = mapped_file::open(model, "model");
+  auto folder = options.external_weights.empty() ? std::filesystem::absolute(model).parent_path() : options.external_weights;
+  return import_model(file->bytes(), "'" + model.string() + "'", folder, options);
+}
+
+program import_onnx(std::span<const std::byte> bytes, const import_options& options) { return import_model(bytes, "the model", options.external_weights, options); }
+
+}  // namespace kiln

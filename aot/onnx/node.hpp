@@ -1,0 +1,77 @@
+// What an operator's handler sees of one node: its inputs as values, its attributes with their types checked, and the
+// builder. Handlers throw through refuse() and invalid(); the scope adds the node's name.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "aot/onnx/builder.hpp"
+#include "aot/onnx/model_file.hpp"
+
+namespace kiln::onnx_import {
+
+class scope;
+
+[[noreturn]] void refuse(const std::string& what);   // error{unsupported}
+[[noreturn]] void invalid(const std::string& what);  // error{invalid_model}
+
+class node {
+ public:
+  node(scope& owner, builder& b, ::onnx::NodeProto& proto, std::int64_t opset, std::vector<value> inputs)
+      : owner(owner), b(b), proto(proto), opset(opset), inputs_(std::move(inputs)) {}
+
+  scope& owner;
+  builder& b;
+  ::onnx::NodeProto& proto;
+  const std::int64_t opset;  // of the operator's domain
+
+  // Absent optional inputs have an empty value in the list.
+  std::size_t inputs() const { return inputs_.size(); }
+  bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i]; }
+  value in(std::size_t i) const;
+  const shape& type(std::size_t i) const { return in(i).type(); }
+  const std::vector<dim>& dims(std::size_t i) const { return in(i).type().dims; }
+  std::size_t rank(std::size_t i) const { return in(i).type().rank(); }
+  const std::vector<value>& all() const { return inputs_; }
+  std::vector<value> present() const;
+  std::size_t outputs() const { return static_cast<std::size_t>(proto.output_size()); }
+  bool wants(std::size_t i) const { return i < outputs() && !proto.output(static_cast<int>(i)).empty(); }
+  void refuse_outputs_from(std::size_t i, const std::string& why) const;
+
+  const ::onnx::AttributeProto* attribute(std::string_view name) const;
+  bool has_attribute(std::string_view name) const { return attribute(name) != nullptr; }
+  std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
+  double real(std::string_view name, double otherwise) const;
+  std::string text(std::string_view name, std::string_view otherwise) const;
+  std::optional<std::vector<std::int64_t>> integers(std::string_view name) const;
+  std::vector<std::string> texts(std::string_view name) const;
+  ::onnx::GraphProto& graph(std::string_view name) const;
+  std::int64_t axis(std::string_view name, std::int64_t otherwise, std::size_t rank) const { return normalize_axis(integer(name, otherwise), rank); }
+
+  // Inputs that must be known at import: `what` names the input in the refusal.
+  known_elements known(std::size_t i, std::string_view what) const;
+  std::vector<std::int64_t> numbers(std::size_t i, std::string_view what) const;
+  literal constant(std::size_t i, std::string_view what) const;
+  double number(std::size_t i, std::string_view what) const { return constant(i, what).at(0); }
+  // An attribute that became an input in opset `since`.
+  std::optional<std::vector<std::int64_t>> numbers_since(std::int64_t since, std::string_view name, std::size_t i) const;
+
+ private:
+  const ::onnx::AttributeProto* typed(std::string_view name, ::onnx::AttributeProto::AttributeType type) const;
+  std::vector<value> inputs_;
+};
+
+using handler = std::vector<value> (*)(node&);
+
+// A row of the table of operators: name, the opsets that the handler knows, and what `kiln ops` says of it.
+struct operator_row {
+  std::string_view name;
+  handler import;
+  int min_opset = 7, max_opset = 21;
+  std::string_view notes = "";
+  std::string_view domain = "";
+};
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,31 @@
+// The table of ONNX operators. Each file of ops/ lists its own rows; operators.cpp joins them.
+#pragma once
+
+#include <span>
+
+#include "aot/onnx/node.hpp"
+
+namespace kiln::onnx_import {
+
+// Null where the operator is not known.
+const operator_row* find_operator(std::string_view domain, std::string_view name);
+
+std::span<const operator_row> unary_operators();
+std::span<const operator_row> binary_operators();
+std::span<const operator_row> shape_operators();
+std::span<const operator_row> movement_operators();
+std::span<const operator_row> indexing_operators();
+std::span<const operator_row> generator_operators();
+std::span<const operator_row> convolution_operators();
+std::span<const operator_row> pooling_operators();
+std::span<const operator_row> normalization_operators();
+std::span<const operator_row> matmul_operators();
+std::span<const operator_row> einsum_operators();
+std::span<const operator_row> reduction_operators();
+std::span<const operator_row> resize_operators();
+std::span<const operator_row> recurrent_operators();
+std::span<const operator_row> control_operators();
+std::span<const operator_row> quantization_operators();
+std::span<const operator_row> loss_operators();
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,149 @@
+// If and Loop. A body becomes a module; the outer values it uses become arguments, constants are repeated inside it.
+#include <algorithm>
+
+#include "aot/onnx/graph.hpp"
+#include "aot/onnx/operators.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+// Outer values that bodies take as arguments: not constants, in order of first use.
+struct captures {
+  std::vector<std::string> names;
+  std::vector<value> values;
+};
+
+void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
+  for (const auto& name : outer_names(body)) {
+    value v = n.owner.find(name);
+    if (!v || module::constant(v) || std::ranges::find(into.names, name) != into.names.end()) continue;  // an unknown name is reported by its node
+    into.names.push_back(name);
+    into.values.push_back(v);
+  }
+}
+
+// A module for a body, its builder and scope. Parameters are added in the order that the caller needs.
+struct body_module {
+  body_module(node& n, const std::string& role)
+      : made(n.owner.state().result.add_module(role + "_" + std::to_string(n.owner.state().bodies++))), b(made), inside(n.owner.state(), b, &n.owner), outer(n.b) {}
+  void parameter(const std::string& name, const shape& type) { inside.define(name, made.add_parameter(name, type)); }
+  void capture(const captures& c) {
+    for (std::size_t i = 0; i < c.names.size(); ++i) {
+      value p = made.add_parameter("outer." + c.names[i], c.values[i].type());
+      if (auto elements = outer.known(c.values[i])) b.set_known(p, *elements);
+      inside.define(c.names[i], p);
+    }
+  }
+  module& made;
+  builder b;
+  scope inside;
+  builder& outer;
+};
+
+std::vector<std::string> numbered(std::size_t count) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+std::vector<value> all_outputs(value first, std::size_t count) {
+  std::vector<value> results;
+  for (std::size_t i = 0; i < count; ++i) results.push_back(builder::output(first, static_cast<std::uint32_t>(i)));
+  return results;
+}
+
+void check_no_inputs(const ::onnx::GraphProto& graph) {
+  if (graph.input_size() != 0) invalid("a branch has inputs");
+}
+
+std::vector<value> import_if(node& n) {
+  auto &yes = n.graph("then_branch"), &no = n.graph("else_branch");
+  check_no_inputs(yes);
+  check_no_inputs(no);
+  value condition = n.b.with_dims(n.in(0), {});
+  if (auto taken = n.b.constant_of(condition)) {  // decided at import: the branch is part of the graph around it
+    auto& graph = taken->at_int(0) ? yes : no;
+    scope inside(n.owner.state(), n.b, &n.owner);
+    inside.run(graph);
+    return inside.outputs(graph);
+  }
+  captures outer;
+  capture(n, yes, outer);
+  capture(n, no, outer);
+  std::vector<module*> bodies;
+  std::vector<std::vector<shape>> types;
+  for (auto* graph : {&yes, &no}) {
+    body_module body(n, graph == &yes ? "then" : "else");
+    body.capture(outer);
+    body.inside.run(*graph);
+    auto outputs = body.inside.outputs(*graph);
+    types.emplace_back();
+    for (value v : outputs) types.back().push_back(v.type());
+    auto names = numbered(outputs.size());
+    body.made.set_outputs(std::move(outputs), std::move(names));
+    bodies.push_back(&body.made);
+  }
+  if (types[0].size() != types[1].size()) invalid("its branches have different numbers of outputs");
+  for (std::size_t i = 0; i < types[0].size(); ++i)
+    if (types[0][i] != types[1][i]) refuse("its branches give different shapes, " + types[0][i].str() + " and " + types[1][i].str());
+  if (types[0].empty()) invalid("its branches have no outputs");
+  std::vector<value> arguments{condition};
+  arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
+  return all_outputs(n.b.add(if_else{}, arguments, bodies), types[0].size());
+}
+
+// Whether the body always goes on: its condition is its own input or constant true.
+bool never_stops(const body_module& body, value condition) {
+  if (auto constant = body.b.constant_of(condition)) return constant->at_int(0) != 0;
+  return condition == body.made.parameters()[1];
+}
+
+std::vector<value> import_loop(node& n) {
+  auto& graph = n.graph("body");
+  builder& b = n.b;
+  if (n.inputs() < 2) invalid("trip count and condition are missing");
+  std::size_t carried = n.inputs() - 2;
+  auto body_inputs = static_cast<std::size_t>(graph.input_size()), body_outputs = static_cast<std::size_t>(graph.output_size());
+  if (body_inputs != carried + 2) invalid("its body has " + std::to_string(body_inputs) + " inputs for " + std::to_string(carried) + " carried values");
+  if (body_outputs < carried + 1) invalid("its body has " + std::to_string(body_outputs) + " outputs for " + std::to_string(carried) + " carried values");
+  value trips = n.has(0) ? b.with_dims(n.in(0), {}) : b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {INT64_MAX}));
+  value condition = n.has(1) ? b.with_dims(n.in(1), {}) : b.scalar(element_type::boolean, 1);
+  captures outer;
+  capture(n, graph, outer);
+  body_module body(n, "body");
+  std::vector<value> arguments{trips, condition};
+  body.parameter(graph.input(0).name(), {element_type::i64, {}});
+  body.parameter(graph.input(1).name(), {element_type::boolean, {}});
+  for (std::size_t i = 0; i < carried; ++i) {
+    arguments.push_back(n.in(i + 2));
+    body.parameter(graph.input(static_cast<int>(i) + 2).name(), n.type(i + 2));
+  }
+  body.capture(outer);
+  arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
+  body.inside.run(graph);
+  auto outputs = body.inside.outputs(graph);
+  outputs[0] = body.b.with_dims(outputs[0], {});
+  for (std::size_t i = 0; i < carried; ++i)
+    if (outputs[i + 1].type() != n.type(i + 2)) refuse("carried value " + std::to_string(i) + " changes its shape from " + n.type(i + 2).str() + " to " + outputs[i + 1].type().str());
+  loop op{static_cast<std::int64_t>(carried), -1};
+  if (body_outputs > carried + 1) {  // scanned values need a length
+    auto count = b.constant_of(trips), start = b.constant_of(condition);
+    if (!n.has(0) || !count || !start || !never_stops(body, outputs[0])) refuse("it collects values over a number of trips that is not known at import");
+    op.trips = start->at_int(0) ? std::max<std::int64_t>(0, count->at_int(0)) : 0;
+  }
+  auto names = numbered(outputs.size());
+  body.made.set_outputs(std::move(outputs), std::move(names));
+  if (body_outputs == 1) invalid("it has no outputs");
+  return all_outputs(b.add(op, arguments, {&body.made}), body_outputs - 1);
+}
+
+constexpr operator_row rows[] = {
+    {"If", import_if, 7, 21, "branches of equal shapes"},
+    {"Loop", import_loop, 7, 21, "carried values keep their shapes; scanned values need a constant trip count"},
+};
+
+}  // namespace
+
+std::span<const operator_row> control_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,135 @@
+// Operators that make tensors: constants, ranges, masks, windows.
+#include <cmath>
+#include <numbers>
+
+#include "aot/onnx/graph.hpp"
+#include "aot/onnx/operators.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+std::vector<value> constant_node(node& n) {
+  using proto = ::onnx::AttributeProto;
+  if (n.has_attribute("sparse_value")) refuse("sparse constants are not supported; make them dense");
+  if (n.has_attribute("value_string") || n.has_attribute("value_strings")) refuse("string constants are not supported");
+  if (n.has_attribute("value_float")) return {n.b.constant(literal::scalar(element_type::f32, n.real("value_float", 0)))};
+  if (n.has_attribute("value_int")) return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {n.integer("value_int", 0)}))};
+  if (auto list = n.integers("value_ints")) return {n.b.integers(*list)};
+  for (auto& a : *n.proto.mutable_attribute()) {
+    if (a.name() == "value" && a.type() == proto::TENSOR) return {n.b.constant(n.owner.tensor(*a.mutable_t(), "its value"))};
+    if (a.name() == "value_floats" && a.type() == proto::FLOATS)
+      return {n.b.constant(literal::of<float>({element_type::f32, {a.floats_size()}}, std::vector<float>(a.floats().begin(), a.floats().end())))};
+  }
+  invalid("has no value");
+}
+
+void check_dims(const known_elements& dims) {
+  for (const dim& d : dims)
+    if (d.is_static() && d.value() < 0) invalid("the shape has the negative dimension " + d.str());
+}
+
+std::vector<value> constant_of_shape(node& n) {
+  literal fill = literal::scalar(element_type::f32, 0);
+  for (auto& a : *n.proto.mutable_attribute())
+    if (a.name() == "value" && a.type() == ::onnx::AttributeProto::TENSOR) fill = n.owner.tensor(*a.mutable_t(), "its value");
+  if (fill.type().element_count() != 1) invalid("its value must have one element, not " + fill.type().str());
+  auto dims = n.known(0, "shape");
+  check_dims(dims);
+  return {n.b.broadcast_to(n.b.constant(fill.reshaped({})), dims)};
+}
+
+// start + i * delta for i in [0, ceil((limit - start) / delta)).
+std::vector<value> range(node& n) {
+  builder& b = n.b;
+  element_type type = n.type(0).type;
+  value start = b.with_dims(n.in(0), {}), delta = b.with_dims(n.in(2), {});
+  dim count;
+  auto from = b.known(n.in(0)), to = b.known(n.in(1)), by = b.known(n.in(2));
+  if (from && to && by) {
+    if (from->size() != 1 || to->size() != 1 || by->size() != 1) invalid("start, limit and delta must be scalars");
+    dim span = (*to)[0] - (*from)[0], step = (*by)[0];
+    if (step == dim(0)) invalid("delta is 0");
+    if (!step.is_static()) refuse("delta depends on dimension '" + step.str() + "'; give it a value with --dim");
+    count = step.value() > 0 ? (span + step - dim(1)) / step : (dim(0) - span - step - dim(1)) / (dim(0) - step);
+  } else {
+    double step = n.number(2, "delta"), elements = std::ceil((n.number(1, "limit") - n.number(0, "start")) / step);
+    if (step == 0 || !(std::abs(elements) < 1e12)) invalid("the range has no end");
+    count = static_cast<std::int64_t>(elements);
+  }
+  if (count.is_static() && count.value() < 0) count = 0;
+  value index = b.to_type(b.iota_like(element_type::i64, {count}, 0), type);
+  return {b.binary(fn::add, b.binary(fn::mul, index, delta), start)};
+}
+
+std::vector<value> eye_like(node& n) {
+  const auto dims = n.dims(0);
+  if (dims.size() != 2) invalid("needs a matrix, not " + n.type(0).str());
+  element_type type = n.has_attribute("dtype") ? element_type_of(n.integer("dtype", 1), "attribute 'dtype'") : n.type(0).type;
+  value row = n.b.iota_like(element_type::i64, dims, 0), column = n.b.iota_like(element_type::i64, dims, 1);
+  value diagonal = n.b.binary(fn::equal, n.b.binary(fn::sub, column, row), static_cast<double>(n.integer("k", 0)));
+  return {n.b.to_type(diagonal, type)};
+}
+
+// Keeps column - row >= k (upper) or <= k (lower).
+std::vector<value> trilu(node& n) {
+  builder& b = n.b;
+  value x = n.in(0);
+  const auto& dims = x.type().dims;
+  if (dims.size() < 2) invalid("needs matrices, not " + x.type().str());
+  std::vector<dim> matrix(dims.end() - 2, dims.end());
+  value distance = b.binary(fn::sub, b.iota_like(element_type::i64, matrix, 1), b.iota_like(element_type::i64, matrix, 0));
+  value k = n.has(1) ? b.with_dims(n.in(1), {}) : b.scalar(element_type::i64, 0);
+  value kept = b.binary(n.integer("upper", 1) ? fn::greater_equal : fn::less_equal, distance, k);
+  return {b.where(kept, x, b.scalar(x.type().type, 0))};
+}
+
+// values[0] everywhere, values[1] at the index; indices outside [-depth, depth) match nothing.
+std::vector<value> one_hot(node& n) {
+  builder& b = n.b;
+  auto known_depth = n.known(1, "depth");
+  if (known_depth.size() != 1) invalid("depth must be a scalar");
+  dim depth = known_depth[0];
+  if (depth.is_static() && depth.value() < 0) invalid("depth is negative");
+  value index = b.to_type(n.in(0), element_type::i64), values = n.in(2);
+  auto dims = index.type().dims;
+  auto axis = normalize_axis(n.integer("axis", -1), dims.size() + 1);
+  value wrapped = b.where(b.binary(fn::less, index, 0.0), b.binary(fn::add, index, b.dims_tensor({depth}, 0)), index);
+  auto apart = dims, full = dims;
+  apart.insert(apart.begin() + axis, 1);
+  full.insert(full.begin() + axis, depth);
+  value hit = b.binary(fn::equal, b.with_dims(wrapped, apart), b.iota_like(element_type::i64, full, axis));
+  value off = b.with_dims(b.slice_axis(values, 0, 0, 1), {}), on = b.with_dims(b.slice_axis(values, 0, 1, 1), {});
+  return {b.where(hit, on, off)};
+}
+
+// a0 - a1 cos(2πi/N) + a2 cos(4πi/N), where N is the size, less one for a symmetric window.
+value cosine_window(node& n, double a0, double a1, double a2) {
+  builder& b = n.b;
+  element_type type = element_type_of(n.integer("output_datatype", 1), "attribute 'output_datatype'");
+  auto size = n.numbers(0, "size");
+  if (size.size() != 1 || size[0] < 0 || size[0] > 1 << 30) invalid("size is out of range");
+  auto period = static_cast<double>(n.integer("periodic", 1) ? size[0] : size[0] - 1);
+  value angle = b.binary(fn::mul, b.iota_like(element_type::f32, {size[0]}, 0), 2 * std::numbers::pi / std::max(1.0, period));
+  value wave = b.binary(fn::mul, b.unary(fn::cos, angle), -a1);
+  value second = b.binary(fn::mul, b.unary(fn::cos, b.binary(fn::mul, angle, 2.0)), a2);
+  return b.to_type(b.binary(fn::add, b.binary(fn::add, wave, second), a0), type);
+}
+
+std::vector<value> hann(node& n) { return {cosine_window(n, 0.5, 0.5, 0)}; }
+std::vector<value> hamming(node& n) { return {cosine_window(n, 25.0 / 46, 21.0 / 46, 0)}; }
+std::vector<value> blackman(node& n) { return {cosine_window(n, 0.42, 0.5, 0.08)}; }
+
+constexpr operator_row rows[] = {
+    {"Constant", constant_node, 7, 21, "no strings, no sparse tensors"}, {"ConstantOfShape", constant_of_shape, 9, 21, "shape known at import"},
+    {"Range", range, 11, 21, "bounds known at import"}, {"EyeLike", eye_like, 9}, {"Trilu", trilu, 14}, {"OneHot", one_hot, 9, 21, "depth known at import"},
+    {"HannWindow", hann, 17, 21, "size known at import"}, {"HammingWindow", hamming, 17, 21, "size known at import"},
+    {"BlackmanWindow", blackman, 17, 21, "size known at import"},
+};
+
+}  // namespace
+
+std::span<const operator_row> generator_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

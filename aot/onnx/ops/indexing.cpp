@@ -1,0 +1,95 @@
+// Operators that read or write elements at indices.
+#include "aot/onnx/operators.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+std::vector<value> gathered(node& n) { return {n.b.add(gather{n.axis("axis", 0, n.rank(0))}, {n.in(0), n.in(1)})}; }
+
+std::vector<value> gathered_elements(node& n) { return {n.b.add(gather_elements{n.axis("axis", 0, n.rank(0))}, {n.in(0), n.in(1)})}; }
+
+std::vector<value> gathered_nd(node& n) { return {n.b.add(gather_nd{n.integer("batch_dims", 0)}, {n.in(0), n.in(1)})}; }
+
+scatter_reduction reduction_of(node& n) {
+  scatter_reduction result = scatter_reduction::none;
+  std::string text = n.text("reduction", "none");
+  if (!parse_enum(text, result)) invalid("reduction '" + text + "' is unknown");
+  return result;
+}
+
+std::vector<value> scattered_elements(node& n) {
+  return {n.b.add(scatter_elements{n.axis("axis", 0, n.rank(0)), reduction_of(n)}, {n.in(0), n.in(1), n.in(2)})};
+}
+
+std::vector<value> scattered_nd(node& n) { return {n.b.add(scatter_nd{reduction_of(n)}, {n.in(0), n.in(1), n.in(2)})}; }
+
+std::vector<value> top(node& n) {
+  std::int64_t k = 0;
+  if (n.opset < 10) {
+    k = n.integer("k", 0);
+  } else {
+    auto given = n.numbers(1, "k");
+    if (given.size() != 1) invalid("k must have one element");
+    k = given[0];
+  }
+  value first = n.b.add(top_k{k, n.axis("axis", -1, n.rank(0)), n.integer("largest", 1) != 0}, {n.in(0)});
+  return {first, builder::output(first, 1)};
+}
+
+template <bool Largest>
+std::vector<value> arg(node& n) {
+  return {n.b.add(arg_reduce{Largest, n.axis("axis", 0, n.rank(0)), n.integer("keepdims", 1) != 0, n.integer("select_last_index", 0) != 0}, {n.in(0)})};
+}
+
+// Elements of the axis (of the flat tensor without one) where the condition holds; their number is the output's size.
+std::vector<value> compress(node& n) {
+  literal condition = n.constant(1, "condition");
+  value x = n.in(0);
+  std::int64_t axis = 0;
+  if (n.has_attribute("axis")) axis = n.axis("axis", 0, x.type().rank());
+  else x = n.b.with_dims(x, {x.type().elements()});
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < condition.type().element_count(); ++i)
+    if (condition.at_int(i)) kept.push_back(i);
+  return {n.b.add(gather{axis}, {x, n.b.integers(kept)})};
+}
+
+// Indices of the elements that are not zero, [rank, count].
+std::vector<value> nonzero(node& n) {
+  literal x = n.constant(0, "input");
+  auto dims = x.type().static_dims();
+  auto strides = row_major_strides(dims);
+  std::vector<std::int64_t> hits;
+  for (std::int64_t i = 0; i < x.type().element_count(); ++i)
+    if (x.at(i) != 0) hits.push_back(i);
+  std::vector<std::int64_t> indices;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis)
+    for (auto i : hits) indices.push_back(i / strides[axis] % dims[axis]);
+  return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {static_cast<std::int64_t>(dims.size()), static_cast<std::int64_t>(hits.size())}}, indices))};
+}
+
+// The first sequence_lens[b] time steps of each batch entry in reverse: i becomes len - 1 - i where i < len.
+std::vector<value> reverse_sequence(node& n) {
+  builder& b = n.b;
+  value x = n.in(0);
+  const auto dims = x.type().dims;
+  auto time = n.axis("time_axis", 0, dims.size()), batch = n.axis("batch_axis", 1, dims.size());
+  value lengths = b.broadcast_to(b.along_axis(b.to_type(n.in(1), element_type::i64), batch, dims.size()), dims);
+  value index = b.iota_like(element_type::i64, dims, time);
+  value turned = b.binary(fn::sub, b.binary(fn::sub, lengths, 1.0), index);
+  return {b.add(gather_elements{time}, {x, b.where(b.binary(fn::less, index, lengths), turned, index)})};
+}
+
+constexpr operator_row rows[] = {
+    {"Gather", gathered}, {"GatherElements", gathered_elements, 11}, {"GatherND", gathered_nd, 11}, {"ScatterElements", scattered_elements, 11},
+    {"Scatter", scattered_elements, 9, 10}, {"ScatterND", scattered_nd, 11}, {"TopK", top, 7, 21, "k known at import"}, {"ArgMax", arg<true>}, {"ArgMin", arg<false>},
+    {"Compress", compress, 9, 21, "constant condition"}, {"NonZero", nonzero, 9, 21, "constant input"}, {"ReverseSequence", reverse_sequence, 10},
+};
+
+}  // namespace
+
+std::span<const operator_row> indexing_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

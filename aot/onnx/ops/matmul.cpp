@@ -1,0 +1,102 @@
+// Matrix products.
+#include "aot/onnx/ops/window.hpp"
+#include "aot/onnx/operators.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+dim product(const std::vector<dim>& dims, std::size_t count) {
+  dim result = 1;
+  for (std::size_t i = 0; i < count; ++i) result = result * dims[i];
+  return result;
+}
+
+// numpy.matmul. Where b is one matrix, the batch becomes rows of a: one product instead of a batch of them.
+value matmul(builder& b, value x, value y, element_type type) {
+  if (x.type().rank() == 0 || y.type().rank() == 0) invalid("scalars have no matrix product");
+  bool vector_x = x.type().rank() == 1, vector_y = y.type().rank() == 1;
+  if (vector_x) x = b.with_dims(x, {1, x.type().dims[0]});
+  if (vector_y) y = b.with_dims(y, {y.type().dims[0], 1});
+  auto a = x.type().dims, c = y.type().dims;
+  if (!(a.back() == c[c.size() - 2])) invalid("cannot multiply " + x.type().str() + " by " + y.type().str());
+  std::vector<dim> batch_a(a.begin(), a.end() - 2), batch_c(c.begin(), c.end() - 2), batch = broadcast_dims(batch_a, batch_c);
+  std::vector<dim> result = batch;
+  value made;
+  if (c.size() == 2 && a.size() > 2) {
+    dim rows = product(a, a.size() - 2);
+    if (rows == dim(1)) {  // only unit dims in front: the product keeps the rank, and what follows it needs no reshape
+      auto lifted = c;
+      lifted.insert(lifted.begin(), a.size() - 2, 1);
+      made = b.add(dot{false, false, type}, {x, b.with_dims(y, lifted)});
+    } else {
+      made = b.add(dot{false, false, type}, {b.with_dims(x, {rows * a[a.size() - 2], a.back()}), y});
+    }
+  } else {
+    auto stretched = [&](value v, const std::vector<dim>& dims) {
+      auto full = batch;
+      full.insert(full.end(), dims.end() - 2, dims.end());
+      return b.broadcast_to(v, full);
+    };
+    made = b.add(dot{false, false, type}, {stretched(x, a), stretched(y, c)});
+  }
+  if (!vector_x) result.push_back(a[a.size() - 2]);
+  if (!vector_y) result.push_back(c.back());
+  return b.with_dims(made, result);
+}
+
+std::vector<value> matmul(node& n) {
+  if (n.type(0).type != n.type(1).type) invalid("the operands have different types: " + n.type(0).str() + " and " + n.type(1).str());
+  return {matmul(n.b, n.in(0), n.in(1), n.type(0).type)};
+}
+
+// alpha * A' * B' + beta * C
+std::vector<value> gemm(node& n) {
+  if (n.rank(0) != 2 || n.rank(1) != 2) invalid("A and B must be matrices, not " + n.type(0).str() + " and " + n.type(1).str());
+  double alpha = n.real("alpha", 1), beta = n.real("beta", 1);
+  value result = n.b.add(dot{n.integer("transA", 0) != 0, n.integer("transB", 0) != 0, n.type(0).type}, {n.in(0), n.in(1)});
+  if (alpha != 1) result = n.b.binary(fn::mul, result, alpha);
+  if (!n.has(2) || beta == 0) return {result};
+  value c = n.in(2);
+  if (beta != 1) c = n.b.binary(fn::mul, c, beta);
+  return {n.b.add(elementwise{fn::add}, {result, n.b.broadcast_to(c, result.type().dims)})};
+}
+
+// x - zero point in i32. A zero point per row (of a) or per column (of b) is a vector along that axis.
+value centered(node& n, std::size_t i, std::size_t zero_point, bool per_row) {
+  value x = n.b.to_type(n.in(i), element_type::i32);
+  if (!n.has(zero_point)) return x;
+  value z = n.b.to_type(n.in(zero_point), element_type::i32);
+  std::size_t rank = x.type().rank();
+  if (z.type().elements() == dim(1)) z = n.b.with_dims(z, {});
+  else if (z.type().rank() == 1 && rank >= 2) z = n.b.along_axis(z, static_cast<std::int64_t>(rank) - (per_row ? 2 : 1), rank);
+  return n.b.binary(fn::sub, x, z);
+}
+
+std::vector<value> matmul_integer(node& n) {
+  bool plain = !n.has(2) && !n.has(3) && n.type(0).type == element_type::i8 && n.type(1).type == element_type::i8;
+  if (plain) return {matmul(n.b, n.in(0), n.in(1), element_type::i32)};
+  return {matmul(n.b, centered(n, 0, 2, true), centered(n, 1, 3, false), element_type::i32)};
+}
+
+// inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
+std::vector<value> qlinear_matmul(node& n) {
+  builder& b = n.b;
+  for (std::size_t i : {1, 4, 6})
+    if (!(n.type(i).elements() == dim(1))) refuse("scales per row or column are not supported");
+  value sum = matmul(b, centered(n, 0, 2, true), centered(n, 3, 5, false), element_type::i32);
+  auto scale_of = [&](std::size_t i) { return b.to_type(b.with_dims(n.in(i), {}), element_type::f32); };
+  value scale = b.binary(fn::div, b.binary(fn::mul, scale_of(1), scale_of(4)), scale_of(6));
+  return {quantized(b, b.binary(fn::mul, b.to_type(sum, element_type::f32), scale), b.with_dims(n.in(7), {}))};
+}
+
+constexpr operator_row rows[] = {
+    {"MatMul", matmul}, {"Gemm", gemm}, {"MatMulInteger", matmul_integer, 10}, {"QLinearMatMul", qlinear_matmul, 10, 21, "one scale per tensor"},
+};
+
+}  // namespace
+
+std::span<const operator_row> matmul_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

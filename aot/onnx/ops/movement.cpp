@@ -1,0 +1,169 @@
+// Operators that move elements: transposes, slices, joins, pads.
+#include <algorithm>
+
+#include "aot/onnx/graph.hpp"
+#include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/window.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+std::vector<value> transposed(node& n) {
+  auto rank = static_cast<std::int64_t>(n.rank(0));
+  auto permutation = n.integers("perm");
+  if (!permutation) {
+    permutation.emplace();
+    for (std::int64_t i = rank; i-- > 0;) permutation->push_back(i);
+  }
+  return {n.b.permuted(n.in(0), *permutation)};
+}
+
+std::vector<value> concatenated(node& n) {
+  auto inputs = n.present();
+  if (!n.has_attribute("axis")) invalid("attribute 'axis' is missing");
+  auto axis = n.axis("axis", 0, inputs[0].type().rank());
+  // Empty shape tensors are common in exported shape arithmetic.
+  if (inputs.size() > 1) std::erase_if(inputs, [&](value v) { return v.type().rank() == 1 && v.type().dims[0] == dim(0) && v.type().type == inputs[0].type().type; });
+  if (inputs.empty()) return {n.in(0)};
+  return {inputs.size() == 1 ? inputs[0] : n.b.add(concat{axis}, inputs)};
+}
+
+// One bound of a slice, brought into [low, high] where `size` is the axis. A symbolic axis takes bounds from its ends only:
+// how many elements lie beyond a number cannot be said before the symbol has a value, unless its range tells.
+dim bound(node& n, dim at, const dim& size, bool backwards) {
+  constexpr std::int64_t far = INT32_MAX;
+  std::int64_t low = backwards ? -1 : 0;
+  dim high = backwards ? size - dim(1) : size;
+  if (at == size) return high;
+  if (at.is_static() && at.value() >= far) return high;
+  if (at.is_static() && at.value() <= -far) return low;
+  if (at.is_static() && at.value() < 0) at = at + size;
+  if (at.is_static() && size.is_static()) return std::clamp(at.value(), low, std::max(low, high.value()));
+  if (at.is_static() && at.value() == 0) return at;
+  if (!at.is_static()) return at;
+  auto& options = n.owner.state().options.dims;
+  auto spec = options.find(size.str());
+  const auto* range = spec == options.end() ? nullptr : std::get_if<dim_range>(&spec->second);
+  if (range && at.value() <= range->min) return at;
+  refuse("slices at " + at.str() + " along dimension '" + size.str() + "'; give it a value or a minimum with --dim");
+}
+
+std::vector<value> sliced(node& n) {
+  value x = n.in(0);
+  const auto dims = x.type().dims;
+  known_elements starts, ends;
+  std::vector<std::int64_t> axes, steps;
+  auto widened = [](const std::vector<std::int64_t>& list) { return known_elements(list.begin(), list.end()); };
+  if (n.opset < 10) {
+    starts = widened(n.integers("starts").value_or(std::vector<std::int64_t>{}));
+    ends = widened(n.integers("ends").value_or(std::vector<std::int64_t>{}));
+    axes = n.integers("axes").value_or(std::vector<std::int64_t>{});
+  } else {
+    starts = n.known(1, "starts");
+    ends = n.known(2, "ends");
+    if (n.has(3)) axes = n.numbers(3, "axes");
+    if (n.has(4)) steps = n.numbers(4, "steps");
+  }
+  if (axes.empty())
+    for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (starts.size() != ends.size() || starts.size() != axes.size() || starts.size() != steps.size()) invalid("starts, ends, axes and steps have different lengths");
+  slice op{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
+  bool moves = false;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    auto axis = static_cast<std::size_t>(normalize_axis(axes[i], dims.size()));
+    const dim& size = dims[axis];
+    std::int64_t step = steps[i];
+    if (step == 0 || step < -INT32_MAX || step > INT32_MAX) invalid("step " + std::to_string(step) + " is out of range");
+    dim start = bound(n, starts[i], size, step < 0), end = bound(n, ends[i], size, step < 0);
+    if (step > 0 && start == size) end = start;
+    if (!start.is_static() && !(start == end)) refuse("starts at '" + start.str() + "' of a symbolic dimension; give it a value with --dim");
+    dim span = step > 0 ? end - start : start - end;
+    if (span.is_static() && span.value() < 0) span = 0;
+    std::int64_t stride = std::abs(step);
+    op.starts[axis] = start.is_static() ? start.value() : 0;
+    op.steps[axis] = step;
+    op.lengths[axis] = stride == 1 ? span : (span + dim(stride - 1)) / dim(stride);
+    if (op.lengths[axis] == dim(0)) op.starts[axis] = 0;
+    moves |= op.starts[axis] != 0 || step != 1 || !(op.lengths[axis] == size);
+  }
+  return {moves ? n.b.add(std::move(op), {x}) : x};
+}
+
+std::vector<value> split(node& n) {
+  value x = n.in(0);
+  auto axis = n.axis("axis", 0, x.type().rank());
+  dim size = x.type().dims[static_cast<std::size_t>(axis)];
+  auto lengths = n.numbers_since(13, "split", 1);
+  std::vector<dim> parts;
+  if (lengths) parts.assign(lengths->begin(), lengths->end());
+  else {
+    auto count = n.opset >= 18 && n.has_attribute("num_outputs") ? n.integer("num_outputs", 0) : static_cast<std::int64_t>(n.outputs());
+    if (count < 1 || count > 1 << 20) invalid("cannot split into " + std::to_string(count) + " parts");
+    if (size.is_static()) {  // equal parts; since opset 18 the last may be smaller
+      std::int64_t part = (size.value() + count - 1) / count;
+      if (n.opset < 18 && part * count != size.value()) invalid("cannot split " + size.str() + " into " + std::to_string(count) + " equal parts");
+      for (std::int64_t i = 0; i < count; ++i) parts.emplace_back(std::clamp<std::int64_t>(size.value() - i * part, 0, part));
+    } else {
+      if (!(size / dim(count) * dim(count) == size)) refuse("splits dimension '" + size.str() + "' into " + std::to_string(count) + " parts; give it a value with --dim");
+      if (count > 1) refuse("splits dimension '" + size.str() + "'; give it a value with --dim");
+      parts.push_back(size);
+    }
+  }
+  dim total = 0;
+  for (const dim& p : parts) {
+    if (p.is_static() && p.value() < 0) invalid("a part has the negative length " + p.str());
+    total = total + p;
+  }
+  if (!(total == size)) invalid("the parts add up to " + total.str() + ", the axis has " + size.str());
+  std::vector<value> results;
+  std::int64_t start = 0;
+  for (const dim& p : parts) {
+    results.push_back(n.b.slice_axis(x, axis, p == dim(0) ? 0 : start, p));
+    start += p.is_static() ? p.value() : 0;
+  }
+  return results;
+}
+
+std::vector<value> padded(node& n) {
+  value x = n.in(0);
+  std::size_t rank = x.type().rank();
+  auto pads = n.numbers_since(11, "pads", 1);
+  if (!pads) invalid("pads are missing");
+  std::vector<std::int64_t> axes;
+  if (n.opset >= 18 && n.has(3)) axes = n.numbers(3, "axes");
+  else
+    for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (pads->size() != 2 * axes.size()) invalid("pads has " + std::to_string(pads->size()) + " entries for " + std::to_string(axes.size()) + " axes");
+  std::string mode = n.text("mode", "constant");
+  pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 0};
+  if (!parse_enum(mode, op.mode)) invalid("mode '" + mode + "' is unknown");
+  if (op.mode == pad_mode::constant_) op.fill = n.opset < 11 ? n.real("value", 0) : n.has(2) ? n.number(2, "constant_value") : 0;
+  bool grows = false;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    auto axis = static_cast<std::size_t>(normalize_axis(axes[i], rank));
+    std::int64_t before = (*pads)[i], after = (*pads)[i + axes.size()];
+    constexpr std::int64_t limit = std::int64_t{1} << 40;
+    if (std::abs(before) > limit || std::abs(after) > limit) invalid("pads are out of range");
+    if (before < 0 || after < 0) {  // negative pads cut
+      std::int64_t cut = std::max<std::int64_t>(0, -before);
+      dim kept = x.type().dims[axis] - dim(cut) - dim(std::max<std::int64_t>(0, -after));
+      if (kept.is_static() && kept.value() < 0) invalid("pads remove more than axis " + std::to_string(axis) + " of " + x.type().str());
+      x = n.b.slice_axis(x, static_cast<std::int64_t>(axis), cut, kept);
+    }
+    op.before[axis] = std::max<std::int64_t>(0, before);
+    op.after[axis] = std::max<std::int64_t>(0, after);
+    grows |= before > 0 || after > 0;
+  }
+  return {grows ? n.b.add(std::move(op), {x}) : x};
+}
+
+constexpr operator_row rows[] = {
+    {"Transpose", transposed}, {"Concat", concatenated}, {"Slice", sliced}, {"Split", split}, {"Pad", padded},
+};
+
+}  // namespace
+
+std::span<const operator_row> movement_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

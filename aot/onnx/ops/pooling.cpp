@@ -1,0 +1,65 @@
+// Poolings over windows and over whole images.
+#include <numeric>
+
+#include "aot/onnx/ops/window.hpp"
+#include "aot/onnx/operators.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+pooling pooling_of(node& n, pooling_kind kind) {
+  auto size = n.integers("kernel_shape");
+  if (!size || size->empty()) invalid("kernel_shape is missing");
+  if (size->size() > 3) refuse("a window of " + std::to_string(size->size()) + " axes; 1 to 3 are supported");
+  size = spatial_list(n, "kernel_shape", size->size(), 1, 1);
+  window w = window_of(n, n.dims(0), *size);
+  pooling op{kind, w.size, w.strides, w.dilations, w.pads_begin, w.pads_end, n.integer("count_include_pad", 0) != 0, n.integer("ceil_mode", 0) != 0, tensor_layout::channels_first};
+  return op;
+}
+
+template <pooling_kind Kind>
+std::vector<value> pool(node& n) {
+  n.refuse_outputs_from(1, "indices of the maxima");
+  return {n.b.add(pooling_of(n, Kind), {n.in(0)})};
+}
+
+// |x|^p averaged over the window, padding included, times the window's size: the sum.
+std::vector<value> lp_pool(node& n) {
+  auto p = static_cast<double>(n.integer("p", 2));
+  pooling op = pooling_of(n, pooling_kind::average);
+  op.count_padding = true;
+  if (op.ceil_mode) refuse("ceil_mode=1 is not supported");
+  auto count = std::accumulate(op.window.begin(), op.window.end(), std::int64_t{1}, std::multiplies<>{});
+  value powers = n.b.binary(fn::pow, n.b.unary(fn::abs, n.in(0)), p);
+  value sums = n.b.binary(fn::mul, n.b.add(op, {powers}), static_cast<double>(count));
+  return {n.b.binary(fn::pow, sums, 1 / p)};
+}
+
+std::vector<std::int64_t> spatial_axes(node& n) {
+  if (n.rank(0) < 3) invalid("an image needs spatial axes, the input is " + n.type(0).str());
+  std::vector<std::int64_t> axes(n.rank(0) - 2);
+  std::iota(axes.begin(), axes.end(), 2);
+  return axes;
+}
+
+template <reduction_kind Kind>
+std::vector<value> global_pool(node& n) { return {n.b.reduced(Kind, n.in(0), spatial_axes(n), true)}; }
+
+std::vector<value> global_lp_pool(node& n) {
+  auto p = static_cast<double>(n.integer("p", 2));
+  value powers = n.b.binary(fn::pow, n.b.unary(fn::abs, n.in(0)), p);
+  return {n.b.binary(fn::pow, n.b.reduced(reduction_kind::sum, powers, spatial_axes(n), true), 1 / p)};
+}
+
+constexpr operator_row rows[] = {
+    {"MaxPool", pool<pooling_kind::max>, 7, 21, "no indices"}, {"AveragePool", pool<pooling_kind::average>}, {"LpPool", lp_pool, 7, 21, "no ceil_mode"},
+    {"GlobalAveragePool", global_pool<reduction_kind::mean>}, {"GlobalMaxPool", global_pool<reduction_kind::max>}, {"GlobalLpPool", global_lp_pool},
+};
+
+}  // namespace
+
+std::span<const operator_row> pooling_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,70 @@
+// Quantized tensors as arithmetic on ordinary ones: q = saturate(round(x / scale) + zero point).
+#include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/window.hpp"
+#include "aot/onnx/tensors.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+// A scale or zero point made ready to broadcast against x: one for the tensor, one per index of the axis, or one per block.
+value spread(node& n, value parameter) {
+  builder& b = n.b;
+  const auto dims = n.dims(0);
+  std::int64_t block = n.opset >= 21 ? n.integer("block_size", 0) : 0;
+  if (parameter.type().rank() == 0 || (parameter.type().rank() == 1 && parameter.type().elements() == dim(1) && block == 0)) return b.with_dims(parameter, {});
+  auto axis = n.axis("axis", 1, dims.size());
+  if (block == 0) {
+    if (parameter.type().rank() != 1) invalid("scale and zero point must be scalars or vectors, not " + parameter.type().str());
+    return b.along_axis(parameter, axis, dims.size());
+  }
+  auto at = static_cast<std::size_t>(axis);
+  auto apart = parameter.type().dims;
+  if (apart.size() != dims.size() || block < 1 || !(apart[at] * dim(block) == dims[at])) invalid("blocks of " + std::to_string(block) + " in " + n.type(0).str() + " with scales " + parameter.type().str());
+  auto stretched = apart;
+  apart.insert(apart.begin() + axis + 1, 1);
+  stretched.insert(stretched.begin() + axis + 1, block);
+  return b.with_dims(b.broadcast_to(b.with_dims(parameter, apart), stretched), dims);
+}
+
+std::vector<value> quantize(node& n) {
+  builder& b = n.b;
+  element_type type = n.has(2) ? n.type(2).type : n.integer("output_dtype", 0) ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'") : element_type::u8;
+  if (!is_integer(type)) refuse("the type " + std::string(name(type)) + " is not supported, only integers");
+  value real = b.to_type(n.in(0), element_type::f32), scale = b.to_type(spread(n, n.in(1)), element_type::f32);
+  value scaled = b.binary(fn::div, real, scale);
+  value zero = n.has(2) ? spread(n, n.in(2)) : b.scalar(type, 0);
+  return {quantized(b, scaled, zero)};
+}
+
+std::vector<value> dequantize(node& n) {
+  builder& b = n.b;
+  element_type type = n.type(1).type;
+  if (!is_float(type)) invalid("the scale is " + n.type(1).str());
+  value real = b.to_type(n.in(0), element_type::f32);
+  if (n.has(2)) real = b.binary(fn::sub, real, b.to_type(spread(n, n.in(2)), element_type::f32));
+  return {b.to_type(b.binary(fn::mul, real, b.to_type(spread(n, n.in(1)), element_type::f32)), type)};
+}
+
+std::vector<value> dynamic_quantize(node& n) {
+  builder& b = n.b;
+  value x = n.in(0);
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 0; i < x.type().rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  value low = b.binary(fn::min, b.reduced(reduction_kind::min, x, axes, false), 0.0);
+  value high = b.binary(fn::max, b.reduced(reduction_kind::max, x, axes, false), 0.0);
+  value scale = b.binary(fn::div, b.binary(fn::sub, high, low), 255.0);
+  value zero = quantized(b, b.binary(fn::div, b.unary(fn::neg, low), scale), b.scalar(element_type::u8, 0));
+  return {quantized(b, b.binary(fn::div, x, scale), zero), scale, zero};
+}
+
+constexpr operator_row rows[] = {
+    {"QuantizeLinear", quantize, 10, 21, "to integer types"}, {"DequantizeLinear", dequantize, 10}, {"DynamicQuantizeLinear", dynamic_quantize, 11},
+};
+
+}  // namespace
+
+std::span<const operator_row> quantization_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,78 @@
+// Reductions and running sums.
+#include <algorithm>
+#include <numeric>
+
+#include "aot/onnx/operators.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+// Empty where the reduction is the identity (no axes and noop_with_empty_axes). ReduceSum took axes as an input from opset 13,
+// the others from 18.
+std::vector<std::int64_t> axes_of(node& n, std::int64_t input_since) {
+  auto axes = n.numbers_since(input_since, "axes", 1).value_or(std::vector<std::int64_t>{});
+  if (axes.empty()) {
+    if (n.integer("noop_with_empty_axes", 0)) return {};
+    axes.resize(n.rank(0));
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  for (auto& a : axes) a = normalize_axis(a, n.rank(0));
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return axes;
+}
+
+template <reduction_kind Kind, std::int64_t Since = 18>
+std::vector<value> reduced(node& n) { return {n.b.reduced(Kind, n.in(0), axes_of(n, Since), n.integer("keepdims", 1) != 0)}; }
+
+value sum(node& n, value x) { return n.b.reduced(reduction_kind::sum, x, axes_of(n, 18), n.integer("keepdims", 1) != 0); }
+
+std::vector<value> l1(node& n) { return {sum(n, n.b.unary(fn::abs, n.in(0)))}; }
+std::vector<value> sum_square(node& n) { return {sum(n, n.b.binary(fn::mul, n.in(0), n.in(0)))}; }
+std::vector<value> log_sum(node& n) { return {n.b.unary(fn::log, sum(n, n.in(0)))}; }
+
+// Steps between a sum and its root stay in f32 where the input is narrower.
+std::vector<value> l2(node& n) {
+  element_type type = n.type(0).type;
+  value x = n.b.to_type(n.in(0), is_float(type) ? compute_type(type) : element_type::f64);
+  return {n.b.to_type(n.b.unary(fn::sqrt, sum(n, n.b.binary(fn::mul, x, x))), type)};
+}
+
+// max + log(sum(exp(x - max))): no overflow. Infinite maxima are left out of the difference, as their own exponent.
+std::vector<value> log_sum_exp(node& n) {
+  builder& b = n.b;
+  element_type type = n.type(0).type;
+  value x = b.to_type(n.in(0), is_float(type) ? compute_type(type) : element_type::f64);
+  auto axes = axes_of(n, 18);
+  value top = b.reduced(reduction_kind::max, x, axes, true);
+  value shift = b.where(b.unary(fn::is_inf, top), b.scalar(top.type().type, 0), top);
+  value total = b.reduced(reduction_kind::sum, b.unary(fn::exp, b.binary(fn::sub, x, shift)), axes, true);
+  value result = b.binary(fn::add, b.unary(fn::log, total), shift);
+  if (!n.integer("keepdims", 1)) {
+    std::vector<dim> dims;
+    for (std::size_t i = 0; i < n.rank(0); ++i)
+      if (std::ranges::find(axes, static_cast<std::int64_t>(i)) == axes.end()) dims.push_back(n.dims(0)[i]);
+    result = b.with_dims(result, dims);
+  }
+  return {b.to_type(result, type)};
+}
+
+std::vector<value> cumulative(node& n) {
+  auto axis = n.numbers(1, "axis");
+  if (axis.size() != 1) invalid("axis must have one element");
+  return {n.b.add(cumulative_sum{normalize_axis(axis[0], n.rank(0)), n.integer("exclusive", 0) != 0, n.integer("reverse", 0) != 0}, {n.in(0)})};
+}
+
+constexpr operator_row rows[] = {
+    {"ReduceSum", reduced<reduction_kind::sum, 13>}, {"ReduceMean", reduced<reduction_kind::mean>}, {"ReduceMax", reduced<reduction_kind::max>},
+    {"ReduceMin", reduced<reduction_kind::min>}, {"ReduceProd", reduced<reduction_kind::product>}, {"ReduceL1", l1}, {"ReduceL2", l2},
+    {"ReduceSumSquare", sum_square}, {"ReduceLogSum", log_sum}, {"ReduceLogSumExp", log_sum_exp}, {"CumSum", cumulative, 11, 21, "constant axis"},
+};
+
+}  // namespace
+
+std::span<const operator_row> reduction_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

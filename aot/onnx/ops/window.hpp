@@ -1,0 +1,30 @@
+// What convolutions and poolings share: strides, dilations and pads of a window over the spatial axes; and what quantized
+// operators share: rounding to an integer type.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "aot/onnx/node.hpp"
+
+namespace kiln::onnx_import {
+
+struct window {
+  std::vector<std::int64_t> size, strides, dilations, pads_begin, pads_end;
+};
+
+// An attribute with one entry per spatial axis, every entry at least `least`.
+std::vector<std::int64_t> spatial_list(const node& n, std::string_view name, std::size_t axes, std::int64_t otherwise, std::int64_t least);
+std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> explicit_pads(const node& n, std::size_t axes);
+// The spatial dims of the weights, which kernel_shape must repeat where it is there.
+std::vector<std::int64_t> weight_window(const node& n, std::size_t weights);
+// Reads strides, dilations, pads and auto_pad for an image [N, C, spatial...].
+window window_of(const node& n, const std::vector<dim>& image, std::vector<std::int64_t> size);
+
+std::int64_t static_dim(const dim& d, std::string_view what);
+
+// round(x) + zero_point, saturated to the zero point's type. x is f32 and already divided by its scale.
+value quantized(builder& b, value x, value zero_point);
+
+}  // namespace kiln::onnx_import

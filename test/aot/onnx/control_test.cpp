@@ -1,0 +1,128 @@
+// If and Loop: branches decided at import, captures of outer names, loops that carry and collect values.
+#include <gtest/gtest.h>
+
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
+#include "test/aot/onnx/model_builder.hpp"
+
+namespace kiln {
+namespace {
+
+using test::bool_type;
+using test::float_type;
+using test::graph_builder;
+using test::int64_type;
+using test::model_builder;
+
+literal floats(std::vector<dim> dims, const std::vector<float>& values) { return literal::of<float>({element_type::f32, std::move(dims)}, values); }
+literal boolean(bool x) { return literal::scalar(element_type::boolean, x); }
+
+// c ? x + w : x * z, with w a constant and x, z captured.
+model_builder branching(bool constant_condition) {
+  model_builder m;
+  m.input("x", float_type, {"3"}).input("z", float_type, {"3"}).output("y");
+  if (constant_condition) m.tensor("c", bool_type, {}).add_int32_data(1);
+  else m.input("c", bool_type, {});
+  m.floats("w", {3}, {10, 20, 30});
+  auto& branch = m.node("If", {"c"}, {"y"});
+  graph_builder yes(m.body(branch, "then_branch")), no(m.body(branch, "else_branch"));
+  yes.output("t");
+  yes.node("Add", {"x", "w"}, {"t"});
+  no.output("e");
+  no.node("Mul", {"x", "z"}, {"e"});
+  return m;
+}
+
+TEST(control, both_branches_of_an_if) {
+  program p = branching(false).import();
+  ASSERT_EQ(p.modules().size(), 3u);
+  for (const auto& i : p.main().instructions())
+    if (i.op().is<if_else>()) {
+      EXPECT_EQ(i.inputs().size(), 3u);  // condition, x, z: the constant is not an argument
+    }
+  for (bool c : {true, false}) {
+    std::vector<literal> inputs{floats({3}, {1, 2, 3}), floats({3}, {5, 6, 7}), boolean(c)};
+    auto y = evaluate(p.main(), inputs)[0].to_doubles();
+    EXPECT_EQ(y, c ? (std::vector<double>{11, 22, 33}) : (std::vector<double>{5, 12, 21}));
+  }
+}
+
+TEST(control, a_constant_condition_leaves_one_branch) {
+  program p = branching(true).import();
+  EXPECT_EQ(p.modules().size(), 1u);
+  std::vector<literal> inputs{floats({3}, {1, 2, 3}), floats({3}, {5, 6, 7})};
+  EXPECT_EQ(evaluate(p.main(), inputs)[0].to_doubles(), (std::vector<double>{11, 22, 33}));
+}
+
+TEST(control, branches_of_different_shapes_are_refused) {
+  model_builder m;
+  m.input("x", float_type, {"4"}).input("c", bool_type, {}).output("y");
+  m.integers("two", {2}, {2, 2});
+  auto& branch = m.node("If", {"c"}, {"y"});
+  graph_builder yes(m.body(branch, "then_branch")), no(m.body(branch, "else_branch"));
+  yes.output("t");
+  yes.node("Relu", {"x"}, {"t"});
+  no.output("e");
+  no.node("Reshape", {"x", "two"}, {"e"});
+  try {
+    m.import();
+    FAIL() << "nothing was thrown";
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::unsupported);
+    EXPECT_NE(std::string(e.what()).find("node 'If_node'"), std::string::npos) << e.what();
+  }
+}
+
+// s = s * 2 + b for n trips, collecting s; b is captured, and an inner If captures through two levels.
+TEST(control, a_loop_carries_collects_and_captures) {
+  model_builder m;
+  m.input("s0", float_type, {"2"}).input("b", float_type, {"2"}).input("flag", bool_type, {}).output("s").output("all");
+  m.integers("n", {}, {4});
+  m.tensor("go", bool_type, {}).add_int32_data(1);
+  m.floats("two", {}, {2});
+  auto& loop_node = m.node("Loop", {"n", "go", "s0"}, {"s", "all"});
+  graph_builder body(m.body(loop_node, "body"));
+  body.input("i", int64_type, {}).input("cond", bool_type, {}).input("s_in", float_type, {"2"}).output("cond_out", bool_type).output("s_out").output("scan");
+  body.node("Identity", {"cond"}, {"cond_out"});
+  body.node("Mul", {"s_in", "two"}, {"doubled"});
+  auto& inner = body.node("If", {"flag"}, {"s_out"});
+  graph_builder yes(graph_builder::body(inner, "then_branch")), no(graph_builder::body(inner, "else_branch"));
+  yes.output("t");
+  yes.node("Add", {"doubled", "b"}, {"t"});
+  no.output("e");
+  no.node("Sub", {"doubled", "b"}, {"e"});
+  body.node("Identity", {"s_out"}, {"scan"});
+  program p = m.import();
+  EXPECT_EQ(p.modules().size(), 4u);
+  for (bool flag : {true, false}) {
+    std::vector<literal> inputs{floats({2}, {1, 0}), floats({2}, {1, 3}), boolean(flag)};
+    auto outputs = evaluate(p.main(), inputs);
+    std::vector<double> state{1, 0}, collected;
+    for (int i = 0; i < 4; ++i)
+      for (std::size_t k = 0; k < 2; ++k) {
+        state[k] = 2 * state[k] + (flag ? 1 : -1) * (k ? 3 : 1);
+        collected.push_back(state[k]);
+      }
+    EXPECT_EQ(outputs[0].to_doubles(), state);
+    EXPECT_EQ(outputs[1].type(), (shape{element_type::f32, {4, 2}}));
+    EXPECT_EQ(outputs[1].to_doubles(), collected);
+  }
+}
+
+TEST(control, a_loop_that_stops_itself) {
+  model_builder m;
+  m.input("s0", float_type, {}).output("s");
+  m.floats("one", {}, {1});
+  m.floats("limit", {}, {5});
+  auto& loop_node = m.node("Loop", {"", "", "s0"}, {"s"});
+  graph_builder body(m.body(loop_node, "body"));
+  body.input("i", int64_type, {}).input("cond", bool_type, {}).input("s_in", float_type, {}).output("cond_out", bool_type).output("s_out");
+  body.node("Add", {"s_in", "one"}, {"s_out"});
+  body.node("Less", {"s_out", "limit"}, {"cond_out"});
+  program p = m.import();
+  std::vector<literal> inputs{floats({}, {0.5f})};
+  EXPECT_EQ(evaluate(p.main(), inputs)[0].at(0), 5.5);
+}
+
+}  // namespace
+}  // namespace kiln

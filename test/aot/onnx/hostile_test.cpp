@@ -1,0 +1,203 @@
+// Files that are cut or damaged, and models that break ONNX's rules: a typed error that names the thing, never a crash.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "ir/error.hpp"
+#include "test/aot/onnx/model_builder.hpp"
+
+namespace kiln {
+namespace {
+
+using test::bool_type;
+using test::float_type;
+using test::graph_builder;
+using test::int64_type;
+using test::model_builder;
+
+program import_bytes(const std::string& bytes) { return import_onnx(std::as_bytes(std::span(bytes.data(), bytes.size()))); }
+
+void expect_error(error_kind kind, const std::string& part, const model_builder& m) {
+  try {
+    m.import();
+    ADD_FAILURE() << "nothing was thrown, expected '" << part << "'";
+  } catch (const error& e) {
+    EXPECT_EQ(name(e.kind()), name(kind)) << e.what();
+    EXPECT_THAT(e.what(), testing::HasSubstr(part));
+  }
+}
+
+model_builder small_model() {
+  model_builder m;
+  m.input("x", float_type, {"batch", "3", "8", "8"}).output("y");
+  m.floats("w", {4, 3, 3, 3}, std::vector<float>(108, 0.5f));
+  m.floats("b", {4}, {1, 2, 3, 4});
+  m.integers("shape", {2}, {0, -1});
+  m.attribute(m.node("Conv", {"x", "w", "b"}, {"c"}), "pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  m.node("Relu", {"c"}, {"r"});
+  m.node("Reshape", {"r", "shape"}, {"y"});
+  return m;
+}
+
+TEST(hostile, every_truncation_is_an_error) {
+  std::string bytes = small_model().bytes();
+  std::size_t truncated = 0;
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    try {
+      import_bytes(bytes.substr(0, n));
+      ADD_FAILURE() << "a model cut after " << n << " of " << bytes.size() << " bytes was imported";
+    } catch (const error& e) {
+      truncated += e.kind() == error_kind::truncated;
+      EXPECT_TRUE(e.kind() == error_kind::truncated || e.kind() == error_kind::invalid_model) << n << ": " << name(e.kind()) << ": " << e.what();
+    }
+  }
+  EXPECT_GT(truncated, bytes.size() - 20);  // all but cuts between two fields
+}
+
+TEST(hostile, other_files_are_corrupted_models) {
+  for (const std::string& text : {std::string("hello, world\n"), std::string("PK\x03\x04zip zip zip"), std::string(64, '\xff'), std::string(64, '\0')}) {
+    try {
+      import_bytes(text);
+      ADD_FAILURE() << "imported";
+    } catch (const error& e) {
+      EXPECT_EQ(name(e.kind()), name(error_kind::corrupted)) << e.what();
+    }
+  }
+}
+
+TEST(hostile, damaged_bytes_never_crash) {
+  std::string bytes = small_model().bytes();
+  std::mt19937 random(7);
+  int refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string damaged = bytes;
+    for (unsigned k = 0, changes = 1 + random() % 4; k < changes; ++k) damaged[random() % damaged.size()] = static_cast<char>(random());
+    try {
+      import_bytes(damaged);
+    } catch (const error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 300);
+}
+
+TEST(hostile, a_missing_file_is_named) {
+  try {
+    import_onnx(std::filesystem::path("/nonexistent/model.onnx"));
+    FAIL() << "nothing was thrown";
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::missing_file);
+    EXPECT_THAT(e.what(), testing::HasSubstr("/nonexistent/model.onnx"));
+  }
+}
+
+TEST(hostile, cycles_and_missing_inputs_name_the_node) {
+  model_builder cycle;
+  cycle.input("x", float_type, {"2"}).output("a");
+  cycle.node("Add", {"x", "b"}, {"a"});
+  cycle.node("Relu", {"a"}, {"b"});
+  expect_error(error_kind::invalid_model, "node 'Add_node' (Add): input 'b' is not produced", cycle);
+  model_builder self;
+  self.input("x", float_type, {"2"}).output("a");
+  self.node("Add", {"x", "a"}, {"a"});
+  expect_error(error_kind::invalid_model, "input 'a' is not produced", self);
+  model_builder few;
+  few.input("x", float_type, {"2"}).output("a");
+  few.node("Add", {"x"}, {"a"});
+  expect_error(error_kind::invalid_model, "node 'Add_node' (Add): input 1 is missing", few);
+  model_builder result;
+  result.input("x", float_type, {"2"}).output("nothing");
+  expect_error(error_kind::invalid_model, "graph output 'nothing'", result);
+}
+
+TEST(hostile, duplicate_names_are_refused) {
+  model_builder twice;
+  twice.input("x", float_type, {"2"}).output("a");
+  twice.node("Relu", {"x"}, {"a"});
+  twice.node("Abs", {"x"}, {"a"});
+  expect_error(error_kind::invalid_model, "'a' is defined twice", twice);
+  model_builder inputs;
+  inputs.input("x", float_type, {"2"}).input("x", float_type, {"2"}).output("x");
+  expect_error(error_kind::invalid_model, "'x' is defined twice", inputs);
+  model_builder weights;
+  weights.output("w");
+  weights.floats("w", {1}, {1});
+  weights.floats("w", {1}, {2});
+  expect_error(error_kind::invalid_model, "'w' is defined twice", weights);
+}
+
+TEST(hostile, wrong_shapes_name_the_node) {
+  model_builder product;
+  product.input("x", float_type, {"2", "3"}).input("w", float_type, {"4", "5"}).output("y");
+  product.node("MatMul", {"x", "w"}, {"y"});
+  expect_error(error_kind::invalid_model, "node 'MatMul_node' (MatMul)", product);
+  model_builder image;
+  image.input("x", float_type, {"1", "3", "8", "8"}).input("w", float_type, {"4", "2", "3", "3"}).output("y");
+  image.node("Conv", {"x", "w"}, {"y"});
+  expect_error(error_kind::invalid_model, "node 'Conv_node' (Conv)", image);
+  model_builder sum;
+  sum.input("x", float_type, {"2", "3"}).input("w", float_type, {"4"}).output("y");
+  sum.node("Add", {"x", "w"}, {"y"});
+  expect_error(error_kind::invalid_model, "node 'Add_node' (Add)", sum);
+  model_builder negative;
+  negative.input("x", float_type, {"-2"}).output("x");
+  expect_error(error_kind::invalid_model, "negative dimension", negative);
+}
+
+TEST(hostile, huge_sizes_are_not_allocated) {
+  model_builder fill;
+  fill.output("y");
+  fill.integers("shape", {3}, {1 << 30, 1 << 30, 7});
+  fill.node("ConstantOfShape", {"shape"}, {"y"});
+  try {
+    fill.import();  // legal as long as nobody runs it
+  } catch (const error& e) {
+    EXPECT_EQ(name(e.kind()), name(error_kind::invalid_model)) << e.what();
+  }
+  model_builder window;
+  window.input("x", float_type, {"1", "1", "8", "8"}).output("y");
+  window.attribute(window.node("MaxPool", {"x"}, {"y"}), "kernel_shape", std::vector<std::int64_t>{INT64_MAX, INT64_MAX});
+  expect_error(error_kind::invalid_model, "kernel_shape is out of range", window);
+  model_builder parts;
+  parts.input("x", float_type, {"8"}).output("y");
+  parts.attribute(parts.node("Split", {"x"}, {"y"}), "split", std::vector<std::int64_t>{INT64_MAX, INT64_MAX});
+  parts.model.mutable_opset_import(0)->set_version(11);
+  expect_error(error_kind::invalid_model, "node 'Split_node'", parts);
+}
+
+TEST(hostile, attributes_of_the_wrong_type_are_refused) {
+  model_builder m;
+  m.input("x", float_type, {"2", "2"}).output("y");
+  m.attribute(m.node("Softmax", {"x"}, {"y"}), "axis", std::vector<std::int64_t>{1});
+  expect_error(error_kind::invalid_model, "attribute 'axis' has the wrong type", m);
+}
+
+TEST(hostile, graphs_nested_without_end_are_refused) {
+  model_builder m;
+  m.input("x", float_type, {"2"}).input("c", bool_type, {}).output("y");
+  ::onnx::GraphProto* at = m.model.mutable_graph();
+  for (int depth = 0; depth < 20; ++depth) {  // protobuf itself refuses about 33 levels of If
+    auto& branch = *at->add_node();
+    branch.set_op_type("If");
+    branch.add_input("c");
+    branch.add_output(depth ? "y" + std::to_string(depth) : "y");
+    auto& no = graph_builder::body(branch, "else_branch");
+    auto& flat = *no.add_node();
+    flat.set_op_type("Relu");
+    flat.add_input("x");
+    flat.add_output("e" + std::to_string(depth));
+    no.add_output()->set_name("e" + std::to_string(depth));
+    at = &graph_builder::body(branch, "then_branch");
+    at->add_output()->set_name("y" + std::to_string(depth + 1));
+  }
+  auto& last = *at->add_node();
+  last.set_op_type("Relu");
+  last.add_input("x");
+  last.add_output("y20");
+  program p = m.import();  // deep, but legal
+  EXPECT_EQ(p.modules().size(), 41u);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,193 @@
+// Dimensions, opsets and shape arithmetic of the importer.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
+#include "test/aot/onnx/model_builder.hpp"
+
+namespace kiln {
+namespace {
+
+using test::bool_type;
+using test::float_type;
+using test::int64_type;
+using test::model_builder;
+using testing::HasSubstr;
+
+template <class F>
+void expect_error(error_kind kind, const std::string& part, F f) {
+  try {
+    f();
+    ADD_FAILURE() << "nothing was thrown, expected " << name(kind) << " with '" << part << "'";
+  } catch (const error& e) {
+    EXPECT_EQ(name(e.kind()), name(kind)) << e.what();
+    EXPECT_THAT(e.what(), HasSubstr(part));
+    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
+  }
+}
+
+literal floats(std::vector<dim> dims, const std::vector<float>& values) { return literal::of<float>({element_type::f32, std::move(dims)}, values); }
+
+TEST(dim_spec, reads_values_and_ranges) {
+  auto [fixed_name, fixed] = parse_dim_spec("batch=4");
+  EXPECT_EQ(fixed_name, "batch");
+  EXPECT_EQ(std::get<std::int64_t>(fixed), 4);
+  auto [open_name, open] = parse_dim_spec("seq=1:512:64,128");
+  EXPECT_EQ(open_name, "seq");
+  EXPECT_EQ(std::get<dim_range>(open), (dim_range{1, 512, {64, 128}}));
+  EXPECT_EQ(std::get<dim_range>(parse_dim_spec("seq=2:9").second), (dim_range{2, 9, {}}));
+}
+
+TEST(dim_spec, refuses_what_is_malformed) {
+  for (const char* text : {"batch", "=4", "batch=", "batch=x", "batch=0", "batch=-1", "b=9:2", "b=1:4:5", "b=1:4:", "b=1:4:2,", "b=1:", "b=4x"})
+    expect_error(error_kind::usage, text, [&] { parse_dim_spec(text); });
+}
+
+// y = Reshape(x, Concat(Shape(x)[0], [-1])): what PyTorch exports for x.view(x.shape[0], -1).
+model_builder flattening() {
+  model_builder m;
+  m.input("x", float_type, {"batch", "3", "5"}).output("y");
+  m.integers("zero", {}, {0});
+  m.integers("axes", {1}, {0});
+  m.integers("rest", {1}, {-1});
+  m.node("Shape", {"x"}, {"s"});
+  m.node("Gather", {"s", "zero"}, {"b"});
+  m.node("Unsqueeze", {"b", "axes"}, {"b1"});
+  m.node("Concat", {"b1", "rest"}, {"t"}).mutable_attribute()->Add()->CopyFrom([] {
+    ::onnx::AttributeProto a;
+    a.set_name("axis");
+    a.set_type(::onnx::AttributeProto::INT);
+    a.set_i(0);
+    return a;
+  }());
+  m.node("Reshape", {"x", "t"}, {"y"});
+  return m;
+}
+
+TEST(dims, symbolic_shape_arithmetic_resolves_at_import) {
+  program p = flattening().import();
+  EXPECT_EQ(p.main().outputs()[0].type(), (shape{element_type::f32, {dim::symbol("batch"), 15}}));
+  EXPECT_EQ(p.main().instructions().size(), 2u);  // the parameter and the reshape: nothing of the arithmetic is left
+  EXPECT_EQ(p.symbols.at("batch"), dim_range{});
+  program bound = p.bind({{"batch", 7}});
+  EXPECT_EQ(bound.main().outputs()[0].type(), (shape{element_type::f32, {7, 15}}));
+}
+
+TEST(dims, options_fix_or_bound_a_dimension) {
+  import_options options;
+  options.dims = {parse_dim_spec("batch=2")};
+  program fixed = flattening().import(options);
+  EXPECT_EQ(fixed.main().outputs()[0].type(), (shape{element_type::f32, {2, 15}}));
+  EXPECT_TRUE(fixed.symbols.empty());
+  options.dims = {parse_dim_spec("batch=1:8:4")};
+  EXPECT_EQ(flattening().import(options).symbols.at("batch"), (dim_range{1, 8, {4}}));
+  options.dims = {parse_dim_spec("seq=2")};
+  expect_error(error_kind::usage, "only batch", [&] { flattening().import(options); });
+}
+
+TEST(dims, unnamed_dimensions_get_a_name_of_their_input) {
+  model_builder m;
+  m.input("x", float_type, {"", "3"}).output("y");
+  m.node("Relu", {"x"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(p.main().outputs()[0].type().dims[0].str(), "x_dim0");
+  EXPECT_TRUE(p.symbols.contains("x_dim0"));
+}
+
+TEST(dims, a_symbolic_dimension_can_become_data) {
+  model_builder m;
+  m.input("x", float_type, {"batch", "3"}).output("y", int64_type);
+  m.node("Shape", {"x"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(p.main().outputs()[0].type(), (shape{element_type::i64, {2}}));
+  program bound = p.bind({{"batch", 5}});
+  std::vector<literal> inputs{literal::filled({element_type::f32, {5, 3}}, 1)};
+  EXPECT_EQ(evaluate(bound.main(), inputs)[0].to_int64(), (std::vector<std::int64_t>{5, 3}));
+}
+
+TEST(dims, a_shape_that_depends_on_data_is_refused) {
+  model_builder m;
+  m.input("x", float_type, {"6"}).input("s", int64_type, {"2"}).output("y");
+  m.node("Reshape", {"x", "s"}, {"y"});
+  expect_error(error_kind::unsupported, "node 'Reshape_node' (Reshape): its shape (input 1) depend on data", [&] { m.import(); });
+}
+
+TEST(opsets, versions_out_of_range_are_refused) {
+  for (int opset : {6, 22, 99}) {
+    model_builder m(opset);
+    m.input("x", float_type, {"2"}).output("y");
+    m.node("Relu", {"x"}, {"y"});
+    expect_error(error_kind::unsupported, "opset " + std::to_string(opset), [&] { m.import(); });
+  }
+}
+
+TEST(opsets, an_operator_newer_than_the_model_is_refused) {
+  model_builder m(13);
+  m.input("x", float_type, {"2"}).output("y");
+  m.node("Gelu", {"x"}, {"y"});
+  expect_error(error_kind::unsupported, "Gelu of opset 13", [&] { m.import(); });
+}
+
+TEST(opsets, unknown_operators_are_refused_by_name) {
+  model_builder m;
+  m.input("x", float_type, {"2"}).output("y");
+  m.node("Foo", {"x"}, {"y"}).set_name("Conv_3");
+  expect_error(error_kind::unsupported, "node 'Conv_3' (Foo): operator Foo of domain '' is not supported; see kiln ops", [&] { m.import(); });
+}
+
+TEST(opsets, softmax_before_13_is_over_a_matrix) {
+  std::vector<float> x(12);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.25f * static_cast<float>(i % 5);
+  for (int opset : {11, 13}) {
+    model_builder m(opset);
+    m.input("x", float_type, {"2", "2", "3"}).output("y");
+    m.attribute(m.node("Softmax", {"x"}, {"y"}), "axis", 1);
+    program p = m.import();
+    std::vector<literal> inputs{floats({2, 2, 3}, x)};
+    auto y = evaluate(p.main(), inputs)[0];
+    double over_matrix = 0, over_axis = y.at(0) + y.at(3);
+    for (int i = 0; i < 6; ++i) over_matrix += y.at(i);
+    EXPECT_NEAR(opset < 13 ? over_matrix : over_axis, 1, 1e-6);
+    EXPECT_EQ(y.type(), inputs[0].type());
+  }
+}
+
+TEST(folding, batch_normalization_is_a_multiplication_and_an_addition) {
+  model_builder m;
+  m.input("x", float_type, {"1", "2", "3"}).output("y");
+  m.floats("scale", {2}, {2, 3});
+  m.floats("bias", {2}, {1, -1});
+  m.floats("mean", {2}, {0.5f, 4});
+  m.floats("variance", {2}, {4, 9});
+  m.node("BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, {"y"});
+  program p = m.import();
+  int arithmetic = 0;
+  for (const auto& i : p.main().instructions()) arithmetic += i.op().is<elementwise>();
+  EXPECT_EQ(arithmetic, 2);
+  std::vector<literal> inputs{floats({1, 2, 3}, {0.5f, 1.5f, 2.5f, 4, 7, 1})};
+  auto y = evaluate(p.main(), inputs)[0].to_doubles();
+  std::vector<double> wanted{1, 2, 3, -1, 2, -4};
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(y[i], wanted[i], 1e-4) << i;
+}
+
+TEST(origins, name_the_node) {
+  model_builder m;
+  m.input("x", float_type, {"2"}).output("y");
+  m.node("Relu", {"x"}, {"y"}).set_name("/layer1/relu");
+  EXPECT_EQ(m.import().main().outputs()[0].producer->origin(), "/layer1/relu (Relu)");
+}
+
+TEST(operators, the_table_is_sorted_and_sensible) {
+  auto rows = supported_onnx_operators();
+  EXPECT_GE(rows.size(), 140u);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_LE(rows[i].min_opset, rows[i].max_opset) << rows[i].name;
+    if (i) {
+      EXPECT_LT(std::pair(rows[i - 1].domain, rows[i - 1].name), std::pair(rows[i].domain, rows[i].name));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln
