@@ -122,8 +122,7 @@ literal convolve(const Op& op, std::span<const literal> inputs, shape out) {
 template <bool Transposed, class Op>
 std::vector<literal> evaluated(const Op& op, std::span<const literal> inputs) {
   shape out = output_shapes(op, inputs)[0];
-  bool exact_in_double = is_float(out.type) || storage_bits(inputs[0].type().type) == 8;
-  return {exact_in_double ? convolve<Transposed, double>(op, inputs, std::move(out)) : convolve<Transposed, std::uint64_t>(op, inputs, std::move(out))};
+  return {with_sums_of(inputs[0].type().type, out.type, [&](auto sum) { return convolve<Transposed, decltype(sum)>(op, inputs, out); })};
 }
 
 }  // namespace

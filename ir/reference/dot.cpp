@@ -49,8 +49,7 @@ literal product_of(const dot& op, std::span<const literal> inputs, shape out) {
 
 std::vector<literal> dot::evaluate(std::span<const literal> inputs) const {
   shape out = output_shapes(*this, inputs)[0];
-  bool exact_in_double = is_float(out.type) || storage_bits(inputs[0].type().type) == 8;
-  return {exact_in_double ? product_of<double>(*this, inputs, std::move(out)) : product_of<std::uint64_t>(*this, inputs, std::move(out))};
+  return {with_sums_of(inputs[0].type().type, out.type, [&](auto sum) { return product_of<decltype(sum)>(*this, inputs, out); })};
 }
 
 }  // namespace kiln

@@ -1,4 +1,9 @@
+// Elementwise functions in chunks: operands are widened to one of five computing types, the function runs on those, and the
+// result is narrowed. So a function is compiled five times, not once for every element type; for integers the wide result
+// wraps to the narrow one exactly as narrow arithmetic would.
 #include "ir/ops/elementwise.hpp"
+
+#include <array>
 
 #include "ir/reference/parallel.hpp"
 #include "ir/reference/scalar_rules.hpp"
@@ -9,54 +14,132 @@ namespace {
 
 using namespace reference;
 
-using loop_function = void (*)(element_type type, std::span<const literal> inputs, std::vector<std::byte>& out);
+constexpr std::int64_t chunk = 512;
+enum class computing : std::uint8_t { f64, f32, i64, u64, boolean };
+constexpr std::size_t computing_count = 5;
+template <std::size_t Which>
+using computing_type = std::tuple_element_t<Which, std::tuple<double, float, std::int64_t, std::uint64_t, bool>>;
 
-// One function over whole tensors, for every element type it accepts; `type` is that of the operands.
-template <scalar_function Function>
-void run(element_type type, std::span<const literal> inputs, std::vector<std::byte>& out) {
-  using rule = scalar_rule<Function>;
-  constexpr const scalar_function_row& signature = row(Function);
+computing computing_of(element_type type) {
+  if (type == element_type::f64) return computing::f64;
+  if (is_float(type)) return computing::f32;
+  if (is_signed_integer(type)) return computing::i64;
+  return type == element_type::boolean ? computing::boolean : computing::u64;
+}
+
+// Whether elements of Format are computed in T.
+template <class T, class Format>
+constexpr bool computed_in() {
+  using C = typename Format::compute;
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<C, bool> || std::is_floating_point_v<T>) return std::is_same_v<T, C>;
+  else return std::is_integral_v<C> && std::is_signed_v<T> == std::is_signed_v<C>;
+}
+
+template <class T>
+void widen(element_type type, const std::byte* from, std::int64_t begin, std::int64_t count, T* to) {
   visit_type(type, [&](auto format) {
     using Format = decltype(format);
-    if constexpr (accepts(rule::domain, Format::type)) {
-      using storage = typename Format::storage;
-      using result = std::conditional_t<signature.result == scalar_result::same, Format, boolean_format>;
-      auto* to = data<typename result::storage>(out);
-      auto count = inputs[0].type().element_count();
-      auto operand = [&](std::size_t i) { return inputs[i].as<storage>().data(); };
-      auto each = [&](auto apply) {
-        parallel_for(count, 16, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) to[i] = result::store(apply(i));
-        });
-      };
-      if constexpr (Function == scalar_function::where) {
-        const std::uint8_t* condition = inputs[0].as<std::uint8_t>().data();
-        each([=, a = operand(1), b = operand(2)](std::int64_t i) { return rule::apply(condition[i] != 0, Format::load(a[i]), Format::load(b[i])); });
-      } else if constexpr (signature.arity == 1) {
-        each([a = operand(0)](std::int64_t i) { return rule::apply(Format::load(a[i])); });
-      } else if constexpr (signature.arity == 2) {
-        each([a = operand(0), b = operand(1)](std::int64_t i) { return rule::apply(Format::load(a[i]), Format::load(b[i])); });
+    if constexpr (computed_in<T, Format>()) {
+      const auto* source = reinterpret_cast<const typename Format::storage*>(from) + begin;
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(Format::load(source[i]));
+    }
+  });
+}
+
+template <class T>
+void narrow(element_type type, const T* from, std::int64_t begin, std::int64_t count, std::byte* to) {
+  visit_type(type, [&](auto format) {
+    using Format = decltype(format);
+    if constexpr (computed_in<T, Format>()) {
+      auto* target = reinterpret_cast<typename Format::storage*>(to) + begin;
+      for (std::int64_t i = 0; i < count; ++i) target[i] = Format::store(static_cast<typename Format::compute>(from[i]));
+    }
+  });
+}
+
+// Applies the function to `count` elements; operands and `out` are arrays of the computing type (`out` of bool for comparisons).
+using chunk_function = void (*)(const void* const* operands, std::int64_t count, void* out);
+
+template <scalar_function Function, class T>
+void apply(const void* const* operands, std::int64_t count, void* out) {
+  using rule = scalar_rule<Function>;
+  constexpr const scalar_function_row& signature = row(Function);
+  using result = std::conditional_t<signature.result == scalar_result::same, T, bool>;
+  auto* to = static_cast<result*>(out);
+  auto operand = [&](std::size_t i) { return static_cast<const T*>(operands[i]); };
+  if constexpr (Function == scalar_function::where) {
+    const auto* condition = static_cast<const bool*>(operands[0]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = condition[i] ? operand(1)[i] : operand(2)[i];
+  } else if constexpr (signature.arity == 1) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = rule::apply(operand(0)[i]);
+  } else if constexpr (signature.arity == 2) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = rule::apply(operand(0)[i], operand(1)[i]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = rule::apply(operand(0)[i], operand(1)[i], operand(2)[i]);
+  }
+}
+
+constexpr std::array<element_type, computing_count> representative{element_type::f64, element_type::f32, element_type::i64, element_type::u64, element_type::boolean};
+
+template <scalar_function Function, std::size_t... Which>
+constexpr std::array<chunk_function, computing_count> variants(std::index_sequence<Which...>) {
+  auto one = []<std::size_t W>(std::integral_constant<std::size_t, W>) -> chunk_function {
+    if constexpr (accepts(scalar_rule<Function>::domain, representative[W])) return &apply<Function, computing_type<W>>;
+    else return nullptr;
+  };
+  return {one(std::integral_constant<std::size_t, Which>{})...};
+}
+
+constexpr auto functions = std::to_array<std::array<chunk_function, computing_count>>({
+#define KILN_SCALAR(name, arity, result) variants<scalar_function::name>(std::make_index_sequence<computing_count>{}),
+    KILN_SCALAR_FUNCTIONS(KILN_SCALAR)
+#undef KILN_SCALAR
+});
+
+// Widens operands, applies, narrows, chunk by chunk.
+template <class T>
+void run(scalar_function function, chunk_function f, std::span<const literal> inputs, const shape& type, std::vector<std::byte>& out) {
+  parallel_for(type.element_count(), 16, [&](std::int64_t begin, std::int64_t end) {
+    std::array<std::array<T, chunk>, 3> wide;
+    std::array<bool, chunk> condition, logical;
+    std::array<T, chunk> result;
+    for (std::int64_t at = begin; at < end; at += chunk) {
+      std::int64_t count = std::min(chunk, end - at);
+      std::array<const void*, 3> operands{};
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        bool is_condition = function == scalar_function::where && i == 0;
+        operands[i] = is_condition ? static_cast<const void*>(condition.data()) : wide[i].data();
+        if (is_condition) widen(element_type::boolean, inputs[i].bytes().data(), at, count, condition.data());
+        else widen(inputs[i].type().type, inputs[i].bytes().data(), at, count, wide[i].data());
+      }
+      if (row(function).result == scalar_result::same) {
+        f(operands.data(), count, result.data());
+        narrow(type.type, result.data(), at, count, out.data());
       } else {
-        each([a = operand(0), b = operand(1), c = operand(2)](std::int64_t i) {
-          return rule::apply(Format::load(a[i]), Format::load(b[i]), Format::load(c[i]));
-        });
+        f(operands.data(), count, logical.data());
+        narrow(element_type::boolean, logical.data(), at, count, out.data());
       }
     }
   });
 }
 
-constexpr auto loops = std::to_array<loop_function>({
-#define KILN_SCALAR(name, arity, result) &run<scalar_function::name>,
-    KILN_SCALAR_FUNCTIONS(KILN_SCALAR)
-#undef KILN_SCALAR
-});
-
 }  // namespace
 
 std::vector<literal> elementwise::evaluate(std::span<const literal> inputs) const {
   shape out = output_shapes(*this, inputs)[0];
+  element_type operands = inputs.back().type().type;
+  computing in = computing_of(operands);
+  chunk_function f = functions[static_cast<std::size_t>(function)][static_cast<std::size_t>(in)];
+  if (!f || storage_bits(operands) < 8)
+    throw error(error_kind::unsupported, std::string(name()) + " of " + std::string(kiln::name(operands)) + " cannot be computed; convert it first");
   std::vector<std::byte> bytes(out.bytes());
-  loops[static_cast<std::size_t>(function)](inputs.back().type().type, inputs, bytes);
+  switch (in) {
+    case computing::f64: run<double>(function, f, inputs, out, bytes); break;
+    case computing::f32: run<float>(function, f, inputs, out, bytes); break;
+    case computing::i64: run<std::int64_t>(function, f, inputs, out, bytes); break;
+    case computing::u64: run<std::uint64_t>(function, f, inputs, out, bytes); break;
+    case computing::boolean: run<bool>(function, f, inputs, out, bytes); break;
+  }
   return {literal(std::move(out), std::move(bytes))};
 }
 
@@ -71,9 +154,7 @@ std::vector<literal> convert::evaluate(std::span<const literal> inputs) const {
       using Target = decltype(target);
       const auto* values = from.as<typename Source::storage>().data();
       auto* to = data<typename Target::storage>(bytes);
-      parallel_for(wide.element_count(), 16, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) to[i] = Target::store(cast<typename Target::compute>(Source::load(values[i])));
-      });
+      for (std::int64_t i = 0, n = wide.element_count(); i < n; ++i) to[i] = Target::store(cast<typename Target::compute>(Source::load(values[i])));
     });
   });
   return {packed(type, literal(std::move(wide), std::move(bytes)))};

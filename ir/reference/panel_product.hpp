@@ -1,11 +1,13 @@
 // The matrix product behind dot and the convolutions: rows × depth times depth × columns. The second operand is never whole:
 // `pack` lays out one panel of columns at a time, which is how a convolution avoids writing out its windows.
-// Sums are double (floats and 8-bit integers, both exact or better than f32) or integers modulo 2^64.
+// What sums are kept in, with_sums_of decides.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "ir/element_type.hpp"
 
 namespace kiln::reference {
 
@@ -47,6 +49,15 @@ void panel_product(const Sum* a, std::int64_t rows, std::int64_t depth, std::int
     multiply_panel<1>(a + row * depth, panel.data(), depth, sums);
     store(row, first, width, sums[0]);
   }
+}
+
+// Calls f(Sum()) with the type that products of operands of `operand`, resulting in `result`, are summed in: double for floats and,
+// exactly, for 8-bit integers; otherwise integers modulo a power of two that is no narrower than the result.
+template <class F>
+auto with_sums_of(element_type operand, element_type result, const F& f) {
+  if (is_float(result) || storage_bits(operand) == 8) return f(double());
+  if (storage_bits(result) <= 32) return f(std::uint32_t());
+  return f(std::uint64_t());
 }
 
 }  // namespace kiln::reference
