@@ -1,0 +1,139 @@
+#include "runtime/c_api.hpp"
+
+#include <array>
+#include <cstring>
+#include <new>
+
+#include "ir/container/container.hpp"
+#include "ir/error.hpp"
+
+namespace {
+
+constexpr std::array<const char*, 10> status_names{"ok",          "usage",      "missing_file", "damaged_file",  "newer_version",
+                                                   "unsupported", "not_native", "io",           "out_of_memory", "internal"};
+
+struct row {
+  kiln::error_kind kind;
+  kiln_status status;
+};
+constexpr row statuses[] = {
+    {kiln::error_kind::usage, KILN_USAGE},
+    {kiln::error_kind::missing_file, KILN_MISSING_FILE},
+    {kiln::error_kind::truncated, KILN_DAMAGED_FILE},
+    {kiln::error_kind::corrupted, KILN_DAMAGED_FILE},
+    {kiln::error_kind::invalid_model, KILN_DAMAGED_FILE},
+    {kiln::error_kind::newer_version, KILN_NEWER_VERSION},
+    {kiln::error_kind::unsupported, KILN_UNSUPPORTED},
+    {kiln::error_kind::not_native, KILN_NOT_NATIVE},
+    {kiln::error_kind::io, KILN_IO},
+    {kiln::error_kind::absent, KILN_OUT_OF_MEMORY},
+};
+
+static_assert(static_cast<int>(kiln::element_type::f64) == KILN_F64 && static_cast<int>(kiln::element_type::i64) == KILN_I64 &&
+              static_cast<int>(kiln::element_type::u64) == KILN_U64 && static_cast<int>(kiln::element_type::boolean) == KILN_BOOL);
+
+// Of fixed size, so that even out-of-memory has room for its message.
+thread_local char last_error[1024] = "";
+
+kiln_status fail(kiln_status status, const char* message) noexcept {
+  std::strncpy(last_error, message, sizeof last_error - 1);
+  return status;
+}
+
+// Runs `f`; whatever it throws becomes a status and a message.
+template <class F>
+kiln_status guarded(F&& f) noexcept {
+  try {
+    f();
+    return KILN_OK;
+  } catch (const kiln::error& e) {
+    for (const row& r : statuses)
+      if (r.kind == e.kind()) return fail(r.status, e.what());
+    return fail(KILN_INTERNAL, e.what());
+  } catch (const std::bad_alloc&) {
+    return fail(KILN_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::exception& e) {
+    return fail(KILN_INTERNAL, e.what());
+  } catch (...) {
+    return fail(KILN_INTERNAL, "an unknown exception");
+  }
+}
+
+kiln_status describe(const std::vector<kiln::plan_port>& ports, std::size_t index, kiln_tensor_info* info) {
+  if (!info) return fail(KILN_USAGE, "the pointer for the result is null");
+  if (index >= ports.size()) return fail(KILN_USAGE, "there is no tensor of this index");
+  const kiln::plan_port& p = ports[index];
+  *info = {p.name.c_str(), static_cast<kiln_type>(p.type.type), p.dims.size(), p.dims.data(), p.bytes};
+  return KILN_OK;
+}
+
+}  // namespace
+
+kiln_program::kiln_program(const kiln::program& source, unsigned threads) : device(threads), loaded(kiln::load(source, device)) {}
+
+kiln_context::kiln_context(const kiln_program& p)
+    : program(p), context(p.loaded.make_context()), inputs(p.loaded.plan().inputs.size()), outputs(p.loaded.plan().outputs.size()) {}
+
+extern "C" {
+
+int kiln_api_version(void) { return KILN_API_VERSION; }
+
+const char* kiln_status_name(kiln_status status) {
+  auto i = static_cast<std::size_t>(status);
+  return i < status_names.size() ? status_names[i] : "unknown";
+}
+
+const char* kiln_last_error(void) { return last_error; }
+
+kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program) {
+  if (!program) return fail(KILN_USAGE, "the pointer for the program is null");
+  *program = nullptr;
+  if (!path) return fail(KILN_USAGE, "the path is null");
+  return guarded([&] { *program = new kiln_program(kiln::read_program(path), threads); });
+}
+
+void kiln_program_close(kiln_program* program) { delete program; }
+
+size_t kiln_program_input_count(const kiln_program* program) { return program ? program->loaded.plan().inputs.size() : 0; }
+size_t kiln_program_output_count(const kiln_program* program) { return program ? program->loaded.plan().outputs.size() : 0; }
+
+kiln_status kiln_program_input(const kiln_program* program, size_t index, kiln_tensor_info* info) {
+  return program ? describe(program->loaded.plan().inputs, index, info) : fail(KILN_USAGE, "the program is null");
+}
+kiln_status kiln_program_output(const kiln_program* program, size_t index, kiln_tensor_info* info) {
+  return program ? describe(program->loaded.plan().outputs, index, info) : fail(KILN_USAGE, "the program is null");
+}
+
+kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info* info) {
+  if (!program || !info) return fail(KILN_USAGE, "the program or the pointer for the result is null");
+  const kiln::plan_report& r = program->loaded.plan().report;
+  *info = {r.kernels, r.launches, r.arena_bytes, r.constant_bytes, r.prepared_bytes};
+  return KILN_OK;
+}
+
+kiln_status kiln_context_create(const kiln_program* program, kiln_context** context) {
+  if (!program || !context) return fail(KILN_USAGE, "the program or the pointer for the context is null");
+  *context = nullptr;
+  return guarded([&] { *context = new kiln_context(*program); });
+}
+
+void kiln_context_destroy(kiln_context* context) { delete context; }
+
+kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* const* outputs) {
+  if (!context) return fail(KILN_USAGE, "the context is null");
+  const kiln::plan& plan = context->program.loaded.plan();
+  if ((!inputs && !plan.inputs.empty()) || (!outputs && !plan.outputs.empty())) return fail(KILN_USAGE, "the list of inputs or outputs is null");
+  return guarded([&] {
+    auto bind = [](const std::vector<kiln::plan_port>& ports, auto* pointers, auto& spans, auto cast) {
+      for (std::size_t i = 0; i < ports.size(); ++i) {
+        if (!pointers[i] && ports[i].bytes) throw kiln::error(kiln::error_kind::usage, "the pointer of tensor '" + ports[i].name + "' is null");
+        spans[i] = {cast(pointers[i]), ports[i].bytes};
+      }
+    };
+    bind(plan.inputs, inputs, context->inputs, [](const void* p) { return static_cast<const std::byte*>(p); });
+    bind(plan.outputs, outputs, context->outputs, [](void* p) { return static_cast<std::byte*>(p); });
+    context->program.loaded.run(context->context, context->inputs, context->outputs);
+  });
+}
+
+}  // extern "C"

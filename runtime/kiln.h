@@ -1,0 +1,81 @@
+/* The C interface of Kiln's runtime: open a finalized `.kiln` file, look at its inputs and outputs, run it on the host.
+ *
+ * Every function that can fail returns a kiln_status; kiln_last_error() then says what happened and what to do, in one line,
+ * for the calling thread. Pointers to strings and shapes live as long as the program they came from.
+ * A program may be shared by threads; a context runs one call at a time. No exception leaves this interface. */
+#ifndef KILN_H
+#define KILN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KILN_API_VERSION 1
+
+typedef enum kiln_status {
+  KILN_OK = 0,
+  KILN_USAGE,         /* an argument makes no sense: wrong size, wrong index, null */
+  KILN_MISSING_FILE,
+  KILN_DAMAGED_FILE,  /* truncated or corrupted */
+  KILN_NEWER_VERSION, /* the file was written by a newer Kiln */
+  KILN_UNSUPPORTED,   /* valid, but not for this Kiln, this device or without a shape */
+  KILN_NOT_NATIVE,    /* the file's kernels are not finalized: `kiln warm --embed` does that */
+  KILN_IO,
+  KILN_OUT_OF_MEMORY,
+  KILN_INTERNAL
+} kiln_status;
+
+typedef enum kiln_type {
+  KILN_F64, KILN_F32, KILN_F16, KILN_BF16, KILN_F8E4M3, KILN_F8E5M2,
+  KILN_I64, KILN_I32, KILN_I16, KILN_I8, KILN_I4,
+  KILN_U64, KILN_U32, KILN_U16, KILN_U8, KILN_U4,
+  KILN_BOOL /* one byte */
+} kiln_type;
+
+typedef struct kiln_program kiln_program; /* loaded kernels, constants and a launch plan; immutable */
+typedef struct kiln_context kiln_context; /* memory of one run at a time */
+
+/* A dense, row-major tensor. */
+typedef struct kiln_tensor_info {
+  const char* name;
+  kiln_type type;
+  size_t rank;
+  const int64_t* dims; /* rank of them */
+  size_t bytes;
+} kiln_tensor_info;
+
+typedef struct kiln_program_info {
+  size_t kernels, launches;
+  size_t arena_bytes, constant_bytes, prepared_bytes;
+} kiln_program_info;
+
+int kiln_api_version(void);
+const char* kiln_status_name(kiln_status status);
+/* The message of the last failed call of this thread, "" before the first. Valid until the thread's next failure. */
+const char* kiln_last_error(void);
+
+/* `threads` share one run, 0 for every processor this process may use. *program is null after a failure. */
+kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program);
+void kiln_program_close(kiln_program* program); /* after its contexts; null is fine */
+
+size_t kiln_program_input_count(const kiln_program* program);
+size_t kiln_program_output_count(const kiln_program* program);
+kiln_status kiln_program_input(const kiln_program* program, size_t index, kiln_tensor_info* info);
+kiln_status kiln_program_output(const kiln_program* program, size_t index, kiln_tensor_info* info);
+kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info* info);
+
+kiln_status kiln_context_create(const kiln_program* program, kiln_context** context);
+void kiln_context_destroy(kiln_context* context); /* null is fine */
+
+/* One pointer per input and output, each to as many bytes as its info says, aligned to its element type; outputs overlap nothing.
+ * Allocates nothing. The results are there on return. */
+kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* const* outputs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

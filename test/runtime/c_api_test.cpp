@@ -1,0 +1,145 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "ir/container/container.hpp"
+#include "programs.hpp"
+#include "runtime/kiln.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StrEq;
+
+class c_api : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "kiln-c-api-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  std::string write(const program& p) {
+    auto file = folder / "model.kiln";
+    write_program(p, file);
+    return file.string();
+  }
+  std::filesystem::path folder;
+};
+
+TEST_F(c_api, opens_describes_and_runs_a_finalized_file) {
+  program p;
+  value x = p.main().add_parameter("x", vector_type), w = p.main().add_constant(vector_literal(ramp(1.0f)));
+  value y = multiply_packed(p, p.main(), x, w);
+  p.main().set_outputs({p.main().add(reshape{{dim(n), dim(1)}}, {y}), sum(p, p.main(), y)}, {"product", "total"});
+  std::string file = write(p);
+
+  EXPECT_EQ(kiln_api_version(), KILN_API_VERSION);
+  kiln_program* program = nullptr;
+  ASSERT_EQ(kiln_program_open(file.c_str(), 2, &program), KILN_OK) << kiln_last_error();
+  std::filesystem::remove(file);  // what is open stays open
+  ASSERT_EQ(kiln_program_input_count(program), 1u);
+  ASSERT_EQ(kiln_program_output_count(program), 2u);
+  kiln_tensor_info info;
+  ASSERT_EQ(kiln_program_input(program, 0, &info), KILN_OK);
+  EXPECT_THAT(info.name, StrEq("x"));
+  EXPECT_EQ(info.type, KILN_F32);
+  EXPECT_EQ(info.bytes, n * sizeof(float));
+  ASSERT_EQ(kiln_program_output(program, 0, &info), KILN_OK);
+  EXPECT_THAT(info.name, StrEq("product"));
+  ASSERT_EQ(info.rank, 2u);
+  EXPECT_EQ(info.dims[0], n);
+  EXPECT_EQ(info.dims[1], 1);
+  ASSERT_EQ(kiln_program_output(program, 1, &info), KILN_OK);
+  EXPECT_EQ(info.rank, 0u);
+  kiln_program_info facts;
+  ASSERT_EQ(kiln_program_get_info(program, &facts), KILN_OK);
+  EXPECT_EQ(facts.kernels, 2u);
+  EXPECT_EQ(facts.launches, 3u);
+  EXPECT_EQ(facts.prepared_bytes, n * sizeof(float));
+
+  auto caller = [&](float first) {
+    kiln_context* context = nullptr;
+    ASSERT_EQ(kiln_context_create(program, &context), KILN_OK);
+    auto input = ramp(first);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<float> product(n, NAN);
+      float total = NAN, expected_total = 0;
+      const void* inputs[] = {input.data()};
+      void* outputs[] = {product.data(), &total};
+      ASSERT_EQ(kiln_run(context, inputs, outputs), KILN_OK) << kiln_last_error();
+      for (std::size_t i = 0; i < n; ++i) {
+        float expected = input[i] * static_cast<float>(n - i);
+        ASSERT_EQ(product[i], expected) << i;
+        expected_total += expected;
+      }
+      EXPECT_FLOAT_EQ(total, expected_total);
+    }
+    kiln_context_destroy(context);
+  };
+  std::thread other(caller, 2.0f);
+  caller(-1.0f);
+  other.join();
+  kiln_program_close(program);
+}
+
+TEST_F(c_api, errors_are_codes_with_a_message_per_thread) {
+  kiln_program* program = reinterpret_cast<kiln_program*>(1);
+  EXPECT_EQ(kiln_program_open((folder / "absent.kiln").c_str(), 1, &program), KILN_MISSING_FILE);
+  EXPECT_EQ(program, nullptr);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("absent.kiln"));
+  std::thread([] { EXPECT_THAT(kiln_last_error(), StrEq("")); }).join();
+
+  std::ofstream(folder / "short.kiln") << "KI";
+  EXPECT_EQ(kiln_program_open((folder / "short.kiln").c_str(), 1, &program), KILN_DAMAGED_FILE);
+  EXPECT_EQ(kiln_program_open(nullptr, 1, &program), KILN_USAGE);
+  EXPECT_EQ(kiln_program_open("x", 1, nullptr), KILN_USAGE);
+  EXPECT_EQ(kiln_program_input_count(nullptr), 0u);
+  EXPECT_EQ(kiln_run(nullptr, nullptr, nullptr), KILN_USAGE);
+  EXPECT_THAT(kiln_status_name(KILN_NOT_NATIVE), StrEq("not_native"));
+  EXPECT_THAT(kiln_status_name(static_cast<kiln_status>(99)), StrEq("unknown"));
+  kiln_program_close(nullptr);
+  kiln_context_destroy(nullptr);
+}
+
+TEST_F(c_api, a_file_that_is_not_finalized_is_named_as_such) {
+  program p;
+  value x = p.main().add_parameter("x", vector_type);
+  value y = p.main().add(code_object::make("fused", code_format::mlir_bytecode, p.add_kernel(std::vector<std::byte>(8)), "", {vector_type}), {x});
+  p.main().set_outputs({y}, {"y"});
+  kiln_program* program = nullptr;
+  EXPECT_EQ(kiln_program_open(write(p).c_str(), 1, &program), KILN_NOT_NATIVE);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("'fused'"));
+}
+
+TEST_F(c_api, wrong_pointers_are_refused) {
+  program p;
+  value x = p.main().add_parameter("x", vector_type);
+  p.main().set_outputs({twice(p, p.main(), x)}, {"y"});
+  kiln_program* program = nullptr;
+  ASSERT_EQ(kiln_program_open(write(p).c_str(), 1, &program), KILN_OK) << kiln_last_error();
+  kiln_tensor_info info;
+  EXPECT_EQ(kiln_program_input(program, 1, &info), KILN_USAGE);
+  EXPECT_EQ(kiln_program_output(program, 0, nullptr), KILN_USAGE);
+  kiln_context* context = nullptr;
+  ASSERT_EQ(kiln_context_create(program, &context), KILN_OK);
+  auto data = ramp();
+  const void* inputs[] = {data.data()};
+  void* none[] = {nullptr};
+  void* same[] = {data.data()};
+  EXPECT_EQ(kiln_run(context, inputs, none), KILN_USAGE);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("'y'"));
+  EXPECT_EQ(kiln_run(context, inputs, same), KILN_USAGE);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("overlaps"));
+  EXPECT_EQ(kiln_run(context, nullptr, same), KILN_USAGE);
+  kiln_context_destroy(context);
+  kiln_program_close(program);
+}
+
+}  // namespace
+}  // namespace kiln::testing
