@@ -23,11 +23,11 @@
 namespace kiln {
 
 struct cache_options {
-  std::filesystem::path folder;                   // made, mode 0700, where it is missing; empty: none
-  std::vector<std::filesystem::path> read_only_layers;
+  std::filesystem::path folder = {};              // made, mode 0700, where it is missing; empty: none
+  std::vector<std::filesystem::path> read_only_layers = {};
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
   file_system* files = nullptr;                   // not owned; null: the machine's own
-  std::function<void(const std::string&)> warn;   // null: spdlog
+  std::function<void(const std::string&)> warn = {};  // null: spdlog
 };
 
 // The folder is `requested`, else KILN_CACHE_DIR, else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln, else none; the layers are

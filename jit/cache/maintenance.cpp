@@ -1,0 +1,142 @@
+#include "jit/cache/maintenance.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "ir/error.hpp"
+#include "jit/cache/file_operations.hpp"
+#include "jit/cache/folder.hpp"
+
+namespace kiln {
+namespace {
+
+void require_folder(file_system& files, const std::filesystem::path& folder) {
+  file_status status;
+  int code = files.status(folder, true, status);
+  if (code == 0 && !status.is_folder) code = ENOTDIR;
+  if (code != 0) throw error(error_kind::missing_file, folder.string() + ": is no cache folder: " + std::strerror(code));
+}
+
+std::optional<entry_head> read_head(file_system& files, const std::filesystem::path& file) {
+  try {
+    std::vector<std::byte> bytes;
+    if (read_file(files, file, entry_header_bytes + max_field_bytes, bytes)) return std::nullopt;
+    return decode_entry_head(bytes);
+  } catch (const error&) {
+    return std::nullopt;
+  }
+}
+
+// Maps an entry and verifies all of it, its name too; says what is wrong, "" where nothing is.
+std::string load_entry(file_system& files, const std::filesystem::path& file, mapping& mapped, entry_head& head) {
+  if (auto failure = map_file(files, file, mapped)) return failure.text();
+  try {
+    head = verify_entry(mapped.bytes);
+    if (file.filename().string() != entry_file_name(head.key, head.kind)) return "its name is not that of its key";
+    return {};
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+std::vector<field_difference> compare(const key_fields& wanted, const key_fields& found) {
+  std::vector<field_difference> differences;
+  for (const auto& [name, value] : wanted)
+    if (auto other = field(found, name); other != value) differences.push_back({name, value, std::string(other)});
+  for (const auto& [name, value] : found)
+    if (std::ranges::none_of(wanted, [&](const auto& f) { return f.first == name; })) differences.push_back({name, "", value});
+  return differences;
+}
+
+}  // namespace
+
+cache_statistics cache_stats(const std::filesystem::path& folder, file_system& files) {
+  require_folder(files, folder);
+  cache_statistics stats;
+  for (const entry_file& e : list_entries(files, folder)) {
+    auto head = read_head(files, folder / e.name);
+    if (!head) {
+      ++stats.unreadable;
+      continue;
+    }
+    bool kernel = head->kind == entry_kind::kernel;
+    ++(kernel ? stats.kernels : stats.prepared);
+    (kernel ? stats.kernel_bytes : stats.prepared_bytes) += e.bytes;
+    ++stats.by_target[std::string(field(head->fields, "target"))];
+    if (stats.oldest_use == 0 || e.last_use < stats.oldest_use) stats.oldest_use = e.last_use;
+    stats.newest_use = std::max(stats.newest_use, e.last_use);
+  }
+  std::vector<std::string> names;
+  if (int code = files.list(folder, names)) throw error(error_kind::io, folder.string() + ": cannot be listed: " + std::strerror(code));
+  stats.temporaries = static_cast<std::uint64_t>(std::ranges::count_if(names, [](const std::string& n) { return n.starts_with(temporary_prefix); }));
+  return stats;
+}
+
+cache_verification verify_cache(const std::filesystem::path& folder, bool remove, file_system& files) {
+  require_folder(files, folder);
+  cache_verification result;
+  for (const entry_file& e : list_entries(files, folder)) {
+    mapping mapped;
+    entry_head head;
+    ++result.checked;
+    std::string why = load_entry(files, folder / e.name, mapped, head);
+    if (why.empty()) continue;
+    if (remove)
+      if (int code = files.remove(folder / e.name)) throw error(error_kind::io, (folder / e.name).string() + ": cannot be removed: " + std::strerror(code));
+    result.damaged.push_back({e.name, std::move(why)});
+  }
+  return result;
+}
+
+eviction collect_cache(const std::filesystem::path& folder, std::uint64_t max_bytes, file_system& files) {
+  require_folder(files, folder);
+  sweep_temporaries(files, folder);
+  return evict(files, folder, max_bytes);
+}
+
+cache_copy copy_cache(const std::filesystem::path& from, const std::filesystem::path& to, const std::function<bool(const entry_head&)>& wanted, file_system& files) {
+  require_folder(files, from);
+  if (auto why = prepare_cache_folder(files, std::filesystem::absolute(to)); !why.empty()) throw error(error_kind::io, to.string() + ": " + why);
+  cache_copy result;
+  for (const entry_file& e : list_entries(files, from)) {
+    mapping mapped, existing;
+    entry_head head, other;
+    if (!load_entry(files, from / e.name, mapped, head).empty()) {
+      ++result.damaged;
+      continue;
+    }
+    if (wanted && !wanted(head)) continue;
+    if (load_entry(files, to / e.name, existing, other).empty()) {
+      ++result.present;
+      continue;
+    }
+    if (auto failure = write_file(files, to, e.name, mapped.bytes, {})) throw error(error_kind::io, (to / e.name).string() + ": cannot be written: " + failure.text());
+    ++result.copied;
+    result.bytes += e.bytes;
+  }
+  return result;
+}
+
+cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind, file_system& files) {
+  cache_explanation result;
+  const key_fields fields = wanted.fields();
+  for (const auto& folder : folders) {
+    require_folder(files, folder);
+    mapping mapped;
+    entry_head head;
+    content_hash key = wanted.hash();
+    if (load_entry(files, folder / entry_file_name(key, kind), mapped, head).empty()) return {true, key, {}};
+    for (const entry_file& e : list_entries(files, folder)) {
+      auto other = read_head(files, folder / e.name);
+      if (!other || other->kind != kind || other->key == key || field(other->fields, "payload") != wanted.payload) continue;
+      auto differences = compare(fields, other->fields);
+      if (result.nearest && differences.size() >= result.differences.size()) continue;
+      result.nearest = other->key;
+      result.differences = std::move(differences);
+    }
+  }
+  return result;
+}
+
+}  // namespace kiln

@@ -1,0 +1,62 @@
+// What `kiln cache stats/verify/gc/export/import/explain` do. These report problems rather than hide them: unlike the cache
+// itself they throw error{io, missing_file} where the folder cannot be used.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jit/cache/entry.hpp"
+#include "jit/cache/eviction.hpp"
+#include "jit/cache/file_system.hpp"
+
+namespace kiln {
+
+struct cache_statistics {
+  std::uint64_t kernels = 0, prepared = 0;            // entries of each kind
+  std::uint64_t kernel_bytes = 0, prepared_bytes = 0;
+  std::uint64_t unreadable = 0;                       // named like entries, but with a damaged header
+  std::uint64_t temporaries = 0;
+  std::map<std::string, std::uint64_t> by_target;     // entries for each value of the field `target`
+  std::int64_t oldest_use = 0, newest_use = 0;        // nanoseconds since 1970; 0 where there is none
+};
+cache_statistics cache_stats(const std::filesystem::path& folder, file_system& files = posix_file_system());
+
+struct damaged_entry {
+  std::string name, why;
+};
+struct cache_verification {
+  std::uint64_t checked = 0;
+  std::vector<damaged_entry> damaged;
+};
+// Reads every entry in full; with `remove` the damaged ones are deleted.
+cache_verification verify_cache(const std::filesystem::path& folder, bool remove, file_system& files = posix_file_system());
+
+// Sweeps stale temporaries and removes the least recently used entries until at most `max_bytes` are left.
+eviction collect_cache(const std::filesystem::path& folder, std::uint64_t max_bytes, file_system& files = posix_file_system());
+
+struct cache_copy {
+  std::uint64_t copied = 0, present = 0, damaged = 0, bytes = 0;
+};
+// Copies every entry that `wanted` accepts (null: all) and that verifies from one folder to another, byte for byte; the
+// target is made where it is missing and serves as a read-only layer as it is. Export and import are this, in two directions.
+cache_copy copy_cache(const std::filesystem::path& from, const std::filesystem::path& to, const std::function<bool(const entry_head&)>& wanted = nullptr,
+                      file_system& files = posix_file_system());
+
+struct field_difference {
+  std::string field, wanted, found;
+};
+struct cache_explanation {
+  bool hit = false;
+  std::optional<content_hash> nearest;        // the entry of the same payload and kind with the fewest differing fields
+  std::vector<field_difference> differences;  // empty on a hit, and where there is no entry of this payload
+};
+// Looks in all the folders, in order.
+cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind = entry_kind::kernel,
+                                file_system& files = posix_file_system());
+
+}  // namespace kiln

@@ -1,0 +1,117 @@
+#include "jit/cache/entry.hpp"
+
+#include <gtest/gtest.h>
+
+#include "fixtures.hpp"
+#include "ir/error.hpp"
+
+using namespace kiln;
+using namespace kiln::testing;
+
+namespace {
+
+std::vector<std::byte> prepared_entry(const kernel_key& key, const std::vector<std::byte>& payload) {
+  auto entry = encode_prepared_head(key.fields(), payload);
+  entry.insert(entry.end(), payload.begin(), payload.end());
+  return entry;
+}
+
+}  // namespace
+
+TEST(kernel_key, every_field_matters) {
+  kernel_key base = key_number(1);
+  std::set<content_hash> hashes{base.hash()};
+  auto changed = [&](auto edit) {
+    kernel_key key = base;
+    edit(key);
+    EXPECT_TRUE(hashes.insert(key.hash()).second);
+  };
+  changed([](kernel_key& k) { k.payload = "00"; });
+  changed([](kernel_key& k) { k.inputs[0].dims[0] = 2; });
+  changed([](kernel_key& k) { k.inputs[0].type = element_type::bf16; });
+  changed([](kernel_key& k) { k.inputs.push_back(k.outputs[0]); });
+  changed([](kernel_key& k) { std::swap(k.inputs, k.outputs); });
+  changed([](kernel_key& k) { k.configuration["tile_m"] = 8; });
+  changed([](kernel_key& k) { k.configuration["tile_m"] = 16; });
+  changed([](kernel_key& k) { k.target = "x86-64-v3"; });
+  changed([](kernel_key& k) { k.pipeline = "2"; });
+  changed([](kernel_key& k) { k.llvm = "2"; });
+  changed([](kernel_key& k) { k.driver = "1"; });
+  changed([](kernel_key& k) { k.constants = "1"; });
+  EXPECT_EQ(hashes.size(), 13u);
+  EXPECT_EQ(key_number(1).hash(), base.hash());
+}
+
+// When this fails old entries are no longer found: that costs every user a compile, so be sure that it is worth it.
+TEST(kernel_key, golden_hash) {
+  key_fields expected{{"payload", key_number(1).payload}, {"inputs", "f32[1, 3, 7]"}, {"outputs", "f16[3]"}, {"configuration", "tile_m=8 unroll=2"},
+                      {"target", "x86-64-v4 +avx512f"}, {"pipeline", "1"}, {"llvm", "22.1.0"}, {"driver", ""}, {"constants", ""}};
+  kernel_key key = key_number(1);
+  key.configuration = {{"unroll", 2}, {"tile_m", 8}};
+  EXPECT_EQ(key.fields(), expected);
+  EXPECT_EQ(key.hash().hex(), "3a398f949b4aa1ab3255b9ba520abb9a35e22d48d5dac084fa7c7100ce1c4d33");
+}
+
+TEST(cache_entry, round_trip) {
+  for (std::size_t size : {0, 1, 300, 70'001}) {
+    auto payload = payload_number(1, size);
+    auto entry = encode_kernel_entry(key_number(1).fields(), payload);
+    EXPECT_EQ(decode_kernel_entry(entry, key_number(1).hash()), payload);
+    EXPECT_EQ(verify_entry(entry).fields, key_number(1).fields());
+    auto prepared = prepared_entry(key_number(1), payload);
+    auto view = decode_prepared_entry(prepared, key_number(1).hash());
+    EXPECT_TRUE(std::ranges::equal(view, payload));
+    EXPECT_EQ((view.data() - prepared.data()) % 4096, 0);
+  }
+}
+
+// "bump entry_version when this changes"
+TEST(cache_entry, golden_header) {
+  key_fields fields{{"ab", "c"}};
+  std::vector<std::byte> payload{std::byte{7}};
+  auto head = encode_prepared_head(fields, payload);
+  ASSERT_EQ(head.size(), 4096u);
+  std::string hex;
+  for (std::byte b : std::span(head).first(155)) hex += "0123456789abcdef"[static_cast<int>(b) >> 4], hex += "0123456789abcdef"[static_cast<int>(b) & 15];
+  EXPECT_EQ(hex.substr(0, 32), "894b4c4e450d0a1a" "01000000" "01000000");
+  EXPECT_EQ(hex.substr(32, 64), hash_of(fields).hex());
+  EXPECT_EQ(hex.substr(96, 48), "0b000000" "00000000" "0100000000000000" "0100000000000000");
+  EXPECT_EQ(hex.substr(144, 64), blake3(payload).hex());
+  EXPECT_EQ(hex.substr(208, 16), "0000000000000000");
+  EXPECT_EQ(hex.substr(288), "02000000" "6162" "01000000" "63");
+  EXPECT_EQ(entry_version, 1u);
+}
+
+TEST(cache_entry, another_key_is_refused) {
+  auto payload = payload_number(1);
+  auto entry = encode_kernel_entry(key_number(1).fields(), payload);
+  EXPECT_THROW(decode_kernel_entry(entry, key_number(2).hash()), error);
+  EXPECT_THROW(decode_prepared_entry(entry, key_number(1).hash()), error);
+  EXPECT_THROW(decode_kernel_entry(prepared_entry(key_number(1), payload), key_number(1).hash()), error);
+}
+
+TEST(cache_entry, every_truncation_and_flip_is_noticed) {
+  auto payload = payload_number(1, 60);
+  for (const auto& entry : {encode_kernel_entry(key_number(1).fields(), payload), prepared_entry(key_number(1), payload)}) {
+    for (std::size_t size = 0; size < entry.size(); ++size) EXPECT_THROW(verify_entry(std::span(entry).first(size)), error) << size;
+    auto damaged = entry;
+    damaged.push_back(std::byte{0});
+    EXPECT_THROW(verify_entry(damaged), error);
+    for (std::size_t bit = 0; bit < entry.size() * 8; ++bit) {
+      damaged = entry;
+      damaged[bit / 8] ^= std::byte(1u << (bit % 8));
+      EXPECT_THROW(verify_entry(damaged), error) << bit;
+    }
+  }
+}
+
+TEST(cache_entry, newer_version_is_named) {
+  auto entry = encode_kernel_entry(key_number(1).fields(), payload_number(1));
+  entry[8] = std::byte{9};
+  try {
+    verify_entry(entry);
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::newer_version);
+  }
+}

@@ -1,0 +1,132 @@
+// Folders, keys and a file system that fails on demand, for the cache's tests.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "jit/cache/entry.hpp"
+#include "jit/cache/file_operations.hpp"
+#include "jit/cache/kernel_cache.hpp"
+
+namespace kiln::testing {
+
+// A folder of the running test's own, removed afterwards. In memory where there is some: the tests write many small files.
+class scratch_folder {
+ public:
+  scratch_folder() {
+    std::filesystem::path parent = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
+    std::string pattern = (parent / "kiln-test-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) throw std::runtime_error("no temporary folder");
+    path_ = pattern;
+  }
+  ~scratch_folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  scratch_folder(const scratch_folder&) = delete;
+  scratch_folder& operator=(const scratch_folder&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::vector<std::byte> read_bytes(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::vector<char> text{std::istreambuf_iterator<char>(in), {}};
+  auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+inline void write_bytes(const std::filesystem::path& file, std::span<const std::byte> bytes) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+inline kernel_key key_number(int n) {
+  kernel_key key;
+  key.payload = blake3("payload " + std::to_string(n)).hex();
+  key.inputs = {{element_type::f32, {1, 3, 7}}};
+  key.outputs = {{element_type::f16, {3}}};
+  key.target = "x86-64-v4 +avx512f";
+  key.pipeline = "1";
+  key.llvm = "22.1.0";
+  return key;
+}
+
+// Bytes that do not compress, different for every n.
+inline std::vector<std::byte> payload_number(int n, std::size_t size = 300) {
+  std::vector<std::byte> bytes(size);
+  std::uint64_t state = 0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(n + 1);
+  for (std::byte& b : bytes) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    b = static_cast<std::byte>(state);
+  }
+  return bytes;
+}
+
+// What the cache said, instead of a log.
+struct warnings {
+  std::vector<std::string> lines;
+  std::function<void(const std::string&)> sink() {
+    return [this](const std::string& line) { lines.push_back(line); };
+  }
+};
+
+inline std::size_t open_descriptors() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+// The machine's file system, except that call number `fail_at` (from 1; every call counts) gives `code`, and that owners,
+// the user and the clock can be made up. With `short_transfers` reads and writes move one byte in three at a time.
+class faulty_file_system final : public file_system {
+ public:
+  int fail_at = 0, code = EIO;
+  bool all_writing_fails = false;  // a read-only or full file system
+  bool short_transfers = false;
+  std::optional<std::uint32_t> pretended_owner;
+  std::optional<std::int64_t> pretended_now;
+  std::atomic<int> calls{0};
+
+  int open_to_read(const path& file, int& descriptor) override { return fails() ? code : real_.open_to_read(file, descriptor); }
+  int create(const path& file, int& descriptor) override { return fails() || all_writing_fails ? code : real_.create(file, descriptor); }
+  int read(int descriptor, std::span<std::byte> into, std::size_t& done) override { return fails() ? code : real_.read(descriptor, shortened(into), done); }
+  int write(int descriptor, std::span<const std::byte> bytes, std::size_t& done) override { return fails() ? code : real_.write(descriptor, shortened(bytes), done); }
+  int synchronize(int descriptor) override { return fails() ? code : real_.synchronize(descriptor); }
+  int close(int descriptor) override {
+    bool failed = fails();  // as close(2) does it: the descriptor is gone, the data may be
+    int result = real_.close(descriptor);
+    return failed ? code : result;
+  }
+  int map(int descriptor, std::size_t bytes, const std::byte*& at) override { return fails() ? code : real_.map(descriptor, bytes, at); }
+  void unmap(const std::byte* at, std::size_t bytes) override { real_.unmap(at, bytes); }
+  int status(int descriptor, file_status& out) override { return fails() ? code : real_.status(descriptor, out); }
+  int status(const path& file, bool follow, file_status& out) override {
+    if (fails()) return code;
+    int result = real_.status(file, follow, out);
+    if (pretended_owner) out.owner = *pretended_owner;
+    return result;
+  }
+  int rename(const path& from, const path& to) override { return fails() || all_writing_fails ? code : real_.rename(from, to); }
+  int remove(const path& file) override { return fails() || all_writing_fails ? code : real_.remove(file); }
+  int list(const path& folder, std::vector<std::string>& names) override { return fails() ? code : real_.list(folder, names); }
+  int make_folder(const path& folder) override { return fails() || all_writing_fails ? code : real_.make_folder(folder); }
+  int touch(const path& file, std::int64_t modified) override { return fails() || all_writing_fails ? code : real_.touch(file, modified); }
+  std::int64_t now() override { return pretended_now ? *pretended_now : real_.now(); }
+  std::uint32_t user() override { return real_.user(); }
+
+ private:
+  bool fails() { return ++calls == fail_at; }
+  template <class Span>
+  Span shortened(Span bytes) const { return short_transfers && bytes.size() > 1 ? bytes.first(bytes.size() / 3 + 1) : bytes; }
+  file_system& real_ = posix_file_system();
+};
+
+}  // namespace kiln::testing
