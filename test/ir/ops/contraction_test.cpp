@@ -41,6 +41,8 @@ TEST(dot, element_types) {
   expect_integers(run(dot{false, false, i32}, {a8, b8}), {1, 1}, {-128 * 255 + 127 * 255 + 5});
   std::int64_t big = (std::int64_t(1) << 60) + 1;
   expect_integers(run(dot{false, false, i64}, {indices({1, 2}, {big, 3}), indices({2, 1}, {1, 5})}), {1, 1}, {big + 15});
+  expect_integers(run(dot{false, false, i32}, {tensor(i32, {1, 2}, {-70000, 5}), tensor(i32, {2, 1}, {30000, -3})}), {1, 1}, {-2100000015});
+  expect_integers(run(dot{false, false, u32}, {tensor(u32, {1, 2}, {65536, 3}), tensor(u32, {2, 1}, {65536, 7})}), {1, 1}, {21});  // wraps
   expect_values(run(dot{false, false, f32}, {tensor(f16, {1, 2}, {0.5, 3}), tensor(f16, {2, 1}, {0.25, 65504})}), {1, 1}, {0.125 + 3 * 65504.0}, 0.01);
   expect_values(run(dot{false, false, bf16}, {tensor(bf16, {1, 2}, {1, 1}), tensor(bf16, {2, 1}, {256, 1})}), {1, 1}, {256});
 }

@@ -125,6 +125,16 @@ TEST(elementwise, narrow_floats_round_once) {
   expect_values(compute(f::mul, {tensor(element_type::f8e4m3, {}, {1.5}), tensor(element_type::f8e4m3, {}, {1.5})}), {}, {2.25});
 }
 
+TEST(elementwise, narrow_floats_in_several_blocks) {
+  literal a = pattern({7, 701}, 1, element_type::bf16), b = pattern({7, 701}, 2, element_type::bf16);
+  literal sum = compute(f::add, {a, b}), less = compute(f::less, {a, b}), chosen = compute(f::where, {less, a, b});
+  for (std::int64_t i = 0; i < 7 * 701; ++i) {
+    ASSERT_EQ(sum.at(i), a.at(i) + b.at(i));
+    ASSERT_EQ(less.at(i), a.at(i) < b.at(i));
+    ASSERT_EQ(chosen.at(i), std::min(a.at(i), b.at(i)));
+  }
+}
+
 TEST(elementwise, refuses_what_does_not_fit) {
   auto infer = [](scalar_function function, std::vector<shape> shapes) { return elementwise{function}.infer(shapes); };
   shape a = shape_of(element_type::f32, {2, 3}), b = shape_of(element_type::f32, {3}), i = shape_of(element_type::i32, {2, 3});
