@@ -71,6 +71,8 @@ class kernel_emitter {
   std::optional<buffer> in_memory(value v) const;
   // v in memory in its storage type: in_memory(v), or scratch filled by a map stage that this emits. No stage may be open.
   buffer materialize(value v);
+  // From here on v is what `b` holds: for stages after the one that computed it.
+  void hold(value v, const buffer& b) { materialized_[v] = b; }
   // True where v depends on parameters alone through movement and convert operations, so that a `prepare` stage may read it.
   // Whether those parameters are constants is the runtime's business.
   bool only_parameters(value v) const;

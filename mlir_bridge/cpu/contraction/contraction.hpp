@@ -30,7 +30,7 @@ struct contraction_axis {
   std::int64_t tap_stride = 1; // input positions from one tap to the next
   std::int64_t window = 1;     // window positions
   std::int64_t pitch = 0;      // left elements from one input position to the next
-  std::vector<axis_phase> phases;
+  std::vector<axis_phase> phases = {};
 
   std::int64_t outputs() const;  // the most that a phase has
   bool clipped() const;          // whether some tap of some output lies outside of the left tensor

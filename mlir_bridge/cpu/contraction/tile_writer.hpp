@@ -10,12 +10,12 @@ namespace kiln::cpu {
 
 // Where a tile lies in the result.
 struct tile_place {
-  Value valid_rows;                   // of the tile's rows; only these are stored
+  Value valid_rows = {};              // of the tile's rows; only these are stored
   bool rows_always_full = false;
-  Value column;                       // index of the first column along the last axis
+  Value column = {};                  // index of the first column along the last axis
   std::int64_t last_columns = 0;      // 0: the columns are always all there; else how many the last panel has,
-  Value in_last_panel;                // and whether this is it
-  std::function<values(Value row)> locate;  // indices of a row of the tile along all axes but the last
+  Value in_last_panel = {};           // and whether this is it
+  std::function<values(Value row)> locate = {};  // indices of a row of the tile along all axes but the last
 };
 
 class tile_writer {

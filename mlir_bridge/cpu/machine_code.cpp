@@ -1,0 +1,93 @@
+#include "mlir_bridge/cpu/machine_code.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "ir/error.hpp"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+namespace kiln::cpu {
+
+namespace {
+
+void initialize_back_ends() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+}
+
+llvm::TargetMachine& machine_for(const target_row& target) {
+  initialize_back_ends();
+  thread_local std::map<std::tuple<std::string, std::string, std::string>, std::unique_ptr<llvm::TargetMachine>> machines;
+  auto& machine = machines[{target.triple, target.processor, target.features}];
+  if (!machine) {
+    std::string message;
+    llvm::Triple triple(target.triple);
+    const llvm::Target* back_end = llvm::TargetRegistry::lookupTarget(triple, message);
+    if (!back_end) throw error(error_kind::unsupported, "target '" + target.name + "': this build has no LLVM back end for " + target.triple + " (" + message + ")");
+    llvm::TargetOptions options;
+    options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+    machine.reset(back_end->createTargetMachine(triple, target.processor, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, false));
+    if (!machine) throw error(error_kind::compile_failed, "LLVM has no machine for target '" + target.name + "'");
+  }
+  return *machine;
+}
+
+std::vector<std::byte> emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) throw error(error_kind::compile_failed, "LLVM cannot emit this kind of file for its target");
+  passes.run(module);
+  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
+}  // namespace
+
+void optimize(llvm::Module& module, const target_row& target) {
+  llvm::TargetMachine& machine = machine_for(target);
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple());
+  llvm::PipelineTuningOptions tuning;
+  // The generators vectorize.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+std::vector<std::byte> emit_object(llvm::Module& module, const target_row& target, std::string* assembly) {
+  llvm::TargetMachine& machine = machine_for(target);
+  if (assembly) {
+    auto copy = llvm::CloneModule(module);
+    auto text = emit(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
+    assembly->assign(reinterpret_cast<const char*>(text.data()), text.size());
+  }
+  return emit(module, machine, llvm::CodeGenFileType::ObjectFile);
+}
+
+}  // namespace kiln::cpu

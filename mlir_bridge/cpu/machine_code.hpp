@@ -1,0 +1,18 @@
+// LLVM IR → relocatable object, in memory. Any number of threads at once: each has its own TargetMachine per target. Internal to mlir_bridge/cpu.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "llvm/IR/Module.h"
+#include "mlir_bridge/target_row.hpp"
+
+namespace kiln::cpu {
+
+// Sets the module's data layout and triple and optimizes it. Throws error{unsupported} for a triple that this build has no back end for.
+void optimize(llvm::Module& module, const target_row& target);
+// Consumes the optimized module's function bodies; `assembly` gets the text as well where it is not null (it compiles a second time).
+std::vector<std::byte> emit_object(llvm::Module& module, const target_row& target, std::string* assembly);
+
+}  // namespace kiln::cpu

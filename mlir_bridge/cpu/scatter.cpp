@@ -1,0 +1,118 @@
+// scatter_elements and scatter_nd: a copy of the data, then the updates in order, so that the last of several at one place wins. Parallel
+// only over what cannot collide. An epilogue runs as a map stage over the scattered tensor.
+#include <array>
+
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/evaluator.hpp"
+#include "mlir_bridge/cpu/scalar_functions.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+// Where the scattered tensor is built: the only output itself, or scratch that an epilogue reads.
+struct destination {
+  kernel_emitter& e;
+  bool direct;
+  buffer target;
+
+  explicit destination(kernel_emitter& emitter) : e(emitter) {
+    value result = e.anchor_result();
+    direct = e.cluster.outputs().size() == 1 && e.cluster.outputs()[0] == result;
+    target = direct ? e.output(0) : e.add_scratch(result.type().type, kernel_emitter::dims(result));
+  }
+  void finish() {
+    if (direct) return;
+    e.hold(e.anchor_result(), target);
+    emit_map(e);
+  }
+};
+
+Value joined(code_builder& code, scatter_reduction reduction, element_type type, Value old, Value update) {
+  static constexpr std::array functions{scalar_function::add, scalar_function::add, scalar_function::mul, scalar_function::min, scalar_function::max};
+  if (reduction == scatter_reduction::none) return update;
+  std::array<Value, 2> operands{old, update};
+  return apply(code, functions[static_cast<std::size_t>(reduction)], type, operands);
+}
+
+// Negative indices count from the end; wild ones are clamped into the tensor.
+Value place(code_builder& code, Value index, element_type type, std::int64_t extent) {
+  Value wide = convert_element(code, index, type, element_type::i64);
+  Value wrapped = code.select(code.less(wide, code.constant(0)), code.add(wide, extent), wide);
+  return code.min(code.max(wrapped, 0), extent - 1);
+}
+
+}  // namespace
+
+void emit_scatter_elements(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<scatter_elements>();
+  auto& code = e.code;
+  value data = e.anchor()->inputs()[0], indices = e.anchor()->inputs()[1], updates = e.anchor()->inputs()[2];
+  element_type type = data.type().type;
+  destination to(e);
+  emit_map_into(e, data, to.target, false);
+  auto dims = kernel_emitter::dims(data), loops = kernel_emitter::dims(indices);
+  auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
+  // Updates at different positions of the other axes cannot meet.
+  std::vector<std::int64_t> rows = loops;
+  rows[axis] = loops[axis] == 0 ? 0 : 1;
+  e.parallel("scatter_elements", rows, loops[axis] * 4, [&](std::span<const Value> at) {
+    Value target = e.pointer(to.target);
+    code.loop(0, loops[axis], 1, [&](Value i) {
+      values where(at.begin(), at.end());
+      where[axis] = i;
+      evaluator ev(e);
+      Value index = ev.element(indices, where), update = ev.element(updates, where);
+      where[axis] = place(code, index, indices.type().type, dims[axis]);
+      Value offset = code.linearize(where, dims);
+      Value old = op.reduction == scatter_reduction::none ? update : code.load(target, offset, type, 1);
+      code.store(target, offset, type, joined(code, op.reduction, type, old, update));
+    });
+  });
+  to.finish();
+}
+
+void emit_scatter_nd(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<scatter_nd>();
+  auto& code = e.code;
+  value data = e.anchor()->inputs()[0], indices = e.anchor()->inputs()[1], updates = e.anchor()->inputs()[2];
+  element_type type = data.type().type;
+  buffer source = e.materialize(updates), index_buffer = e.materialize(indices);
+  destination to(e);
+  emit_map_into(e, data, to.target, false);
+  auto dims = kernel_emitter::dims(data), index_dims = kernel_emitter::dims(indices);
+  std::int64_t width = index_dims.back(), tuples = 1, slice = 1;
+  for (std::size_t i = 0; i + 1 < index_dims.size(); ++i) tuples *= index_dims[i];
+  for (std::size_t i = static_cast<std::size_t>(width); i < dims.size(); ++i) slice *= dims[i];
+  auto strides = row_major_strides(dims);
+  // Tuples may name the same slice, so they go in order; the elements of slices are independent of each other.
+  constexpr std::int64_t piece = 4096;
+  std::int64_t pieces = (slice + piece - 1) / piece, lanes = e.lanes_for(type, slice);
+  if (tuples == 0 || slice == 0) return to.finish();
+  e.parallel("scatter_nd", {pieces}, std::min(piece, slice) * tuples, [&](std::span<const Value> at) {
+    Value target = e.pointer(to.target), from = e.pointer(source), index_pointer = e.pointer(index_buffer);
+    Value low = code.mul(at[0], piece), high = code.min(code.add(low, piece), slice);
+    code.loop(0, tuples, 1, [&](Value tuple) {
+      Value start = code.constant(0);
+      for (std::int64_t j = 0; j < width; ++j) {
+        auto axis = static_cast<std::size_t>(j);
+        Value index = code.load(index_pointer, code.add(code.mul(tuple, width), j), index_buffer.type, 1);
+        start = code.add(start, code.mul(place(code, index, index_buffer.type, dims[axis]), strides[axis]));
+      }
+      auto move = [&](Value i, std::int64_t n) {
+        Value offset = code.add(start, i);
+        Value update = code.load(from, code.add(code.mul(tuple, slice), i), type, n);
+        Value old = op.reduction == scatter_reduction::none ? update : code.load(target, offset, type, n);
+        code.store(target, offset, type, joined(code, op.reduction, type, old, update));
+      };
+      Value whole = code.add(low, code.mul(code.div(code.sub(high, low), lanes), lanes));
+      code.loop(low, whole, lanes, [&](Value i) { move(i, lanes); });
+      if (slice % lanes) code.loop(whole, high, 1, [&](Value i) { move(i, 1); });
+    });
+  });
+  to.finish();
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,129 @@
+// top_k: a heap of the k best so far, its root the worst of them, then sorted in place; O(n log k) at worst, and for most
+// elements one comparison. The heap lives in the outputs themselves (or in scratch, for an output that nobody wants).
+#include <array>
+#include <bit>
+
+#include "ir/ops/all.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/evaluator.hpp"
+#include "mlir_bridge/cpu/scalar_functions.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+// One row of the two results: `k` entries, `stride` elements apart.
+struct heap {
+  kernel_emitter& e;
+  code_builder& code;
+  element_type type;
+  bool largest;
+  Value values_pointer, indices_pointer, base;
+  std::int64_t stride;
+
+  Value offset(Value i) const { return code.add(base, code.mul(i, stride)); }
+  Value load_value(Value i) const { return code.load(values_pointer, offset(i), type, 1); }
+  Value load_index(Value i) const { return code.load(indices_pointer, offset(i), element_type::i64, 1); }
+  void store(Value i, Value v, Value index) const {
+    code.store(values_pointer, offset(i), type, v);
+    code.store(indices_pointer, offset(i), element_type::i64, index);
+  }
+
+  // NaN is above every number.
+  Value above(Value a, Value b) const {
+    if (!is_float(type)) {
+      element_type compared = type == element_type::boolean ? element_type::u8 : type;
+      std::array<Value, 2> pair{convert_element(code, a, type, compared), convert_element(code, b, type, compared)};
+      return apply(code, scalar_function::greater, compared, pair);
+    }
+    Value greater = code.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, a, b);
+    Value nan_a = code.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, a, a), number_b = code.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, b, b);
+    return code.make<arith::OrIOp>(greater, code.make<arith::AndIOp>(nan_a, number_b).getResult());
+  }
+  Value better_value(Value a, Value b) const { return largest ? above(a, b) : above(b, a); }
+  // Strictly ahead in the result's order: by value, then by index.
+  Value ahead(Value a, Value a_index, Value b, Value b_index) const {
+    Value first = better_value(a, b), second = better_value(b, a);
+    Value tied = code.make<arith::XOrIOp>(second, code.integer(second.getType(), 1));
+    return code.make<arith::OrIOp>(first, code.make<arith::AndIOp>(tied, code.less(a_index, b_index)).getResult());
+  }
+
+  // Moves the entry at `root` down until no child is worse than it, among the first `size` entries of at most `k`.
+  void sift_down(Value root, Value size, std::int64_t k) const {
+    std::int64_t depth = std::bit_width(static_cast<std::uint64_t>(k));
+    Value v = load_value(root), index = load_index(root);
+    values last = code.loop(0, depth, 1, {root}, [&](Value, std::span<const Value> state) {
+      Value place = state[0];
+      Value left = code.add(code.mul(place, 2), 1), right = code.add(left, 1);
+      return code.branch(code.less(left, size), [&] {
+        // With no right child the left one stands in for it.
+        Value other = code.select(code.less(right, size), right, left);
+        Value left_value = load_value(left), left_index = load_index(left), other_value = load_value(other), other_index = load_index(other);
+        Value take_other = ahead(left_value, left_index, other_value, other_index);
+        Value child = code.select(take_other, other, left);
+        Value child_value = code.select(take_other, other_value, left_value), child_index = code.select(take_other, other_index, left_index);
+        return code.branch(ahead(v, index, child_value, child_index), [&] {
+          store(place, child_value, child_index);
+          return values{child};
+        }, [&] { return values{place}; });
+      }, [&] { return values{place}; });
+    });
+    store(last[0], v, index);
+  }
+};
+
+buffer result_buffer(kernel_emitter& e, std::uint32_t index) {
+  for (std::size_t i = 0; i < e.cluster.outputs().size(); ++i)
+    if (e.cluster.outputs()[i] == e.anchor_result(index)) return e.output(i);
+  value v = e.anchor_result(index);
+  return e.add_scratch(v.type().type, kernel_emitter::dims(v));
+}
+
+}  // namespace
+
+void emit_top_k(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<top_k>();
+  auto& code = e.code;
+  value input = e.anchor()->inputs()[0];
+  element_type type = input.type().type;
+  auto dims = kernel_emitter::dims(input);
+  auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
+  std::int64_t extent = dims[axis], k = op.k;
+  buffer best = result_buffer(e, 0), indices = result_buffer(e, 1);
+  if (k == 0) return;
+  std::vector<std::int64_t> rows = dims;
+  rows[axis] = 1;
+  e.parallel("top_k", rows, extent * 4, [&](std::span<const Value> at) {
+    auto strides = best.strides();
+    Value base = code.constant(0);
+    for (std::size_t i = 0; i < dims.size(); ++i) base = code.add(base, code.mul(at[i], strides[i]));
+    heap h{e, code, type, op.largest, e.pointer(best), e.pointer(indices), base, strides[axis]};
+    auto element = [&](Value i) {
+      values where(at.begin(), at.end());
+      where[axis] = i;
+      evaluator ev(e);
+      return ev.element(input, where);
+    };
+    code.loop(0, k, 1, [&](Value i) { h.store(i, element(i), i); });
+    code.loop(0, k / 2, 1, [&](Value i) { h.sift_down(code.sub(code.constant(k / 2 - 1), i), code.constant(k), k); });
+    code.loop(k, extent, 1, [&](Value i) {
+      Value x = element(i), zero = code.constant(0);
+      // A later element that ties with the root stays behind it.
+      code.when(h.better_value(x, h.load_value(zero)), [&] {
+        h.store(zero, x, i);
+        h.sift_down(zero, code.constant(k), k);
+      });
+    });
+    code.loop(1, k, 1, [&](Value i) {
+      Value last = code.sub(code.constant(k), i), zero = code.constant(0);
+      Value worst = h.load_value(zero), worst_index = h.load_index(zero), moved = h.load_value(last), moved_index = h.load_index(last);
+      h.store(last, worst, worst_index);
+      h.store(zero, moved, moved_index);
+      h.sift_down(zero, last, k);
+    });
+  });
+}
+
+}  // namespace kiln::cpu
