@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include "clusters.hpp"
+#include "harness.hpp"
+
+namespace kiln::test {
+namespace {
+
+struct convolution_case {
+  std::string name;
+  dims_of image, weights;  // channels_last
+  convolution op;
+};
+
+const convolution_case convolution_cases[] = {
+    {"pointwise", {2, 7, 9, 17}, {1, 1, 17, 35}, {{1, 1}, {1, 1}, {0, 0}, {0, 0}}},
+    {"pointwise_strided", {2, 9, 8, 16}, {1, 1, 16, 40}, {{2, 2}, {1, 1}, {0, 0}, {0, 0}}},
+    {"same_3x3", {1, 14, 14, 16}, {3, 3, 16, 64}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}}},
+    {"same_3x3_wide", {1, 5, 56, 24}, {3, 3, 24, 33}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}}},
+    {"same_3x3_narrow", {2, 7, 7, 13}, {3, 3, 13, 65}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}}},
+    {"stride_2", {1, 15, 17, 16}, {3, 3, 16, 31}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}}},
+    {"stride_2_uneven_pads", {1, 15, 18, 20}, {3, 3, 20, 32}, {{2, 2}, {1, 1}, {0, 0}, {1, 1}}},
+    {"first_layer", {1, 31, 33, 3}, {7, 7, 3, 16}, {{2, 2}, {1, 1}, {3, 3}, {3, 3}}},
+    {"patches", {1, 32, 32, 3}, {8, 8, 3, 24}, {{8, 8}, {1, 1}, {0, 0}, {0, 0}}},
+    {"dilated", {1, 13, 15, 16}, {3, 3, 16, 17}, {{1, 1}, {2, 3}, {2, 3}, {2, 3}}},
+    {"dilated_far", {1, 9, 9, 16}, {3, 3, 16, 8}, {{1, 1}, {12, 12}, {12, 12}, {12, 12}}},
+    {"uneven", {1, 8, 11, 5}, {4, 2, 5, 7}, {{1, 3}, {1, 2}, {0, 2}, {3, 1}}},
+    {"large_pads", {1, 4, 5, 16}, {3, 3, 16, 8}, {{1, 1}, {1, 1}, {4, 5}, {3, 6}}},
+    {"grouped", {1, 9, 14, 32}, {3, 3, 8, 48}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 4}},
+    {"grouped_odd", {2, 7, 6, 15}, {3, 2, 5, 21}, {{2, 1}, {1, 1}, {1, 0}, {0, 1}, 3}},
+    {"line", {2, 33, 12}, {5, 12, 20}, {{1}, {1}, {2}, {2}}},
+    {"line_strided", {1, 50, 4}, {3, 4, 33}, {{2}, {2}, {1}, {0}}},
+    {"volume", {1, 5, 6, 7, 8}, {3, 3, 3, 8, 17}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}},
+    {"volume_strided", {1, 6, 7, 9, 3}, {2, 3, 2, 3, 5}, {{2, 1, 3}, {1, 2, 1}, {0, 1, 1}, {1, 2, 0}}},
+    {"one_pixel", {1, 3, 3, 16}, {3, 3, 16, 16}, {{1, 1}, {1, 1}, {0, 0}, {0, 0}}},
+    {"depthwise", {1, 14, 15, 40}, {3, 3, 1, 40}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 40}},
+    {"depthwise_odd", {2, 9, 7, 23}, {3, 3, 1, 23}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 23}},
+    {"depthwise_strided", {1, 17, 16, 33}, {5, 5, 1, 33}, {{2, 2}, {1, 1}, {2, 1}, {2, 2}, 33}},
+    {"depthwise_multiplied", {1, 8, 9, 6}, {3, 3, 1, 18}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 6}},
+    {"depthwise_doubled", {1, 8, 9, 16}, {3, 3, 1, 32}, {{1, 1}, {1, 1}, {1, 1}, {0, 2}, 16}},
+    {"depthwise_dilated", {1, 11, 13, 16}, {3, 3, 1, 16}, {{1, 1}, {2, 4}, {2, 4}, {2, 4}, 16}},
+    {"depthwise_large_window", {1, 12, 13, 16}, {3, 9, 1, 16}, {{1, 1}, {1, 1}, {1, 4}, {1, 4}, 16}},
+    {"depthwise_small_image", {1, 2, 2, 16}, {5, 5, 1, 16}, {{1, 1}, {1, 1}, {2, 2}, {2, 2}, 16}},
+    {"depthwise_line", {1, 30, 20}, {4, 1, 20}, {{1}, {1}, {3}, {0}, 20}},
+    {"depthwise_volume", {1, 4, 5, 6, 9}, {3, 3, 3, 1, 9}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 9}},
+};
+
+class ContractionConvolution : public testing::TestWithParam<convolution_case> {};
+
+TEST_P(ContractionConvolution, F32) { expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op), 1e-6); }
+TEST_P(ContractionConvolution, F16) { expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3); }
+TEST_P(ContractionConvolution, BiasReluResidual) {
+  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::bias_relu_residual), 1e-6);
+}
+TEST_P(ContractionConvolution, Sigmoid) { expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::sigmoid), 1e-6); }
+
+INSTANTIATE_TEST_SUITE_P(All, ContractionConvolution, testing::ValuesIn(convolution_cases), [](const auto& info) { return info.param.name; });
+
+TEST(ContractionConvolutionTypes, All) {
+  const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  expect_matches(*convolution_cluster({1, 6, 7, 13}, {3, 3, 13, 19}, op, element_type::f64), 1e-14);
+  expect_matches(*convolution_cluster({1, 6, 7, 13}, {3, 3, 13, 19}, op, element_type::bf16), 1e-2);
+  const convolution depthwise{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 13};
+  expect_matches(*convolution_cluster({1, 6, 7, 13}, {3, 3, 1, 13}, depthwise, element_type::f64), 1e-14);
+  expect_matches(*convolution_cluster({1, 6, 7, 13}, {3, 3, 1, 13}, depthwise, element_type::bf16), 1e-2);
+}
+
+TEST(ContractionConvolutionTiles, Configured) {
+  const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  for (std::int64_t m : {3, 6, 14, 20})
+    for (std::int64_t n : {16, 48}) {
+      expect_matches(*convolution_cluster({1, 9, 17, 16}, {3, 3, 16, 50}, op, element_type::f32, epilogue::bias_relu), 1e-6, {{"tile_m", m}, {"tile_n", n}, {"unroll", 2}});
+      if (HasFatalFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include "clusters.hpp"
+#include "harness.hpp"
+
+namespace kiln::test {
+namespace {
+
+TEST(ContractionDot, OddSizes) {
+  const std::int64_t sizes[] = {1, 2, 3, 7, 13, 17, 31, 33, 65};
+  // Every size in every place, without the full product.
+  for (std::size_t i = 0; i < std::size(sizes); ++i)
+    for (std::size_t j = 0; j < 3; ++j) {
+      const std::int64_t m = sizes[i], n = sizes[(i + 3 * j + 1) % std::size(sizes)], k = sizes[(i * 2 + j) % std::size(sizes)];
+      auto cluster = dot_cluster({m, k}, {k, n}, {});
+      expect_matches(*cluster, 1e-6);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(ContractionDot, Transposed) {
+  for (bool a : {false, true})
+    for (bool b : {false, true})
+      for (auto [m, n, k] : {std::array<std::int64_t, 3>{1, 33, 65}, {5, 17, 31}, {29, 65, 7}, {50, 40, 130}}) {
+        auto cluster = dot_cluster(a ? dims_of{k, m} : dims_of{m, k}, b ? dims_of{n, k} : dims_of{k, n}, {.transpose_a = a, .transpose_b = b});
+        expect_matches(*cluster, 1e-6);
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(ContractionDot, Batched) {
+  for (std::int64_t m : {1, 7, 65})
+    for (bool b : {false, true}) {
+      auto cluster = dot_cluster({2, 3, m, 33}, b ? dims_of{2, 3, 35, 33} : dims_of{2, 3, 33, 35}, {.transpose_b = b});
+      expect_matches(*cluster, 1e-6);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(ContractionDot, Types) {
+  struct row { element_type a, b, result; double tolerance; };
+  for (row r : {row{element_type::f64, element_type::f64, element_type::f64, 1e-14}, row{element_type::f16, element_type::f16, element_type::f16, 2e-3},
+                row{element_type::bf16, element_type::bf16, element_type::bf16, 1e-2}, row{element_type::f16, element_type::f16, element_type::f32, 1e-5},
+                row{element_type::i8, element_type::i8, element_type::i32, 0}, row{element_type::u8, element_type::u8, element_type::i32, 0},
+                row{element_type::u8, element_type::i8, element_type::i32, 0}})
+    for (std::int64_t m : {1, 5, 33}) {
+      auto cluster = dot_cluster({m, 37}, {37, 41}, {.type = r.result}, r.a, r.b);
+      SCOPED_TRACE(std::string(name(r.a)));
+      expect_matches(*cluster, r.tolerance);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(ContractionDot, Epilogues) {
+  for (epilogue kind : all_epilogues())
+    for (auto [m, n, k] : {std::array<std::int64_t, 3>{1, 100, 64}, {30, 32, 16}, {45, 77, 33}, {128, 64, 8}}) {
+      auto cluster = dot_cluster({m, k}, {k, n}, {}, element_type::f32, element_type::f32, kind);
+      expect_matches(*cluster, 1e-6);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(ContractionDot, Configurations) {
+  auto cluster = dot_cluster({61, 100}, {100, 111}, {}, element_type::f32, element_type::f32, epilogue::bias_relu_residual);
+  for (std::int64_t m : {1, 4, 14})
+    for (std::int64_t n : {16, 32, 64})
+      for (std::int64_t pack : {0, 1}) {
+        expect_matches(*cluster, 1e-6, {{"tile_m", m}, {"tile_n", n}, {"unroll", m % 3 + 1}, {"pack", pack}});
+        if (HasFatalFailure()) return;
+      }
+}
+
+}  // namespace
+}  // namespace kiln::test
