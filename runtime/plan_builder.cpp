@@ -261,7 +261,7 @@ class builder {
     }
   }
 
-  static void check_launches(const instruction& i, const native_kernel& kernel, std::size_t inputs, std::size_t outputs) {
+  void check_launches(const instruction& i, const native_kernel& kernel, std::size_t inputs, std::size_t outputs) const {
     auto require = [&](bool holds, const std::string& what) {
       if (!holds) throw error(error_kind::corrupted, describe(i) + ": its native kernel " + what + "; finalize the program again");
     };
@@ -269,6 +269,7 @@ class builder {
     const std::array<std::size_t, 3> counts{inputs, outputs, kernel.scratch.size()};
     for (const launch& l : kernel.launches) {
       require(l.grid >= 0 && l.grid_y >= 0 && l.grid_z >= 0, "has a negative grid");
+      require(device_.info().family != "cpu" || (l.grid_y == 1 && l.grid_z == 1), "has a grid of several dimensions, which a CPU does not run");
       for (const launch_argument& a : l.arguments)
         require(static_cast<std::size_t>(a.kind) < counts.size() && a.index < counts[static_cast<std::size_t>(a.kind)], "names an argument that the instruction does not have");
     }

@@ -1,6 +1,7 @@
 #include "runtime/prepare.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -30,6 +31,14 @@ std::vector<bool> constant_launches(const prepare_request& request) {
     }
   }
   return constant;
+}
+
+// Packed buffers have padding that no launch writes; zeros there make equal content equal bytes.
+device_memory zeroed(device& target, std::size_t bytes) {
+  static constexpr std::array<std::byte, 1 << 16> zeros{};
+  device_memory memory = target.allocate(bytes);
+  for (std::size_t at = 0; at < bytes; at += zeros.size()) target.copy(memory.data() + at, zeros.data(), std::min(zeros.size(), bytes - at));
+  return memory;
 }
 
 }  // namespace
@@ -89,7 +98,7 @@ prepared_kernel preparer::run(const prepare_request& request, const std::functio
         buffers.push_back(const_cast<std::byte*>(request.addresses[a.index]));
         continue;
       }
-      if (!memory[a.index]->size()) *memory[a.index] = device_.allocate(static_cast<std::size_t>(kernel.scratch[a.index].bytes));
+      if (!memory[a.index]->size()) *memory[a.index] = zeroed(device_, static_cast<std::size_t>(kernel.scratch[a.index].bytes));
       buffers.push_back(memory[a.index]->data());
     }
     device_.launch({function(what.symbol), what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes, buffers});

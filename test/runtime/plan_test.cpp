@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <thread>
@@ -222,6 +223,22 @@ TEST_F(plans, prepare_launches_that_share_scratch_with_a_varying_one_run_every_t
   for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(outputs[0].as<float>()[i], (2.0f + static_cast<float>(i)) * ((i < 10 ? 2.0f : 1.0f) + static_cast<float>(n - 1 - i)));
 }
 
+TEST_F(plans, padding_of_prepared_buffers_is_zero) {
+  value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(1.0f)));
+  auto kernel = make_kernel({make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("multiply", n, {in(0), scratch(0), out(0)})}, {{200000, true}});
+  m.set_outputs({call(p, m, "padded", kernel, {x, w}, {vector_type})}, {"y"});
+  memory_store store;
+  {
+    device_memory dirty = device.allocate(200000);  // so that fresh memory is not zero by luck
+    std::memset(dirty.data(), 0xFF, 200000);
+  }
+  executable e = load(p, device, {.store = &store});
+  ASSERT_EQ(store.entries.size(), 1u);
+  auto stored = store.find(store.entries.begin()->first)->bytes;
+  ASSERT_EQ(stored.size(), 200000u);
+  EXPECT_EQ(std::ranges::count_if(stored.subspan(n * sizeof(float)), [](std::byte b) { return b != std::byte{0}; }), 0);
+}
+
 // --- refusals ---
 
 TEST_F(plans, portable_kernels_are_refused_by_name) {
@@ -264,11 +281,14 @@ TEST_F(plans, other_targets_and_open_dims_are_refused) {
 TEST_F(plans, kernels_that_contradict_the_program_are_refused) {
   struct row { native_kernel kernel; const char* text; };
   native_kernel huge = make_kernel({make_launch("twice", n, {in(0), out(0)})}, {{INT64_MAX, false}});
+  native_kernel wide = make_kernel({make_launch("twice", n, {in(0), out(0)})});
+  wide.launches[0].grid_y = 2;
   const row rows[] = {
       {make_kernel({make_launch("twice", n, {in(1), out(0)})}), "does not have"},
       {make_kernel({make_launch("twice", n, {in(0), out(7)})}), "does not have"},
       {make_kernel({make_launch("missing", n, {in(0), out(0)})}), "'missing'"},
       {huge, "scratch"},
+      {wide, "several dimensions"},
   };
   for (const row& r : rows) {
     program bad;
