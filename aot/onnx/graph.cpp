@@ -1,5 +1,8 @@
 #include "aot/onnx/graph.hpp"
 
+#include <google/protobuf/unknown_field_set.h>
+
+#include <algorithm>
 #include <unordered_set>
 
 #include "aot/onnx/operators.hpp"
@@ -48,6 +51,48 @@ void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::strin
     for (const auto& name : n.output()) defined.insert(name);
   }
   for (const auto& o : graph.output()) use(o.name());
+}
+
+// The row for an operator at the model's opset; refuses by name.
+const operator_row& operator_of(const import_state& state, const std::string& domain, const std::string& name) {
+  auto opset = state.opsets.find(domain);
+  const operator_row* row = find_operator(domain, name);
+  if (!row || opset == state.opsets.end()) refuse("operator " + name + " of domain '" + domain + "' is not supported; see kiln ops");
+  if (opset->second < row->min_opset || opset->second > row->max_opset)
+    refuse("operator " + name + " of opset " + std::to_string(opset->second) + " is not supported, only " + std::to_string(row->min_opset) + " to " + std::to_string(row->max_opset) + "; see kiln ops");
+  return *row;
+}
+
+// The attributes that a call of a function has: its own, then the defaults of FunctionProto.attribute_proto, a field (11) that
+// is newer than the schema that we compile against.
+std::vector<::onnx::AttributeProto> attributes_of(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& call) {
+  std::vector<::onnx::AttributeProto> result(call.attribute().begin(), call.attribute().end());
+  const auto& unknown = function.GetReflection()->GetUnknownFields(function);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto& field = unknown.field(i);
+    if (field.number() != 11 || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
+    if (!result.emplace_back().ParseFromString(field.length_delimited())) invalid("function '" + function.name() + "' has a malformed default attribute");
+  }
+  return result;
+}
+
+// Within a function, attributes may refer to those of the call; one that neither the call nor the function gives is left out.
+void bind_attributes(::onnx::NodeProto& proto, const std::vector<::onnx::AttributeProto>& given) {
+  auto& attributes = *proto.mutable_attribute();
+  for (int i = attributes.size(); i-- > 0;) {
+    auto& a = attributes[i];
+    if (a.has_g())
+      for (auto& inner : *a.mutable_g()->mutable_node()) bind_attributes(inner, given);
+    if (a.ref_attr_name().empty()) continue;
+    std::string name = a.name(), wanted = a.ref_attr_name();
+    auto found = std::ranges::find(given, wanted, [](const auto& g) { return g.name(); });
+    if (found == given.end()) {
+      attributes.DeleteSubrange(i, 1);
+    } else {
+      a = *found;
+      a.set_name(name);
+    }
+  }
 }
 
 }  // namespace
@@ -118,29 +163,53 @@ value scope::find(const std::string& name) {
   return values_[name] = b_.constant(*data);
 }
 
+std::vector<value> scope::import_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& call, const std::vector<value>& inputs) {
+  if (++state_.depth > max_depth) invalid("functions call each other more than " + std::to_string(max_depth) + " deep");
+  auto opsets = state_.opsets;
+  for (const auto& o : function.opset_import()) state_.opsets[standard_domain(o.domain())] = o.version();
+  auto attributes = attributes_of(function, call);
+  scope inside(state_, b_, nullptr);
+  for (int i = 0; i < function.input_size(); ++i) {
+    bool given = static_cast<std::size_t>(i) < inputs.size() && inputs[static_cast<std::size_t>(i)];
+    if (given) inside.define(function.input(i), inputs[static_cast<std::size_t>(i)]);
+    else inside.absent_.insert(function.input(i));
+  }
+  for (int i = 0; i < function.node_size(); ++i) {
+    ::onnx::NodeProto copy = function.node(i);  // a function may be called again
+    bind_attributes(copy, attributes);
+    inside.import_node(copy, i);
+  }
+  std::vector<value> results;
+  for (const auto& name : function.output()) results.push_back(inside.find(name));
+  state_.opsets = std::move(opsets);
+  --state_.depth;
+  return results;
+}
+
 void scope::import_node(::onnx::NodeProto& proto, int index) {
   std::string label = label_of(proto, index), domain = standard_domain(proto.domain());
   std::string what = "node '" + label + "' (" + proto.op_type() + "): ";
   try {
-    auto opset = state_.opsets.find(domain);
-    const operator_row* row = find_operator(domain, proto.op_type());
-    if (!row || opset == state_.opsets.end()) refuse("operator " + proto.op_type() + " of domain '" + domain + "' is not supported; see kiln ops");
-    if (opset->second < row->min_opset || opset->second > row->max_opset)
-      refuse("operator " + proto.op_type() + " of opset " + std::to_string(opset->second) + " is not supported, only " + std::to_string(row->min_opset) + " to " +
-             std::to_string(row->max_opset) + "; see kiln ops");
     std::vector<value> inputs;
     for (const auto& name : proto.input()) {
       value v = name.empty() ? value{} : find(name);
-      if (!v && !name.empty()) invalid("input '" + name + "' is not produced by any node before it");
+      if (!v && !name.empty() && !absent_.contains(name)) invalid("input '" + name + "' is not produced by any node before it");
       inputs.push_back(v);
     }
     b_.set_origin(label + " (" + proto.op_type() + ")");
-    node n(*this, b_, proto, opset->second, std::move(inputs));
-    auto results = row->import(n);
-    for (std::size_t i = 0; i < n.outputs(); ++i) {
-      if (!n.wants(i)) continue;
-      if (i >= results.size() || !results[i]) invalid("has " + std::to_string(n.outputs()) + " outputs, the operator gives " + std::to_string(results.size()));
-      define(proto.output(static_cast<int>(i)), results[i]);
+    std::vector<value> results;
+    if (auto function = state_.functions.find({domain, proto.op_type()}); function != state_.functions.end()) {
+      results = import_function(*function->second, proto, inputs);
+    } else {
+      const operator_row& row = operator_of(state_, domain, proto.op_type());
+      node n(*this, b_, proto, state_.opsets.at(domain), std::move(inputs));
+      results = row.import(n);
+    }
+    for (int i = 0; i < proto.output_size(); ++i) {
+      if (proto.output(i).empty()) continue;
+      if (static_cast<std::size_t>(i) >= results.size() || !results[static_cast<std::size_t>(i)])
+        invalid("has " + std::to_string(proto.output_size()) + " outputs, the operator gives " + std::to_string(results.size()));
+      define(proto.output(i), results[static_cast<std::size_t>(i)]);
     }
   } catch (const error& e) {
     throw error(e.kind(), what + e.what());

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "aot/onnx/import.hpp"
@@ -19,7 +20,8 @@ struct import_state {
   program result;
   external_files files;
   const import_options& options;
-  std::map<std::string, std::int64_t> opsets;              // by domain
+  std::map<std::string, std::int64_t> opsets;              // by domain, of the model or of the function being expanded
+  std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto*> functions;  // the model's own, by domain and name
   std::map<std::string, std::string> dimension_names = {};  // symbol → the model's name for it
   int depth = 0;                                            // of nested graphs, bounded
   int bodies = 0;                                           // modules made for bodies, to name them
@@ -46,11 +48,13 @@ class scope {
 
  private:
   void import_node(::onnx::NodeProto& proto, int index);
+  std::vector<value> import_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& call, const std::vector<value>& inputs);
   import_state& state_;
   builder& b_;
   scope* around_;
   std::unordered_map<std::string, value> values_;
   std::unordered_map<std::string, ::onnx::TensorProto*> initializers_;  // not used yet
+  std::unordered_set<std::string> absent_;                              // optional inputs of a function that its call leaves out
 };
 
 // Names that the graph (or one nested in it) uses and does not define, in order of first use.

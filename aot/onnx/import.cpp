@@ -8,7 +8,7 @@ namespace {
 
 using namespace onnx_import;
 
-constexpr std::int64_t oldest_opset = 7, newest_opset = 21;
+constexpr std::int64_t oldest_opset = 1, newest_opset = 21;  // most operators are known from 7 on: see the table
 
 std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
   std::map<std::string, std::int64_t> result;
@@ -44,7 +44,8 @@ void record_symbols(import_state& state) {
 program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) {
   ::onnx::ModelProto model = parse_model(bytes, what);
   if (!model.has_graph()) throw error(error_kind::invalid_model, what + " has no graph");
-  import_state state{program{}, external_files(folder), options, opsets_of(model)};
+  import_state state{program{}, external_files(folder), options, opsets_of(model), {}};
+  for (const auto& f : model.functions()) state.functions.emplace(std::pair(f.domain() == "ai.onnx" ? "" : f.domain(), f.name()), &f);
   builder b(state.result.main());
   scope top(state, b, nullptr);
   auto& graph = *model.mutable_graph();

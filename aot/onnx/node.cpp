@@ -5,6 +5,11 @@
 #include "ir/error.hpp"
 
 namespace kiln::onnx_import {
+namespace {
+
+std::string described(std::size_t i, std::string_view what) { return "input " + std::to_string(i) + " (" + std::string(what) + ")"; }
+
+}  // namespace
 
 void refuse(const std::string& what) { throw error(error_kind::unsupported, what); }
 void invalid(const std::string& what) { throw error(error_kind::invalid_model, what); }
@@ -77,14 +82,14 @@ std::vector<std::string> node::texts(std::string_view name) const {
 
 known_elements node::known(std::size_t i, std::string_view what) const {
   auto elements = b.known(in(i));
-  if (!elements) refuse("its " + std::string(what) + " (input " + std::to_string(i) + ") depend on data; only values known at import are supported");
+  if (!elements) refuse(described(i, what) + " must be known at import, but depends on data");
   return *elements;
 }
 
 std::vector<std::int64_t> node::numbers(std::size_t i, std::string_view what) const {
   std::vector<std::int64_t> result;
   for (const dim& d : known(i, what)) {
-    if (!d.is_static()) refuse("its " + std::string(what) + " (input " + std::to_string(i) + ") depend on dimension '" + d.str() + "'; give it a value with --dim");
+    if (!d.is_static()) refuse(described(i, what) + " must be known at import, but depends on dimension '" + d.str() + "'; give it a value with --dim");
     result.push_back(d.value());
   }
   return result;
@@ -92,8 +97,8 @@ std::vector<std::int64_t> node::numbers(std::size_t i, std::string_view what) co
 
 literal node::constant(std::size_t i, std::string_view what) const {
   auto data = b.constant_of(in(i));
-  if (!data) refuse("its " + std::string(what) + " (input " + std::to_string(i) + ") is not constant; only values known at import are supported");
-  if (data->type().element_count() == 0) invalid("its " + std::string(what) + " (input " + std::to_string(i) + ") is empty");
+  if (!data) refuse(described(i, what) + " must be constant, but depends on data");
+  if (data->type().element_count() == 0) invalid(described(i, what) + " is empty");
   return *data;
 }
 

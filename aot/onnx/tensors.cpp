@@ -23,12 +23,14 @@ constexpr std::pair<int, std::string_view> refused_types[] = {
 
 shape shape_of(const ::onnx::TensorProto& tensor, const std::string& what) {
   shape result{element_type_of(tensor.data_type(), what), {}};
+  constexpr std::int64_t limit = std::int64_t{1} << 40;  // beyond any file, and far from overflow of a size in bytes
+  std::int64_t elements = 1;
   for (std::int64_t d : tensor.dims()) {
     if (d < 0) throw error(error_kind::invalid_model, what + " has the negative dimension " + std::to_string(d));
+    if (d > limit || elements > limit / std::max<std::int64_t>(d, 1)) throw error(error_kind::invalid_model, what + " is too large, with a dimension of " + std::to_string(d));
+    elements *= d;
     result.dims.emplace_back(d);
   }
-  constexpr std::int64_t limit = std::int64_t{1} << 40;  // beyond any file, and far from overflow of a size in bytes
-  if (result.element_count() > limit) throw error(error_kind::invalid_model, what + " has " + std::to_string(result.element_count()) + " elements");
   return result;
 }
 

@@ -158,8 +158,33 @@ std::vector<value> padded(node& n) {
   return {grows ? n.b.add(std::move(op), {x}) : x};
 }
 
+// Cut or padded with zeros around the centre to the given size.
+std::vector<value> center_crop_pad(node& n) {
+  value x = n.in(0);
+  std::size_t rank = x.type().rank();
+  auto sizes = n.numbers(1, "shape");
+  auto axes = n.integers("axes").value_or(std::vector<std::int64_t>{});
+  if (axes.empty())
+    for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (sizes.size() != axes.size()) invalid("shape has " + std::to_string(sizes.size()) + " entries for " + std::to_string(axes.size()) + " axes");
+  pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 0};
+  bool grows = false;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    auto axis = normalize_axis(axes[i], rank);
+    auto at = static_cast<std::size_t>(axis);
+    std::int64_t have = static_dim(x.type().dims[at], "centred crops"), want = sizes[i];
+    if (want < 0 || want > std::int64_t{1} << 40) invalid("size " + std::to_string(want) + " is out of range");
+    if (want < have) x = n.b.slice_axis(x, axis, (have - want) / 2, want);
+    op.before[at] = want > have ? (want - have) / 2 : 0;
+    op.after[at] = want > have ? want - have - op.before[at] : 0;
+    grows |= want > have;
+  }
+  return {grows ? n.b.add(std::move(op), {x}) : x};
+}
+
 constexpr operator_row rows[] = {
     {"Transpose", transposed}, {"Concat", concatenated}, {"Slice", sliced}, {"Split", split}, {"Pad", padded},
+    {"CenterCropPad", center_crop_pad, 18, 21, "shape known at import"},
 };
 
 }  // namespace

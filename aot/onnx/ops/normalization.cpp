@@ -112,7 +112,9 @@ std::vector<value> lp_normalization(node& n) {
   std::int64_t p = n.integer("p", 2);
   if (p != 1 && p != 2) invalid("p must be 1 or 2, not " + std::to_string(p));
   value sum = b.reduced(reduction_kind::sum, p == 1 ? b.unary(fn::abs, x) : b.binary(fn::mul, x, x), {n.axis("axis", -1, x.type().rank())}, true);
-  return {b.binary(fn::div, x, p == 1 ? sum : b.unary(fn::sqrt, sum))};
+  value norm = p == 1 ? sum : b.unary(fn::sqrt, sum);
+  value divisor = b.where(b.binary(fn::equal, norm, 0.0), b.scalar(x.type().type, 1), norm);  // zeros stay zeros
+  return {b.binary(fn::div, x, divisor)};
 }
 
 // Before opset 13 the input is a matrix in disguise: axes from `axis` on are one.
@@ -141,7 +143,7 @@ std::vector<value> hardmax(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"BatchNormalization", batch_normalization, 7, 21, "inference only"}, {"InstanceNormalization", instance_normalization},
+    {"BatchNormalization", batch_normalization, 7, 21, "inference only"}, {"InstanceNormalization", instance_normalization, 6},
     {"GroupNormalization", group_normalization, 18}, {"LayerNormalization", layer_normalization, 17},
     {"MeanVarianceNormalization", mean_variance_normalization, 9}, {"LRN", local_response_normalization}, {"LpNormalization", lp_normalization},
     {"Softmax", soft_max<false>}, {"LogSoftmax", soft_max<true>}, {"Hardmax", hardmax},

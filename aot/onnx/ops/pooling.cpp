@@ -55,7 +55,7 @@ std::vector<value> global_lp_pool(node& n) {
 
 constexpr operator_row rows[] = {
     {"MaxPool", pool<pooling_kind::max>, 7, 21, "no indices"}, {"AveragePool", pool<pooling_kind::average>}, {"LpPool", lp_pool, 7, 21, "no ceil_mode"},
-    {"GlobalAveragePool", global_pool<reduction_kind::mean>}, {"GlobalMaxPool", global_pool<reduction_kind::max>}, {"GlobalLpPool", global_lp_pool},
+    {"GlobalAveragePool", global_pool<reduction_kind::mean>, 1}, {"GlobalMaxPool", global_pool<reduction_kind::max>, 1}, {"GlobalLpPool", global_lp_pool},
 };
 
 }  // namespace

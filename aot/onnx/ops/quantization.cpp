@@ -31,9 +31,11 @@ value spread(node& n, value parameter) {
 std::vector<value> quantize(node& n) {
   builder& b = n.b;
   element_type type = n.has(2) ? n.type(2).type : n.integer("output_dtype", 0) ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'") : element_type::u8;
-  if (!is_integer(type)) refuse("the type " + std::string(name(type)) + " is not supported, only integers");
+  bool f8 = type == element_type::f8e4m3 || type == element_type::f8e5m2;
+  if (!is_integer(type) && !f8) invalid("cannot quantize to " + std::string(name(type)));
   value real = b.to_type(n.in(0), element_type::f32), scale = b.to_type(spread(n, n.in(1)), element_type::f32);
   value scaled = b.binary(fn::div, real, scale);
+  if (f8) return {n.integer("saturate", 1) ? saturated_f8(b, scaled, type) : b.to_type(scaled, type)};  // its zero point is always 0
   value zero = n.has(2) ? spread(n, n.in(2)) : b.scalar(type, 0);
   return {quantized(b, scaled, zero)};
 }
@@ -60,7 +62,7 @@ std::vector<value> dynamic_quantize(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"QuantizeLinear", quantize, 10, 21, "to integer types"}, {"DequantizeLinear", dequantize, 10}, {"DynamicQuantizeLinear", dynamic_quantize, 11},
+    {"QuantizeLinear", quantize, 10}, {"DequantizeLinear", dequantize, 10}, {"DynamicQuantizeLinear", dynamic_quantize, 11},
 };
 
 }  // namespace

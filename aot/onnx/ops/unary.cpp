@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/window.hpp"
 #include "aot/onnx/tensors.hpp"
 
 namespace kiln::onnx_import {
@@ -16,12 +17,13 @@ std::vector<value> function(node& n) { return {n.b.unary(Function, n.in(0))}; }
 
 std::vector<value> identity(node& n) { return {n.in(0)}; }
 
-std::vector<value> cast(node& n) {
-  if (!n.integer("saturate", 1)) refuse("saturate=0 is not supported");
-  return {n.b.to_type(n.in(0), element_type_of(n.integer("to", 0), "attribute 'to'"))};
+std::vector<value> cast_to(node& n, element_type type) {
+  bool f8 = type == element_type::f8e4m3 || type == element_type::f8e5m2;
+  return {f8 && n.type(0).type != type && n.integer("saturate", 1) ? saturated_f8(n.b, n.in(0), type) : n.b.to_type(n.in(0), type)};
 }
 
-std::vector<value> cast_like(node& n) { return {n.b.to_type(n.in(0), n.type(1).type)}; }
+std::vector<value> cast(node& n) { return cast_to(n, element_type_of(n.integer("to", 0), "attribute 'to'")); }
+std::vector<value> cast_like(node& n) { return cast_to(n, n.type(1).type); }
 
 // A float16 or bfloat16 result is rounded once, at the end, where a formula has several steps.
 struct widened {
@@ -151,17 +153,17 @@ std::vector<value> dropout(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Abs", function<fn::abs>}, {"Acos", function<fn::acos>}, {"Acosh", function<fn::acosh>, 9}, {"Asin", function<fn::asin>},
-    {"Asinh", function<fn::asinh>, 9}, {"Atan", function<fn::atan>}, {"Atanh", function<fn::atanh>, 9}, {"Ceil", function<fn::ceil>},
-    {"Cos", function<fn::cos>}, {"Cosh", function<fn::cosh>, 9}, {"Erf", function<fn::erf>, 9}, {"Exp", function<fn::exp>},
-    {"Floor", function<fn::floor>}, {"Log", function<fn::log>}, {"Neg", function<fn::neg>}, {"Not", function<fn::logical_not>},
-    {"Reciprocal", function<fn::reciprocal>}, {"Relu", function<fn::relu>}, {"Round", function<fn::round>, 11},
-    {"Sigmoid", function<fn::sigmoid>}, {"Sign", function<fn::sign>, 9}, {"Sin", function<fn::sin>}, {"Sinh", function<fn::sinh>, 9},
-    {"Sqrt", function<fn::sqrt>}, {"Tan", function<fn::tan>}, {"Tanh", function<fn::tanh>}, {"IsNaN", function<fn::is_nan>, 9},
+    {"Abs", function<fn::abs>, 6}, {"Acos", function<fn::acos>}, {"Acosh", function<fn::acosh>, 9}, {"Asin", function<fn::asin>},
+    {"Asinh", function<fn::asinh>, 9}, {"Atan", function<fn::atan>}, {"Atanh", function<fn::atanh>, 9}, {"Ceil", function<fn::ceil>, 6},
+    {"Cos", function<fn::cos>}, {"Cosh", function<fn::cosh>, 9}, {"Erf", function<fn::erf>, 9}, {"Exp", function<fn::exp>, 6},
+    {"Floor", function<fn::floor>, 6}, {"Log", function<fn::log>, 6}, {"Neg", function<fn::neg>, 6}, {"Not", function<fn::logical_not>, 1},
+    {"Reciprocal", function<fn::reciprocal>, 6}, {"Relu", function<fn::relu>, 6}, {"Round", function<fn::round>, 11},
+    {"Sigmoid", function<fn::sigmoid>, 6}, {"Sign", function<fn::sign>, 9}, {"Sin", function<fn::sin>}, {"Sinh", function<fn::sinh>, 9},
+    {"Sqrt", function<fn::sqrt>, 6}, {"Tan", function<fn::tan>}, {"Tanh", function<fn::tanh>, 6}, {"IsNaN", function<fn::is_nan>, 9},
     {"BitwiseNot", function<fn::bit_not>, 18}, {"IsInf", is_inf, 10}, {"Identity", identity, 7, 21, "tensors only"},
-    {"Cast", cast, 7, 21, "no strings"}, {"CastLike", cast_like, 15, 21, "no strings"}, {"Elu", elu}, {"Selu", selu}, {"Celu", celu, 12},
-    {"LeakyRelu", leaky_relu}, {"ThresholdedRelu", thresholded_relu, 10}, {"Softplus", softplus}, {"Softsign", softsign}, {"Mish", mish, 18},
-    {"HardSigmoid", hard_sigmoid}, {"HardSwish", hard_swish, 14}, {"Gelu", gelu, 20}, {"Shrink", shrink, 9}, {"Clip", clip},
+    {"Cast", cast, 7, 21, "no strings"}, {"CastLike", cast_like, 15, 21, "no strings"}, {"Elu", elu, 6}, {"Selu", selu, 6}, {"Celu", celu, 12},
+    {"LeakyRelu", leaky_relu, 6}, {"ThresholdedRelu", thresholded_relu, 10}, {"Softplus", softplus, 1}, {"Softsign", softsign, 1}, {"Mish", mish, 18},
+    {"HardSigmoid", hard_sigmoid, 6}, {"HardSwish", hard_swish, 14}, {"Gelu", gelu, 20}, {"Shrink", shrink, 9}, {"Clip", clip, 6},
     {"Dropout", dropout, 7, 21, "inference only"},
 };
 

@@ -24,6 +24,11 @@ window window_of(const node& n, const std::vector<dim>& image, std::vector<std::
 
 std::int64_t static_dim(const dim& d, std::string_view what);
 
+// The largest finite value of an 8-bit float type.
+double largest_f8(element_type type);
+// To an 8-bit float: values beyond the largest become it, NaN stays.
+value saturated_f8(builder& b, value x, element_type type);
+
 // round(x) + zero_point, saturated to the zero point's type. x is f32 and already divided by its scale.
 value quantized(builder& b, value x, value zero_point);
 

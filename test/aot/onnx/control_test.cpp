@@ -124,5 +124,83 @@ TEST(control, a_loop_that_stops_itself) {
   EXPECT_EQ(evaluate(p.main(), inputs)[0].at(0), 5.5);
 }
 
+// Running sums and the elements doubled, collected back to front along axis 1.
+TEST(control, a_scan_walks_its_inputs) {
+  model_builder m;
+  m.input("s0", float_type, {"2"}).input("xs", float_type, {"3", "2"}).output("s").output("ys");
+  m.floats("two", {}, {2});
+  auto& scan = m.node("Scan", {"s0", "xs"}, {"s", "ys"});
+  m.attribute(scan, "num_scan_inputs", 1);
+  m.attribute(scan, "scan_output_axes", std::vector<std::int64_t>{1});
+  m.attribute(scan, "scan_output_directions", std::vector<std::int64_t>{1});
+  graph_builder body(m.body(scan, "body"));
+  body.input("s_in", float_type, {"2"}).input("x", float_type, {"2"}).output("s_out").output("y");
+  body.node("Add", {"s_in", "x"}, {"s_out"});
+  body.node("Mul", {"x", "two"}, {"y"});
+  program p = m.import();
+  std::vector<literal> inputs{floats({2}, {100, 200}), floats({3, 2}, {1, 2, 3, 4, 5, 6})};
+  auto outputs = evaluate(p.main(), inputs);
+  EXPECT_EQ(outputs[0].to_doubles(), (std::vector<double>{109, 212}));
+  EXPECT_EQ(outputs[1].type(), (shape{element_type::f32, {2, 3}}));
+  EXPECT_EQ(outputs[1].to_doubles(), (std::vector<double>{10, 6, 2, 12, 8, 4}));
+}
+
+// f(x; axis) = Softmax(x, axis) with a default of axis 0 that the schema of libonnx 1.12 does not know.
+TEST(control, functions_of_the_model_are_expanded) {
+  model_builder m;
+  m.input("x", float_type, {"2", "2"}).output("rows").output("columns");
+  auto& f = *m.model.add_functions();
+  f.set_domain("local");
+  f.set_name("F");
+  f.add_input("a");
+  f.add_input("unused");
+  f.add_output("r");
+  f.add_opset_import()->set_version(17);
+  auto& inner = *f.add_node();
+  inner.set_op_type("Softmax");
+  inner.add_input("a");
+  inner.add_output("r");
+  auto& reference = *inner.add_attribute();
+  reference.set_name("axis");
+  reference.set_type(::onnx::AttributeProto::INT);
+  reference.set_ref_attr_name("the_axis");
+  ::onnx::AttributeProto standard;
+  standard.set_name("the_axis");
+  standard.set_type(::onnx::AttributeProto::INT);
+  standard.set_i(0);
+  f.GetReflection()->MutableUnknownFields(&f)->AddLengthDelimited(11, standard.SerializeAsString());
+  auto& rows = m.node("F", {"x"}, {"rows"});
+  rows.set_domain("local");
+  m.attribute(rows, "the_axis", 1);
+  m.node("F", {"x"}, {"columns"}).set_domain("local");
+  program p = m.import();
+  std::vector<literal> inputs{floats({2, 2}, {0, 1, 5, 9})};
+  auto outputs = evaluate(p.main(), inputs);
+  EXPECT_NEAR(outputs[0].at(0) + outputs[0].at(1), 1, 1e-6);
+  EXPECT_NEAR(outputs[1].at(0) + outputs[1].at(2), 1, 1e-6);
+}
+
+TEST(control, a_function_that_calls_itself_is_refused) {
+  model_builder m;
+  m.input("x", float_type, {"2"}).output("y");
+  auto& f = *m.model.add_functions();
+  f.set_domain("local");
+  f.set_name("F");
+  f.add_input("a");
+  f.add_output("r");
+  auto& inner = *f.add_node();
+  inner.set_op_type("F");
+  inner.set_domain("local");
+  inner.add_input("a");
+  inner.add_output("r");
+  m.node("F", {"x"}, {"y"}).set_domain("local");
+  try {
+    m.import();
+    FAIL() << "nothing was thrown";
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::invalid_model);
+  }
+}
+
 }  // namespace
 }  // namespace kiln

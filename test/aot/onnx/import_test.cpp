@@ -110,11 +110,11 @@ TEST(dims, a_shape_that_depends_on_data_is_refused) {
   model_builder m;
   m.input("x", float_type, {"6"}).input("s", int64_type, {"2"}).output("y");
   m.node("Reshape", {"x", "s"}, {"y"});
-  expect_error(error_kind::unsupported, "node 'Reshape_node' (Reshape): its shape (input 1) depend on data", [&] { m.import(); });
+  expect_error(error_kind::unsupported, "node 'Reshape_node' (Reshape): input 1 (shape) must be known at import, but depends on data", [&] { m.import(); });
 }
 
 TEST(opsets, versions_out_of_range_are_refused) {
-  for (int opset : {6, 22, 99}) {
+  for (int opset : {0, 5, 22, 99}) {
     model_builder m(opset);
     m.input("x", float_type, {"2"}).output("y");
     m.node("Relu", {"x"}, {"y"});

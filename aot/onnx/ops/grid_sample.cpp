@@ -1,0 +1,115 @@
+// GridSample on 2-D images: coordinates and weights as elementwise arithmetic, one gather for each neighbour.
+#include <array>
+#include <cmath>
+
+#include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/window.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+enum class padding { zeros, border, reflection };
+
+// One axis of the image: its size, and the interval that reflection folds into.
+struct image_axis {
+  std::int64_t size;
+  double low, high;
+};
+
+value clamped(builder& b, value x, double low, double high) {
+  value limits[] = {b.scalar(x.type().type, low), b.scalar(x.type().type, high)};
+  return b.add(elementwise{fn::clamp}, b.broadcast_together({x, limits[0], limits[1]}));
+}
+
+// Folds x into [low, high]: a triangle wave.
+value reflected(builder& b, value x, const image_axis& a) {
+  double span = a.high - a.low;
+  if (span <= 0) return b.broadcast_to(b.scalar(x.type().type, a.low), x.type().dims);
+  value phase = b.binary(fn::fmod, b.unary(fn::abs, b.binary(fn::sub, x, a.low)), 2 * span);
+  value down = b.binary(fn::sub, b.scalar(x.type().type, 2 * span), phase);
+  return b.binary(fn::add, b.binary(fn::min, phase, down), a.low);
+}
+
+value padded_coordinate(builder& b, value x, const image_axis& a, padding mode) {
+  if (mode == padding::zeros) return x;
+  value inside = mode == padding::border ? clamped(b, x, 0, static_cast<double>(a.size - 1)) : reflected(b, x, a);
+  value within = b.binary(fn::logical_and, b.binary(fn::greater_equal, x, a.low), b.binary(fn::less_equal, x, a.high));
+  return b.where(within, x, inside);
+}
+
+// Weights of the neighbours at offsets first, first + 1, ... of the cell that x lies in.
+std::vector<value> weights_of(builder& b, value fraction, const std::string& mode) {
+  value one = b.scalar(fraction.type().type, 1), rest = b.binary(fn::sub, one, fraction);
+  if (mode == "nearest") return {b.broadcast_to(one, fraction.type().dims)};
+  if (mode == "linear") return {rest, fraction};
+  constexpr double a = -0.75;  // Keys' cubic convolution
+  auto polynomial = [&](value x, std::array<double, 4> c) {
+    value sum = b.scalar(x.type().type, c[0]);
+    for (int i = 1; i < 4; ++i) sum = b.binary(fn::add, b.binary(fn::mul, sum, x), c[static_cast<std::size_t>(i)]);
+    return sum;
+  };
+  auto near = [&](value x) { return polynomial(x, {a + 2, -(a + 3), 0, 1}); };
+  auto far = [&](value x) { return polynomial(b.binary(fn::add, x, 1.0), {a, -5 * a, 8 * a, -4 * a}); };
+  return {far(fraction), near(fraction), near(rest), far(rest)};
+}
+
+std::vector<value> grid_sample(node& n) {
+  builder& b = n.b;
+  value x = n.in(0), grid = n.in(1);
+  if (x.type().rank() != 4 || grid.type().rank() != 4) refuse("only images of 2 spatial axes are supported, not " + x.type().str());
+  std::string mode = n.text("mode", n.opset < 20 ? "bilinear" : "linear"), pads = n.text("padding_mode", "zeros");
+  if (mode.starts_with("bi")) mode = mode.substr(2);
+  if (mode != "nearest" && mode != "linear" && mode != "cubic") invalid("mode '" + mode + "' is unknown");
+  if (pads != "zeros" && pads != "border" && pads != "reflection") invalid("padding_mode '" + pads + "' is unknown");
+  padding pad_with = pads == "zeros" ? padding::zeros : pads == "border" ? padding::border : padding::reflection;
+  bool corners = n.integer("align_corners", 0) != 0;
+  const auto dims = x.type().dims;
+  dim batch = dims[0], channels = dims[1], points = grid.type().dims[1] * grid.type().dims[2];
+  if (!(grid.type().dims[3] == dim(2)) || !(grid.type().dims[0] == batch)) invalid("the grid " + grid.type().str() + " does not fit " + x.type().str());
+  value table = b.with_dims(b.permuted(x, {0, 2, 3, 1}), {batch, dims[2] * dims[3], channels});
+  grid = b.to_type(b.with_dims(grid, {batch, points, 2}), element_type::f32);
+  std::array<image_axis, 2> axes;               // y, x
+  std::array<value, 2> cells;                   // the integral coordinate of the first neighbour
+  std::array<std::vector<value>, 2> weights;
+  for (std::size_t k = 0; k < 2; ++k) {
+    auto size = static_dim(dims[2 + k], "samples of an image");
+    if (size < 1) invalid("the image " + x.type().str() + " is empty");
+    auto extent = static_cast<double>(size);
+    axes[k] = corners ? image_axis{size, 0, extent - 1} : image_axis{size, -0.5, extent - 0.5};
+    value g = b.with_dims(b.slice_axis(grid, 2, static_cast<std::int64_t>(1 - k), 1), {batch, points});
+    value at = corners ? b.binary(fn::mul, b.binary(fn::add, g, 1.0), (extent - 1) / 2)
+                       : b.binary(fn::mul, b.binary(fn::sub, b.binary(fn::mul, b.binary(fn::add, g, 1.0), extent), 1.0), 0.5);
+    if (mode == "nearest") at = b.unary(fn::round, at);
+    at = padded_coordinate(b, at, axes[k], pad_with);
+    value cell = mode == "nearest" ? b.unary(fn::round, at) : b.unary(fn::floor, at);
+    weights[k] = weights_of(b, b.binary(fn::sub, at, cell), mode);
+    cells[k] = mode == "cubic" ? b.binary(fn::sub, cell, 1.0) : cell;
+  }
+  value sum;
+  for (std::size_t i = 0; i < weights[0].size(); ++i)
+    for (std::size_t j = 0; j < weights[1].size(); ++j) {
+      value weight = b.binary(fn::mul, weights[0][i], weights[1][j]);
+      std::array<value, 2> at{b.binary(fn::add, cells[0], static_cast<double>(i)), b.binary(fn::add, cells[1], static_cast<double>(j))};
+      for (std::size_t k = 0; k < 2; ++k) {
+        value inside = clamped(b, at[k], 0, static_cast<double>(axes[k].size - 1));
+        if (pad_with == padding::zeros) weight = b.where(b.binary(fn::equal, inside, at[k]), weight, b.scalar(element_type::f32, 0));
+        if (pad_with == padding::reflection) inside = clamped(b, reflected(b, at[k], axes[k]), 0, static_cast<double>(axes[k].size - 1));
+        at[k] = b.to_type(inside, element_type::i64);
+      }
+      value index = b.binary(fn::add, b.binary(fn::mul, at[0], static_cast<double>(axes[1].size)), at[1]);
+      value pixels = b.add(gather_nd{1}, {table, b.with_dims(index, {batch, points, 1})});
+      value part = b.binary(fn::mul, b.to_type(pixels, element_type::f32), b.with_dims(weight, {batch, points, 1}));
+      sum = sum ? b.binary(fn::add, sum, part) : part;
+    }
+  value image = b.with_dims(b.permuted(sum, {0, 2, 1}), {batch, channels, n.dims(1)[1], n.dims(1)[2]});
+  return {b.to_type(image, x.type().type)};
+}
+
+constexpr operator_row rows[] = {{"GridSample", grid_sample, 16, 21, "2 spatial axes"}};
+
+}  // namespace
+
+std::span<const operator_row> grid_sample_operators() { return rows; }
+
+}  // namespace kiln::onnx_import
