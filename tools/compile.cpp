@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "aot/input_ranges.hpp"
 #include "aot/onnx/import.hpp"
 #include "aot/pipeline.hpp"
 #include "ir/container/container.hpp"
@@ -38,7 +37,6 @@ int compile_model(const options& o, const output_options& output) {
   for (const std::string& text : o.dims) importing.dims.insert(parse_dim_spec(text));
   importing.external_weights = o.external_weights;
   program imported = import_onnx(o.model, importing);
-  record_input_ranges(imported);
   auto import_done = clock::now();
   compile_options compiling;
   if (o.fp16) compiling.precision = element_type::f16;

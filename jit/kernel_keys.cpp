@@ -1,0 +1,22 @@
+#include "jit/kernel_keys.hpp"
+
+#include <llvm/Config/llvm-config.h>
+
+#include "jit/targets.hpp"
+#include "mlir_bridge/cpu/finalize.hpp"
+
+namespace kiln {
+
+kernel_key make_kernel_key(const std::string& payload, const std::vector<shape>& inputs, const std::vector<shape>& outputs, const kernel_configuration& configuration, const target_row& target) {
+  kernel_key key;
+  key.payload = payload;
+  key.inputs = inputs;
+  key.outputs = outputs;
+  key.configuration = configuration;
+  key.target = describe(target);
+  key.pipeline = std::to_string(cpu_pipeline_version());
+  key.llvm = LLVM_VERSION_STRING;
+  return key;
+}
+
+}  // namespace kiln

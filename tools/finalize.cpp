@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+
+#include "ir/container/container.hpp"
+#include "ir/error.hpp"
+#include "ir/native_kernel.hpp"
+#include "jit/compile_bytecode.hpp"
+#include "jit/targets.hpp"
+#include "tools/command.hpp"
+#include "tools/model_session.hpp"
+#include "tools/npy.hpp"
+#include "tools/progress.hpp"
+
+namespace kiln::tools {
+namespace {
+
+struct options {
+  std::string file, target, folder;
+  std::vector<std::string> dims;
+  cache_choice cache;
+};
+
+void write_file(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) throw error(error_kind::io, fmt::format("{}: cannot be written", path.string()));
+}
+
+std::string_view text_of(buffer_kind kind) { return kind == buffer_kind::input ? "input" : kind == buffer_kind::output ? "output" : "scratch"; }
+
+// A launch's arguments are one table of pointers: entry i is at byte offset 8 * i.
+nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& kernel, const instruction& use) {
+  auto arguments = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < l.arguments.size(); ++i) {
+    const launch_argument& a = l.arguments[i];
+    std::size_t size = a.kind == buffer_kind::input    ? use.inputs()[a.index].type().bytes()
+                       : a.kind == buffer_kind::output ? use.outputs()[a.index].bytes()
+                                                       : static_cast<std::size_t>(kernel.scratch[a.index].bytes);
+    arguments.push_back({{"kind", text_of(a.kind)}, {"index", a.index}, {"size", size}, {"offset", 8 * i}});
+  }
+  return {{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", {l.block, 1, 1}}, {"lds_bytes", l.lds_bytes}, {"prepare", l.prepare}, {"arguments", arguments}};
+}
+
+int finalize_file(const options& o, const output_options& output) {
+  target_row target = find_target(o.target);
+  program portable = read_program(o.file);
+  dim_bindings bindings = parse_bindings(o.dims);
+  for (const auto& [name, range] : portable.symbols)
+    if (!bindings.contains(name)) throw error(error_kind::usage, fmt::format("dimension '{}' is open: give it a value with --dim {}=N", name, name));
+  auto cache = open_cache(o.cache);
+  progress_bar progress("finalizing", output);
+  jit_options jit{.target = target, .cache = cache.get()};
+  jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
+  jit_report report;
+  program native = compile_bytecode(portable.bind(bindings), jit, &report);
+  progress.finish();
+
+  std::error_code failed;
+  std::filesystem::create_directories(o.folder, failed);
+  if (failed) throw error(error_kind::io, fmt::format("{}: {}", o.folder, failed.message()));
+  auto kernels = nlohmann::ordered_json::array();
+  std::map<std::string, bool> written;
+  for (const module& m : native.modules())
+    for (const instruction& i : m.instructions()) {
+      const auto* c = i.op().get_if<code_object>();
+      if (!c || !written.try_emplace(c->payload, true).second) continue;
+      native_kernel kernel = deserialize_native_kernel(native.kernel(content_hash::from_hex(c->payload)));
+      std::string object = fmt::format("{}_{}.o", file_name(c->symbol), c->payload.substr(0, 16));
+      write_file(std::filesystem::path(o.folder) / object, {reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()});
+      auto launches = nlohmann::ordered_json::array();
+      for (const launch& l : kernel.launches) launches.push_back(describe_launch(l, kernel, i));
+      auto shapes = [](const auto& list) {
+        auto texts = nlohmann::ordered_json::array();
+        for (const shape& s : list) texts.push_back(s.str());
+        return texts;
+      };
+      std::vector<shape> inputs;
+      for (value v : i.inputs()) inputs.push_back(v.type());
+      kernels.push_back({{"symbol", c->symbol}, {"object", object}, {"payload", c->payload}, {"inputs", shapes(inputs)}, {"outputs", shapes(i.outputs())}, {"launches", launches}});
+    }
+  nlohmann::ordered_json document{{"file", o.file}, {"target", target.name}, {"kernels", kernels}, {"finalize_ms", report.elapsed_ms}, {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
+  write_file(std::filesystem::path(o.folder) / "kernels.json", nlohmann::ordered_json{{"target", target.name}, {"kernels", kernels}}.dump(2) + "\n");
+  output.print(document, [&] { fmt::print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name, report.elapsed_ms / 1e3, o.folder); });
+  return 0;
+}
+
+}  // namespace
+
+action declare_finalize(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  app.add_option("FILE", o->file, ".kiln file")->required();
+  app.add_option("--target", o->target, "Target, see kiln targets")->required();
+  app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json")->required();
+  app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
+  add_cache_option(app, o->cache);
+  app.add_flag("--no-cache", o->cache.disabled, "Neither read nor write the cache");
+  return [o](const output_options& output) { return finalize_file(*o, output); };
+}
+
+}  // namespace kiln::tools

@@ -1,0 +1,182 @@
+#include "tools/model_session.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "ir/container/container.hpp"
+#include "ir/error.hpp"
+#include "jit/prepared_cache.hpp"
+#include "jit/targets.hpp"
+#include "tools/npy.hpp"
+#include "tools/progress.hpp"
+#include "tools/random_inputs.hpp"
+
+namespace kiln::tools {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
+
+std::map<std::string, literal> read_inputs(const program& p, const std::vector<std::string>& texts) {
+  std::map<std::string, value> parameters;
+  for (value v : p.main().parameters()) parameters.emplace(module::parameter_name(v), v);
+  std::map<std::string, literal> result;
+  for (const std::string& text : texts) {
+    auto [name, file] = split_assignment(text, "--input");
+    auto found = parameters.find(name);
+    if (found == parameters.end()) throw error(error_kind::usage, fmt::format("the model has no input '{}'", name));
+    result.insert_or_assign(name, as_type(read_npy(file), found->second.type().type));
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_cache_option(CLI::App& app, cache_choice& choice) {
+  app.add_option("--cache", choice.folder, "Cache folder (default: KILN_CACHE_DIR, $XDG_CACHE_HOME/kiln or ~/.cache/kiln)");
+}
+
+std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice) {
+  if (choice.disabled) return nullptr;
+  return kernel_cache::open(default_cache_options(choice.folder));
+}
+
+void add_model_options(CLI::App& app, model_options& o) {
+  app.add_option("FILE", o.file, ".kiln file")->required();
+  app.add_option("--device", o.device, "host, hip:0 or cuda:0");
+  app.add_option("--target", o.target, "Finalize for this target instead of the processor found");
+  app.add_option("--input", o.inputs, "NAME=FILE.npy; inputs without one are seeded random");
+  app.add_option("--seed", o.seed, "Seed of random inputs");
+  app.add_option("--dim", o.dims, "NAME=VALUE for an open dimension that no input determines");
+  app.add_option("--graph", o.graph, "Graph replay")->check(CLI::IsMember({"on", "off", "auto"}));
+  app.add_option("--tune", o.tune, "Tuning")->check(CLI::IsMember({"off", "quick", "full", "exhaustive"}));
+  app.add_option("--tune-budget", o.tune_budget, "Wall-clock limit of tuning, e.g. 30s");
+  app.add_option("--threads", o.threads, "Threads that run kernels (0: all processors)")->check(CLI::NonNegativeNumber);
+  add_cache_option(app, o.cache);
+  app.add_flag("--no-cache", o.cache.disabled, "Neither read nor write the cache");
+  app.add_flag("--if-cached", o.if_cached, "Exit 4 rather than compile anything");
+}
+
+std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option) {
+  auto at = text.find('=');
+  if (at == std::string::npos || at == 0) throw error(error_kind::usage, fmt::format("{} takes NAME=VALUE, not '{}'", option, text));
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+dim_bindings parse_bindings(const std::vector<std::string>& texts) {
+  dim_bindings result;
+  for (const std::string& text : texts) {
+    auto [name, digits] = split_assignment(text, "--dim");
+    std::int64_t number = 0;
+    auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (code != std::errc{} || end != digits.data() + digits.size() || number < 0) throw error(error_kind::usage, fmt::format("--dim {}: '{}' is not a size", name, digits));
+    result.insert_or_assign(name, number);
+  }
+  return result;
+}
+
+void require_host(const std::string& device) {
+  if (device == "host") return;
+  if (device.starts_with("hip:") || device.starts_with("cuda:")) throw error(error_kind::absent, fmt::format("device '{}' is not available: this version drives the host CPU only", device));
+  throw error(error_kind::usage, fmt::format("no device is called '{}': see kiln devices", device));
+}
+
+target_row runnable_target(const std::string& name) {
+  target_row row = find_target(name);
+  if (!runs_here(row)) throw error(error_kind::absent, fmt::format("this machine cannot run code for target '{}'", name));
+  return row;
+}
+
+dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, literal>& given) {
+  dim_bindings bindings;
+  for (value v : p.main().parameters()) {
+    auto found = given.find(module::parameter_name(v));
+    if (found == given.end()) continue;
+    const shape &wanted = v.type(), &is = found->second.type();
+    if (wanted.rank() != is.rank() || wanted.type != is.type) throw error(error_kind::usage, fmt::format("input '{}' is {}, the model takes {}", found->first, is.str(), wanted.str()));
+    for (std::size_t i = 0; i < wanted.rank(); ++i)
+      if (auto symbol = wanted.dims[i].str(); p.symbols.contains(symbol)) bindings.try_emplace(symbol, is.dims[i].value());
+  }
+  return bindings;
+}
+
+model_session::model_session(const model_options& options, const output_options& output) : options_(options), device_((require_host(options.device), static_cast<unsigned>(options.threads))) {
+  auto begin = clock::now();
+  portable_ = read_program(options.file);
+  read_ms = since(begin);
+  finish(output);
+}
+
+model_session::model_session(program portable, const model_options& options, const output_options& output)
+    : options_(options), portable_(std::move(portable)), device_((require_host(options.device), static_cast<unsigned>(options.threads))) {
+  finish(output);
+}
+
+void model_session::finish(const output_options& output) {
+  auto given = read_inputs(portable_, options_.inputs);
+  given.insert(options_.given.begin(), options_.given.end());
+  dim_bindings bindings = bindings_from_inputs(portable_, given);
+  for (const auto& [name, number] : parse_bindings(options_.dims)) bindings.insert_or_assign(name, number);
+  for (const auto& [name, range] : portable_.symbols)
+    if (!bindings.contains(name)) throw error(error_kind::usage, fmt::format("dimension '{}' is open: give it a value with --dim {}=N, or an input that has it", name, name));
+  bound_ = portable_.bind(bindings);
+  for (value v : bound_.main().parameters()) {
+    const std::string& name = module::parameter_name(v);
+    auto found = given.find(name);
+    if (found != given.end() && found->second.type() != v.type()) throw error(error_kind::usage, fmt::format("input '{}' is {}, the model takes {}", name, found->second.type().str(), v.type().str()));
+    inputs_.push_back(found != given.end() ? found->second : random_input(bound_, name, v.type(), options_.seed));
+  }
+
+  target_ = runnable_target(options_.target);
+  cache_ = open_cache(options_.cache);
+  auto begin = clock::now();
+  progress_bar progress("finalizing", output);
+  jit_options jit{.target = target_, .cache = cache_.get(), .threads = options_.threads, .only_if_cached = options_.if_cached};
+  jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
+  program native = compile_bytecode(bound_, jit, &report);
+  progress.finish();
+  finalize_ms = since(begin);
+
+  begin = clock::now();
+  if (cache_) prepared_ = make_prepared_store(*cache_);
+  executable_ = load(native, device_, {.store = prepared_.get()});
+  load_ms = since(begin);
+}
+
+std::map<std::string, literal> model_session::named_inputs() const {
+  std::map<std::string, literal> result;
+  auto parameters = bound_.main().parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) result.emplace(module::parameter_name(parameters[i]), inputs_[i]);
+  return result;
+}
+
+std::vector<literal> model_session::run_once() {
+  auto begin = clock::now();
+  auto outputs = executable_->evaluate(inputs_);
+  if (first_run_ms < 0) first_run_ms = since(begin);
+  return outputs;
+}
+
+nlohmann::ordered_json model_session::describe() const {
+  const plan_report& plan = executable_->plan().report;
+  cache_counters counters = cache_ ? cache_->counters() : cache_counters{};
+  const device_info& info = const_cast<host_device&>(device_).info();
+  return {{"file", options_.file},
+          {"device", {{"name", info.name}, {"description", info.description}, {"threads", info.threads}, {"target", target_.name}}},
+          {"read_ms", read_ms},
+          {"load_ms", load_ms},
+          {"finalize_ms", finalize_ms},
+          {"first_run_ms", first_run_ms},
+          {"kernels", plan.kernels},
+          {"launches", plan.launches},
+          {"interpreted", plan.interpreted},
+          {"arena_bytes", plan.arena_bytes},
+          {"constant_bytes", plan.constant_bytes},
+          {"prepared_bytes", plan.prepared_bytes},
+          {"cache", {{"hits", report.hits}, {"misses", report.misses}, {"repaired", counters.repaired}}},
+          {"graph", {{"mode", "off"}, {"captures", 0}, {"replays", 0}}}};
+}
+
+}  // namespace kiln::tools

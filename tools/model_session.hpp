@@ -1,0 +1,86 @@
+// What run, perf and verify share: their options, and the way from a .kiln file to a loaded executable with inputs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/program.hpp"
+#include "jit/cache/kernel_cache.hpp"
+#include "jit/compile_bytecode.hpp"
+#include "runtime/executable.hpp"
+#include "runtime/host_device.hpp"
+#include "tools/command.hpp"
+
+namespace kiln::tools {
+
+struct cache_choice {
+  std::string folder;    // --cache
+  bool disabled = false;  // --no-cache
+};
+void add_cache_option(CLI::App& app, cache_choice& choice);
+// The cache that the options and the environment name; null where it is disabled.
+std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice);
+
+struct model_options {
+  std::string file, device = "host", target = "native", graph = "auto", tune = "off", tune_budget;
+  std::vector<std::string> inputs, dims;
+  std::map<std::string, literal> given;  // inputs that a command already has; --input comes first
+  cache_choice cache;
+  bool if_cached = false;
+  int threads = 0;
+  std::uint64_t seed = 0;
+};
+void add_model_options(CLI::App& app, model_options& options);
+
+// NAME=VALUE texts; throws error{usage}.
+std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option);
+dim_bindings parse_bindings(const std::vector<std::string>& texts);
+// Throws error{absent} for a device that is not here, error{unsupported} for one that this version cannot drive.
+void require_host(const std::string& device);
+// The row to finalize for; throws error{absent} when this machine cannot run its code.
+target_row runnable_target(const std::string& name);
+
+// Symbols that the inputs' shapes determine. Throws error{usage} where an input contradicts the model.
+dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, literal>& given);
+
+class model_session {
+ public:
+  // Opens options.file.
+  model_session(const model_options& options, const output_options& output);
+  // Takes a program in memory instead (verify).
+  model_session(program portable, const model_options& options, const output_options& output);
+
+  const program& portable() const { return portable_; }
+  const program& bound() const { return bound_; }                  // portable kernels, static shapes
+  const std::vector<literal>& inputs() const { return inputs_; }   // in the order of the parameters
+  std::map<std::string, literal> named_inputs() const;
+  const kiln::executable& executable() const { return *executable_; }
+  std::vector<literal> run_once();                                 // with outputs of its own; the first run's time is kept
+  kernel_cache* cache() const { return cache_.get(); }
+  host_device& device() { return device_; }
+  const target_row& target() const { return target_; }
+
+  double read_ms = 0, finalize_ms = 0, load_ms = 0, first_run_ms = -1;
+  jit_report report;
+  // The keys that run and perf have in common.
+  nlohmann::ordered_json describe() const;
+
+ private:
+  void finish(const output_options& output);
+  model_options options_;
+  program portable_, bound_;
+  target_row target_;
+  host_device device_;
+  std::unique_ptr<kernel_cache> cache_;
+  std::unique_ptr<prepared_store> prepared_;
+  std::optional<kiln::executable> executable_;
+  std::vector<literal> inputs_;
+};
+
+}  // namespace kiln::tools

@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <numeric>
+
+#include "ir/error.hpp"
+#include "tools/command.hpp"
+#include "tools/html_report.hpp"
+#include "tools/model_session.hpp"
+
+namespace kiln::tools {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+struct options : model_options {
+  int runs = 100, warmup = 5;
+  bool per_kernel = false;
+  std::string html;
+};
+
+// Buffers of one run, and spans over them as the runtime wants them.
+struct run_buffers {
+  std::vector<std::vector<std::byte>> storage;
+  std::vector<executable::input_span> inputs;
+  std::vector<executable::output_span> outputs;
+};
+
+run_buffers make_buffers(const model_session& session) {
+  run_buffers b;
+  for (const literal& l : session.inputs()) b.inputs.push_back(l.bytes());
+  for (const plan_port& p : session.executable().plan().outputs) b.storage.emplace_back(p.bytes);
+  for (auto& s : b.storage) b.outputs.emplace_back(s);
+  return b;
+}
+
+double percentile(const std::vector<double>& sorted, double p) {
+  auto at = static_cast<std::size_t>(p * static_cast<double>(sorted.size() - 1) + 0.5);
+  return sorted[std::min(at, sorted.size() - 1)];
+}
+
+// Milliseconds of each launch, from separate runs in which every step is timed on its own.
+nlohmann::ordered_json time_kernels(const model_session& session, run_buffers& buffers, int runs) {
+  const executable& exe = session.executable();
+  execution_context context = exe.make_context();
+  run_profile profile;
+  for (int i = 0; i < runs; ++i) exe.run_timed(context, buffers.inputs, buffers.outputs, profile);
+  auto list = nlohmann::ordered_json::array();
+  const auto& instructions = exe.plan().instructions;
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    if (profile.instructions[i].steps == 0) continue;
+    double ms = static_cast<double>(profile.instructions[i].nanoseconds) / 1e6 / runs;
+    list.push_back({{"symbol", instructions[i].name}, {"payload", instructions[i].payload}, {"origin", instructions[i].origin}, {"ms", ms},
+                    {"launches", profile.instructions[i].steps / runs}});
+  }
+  return list;
+}
+
+int measure(const options& o, const output_options& output) {
+  model_session session(o, output);
+  session.run_once();
+  const executable& exe = session.executable();
+  execution_context context = exe.make_context();
+  run_buffers buffers = make_buffers(session);
+  for (int i = 0; i < o.warmup; ++i) exe.run(context, buffers.inputs, buffers.outputs);
+  std::vector<double> times;
+  times.reserve(static_cast<std::size_t>(o.runs));
+  for (int i = 0; i < o.runs; ++i) {
+    auto begin = clock::now();
+    exe.run(context, buffers.inputs, buffers.outputs);
+    times.push_back(std::chrono::duration<double, std::milli>(clock::now() - begin).count());
+  }
+  std::vector<double> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  auto document = session.describe();
+  document["p50_ms"] = percentile(sorted, 0.5);
+  document["p90_ms"] = percentile(sorted, 0.9);
+  document["p99_ms"] = percentile(sorted, 0.99);
+  document["min_ms"] = sorted.front();
+  document["mean_ms"] = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+  document["runs"] = o.runs;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  document["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+  document["per_kernel"] = o.per_kernel || !o.html.empty() ? time_kernels(session, buffers, std::clamp(o.runs, 1, 20)) : nlohmann::ordered_json::array();
+  if (!o.html.empty()) write_html_report(o.html, document, times);
+  output.print(document, [&] {
+    fmt::print("{} on {} ({} threads, {})\n", o.file, document["device"]["description"].get<std::string>(), document["device"]["threads"].get<int>(), document["device"]["target"].get<std::string>());
+    fmt::print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n", session.read_ms, session.finalize_ms, session.report.hits, session.report.misses, session.load_ms, session.first_run_ms);
+    fmt::print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs, document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(), document["min_ms"].get<double>());
+    fmt::print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), static_cast<double>(usage.ru_maxrss) / 1024);
+    if (!o.per_kernel) return;
+    auto rows = document["per_kernel"];
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a["ms"].template get<double>() > b["ms"].template get<double>(); });
+    for (const auto& r : rows) fmt::print("  {:>9.4f} ms  {:<40} {}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(), r["origin"].get<std::string>().substr(0, 60));
+  });
+  return 0;
+}
+
+}  // namespace
+
+action declare_perf(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  add_model_options(app, *o);
+  app.add_option("-n", o->runs, "Measured runs")->check(CLI::PositiveNumber);
+  app.add_option("--warmup", o->warmup, "Runs before them")->check(CLI::NonNegativeNumber);
+  app.add_flag("--per-kernel", o->per_kernel, "Time every launch, in runs of their own");
+  app.add_option("--html", o->html, "Write a page with plots");
+  return [o](const output_options& output) { return measure(*o, output); };
+}
+
+}  // namespace kiln::tools

@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "ir/error.hpp"
+#include "tools/command.hpp"
+#include "tools/model_session.hpp"
+#include "tools/npy.hpp"
+
+namespace kiln::tools {
+namespace {
+
+struct options : model_options {
+  std::string output_dir;
+};
+
+int run_model(const options& o, const output_options& output) {
+  model_session session(o, output);
+  auto outputs = session.run_once();
+  const auto& ports = session.executable().plan().outputs;
+  if (!o.output_dir.empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(o.output_dir, failed);
+    if (failed) throw error(error_kind::io, fmt::format("{}: {}", o.output_dir, failed.message()));
+    for (std::size_t i = 0; i < outputs.size(); ++i) write_npy(std::filesystem::path(o.output_dir) / (file_name(ports[i].name) + ".npy"), outputs[i]);
+  }
+  auto document = session.describe();
+  auto list = nlohmann::ordered_json::array();
+  for (const plan_port& p : ports) list.push_back({{"name", p.name}, {"shape", p.type.str()}});
+  document["outputs"] = list;
+  output.print(document, [&] {
+    const jit_report& jit = session.report;
+    fmt::print("{} on {} ({}, {} threads)\n", o.file, document["device"]["name"].get<std::string>(), document["device"]["target"].get<std::string>(), document["device"]["threads"].get<int>());
+    fmt::print("  {} kernels, {} launches, {} interpreted; cache {} hits, {} misses\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), jit.hits, jit.misses);
+    fmt::print("  read {:.1f} ms, finalize {:.1f} ms, load {:.1f} ms, first run {:.1f} ms\n", session.read_ms, session.finalize_ms, session.load_ms, session.first_run_ms);
+    for (const plan_port& p : ports) fmt::print("  output {:<24} {}\n", p.name, p.type.str());
+  });
+  return 0;
+}
+
+}  // namespace
+
+action declare_run(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  add_model_options(app, *o);
+  app.add_option("--output-dir", o->output_dir, "Folder for NAME.npy of every output");
+  return [o](const output_options& output) { return run_model(*o, output); };
+}
+
+}  // namespace kiln::tools

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "aot/onnx/import.hpp"
+#include "aot/onnx/read_tensor.hpp"
+#include "aot/pipeline.hpp"
+#include "ir/error.hpp"
+#include "mlir_bridge/portable_kernel.hpp"
+#include "tools/command.hpp"
+#include "tools/comparison.hpp"
+#include "tools/model_session.hpp"
+#include "tools/npy.hpp"
+#include "tools/single_kernel.hpp"
+
+namespace kiln::tools {
+namespace {
+
+struct options : model_options {
+  std::string inputs_dir;
+  bool per_kernel = false, fp16 = false, bf16 = false;
+};
+
+// NAME.npy of the folder, or ONNX's own test data (input_3.pb, output_0.pb); none where the folder has neither.
+std::optional<literal> supplied(const std::string& folder, const std::string& name, const char* role, std::size_t index) {
+  std::filesystem::path npy = std::filesystem::path(folder) / (file_name(name) + ".npy");
+  if (std::filesystem::exists(npy)) return read_npy(npy);
+  std::filesystem::path pb = std::filesystem::path(folder) / fmt::format("{}_{}.pb", role, index);
+  if (std::filesystem::exists(pb)) return read_onnx_tensor(pb);
+  return std::nullopt;
+}
+
+nlohmann::ordered_json describe(const std::string& name, const comparison& c) {
+  return {{"name", name}, {"ok", c.ok}, {"max_error", c.max_error}, {"rms_error", c.rms_error}, {"relative_norm", c.relative_norm}, {"tolerance", c.tolerance}, {"reason", c.reason}};
+}
+
+// Runs the compiled program kernel by kernel on the host, each on the reference's inputs, and compares every output.
+nlohmann::ordered_json compare_kernels(model_session& session, const options& o) {
+  auto list = nlohmann::ordered_json::array();
+  compiler_context context;
+  auto run = [&](const instruction& i, std::span<const literal> inputs) {
+    const auto& c = *i.op().get_if<code_object>();
+    portable_kernel kernel = portable_kernel::parse(context, session.bound().kernel(content_hash::from_hex(c.payload)));
+    std::vector<shape> types;
+    for (const literal& l : inputs) types.push_back(l.type());
+    kernel.specialize(types, i.outputs());
+    auto expected = evaluate(*to_cluster(kernel), inputs);
+    auto got = run_single_kernel(session.bound(), i, inputs, {.target = session.target(), .cache = session.cache()}, session.device());
+    for (std::size_t k = 0; k < got.size(); ++k) {
+      comparison found = compare(got[k], expected[k], o.fp16 || o.bf16);
+      auto row = describe(fmt::format("{} output {}", c.symbol, k), found);
+      row["payload"] = c.payload;
+      row["origin"] = i.origin();
+      list.push_back(row);
+    }
+    return expected;
+  };
+  evaluate(session.bound().main(), session.inputs(), run);
+  return list;
+}
+
+int verify_model(options o, const output_options& output) {
+  std::string model = o.file;
+  if (o.fp16 && o.bf16) throw error(error_kind::usage, "--fp16 and --bf16 exclude each other");
+  import_options importing;
+  dim_bindings bindings = parse_bindings(o.dims);
+  for (const auto& [name, number] : bindings) importing.dims.insert_or_assign(name, number);
+  o.dims.clear();
+  program imported = import_onnx(model, importing);
+  program reference = imported.clone();
+  compile_options compiling;
+  if (o.fp16) compiling.precision = element_type::f16;
+  if (o.bf16) compiling.precision = element_type::bf16;
+  if (!o.inputs_dir.empty()) {
+    auto parameters = imported.main().parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      if (auto data = supplied(o.inputs_dir, module::parameter_name(parameters[i]), "input", i)) o.given.insert_or_assign(module::parameter_name(parameters[i]), *data);
+  }
+  model_session session(compile(std::move(imported), compiling), o, output);
+  auto got = session.run_once();
+  auto names = reference.main().output_names();
+  std::vector<literal> expected;
+  std::string against = "reference";
+  if (!o.inputs_dir.empty()) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (auto data = supplied(o.inputs_dir, names[i], "output", i)) expected.push_back(*data);
+    if (expected.size() == names.size()) against = "supplied outputs";
+    else if (!expected.empty()) throw error(error_kind::missing_file, fmt::format("{}: has some of the {} expected outputs, not all", o.inputs_dir, names.size()));
+  }
+  if (expected.empty()) expected = evaluate(reference.bind(bindings_from_inputs(reference, session.named_inputs())).main(), session.inputs());
+
+  bool ok = true;
+  auto outputs = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    comparison c = compare(got[i], as_type(expected[i], got[i].type().type), o.fp16 || o.bf16);
+    ok &= c.ok;
+    outputs.push_back(describe(names[i], c));
+  }
+  nlohmann::ordered_json document = session.describe();
+  document["model"] = model;
+  document["against"] = against;
+  document["outputs"] = outputs;
+  if (o.per_kernel) {
+    document["per_kernel"] = compare_kernels(session, o);
+    for (const auto& row : document["per_kernel"]) {
+      if (row["ok"].get<bool>()) continue;
+      document["first_difference"] = row;
+      ok = false;
+      break;
+    }
+  }
+  document["ok"] = ok;
+  output.print(document, [&] {
+    for (const auto& row : outputs)
+      fmt::print("{:<4} {:<24} max error {:.3g}, RMS {:.3g}, relative {:.3g} (tolerance {:.0g}) {}\n", row["ok"].get<bool>() ? "ok" : "BAD", row["name"].get<std::string>(), row["max_error"].get<double>(),
+                 row["rms_error"].get<double>(), row["relative_norm"].get<double>(), row["tolerance"].get<double>(), row["reason"].get<std::string>());
+    if (document.contains("first_difference"))
+      fmt::print("first kernel that differs: {} ({}), relative {:.3g}\n", document["first_difference"]["name"].get<std::string>(), document["first_difference"]["origin"].get<std::string>(), document["first_difference"]["relative_norm"].get<double>());
+    else if (o.per_kernel) fmt::print("{} kernel outputs agree one by one\n", document["per_kernel"].size());
+    fmt::print("{} {} its {} ({} kernels, {} interpreted)\n", model, ok ? "agrees with" : "DIFFERS from", against, document["kernels"].get<int>(), document["interpreted"].get<int>());
+  });
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+action declare_verify(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  add_model_options(app, *o);
+  app.get_option("FILE")->description("ONNX model");
+  app.add_option("--inputs", o->inputs_dir, "Folder with NAME.npy, or input_N.pb and output_N.pb; expected outputs are used where all are there");
+  app.add_flag("--per-kernel", o->per_kernel, "Compare every kernel on its own and name the first that differs");
+  app.add_flag("--fp16", o->fp16, "Compile in f16");
+  app.add_flag("--bf16", o->bf16, "Compile in bf16");
+  return [o](const output_options& output) { return verify_model(*o, output); };
+}
+
+}  // namespace kiln::tools
