@@ -50,6 +50,15 @@ const Root* verified_root(std::span<const std::byte> section, const char* identi
   throw error(error_kind::corrupted, std::string("the ") + name + " is not well-formed");
 }
 
+// The length of a vector of 64-bit numbers, 0 where there is none. The verifier of FlatBuffers 2 does not look at the alignment
+// of vectors' elements, which are read in place.
+template <class T>
+std::size_t aligned_count(const flatbuffers::Vector<T>* list) {
+  if (!list) return 0;
+  if (reinterpret_cast<std::uintptr_t>(list->Data()) % alignof(std::uint64_t) != 0) throw error(error_kind::corrupted, "a list of numbers is not aligned");
+  return list->size();
+}
+
 // Strings and arrays of a buffer may overlap, so a small hostile file can stand for a large structure: every decoded byte is
 // taken from a budget that grows with the section.
 class decode_budget {

@@ -42,7 +42,7 @@ class program_reader {
 
   std::vector<dim> read_dims(const schema::Dims& stored) {
     std::vector<dim> dims;
-    budget_.take(count(stored.values()) * sizeof(dim));
+    budget_.take(aligned_count(stored.values()) * sizeof(dim));
     if (stored.values()) dims.assign(stored.values()->begin(), stored.values()->end());
     if (stored.symbolic())
       for (const schema::SymbolicDim* s : *stored.symbolic()) {
@@ -73,13 +73,13 @@ class program_reader {
       }
       case schema::AttributeValue::Integers: {
         const auto* list = a.value_as_Integers()->values();
-        budget_.take(count(list) * sizeof(std::int64_t));
+        budget_.take(aligned_count(list) * sizeof(std::int64_t));
         return list ? std::vector<std::int64_t>(list->begin(), list->end()) : std::vector<std::int64_t>();
       }
       case schema::AttributeValue::Reals: {
         std::vector<double> values;
         const auto* list = a.value_as_Reals()->bits();
-        budget_.take(count(list) * sizeof(double));
+        budget_.take(aligned_count(list) * sizeof(double));
         if (list)
           for (std::uint64_t bits : *list) values.push_back(std::bit_cast<double>(bits));
         return values;
@@ -177,7 +177,7 @@ class program_reader {
   void read_symbols() {
     if (!stored_->symbols()) return;
     for (const schema::Symbol* s : *stored_->symbols()) {
-      budget_.take(64 + count(s->optimal()) * sizeof(std::int64_t));
+      budget_.take(64 + aligned_count(s->optimal()) * sizeof(std::int64_t));
       dim_range range{s->min(), s->max(), {}};
       if (range.min < 0 || range.max < range.min) corrupted("symbol '" + s->name()->str() + "' has an impossible range");
       if (s->optimal()) range.optimal.assign(s->optimal()->begin(), s->optimal()->end());

@@ -129,7 +129,7 @@ std::vector<stored_tensor> decode_weights_index(std::span<const std::byte> secti
   const auto* index = verified_root<schema::WeightsIndex>(section, weights_index_identifier, "weights index");
   std::vector<stored_tensor> tensors;
   std::uint64_t end = 0;
-  if (index->weights())
+  if (aligned_count(index->weights()) > 0)
     for (const schema::Weight* row : *index->weights()) {
       stored_tensor t{row->offset(), row->stored(), row->full(), from_flat(row->hash())};
       bool placed = t.offset == round_up(end, tensor_alignment) && t.offset <= section_bytes && t.stored_bytes <= section_bytes - t.offset;
