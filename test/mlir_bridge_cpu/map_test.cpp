@@ -1,4 +1,5 @@
 // Kernels without an anchor: every scalar function on every element type it takes, and every way of moving elements.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
