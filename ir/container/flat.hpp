@@ -54,7 +54,7 @@ const Root* verified_root(std::span<const std::byte> section, const char* identi
 // of vectors' elements, which are read in place.
 template <class T>
 std::size_t aligned_count(const flatbuffers::Vector<T>* list) {
-  if (!list) return 0;
+  if (!list || list->size() == 0) return 0;
   if (reinterpret_cast<std::uintptr_t>(list->Data()) % alignof(std::uint64_t) != 0) throw error(error_kind::corrupted, "a list of numbers is not aligned");
   return list->size();
 }
