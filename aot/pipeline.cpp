@@ -32,7 +32,7 @@ void optimize(program& p, const compile_options& options) {
       sink_transposes{},
       simplify("simplify_channels_last"),
       sink_reshapes{},
-      sink_transposes{},
+      sink_transposes{.ties = false},
       simplify("simplify_again"),
   };
   if (options.precision) {

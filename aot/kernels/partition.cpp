@@ -178,7 +178,9 @@ class partitioner {
     if (is_constant_like(at.at->output())) return true;
     double elements = estimated_elements(at.at->outputs()[0]), evaluations = 0;
     for (const reading& r : at.readings) {
-      if (groups_[r.cluster].operations >= options_.most_operations) return false;
+      const group& g = groups_[r.cluster];
+      if (g.operations >= options_.most_operations) return false;
+      if (g.anchored && is_contraction(nodes_[g.members.front()].at->op()) && is_irregular(at.at->op())) return false;
       evaluations += r.count;
     }
     if (at.readings.size() == 1 && evaluations <= elements) return true;

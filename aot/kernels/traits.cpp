@@ -89,6 +89,12 @@ double operand_reads(const operation& anchor, std::size_t index) {
   return r ? r->reads[std::min(index, r->reads.size() - 1)] : 0;
 }
 
+bool is_contraction(const operation& op) { return op.is<dot>() || op.is<convolution>() || op.is<transposed_convolution>(); }
+
+bool is_irregular(const operation& op) {
+  return op.is<concat>() || op.is<pad>() || op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>() || op.is<resize>();
+}
+
 double estimated_elements(const shape& type) {
   constexpr std::int64_t symbol_value = 8;
   double product = 1;

@@ -26,6 +26,11 @@ double element_cost(const operation& op);
 // How often the anchor reads each element of operand `index`; 0 where the operand must lie in memory.
 double operand_reads(const operation& anchor, std::size_t index);
 
+// Contractions reuse each element they load in registers; their inner loops take only what keeps or stretches indices as operands of the
+// epilogue, no concat or gather.
+bool is_contraction(const operation& op);
+bool is_irregular(const operation& op);
+
 // Elements of a shape, symbols taken as a small number.
 double estimated_elements(const shape& type);
 

@@ -53,6 +53,28 @@ value batches_as_rows(rewriter& write, value root, const match::captures&) {
   return write.reshape_to(product, root.type().dims);
 }
 
+// A right operand that is shared by groups of the last batch axis (grouped queries: x [B..., G, 1, K, N] stretched to [B..., G, R, K, N] and
+// reshaped to [B..., G*R, K, N]): the batches of a group become rows.
+value shared_batches_as_rows(rewriter& write, value root, const match::captures& found) {
+  const dot& d = *root.producer->op().get_if<dot>();
+  value a = root.producer->inputs()[0], b = root.producer->inputs()[1], x = found["x"];
+  const auto& wide = found["wide"].type().dims;
+  std::size_t rank = b.type().rank(), shared = rank - 2;  // of `wide`: the stretched axis
+  if (d.transpose_a || rank < 3 || wide.size() != rank + 1 || x.type().rank() > wide.size()) return {};
+  auto narrow = padded_dims(x.type().dims, wide.size());
+  auto expected = wide;
+  expected[shared] = 1;
+  auto merged = wide;
+  merged[shared - 1] = wide[shared - 1] * wide[shared];
+  merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(shared));
+  if (narrow != expected || merged != b.type().dims) return {};
+  auto rows = a.type().dims, unshared = wide;
+  rows[rank - 3] = wide[shared - 1];
+  rows[rank - 2] = wide[shared] * rows[rank - 2];
+  unshared.erase(unshared.begin() + static_cast<std::ptrdiff_t>(shared));
+  return write.reshape_to(write.add(d, {write.reshape_to(a, rows), write.reshape_to(x, unshared)}), root.type().dims);
+}
+
 // --- constant factors into weights --------------------------------------------------------------------------------------------
 
 // The axis of a contraction's result that its weights' columns become.
@@ -202,6 +224,7 @@ std::vector<rule> make_rules() {
   return {
       {"transposes_as_flags", op<dot>(), transposes_as_flags},
       {"batches_as_rows", op<dot>(), batches_as_rows},
+      {"shared_batches_as_rows", op<dot>().inputs({any(), op<reshape>().inputs({op<broadcast>().inputs({x}).as("wide")})}), shared_batches_as_rows},
       {"factor_into_weights", match::function(scalar_function::mul).commuted(contraction, factor), factor_into_weights},
       {"factor_before_bias", match::function(scalar_function::mul).commuted(match::function(scalar_function::add).single_use().commuted(contraction, bias), factor), factor_before_bias},
       {"padding_into_convolution", op<convolution>().inputs({op<pad>().inputs({x}).as("padded"), any()}), padding_into_convolution},

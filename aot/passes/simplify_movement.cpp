@@ -26,6 +26,20 @@ value composed_transposes(rewriter& write, value root, const match::captures& fo
   return write.transpose_by(found["x"], both);
 }
 
+// transpose(reshape(transpose(x))) where the reshape only merges axes: the outer transpose goes first and meets the inner one.
+value transposes_around_merge(rewriter& write, value root, const match::captures& found) {
+  value inner = found["inner"], merged = found["merged"];
+  auto groups = reshape_groups(inner.type().dims, merged.type().dims);
+  if (!groups || std::any_of(groups->begin(), groups->end(), [](const reshape_group& g) { return g.to.size() != 1; })) return {};
+  std::vector<std::int64_t> apart;
+  for (std::int64_t axis : root.producer->op().get_if<transpose>()->permutation)
+    for (const reshape_group& group : *groups)
+      if (group.to[0] == static_cast<std::size_t>(axis)) apart.insert(apart.end(), group.from.begin(), group.from.end());
+  for (std::size_t axis = 0; axis < inner.type().rank(); ++axis)
+    if (inner.type().dims[axis] == dim(1)) apart.push_back(static_cast<std::int64_t>(axis));
+  return write.reshape_to(write.transpose_by(inner, apart), root.type().dims);
+}
+
 value transpose_of_nothing(rewriter& write, value root, const match::captures& found) {
   const auto& permutation = root.producer->op().get_if<transpose>()->permutation;
   return moves_nothing(found["x"].type().dims, permutation) ? write.transpose_by(found["x"], permutation) : value{};
@@ -93,6 +107,31 @@ value composed_slices(rewriter& write, value root, const match::captures& found)
   return write.add(both, {found["x"]});
 }
 
+// reshape(slice(x)) → slice(reshape(x)) where the reshape leaves the sliced axes alone: next to what computes x a reshape costs nothing.
+value slice_after_reshape(rewriter& write, value root, const match::captures& found) {
+  const slice& s = *found["part"].producer->op().get_if<slice>();
+  const auto& whole = found["x"].type().dims;
+  auto groups = reshape_groups(s.lengths, root.type().dims);
+  if (!groups || only_unit_dims_change(s.lengths, root.type().dims)) return {};
+  slice moved;
+  std::vector<dim> dims;
+  auto add = [&](const dim& extent, std::int64_t start, const dim& length, std::int64_t step) {
+    dims.push_back(extent);
+    moved.starts.push_back(start);
+    moved.lengths.push_back(length);
+    moved.steps.push_back(step);
+  };
+  for (std::size_t axis = 0; axis < whole.size(); ++axis) {
+    bool sliced = s.starts[axis] != 0 || s.steps[axis] != 1 || !(s.lengths[axis] == whole[axis]);
+    auto group = std::find_if(groups->begin(), groups->end(), [&](const reshape_group& g) { return std::find(g.from.begin(), g.from.end(), axis) != g.from.end(); });
+    if (sliced && group != groups->end() && (group->from.size() != 1 || group->to.size() != 1)) return {};
+    if (sliced) add(whole[axis], s.starts[axis], s.lengths[axis], s.steps[axis]);
+    else if (group != groups->end() && group->from.front() == axis)
+      for (std::size_t to : group->to) add(root.type().dims[to], 0, root.type().dims[to], 1);
+  }
+  return write.reshape_to(write.add(moved, {write.reshape_to(found["x"], dims)}), root.type().dims);
+}
+
 // A slice that lies within one input of a concat.
 value slice_of_concat_input(rewriter& write, value root, const match::captures& found) {
   slice s = *root.producer->op().get_if<slice>();
@@ -158,11 +197,13 @@ std::vector<rule> make_rules() {
   return {
       {"transpose_identity", op<transpose>([](const transpose& t) { return is_identity(t.permutation); }).inputs({x}), keep("x")},
       {"transpose_transpose", op<transpose>().inputs({op<transpose>().inputs({x}).as("inner")}), composed_transposes},
+      {"transpose_merge_transpose", op<transpose>().inputs({op<reshape>().inputs({op<transpose>().as("inner")}).as("merged")}), transposes_around_merge},
       {"transpose_nothing", op<transpose>().inputs({x}), transpose_of_nothing},
       {"transpose_broadcast", op<transpose>().inputs({op<broadcast>().inputs({x})}), broadcast_after_transpose},
       {"reshape_identity", op<reshape>().inputs({x}).when(same_dims), keep("x")},
       {"reshape_reshape", op<reshape>().inputs({op<reshape>().inputs({x})}),
        [](rewriter& write, value root, const match::captures& found) { return write.reshape_to(found["x"], root.type().dims); }},
+      {"reshape_slice", op<reshape>().inputs({op<slice>().inputs({x}).as("part")}), slice_after_reshape},
       {"reshape_broadcast", op<reshape>().inputs({op<broadcast>().inputs({x}).as("wide")}), broadcast_after_reshape},
       {"broadcast_identity", op<broadcast>().inputs({x}).when(same_dims), keep("x")},
       {"broadcast_broadcast", op<broadcast>().inputs({op<broadcast>().inputs({x})}),

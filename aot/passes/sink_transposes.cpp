@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "aot/passes/facts.hpp"
 #include "aot/passes/reshape_groups.hpp"
@@ -90,6 +91,12 @@ std::optional<sunk> commute(const instruction& at, const axes& q) {
     std::int64_t axis = normalize_axis(o->axis, q.size());
     return sunk{arg_reduce{o->largest, stored_axis(axis, q), o->keep_dims, o->select_last}, o->keep_dims ? q : without(q, {axis})};
   }
+  if (const auto* o = op.get_if<gather>()) {
+    std::int64_t axis = normalize_axis(o->axis, q.size());
+    std::size_t index_rank = at.inputs()[1].type().rank();
+    if (index_rank > 1) return std::nullopt;
+    return sunk{gather{stored_axis(axis, q)}, index_rank == 1 ? q : without(q, {axis})};
+  }
   if (const auto* o = op.get_if<resize>()) {
     resize moved = *o;
     moved.dims = stored_order(o->dims, q);
@@ -119,14 +126,17 @@ value stored_form(rewriter& write, value v, const axes& q) {
   return write.transpose_by(v, back);
 }
 
+// The inputs that are moved; indices stay as they are.
+std::size_t moved_inputs(const instruction& at) { return at.op().is<gather>() ? 1 : at.inputs().size(); }
+
 bool moves_for_free(value v) { return v.producer->op().is<broadcast>() || is_constant_like(v) || v.producer->op().is<iota>(); }
 
 // The permutation that most inputs are stored through, if those that would have to be moved for it are not more.
-std::optional<axes> majority(const instruction& at) {
+std::optional<axes> majority(const instruction& at, bool ties) {
   std::map<axes, int> votes;
   int others = 0;
   std::size_t rank = at.inputs().empty() ? 0 : at.inputs()[0].type().rank();
-  for (value v : at.inputs()) {
+  for (value v : std::span(at.inputs()).first(moved_inputs(at))) {
     if (v.type().rank() != rank) return std::nullopt;
     if (const auto* t = v.producer->op().get_if<transpose>()) ++votes[t->permutation];
     else if (!moves_for_free(v)) ++others;
@@ -135,7 +145,7 @@ std::optional<axes> majority(const instruction& at) {
   auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   for (const auto& [q, count] : votes)
     if (q != best->first) others += count;
-  return best->second >= others ? std::optional(best->first) : std::nullopt;
+  return best->second > others || (ties && best->second == others) ? std::optional(best->first) : std::nullopt;
 }
 
 }  // namespace
@@ -155,12 +165,12 @@ bool sink_transposes::apply(module& m) const {
       changed = true;
       continue;
     }
-    auto q = majority(at);
+    auto q = majority(at, ties);
     if (!q) continue;
     auto moved = commute(at, *q);
     if (!moved) continue;
-    std::vector<value> inputs;
-    for (value v : at.inputs()) inputs.push_back(stored_form(write, v, *q));
+    std::vector<value> inputs = at.inputs();
+    for (std::size_t k = 0; k < moved_inputs(at); ++k) inputs[k] = stored_form(write, inputs[k], *q);
     value made = write.add(std::move(moved->op), std::move(inputs));
     for (std::uint32_t i = 0; i < at.outputs().size(); ++i) m.replace({&at, i}, write.transpose_by({made.producer, i}, moved->permutation));
     changed = true;

@@ -8,6 +8,8 @@
 namespace kiln {
 
 struct sink_transposes {
+  bool ties = true;  // whether one operand of two is moved; a second application with ties would move it back
+
   std::string_view name() const { return "sink_transposes"; }
   bool apply(module& m) const;
 };

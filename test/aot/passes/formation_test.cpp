@@ -1,0 +1,285 @@
+#include "aot/kernels/formation.hpp"
+
+#include <set>
+
+#include "aot/kernels/traits.hpp"
+#include "aot/pipeline.hpp"
+#include "test/aot/passes/passes_test.hpp"
+#include "test/aot/passes/unformed.hpp"
+
+namespace kiln::testing {
+namespace {
+
+using enum scalar_function;
+
+struct formed {
+  program p;
+  std::vector<formed_kernel> kernels;
+  std::vector<std::string> symbols;  // of the code objects, in order
+};
+
+// The rules of a cluster (formation.hpp): at most one anchor, one set of dims, inlinable operations and scalars besides.
+void expect_legal(const module& cluster) {
+  std::size_t anchors = 0;
+  for (const instruction& i : cluster.instructions()) {
+    anchors += role_of(i.op()) == kernel_role::anchor;
+    if (const literal* c = module::constant({const_cast<instruction*>(&i), 0})) EXPECT_EQ(c->type().rank(), 0u) << cluster.str();
+    EXPECT_FALSE(i.op().is<code_object>() || !i.bodies().empty());
+    EXPECT_TRUE(i.origin().empty());
+  }
+  EXPECT_LE(anchors, 1u) << cluster.str();
+  ASSERT_FALSE(cluster.outputs().empty());
+  for (value v : cluster.outputs())
+    if (v.producer->outputs().size() == 1) EXPECT_EQ(v.type().dims, cluster.outputs()[0].type().dims) << cluster.str();
+  for (std::size_t k = 0; k < cluster.parameters().size(); ++k) EXPECT_EQ(module::parameter_name(cluster.parameters()[k]), "p" + std::to_string(k));
+  cluster.validate();
+}
+
+formed form(const std::function<void(builder&)>& build, double tolerance = 1e-6) {
+  formed f;
+  builder b(f.p.main());
+  build(b);
+  f.p.validate();
+  auto expected = run(f.p);
+  form_kernels(f.p, write_text, &f.kernels);
+  f.p.validate();
+  for (const formed_kernel& k : f.kernels) expect_legal(*k.cluster);
+  for (const instruction& i : f.p.main().instructions()) {
+    bool allowed = i.op().is<parameter>() || i.op().is<constant>() || i.op().is<reshape>() || i.op().is<code_object>();
+    EXPECT_TRUE(allowed) << i.op().str();
+    if (const auto* c = i.op().get_if<code_object>()) f.symbols.push_back(c->symbol);
+  }
+  expect_equal(expected, run(unformed(f.p, f.kernels)), tolerance);
+  return f;
+}
+
+value conv(builder& b, value x, std::int64_t filters, unsigned seed) {
+  return b.m.add(convolution{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, tensor_layout::channels_last}, {x, b.w({3, 3, x.type().dims[3].value(), filters}, seed)});
+}
+
+using names = std::vector<std::string>;
+
+TEST(formation, epilogues_with_bias_residual_and_activation) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {1, 5, 7, 6});
+    b.out({b.f(relu, {b.f(add, {b.f(add, conv(b, x, 6, 1), b.w({6}, 2)), x})})});
+  });
+  EXPECT_EQ(f.symbols, names{"convolution_add_add_relu"});
+}
+
+TEST(formation, equal_layers_share_a_payload) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {1, 5, 7, 6});
+    for (unsigned i = 0; i < 4; ++i) x = b.f(relu, {b.f(add, conv(b, x, 6, i), b.w({6}, 10 + i))});
+    b.out({x});
+  });
+  EXPECT_EQ(f.symbols, (names{"convolution_add_relu", "convolution_add_relu", "convolution_add_relu", "convolution_add_relu"}));
+  ASSERT_EQ(f.kernels.size(), 1u);
+  EXPECT_EQ(f.kernels[0].uses, 4u);
+  EXPECT_EQ(f.p.kernels().size(), 1u);
+}
+
+TEST(formation, origins_name_everything_that_went_in) {
+  program p;
+  builder b(p.main());
+  value y = b.m.add(dot{}, {b.p("x", {3, 5}), b.w({5, 7})});
+  y.producer->set_origin("MatMul_1");
+  value z = b.f(relu, {y});
+  z.producer->set_origin("Relu_2");
+  b.out({z});
+  form_kernels(p, write_text);
+  EXPECT_EQ(p.main().outputs()[0].producer->origin(), "MatMul_1, Relu_2");
+}
+
+TEST(formation, an_anchors_result_that_is_read_again_is_another_output) {
+  auto f = form([](builder& b) {
+    value y = b.m.add(dot{}, {b.p("x", {3, 5}), b.w({5, 7})});
+    value z = b.f(mul, {y, b.f(sigmoid, {y})});
+    b.out({b.m.add(dot{}, {z, b.w({7, 2}, 3)}), b.m.add(dot{}, {y, b.w({7, 4}, 4)})});
+  });
+  EXPECT_EQ(f.symbols.size(), 3u);
+  EXPECT_EQ(f.kernels[0].symbol, "dot_sigmoid_mul");
+  EXPECT_EQ(f.kernels[0].cluster->outputs().size(), 2u);
+}
+
+TEST(formation, no_kernel_needs_its_own_result) {
+  // softmax(y) needs y from memory; y * softmax(y) must not be y's epilogue.
+  auto f = form([](builder& b) {
+    value y = b.m.add(dot{}, {b.p("x", {3, 5}), b.w({5, 7})});
+    b.out({b.f(mul, {y, b.m.add(softmax{-1}, {y})})});
+  });
+  EXPECT_EQ(f.symbols, (names{"dot", "softmax_mul"}));
+  // The same through a movement and through two anchors that read each other's epilogues.
+  form([](builder& b) {
+    value y = b.m.add(dot{}, {b.p("x", {7, 5}), b.w({5, 7})});
+    b.out({b.f(add, {y, b.t(b.f(exp, {y}), {1, 0})})});
+  });
+  form([](builder& b) {
+    value x = b.p("x", {7, 7});
+    value a = b.m.add(dot{}, {x, b.w({7, 7}, 1)}), c = b.m.add(dot{}, {x, b.w({7, 7}, 2)});
+    value a2 = b.f(add, {a, b.t(c, {1, 0})}), c2 = b.f(add, {c, b.t(a, {1, 0})});
+    b.out({a2, c2});
+  });
+}
+
+TEST(formation, prologues_of_rows) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {3, 5, 7}), mask = b.p("mask", {3, 1, 7});
+    value scores = b.f(add, b.f(mul, x, b.c(0.125)), mask);
+    b.out({b.m.add(softmax{-1}, {scores}), b.m.add(reduce{reduction_kind::max, {1}, false}, {b.f(exp, {b.p("z", {3, 5, 7})})})});
+  });
+  EXPECT_EQ(f.symbols, (names{"mul_add_softmax", "exp_reduce"}));
+}
+
+TEST(formation, expensive_functions_are_not_evaluated_again_and_again) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {64, 512});
+    b.out({b.m.add(normalize{{1}, 1e-3}, {b.f(erf, {x})}), b.f(mul, {b.to(b.f(exp, {b.p("row", {512})}), {900, 512}), b.p("y", {900, 512})})});
+  });
+  std::multiset<std::string> symbols(f.symbols.begin(), f.symbols.end());
+  EXPECT_EQ(symbols, (std::multiset<std::string>{"map_erf", "normalize", "map_exp", "map_mul"}));
+}
+
+TEST(formation, maps_fuse_and_values_read_twice_are_given_out_or_computed_twice) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {300, 500});
+    value shared = b.f(exp, {x});
+    b.out({b.f(mul, shared, b.p("y", {500})), b.m.add(dot{}, {b.t(shared, {1, 0}), b.w({300, 2})})});
+  });
+  ASSERT_EQ(f.kernels[0].symbol.substr(0, 4), "map_");
+  EXPECT_EQ(f.symbols.size(), 3u);  // exp with mul (two outputs), transpose, dot
+}
+
+TEST(formation, reshapes_stay_outside_unless_they_only_add_ones) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {4, 6});
+    value y = b.r(b.f(exp, {x}), {24});
+    value z = b.f(add, {b.to(b.r(b.f(neg, {b.p("row", {6})}), {1, 6}), {4, 6}), x});
+    b.out({b.f(abs, {y}), z});
+  });
+  std::multiset<std::string> symbols(f.symbols.begin(), f.symbols.end());
+  EXPECT_EQ(symbols, (std::multiset<std::string>{"map_exp", "map_abs", "map_neg_add"}));
+}
+
+TEST(formation, constants_are_parameters_unless_they_are_one_number) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {3, 5});
+    value y = b.f(add, b.f(mul, x, b.w({5})), b.m.add_constant(literal::filled({element_type::f32, {1, 5}}, 2)));
+    b.out({b.m.add(dot{}, {b.m.add_constant(literal::filled({element_type::f32, {2, 3}}, 1)), y})});
+  });
+  for (const formed_kernel& k : f.kernels) EXPECT_EQ(k.cluster->parameters().size(), 2u) << k.cluster->str();
+}
+
+TEST(formation, outputs_that_are_inputs_constants_or_spread_constants) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {3});
+    b.out({x, b.w({4}), b.to(b.c(2), {2, 3}), b.r(x, {3, 1})});
+  });
+  EXPECT_TRUE(f.symbols.empty());
+}
+
+TEST(formation, irregular_operands_do_not_enter_products) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {4, 5}), y = b.p("y", {2, 7}), z = b.p("z", {2, 7});
+    b.out({b.f(add, {b.m.add(dot{}, {x, b.w({5, 7})}), b.m.add(concat{0}, {y, z})})});
+  });
+  std::multiset<std::string> symbols(f.symbols.begin(), f.symbols.end());
+  EXPECT_EQ(symbols, (std::multiset<std::string>{"map_concat", "dot_add"}));
+}
+
+TEST(formation, several_results_of_one_operation) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {3, 9});
+    value best = b.m.add(top_k{4, -1, true}, {b.f(neg, {x})});
+    b.out({b.f(abs, {best}), b.m.add(gather_elements{1}, {x, value{best.producer, 1}})});
+  });
+  EXPECT_EQ(f.symbols.size(), 4u);
+}
+
+TEST(formation, bodies_are_formed_too) {
+  program p;
+  module& body = p.add_module("body");
+  builder in(body);
+  value trip = in.p("trip", {}, element_type::i64), condition = in.p("condition", {}, element_type::boolean), carried = in.p("carried", {3, 5}), extra = in.p("extra", {5});
+  in.out({condition, in.f(add, in.f(mul, carried, extra), in.m.add(convert{element_type::f32}, {trip}))});
+  builder b(p.main());
+  value x = b.p("x", {3, 5}), e = b.p("e", {5});
+  value result = b.m.add(loop{1, 3}, {b.c(3, element_type::i64), b.c(1, element_type::boolean), b.f(exp, {x}), e}, {&body});
+  b.out({b.f(neg, {result})});
+  auto expected = run(p);
+  std::vector<formed_kernel> kernels;
+  form_kernels(p, write_text, &kernels);
+  p.validate();
+  ASSERT_EQ(kernels.size(), 3u);
+  EXPECT_EQ(count<elementwise>(p.modules().back()), 0u);
+  expect_equal(expected, run(unformed(p, kernels)), 1e-6);
+}
+
+TEST(formation, symbolic_dims) {
+  program p;
+  p.symbols["n"] = {1, 8, {}};
+  builder b(p.main());
+  dim n = dim::symbol("n");
+  value y = b.f(add, b.m.add(dot{}, {b.p("x", {n, 5}), b.w({5, 7})}), b.w({7}, 2));
+  b.out({b.m.add(softmax{-1}, {y})});
+  program reference = p.bind({{"n", 3}});
+  auto expected = run(reference);
+  std::vector<formed_kernel> kernels;
+  form_kernels(p, write_text, &kernels);
+  p.validate();
+  EXPECT_EQ(kernels.size(), 2u);
+  program bound = unformed(p, kernels);
+  bound.symbols = p.symbols;
+  expect_equal(expected, run(bound.bind({{"n", 3}})), 1e-6);
+}
+
+// Random graphs: whatever is fused, the numbers stay and nothing is cyclic.
+class random_graphs : public ::testing::TestWithParam<unsigned> {};
+
+TEST_P(random_graphs, form_without_changing_numbers) {
+  std::mt19937 g(GetParam());
+  auto build = [&](builder& b) {
+    std::vector<value> values{b.p("x", {6, 6}), b.p("y", {6, 6}), b.w({6, 6})};
+    auto pick = [&] { return values[values.size() - 1 - g() % std::min<std::size_t>(values.size(), 8)]; };
+    for (int i = 0; i < 40; ++i) {
+      value v = pick(), w = pick();
+      switch (g() % 14) {
+        case 0: v = b.f(add, {v, w}); break;
+        case 1: v = b.f(min, {v, w}); break;
+        case 2: v = b.f(tanh, {v}); break;
+        case 3: v = b.t(v, {1, 0}); break;
+        case 4: v = b.m.add(softmax{static_cast<std::int64_t>(g() % 2)}, {v}); break;
+        case 5: v = b.f(tanh, {b.m.add(dot{.transpose_b = g() % 2 == 0}, {v, w})}); break;
+        case 6: v = b.f(sub, v, b.m.add(reduce{reduction_kind::mean, {static_cast<std::int64_t>(g() % 2)}, true}, {w})); break;
+        case 7: v = b.r(b.r(v, {4, 9}), {6, 6}); break;
+        case 8: v = b.r(b.f(abs, {b.r(v, {36})}), {6, 6}); break;
+        case 9: v = b.m.add(slice{{5, 0}, {6, 6}, {-1, 1}}, {v}); break;
+        case 10: v = b.m.add(slice{{1, 3}, {6, 6}, {1, 1}}, {b.m.add(concat{1}, {b.m.add(concat{0}, {v, w}), b.m.add(concat{0}, {w, v})})}); break;
+        case 11: v = b.m.add(normalize{{1}, 1e-3}, {v}); break;
+        case 12: v = b.f(mul, v, b.r(b.m.add(slice{{2, 0}, {1, 6}, {1, 1}}, {w}), {6})); break;
+        case 13: v = b.f(clamp, {v, b.to(b.c(-1), {6, 6}), b.to(b.c(1), {6, 6})}); break;
+      }
+      values.push_back(v);
+    }
+    b.out({values.back(), values[values.size() - 4], values[values.size() - 9], values[20]});
+  };
+  form(build, 1e-5);
+  // And the whole pipeline on the same graph.
+  program p;
+  builder b(p.main());
+  g.seed(GetParam());
+  build(b);
+  auto expected = run(p);
+  optimize(p);
+  p.validate();
+  expect_equal(expected, run(p), 2e-4);
+  std::vector<formed_kernel> kernels;
+  form_kernels(p, write_text, &kernels);
+  p.validate();
+  expect_equal(expected, run(unformed(p, kernels)), 2e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(seeds, random_graphs, ::testing::Range(1u, 120u));
+
+}  // namespace
+}  // namespace kiln::testing
