@@ -23,6 +23,7 @@ dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int in
   const auto& d = info.type().tensor_type().shape().dim(index);
   if (d.has_dim_value()) {
     if (d.dim_value() < 0) invalid("input '" + info.name() + "' has the negative dimension " + std::to_string(d.dim_value()));
+    if (d.dim_value() > largest_dim) invalid("input '" + info.name() + "' has a dimension of " + std::to_string(d.dim_value()));
     return d.dim_value();
   }
   std::string name = d.dim_param().empty() ? info.name() + "_dim" + std::to_string(index) : d.dim_param();

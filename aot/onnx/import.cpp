@@ -41,6 +41,13 @@ void record_symbols(import_state& state) {
   }
 }
 
+// Names in messages come from the file: whatever they hold, a message stays one line.
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
+  return text;
+}
+
 program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) {
   ::onnx::ModelProto model = parse_model(bytes, what);
   if (!model.has_graph()) throw error(error_kind::invalid_model, what + " has no graph");
@@ -54,6 +61,7 @@ program import_model(std::span<const std::byte> bytes, const std::string& what, 
   auto outputs = top.outputs(graph);
   std::vector<std::string> names;
   for (const auto& o : graph.output()) names.push_back(o.name());
+  if (std::set<std::string>(names.begin(), names.end()).size() != names.size()) throw error(error_kind::invalid_model, what + " has two outputs of one name");
   if (names.empty()) throw error(error_kind::invalid_model, what + " has no outputs");
   state.result.main().set_outputs(std::move(outputs), std::move(names));
   for (module& m : state.result.modules()) m.erase_dead();
@@ -65,14 +73,22 @@ program import_model(std::span<const std::byte> bytes, const std::string& what, 
   return std::move(state.result);
 }
 
+program import_safely(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) try {
+  return import_model(bytes, what, folder, options);
+} catch (const error& e) {
+  throw error(e.kind(), one_line(e.what()));
+} catch (const std::bad_alloc&) {
+  throw error(error_kind::invalid_model, one_line(what + " needs more memory than there is"));
+}
+
 }  // namespace
 
 program import_onnx(const std::filesystem::path& model, const import_options& options) {
   auto file = mapped_file::open(model, "model");
   auto folder = options.external_weights.empty() ? std::filesystem::absolute(model).parent_path() : options.external_weights;
-  return import_model(file->bytes(), "'" + model.string() + "'", folder, options);
+  return import_safely(file->bytes(), "'" + model.string() + "'", folder, options);
 }
 
-program import_onnx(std::span<const std::byte> bytes, const import_options& options) { return import_model(bytes, "the model", options.external_weights, options); }
+program import_onnx(std::span<const std::byte> bytes, const import_options& options) { return import_safely(bytes, "the model", options.external_weights, options); }
 
 }  // namespace kiln

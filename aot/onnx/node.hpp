@@ -14,6 +14,9 @@ namespace kiln::onnx_import {
 
 class scope;
 
+// No tensor of a real model comes near; below it, arithmetic on one dimension and a window cannot overflow.
+inline constexpr std::int64_t largest_dim = std::int64_t{1} << 40;
+
 [[noreturn]] void refuse(const std::string& what);   // error{unsupported}
 [[noreturn]] void invalid(const std::string& what);  // error{invalid_model}
 

@@ -27,7 +27,7 @@ std::vector<value> constant_node(node& n) {
 
 void check_dims(const known_elements& dims) {
   for (const dim& d : dims)
-    if (d.is_static() && d.value() < 0) invalid("the shape has the negative dimension " + d.str());
+    if (d.is_static() && (d.value() < 0 || d.value() > largest_dim)) invalid("the shape has a dimension of " + d.str());
 }
 
 std::vector<value> constant_of_shape(node& n) {

@@ -101,7 +101,7 @@ std::vector<value> split(node& n) {
     auto count = n.opset >= 18 && n.has_attribute("num_outputs") ? n.integer("num_outputs", 0) : static_cast<std::int64_t>(n.outputs());
     if (count < 1 || count > 1 << 20) invalid("cannot split into " + std::to_string(count) + " parts");
     if (size.is_static()) {  // equal parts; since opset 18 the last may be smaller
-      std::int64_t part = (size.value() + count - 1) / count;
+      std::int64_t part = size.value() / count + (size.value() % count != 0);
       if (n.opset < 18 && part * count != size.value()) invalid("cannot split " + size.str() + " into " + std::to_string(count) + " equal parts");
       for (std::int64_t i = 0; i < count; ++i) parts.emplace_back(std::clamp<std::int64_t>(size.value() - i * part, 0, part));
     } else {

@@ -11,6 +11,7 @@ void set_scale(resize& op, std::size_t axis, const dim& in, double scale) {
   constexpr double limit = 1 << 20;
   if (!(scale > 0) || scale > limit) invalid("scale " + std::to_string(scale) + " is out of range");
   op.scales[axis] = scale;
+  if (in.is_static() && in.value() > largest_dim) invalid("a dimension of " + in.str() + " is out of range");
   if (in.is_static()) op.dims[axis] = static_cast<std::int64_t>(std::floor(static_cast<double>(in.value()) * scale));
   else if (scale == std::floor(scale)) op.dims[axis] = in * dim(static_cast<std::int64_t>(scale));
   else if (1 / scale == std::floor(1 / scale)) op.dims[axis] = in / dim(static_cast<std::int64_t>(1 / scale));

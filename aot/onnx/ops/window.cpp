@@ -7,7 +7,7 @@ namespace kiln::onnx_import {
 std::vector<std::int64_t> spatial_list(const node& n, std::string_view name, std::size_t axes, std::int64_t otherwise, std::int64_t least) {
   auto list = n.integers(name);
   if (!list || list->empty()) return std::vector<std::int64_t>(axes, otherwise);
-  constexpr std::int64_t most = 1 << 24;  // keeps every product of window arithmetic in range
+  constexpr std::int64_t most = 1 << 20;  // keeps every product of window arithmetic in range
   if (list->size() != axes) invalid(std::string(name) + " needs " + std::to_string(axes) + " entries, has " + std::to_string(list->size()));
   if (std::ranges::any_of(*list, [&](std::int64_t x) { return x < least || x > most; })) invalid(std::string(name) + " is out of range");
   return *list;
@@ -21,7 +21,10 @@ std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> explicit_pads(co
 
 std::vector<std::int64_t> weight_window(const node& n, std::size_t weights) {
   std::vector<std::int64_t> window;
-  for (std::size_t a = 2; a < n.rank(weights); ++a) window.push_back(static_dim(n.dims(weights)[a], "the weights"));
+  for (std::size_t a = 2; a < n.rank(weights); ++a) {
+    window.push_back(static_dim(n.dims(weights)[a], "the weights"));
+    if (window.back() < 1 || window.back() > 1 << 20) invalid("the weights " + n.type(weights).str() + " have no such window");
+  }
   auto stated = n.integers("kernel_shape");
   if (stated && *stated != window) invalid("kernel_shape differs from the weights " + n.type(weights).str());
   return window;
@@ -29,6 +32,7 @@ std::vector<std::int64_t> weight_window(const node& n, std::size_t weights) {
 
 std::int64_t static_dim(const dim& d, std::string_view what) {
   if (!d.is_static()) refuse(std::string(what) + " need a number for dimension '" + d.str() + "'; give it a value with --dim");
+  if (d.value() > largest_dim) invalid("a dimension of " + d.str() + " is out of range");
   return d.value();
 }
 

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <random>
 
 #include "ir/error.hpp"
@@ -82,6 +86,35 @@ TEST(hostile, damaged_bytes_never_crash) {
   EXPECT_GT(refused, 300);
 }
 
+TEST(hostile, damaged_node_cases_never_crash) {
+  namespace fs = std::filesystem;
+  const fs::path root = "/usr/share/libonnx-testdata/data/node";
+  if (!fs::exists(root)) GTEST_SKIP() << "skipped: " << root << " is absent; install libonnx-testdata";
+  const char* text = std::getenv("KILN_FUZZ_ROUNDS");  // more rounds for a long run
+  int rounds = text ? std::atoi(text) : 4, refused = 0, imported = 0;
+  std::mt19937 random(11);
+  for (const auto& entry : fs::directory_iterator(root)) {
+    std::ifstream file(entry.path() / "model.onnx", std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    for (int round = 0; round < rounds; ++round) {
+      std::string damaged = bytes;
+      for (unsigned k = 0, changes = 1 + random() % 3; k < changes; ++k) {
+        char& c = damaged[random() % damaged.size()];
+        constexpr char special[] = {0, 1, 2, 3, 7, 8, 127, -1, -128};
+        c = random() % 2 ? special[random() % sizeof special] : static_cast<char>(c ^ (1 << random() % 8));
+      }
+      try {
+        import_bytes(damaged);
+        ++imported;
+      } catch (const error&) {
+        ++refused;
+      }
+    }
+  }
+  std::cout << imported << " damaged models were imported, " << refused << " refused\n";
+  EXPECT_GT(refused, imported / 4);
+}
+
 TEST(hostile, a_missing_file_is_named) {
   try {
     import_onnx(std::filesystem::path("/nonexistent/model.onnx"));
@@ -109,6 +142,13 @@ TEST(hostile, cycles_and_missing_inputs_name_the_node) {
   model_builder result;
   result.input("x", float_type, {"2"}).output("nothing");
   expect_error(error_kind::invalid_model, "graph output 'nothing'", result);
+}
+
+TEST(hostile, messages_stay_one_line) {
+  model_builder m;
+  m.input("x", float_type, {"2"}).output("y");
+  m.node("Fo\no", {"x"}, {"y"}).set_name("a\r\nb");
+  expect_error(error_kind::unsupported, "node 'a??b' (Fo?o)", m);
 }
 
 TEST(hostile, duplicate_names_are_refused) {
