@@ -16,6 +16,9 @@ reduction_space::reduction_space(kernel_emitter& e, value input, const std::vect
   auto combined = [&](std::size_t axis) { return std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end(); };
   access_analysis analysis(e, dims_);
   analysis.add_root(input);
+  // What keeps the input's dims is stored, with its epilogue, at the positions that the loops walk.
+  if (kernel_emitter::dims(e.anchor_result()) == dims_)
+    for (value output : e.cluster.outputs()) analysis.add_root(output);
   for (const auto& run : analysis.runs()) {
     // A run of the input may mix kept and combined axes.
     for (std::size_t i = 0; i < run.size(); ++i) {

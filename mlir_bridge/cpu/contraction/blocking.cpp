@@ -10,6 +10,9 @@ namespace {
 // Multiply-adds that make a work item worth scheduling (about 10 µs), and how many items feed a large machine.
 constexpr std::int64_t item_products = 1 << 19;
 constexpr std::int64_t wanted_items = 256;
+// Up to so many rows a product waits for its right factor, which is then fetched so far ahead.
+constexpr std::int64_t few_rows = 32;
+constexpr std::int64_t prefetch_bytes = 8 << 10;
 
 // Cycles of one step of rows × vectors sums: two multiply-adds and two loads start in a cycle, a multiply-add takes four, and a
 // panel's data comes from the second-level cache at half a register in a cycle.
@@ -80,18 +83,26 @@ void choose_items(const kernel_emitter& e, contraction& c) {
   const std::int64_t products = std::max<std::int64_t>(1, c.steps * taps);
   const std::int64_t total = c.batches * c.groups * phases * tiles * c.rows * c.columns * products;
   const std::int64_t wanted = std::clamp<std::int64_t>(total / item_products, 1, wanted_items);
-  // The rows of an item are read again for each of its panels: half of the second-level cache for them.
+  // Half of the second-level cache holds what is read again and again: the panels of an item while its tiles go by, each tile's rows
+  // coming from far away only once; or, where a panel is too large for that, the rows of an item while its panels go by.
+  std::int64_t width = 0;
+  for (const column_segment& segment : c.segments) width = std::max(width, segment.columns());
   const std::int64_t row_bytes = std::max<std::int64_t>(1, c.rows * products * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)));
-  c.tiles_per_item = std::clamp<std::int64_t>(e.target.l2_bytes / 2 / row_bytes, std::min<std::int64_t>(8, tiles), tiles);
-  c.panels_per_item = panels;
+  const std::int64_t panel_bytes = std::max<std::int64_t>(1, width * products * static_cast<std::int64_t>(storage_bytes(c.right.type, 1)));
+  const std::int64_t half = e.target.l2_bytes / 2;
+  c.panels_inside = choose(e.configuration, "panels_inside", half / panel_bytes >= 2);
+  c.panels_per_item = c.panels_inside ? std::clamp<std::int64_t>(half / panel_bytes, 1, panels) : panels;
+  c.tiles_per_item = c.panels_inside ? tiles : std::clamp<std::int64_t>(half / row_bytes, std::min<std::int64_t>(8, tiles), tiles);
   auto items = [&] {
     return c.batches * c.groups * phases * ((tiles + c.tiles_per_item - 1) / c.tiles_per_item) * ((panels + c.panels_per_item - 1) / c.panels_per_item);
   };
   while (items() < wanted && (c.panels_per_item > 1 || c.tiles_per_item > 1)) {
-    const bool split_panels = c.panels_per_item > 1 && (c.panels_per_item * 2 >= c.tiles_per_item || c.tiles_per_item <= 4);
-    std::int64_t& n = split_panels ? c.panels_per_item : c.tiles_per_item;
+    const bool enough_tiles = c.tiles_per_item > (c.panels_inside ? 8 : 2 * c.panels_per_item) && c.tiles_per_item > 4;
+    std::int64_t& n = c.panels_per_item > 1 && !enough_tiles ? c.panels_per_item : c.tiles_per_item;
     n = (n + 1) / 2;
   }
+  // A few rows use up the right factor faster than it comes.
+  if (tiles * c.rows <= few_rows) c.prefetch_steps = choose(e.configuration, "prefetch", std::max<std::int64_t>(1, prefetch_bytes / (width * static_cast<std::int64_t>(storage_bytes(c.right.type, 1)))));
 }
 
 }  // namespace kiln::cpu

@@ -73,7 +73,7 @@ class contraction_emitter {
     for (std::int64_t n : grid) items *= n;
     e.begin_stage("contraction", items);
     left = {e.pointer(c.left), c.left.type, c.axes.back().stride * c.axes.back().pitch, c.left_step};
-    right = {e.pointer(c.right), c.right.type, 0, c.right_step};
+    right = {e.pointer(c.right), c.right.type, 0, c.right_step, c.prefetch_steps};
     for (const column_segment& segment : c.segments) writers.emplace_back(e, tile_shape{c.rows, segment.vectors, segment.lanes}, accumulation);
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
       values digits = code.delinearize(item, grid);
@@ -82,13 +82,16 @@ class contraction_emitter {
       phase.assign(digits.begin() + 2, digits.end() - 2);
       Value first_panel = code.mul(digits[digits.size() - 2], c.panels_per_item), first_tile = code.mul(digits.back(), c.tiles_per_item);
       Value last_panel = code.min(code.add(first_panel, c.panels_per_item), c.panels()), last_tile = code.min(code.add(first_tile, c.tiles_per_item), c.tiles());
-      for (std::size_t s = 0; s < c.segments.size(); ++s) {
-        const column_segment& segment = c.segments[s];
-        Value low = code.max(first_panel, segment.first_panel), high = code.min(last_panel, segment.first_panel + segment.count);
-        code.loop(low, high, 1, [&](Value panel) {
-          code.loop(first_tile, last_tile, 1, [&](Value tile) { emit_tile(segment, writers[s], code.sub(panel, segment.first_panel), tile); });
-        });
-      }
+      auto each_panel = [&](const std::function<void(std::size_t, Value)>& body) {
+        for (std::size_t s = 0; s < c.segments.size(); ++s) {
+          const column_segment& segment = c.segments[s];
+          Value low = code.max(first_panel, segment.first_panel), high = code.min(last_panel, segment.first_panel + segment.count);
+          code.loop(low, high, 1, [&](Value panel) { body(s, code.sub(panel, segment.first_panel)); });
+        }
+      };
+      auto each_tile = [&](const std::function<void(Value)>& body) { code.loop(first_tile, last_tile, 1, body); };
+      if (c.panels_inside) each_tile([&](Value tile) { each_panel([&](std::size_t s, Value panel) { emit_tile(c.segments[s], writers[s], panel, tile); }); });
+      else each_panel([&](std::size_t s, Value panel) { each_tile([&](Value tile) { emit_tile(c.segments[s], writers[s], panel, tile); }); });
     });
     e.end_stage();
   }

@@ -59,6 +59,8 @@ struct contraction {
   std::int64_t rows = 1;                    // of a tile
   std::int64_t unroll = 1;
   std::int64_t panels_per_item = 1, tiles_per_item = 1;
+  bool panels_inside = false;               // whether an item's loop over panels is inside that over tiles
+  std::int64_t prefetch_steps = 0;          // how far ahead the right factor is prefetched; 0: left to the hardware
 
   // Indices of the result, all but the last, of (batch, group, outputs...), and the last one's offset of a group.
   std::function<values(Value batch, Value group, std::span<const Value> outputs)> locate;

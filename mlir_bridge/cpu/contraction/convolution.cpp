@@ -14,6 +14,9 @@ namespace kiln::cpu {
 
 namespace {
 
+// A line that fills tiles of about this many rows well is left alone.
+constexpr std::int64_t joined_line = 14;
+
 std::int64_t product(std::span<const std::int64_t> dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
 
 void require_channels_last(const kernel_emitter& e, tensor_layout layout) {
@@ -53,11 +56,19 @@ void emit_convolution(kernel_emitter& e) {
   }
   c.locate = [](Value batch, Value, std::span<const Value> outputs) { return image_position(batch, outputs); };
   if (pointwise) {
-    // All pixels of all images in one line.
+    // All lines of all images are alike. Short lines are joined: tiles then reach over their ends, and each row finds its place on its own.
     const std::vector<std::int64_t> pixels(out.begin(), out.end() - 1);
-    c.axes = {convolution_axis(product(pixels), product(pixels), 1, 1, 1, 0)};
+    const std::int64_t line = pixels.back(), lines = product(pixels) / line;
+    const bool join = line < joined_line || line % joined_line > joined_line / 2;
+    if (join) c.axes = {convolution_axis(lines * line, lines * line, 1, 1, 1, 0)};
+    else c.axes = {convolution_axis(lines, lines, 1, 1, 1, 0), convolution_axis(line, line, 1, 1, 1, 0)};
     c.batches = 1;
-    c.locate = [&e, pixels](Value, Value, std::span<const Value> outputs) { return e.code.delinearize(outputs[0], pixels); };
+    c.locate = [&e, pixels](Value, Value, std::span<const Value> outputs) {
+      if (outputs.size() == 1) return e.code.delinearize(outputs[0], pixels);
+      values where = e.code.delinearize(outputs[0], std::span(pixels).first(pixels.size() - 1));
+      where.push_back(outputs[1]);
+      return where;
+    };
   }
 
   const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));

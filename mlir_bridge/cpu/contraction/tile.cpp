@@ -51,6 +51,11 @@ values accumulate(code_builder& code, const tile_shape& tile, row_range rows, co
   const Value right_base = element_address(code, right.pointer, right_offset, right.type);
   auto one_step = [&](Value left_at, Value right_at, values sums) {
     values columns;
+    if (right.prefetch_steps) {
+      const std::int64_t line = 64 * 8 / storage_bits(right.type);
+      for (std::int64_t column = 0; column < tile.columns(); column += line)
+        code.make<mlir::LLVM::Prefetch>(element_address(code, right_at, right.prefetch_steps * right.step_stride + column, right.type), 0u, 3u, 1u);
+    }
     for (std::int64_t v = 0; v < tile.vectors; ++v)
       columns.push_back(widen(code, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes), right.type, accumulation));
     for (std::int64_t r = rows.first; r < rows.last; ++r) {

@@ -25,6 +25,7 @@ struct factor {
   element_type type = element_type::f32;
   std::int64_t row_stride = 0;
   std::int64_t step_stride = 1;
+  std::int64_t prefetch_steps = 0;  // right factor: fetch this many steps ahead
 };
 
 // What products of this type are summed in: f64 for f64, f32 for the other floats, at least i32 for integers.
