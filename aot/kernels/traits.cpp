@@ -92,6 +92,7 @@ double operand_reads(const operation& anchor, std::size_t index) {
 bool is_contraction(const operation& op) { return op.is<dot>() || op.is<convolution>() || op.is<transposed_convolution>(); }
 
 bool is_irregular(const operation& op) {
+  if (const auto* t = op.get_if<transpose>()) return !t->permutation.empty() && t->permutation.back() + 1 != static_cast<std::int64_t>(t->permutation.size());
   return op.is<concat>() || op.is<pad>() || op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>() || op.is<resize>();
 }
 

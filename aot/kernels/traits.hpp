@@ -27,7 +27,7 @@ double element_cost(const operation& op);
 double operand_reads(const operation& anchor, std::size_t index);
 
 // Contractions reuse each element they load in registers; their inner loops take only what keeps or stretches indices as operands of the
-// epilogue, no concat or gather.
+// epilogue: no concat, no gather, no transpose of the innermost axis.
 bool is_contraction(const operation& op);
 bool is_irregular(const operation& op);
 
