@@ -1,0 +1,99 @@
+// The object itself: what it refers to, that it is reproducible, what is refused, and what the trace tells.
+#include <algorithm>
+#include <set>
+
+#include "harness.hpp"
+#include "ir/error.hpp"
+#include "llvm/Object/ObjectFile.h"
+
+namespace kiln::test {
+namespace {
+
+using in = const std::vector<value>&;
+
+std::set<std::string> undefined_symbols(const native_kernel& kernel) {
+  llvm::StringRef bytes(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size());
+  auto file = llvm::cantFail(llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel")));
+  std::set<std::string> names;
+  for (const auto& symbol : file->symbols())
+    if (llvm::cantFail(symbol.getFlags()) & llvm::object::SymbolRef::SF_Undefined) names.insert(llvm::cantFail(symbol.getName()).str());
+  names.erase("");
+  return names;
+}
+
+// What a loader must offer: C memory functions and libm.
+bool is_allowed(const std::string& symbol) {
+  static const std::set<std::string> allowed = [] {
+    std::set<std::string> names{"memcpy", "memmove", "memset"};
+    for (std::string f : {"exp", "log", "erf", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow", "fmod"}) {
+      names.insert(f);
+      names.insert(f + "f");
+    }
+    return names;
+  }();
+  return allowed.contains(symbol);
+}
+
+TEST(object, refers_to_libm_and_memory_functions_only) {
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < scalar_function_table.size(); ++i)
+    for (element_type type : {element_type::f32, element_type::f64, element_type::f16, element_type::i64, element_type::boolean}) {
+      auto function = static_cast<scalar_function>(i);
+      std::vector<shape> inputs(static_cast<std::size_t>(row(function).arity), typed(type, {3, 37}));
+      if (function == scalar_function::where) inputs[0].type = element_type::boolean;
+      std::unique_ptr<module> m;
+      try {
+        m = cluster(inputs, [&](module& m, in p) { return std::vector<value>{m.add(elementwise{function}, p)}; });
+      } catch (const error&) {
+        continue;  // the function is not defined on this type
+      }
+      for (const std::string& symbol : undefined_symbols(loaded_kernel(*m, best_target()).native())) {
+        EXPECT_TRUE(is_allowed(symbol)) << symbol << " in " << enum_name(function) << " of " << name(type);
+        seen.insert(symbol);
+      }
+    }
+  EXPECT_TRUE(seen.contains("powf"));
+  EXPECT_FALSE(seen.contains("expf")) << "exp of f32 is expanded, not called";
+}
+
+TEST(object, is_reproducible) {
+  auto m = cluster({f32({33, 70}), f32({70})}, [](module& m, in p) {
+    value s = m.add(softmax{1, false}, {p[0]});
+    return std::vector<value>{m.add(elementwise{scalar_function::mul}, {s, m.add(broadcast{{33, 70}}, {p[1]})})};
+  });
+  EXPECT_EQ(loaded_kernel(*m, best_target()).native(), loaded_kernel(*m, best_target()).native());
+}
+
+TEST(object, grids_of_large_kernels_can_be_shared) {
+  auto m = cluster({f32({1 << 20})}, [](module& m, in p) { return std::vector<value>{m.add(elementwise{scalar_function::exp}, {p[0]})}; });
+  const auto native = loaded_kernel(*m, best_target()).native();
+  ASSERT_EQ(native.launches.size(), 1u);
+  EXPECT_GE(native.launches[0].grid, 32);
+  auto small = cluster({f32({100})}, [](module& m, in p) { return std::vector<value>{m.add(elementwise{scalar_function::exp}, {p[0]})}; });
+  EXPECT_EQ(loaded_kernel(*small, best_target()).native().launches[0].grid, 1);
+}
+
+TEST(object, refuses_storage_types_by_name) {
+  auto m = cluster({typed(element_type::f8e4m3, {8, 8})}, [](module& m, in p) { return std::vector<value>{m.add(convert{element_type::f32}, {p[0]})}; });
+  try {
+    loaded_kernel(*m, best_target());
+    FAIL() << "f8e4m3 was compiled";
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::unsupported);
+    EXPECT_NE(std::string(e.what()).find("f8e4m3"), std::string::npos) << e.what();
+  }
+}
+
+TEST(object, trace_tells_every_phase) {
+  auto m = cluster({f32({40, 40})}, [](module& m, in p) { return std::vector<value>{m.add(transpose{{1, 0}}, {p[0]})}; });
+  finalize_trace trace;
+  trace.want_texts = true;
+  loaded_kernel kernel(*m, best_target(), {}, &trace);
+  EXPECT_NE(trace.mlir.find("scf.for"), std::string::npos);
+  EXPECT_NE(trace.llvm_ir.find("define"), std::string::npos);
+  EXPECT_NE(trace.assembly.find("ret"), std::string::npos);
+  EXPECT_GT(trace.optimize_ms + trace.codegen_ms, 0);
+}
+
+}  // namespace
+}  // namespace kiln::test
