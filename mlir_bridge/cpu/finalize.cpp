@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "ir/error.hpp"
+#include "ir/ops/contraction.hpp"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/cpu/kernel_emitter.hpp"
@@ -61,7 +62,10 @@ native_kernel finalize_cpu(portable_kernel kernel, const target_row& target, con
   llvm::LLVMContext llvm_context;
   auto module = cpu::lower_to_llvm(*code, llvm_context, target, exported);
   out.lower_ms = time.lap();
-  cpu::optimize(*module, target);
+  // Contractions leave small window and K loops to LLVM.
+  const instruction* anchor = emitter.anchor();
+  bool contraction = anchor && (anchor->op().is<dot>() || anchor->op().is<convolution>() || anchor->op().is<transposed_convolution>());
+  cpu::optimize(*module, target, contraction);
   out.optimize_ms = time.lap();
   if (out.want_texts) out.llvm_ir = printed([&](auto& stream) { module->print(stream, nullptr); });
   time.lap();

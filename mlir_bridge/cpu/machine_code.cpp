@@ -59,7 +59,7 @@ std::vector<std::byte> emit(llvm::Module& module, llvm::TargetMachine& machine, 
 
 }  // namespace
 
-void optimize(llvm::Module& module, const target_row& target) {
+void optimize(llvm::Module& module, const target_row& target, bool unroll) {
   llvm::TargetMachine& machine = machine_for(target);
   module.setDataLayout(machine.createDataLayout());
   module.setTargetTriple(machine.getTargetTriple());
@@ -67,6 +67,7 @@ void optimize(llvm::Module& module, const target_row& target) {
   // The generators vectorize.
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = unroll;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;

@@ -10,8 +10,9 @@
 
 namespace kiln::cpu {
 
-// Sets the module's data layout and triple and optimizes it. Throws error{unsupported} for a triple that this build has no back end for.
-void optimize(llvm::Module& module, const target_row& target);
+// Sets the module's data layout and triple and optimizes it. `unroll`: whether LLVM may unroll loops, which costs compile time and gains
+// nothing where the generator has written several accumulators already. Throws error{unsupported} for a triple that this build has no back end for.
+void optimize(llvm::Module& module, const target_row& target, bool unroll);
 // Consumes the optimized module's function bodies; `assembly` gets the text as well where it is not null (it compiles a second time).
 std::vector<std::byte> emit_object(llvm::Module& module, const target_row& target, std::string* assembly);
 

@@ -187,7 +187,11 @@ class contraction_emitter {
 
   // accumulate() for those rows whose input position is inside, `position` being that of row 0.
   values accumulate_rows(Value position, const tile_shape& shape, Value left_offset, Value right_offset, std::int64_t steps, values sums) {
-    auto run = [&](row_range range) { return accumulate(code, shape, range, left, left_offset, right, right_offset, steps, c.unroll, accumulation, sums); };
+    // Rows that lie side by side and are read once: the next tile's come from far away.
+    upcoming next;
+    const bool dense = c.axes.back().window == 1 && c.left_step == 1 && left.row_stride == c.steps;
+    if (dense && c.panels_inside) next = {left.pointer, code.add(left_offset, c.rows * left.row_stride), c.rows, left.type};
+    auto run = [&](row_range range) { return accumulate(code, shape, range, left, left_offset, right, right_offset, steps, c.unroll, accumulation, sums, next); };
     if (ranges.size() == 1) return run(ranges[0]);
     const contraction_axis& axis = c.axes.back();
     Value first = code.min(ceil_div_positive(code.sub(code.constant(0), position), axis.stride), c.rows);

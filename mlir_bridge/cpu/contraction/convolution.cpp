@@ -73,7 +73,7 @@ void emit_convolution(kernel_emitter& e) {
 
   const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));
   c.rows = tile.rows;
-  c.unroll = choose(e.configuration, "unroll", 1);
+  c.unroll = choose(e.configuration, "unroll", 2);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
   pack_right(e, c, product(window), tile, {weights, static_cast<std::int64_t>(spatial + 1), [&](Value group, Value tap, Value step, Value column) {
                                              values where = e.code.delinearize(tap, window);
@@ -106,7 +106,7 @@ void emit_transposed_convolution(kernel_emitter& e) {
 
   const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));
   c.rows = tile.rows;
-  c.unroll = choose(e.configuration, "unroll", 1);
+  c.unroll = choose(e.configuration, "unroll", 2);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
   // Weights are [window..., features of a group, channels].
   pack_right(e, c, product(window), tile, {weights, static_cast<std::int64_t>(spatial), [&](Value group, Value tap, Value step, Value column) {

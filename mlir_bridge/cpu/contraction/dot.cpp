@@ -7,6 +7,7 @@
 #include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
+#include "mlir_bridge/cpu/contraction/streaming_dot.hpp"
 
 namespace kiln::cpu {
 
@@ -30,6 +31,7 @@ void emit_dot(kernel_emitter& e) {
   contraction c;
   c.groups = std::accumulate(batch_dims.begin(), batch_dims.end(), std::int64_t{1}, std::multiplies<>());
   if (c.groups * m * n == 0) return;
+  if (m <= most_streaming_rows && !op.transpose_b && choose(e.configuration, "pack", 0) == 0) return emit_streaming_dot(e, {batch_dims, m, n, k}, op.transpose_a);
   c.steps = k;
   c.columns = n;
   c.left = e.materialize(a);
@@ -45,7 +47,7 @@ void emit_dot(kernel_emitter& e) {
   const element_type accumulation = accumulation_type(a.type().type);
   const tile_shape tile = choose_tile(e, m, n, accumulation);
   c.rows = tile.rows;
-  c.unroll = choose(e.configuration, "unroll", 1);
+  c.unroll = choose(e.configuration, "unroll", 2);
   const bool pack = op.transpose_b || choose(e.configuration, "pack", m >= (c.groups > 1 ? packing_rows_batched : packing_rows));
   if (pack) {
     pack_right(e, c, 1, tile, {b, static_cast<std::int64_t>(op.transpose_b ? rank - 2 : rank - 1), [&e, batch_dims, &op](Value group, Value, Value step, Value column) {

@@ -44,7 +44,7 @@ Value multiply_add(code_builder& code, Value a, Value b, Value sum) {
 }  // namespace
 
 values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset, const factor& right, Value right_offset,
-                  std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums) {
+                  std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums, const upcoming& next) {
   if (steps <= 0 || rows.first >= rows.last) return sums;
   const Value zero = code.constant(0);
   const Value left_base = element_address(code, left.pointer, left_offset, left.type);
@@ -71,9 +71,12 @@ values accumulate(code_builder& code, const tile_shape& tile, row_range rows, co
   auto several_steps = [&](Value k, std::int64_t count, values sums) {
     Value left_at = element_address(code, left_base, code.mul(k, left.step_stride), left.type);
     Value right_at = element_address(code, right_base, code.mul(k, right.step_stride), right.type);
-    for (std::int64_t i = 0; i < count; ++i)
+    Value next_at = next.pointer ? element_address(code, next.pointer, code.add(next.offset, code.mul(k, next.step_stride)), next.type) : Value();
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (next.pointer) code.make<mlir::LLVM::Prefetch>(element_address(code, next_at, i * next.step_stride, next.type), 0u, 2u, 1u);
       sums = one_step(element_address(code, left_at, i * left.step_stride, left.type),
                       element_address(code, right_at, i * right.step_stride, right.type), std::move(sums));
+    }
     return sums;
   };
   unroll = std::clamp<std::int64_t>(unroll, 1, steps);

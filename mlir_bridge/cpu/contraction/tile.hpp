@@ -28,6 +28,14 @@ struct factor {
   std::int64_t prefetch_steps = 0;  // right factor: fetch this many steps ahead
 };
 
+// Memory that will be needed soon: one address is prefetched into the second-level cache at each step.
+struct upcoming {
+  Value pointer = {};           // null: nothing
+  Value offset = {};            // of step 0
+  std::int64_t step_stride = 0;
+  element_type type = element_type::f32;
+};
+
 // What products of this type are summed in: f64 for f64, f32 for the other floats, at least i32 for integers.
 element_type accumulation_type(element_type type);
 
@@ -39,6 +47,6 @@ values zero_tile(code_builder& code, const tile_shape& tile, element_type accumu
 // tile[r, c] += sum over k in [0, steps) of left[left_offset + r * row_stride + k * step_stride] * right[right_offset + k * step_stride + c]
 // for the rows of `rows`; returns the whole tile. Offsets are those of row 0, which itself may lie outside of the tensor.
 values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset, const factor& right, Value right_offset,
-                  std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums);
+                  std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums, const upcoming& next = {});
 
 }  // namespace kiln::cpu

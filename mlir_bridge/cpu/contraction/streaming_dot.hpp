@@ -1,0 +1,19 @@
+// dot with one or two rows on the left and a row-major matrix on the right, which is read once, several whole lines at a time, as
+// memory likes it; the sums are in the first-level cache meanwhile.
+#pragma once
+
+#include "mlir_bridge/cpu/kernel_emitter.hpp"
+
+namespace kiln::cpu {
+
+struct dot_sizes {
+  std::vector<std::int64_t> batch;
+  std::int64_t m = 0, n = 0, k = 0;
+};
+
+inline constexpr std::int64_t most_streaming_rows = 2;
+
+// The anchor is a dot without transpose_b and with m <= most_streaming_rows.
+void emit_streaming_dot(kernel_emitter& e, const dot_sizes& sizes, bool transpose_a);
+
+}  // namespace kiln::cpu
