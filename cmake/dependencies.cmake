@@ -32,10 +32,17 @@ find_library(ZSTD_LIBRARY zstd REQUIRED)
 add_library(kiln_zstd INTERFACE)
 target_link_libraries(kiln_zstd INTERFACE ${ZSTD_LIBRARY})
 
-# BLAKE3, as a few objects out of LLVM's support archive: whoever links this links no LLVM.
+# BLAKE3, as a few objects out of LLVM's support archive, in an archive of their own: whoever links it links no LLVM, and
+# nobody links a second copy of LLVM's other support code beside libLLVM.so.
+set(blake3_archive ${CMAKE_BINARY_DIR}/blake3/libkiln_blake3.a)
+if(NOT EXISTS ${blake3_archive})
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/blake3)
+  execute_process(COMMAND sh -c "ar x '${LLVM_PREFIX}/lib/libLLVMSupport.a' $(ar t '${LLVM_PREFIX}/lib/libLLVMSupport.a' | grep '^blake3') && ar rcs libkiln_blake3.a blake3*.o"
+    WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/blake3 COMMAND_ERROR_IS_FATAL ANY)
+endif()
 add_library(kiln_blake3 INTERFACE)
 target_include_directories(kiln_blake3 SYSTEM INTERFACE ${LLVM_PREFIX}/include)
-target_link_libraries(kiln_blake3 INTERFACE ${LLVM_PREFIX}/lib/libLLVMSupport.a)
+target_link_libraries(kiln_blake3 INTERFACE ${blake3_archive})
 
 # LLVM and MLIR as shared libraries; only folders that may use LLVM (DESIGN.md) link this.
 add_library(kiln_llvm INTERFACE)

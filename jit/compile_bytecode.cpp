@@ -186,6 +186,12 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   return result;
 }
 
+std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target) {
+  std::vector<wanted_kernel> result;
+  for (const group& g : group_code_objects(bound, target).groups) result.push_back({g.portable.symbol, g.key});
+  return result;
+}
+
 std::string compiler_version() {
   return fmt::format("kiln {} (dialect {}, cpu pipeline {}, LLVM {})", kiln_version(), dialect_version(), cpu_pipeline_version(), LLVM_VERSION_STRING);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/program.hpp"
+#include "jit/cache/kernel_key.hpp"
 #include "mlir_bridge/kernel_configuration.hpp"
 #include "mlir_bridge/target_row.hpp"
 
@@ -44,6 +45,13 @@ struct jit_report {
 // code objects only; payloads that are no longer used are dropped from its kernel table.
 // Throws error{unsupported, compile_failed, timed_out} naming the kernel; error{absent} with only_if_cached.
 program compile_bytecode(const program& bound, const jit_options& options, jit_report* report = nullptr);
+
+// What compile_bytecode would look for in the cache: one for each group of code objects.
+struct wanted_kernel {
+  std::string symbol;
+  kernel_key key;
+};
+std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target);
 
 // Versions that compiled code depends on, for keys and `kiln --version`.
 std::string compiler_version();

@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "ir/container/container.hpp"
+#include "ir/error.hpp"
+#include "jit/cache/maintenance.hpp"
+#include "jit/compile_bytecode.hpp"
+#include "jit/targets.hpp"
+#include "tools/command.hpp"
+#include "tools/model_session.hpp"
+
+namespace kiln::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct options {
+  cache_choice cache;
+  std::string file, device = "host", target = "native", archive;
+  std::vector<std::string> dims;
+  std::uint64_t max_bytes = cache_options{}.max_bytes;
+  bool remove = false;
+};
+
+std::filesystem::path folder_of(const options& o) {
+  auto folder = default_cache_options(o.cache.folder).folder;
+  if (folder.empty()) throw error(error_kind::usage, "no cache folder: give --cache DIR or set KILN_CACHE_DIR");
+  return folder;
+}
+
+int stats(const options& o, const output_options& output) {
+  auto folder = folder_of(o);
+  cache_statistics s = std::filesystem::exists(folder) ? cache_stats(folder) : cache_statistics{};
+  json document{{"folder", folder.string()},       {"entries", s.kernels + s.prepared}, {"kernels", s.kernels},       {"kernel_bytes", s.kernel_bytes}, {"prepared", s.prepared},
+                {"prepared_bytes", s.prepared_bytes}, {"unreadable", s.unreadable},        {"temporaries", s.temporaries}, {"by_target", s.by_target}};
+  output.print(document, [&] {
+    fmt::print("{}\n  {} kernels, {:.2f} MB\n  {} packed weights, {:.2f} MB\n  {} unreadable, {} temporaries\n", folder.string(), s.kernels, static_cast<double>(s.kernel_bytes) / 1e6, s.prepared,
+               static_cast<double>(s.prepared_bytes) / 1e6, s.unreadable, s.temporaries);
+  });
+  return 0;
+}
+
+int verify(const options& o, const output_options& output) {
+  auto folder = folder_of(o);
+  cache_verification v = verify_cache(folder, o.remove);
+  auto bad = json::array();
+  for (const damaged_entry& d : v.damaged) bad.push_back({{"name", d.name}, {"why", d.why}});
+  output.print({{"folder", folder.string()}, {"checked", v.checked}, {"bad", v.damaged.size()}, {"removed", o.remove}, {"damaged", bad}}, [&] {
+    for (const damaged_entry& d : v.damaged) fmt::print("{}: {}{}\n", d.name, d.why, o.remove ? ", removed" : "");
+    fmt::print("{} entries checked, {} damaged\n", v.checked, v.damaged.size());
+  });
+  return v.damaged.empty() || o.remove ? 0 : 1;
+}
+
+int gc(const options& o, const output_options& output) {
+  auto folder = folder_of(o);
+  eviction e = collect_cache(folder, o.max_bytes);
+  output.print({{"folder", folder.string()}, {"removed", e.removed}, {"removed_bytes", e.removed_bytes}, {"bytes_left", e.bytes_left}},
+               [&] { fmt::print("{} entries ({:.2f} MB) removed, {:.2f} MB left\n", e.removed, static_cast<double>(e.removed_bytes) / 1e6, static_cast<double>(e.bytes_left) / 1e6); });
+  return 0;
+}
+
+int explain(const options& o, const output_options& output) {
+  require_host(o.device);
+  cache_options layers = default_cache_options(o.cache.folder);
+  std::vector<std::filesystem::path> folders{layers.folder};
+  folders.insert(folders.end(), layers.read_only_layers.begin(), layers.read_only_layers.end());
+  program bound = read_program(o.file).bind(parse_bindings(o.dims));
+  auto kernels = json::array();
+  std::size_t hits = 0;
+  for (const wanted_kernel& w : wanted_kernels(bound, find_target(o.target))) {
+    cache_explanation e = explain_cache(folders, w.key);
+    hits += e.hit;
+    auto differences = json::array();
+    for (const field_difference& d : e.differences) differences.push_back({{"field", d.field}, {"wanted", d.wanted}, {"found", d.found}});
+    kernels.push_back({{"symbol", w.symbol}, {"key", w.key.hash().hex()}, {"hit", e.hit}, {"nearest", e.nearest ? json(e.nearest->hex()) : json(nullptr)}, {"differences", differences}});
+  }
+  output.print({{"file", o.file}, {"hits", hits}, {"misses", kernels.size() - hits}, {"kernels", kernels}}, [&] {
+    for (const auto& k : kernels) {
+      fmt::print("{}  {}  {}\n", k["hit"].get<bool>() ? "hit " : "miss", k["key"].get<std::string>().substr(0, 16), k["symbol"].get<std::string>());
+      if (k["hit"].get<bool>()) continue;
+      if (k["nearest"].is_null()) fmt::print("      no entry of this kernel\n");
+      for (const auto& d : k["differences"]) fmt::print("      {}: wanted '{}', the nearest entry has '{}'\n", d["field"].get<std::string>(), d["wanted"].get<std::string>(), d["found"].get<std::string>());
+    }
+    fmt::print("{} hits, {} misses\n", hits, kernels.size() - hits);
+  });
+  return 0;
+}
+
+int copy(const std::filesystem::path& from, const std::filesystem::path& to, const output_options& output) {
+  cache_copy c = copy_cache(from, to);
+  output.print({{"from", from.string()}, {"to", to.string()}, {"copied", c.copied}, {"present", c.present}, {"damaged", c.damaged}, {"bytes", c.bytes}},
+               [&] { fmt::print("{} entries copied to {}, {} there already, {} damaged ones left out\n", c.copied, to.string(), c.present, c.damaged); });
+  return 0;
+}
+
+}  // namespace
+
+action declare_cache(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  auto chosen = std::make_shared<action>();
+  app.require_subcommand(1);
+  auto add = [&](const char* name, const char* summary, action act) {
+    CLI::App* sub = app.add_subcommand(name, summary);
+    add_cache_option(*sub, o->cache);
+    sub->fallthrough();  // --json, --quiet and --verbose may follow
+    sub->final_callback([chosen, act = std::move(act)] { *chosen = act; });
+    return sub;
+  };
+  add("stats", "Count entries and bytes", [o](const output_options& out) { return stats(*o, out); });
+  add("verify", "Read and verify every entry", [o](const output_options& out) { return verify(*o, out); })->add_flag("--remove", o->remove, "Remove damaged entries");
+  add("gc", "Remove stale temporaries and the least recently used entries", [o](const output_options& out) { return gc(*o, out); })
+      ->add_option("--max-bytes", o->max_bytes, "How much may stay");
+  CLI::App* why = add("explain", "For every kernel of a file: hit or miss, and which field of the key differs", [o](const output_options& out) { return explain(*o, out); });
+  why->add_option("FILE", o->file, ".kiln file")->required();
+  why->add_option("--device", o->device, "host, hip:0 or cuda:0");
+  why->add_option("--target", o->target, "Target instead of the processor found");
+  why->add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
+  add("export", "Copy every sound entry to a folder", [o](const output_options& out) { return copy(folder_of(*o), o->archive, out); })->add_option("TO", o->archive, "Folder")->required();
+  add("import", "Copy every sound entry from a folder", [o](const output_options& out) { return copy(o->archive, folder_of(*o), out); })->add_option("FROM", o->archive, "Folder")->required();
+  return [chosen](const output_options& output) { return (*chosen)(output); };
+}
+
+}  // namespace kiln::tools
