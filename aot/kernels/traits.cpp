@@ -41,8 +41,8 @@ constexpr std::array rows{
     operation_row{"normalize", kernel_role::anchor, 0, true, {3, 3, 3}},
     operation_row{"cumulative_sum", kernel_role::anchor, 0, true, {1, 1, 1}},
     operation_row{"top_k", kernel_role::anchor, 0, false, {0, 0, 0}},
-    operation_row{"scatter_elements", kernel_role::anchor, 0, false, {0, 1, 1}},
-    operation_row{"scatter_nd", kernel_role::anchor, 0, false, {0, 1, 1}},
+    operation_row{"scatter_elements", kernel_role::anchor, 0, false, {1, 1, 1}},
+    operation_row{"scatter_nd", kernel_role::anchor, 0, false, {1, 1, 1}},
     operation_row{"recurrent", kernel_role::anchor, 0, false, {0, 0, 0}},
 };
 

@@ -1,35 +1,35 @@
 #include "aot/passes/convert_precision.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <cstring>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "aot/passes/facts.hpp"
+#include "ir/error.hpp"
 
 namespace kiln {
 namespace {
 
-double largest(element_type type) {
-  switch (type) {
-    case element_type::f16: return 65504;
-    case element_type::bf16: return 3.3895313892515355e38;
-    default: return std::numeric_limits<float>::max();
+// The largest finite number of f16 or bf16.
+float largest(element_type type) { return type == element_type::f16 ? 65504.0f : 3.3895313892515355e38f; }
+
+template <std::uint16_t (*Narrow)(float)>
+std::vector<std::byte> narrowed_bytes(std::span<const float> values, float most) {
+  std::vector<std::byte> bytes(values.size() * sizeof(std::uint16_t));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t bits = Narrow(std::isfinite(values[i]) ? std::clamp(values[i], -most, most) : values[i]);
+    std::memcpy(bytes.data() + i * sizeof bits, &bits, sizeof bits);
   }
+  return bytes;
 }
 
 literal converted(const literal& data, element_type type) {
-  std::vector<std::byte> bytes(storage_bytes(type, static_cast<std::size_t>(data.type().element_count())));
   auto values = data.as<float>();
-  auto most = static_cast<float>(largest(type));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    float x = values[i];
-    if (x > most && x <= std::numeric_limits<float>::max()) x = most;
-    if (x < -most && x >= std::numeric_limits<float>::lowest()) x = -most;
-    store_element(type, bytes.data(), static_cast<std::int64_t>(i), x);
-  }
-  return literal(data.type().with_type(type), std::move(bytes));
+  float most = largest(type);
+  return literal(data.type().with_type(type), type == element_type::f16 ? narrowed_bytes<f32_to_f16>(values, most) : narrowed_bytes<f32_to_bf16>(values, most));
 }
 
 // Instructions whose results end only in conversions to integers, through elementwise operations and movement.
@@ -133,6 +133,8 @@ void in_order(const module& m, std::unordered_set<const module*>& done, std::vec
 }  // namespace
 
 bool convert_precision::apply(program& p) const {
+  if (type != element_type::f16 && type != element_type::bf16)
+    throw error(error_kind::unsupported, "cannot compile for " + std::string(kiln::name(type)) + "; f16 and bf16 are possible");
   std::unordered_set<const module*> done;
   std::vector<const module*> order;
   in_order(p.main(), done, order);

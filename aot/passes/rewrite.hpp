@@ -43,7 +43,7 @@ struct rule {
   std::function<value(rewriter&, value root, const match::captures&)> make;
 };
 
-// True where something changed. Dead instructions are erased between sweeps.
+// True where something changed. Dead instructions are erased between sweeps. Rules that undo each other are stopped with a warning.
 bool apply_rules(module& m, std::span<const rule> rules);
 
 }  // namespace kiln

@@ -152,7 +152,7 @@ value padding_into_convolution(rewriter& write, value root, const match::capture
   convolution c = *root.producer->op().get_if<convolution>();
   const auto& p = *found["padded"].producer->op().get_if<pad>();
   if (p.mode != pad_mode::constant_ || p.fill != 0) return {};
-  std::size_t rank = p.before.size(), channel = column_axis(c, rank), first = c.layout == tensor_layout::channels_first ? 2 : 1;
+  std::size_t rank = p.before.size(), channel = column_axis(root.producer->op(), rank), first = c.layout == tensor_layout::channels_first ? 2 : 1;
   for (std::size_t axis : {std::size_t{0}, channel})
     if (p.before[axis] || p.after[axis]) return {};
   for (std::size_t i = 0; i < c.strides.size(); ++i) c.pads_begin[i] += p.before[first + i], c.pads_end[i] += p.after[first + i];
