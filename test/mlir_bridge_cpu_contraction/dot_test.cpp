@@ -37,6 +37,26 @@ TEST(ContractionDot, Batched) {
     }
 }
 
+TEST(ContractionDot, FewRowsOfManyMatrices) {
+  for (std::int64_t m : {1, 2, 3, 4})
+    for (auto [n, k] : {std::array<std::int64_t, 2>{37, 64}, {130, 71}, {3, 5}, {64, 300}}) {
+      auto transposed = dot_cluster({2, 3, m, k}, {2, 3, n, k}, {.transpose_b = true}, element_type::f32, element_type::f32, epilogue::bias_relu_residual);
+      expect_matches(*transposed, 1e-6);
+      auto plain = dot_cluster({5, m, k}, {5, k, n}, {}, element_type::f16, element_type::f16, epilogue::sigmoid);
+      expect_matches(*plain, 2e-3);
+      if (HasFatalFailure()) return;
+    }
+}
+
+// Longer than what the sums of a narrow product stay in the cache for.
+TEST(ContractionDot, LongRow) {
+  for (std::int64_t m : {1, 2}) {
+    auto cluster = dot_cluster({m, 9}, {9, 9001}, {}, element_type::f32, element_type::f32, epilogue::bias_relu);
+    expect_matches(*cluster, 1e-6);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(ContractionDot, Types) {
   struct row { element_type a, b, result; double tolerance; };
   for (row r : {row{element_type::f64, element_type::f64, element_type::f64, 1e-14}, row{element_type::f16, element_type::f16, element_type::f16, 2e-3},
@@ -47,6 +67,8 @@ TEST(ContractionDot, Types) {
       auto cluster = dot_cluster({m, 37}, {37, 41}, {.type = r.result}, r.a, r.b);
       SCOPED_TRACE(std::string(name(r.a)));
       expect_matches(*cluster, r.tolerance);
+      auto batched = dot_cluster({3, m, 37}, {3, 41, 37}, {.transpose_b = true, .type = r.result}, r.a, r.b);
+      expect_matches(*batched, r.tolerance);
       if (HasFatalFailure()) return;
     }
 }

@@ -7,6 +7,7 @@
 #include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
+#include "mlir_bridge/cpu/contraction/row_dot.hpp"
 #include "mlir_bridge/cpu/contraction/streaming_dot.hpp"
 
 namespace kiln::cpu {
@@ -32,6 +33,9 @@ void emit_dot(kernel_emitter& e) {
   c.groups = std::accumulate(batch_dims.begin(), batch_dims.end(), std::int64_t{1}, std::multiplies<>());
   if (c.groups * m * n == 0) return;
   if (m <= most_streaming_rows && !op.transpose_b && choose(e.configuration, "pack", 0) == 0) return emit_streaming_dot(e, {batch_dims, m, n, k}, op.transpose_a);
+  // Several right matrices are activations, which would be packed again on every run.
+  const bool contiguous_rows = !op.transpose_a || m == 1;
+  if (m <= most_row_dot_rows && op.transpose_b && contiguous_rows && choose(e.configuration, "pack", c.groups == 1) == 0) return emit_row_dot(e, {batch_dims, m, n, k});
   c.steps = k;
   c.columns = n;
   c.left = e.materialize(a);
