@@ -10,6 +10,8 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view floor_prefix = "floor(";
+// More than any model needs, and few enough that hostile text cannot stall a reader.
+constexpr std::size_t max_terms = 1024;
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   std::int64_t quotient = a / b;
@@ -189,6 +191,7 @@ dim operator-(const dim& a, const dim& b) { return a + dim(-1) * b; }
 
 dim operator*(const dim& a, const dim& b) {
   if (a.is_static() && b.is_static()) return checked_mul(a.value_, b.value_);
+  if (a.terms().size() * b.terms().size() > max_terms) throw error(error_kind::unsupported, "the dimension (" + a.str() + ")*(" + b.str() + ") has too many terms");
   dim::polynomial product;
   for (const auto& [left, x] : a.terms())
     for (const auto& [right, y] : b.terms()) {
@@ -213,7 +216,8 @@ dim operator/(const dim& a, const dim& b) {
     bool exact = true;
     for (const auto& [numerator, c] : a.terms()) {
       std::vector<std::string> rest;
-      if (c % coefficient != 0 || !std::includes(numerator.begin(), numerator.end(), atoms.begin(), atoms.end())) { exact = false; break; }
+      if (coefficient == -1 ? c == INT64_MIN : c % coefficient != 0) { exact = false; break; }
+      if (!std::includes(numerator.begin(), numerator.end(), atoms.begin(), atoms.end())) { exact = false; break; }
       std::set_difference(numerator.begin(), numerator.end(), atoms.begin(), atoms.end(), std::back_inserter(rest));
       quotient[rest] = c / coefficient;
     }

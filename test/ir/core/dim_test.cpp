@@ -59,3 +59,12 @@ TEST(dim, symbols_are_cleaned) {
   EXPECT_EQ(dim::symbol("past length+1").str(), "past_length_1");
   EXPECT_EQ(dim::symbol("0").str(), "d_0");
 }
+
+TEST(dim, hostile_expressions_are_refused_quickly) {
+  EXPECT_NO_THROW(dim::parse("-9223372036854775808*x") / dim::parse("-2*x"));
+  EXPECT_THROW(dim::parse("-9223372036854775808*x") / dim::parse("-1*x"), kiln::error);
+  dim product = 1;
+  EXPECT_THROW(
+      for (int i = 0; i < 40; ++i) product = product * (dim::symbol("a" + std::to_string(i)) + dim::symbol("b" + std::to_string(i))),
+      kiln::error);
+}
