@@ -67,6 +67,7 @@ int explain(const options& o, const output_options& output) {
   cache_options layers = default_cache_options(o.cache.folder);
   std::vector<std::filesystem::path> folders{layers.folder};
   folders.insert(folders.end(), layers.read_only_layers.begin(), layers.read_only_layers.end());
+  std::erase_if(folders, [](const auto& folder) { return !std::filesystem::exists(folder); });  // nothing there: all misses
   program bound = read_program(o.file).bind(parse_bindings(o.dims));
   auto kernels = json::array();
   std::size_t hits = 0;
