@@ -1,5 +1,6 @@
 // Chooses how a contraction is cut into tiles and work items, from the target's registers and caches and the kernel's
-// configuration ("tile_m", "tile_n", "unroll", "pack"; see kernel_configuration.hpp).
+// configuration: "tile_m" rows and "tile_n" columns of a tile, "unroll" steps at once (1: more let the back end run out of registers with the
+// largest tiles), "pack" and "panels_inside" 0 or 1, "prefetch" steps ahead (see kernel_configuration.hpp).
 #pragma once
 
 #include "mlir_bridge/cpu/contraction/contraction.hpp"

@@ -24,6 +24,14 @@ void require_channels_last(const kernel_emitter& e, tensor_layout layout) {
     throw error(error_kind::unsupported, "kernel '" + e.symbol + "' holds a " + std::string(e.anchor()->op().name()) + " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
 }
 
+// How many groups to compute as one, whose weights are zero between them: small groups would leave most lanes of a vector empty.
+std::int64_t merged_groups(const kernel_emitter& e, std::int64_t groups, std::int64_t features, element_type type) {
+  std::int64_t best = 1;
+  for (std::int64_t q = 2; q <= groups && q * features <= register_lanes(e, accumulation_type(type)); ++q)
+    if (groups % q == 0) best = q;
+  return best;
+}
+
 // [batch, outputs..., channels] without the channels.
 values image_position(Value batch, std::span<const Value> outputs) {
   values where{batch};
@@ -39,13 +47,15 @@ void emit_convolution(kernel_emitter& e) {
   const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
   const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(weights), out = e.dims(e.anchor_result());
   const std::size_t spatial = in.size() - 2;
-  const std::int64_t channels = in.back() / op.groups, features = out.back() / op.groups;
   if (product(out) == 0) return;
-  if (channels == 1 && op.groups > 1) return emit_depthwise(e);
+  const std::int64_t channels_of_group = in.back() / op.groups, features_of_group = out.back() / op.groups;
+  if (channels_of_group == 1 && op.groups > 1) return emit_depthwise(e);
+  const std::int64_t merged = merged_groups(e, op.groups, features_of_group, image.type().type);
+  const std::int64_t channels = channels_of_group * merged, features = features_of_group * merged;
 
   contraction c;
   c.batches = in[0];
-  c.groups = op.groups;
+  c.groups = op.groups / merged;
   c.steps = channels;
   c.columns = features;
   c.result_group_columns = features;
@@ -73,14 +83,19 @@ void emit_convolution(kernel_emitter& e) {
 
   const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));
   c.rows = tile.rows;
-  c.unroll = choose(e.configuration, "unroll", 2);
+  c.unroll = choose(e.configuration, "unroll", 1);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
-  pack_right(e, c, product(window), tile, {weights, static_cast<std::int64_t>(spatial + 1), [&](Value group, Value tap, Value step, Value column) {
-                                             values where = e.code.delinearize(tap, window);
-                                             where.push_back(step);
-                                             where.push_back(e.code.add(e.code.mul(group, features), column));
-                                             return where;
-                                           }});
+  right_source source{.tensor = weights, .column_axis = static_cast<std::int64_t>(spatial + 1)};
+  source.locate = [&](Value group, Value tap, Value step, Value column) {
+    values where = e.code.delinearize(tap, window);
+    where.push_back(merged > 1 ? e.code.rem(step, channels_of_group) : step);
+    where.push_back(e.code.add(e.code.mul(group, features), column));
+    return where;
+  };
+  if (merged > 1) source.counts = [&](Value step, Value columns) {
+    return e.code.equal(e.code.splat(e.code.div(step, channels_of_group), code_builder::lanes_of(columns)), e.code.div(columns, features_of_group));
+  };
+  pack_right(e, c, product(window), tile, source);
   set_image(e, c, image);
   choose_items(e, c);
   emit_contraction(e, c);
@@ -106,7 +121,7 @@ void emit_transposed_convolution(kernel_emitter& e) {
 
   const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));
   c.rows = tile.rows;
-  c.unroll = choose(e.configuration, "unroll", 2);
+  c.unroll = choose(e.configuration, "unroll", 1);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
   // Weights are [window..., features of a group, channels].
   pack_right(e, c, product(window), tile, {weights, static_cast<std::int64_t>(spatial), [&](Value group, Value tap, Value step, Value column) {

@@ -51,7 +51,7 @@ void emit_dot(kernel_emitter& e) {
   const element_type accumulation = accumulation_type(a.type().type);
   const tile_shape tile = choose_tile(e, m, n, accumulation);
   c.rows = tile.rows;
-  c.unroll = choose(e.configuration, "unroll", 2);
+  c.unroll = choose(e.configuration, "unroll", 1);
   const bool pack = op.transpose_b || choose(e.configuration, "pack", m >= (c.groups > 1 ? packing_rows_batched : packing_rows));
   if (pack) {
     pack_right(e, c, 1, tile, {b, static_cast<std::int64_t>(op.transpose_b ? rank - 2 : rank - 1), [&e, batch_dims, &op](Value group, Value, Value step, Value column) {

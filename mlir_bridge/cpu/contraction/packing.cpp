@@ -24,8 +24,14 @@ void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile
     auto copy = [&](Value column, std::int64_t lanes) {
       evaluator ev(e);
       values where = source.locate(at[0], at[2], at[3], code.add(first, column));
-      code.store(destination, code.add(offset, column), type, ev.at(source.tensor, ev.along(where, lanes, source.column_axis), lanes));
+      Value elements = ev.at(source.tensor, ev.along(where, lanes, source.column_axis), lanes);
+      if (source.counts) {
+        Value columns = lanes == 1 ? code.add(first, column) : code.add(code.splat(code.add(first, column), lanes), code.lane_numbers(lanes));
+        elements = code.select(source.counts(at[3], columns), elements, code.number(elements.getType(), 0));
+      }
+      code.store(destination, code.add(offset, column), type, elements);
     };
+    auto zero = [&](Value column) { code.store(destination, code.add(offset, column), type, code.number(code.scalar_type(type), 0)); };
     auto whole = [&] {
       for (std::int64_t v = 0; v < tile.vectors; ++v) copy(code.constant(v * tile.lanes), tile.lanes);
       return values{};
@@ -33,7 +39,7 @@ void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile
     auto partial = [&] {
       const std::int64_t there = c.columns % width;
       code.loop(0, there, 1, [&](Value column) { copy(column, 1); });
-      code.loop(there, width, 1, [&](Value column) { code.store(destination, code.add(offset, column), type, code.number(code.scalar_type(type), 0)); });
+      code.loop(there, width, 1, zero);
       return values{};
     };
     if (c.columns % width == 0) whole();

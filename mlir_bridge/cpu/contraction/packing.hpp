@@ -12,7 +12,9 @@ struct right_source {
   value tensor;
   std::int64_t column_axis = 0;   // of the tensor, from 0
   // Indices of an element in the tensor.
-  std::function<values(Value group, Value tap, Value step, Value column)> locate;
+  std::function<values(Value group, Value tap, Value step, Value column)> locate = nullptr;
+  // Where set: which elements count, for a vector of columns; the others become zero. All of them can be read.
+  std::function<Value(Value step, Value columns)> counts = nullptr;
 };
 
 // Sets right and its strides, and the segments, in `c`, whose groups, steps and columns are set; `taps` are the window's positions.

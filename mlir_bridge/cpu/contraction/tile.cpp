@@ -41,6 +41,14 @@ Value multiply_add(code_builder& code, Value a, Value b, Value sum) {
   return code.add(code.mul(a, b), sum);
 }
 
+// The loop is as long as it should be; LLVM would write out short ones whole, at a high price in compile time.
+void forbid_unrolling(mlir::scf::ForOp loop) {
+  mlir::MLIRContext* context = loop.getContext();
+  auto yes = mlir::BoolAttr::get(context, true);
+  auto unroll = mlir::LLVM::LoopUnrollAttr::get(context, /*disable=*/yes, /*count=*/{}, /*runtimeDisable=*/{}, /*full=*/{}, /*followupUnrolled=*/{}, /*followupRemainder=*/{}, /*followupAll=*/{});
+  loop->setAttr("llvm.loop_annotation", mlir::LLVM::LoopAnnotationAttr::get(context, /*disableNonforced=*/{}, /*vectorize=*/{}, /*interleave=*/{}, unroll, /*unrollAndJam=*/{}, /*licm=*/{}, /*distribute=*/{}, /*pipeline=*/{}, /*peeled=*/{}, /*unswitch=*/{}, /*mustProgress=*/{}, /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{}, /*parallelAccesses=*/{}));
+}
+
 }  // namespace
 
 values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset, const factor& right, Value right_offset,
@@ -90,6 +98,7 @@ values accumulate(code_builder& code, const tile_shape& tile, row_range rows, co
     all = several_steps(k, unroll, std::move(all));
     return values(all.begin() + from, all.begin() + to);
   });
+  if (auto loop = carried[0].getDefiningOp<mlir::scf::ForOp>()) forbid_unrolling(loop);
   std::copy(carried.begin(), carried.end(), sums.begin() + from);
   if (even < steps) sums = several_steps(code.constant(even), steps - even, std::move(sums));
   return sums;
