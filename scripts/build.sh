@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 preset=${1:-release}
 shift || true
 scripts/setup.sh
-export CCACHE_SLOPPINESS=pch_defines,time_macros
+# Cached objects serve any checkout of the same sources, wherever it lies.
+export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >"/tmp/kiln-configure-$$.log" 2>&1 || { cat "/tmp/kiln-configure-$$.log"; exit 1; }
 rm -f "/tmp/kiln-configure-$$.log"
 cmake --build "build/$preset" ${*:+--target "$@"}

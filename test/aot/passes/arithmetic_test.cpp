@@ -70,7 +70,9 @@ TEST(arithmetic_behind_broadcasts, computes_before_stretching) {
   };
   program p = transformed(build, {simplify()});
   for (const instruction& i : p.main().instructions())
-    if (i.op().is<elementwise>()) EXPECT_EQ(i.outputs()[0].str(), "f32[3, 5]");
+    if (i.op().is<elementwise>()) {
+    EXPECT_EQ(i.outputs()[0].str(), "f32[3, 5]");
+  }
 }
 
 // Integers: no reciprocal, no reassociation through overflow.

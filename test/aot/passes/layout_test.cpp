@@ -39,7 +39,9 @@ TEST_P(layout, has_no_transposes_inside) {
   program p = transformed(build, to_channels_last());
   EXPECT_EQ(count<transpose>(p.main()), GetParam().transposes) << p.str();
   for (const instruction& i : p.main().instructions())
-    if (const auto* c = i.op().get_if<convolution>()) EXPECT_EQ(c->layout, tensor_layout::channels_last);
+    if (const auto* c = i.op().get_if<convolution>()) {
+    EXPECT_EQ(c->layout, tensor_layout::channels_last);
+  }
 }
 
 value whole(builder& b, value v, std::vector<std::int64_t> starts, std::vector<dim> lengths) {

@@ -87,7 +87,9 @@ TEST(sink_reshapes, keep_epilogues_at_products) {
   program p = transformed(build, {sink_reshapes{}, simplify()});
   EXPECT_TRUE(p.main().outputs()[0].producer->op().is<reshape>()) << p.str();
   for (const instruction& i : p.main().instructions())
-    if (i.op().str() == "exp" || i.op().str() == "mul") EXPECT_EQ(i.outputs()[0].rank(), 2u);
+    if (i.op().str() == "exp" || i.op().str() == "mul") {
+    EXPECT_EQ(i.outputs()[0].rank(), 2u);
+  }
 }
 
 TEST(sink_reshapes, pass_rows_that_they_leave_alone) {
@@ -98,7 +100,9 @@ TEST(sink_reshapes, pass_rows_that_they_leave_alone) {
   };
   program p = transformed(build, {sink_reshapes{}, simplify()});
   for (const instruction& i : p.main().instructions())
-    if (i.op().is<normalize>() || i.op().is<softmax>()) EXPECT_EQ(i.outputs()[0].str(), "f32[10, 8]");
+    if (i.op().is<normalize>() || i.op().is<softmax>()) {
+    EXPECT_EQ(i.outputs()[0].str(), "f32[10, 8]");
+  }
 }
 
 TEST(sink_reshapes, split_merged_axes_before_group_normalization) {
