@@ -23,7 +23,7 @@ struct jit_options {
   int threads = 0;                                // compiling at once; 0: as many as the machine has
   std::chrono::milliseconds kernel_limit{60000};  // for one kernel
   bool only_if_cached = false;                    // error{absent} rather than compile
-  std::function<void(std::size_t done, std::size_t total)> progress;  // called from the compiling threads, one at a time
+  std::function<void(std::size_t done, std::size_t total)> progress = nullptr;  // called from the compiling threads, one at a time
 };
 
 struct kernel_report {

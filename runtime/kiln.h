@@ -22,7 +22,7 @@ typedef enum kiln_status {
   KILN_DAMAGED_FILE,  /* truncated or corrupted */
   KILN_NEWER_VERSION, /* the file was written by a newer Kiln */
   KILN_UNSUPPORTED,   /* valid, but not for this Kiln, this device or without a shape */
-  KILN_NOT_NATIVE,    /* the file's kernels are not finalized: `kiln warm --embed` does that */
+  KILN_NOT_NATIVE,    /* the file's kernels are not finalized: `kiln finalize --native-file` does that */
   KILN_IO,
   KILN_OUT_OF_MEMORY,
   KILN_INTERNAL

@@ -79,7 +79,7 @@ action declare_compile(CLI::App& app) {
   app.add_flag("--bf16", o->bf16, "The same in bf16");
   app.add_flag("--int8", o->int8, "Quantize to int8");
   app.add_flag("--int4-weights", o->int4_weights, "Quantize weights to int4");
-  app.add_option("--external-weights", o->external_weights, "File that holds the model's external data, in place of the one it names");
+  app.add_option("--external-weights", o->external_weights, "File (or folder) that holds the model's external data, in place of what it names");
   app.add_option("--custom-op", o->custom_ops, "HIP C++ source of a custom operator");
   app.add_option("--dump-ir", o->dump_dir, "Folder for the program's text after every pass");
   return [o](const output_options& output) { return compile_model(*o, output); };

@@ -10,6 +10,7 @@
 #include "ir/native_kernel.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
+#include "mlir_bridge/kernel_bytecode.hpp"
 #include "tools/command.hpp"
 #include "tools/model_session.hpp"
 #include "tools/npy.hpp"
@@ -19,7 +20,7 @@ namespace kiln::tools {
 namespace {
 
 struct options {
-  std::string file, target, folder;
+  std::string file, target, folder, native_file;
   std::vector<std::string> dims;
   cache_choice cache;
 };
@@ -48,6 +49,8 @@ nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& ker
 
 int finalize_file(const options& o, const output_options& output) {
   target_row target = find_target(o.target);
+  if (!o.native_file.empty() && target.name == "native")
+    throw error(error_kind::usage, "--native-file: a file travels, so name a target that says what it needs, such as x86-64-v3");
   program portable = read_program(o.file);
   dim_bindings bindings = parse_bindings(o.dims);
   for (const auto& [name, range] : portable.symbols)
@@ -83,6 +86,11 @@ int finalize_file(const options& o, const output_options& output) {
       for (value v : i.inputs()) inputs.push_back(v.type());
       kernels.push_back({{"symbol", c->symbol}, {"object", object}, {"payload", c->payload}, {"inputs", shapes(inputs)}, {"outputs", shapes(i.outputs())}, {"launches", launches}});
     }
+  if (!o.native_file.empty()) {
+    write_options writing;
+    writing.dialect_version = dialect_version();
+    write_program(native, o.native_file, writing);
+  }
   nlohmann::ordered_json document{{"file", o.file}, {"target", target.name}, {"kernels", kernels}, {"finalize_ms", report.elapsed_ms}, {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
   write_file(std::filesystem::path(o.folder) / "kernels.json", nlohmann::ordered_json{{"target", target.name}, {"kernels", kernels}}.dump(2) + "\n");
   output.print(document, [&] { fmt::print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name, report.elapsed_ms / 1e3, o.folder); });
@@ -96,6 +104,7 @@ action declare_finalize(CLI::App& app) {
   app.add_option("FILE", o->file, ".kiln file")->required();
   app.add_option("--target", o->target, "Target, see kiln targets")->required();
   app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json")->required();
+  app.add_option("--native-file", o->native_file, "Also write a .kiln that holds these kernels in place of the portable ones: it runs without a compiler, on this target only");
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   add_cache_option(app, o->cache);
   app.add_flag("--no-cache", o->cache.disabled, "Neither read nor write the cache");

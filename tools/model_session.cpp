@@ -1,6 +1,7 @@
 #include "tools/model_session.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <charconv>
 
@@ -115,6 +116,9 @@ model_session::model_session(program portable, const model_options& options, con
 }
 
 void model_session::finish(const output_options& output) {
+  // Asked for, but not there: said, not skipped in silence.
+  if (options_.graph == "on") spdlog::warn("--graph on: the host runs its launch plan directly, there is no graph to replay");
+  if (options_.tune != "off") spdlog::warn("--tune {}: this version does not tune, kernels keep their default configurations", options_.tune);
   auto given = read_inputs(portable_, options_.inputs);
   given.insert(options_.given.begin(), options_.given.end());
   dim_bindings bindings = bindings_from_inputs(portable_, given);

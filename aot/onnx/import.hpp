@@ -26,7 +26,7 @@ std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text);
 
 struct import_options {
   std::map<std::string, dim_spec> dims;    // by the model's dim_param; a name that the model lacks is error{usage}
-  std::filesystem::path external_weights;  // folder of external data files; empty: the model's own
+  std::filesystem::path external_weights;  // folder of external data files, or one file in place of all; empty: the model's folder
 };
 
 program import_onnx(const std::filesystem::path& model, const import_options& options = {});

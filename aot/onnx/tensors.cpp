@@ -107,8 +107,9 @@ element_type element_type_of(std::int64_t data_type, const std::string& what) {
 std::shared_ptr<const mapped_file> external_files::open(const std::string& location, const std::string& what) {
   if (auto found = files_.find(location); found != files_.end()) return found->second;
   if (folder_.empty()) throw error(error_kind::missing_file, what + " is in the external file '" + location + "': a model in memory needs a folder for them");
-  std::filesystem::path relative(location);
   std::error_code code;
+  if (std::filesystem::is_regular_file(folder_, code)) return files_[location] = mapped_file::open(folder_, what);
+  std::filesystem::path relative(location);
   auto folder = std::filesystem::weakly_canonical(folder_, code);
   auto path = std::filesystem::weakly_canonical(folder / relative, code);
   auto inside = path.lexically_relative(folder);

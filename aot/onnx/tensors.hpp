@@ -14,7 +14,8 @@ namespace kiln::onnx_import {
 // TensorProto.DataType to ours; throws error{unsupported} naming `what`.
 element_type element_type_of(std::int64_t data_type, const std::string& what);
 
-// The one folder that a model may read its external data from. Files are mapped once.
+// The one folder that a model may read its external data from, or the one file that stands for all it names. Files are
+// mapped once.
 class external_files {
  public:
   explicit external_files(std::filesystem::path folder) : folder_(std::move(folder)) {}

@@ -43,6 +43,12 @@ void input_check::dims_equal(const std::vector<dim>& a, const std::vector<dim>& 
   if (a != b) reject(fmt::format("{}: {} and {}", why, shape{element_type::f32, a}.str().substr(3), shape{element_type::f32, b}.str().substr(3)));
 }
 
+void input_check::extent(std::int64_t number, std::string_view what) const {
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  if (number < 0) reject(fmt::format("{} must not be negative", what));
+  if (number > most) reject(fmt::format("{} of {} is beyond {}", what, number, most));
+}
+
 const shape& input_check::result(const shape& output) const {
   for (const dim& d : output.dims)
     if (d.is_static() && d.value() < 0) reject("the result would be " + output.str());
@@ -72,7 +78,8 @@ std::vector<window_axis> window_axes(const input_check& check, std::size_t rank,
   for (std::size_t i = 0; i < rank; ++i) {
     axes[i] = {window[i], strides[i], dilations[i], pads_begin[i], pads_end[i]};
     check.that(window[i] > 0 && strides[i] > 0 && dilations[i] > 0, "window, strides and dilations must be positive");
-    check.that(pads_begin[i] >= 0 && pads_end[i] >= 0, "pads must not be negative");
+    for (std::int64_t number : {window[i], strides[i], dilations[i]}) check.extent(number, "a window, stride or dilation");
+    for (std::int64_t number : {pads_begin[i], pads_end[i]}) check.extent(number, "a pad");
   }
   return axes;
 }

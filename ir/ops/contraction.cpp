@@ -106,7 +106,7 @@ std::vector<shape> transposed_convolution::infer(std::span<const shape> inputs) 
   if (!divisible(channels, groups)) check.reject(fmt::format("{} channels do not divide into {} groups", channels.str(), groups));
   out.dims[at.channel] = weights.inner * dim(groups);
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    check.that(output_padding[i] >= 0, "output_padding must not be negative");
+    check.extent(output_padding[i], "output_padding");
     out.dims[at.spatial + i] = dim(axes[i].stride) * (inputs[0].dims[at.spatial + i] - dim(1)) +
                                dim(output_padding[i] + axes[i].extent() - axes[i].pad_begin - axes[i].pad_end);
   }

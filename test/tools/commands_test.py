@@ -119,6 +119,16 @@ class Commands(KilnCase):
                 for argument in launch["arguments"]:
                     self.assertLessEqual({"kind", "size", "offset"}, set(argument))
 
+    def test_a_native_file_runs_without_compiling(self):
+        file = self.compiled()
+        self.kiln("finalize", file, "--target", "x86-64-v3", "-o", self.path("objects"), "--native-file", self.path("native.kiln"))
+        self.assertEqual({k["format"] for k in self.json("inspect", self.path("native.kiln"))["kernels"]}, {"native"})
+        self.kiln("run", file, "--target", "x86-64-v3", "--output-dir", self.path("portable"))
+        done = self.json("run", self.path("native.kiln"), "--if-cached", "--no-cache", "--output-dir", self.path("native"))
+        self.assertEqual(done["cache"]["misses"], 0)
+        np.testing.assert_array_equal(np.load(self.path("native/y.npy")), np.load(self.path("portable/y.npy")))
+        self.kiln("finalize", file, "--target", "native", "-o", self.path("objects"), "--native-file", self.path("n.kiln"), code=2)
+
     def test_verify(self):
         document = self.json("verify", self.conv_model())
         self.assertTrue(document["ok"])

@@ -36,6 +36,16 @@ class Errors(KilnCase):
         w.external_data.add(key="location", value="nowhere.bin")
         self.refused(self.save("m.onnx", [helper.make_node("Add", ["x", "w"], ["y"], name="sum")], [tensor("x", [3])], [tensor("y", [3])], [w]), "w", "nowhere.bin")
 
+    def test_external_data_in_another_file(self):
+        w = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
+        w.external_data.add(key="location", value="nowhere.bin")
+        model = self.save("m.onnx", [helper.make_node("Add", ["x", "w"], ["y"], name="sum")], [tensor("x", [3])], [tensor("y", [3])], [w])
+        np.array([1, 2, 3], np.float32).tofile(self.path("elsewhere.bin"))
+        self.kiln("compile", model, "-o", self.path("m.kiln"), "--external-weights", self.path("elsewhere.bin"))
+        np.save(self.path("x.npy"), np.array([10, 20, 30], np.float32))
+        self.kiln("run", self.path("m.kiln"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"))
+        np.testing.assert_array_equal(np.load(self.path("out/y.npy")), [11, 22, 33])
+
     def test_external_data_outside_the_folder(self):
         w = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
         w.external_data.add(key="location", value="../../../../etc/passwd")
