@@ -46,7 +46,7 @@ void input_check::dims_equal(const std::vector<dim>& a, const std::vector<dim>& 
 void input_check::extent(std::int64_t number, std::string_view what) const {
   constexpr std::int64_t most = std::int64_t{1} << 31;
   if (number < 0) reject(fmt::format("{} must not be negative", what));
-  if (number > most) reject(fmt::format("{} of {} is beyond {}", what, number, most));
+  if (number > most) reject(fmt::format("{} must not exceed {}, not {}", what, most, number));
 }
 
 const shape& input_check::result(const shape& output) const {
@@ -78,8 +78,8 @@ std::vector<window_axis> window_axes(const input_check& check, std::size_t rank,
   for (std::size_t i = 0; i < rank; ++i) {
     axes[i] = {window[i], strides[i], dilations[i], pads_begin[i], pads_end[i]};
     check.that(window[i] > 0 && strides[i] > 0 && dilations[i] > 0, "window, strides and dilations must be positive");
-    for (std::int64_t number : {window[i], strides[i], dilations[i]}) check.extent(number, "a window, stride or dilation");
-    for (std::int64_t number : {pads_begin[i], pads_end[i]}) check.extent(number, "a pad");
+    for (std::int64_t number : {window[i], strides[i], dilations[i]}) check.extent(number, "window, strides and dilations");
+    for (std::int64_t number : {pads_begin[i], pads_end[i]}) check.extent(number, "pads");
   }
   return axes;
 }

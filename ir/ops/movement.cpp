@@ -58,8 +58,9 @@ std::vector<shape> slice::infer(std::span<const shape> inputs) const {
     if (!lengths[i].is_static() || lengths[i].value() <= 0) continue;
     std::int64_t last = 0;  // a product that wrapped could come back into the axis
     bool absurd = __builtin_mul_overflow(lengths[i].value() - 1, steps[i], &last) || __builtin_add_overflow(starts[i], last, &last);
-    if (absurd || outside(starts[i], in[i]) || outside(last, in[i]))
-      check.reject(fmt::format("{} elements from {} in steps of {} do not lie in axis {}", lengths[i].value(), starts[i], steps[i], i));
+    if (absurd) check.reject(fmt::format("{} elements from {} in steps of {} do not lie in axis {}", lengths[i].value(), starts[i], steps[i], i));
+    if (outside(starts[i], in[i]) || outside(last, in[i]))
+      check.reject(fmt::format("elements {} to {} of axis {} do not exist", starts[i], last, i));
   }
   return {check.result({inputs[0].type, lengths})};
 }
@@ -71,7 +72,7 @@ std::vector<shape> pad::infer(std::span<const shape> inputs) const {
   check.that(before.size() == in.size() && after.size() == in.size(), "needs one pad per axis and side");
   shape out = inputs[0];
   for (std::size_t i = 0; i < in.size(); ++i) {
-    for (std::int64_t number : {before[i], after[i]}) check.extent(number, "a pad");
+    for (std::int64_t number : {before[i], after[i]}) check.extent(number, "pads");
     if (before[i] + after[i] == 0) continue;
     check.that(mode == pad_mode::constant_ || !(in[i] == dim(0)), "an empty axis has nothing to pad with");
     out.dims[i] = in[i] + dim(before[i] + after[i]);

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "fixtures.hpp"
+#include "forge.hpp"
 #include "ir/container/flat.hpp"
 #include "ir/container/format.hpp"
 #include "ir/container/program_section.hpp"
@@ -25,35 +26,6 @@ write_options with_extras() {
   options.extras.objects.push_back({blake3("k"), {{"target", "gfx942"}}, bytes_of("object")});
   return options;
 }
-
-// The sections of a program, to be changed and signed again: what somebody who knows the format would do.
-struct forge {
-  std::vector<packed_section> sections;
-  std::vector<std::byte> weights;
-
-  explicit forge(const std::filesystem::path& file) {
-    open_container opened(file);
-    for (const section_row& row : opened.header().sections) {
-      if (row.kind == section_kind::weights) continue;
-      auto raw = opened.raw(row.kind);
-      sections.push_back({row.kind, container::codec::raw, raw.size(), {}, {raw.begin(), raw.end()}});
-    }
-    auto bytes = opened.weights();
-    weights.assign(bytes.begin(), bytes.end());
-  }
-  std::vector<std::byte>& operator[](section_kind kind) {
-    for (packed_section& s : sections)
-      if (s.kind == kind) return s.stored;
-    throw std::runtime_error("no such section");
-  }
-  void write(const std::filesystem::path& file) {
-    for (packed_section& s : sections) {
-      s.raw_bytes = s.stored.size();
-      s.hash = blake3(s.stored);
-    }
-    write_container(file, {0, 1, 0}, sections, {weights.size(), [&](output_file& out) { out.write(weights); }});
-  }
-};
 
 }  // namespace
 

@@ -41,6 +41,10 @@ TEST(slice, takes_any_step) {
   expect_integers(run(slice{{1}, {2}, {2}}, {tensor(element_type::i4, {5}, {1, -2, 3, -4, 5})}), {2}, {-2, -4});
   expect_error(error_kind::invalid_model, "elements 1 to 3 of axis 1 do not exist", [] { run(slice{{0, 1}, {2, 3}, {1, 1}}, {six}); });
   expect_error(error_kind::invalid_model, "steps must not be zero", [] { run(slice{{0, 1}, {2, 1}, {1, 0}}, {six}); });
+  // 4 * 2^62 wraps to 0, which lies in every axis.
+  expect_error(error_kind::invalid_model, "5 elements from 0 in steps of 4611686018427387904 do not lie in axis 0",
+               [] { slice{{0}, {5}, {std::int64_t{1} << 62}}.infer(std::vector<shape>{shape_of(element_type::f32, {5})}); });
+  expect_error(error_kind::invalid_model, "do not lie in axis 0", [] { slice{{INT64_MAX}, {2}, {1}}.infer(std::vector<shape>{shape_of(element_type::f32, {5})}); });
   dim batch = dim::symbol("batch");
   EXPECT_EQ((slice{{1}, {batch - dim(1)}, {1}}.infer(std::vector<shape>{{element_type::f32, {batch}}})[0].str()), shape({element_type::f32, {batch - dim(1)}}).str());
 }
@@ -57,6 +61,7 @@ TEST(pad, every_mode) {
   expect_values(run(pad{{2}, {1}, pad_mode::constant_, 4}, {tensor({0}, {})}), {3}, {4, 4, 4});
   expect_error(error_kind::invalid_model, "an empty axis has nothing to pad with", [] { run(pad{{1}, {0}, pad_mode::edge}, {tensor({0}, {})}); });
   expect_error(error_kind::invalid_model, "pads must not be negative", [] { run(pad{{-1}, {0}}, {tensor({2}, {1, 2})}); });
+  expect_error(error_kind::invalid_model, "pads must not exceed", [] { pad{{INT64_MAX}, {INT64_MAX}}.infer(std::vector<shape>{shape_of(element_type::f32, {2})}); });
 }
 
 TEST(pad, two_axes_as_onnxruntime) {
