@@ -3,10 +3,10 @@
 // by the reference implementation on hostile values (indices out of range, NaN, extremes), which must refuse or give tensors of
 // the shapes that were inferred.
 //
-//     mutate_operations [--seconds N] [--seed N]
+//     mutate_operations [--seconds N] [--seed N] [--trial N]
 //
-// Prints one line per operation: how many were accepted, evaluated, refused; exit 1 where something else happened or an operation was
-// never accepted. Worth most in a build with sanitizers. A trial is reproduced by its number: --trial N.
+// Prints one line per operation: how many were accepted, evaluated, refused; exit 1 where something else happened. Worth most in a
+// build with sanitizers. --trial N runs the trial of that number alone.
 #include <fmt/format.h>
 #include <unistd.h>
 
