@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t row_elements = 16384;   // of the loops inside one parallel index
 constexpr std::int64_t tile = 16;              // rows of a transposed tile
-constexpr std::size_t most_segments = 16;
+constexpr std::size_t most_segments = 64;      // densely connected networks join dozens of tensors
 
 struct root {
   value v;
