@@ -5,6 +5,11 @@
 #include "ir/error.hpp"
 
 namespace kiln {
+namespace {
+
+constexpr std::int64_t max_tensor_elements = std::int64_t{1} << 46;
+
+}  // namespace
 
 bool shape::is_static() const {
   return std::all_of(dims.begin(), dims.end(), [](const dim& d) { return d.is_static(); });
@@ -19,7 +24,10 @@ dim shape::elements() const {
 std::int64_t shape::element_count() const {
   for (const dim& d : dims)
     if (d.value() < 0) throw error(error_kind::invalid_model, "negative dimension in " + str());
-  return elements().value();
+  std::int64_t count = elements().value();
+  // Sizes in bytes must not wrap around to something small, whatever a file or --dim says.
+  if (count > max_tensor_elements) throw error(error_kind::unsupported, str() + " has more elements than any memory holds");
+  return count;
 }
 
 std::size_t shape::bytes() const { return storage_bytes(type, static_cast<std::size_t>(element_count())); }

@@ -49,7 +49,7 @@ bool looks_truncated(std::span<const std::byte> rest) {
 }  // namespace
 
 std::shared_ptr<const mapped_file> mapped_file::open(const std::filesystem::path& path, const std::string& what) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not wait for its writer
   if (descriptor < 0) throw error(error_kind::missing_file, what + ": cannot open '" + path.string() + "': " + std::strerror(errno));
   struct stat status {};
   bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);

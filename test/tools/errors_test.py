@@ -65,6 +65,19 @@ class Errors(KilnCase):
         for command in ["run", "perf", "inspect"]:
             self.assertIn("none.kiln", self.error_line(self.kiln(command, self.path("none.kiln"), code=3)))
 
+    def test_absurd_dimensions(self):
+        self.kiln("compile", self.save("m.onnx", [helper.make_node("Sigmoid", ["x"], ["y"])], [tensor("x", ["n"])], [tensor("y", ["n"])]), "-o", self.path("m.kiln"), "--dim", f"n=1:{2**63 - 1}")
+        for n in [2**62, 2**62 + 1, 2**63 - 1, 10**13]:  # four bytes each wrap to 0, 4 and -4; the last is only too much
+            self.error_line(self.kiln("run", self.path("m.kiln"), "--no-cache", "--quiet", "--dim", f"n={n}", code=3))
+
+    def test_named_pipes(self):
+        os.mkfifo(self.path("pipe.onnx"))
+        self.refused(self.path("pipe.onnx"), "pipe.onnx", "not a regular file")
+        w = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
+        w.external_data.add(key="location", value="pipe.onnx")
+        self.refused(self.save("m.onnx", [helper.make_node("Add", ["x", "w"], ["y"], name="sum")], [tensor("x", [3])], [tensor("y", [3])], [w]), "w", "pipe.onnx")
+        self.assertIn("pipe.onnx", self.error_line(self.kiln("run", self.path("pipe.onnx"), code=3)))
+
     def test_truncated_models(self):
         with open(self.conv_model(), "rb") as f:
             whole = f.read()

@@ -63,6 +63,17 @@ TEST(module, edits_keep_users_right) {
             "  %2 = add(%1, %1) : f32[2, 3]\n  return \"y\": %2\n");
 }
 
+TEST(shape, sizes_never_wrap) {
+  std::int64_t most = std::int64_t{1} << 46;
+  EXPECT_EQ((shape{element_type::f64, {most / 2, 2}}).bytes(), std::size_t{1} << 49);
+  EXPECT_EQ((shape{element_type::f64, {INT64_MAX, 0}}).bytes(), 0u);
+  // 2^62 * 4 bytes and (2^61 + 1) * 8 bytes would be 0 and 8.
+  for (const shape& s : {shape{element_type::f32, {std::int64_t{1} << 62}}, shape{element_type::f64, {(std::int64_t{1} << 61) + 1}}, shape{element_type::i4, {most, 2}}, shape{element_type::u8, {most, most}}}) {
+    EXPECT_THROW(s.bytes(), error) << s.str();
+    EXPECT_THROW(s.element_count(), error) << s.str();
+  }
+}
+
 TEST(module, shapes_that_do_not_fit_are_refused) {
   program p;
   value x = p.main().add_parameter("x", two_by_three);
