@@ -102,7 +102,7 @@ void write_html_report(const std::filesystem::path& file, const nlohmann::ordere
   std::string page = fmt::format(
       "<!doctype html><html lang='en'><meta charset='utf-8'><title>{0}</title><style>{1}</style><h1>{0}</h1><p>{2}, {3} threads</p>{4}<h2>Runs</h2>{5}<h2>Distribution</h2>{6}<h2>Kernels</h2>"
       "<p>Milliseconds of one run with every launch timed on its own.</p>{7}</html>\n",
-      title, style, escape(document["device"]["description"].get<std::string>()), document["device"]["threads"].dump(), figures(document), runs_plot(runs_ms), histogram(runs_ms), kernel_table(document["per_kernel"]));
+      title, style, escape(document["device_description"].get<std::string>()), document["threads"].dump(), figures(document), runs_plot(runs_ms), histogram(runs_ms), kernel_table(document["per_kernel"]));
   std::ofstream out(file, std::ios::binary);
   out << page;
   out.close();

@@ -168,7 +168,10 @@ nlohmann::ordered_json model_session::describe() const {
   cache_counters counters = cache_ ? cache_->counters() : cache_counters{};
   const device_info& info = const_cast<host_device&>(device_).info();
   return {{"file", options_.file},
-          {"device", {{"name", info.name}, {"description", info.description}, {"threads", info.threads}, {"target", target_.name}}},
+          {"device", info.name},
+          {"device_description", info.description},
+          {"threads", info.threads},
+          {"target", target_.name},
           {"read_ms", read_ms},
           {"load_ms", load_ms},
           {"finalize_ms", finalize_ms},

@@ -88,7 +88,7 @@ int measure(const options& o, const output_options& output) {
   document["per_kernel"] = o.per_kernel || !o.html.empty() ? time_kernels(session, buffers, std::clamp(o.runs, 1, 20)) : nlohmann::ordered_json::array();
   if (!o.html.empty()) write_html_report(o.html, document, times);
   output.print(document, [&] {
-    fmt::print("{} on {} ({} threads, {})\n", o.file, document["device"]["description"].get<std::string>(), document["device"]["threads"].get<int>(), document["device"]["target"].get<std::string>());
+    fmt::print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(), document["threads"].get<int>(), document["target"].get<std::string>());
     fmt::print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n", session.read_ms, session.finalize_ms, session.report.hits, session.report.misses, session.load_ms, session.first_run_ms);
     fmt::print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs, document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(), document["min_ms"].get<double>());
     fmt::print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), static_cast<double>(usage.ru_maxrss) / 1024);

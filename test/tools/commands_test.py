@@ -67,6 +67,7 @@ class Commands(KilnCase):
         document = self.json("perf", self.compiled(), "-n", "5", "--warmup", "1", "--threads", "1", "--per-kernel")
         self.assertLessEqual(PERF_KEYS, set(document))
         self.assertEqual(document["runs"], 5)
+        self.assertEqual((document["device"], document["threads"]), ("host", 1))
         self.assertLessEqual({"hits", "misses", "repaired"}, set(document["cache"]))
         self.assertLessEqual({"mode", "captures", "replays"}, set(document["graph"]))
         self.assertEqual(document["interpreted"], 0)
