@@ -91,7 +91,9 @@ int finalize_file(const options& o, const output_options& output) {
     writing.dialect_version = dialect_version();
     write_program(native, o.native_file, writing);
   }
-  nlohmann::ordered_json document{{"file", o.file}, {"target", target.name}, {"kernels", kernels}, {"finalize_ms", report.elapsed_ms}, {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
+  auto compiled = nlohmann::ordered_json::array();
+  for (const kernel_report& k : report.kernels) compiled.push_back({{"symbol", k.symbol}, {"payload", k.payload}, {"occurrences", k.occurrences}, {"cached", k.cached}, {"compile_ms", k.compile_ms}});
+  nlohmann::ordered_json document{{"file", o.file}, {"target", target.name}, {"kernels", kernels}, {"compiled", compiled}, {"finalize_ms", report.elapsed_ms}, {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
   write_file(std::filesystem::path(o.folder) / "kernels.json", nlohmann::ordered_json{{"target", target.name}, {"kernels", kernels}}.dump(2) + "\n");
   output.print(document, [&] { fmt::print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name, report.elapsed_ms / 1e3, o.folder); });
   return 0;
