@@ -26,7 +26,7 @@ std::int64_t shape::element_count() const {
     if (d.value() < 0) throw error(error_kind::invalid_model, "negative dimension in " + str());
   std::int64_t count = elements().value();
   // Sizes in bytes must not wrap around to something small, whatever a file or --dim says.
-  if (count > max_tensor_elements) throw error(error_kind::unsupported, str() + " has more elements than any memory holds");
+  if (count > max_tensor_elements) throw error(error_kind::invalid_model, str() + " has more elements than any memory holds");
   return count;
 }
 
