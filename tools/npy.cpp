@@ -65,6 +65,8 @@ std::vector<dim> parse_shape(std::string_view text, const std::filesystem::path&
 }  // namespace
 
 literal read_npy(const std::filesystem::path& file) {
+  std::error_code code;
+  if (std::filesystem::exists(file, code) && !std::filesystem::is_regular_file(file, code)) fail(error_kind::missing_file, file, "is not a regular file");
   std::ifstream in(file, std::ios::binary);
   if (!in) fail(error_kind::missing_file, file, "cannot be opened");
   std::string bytes{std::istreambuf_iterator<char>(in), {}};

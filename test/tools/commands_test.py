@@ -166,6 +166,8 @@ class Commands(KilnCase):
         self.assertIn("'x'", self.error_line(self.kiln("run", file, "--input", f"x={self.path('bad.npy')}", code=2)))
         self.assertIn("'z'", self.error_line(self.kiln("run", file, "--input", f"z={self.path('bad.npy')}", code=2)))
         self.kiln("run", file, "--input", f"x={self.path('missing.npy')}", code=3)
+        os.mkfifo(self.path("pipe.npy"))
+        self.kiln("run", file, "--input", f"x={self.path('pipe.npy')}", code=3)
         self.kiln("run", file, "--device", "hip:0", code=4)
 
 
