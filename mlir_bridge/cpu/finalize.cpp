@@ -74,6 +74,6 @@ native_kernel finalize_cpu(portable_kernel kernel, const target_row& target, con
   return result;
 }
 
-int cpu_pipeline_version() { return 2; }
+int cpu_pipeline_version() { return 3; }
 
 }  // namespace kiln

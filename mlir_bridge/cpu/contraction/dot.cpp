@@ -15,7 +15,7 @@ namespace kiln::cpu {
 namespace {
 
 // Below this many rows the panels would be read too few times to pay for making them.
-constexpr std::int64_t packing_rows = 16;
+constexpr std::int64_t packing_rows = 4;
 // The same where there are many right matrices, which are activations then and packed again on every run.
 constexpr std::int64_t packing_rows_batched = 48;
 
