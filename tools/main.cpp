@@ -56,8 +56,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    int code = app.exit(e);
-    return code == 0 ? 0 : 2;
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    return report("usage", fmt::format("{}: see --help", e.what()), 2);
   }
   spdlog::set_default_logger(spdlog::stderr_color_st("kiln"));
   spdlog::set_pattern("kiln: %l: %v");

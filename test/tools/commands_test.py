@@ -22,7 +22,7 @@ class Commands(KilnCase):
     def test_wrong_usage_exits_2(self):
         for arguments in [[], ["nosuch"], ["compile"], ["compile", "a.onnx"], ["run"], ["run", "a.kiln", "--nosuch"],
                           ["inspect", "a.kiln", "--emit", "poem"], ["perf", "a.kiln", "-n", "many"]]:
-            self.kiln(*arguments, code=2)
+            self.error_line(self.kiln(*arguments, code=2))
 
     def test_devices_targets_ops(self):
         self.assertEqual(self.json("devices")["devices"][0]["name"], "host")
