@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/code_object.hpp"
+#include "ir/ops/attention.hpp"
 #include "ir/ops/contraction.hpp"
 #include "ir/ops/elementwise.hpp"
 #include "ir/ops/movement.hpp"
