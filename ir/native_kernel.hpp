@@ -6,6 +6,10 @@
 //   void symbol(void* const* buffers, std::int64_t begin, std::int64_t end)
 // that does the work items [begin, end) of [0, grid); any split of the grid over threads gives the same result.
 // `buffers` are the launch's arguments in the order of `arguments`.
+//
+// GPU ABI (families amdgpu and nvidia): one 8-byte global pointer for each launch argument, in the order of `arguments`, nothing
+// else; an argument with a tensor_map is a 128-byte CUtensorMap by value in its place, aligned to 64 bytes. The grid counts
+// workgroups (x, y, z), a workgroup has `block` work items in x, and `lds_bytes` of dynamic shared memory are given at launch.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +17,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "ir/element_type.hpp"
 
 namespace kiln {
 
@@ -22,6 +28,31 @@ struct launch_argument {
   buffer_kind kind = buffer_kind::input;
   std::uint32_t index = 0;  // of the kernel's inputs, outputs or scratch buffers
   friend bool operator==(const launch_argument&, const launch_argument&) = default;
+};
+
+// A launch argument that is passed as a tensor descriptor over its buffer instead of a pointer (sm_90 and later); the fields
+// are those of cuTensorMapEncodeTiled with element strides of 1 and zeros outside the tensor.
+struct tensor_map {
+  std::uint32_t argument = 0;              // of the launch
+  element_type type = element_type::f16;   // 8 to 64 bits wide
+  std::vector<std::int64_t> dims;          // elements, innermost first, 1 to 5 of them
+  std::vector<std::int64_t> strides;       // bytes, of dims[1] and on; multiples of 16
+  std::vector<std::int64_t> box;           // elements that one copy moves, at most 256 in each dimension
+  std::int32_t swizzle_bytes = 0;          // 0, 32, 64, 128
+  std::int32_t l2_promotion_bytes = 0;     // 0, 64, 128, 256
+  friend bool operator==(const tensor_map&, const tensor_map&) = default;
+};
+
+// What the compiler reports, or the disassembly shows, of one launch; 0 where it does not.
+struct launch_statistics {
+  std::int64_t registers = 0;               // vector registers of one work item
+  std::int64_t accumulation_registers = 0;  // of one work item, where they are registers of their own
+  std::int64_t scalar_registers = 0;
+  std::int64_t spills = 0;                  // registers spilled
+  std::int64_t private_bytes = 0;           // of one work item
+  std::int64_t static_lds_bytes = 0;        // beside the dynamic lds_bytes
+  std::int64_t matrix_instructions = 0;     // in the code
+  friend bool operator==(const launch_statistics&, const launch_statistics&) = default;
 };
 
 struct launch {
@@ -34,12 +65,16 @@ struct launch {
   // True when it reads only inputs that may be constants and writes scratch that outlives a run (packed weights): a runtime
   // runs it once at load if those inputs are constants, and before the others on every run if they are not.
   bool prepare = false;
+  std::vector<tensor_map> tensor_maps = {};  // nvidia; at most one for each argument
+  launch_statistics statistics = {};
   friend bool operator==(const launch&, const launch&) = default;
 };
 
 struct scratch_buffer {
   std::int64_t bytes = 0;
   bool prepared = false;  // written by a `prepare` launch
+  // Zero before the first run; every run finds it zero and leaves it zero (counters of a split-K fix-up), so it never shares memory.
+  bool zeroed = false;
   friend bool operator==(const scratch_buffer&, const scratch_buffer&) = default;
 };
 

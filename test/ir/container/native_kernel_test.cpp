@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.hpp"
+#include "ir/hash.hpp"
 
 using namespace kiln;
 
@@ -11,9 +12,11 @@ namespace {
 native_kernel sample() {
   native_kernel k;
   for (int i = 0; i < 37; ++i) k.object.push_back(static_cast<std::byte>(i * 7));
-  k.scratch = {{100, true}, {0, false}};
+  k.scratch = {{100, true}, {0, false}, {64, false, true}};
   k.launches.push_back({"pack", 7, 1, 2, 64, 10, {{buffer_kind::input, 3}, {buffer_kind::scratch, 0}}, true});
   k.launches.push_back({"main", 0, 1, 1, 1, 0, {{buffer_kind::scratch, 1}, {buffer_kind::output, 0}}, false});
+  k.launches[1].tensor_maps = {{1, element_type::f16, {64, 300, 2}, {128, 38400}, {64, 128, 1}, 128, 256}, {0, element_type::i8, {4096}, {}, {256}}};
+  k.launches[1].statistics = {168, 32, 40, 1, 8, 1024, 96};
   k.registers = 31;
   k.spills = 2;
   return k;
@@ -26,6 +29,15 @@ TEST(native_kernel, round_trip) {
   EXPECT_EQ(deserialize_native_kernel(bytes), sample());
   EXPECT_EQ(serialize(sample()), bytes);
   EXPECT_EQ(deserialize_native_kernel(serialize({})), native_kernel{});
+}
+
+// Written before tensor maps, statistics and zeroed scratch were: such entries keep their bytes and read as they did.
+TEST(native_kernel, kernels_without_new_fields_keep_their_bytes) {
+  native_kernel k = sample();
+  k.scratch.pop_back();
+  k.launches[1].tensor_maps.clear();
+  k.launches[1].statistics = {};
+  EXPECT_EQ(blake3(serialize(k)).hex(), "9bac5e52a0d2c068cb24f489b8cb9f1d1efcce40dcb36298f951f234f1585594");
 }
 
 TEST(native_kernel, any_alignment_will_do) {
@@ -68,7 +80,17 @@ TEST(native_kernel, impossible_kernels_are_not_written) {
   refuse([](native_kernel& k) { k.launches[0].grid = -1; });
   refuse([](native_kernel& k) { k.launches[0].block = 0; });
   refuse([](native_kernel& k) { k.launches[0].symbol.clear(); });
-  refuse([](native_kernel& k) { k.launches[1].arguments[0].index = 2; });
+  refuse([](native_kernel& k) { k.launches[1].arguments[0].index = 3; });
   refuse([](native_kernel& k) { k.launches[1].arguments[0].kind = static_cast<buffer_kind>(3); });
   refuse([](native_kernel& k) { k.scratch[0].bytes = -4; });
+  refuse([](native_kernel& k) { k.scratch[0].zeroed = true; });
+  refuse([](native_kernel& k) { k.launches[1].statistics.spills = -1; });
+  refuse([](native_kernel& k) { k.launches[1].tensor_maps[0].argument = 2; });
+  refuse([](native_kernel& k) { k.launches[1].tensor_maps[0].argument = 0; });
+  refuse([](native_kernel& k) { k.launches[1].tensor_maps[0].dims.clear(); });
+  refuse([](native_kernel& k) { k.launches[1].tensor_maps[0].dims[1] = 0; });
+  refuse([](native_kernel& k) { k.launches[1].tensor_maps[0].strides[0] = 24; });
+  refuse([](native_kernel& k) { k.launches[1].tensor_maps[0].box[0] = 257; });
+  refuse([](native_kernel& k) { k.launches[1].tensor_maps[0].swizzle_bytes = 16; });
+  refuse([](native_kernel& k) { k.launches[1].tensor_maps[0].type = element_type::i4; });
 }
