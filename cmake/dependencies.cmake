@@ -48,3 +48,10 @@ target_link_libraries(kiln_blake3 INTERFACE ${blake3_archive})
 add_library(kiln_llvm INTERFACE)
 target_include_directories(kiln_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_link_libraries(kiln_llvm INTERFACE MLIR LLVM)
+
+# LLD's ELF linker: Debian has it as static archives only, which use the LLVM beside them.
+find_package(ZLIB REQUIRED)
+find_library(LLD_ELF lldELF PATHS ${LLVM_PREFIX}/lib NO_DEFAULT_PATH REQUIRED)
+find_library(LLD_COMMON lldCommon PATHS ${LLVM_PREFIX}/lib NO_DEFAULT_PATH REQUIRED)
+add_library(kiln_lld INTERFACE)
+target_link_libraries(kiln_lld INTERFACE ${LLD_ELF} ${LLD_COMMON} kiln_llvm ZLIB::ZLIB kiln_zstd)
