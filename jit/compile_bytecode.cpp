@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <llvm/Config/llvm-config.h>
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/task_arena.h>
 
 #include <atomic>
 #include <map>
@@ -16,6 +14,7 @@
 #include "jit/cache/kernel_cache.hpp"
 #include "jit/deadline.hpp"
 #include "jit/kernel_keys.hpp"
+#include "jit/parallel.hpp"
 #include "mlir_bridge/cpu/finalize.hpp"
 #include "mlir_bridge/kernel_bytecode.hpp"
 #include "mlir_bridge/portable_kernel.hpp"
@@ -155,15 +154,11 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
     payload_parser parser(bound);
     std::mutex progress_mutex;
     std::size_t done = 0;
-    oneapi::tbb::task_arena arena(options.threads > 0 ? options.threads : oneapi::tbb::task_arena::automatic);
-    // One kernel at a time per task: their costs differ too much to be given out in ranges.
-    arena.execute([&] {
-      oneapi::tbb::parallel_for(std::size_t(0), missing.size(), [&](std::size_t i) {
-        compile_group(*missing[i], parser, options);
-        std::lock_guard lock(progress_mutex);
-        ++done;
-        if (options.progress) options.progress(done, missing.size());
-      });
+    parallel_for(missing.size(), options.threads, [&](std::size_t i) {
+      compile_group(*missing[i], parser, options);
+      std::lock_guard lock(progress_mutex);
+      ++done;
+      if (options.progress) options.progress(done, missing.size());
     });
   }
 

@@ -1,0 +1,58 @@
+// The bounded parallel loop: every index once, never more threads than asked for, exceptions.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "jit/parallel.hpp"
+
+namespace kiln::test {
+namespace {
+
+TEST(parallel_for, calls_every_index_once_on_no_more_threads_than_asked_for) {
+  for (int threads : {0, 1, 2, 3, 64}) {
+    std::vector<std::atomic<int>> calls(100);
+    std::mutex mutex;
+    std::set<std::thread::id> seen;
+    parallel_for(calls.size(), threads, [&](std::size_t i) {
+      ++calls[i];
+      std::lock_guard lock(mutex);
+      seen.insert(std::this_thread::get_id());
+    });
+    EXPECT_TRUE(std::all_of(calls.begin(), calls.end(), [](const auto& c) { return c == 1; })) << threads;
+    if (threads > 0) EXPECT_LE(seen.size(), static_cast<std::size_t>(threads));
+  }
+  parallel_for(0, 4, [](std::size_t) { FAIL(); });
+}
+
+TEST(parallel_for, one_slow_index_does_not_hold_up_the_others) {
+  std::atomic<int> done = 0;
+  parallel_for(20, 2, [&](std::size_t i) {
+    for (int wait = 0; i == 0 && done < 19 && wait < 5000; ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (i == 0) EXPECT_EQ(done, 19);
+    ++done;
+  });
+}
+
+TEST(parallel_for, passes_on_the_first_exception_and_begins_nothing_after_it) {
+  std::atomic<int> calls = 0;
+  EXPECT_THROW(parallel_for(1000, 1,
+                            [&](std::size_t i) {
+                              ++calls;
+                              if (i == 3) throw std::runtime_error("three");
+                            }),
+               std::runtime_error);
+  EXPECT_EQ(calls, 4);
+  calls = 0;
+  EXPECT_THROW(parallel_for(100000, 4, [&](std::size_t) { ++calls; throw std::runtime_error("all"); }), std::runtime_error);
+  EXPECT_LT(calls, 100);
+}
+
+}  // namespace
+}  // namespace kiln::test
