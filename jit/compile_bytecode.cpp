@@ -15,7 +15,7 @@
 #include "jit/deadline.hpp"
 #include "jit/kernel_keys.hpp"
 #include "jit/parallel.hpp"
-#include "mlir_bridge/cpu/finalize.hpp"
+#include "mlir_bridge/finalize.hpp"
 #include "mlir_bridge/kernel_bytecode.hpp"
 #include "mlir_bridge/portable_kernel.hpp"
 
@@ -120,7 +120,7 @@ void compile_group(group& g, payload_parser& parser, const jit_options& options)
   auto kernel = std::make_shared<portable_kernel>(parser.clone_of(g.portable.payload));
   auto work = [kernel, inputs = g.inputs, outputs = g.outputs, target = options.target] {
     kernel->specialize(inputs, outputs);
-    return serialize(finalize_cpu(std::move(*kernel), target, {}));
+    return serialize(finalize(std::move(*kernel), target, {}));
   };
   try {
     auto bytes = call_with_deadline(options.kernel_limit, "compiling", std::move(work));
@@ -136,8 +136,6 @@ void compile_group(group& g, payload_parser& parser, const jit_options& options)
 
 program compile_bytecode(const program& bound, const jit_options& options, jit_report* report) {
   auto begin = clock::now();
-  if (options.target.family != target_family::cpu)
-    throw error(error_kind::unsupported, fmt::format("target '{}': this version finalizes for CPUs only", options.target.name));
   program result = bound.clone();
   grouping work = group_code_objects(result, options.target);
 
@@ -188,7 +186,7 @@ std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row
 }
 
 std::string compiler_version() {
-  return fmt::format("kiln {} (dialect {}, cpu pipeline {}, LLVM {})", kiln_version(), dialect_version(), cpu_pipeline_version(), LLVM_VERSION_STRING);
+  return fmt::format("kiln {} (dialect {}, cpu pipeline {}, gpu pipeline {}, LLVM {})", kiln_version(), dialect_version(), pipeline_version(target_family::cpu), pipeline_version(target_family::amdgpu), LLVM_VERSION_STRING);
 }
 
 }  // namespace kiln

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/error.hpp"
-#include "mlir_bridge/cpu/finalize.hpp"
+#include "mlir_bridge/finalize.hpp"
 #include "mlir_bridge/portable_kernel.hpp"
 
 namespace kiln {
@@ -15,7 +15,7 @@ std::string emit_code(std::span<const std::byte> payload, std::span<const shape>
   kernel.specialize(inputs);
   finalize_trace trace;
   trace.want_texts = true;
-  finalize_cpu(std::move(kernel), target, {}, &trace);
+  finalize(std::move(kernel), target, {}, &trace);
   return form == "llvm" ? trace.llvm_ir : trace.assembly;
 }
 

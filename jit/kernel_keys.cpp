@@ -3,7 +3,7 @@
 #include <llvm/Config/llvm-config.h>
 
 #include "jit/targets.hpp"
-#include "mlir_bridge/cpu/finalize.hpp"
+#include "mlir_bridge/finalize.hpp"
 
 namespace kiln {
 
@@ -14,7 +14,7 @@ kernel_key make_kernel_key(const std::string& payload, const std::vector<shape>&
   key.outputs = outputs;
   key.configuration = configuration;
   key.target = describe(target);
-  key.pipeline = std::to_string(cpu_pipeline_version());
+  key.pipeline = std::to_string(pipeline_version(target.family));
   key.llvm = LLVM_VERSION_STRING;
   return key;
 }

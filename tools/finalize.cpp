@@ -14,6 +14,7 @@
 #include "tools/command.hpp"
 #include "tools/model_session.hpp"
 #include "tools/npy.hpp"
+#include "tools/program_listing.hpp"
 #include "tools/progress.hpp"
 
 namespace kiln::tools {
@@ -23,6 +24,7 @@ struct options {
   std::string file, target, folder, native_file;
   std::vector<std::string> dims;
   cache_choice cache;
+  bool export_constants = false;
 };
 
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
@@ -30,6 +32,15 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();
   if (!out) throw error(error_kind::io, fmt::format("{}: cannot be written", path.string()));
+}
+
+std::string_view object_extension(target_family family) {
+  switch (family) {
+    case target_family::amdgpu: return "hsaco";
+    case target_family::nvidia: return "ptx";
+    case target_family::cpu: break;
+  }
+  return "o";
 }
 
 std::string_view text_of(buffer_kind kind) { return kind == buffer_kind::input ? "input" : kind == buffer_kind::output ? "output" : "scratch"; }
@@ -45,6 +56,12 @@ nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& ker
     arguments.push_back({{"kind", text_of(a.kind)}, {"index", a.index}, {"size", size}, {"offset", 8 * i}});
   }
   return {{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", {l.block, 1, 1}}, {"lds_bytes", l.lds_bytes}, {"prepare", l.prepare}, {"arguments", arguments}};
+}
+
+nlohmann::ordered_json describe_scratch(const native_kernel& kernel) {
+  auto buffers = nlohmann::ordered_json::array();
+  for (const scratch_buffer& b : kernel.scratch) buffers.push_back({{"bytes", b.bytes}, {"prepared", b.prepared}, {"zeroed", b.zeroed}});
+  return buffers;
 }
 
 int finalize_file(const options& o, const output_options& output) {
@@ -67,14 +84,16 @@ int finalize_file(const options& o, const output_options& output) {
   std::filesystem::create_directories(o.folder, failed);
   if (failed) throw error(error_kind::io, fmt::format("{}: {}", o.folder, failed.message()));
   auto kernels = nlohmann::ordered_json::array();
-  std::map<std::string, bool> written;
+  std::map<std::string, std::size_t> written;  // payload → index in kernels
   for (const module& m : native.modules())
     for (const instruction& i : m.instructions()) {
       const auto* c = i.op().get_if<code_object>();
-      if (!c || !written.try_emplace(c->payload, true).second) continue;
+      if (!c || !written.try_emplace(c->payload, kernels.size()).second) continue;
       native_kernel kernel = deserialize_native_kernel(native.kernel(content_hash::from_hex(c->payload)));
-      std::string object = fmt::format("{}_{}.o", file_name(c->symbol), c->payload.substr(0, 16));
-      write_file(std::filesystem::path(o.folder) / object, {reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()});
+      std::string object = fmt::format("{}_{}.{}", file_name(c->symbol), c->payload.substr(0, 16), object_extension(target.family));
+      // PTX ends with a NUL in memory; as a file it is text.
+      std::size_t size = kernel.object.size() - (target.family == target_family::nvidia && kernel.object.back() == std::byte{0} ? 1 : 0);
+      write_file(std::filesystem::path(o.folder) / object, {reinterpret_cast<const char*>(kernel.object.data()), size});
       auto launches = nlohmann::ordered_json::array();
       for (const launch& l : kernel.launches) launches.push_back(describe_launch(l, kernel, i));
       auto shapes = [](const auto& list) {
@@ -84,7 +103,7 @@ int finalize_file(const options& o, const output_options& output) {
       };
       std::vector<shape> inputs;
       for (value v : i.inputs()) inputs.push_back(v.type());
-      kernels.push_back({{"symbol", c->symbol}, {"object", object}, {"payload", c->payload}, {"inputs", shapes(inputs)}, {"outputs", shapes(i.outputs())}, {"launches", launches}});
+      kernels.push_back({{"symbol", c->symbol}, {"object", object}, {"payload", c->payload}, {"inputs", shapes(inputs)}, {"outputs", shapes(i.outputs())}, {"scratch", describe_scratch(kernel)}, {"launches", launches}});
     }
   if (!o.native_file.empty()) {
     write_options writing;
@@ -94,7 +113,8 @@ int finalize_file(const options& o, const output_options& output) {
   auto compiled = nlohmann::ordered_json::array();
   for (const kernel_report& k : report.kernels) compiled.push_back({{"symbol", k.symbol}, {"payload", k.payload}, {"occurrences", k.occurrences}, {"cached", k.cached}, {"compile_ms", k.compile_ms}});
   nlohmann::ordered_json document{{"file", o.file}, {"target", target.name}, {"kernels", kernels}, {"compiled", compiled}, {"finalize_ms", report.elapsed_ms}, {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
-  write_file(std::filesystem::path(o.folder) / "kernels.json", nlohmann::ordered_json{{"target", target.name}, {"kernels", kernels}}.dump(2) + "\n");
+  auto listing = list_program(native, written, o.export_constants ? std::optional(std::filesystem::path(o.folder) / "constants") : std::nullopt);
+  write_file(std::filesystem::path(o.folder) / "kernels.json", nlohmann::ordered_json{{"target", target.name}, {"kernels", kernels}, {"program", listing}}.dump(2) + "\n");
   output.print(document, [&] { fmt::print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name, report.elapsed_ms / 1e3, o.folder); });
   return 0;
 }
@@ -107,6 +127,7 @@ action declare_finalize(CLI::App& app) {
   app.add_option("--target", o->target, "Target, see kiln targets")->required();
   app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json")->required();
   app.add_option("--native-file", o->native_file, "Also write a .kiln that holds these kernels in place of the portable ones: it runs without a compiler, on this target only");
+  app.add_flag("--export-constants", o->export_constants, "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   add_cache_option(app, o->cache);
   app.add_flag("--no-cache", o->cache.disabled, "Neither read nor write the cache");

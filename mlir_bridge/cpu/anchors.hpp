@@ -4,9 +4,11 @@
 
 #include <string_view>
 
-#include "mlir_bridge/cpu/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
 
 namespace kiln::cpu {
+
+using namespace codegen;
 
 // A cluster without an anchor.
 void emit_map(kernel_emitter& e);

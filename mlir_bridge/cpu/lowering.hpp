@@ -7,13 +7,13 @@
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "mlir_bridge/cpu/mlir_common.hpp"
+#include "mlir_bridge/codegen/mlir_common.hpp"
 #include "mlir_bridge/target_row.hpp"
 
 namespace kiln::cpu {
 
-// Everything but the functions named in `exported` becomes internal. Functions carry the target's attributes, floating
-// point operations the flags of our numerics. Throws error{compile_failed} with MLIR's diagnostics.
+// codegen::to_llvm for a CPU: everything but the functions named in `exported` becomes internal; functions carry the target's
+// attributes. Throws error{compile_failed} with MLIR's diagnostics.
 std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target, std::span<const std::string> exported);
 
 }  // namespace kiln::cpu

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "ir/ops/all.hpp"
-#include "mlir_bridge/cpu/access.hpp"
+#include "mlir_bridge/codegen/access.hpp"
 #include "mlir_bridge/cpu/anchors.hpp"
-#include "mlir_bridge/cpu/evaluator.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
 
 namespace kiln::cpu {
 

@@ -7,7 +7,7 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/cpu/reduction_space.hpp"
-#include "mlir_bridge/cpu/scalar_functions.hpp"
+#include "mlir_bridge/codegen/scalar_functions.hpp"
 
 namespace kiln::cpu {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "mlir_bridge/cpu/access.hpp"
+#include "mlir_bridge/codegen/access.hpp"
 
 namespace kiln::cpu {
 

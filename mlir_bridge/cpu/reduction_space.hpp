@@ -9,9 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "mlir_bridge/cpu/evaluator.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
 
 namespace kiln::cpu {
+
+using namespace codegen;
 
 class reduction_space {
  public:

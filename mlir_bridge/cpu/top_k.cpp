@@ -5,8 +5,8 @@
 
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/cpu/anchors.hpp"
-#include "mlir_bridge/cpu/evaluator.hpp"
-#include "mlir_bridge/cpu/scalar_functions.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/scalar_functions.hpp"
 
 namespace kiln::cpu {
 

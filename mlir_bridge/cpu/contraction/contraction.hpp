@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "mlir_bridge/cpu/contraction/tile.hpp"
-#include "mlir_bridge/cpu/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
 
 namespace kiln::cpu {
+
+using namespace codegen;
 
 // The outputs p, p + P, p + 2P, ... of an axis, P the number of phases: they all see the window the same way.
 struct axis_phase {

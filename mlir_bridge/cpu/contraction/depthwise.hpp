@@ -1,9 +1,11 @@
 // Depthwise convolution (one input channel for each group): vectors of output channels, sums for several pixels of a line.
 #pragma once
 
-#include "mlir_bridge/cpu/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
 
 namespace kiln::cpu {
+
+using namespace codegen;
 
 // The anchor is a convolution with as many groups as input channels, channels_last.
 void emit_depthwise(kernel_emitter& e);

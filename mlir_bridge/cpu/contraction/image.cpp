@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "mlir_bridge/cpu/evaluator.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
 
 namespace kiln::cpu {
 

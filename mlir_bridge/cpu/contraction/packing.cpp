@@ -1,7 +1,7 @@
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
-#include "mlir_bridge/cpu/evaluator.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
 
 namespace kiln::cpu {
 

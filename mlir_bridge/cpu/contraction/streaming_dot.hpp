@@ -2,9 +2,11 @@
 // memory likes it; the sums are in the first-level cache meanwhile.
 #pragma once
 
-#include "mlir_bridge/cpu/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
 
 namespace kiln::cpu {
+
+using namespace codegen;
 
 struct dot_sizes {
   std::vector<std::int64_t> batch;

@@ -3,9 +3,11 @@
 // channel. Accumulators are passed as values in row-major order: [row * vectors + vector].
 #pragma once
 
-#include "mlir_bridge/cpu/code_builder.hpp"
+#include "mlir_bridge/codegen/code_builder.hpp"
 
 namespace kiln::cpu {
+
+using namespace codegen;
 
 struct tile_shape {
   std::int64_t rows = 1, vectors = 1, lanes = 1;

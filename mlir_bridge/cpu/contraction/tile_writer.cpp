@@ -1,7 +1,7 @@
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
 #include "ir/ops/elementwise.hpp"
-#include "mlir_bridge/cpu/evaluator.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
 
 namespace kiln::cpu {
 

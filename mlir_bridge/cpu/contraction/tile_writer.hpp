@@ -4,9 +4,11 @@
 #include <functional>
 
 #include "mlir_bridge/cpu/contraction/tile.hpp"
-#include "mlir_bridge/cpu/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
 
 namespace kiln::cpu {
+
+using namespace codegen;
 
 // Where a tile lies in the result.
 struct tile_place {

@@ -2,7 +2,7 @@
 // llvm.ptr. Everything is emitted at the insertion point of `builder`. One builder belongs to one compile, on one thread.
 //
 // Conventions of all generated code:
-//  * offsets, indices and loop variables are i64 values (no `index` type anywhere);
+//  * offsets, indices and loop variables are integers of machine::index_bits (no `index` type anywhere): i64 on a CPU;
 //  * a value of `lanes` elements is a scalar T where lanes == 1 and vector<lanes x T> otherwise; lanes is a power of two;
 //  * values are in *compute type*: f32 for f16, bf16 and f32; f64; iN (signless) for integers of either sign; i1 for bool.
 //    load() and store() convert from and to storage (f16 and bf16 round to nearest even, bool is a byte of 0 or 1);
@@ -18,17 +18,19 @@
 #include <vector>
 
 #include "ir/element_type.hpp"
-#include "mlir_bridge/cpu/mlir_common.hpp"
+#include "mlir_bridge/codegen/machine.hpp"
+#include "mlir_bridge/codegen/mlir_common.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 using mlir::Value;
 using values = std::vector<Value>;
 
 class code_builder {
  public:
-  code_builder(mlir::MLIRContext* context) : builder(context), where(builder.getUnknownLoc()) {}
+  code_builder(mlir::MLIRContext* context, const machine& target) : on(target), builder(context), where(builder.getUnknownLoc()) {}
 
+  const machine& on;
   mlir::OpBuilder builder;
   mlir::Location where;
 
@@ -44,14 +46,19 @@ class code_builder {
   static std::int64_t lanes_of(Value v);                      // 1 for scalars
   static mlir::Type scalar_of(Value v);                       // element type of a vector, or the type itself
 
-  // --- constants; the i64 ones are folded by the arithmetic below
-  Value constant(std::int64_t v);                             // i64
+  mlir::Type index_type() { return builder.getIntegerType(static_cast<unsigned>(on.index_bits)); }
+  element_type index_element() const { return on.index_bits == 64 ? element_type::i64 : element_type::i32; }
+  // A signed integer of any width, whose value fits, as an index.
+  Value to_index(Value integer);
+
+  // --- constants; the index ones are folded by the arithmetic below
+  Value constant(std::int64_t v);                             // index
   Value number(mlir::Type type, double v);                    // of any scalar or vector type (integers truncate)
   Value integer(mlir::Type type, std::int64_t v);             // of any integer scalar or vector type
-  Value lane_numbers(std::int64_t lanes);                     // i64 <0, 1, 2, ...>
-  static std::optional<std::int64_t> known(Value v);          // the value of an i64 constant
+  Value lane_numbers(std::int64_t lanes);                     // index <0, 1, 2, ...>
+  static std::optional<std::int64_t> known(Value v);          // the value of an integer constant
 
-  // --- i64 arithmetic (scalars, or vectors of one length), folded. Division and remainder are of non-negative numbers.
+  // --- integer arithmetic (scalars, or vectors of one length), folded. Division and remainder are of non-negative numbers.
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
@@ -93,11 +100,12 @@ class code_builder {
   values branch(Value condition, const std::function<values()>& then, const std::function<values()>& otherwise);
   void when(Value condition, const std::function<void()>& then);
 
-  // --- memory. `offset` counts elements of `type` from `pointer`. Addresses need element alignment only.
-  Value load(Value pointer, Value offset, element_type type, std::int64_t lanes);
+  // --- memory. `offset` counts elements of `type` from `pointer`. Addresses need element alignment only;
+  // `multiple` says that the address is a multiple of so many elements, which lets a GPU load or store them at once.
+  Value load(Value pointer, Value offset, element_type type, std::int64_t lanes, std::int64_t multiple = 1);
   Value load_strided(Value pointer, Value offset, std::int64_t stride, element_type type, std::int64_t lanes);
-  Value load_gathered(Value pointer, Value offsets /*vector of i64*/, element_type type);
-  void store(Value pointer, Value offset, element_type type, Value v);
+  Value load_gathered(Value pointer, Value offsets /*vector of indices*/, element_type type);
+  void store(Value pointer, Value offset, element_type type, Value v, std::int64_t multiple = 1);
   // The address of an element, for llvm.load/llvm.store/prefetch of your own.
   Value address(Value pointer, Value offset, element_type type);
   // Room on the stack (at the entry of the function), 64-byte aligned; keep the sum well below 64 KiB.
@@ -126,4 +134,4 @@ class code_builder {
   std::map<std::pair<void*, std::int64_t>, Value> constants_;
 };
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

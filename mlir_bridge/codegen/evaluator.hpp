@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "mlir_bridge/cpu/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 // The position along one axis of `lanes` elements: lane l is at base + l * step, or, where `each` is set, at each[l].
 struct axis_index {
-  Value base;                // i64
+  Value base;                // an index
   std::int64_t step = 0;     // of the lanes
   Value each;                // vector of i64, or null
   std::int64_t low = 0, high = INT64_MAX;  // what is known: every lane is in [low, high)
@@ -64,4 +64,4 @@ class evaluator {
   std::map<key, Value> memo_;
 };
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

@@ -1,4 +1,4 @@
-#include "mlir_bridge/cpu/machine_code.hpp"
+#include "mlir_bridge/codegen/machine_code.hpp"
 
 #include <map>
 #include <memory>
@@ -15,8 +15,9 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "mlir_bridge/gpu/back_ends.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 namespace {
 
@@ -27,6 +28,7 @@ void initialize_back_ends() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    gpu::initialize_back_ends();
   });
 }
 
@@ -41,7 +43,8 @@ llvm::TargetMachine& machine_for(const target_row& target) {
     if (!back_end) throw error(error_kind::unsupported, "target '" + target.name + "': this build has no LLVM back end for " + target.triple + " (" + message + ")");
     llvm::TargetOptions options;
     options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-    machine.reset(back_end->createTargetMachine(triple, target.processor, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, false));
+    machine.reset(back_end->createTargetMachine(triple, target.processor, target.features, options, llvm::Reloc::PIC_, target.family == target_family::cpu ? std::optional(llvm::CodeModel::Small) : std::nullopt,
+                                               target.family == target_family::cpu ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Aggressive, false));
     if (!machine) throw error(error_kind::compile_failed, "LLVM has no machine for target '" + target.name + "'");
   }
   return *machine;
@@ -81,14 +84,15 @@ void optimize(llvm::Module& module, const target_row& target, bool unroll) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
+std::string emit_assembly(llvm::Module& module, const target_row& target) {
+  auto text = emit(module, machine_for(target), llvm::CodeGenFileType::AssemblyFile);
+  return std::string(reinterpret_cast<const char*>(text.data()), text.size());
+}
+
 std::vector<std::byte> emit_object(llvm::Module& module, const target_row& target, std::string* assembly) {
   llvm::TargetMachine& machine = machine_for(target);
-  if (assembly) {
-    auto copy = llvm::CloneModule(module);
-    auto text = emit(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
-    assembly->assign(reinterpret_cast<const char*>(text.data()), text.size());
-  }
+  if (assembly) *assembly = emit_assembly(*llvm::CloneModule(module), target);
   return emit(module, machine, llvm::CodeGenFileType::ObjectFile);
 }
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

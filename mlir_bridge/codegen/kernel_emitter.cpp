@@ -1,4 +1,4 @@
-#include "mlir_bridge/cpu/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,30 +6,20 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 namespace {
-
-// Elementary operations that a work item should hold, so that a thread team can split a grid without wasting time on it.
-constexpr std::int64_t item_operations = 16384;
 
 std::int64_t product(std::span<const std::int64_t> dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
 
 }  // namespace
 
-bool is_anchor(const operation& op) { return !op.is<elementwise>() && find_generator(op.name()) != nullptr; }
-
-kernel_emitter::kernel_emitter(const module& cluster, std::string symbol, const target_row& target, const kernel_configuration& configuration, mlir::ModuleOp target_module)
-    : cluster(cluster), symbol(std::move(symbol)), target(target), configuration(configuration), code(target_module.getContext()), target_module_(target_module) {
+kernel_emitter::kernel_emitter(const module& cluster, std::string symbol, const target_row& target, const kernel_configuration& configuration, const machine& on, mlir::ModuleOp target_module)
+    : cluster(cluster), symbol(std::move(symbol)), target(target), configuration(configuration), code(target_module.getContext(), on), target_module_(target_module) {
   std::uint32_t next = 0;
   for (value parameter : cluster.parameters()) parameter_index_[parameter.producer] = next++;
-  for (const instruction& i : cluster.instructions()) {
-    if (!is_anchor(i.op())) continue;
-    if (anchor_) throw error(error_kind::internal, "kernel '" + this->symbol + "' has two anchors, " + std::string(anchor_->op().name()) + " and " + std::string(i.op().name()));
-    anchor_ = &i;
-  }
+  anchor_ = find_anchor(cluster, this->symbol);
 }
 
 std::int64_t kernel_emitter::lanes_for(element_type type, std::int64_t extent) const {
@@ -73,7 +63,7 @@ buffer kernel_emitter::materialize(value v) {
   if (in_stage()) throw error(error_kind::internal, "materialize inside a stage of kernel '" + symbol + "'");
   bool prepare = only_parameters(v);
   buffer b = add_scratch(v.type().type, dims(v), prepare);
-  emit_map_into(*this, v, b, prepare);
+  code.on.map_into(*this, v, b, prepare);
   materialized_[v] = b;
   return b;
 }
@@ -97,21 +87,20 @@ void kernel_emitter::begin_stage(const std::string& name, std::int64_t grid, boo
   next.prepare = prepare;
   launches_.push_back(std::move(next));
   arguments_.clear();
-  auto i64 = code.builder.getI64Type();
   code.builder.setInsertionPointToEnd(target_module_.getBody());
-  function_ = code.make<mlir::func::FuncOp>(launches_.back().symbol + "_body", code.builder.getFunctionType({i64, i64}, {}));
-  function_.setPrivate();
-  code.builder.setInsertionPointToStart(function_.addEntryBlock());
+  code.on.open_stage(*this);
 }
 
-Value kernel_emitter::begin() const { return const_cast<mlir::func::FuncOp&>(function_).getArgument(0); }
-Value kernel_emitter::end() const { return const_cast<mlir::func::FuncOp&>(function_).getArgument(1); }
+void kernel_emitter::set_function(mlir::func::FuncOp function) {
+  function_ = function;
+  first_pointer_ = function.getNumArguments();
+}
 
 Value kernel_emitter::pointer(const buffer& b) {
   for (std::size_t i = 0; i < arguments_.size(); ++i)
-    if (arguments_[i].kind == b.kind && arguments_[i].index == b.index) return function_.getArgument(static_cast<unsigned>(2 + i));
+    if (arguments_[i].kind == b.kind && arguments_[i].index == b.index) return function_.getArgument(first_pointer_ + static_cast<unsigned>(i));
   arguments_.push_back(b);
-  auto pointer_type = mlir::LLVM::LLVMPointerType::get(code.builder.getContext());
+  auto pointer_type = mlir::LLVM::LLVMPointerType::get(code.builder.getContext(), code.on.global_space);
   auto noalias = code.builder.getDictionaryAttr({code.builder.getNamedAttr("llvm.noalias", code.builder.getUnitAttr())});
   if (mlir::failed(function_.insertArgument(function_.getNumArguments(), pointer_type, noalias, code.where))) throw error(error_kind::internal, "cannot add an argument to a stage");
   return function_.getArgument(function_.getNumArguments() - 1);
@@ -120,32 +109,14 @@ Value kernel_emitter::pointer(const buffer& b) {
 void kernel_emitter::end_stage() {
   code.make<mlir::func::ReturnOp>();
   for (const buffer& b : arguments_) launches_.back().arguments.push_back({b.kind, b.index});
-  export_stage();
+  code.on.close_stage(*this);
   function_ = {};
-}
-
-// The exported function with the host ABI: loads the pointers and calls the stage.
-void kernel_emitter::export_stage() {
-  auto& builder = code.builder;
-  auto i64 = builder.getI64Type();
-  auto pointer_type = mlir::LLVM::LLVMPointerType::get(builder.getContext());
-  mlir::OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(target_module_.getBody());
-  auto exported = code.make<mlir::func::FuncOp>(launches_.back().symbol, builder.getFunctionType({pointer_type, i64, i64}, {}));
-  builder.setInsertionPointToStart(exported.addEntryBlock());
-  llvm::SmallVector<Value> operands{exported.getArgument(1), exported.getArgument(2)};
-  for (std::size_t i = 0; i < arguments_.size(); ++i) {
-    Value slot = code.make<mlir::LLVM::GEPOp>(pointer_type, pointer_type, exported.getArgument(0), llvm::ArrayRef<mlir::LLVM::GEPArg>{static_cast<std::int32_t>(i)});
-    operands.push_back(code.make<mlir::LLVM::LoadOp>(pointer_type, slot));
-  }
-  code.make<mlir::func::CallOp>(function_, operands);
-  code.make<mlir::func::ReturnOp>();
 }
 
 void kernel_emitter::parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost, const std::function<void(std::span<const Value>)>& body, bool prepare) {
   std::int64_t total = product(dims);
   if (total == 0) return;
-  std::int64_t per_item = std::clamp<std::int64_t>(item_operations / std::max<std::int64_t>(cost, 1), 1, total);
+  std::int64_t per_item = std::clamp<std::int64_t>(code.on.item_operations / std::max<std::int64_t>(cost, 1), 1, total);
   std::int64_t grid = (total + per_item - 1) / per_item;
   begin_stage(name, grid, prepare);
   Value first = code.mul(begin(), per_item);
@@ -167,9 +138,9 @@ Value kernel_emitter::table(element_type type, const std::vector<double>& number
     mlir::OpBuilder::InsertionGuard guard(code.builder);
     code.builder.setInsertionPointToStart(target_module_.getBody());
     global = code.make<mlir::LLVM::GlobalOp>(array, /*isConstant=*/true, mlir::LLVM::Linkage::Internal, symbol + "_table_" + std::to_string(tables_.size()),
-                                             mlir::DenseElementsAttr::get(table_type, elements), /*alignment=*/64);
+                                             mlir::DenseElementsAttr::get(table_type, elements), /*alignment=*/64, code.on.table_space);
   }
   return code.make<mlir::LLVM::AddressOfOp>(global);
 }
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

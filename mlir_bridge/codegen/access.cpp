@@ -1,10 +1,10 @@
-#include "mlir_bridge/cpu/access.hpp"
+#include "mlir_bridge/codegen/access.hpp"
 
 #include <algorithm>
 
 #include "ir/ops/all.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 void access_analysis::add_root(value v) {
   forms where;
@@ -188,4 +188,4 @@ std::optional<std::size_t> access_analysis::transposed_axis() const {
   return std::nullopt;
 }
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "ir/ops/all.hpp"
-#include "mlir_bridge/cpu/evaluator.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 struct evaluator_rules {
   evaluator& ev;
@@ -55,4 +55,4 @@ struct evaluator_rules {
   Value reads_table(element_type type, const std::vector<double>& numbers, const axis_index& index);
 };
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

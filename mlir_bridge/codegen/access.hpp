@@ -5,9 +5,9 @@
 #include <set>
 #include <vector>
 
-#include "mlir_bridge/cpu/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 class access_analysis {
  public:
@@ -50,4 +50,4 @@ class access_analysis {
   std::vector<std::vector<std::int64_t>> loads_;
 };
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

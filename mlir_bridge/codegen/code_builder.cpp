@@ -1,10 +1,10 @@
-#include "mlir_bridge/cpu/code_builder.hpp"
+#include "mlir_bridge/codegen/code_builder.hpp"
 
 #include <algorithm>
 
 #include "ir/error.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 namespace {
 
@@ -42,14 +42,14 @@ mlir::Type code_builder::scalar_type(element_type type) {
     case element_type::u8: return builder.getIntegerType(8);
     case element_type::boolean: return builder.getI1Type();
     default:
-      throw error(error_kind::unsupported, "CPU code generation cannot compute with " + std::string(name(type)) + " elements; convert the tensor to f32 or i8 in the model");
+      throw error(error_kind::unsupported, std::string(on.name) + " code generation cannot compute with " + std::string(name(type)) + " elements; convert the tensor to f32 or i8 in the model");
   }
 }
 
 mlir::Type code_builder::storage_type(element_type type) {
   switch (type) {
     case element_type::f16: return builder.getF16Type();
-    case element_type::bf16: return builder.getIntegerType(16);
+    case element_type::bf16: return on.llvm_bf16 ? mlir::Type(builder.getBF16Type()) : builder.getIntegerType(16);
     case element_type::boolean: return builder.getIntegerType(8);
     default: return scalar_type(type);
   }
@@ -67,7 +67,14 @@ mlir::Type code_builder::scalar_of(Value v) { return mlir::getElementTypeOrSelf(
 
 // --- constants
 
-Value code_builder::constant(std::int64_t v) { return integer(builder.getI64Type(), v); }
+Value code_builder::constant(std::int64_t v) { return integer(index_type(), v); }
+
+Value code_builder::to_index(Value integer) {
+  mlir::Type type = with_lanes(index_type(), lanes_of(integer));
+  unsigned from = scalar_of(integer).getIntOrFloatBitWidth(), to = static_cast<unsigned>(on.index_bits);
+  if (from == to) return integer;
+  return from > to ? make<mlir::arith::TruncIOp>(type, integer).getResult() : make<mlir::arith::ExtSIOp>(type, integer).getResult();
+}
 
 Value code_builder::integer(mlir::Type type, std::int64_t v) {
   auto& cached = constants_[{const_cast<void*>(type.getAsOpaquePointer()), v}];
@@ -93,10 +100,9 @@ Value code_builder::number(mlir::Type type, double v) {
 
 Value code_builder::lane_numbers(std::int64_t lanes) {
   if (lanes == 1) return constant(0);
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(lanes));
-  for (std::int64_t i = 0; i < lanes; ++i) numbers[static_cast<std::size_t>(i)] = i;
-  auto type = mlir::VectorType::get({lanes}, builder.getI64Type());
-  return make<mlir::arith::ConstantOp>(mlir::DenseElementsAttr::get(type, llvm::ArrayRef<std::int64_t>(numbers)));
+  llvm::SmallVector<llvm::APInt> numbers;
+  for (std::int64_t i = 0; i < lanes; ++i) numbers.emplace_back(static_cast<unsigned>(on.index_bits), static_cast<std::uint64_t>(i));
+  return make<mlir::arith::ConstantOp>(mlir::DenseElementsAttr::get(mlir::VectorType::get({lanes}, index_type()), numbers));
 }
 
 std::optional<std::int64_t> code_builder::known(Value v) {
@@ -108,7 +114,7 @@ std::optional<std::int64_t> code_builder::known(Value v) {
   return std::nullopt;
 }
 
-// --- i64 arithmetic
+// --- integer arithmetic
 
 template <class Op>
 Value code_builder::arithmetic(int opcode, Value a, Value b) {
@@ -263,10 +269,21 @@ namespace {
 
 unsigned storage_alignment(element_type type) { return static_cast<unsigned>(std::max(1, storage_bits(type) / 8)); }
 
+// Of an access at a multiple of `multiple` elements.
+unsigned access_alignment(const machine& on, element_type type, std::int64_t multiple) {
+  std::int64_t power = multiple & -multiple;
+  return static_cast<unsigned>(std::max<std::int64_t>(storage_alignment(type), std::min<std::int64_t>(on.buffer_alignment, power * storage_alignment(type))));
+}
+
 }  // namespace
 
 Value code_builder::address(Value pointer, Value offset, element_type type) {
   if (known(offset) == std::int64_t{0}) return pointer;
+  if (on.index_bits < 64 && mlir::cast<mlir::LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == on.global_space) {
+    // A 32-bit number of bytes beside a 64-bit base, which no thread changes, is an addressing mode of every GPU.
+    Value bytes = make<mlir::arith::ExtUIOp>(builder.getI64Type(), mul(offset, storage_alignment(type)));
+    return make<mlir::LLVM::GEPOp>(pointer.getType(), builder.getI8Type(), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(bytes)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+  }
   return make<mlir::LLVM::GEPOp>(pointer.getType(), storage_type(type), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
 }
 
@@ -275,6 +292,7 @@ Value code_builder::to_compute(Value stored, element_type type) {
   switch (type) {
     case element_type::f16: return make<mlir::arith::ExtFOp>(with_lanes(builder.getF32Type(), lanes), stored);
     case element_type::bf16: {
+      if (on.llvm_bf16) return make<mlir::arith::ExtFOp>(with_lanes(builder.getF32Type(), lanes), stored);
       mlir::Type i32 = with_lanes(builder.getI32Type(), lanes);
       Value wide = make<mlir::arith::ExtUIOp>(i32, stored);
       return make<mlir::arith::BitcastOp>(with_lanes(builder.getF32Type(), lanes), make<mlir::arith::ShLIOp>(wide, integer(i32, 16)).getResult());
@@ -289,6 +307,7 @@ Value code_builder::to_storage(Value computed, element_type type) {
   switch (type) {
     case element_type::f16: return make<mlir::arith::TruncFOp>(with_lanes(builder.getF16Type(), lanes), computed);
     case element_type::bf16: {
+      if (on.llvm_bf16) return make<mlir::arith::TruncFOp>(with_lanes(builder.getBF16Type(), lanes), computed);
       // Round to nearest even by integer arithmetic on the bits; a NaN keeps its upper bits and becomes quiet.
       mlir::Type i32 = with_lanes(builder.getI32Type(), lanes);
       Value bits = make<mlir::arith::BitcastOp>(i32, computed);
@@ -305,8 +324,8 @@ Value code_builder::to_storage(Value computed, element_type type) {
   }
 }
 
-Value code_builder::load(Value pointer, Value offset, element_type type, std::int64_t lanes) {
-  return to_compute(make<mlir::LLVM::LoadOp>(with_lanes(storage_type(type), lanes), address(pointer, offset, type), storage_alignment(type)), type);
+Value code_builder::load(Value pointer, Value offset, element_type type, std::int64_t lanes, std::int64_t multiple) {
+  return to_compute(make<mlir::LLVM::LoadOp>(with_lanes(storage_type(type), lanes), address(pointer, offset, type), access_alignment(on, type, multiple)), type);
 }
 
 Value code_builder::load_strided(Value pointer, Value offset, std::int64_t stride, element_type type, std::int64_t lanes) {
@@ -326,15 +345,15 @@ Value code_builder::load_gathered(Value pointer, Value offsets, element_type typ
   return to_compute(from_lanes(stored), type);
 }
 
-void code_builder::store(Value pointer, Value offset, element_type type, Value v) {
-  make<mlir::LLVM::StoreOp>(to_storage(v, type), address(pointer, offset, type), storage_alignment(type));
+void code_builder::store(Value pointer, Value offset, element_type type, Value v, std::int64_t multiple) {
+  make<mlir::LLVM::StoreOp>(to_storage(v, type), address(pointer, offset, type), access_alignment(on, type, multiple));
 }
 
 Value code_builder::stack(element_type type, std::int64_t elements) {
   mlir::OpBuilder::InsertionGuard guard(builder);
   Value count = constant(elements);
   builder.setInsertionPointAfterValue(count);
-  return make<mlir::LLVM::AllocaOp>(mlir::LLVM::LLVMPointerType::get(builder.getContext()), storage_type(type), count, 64u);
+  return make<mlir::LLVM::AllocaOp>(mlir::LLVM::LLVMPointerType::get(builder.getContext(), on.stack_space), storage_type(type), count, 64u);
 }
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

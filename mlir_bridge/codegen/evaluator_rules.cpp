@@ -1,13 +1,13 @@
-#include "mlir_bridge/cpu/evaluator_rules.hpp"
+#include "mlir_bridge/codegen/evaluator_rules.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 #include "ir/error.hpp"
 #include "ir/reference/resize.hpp"
-#include "mlir_bridge/cpu/scalar_functions.hpp"
+#include "mlir_bridge/codegen/scalar_functions.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 template <class Op>
 bool evaluator_rules::try_rule(Value& result) {
@@ -21,7 +21,7 @@ Value evaluator_rules::compute() {
   bool found = try_rule<elementwise>(result) || try_rule<convert>(result) || try_rule<broadcast>(result) || try_rule<constant>(result) || try_rule<reshape>(result) ||
                try_rule<transpose>(result) || try_rule<slice>(result) || try_rule<pad>(result) || try_rule<concat>(result) || try_rule<gather>(result) ||
                try_rule<gather_elements>(result) || try_rule<gather_nd>(result) || try_rule<iota>(result) || try_rule<resize>(result);
-  if (!found) throw error(error_kind::unsupported, "the CPU generators cannot inline '" + std::string(node.op().name()) + "' into a kernel; it must be a kernel of its own");
+  if (!found) throw error(error_kind::unsupported, "the " + std::string(code.on.name) + " generators cannot inline '" + std::string(node.op().name()) + "' into a kernel; it must be a kernel of its own");
   return result;
 }
 
@@ -102,7 +102,7 @@ axis_index evaluator_rules::looked_up(value indices, const position& at, std::in
   Value found = ev.at(indices, at, wide);
   found = convert_element(code, found, indices.type().type, element_type::i64);
   Value wrapped = code.select(code.less(found, code.integer(found.getType(), 0)), code.add(found, extent), found);
-  axis_index result = ev.from_each(code.min(code.max(wrapped, 0), extent - 1), wide);
+  axis_index result = ev.from_each(code.to_index(code.min(code.max(wrapped, 0), extent - 1)), wide);
   result.low = 0;
   result.high = extent;
   return result;
@@ -145,7 +145,7 @@ Value evaluator_rules::rule(const constant& op) {
 
 Value evaluator_rules::rule(const iota& op) {
   const axis_index& index = where[static_cast<std::size_t>(op.axis)];
-  return convert_element(code, index.uniform() ? code.splat(index.base, lanes) : ev.each_lane(index, lanes), element_type::i64, op.type);
+  return convert_element(code, index.uniform() ? code.splat(index.base, lanes) : ev.each_lane(index, lanes), code.index_element(), op.type);
 }
 
 // --- moving
@@ -367,7 +367,7 @@ Value evaluator_rules::rule(const resize& op) {
         positions.push_back(k < t.size() ? static_cast<double>(t[k].index) : t.empty() ? 0 : static_cast<double>(t[0].index));
         weights.push_back(k < t.size() ? t[k].weight : 0);
       }
-      axis_index read = ev.from_each(reads_table(element_type::i64, positions, where[i]), where[i].uniform() ? 1 : lanes);
+      axis_index read = ev.from_each(reads_table(code.index_element(), positions, where[i]), where[i].uniform() ? 1 : lanes);
       read.low = 0;
       read.high = from[i];
       mix.index.push_back(read);
@@ -392,4 +392,4 @@ Value evaluator_rules::rule(const resize& op) {
   return interpolate(0);
 }
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

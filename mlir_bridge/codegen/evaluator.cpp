@@ -1,13 +1,13 @@
-#include "mlir_bridge/cpu/evaluator.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
-#include "mlir_bridge/cpu/evaluator_rules.hpp"
+#include "mlir_bridge/codegen/evaluator_rules.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 position evaluator::along(std::span<const Value> indices, std::int64_t lanes, std::int64_t axis) {
   position where;
@@ -47,8 +47,9 @@ Value evaluator::load(const buffer& b, const position& where, std::int64_t lanes
   Value pointer = e.pointer(b);
   auto strides = b.strides();
   Value offset = code.constant(0), each;
-  std::int64_t step = 0;
+  std::int64_t step = 0, multiple = any_multiple;  // of the offset
   for (std::size_t i = 0; i < where.size(); ++i) {
+    if (strides[i] && !where[i].each) multiple = std::gcd(multiple, std::min(any_multiple, where[i].multiple) % any_multiple * strides[i]);
     if (where[i].each) {
       Value term = code.mul(where[i].each, strides[i]);
       each = each ? code.add(each, term) : term;
@@ -57,6 +58,7 @@ Value evaluator::load(const buffer& b, const position& where, std::int64_t lanes
     offset = code.add(offset, code.mul(where[i].base, strides[i]));
     step += where[i].step * strides[i];
   }
+  if (!each && step == 1 && lanes > 1) return code.load(pointer, offset, b.type, lanes, multiple);
   if (!each) return code.load_strided(pointer, offset, step, b.type, lanes);
   each = code.add(each, code.splat(offset, lanes));
   if (step) each = code.add(each, code.mul(code.lane_numbers(lanes), step));
@@ -90,16 +92,17 @@ void evaluator::store(const buffer& destination, const position& where, Value co
   std::int64_t lanes = code_builder::lanes_of(computed);
   auto strides = destination.strides();
   Value pointer = e.pointer(destination), offset = code.constant(0);
-  std::int64_t step = 0;
+  std::int64_t step = 0, multiple = any_multiple;
   for (std::size_t i = 0; i < where.size(); ++i) {
+    multiple = std::gcd(multiple, std::min(any_multiple, where[i].multiple) % any_multiple * strides[i]);
     offset = code.add(offset, code.mul(where[i].base, strides[i]));
     step += where[i].step * strides[i];
     if (where[i].each) throw error(error_kind::internal, "an output is stored at gathered positions");
   }
-  if (lanes == 1 || step == 1) return code.store(pointer, offset, destination.type, computed);
+  if (lanes == 1 || step == 1) return code.store(pointer, offset, destination.type, computed, lanes == 1 ? 1 : multiple);
   Value stored = code.to_storage(computed, destination.type);
   for (std::int64_t i = 0; i < lanes; ++i)
     code.make<mlir::LLVM::StoreOp>(code.lane(stored, i), code.address(pointer, code.add(offset, i * step), destination.type), static_cast<unsigned>(std::max(1, storage_bits(destination.type) / 8)));
 }
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

@@ -1,4 +1,4 @@
-#include "mlir_bridge/cpu/scalar_functions.hpp"
+#include "mlir_bridge/codegen/scalar_functions.hpp"
 
 #include <array>
 #include <limits>
@@ -7,7 +7,7 @@
 
 #include "ir/error.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 namespace {
 
@@ -56,7 +56,7 @@ Value binary(const call& c) {
 // A function that MLIR expands for f32 and that libm does for f64.
 template <class Op>
 Value expanded(const call& c, const char* name) {
-  if (c.type == element_type::f64) return call_libm(c.b, name, c.x);
+  if (c.b.on.function || c.type == element_type::f64) return call_libm(c.b, name, c.x);
   return c.make<Op>(c.x[0]);
 }
 
@@ -204,7 +204,7 @@ rule find_rule(scalar_function function) {
     case greater: return +[](const call& c) { return c.less(c.x[1], c.x[0]); };
     case less_equal: return +[](const call& c) { return c.compare(arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle, arith::CmpIPredicate::ule, c.x[0], c.x[1]); };
     case greater_equal: return +[](const call& c) { return c.compare(arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge, arith::CmpIPredicate::uge, c.x[0], c.x[1]); };
-    case scalar_function::logical_not: return kiln::cpu::logical_not;
+    case scalar_function::logical_not: return kiln::codegen::logical_not;
     case is_nan: return +[](const call& c) { return c.unordered(c.x[0]); };
     case is_inf:
       return +[](const call& c) { return c.equal(c.make<math::AbsFOp>(c.x[0]), c.number(std::numeric_limits<double>::infinity())); };
@@ -214,7 +214,7 @@ rule find_rule(scalar_function function) {
         return c.is_signed() ? c.b.select(c.less(c.x[0], c.number(0)), c.make<arith::SubIOp>(c.number(0), c.x[0]), c.x[0]) : c.x[0];
       };
     case neg: return +[](const call& c) { return c.floating() ? c.make<arith::NegFOp>(c.x[0]) : c.make<arith::SubIOp>(c.number(0), c.x[0]); };
-    case scalar_function::sign: return kiln::cpu::sign;
+    case scalar_function::sign: return kiln::codegen::sign;
     case bit_not: return +[](const call& c) { return c.make<arith::XOrIOp>(c.x[0], c.number(-1)); };
     case exp: return +[](const call& c) { return exponential(c.b, c.x[0]); };
     case log: return EXPANDED(LogOp, "log");
@@ -223,7 +223,7 @@ rule find_rule(scalar_function function) {
     case reciprocal: return +[](const call& c) { return c.make<arith::DivFOp>(c.number(1), c.x[0]); };
     case erf: return EXPANDED(ErfOp, "erf");
     case tanh: return EXPANDED(TanhOp, "tanh");
-    case scalar_function::sigmoid: return kiln::cpu::sigmoid;
+    case scalar_function::sigmoid: return kiln::codegen::sigmoid;
     case sin: return LIBM(sin);
     case cos: return LIBM(cos);
     case tan: return LIBM(tan);
@@ -240,9 +240,9 @@ rule find_rule(scalar_function function) {
     case round: return FLOAT_UNARY(RoundEvenOp);
     case relu: return +[](const call& c) { return !c.floating() && !c.is_signed() ? c.x[0] : c.b.select(c.less(c.x[0], c.number(0)), c.number(0), c.x[0]); };
     case where: return +[](const call& c) { return c.b.select(c.x[0], c.x[1], c.x[2]); };
-    case scalar_function::clamp: return kiln::cpu::clamp;
+    case scalar_function::clamp: return kiln::codegen::clamp;
   }
-  throw error(error_kind::unsupported, "no CPU code for the scalar function " + std::string(enum_name(function)));
+  throw error(error_kind::unsupported, "no code for the scalar function " + std::string(enum_name(function)));
 }
 
 #undef LIBM
@@ -268,11 +268,12 @@ Value larger(code_builder& b, element_type type, Value a, Value c) {
 }
 
 Value exponential(code_builder& b, Value x) {
-  if (b.scalar_of(x).isF64()) return call_libm(b, "exp", std::span(&x, 1));
+  if (b.on.function || b.scalar_of(x).isF64()) return call_libm(b, "exp", std::span(&x, 1));
   return b.make<math::ExpOp>(x);
 }
 
 Value call_libm(code_builder& b, const std::string& function, std::span<const Value> operands) {
+  if (b.on.function) return b.on.function(b, function, operands);
   mlir::Type scalar = b.scalar_of(operands[0]);
   std::string symbol = scalar.isF32() ? function + "f" : function;
   auto module = b.builder.getInsertionBlock()->getParentOp()->getParentOfType<mlir::ModuleOp>();
@@ -334,4 +335,4 @@ Value convert_element(code_builder& b, Value v, element_type from, element_type 
   return is_signed_integer(from) ? b.make<arith::ExtSIOp>(target, v).getResult() : b.make<arith::ExtUIOp>(target, v).getResult();
 }
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

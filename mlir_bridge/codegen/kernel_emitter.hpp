@@ -1,5 +1,5 @@
 // One portable kernel on its way to machine code: which buffers it has and which stages (launches) run it. A generator gets a
-// kernel_emitter and emits one or more stages; finalize.cpp lowers what they built. Internal to mlir_bridge/cpu.
+// kernel_emitter and emits one or more stages; finalize.cpp lowers what they built. Internal to mlir_bridge.
 //
 // The kernel is the cluster: an ir module with static shapes. Its parameters are the kernel's inputs and its outputs the
 // kernel's outputs; at most one instruction is the anchor.
@@ -28,11 +28,12 @@
 
 #include "ir/module.hpp"
 #include "ir/native_kernel.hpp"
-#include "mlir_bridge/cpu/code_builder.hpp"
+#include "mlir_bridge/codegen/anchors.hpp"
+#include "mlir_bridge/codegen/code_builder.hpp"
 #include "mlir_bridge/kernel_configuration.hpp"
 #include "mlir_bridge/target_row.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 // A dense row-major tensor in memory: an input, an output or scratch of the kernel.
 struct buffer {
@@ -46,7 +47,7 @@ struct buffer {
 class kernel_emitter {
  public:
   // Builds into `target_module`, which must outlive it. `symbol` prefixes the stages' names.
-  kernel_emitter(const module& cluster, std::string symbol, const target_row& target, const kernel_configuration& configuration, mlir::ModuleOp target_module);
+  kernel_emitter(const module& cluster, std::string symbol, const target_row& target, const kernel_configuration& configuration, const machine& on, mlir::ModuleOp target_module);
 
   const module& cluster;
   const std::string symbol;                                          // [A-Za-z0-9_]
@@ -78,15 +79,21 @@ class kernel_emitter {
   bool only_parameters(value v) const;
 
   // --- stages, one at a time
-  // The function of a launch: grid work items, of which a call does [begin(), end()).
+  // The function of a launch: grid work items, of which a call (a thread, on a GPU) does [begin(), end()).
   void begin_stage(const std::string& name, std::int64_t grid, bool prepare = false);
   void end_stage();
   bool in_stage() const { return static_cast<bool>(function_); }
-  Value begin() const;                                               // i64
-  Value end() const;                                                 // i64
+  Value begin() const { return begin_; }                             // index
+  Value end() const { return end_; }                                 // index
   Value pointer(const buffer& b);                                    // llvm.ptr, noalias; adds the argument on first use
+  // For machine::open_stage and close_stage: the launch, its function (insertion point: its end) and its buffers so far.
+  launch& current() { return launches_.back(); }
+  const std::vector<buffer>& arguments() const { return arguments_; }
+  mlir::ModuleOp generated() const { return target_module_; }
+  void set_function(mlir::func::FuncOp function);
+  void set_items(Value begin, Value end) { begin_ = begin, end_ = end; }
   // begin_stage + loops + end_stage for work over `dims`, about `cost` elementary operations at each index: groups indices so that a
-  // work item is worth scheduling. body gets one i64 per dim.
+  // work item is worth scheduling. body gets one index per dim.
   void parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost, const std::function<void(std::span<const Value>)>& body, bool prepare = false);
   // A constant table in the object's read-only data; usable in any stage.
   Value table(element_type type, const std::vector<double>& numbers);
@@ -96,19 +103,17 @@ class kernel_emitter {
   mlir::func::FuncOp function() const { return function_; }
 
  private:
-  void export_stage();
   mlir::ModuleOp target_module_;
   const instruction* anchor_ = nullptr;
   std::map<const instruction*, std::uint32_t> parameter_index_;
   std::vector<scratch_buffer> scratch_;
   std::map<value, buffer> materialized_;
   std::vector<launch> launches_;
-  mlir::func::FuncOp function_;
-  std::vector<buffer> arguments_;                                    // of the open stage, after begin and end
+  mlir::func::FuncOp function_;                                      // of the open stage
+  unsigned first_pointer_ = 0;                                       // arguments of the function before the buffers
+  Value begin_, end_;
+  std::vector<buffer> arguments_;
   std::map<std::pair<element_type, std::vector<double>>, mlir::LLVM::GlobalOp> tables_;
 };
 
-// Whether the operation is an anchor (see DESIGN: dot, convolution, reduce, softmax, ...).
-bool is_anchor(const operation& op);
-
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

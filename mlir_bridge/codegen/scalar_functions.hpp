@@ -5,9 +5,9 @@
 #include <span>
 
 #include "ir/scalar_function.hpp"
-#include "mlir_bridge/cpu/code_builder.hpp"
+#include "mlir_bridge/codegen/code_builder.hpp"
 
-namespace kiln::cpu {
+namespace kiln::codegen {
 
 // `type` is the element type of the operands (of the last one for `where`); operands are compute values of equal lanes.
 Value apply(code_builder& code, scalar_function function, element_type type, std::span<const Value> operands);
@@ -15,7 +15,7 @@ Value apply(code_builder& code, scalar_function function, element_type type, std
 // From a compute value of type `from` to a compute value of type `to`, rounded to `to`'s storage precision.
 Value convert_element(code_builder& code, Value v, element_type from, element_type to);
 
-// A libm function (its f64 name: "tan"), applied to each lane of an f32 or f64 value.
+// A libm function (its f64 name: "tan"), or what the machine has for it, applied to each lane of an f32 or f64 value.
 Value call_libm(code_builder& code, const std::string& function, std::span<const Value> operands);
 
 // NaN wins, as in the reference: for reductions and pooling.
@@ -25,4 +25,4 @@ Value larger(code_builder& code, element_type type, Value a, Value b);
 // exp of an f32 or f64 value.
 Value exponential(code_builder& code, Value x);
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

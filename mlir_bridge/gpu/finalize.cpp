@@ -1,0 +1,100 @@
+#include "mlir_bridge/gpu/finalize.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "ir/error.hpp"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/machine_code.hpp"
+#include "mlir_bridge/codegen/stopwatch.hpp"
+#include "mlir_bridge/gpu/anchors.hpp"
+#include "mlir_bridge/gpu/code_object_info.hpp"
+#include "mlir_bridge/gpu/disassembly.hpp"
+#include "mlir_bridge/gpu/link.hpp"
+#include "mlir_bridge/gpu/lowering.hpp"
+#include "mlir_bridge/gpu/machine.hpp"
+#include "mlir_bridge/portable_kernel_impl.hpp"
+
+namespace kiln {
+
+namespace {
+
+// Offsets in bytes are unsigned numbers of 32 bits where every tensor allows it; what reaches beyond a tensor by a tile stays in range as well.
+bool fits_32_bits(const module& cluster) {
+  constexpr std::size_t most = std::size_t{1} << 31;
+  for (const instruction& i : cluster.instructions())
+    for (const shape& s : i.outputs())
+      if (s.bytes() >= most || s.element_count() >= static_cast<std::int64_t>(most)) return false;
+  return true;
+}
+
+std::span<const std::byte> as_bytes(const std::string& text) { return {reinterpret_cast<const std::byte*>(text.c_str()), text.size() + 1}; }
+
+void add_statistics(native_kernel& kernel, const target_row& target) {
+  if (target.family == target_family::nvidia) {
+    auto entries = gpu::read_ptx({reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()});
+    for (launch& l : kernel.launches) {
+      auto found = std::ranges::find(entries, l.symbol, &gpu::ptx_entry_info::name);
+      if (found == entries.end()) throw error(error_kind::compile_failed, "the PTX has no kernel '" + l.symbol + "'");
+      l.statistics.private_bytes = found->local_bytes;
+      l.statistics.matrix_instructions = found->mma + found->wgmma;
+    }
+    return;
+  }
+  auto kernels = gpu::read_code_object(kernel.object);
+  for (launch& l : kernel.launches) {
+    auto found = std::ranges::find(kernels, l.symbol, &gpu::kernel_info::name);
+    if (found == kernels.end()) throw error(error_kind::compile_failed, "the code object has no kernel '" + l.symbol + "'");
+    l.statistics = {found->vgprs, found->agprs, found->sgprs, found->vgpr_spills + found->sgpr_spills, found->scratch, found->static_lds,
+                    gpu::count_matrix_instructions(kernel.object, l.symbol).total()};
+    kernel.registers = std::max(kernel.registers, found->vgprs);
+    kernel.spills += found->vgpr_spills;
+  }
+}
+
+}  // namespace
+
+native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration, finalize_trace* trace) {
+  stopwatch time;
+  finalize_trace unused;
+  finalize_trace& out = trace ? *trace : unused;
+
+  auto cluster = to_cluster(kernel);
+  mlir::MLIRContext& context = kernel.impl().context->context;
+  mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  const instruction* anchor = codegen::find_anchor(*cluster, kernel.symbol());
+  const gpu::generator_row* row = anchor ? gpu::find_generator(anchor->op().name()) : nullptr;
+  if (anchor && !row) throw error(error_kind::unsupported, "target '" + target.name + "' has no generator for '" + std::string(anchor->op().name()) + "'");
+  bool wide = !fits_32_bits(*cluster) || (row && row->wide_indices);
+  codegen::kernel_emitter emitter(*cluster, kernel.symbol(), target, configuration, gpu::gpu_machine(target.family, wide ? 64 : 32), *code);
+  (row ? row->emit : gpu::emit_map)(emitter);
+  out.generate_ms = time.lap();
+  if (out.want_texts) out.mlir = printed([&](auto& stream) { code->print(stream); });
+
+  native_kernel result;
+  result.launches = emitter.launches();
+  result.scratch = emitter.scratch();
+  time.lap();
+  llvm::LLVMContext llvm_context;
+  auto module = gpu::lower_to_llvm(*code, llvm_context, target, result.launches);
+  out.lower_ms = time.lap();
+  codegen::optimize(*module, target, /*unroll=*/true);
+  out.optimize_ms = time.lap();
+  if (out.want_texts) out.llvm_ir = printed([&](auto& stream) { module->print(stream, nullptr); });
+  time.lap();
+  if (target.family == target_family::nvidia) {
+    std::string ptx = codegen::emit_assembly(*module, target);
+    result.object.assign(as_bytes(ptx).begin(), as_bytes(ptx).end());
+    if (out.want_texts) out.assembly = std::move(ptx);
+  } else {
+    result.object = gpu::link_code_object(codegen::emit_object(*module, target, out.want_texts ? &out.assembly : nullptr));
+  }
+  out.codegen_ms = time.lap();
+  add_statistics(result, target);
+  return result;
+}
+
+int gpu_pipeline_version() { return 1; }
+
+}  // namespace kiln

@@ -1,0 +1,18 @@
+// From what the generators built to LLVM IR with a GPU's kernel conventions. Internal to mlir_bridge/gpu.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "ir/native_kernel.hpp"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir_bridge/target_row.hpp"
+
+namespace kiln::gpu {
+
+// The functions of the launches become kernels of their number of threads. Throws error{compile_failed} with MLIR's diagnostics.
+std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target, std::span<const launch> launches);
+
+}  // namespace kiln::gpu
