@@ -3,6 +3,7 @@
 //   1  an internal pre-release, never shipped: `kiln.reduce` called its kind `mode`, `kiln.normalize` had no `centered`. Kept so that
 //      the way from one version to the next is exercised by files that exist (test/compat/v1).
 //   2  the first release.
+//   3  kiln.attention.
 //
 // To change the dialect: raise current_version, add the rows that lift the last version to the new one (version.cpp), and add golden
 // files of the new version to test/compat. Files of older versions stay and must load for ever.
@@ -19,7 +20,7 @@ namespace kiln::dialect {
 
 class KilnDialect;
 
-inline constexpr std::uint64_t current_version = 2;
+inline constexpr std::uint64_t current_version = 3;
 
 // Part of every diagnostic about a version above current_version; how a reader tells "newer" from "broken".
 inline constexpr const char* newer_mark = "was written by a newer Kiln";

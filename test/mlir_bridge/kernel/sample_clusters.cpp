@@ -37,6 +37,7 @@ std::vector<sample> movement_samples() {
 
 std::vector<sample> anchor_samples() {
   constexpr auto last = tensor_layout::channels_last;
+  constexpr auto sequence = head_layout::sequence_first;
   return {
       {dot{false, true, f32}, {f({2, 3, 5}), f({2, 7, 5})}},
       {dot{true, false, f32}, {{f16, {5, 3}}, {f16, {5, 7}}}},
@@ -45,6 +46,8 @@ std::vector<sample> anchor_samples() {
       {convolution{{1}, {1}, {1}, {1}, 1, tensor_layout::channels_first}, {f({2, 3, 9}), f({5, 3, 3})}},
       {transposed_convolution{{2, 2}, {1, 1}, {1, 0}, {0, 1}, {1, 0}, 1, last}, {f({1, 4, 5, 3}), f({3, 2, 6, 3})}},
       {pooling{pooling_kind::average, {3, 2}, {2, 1}, {1, 1}, {1, 0}, {1, 0}, true, true, last}, {f({1, 7, 5, 3})}},
+      {attention{0.5, true}, {f({2, 4, 3, 5}), f({2, 2, 7, 5}), f({2, 2, 7, 3})}},
+      {attention{0.25, false, sequence, {}, sequence, sequence}, {{f16, {3, 2, 5}}, {f16, {2, 7, 5}}, {f16, {7, 2, 5}}, {boolean, {3, 7}}}},
       {reduce{reduction_kind::mean, {0, 2}, true}, {f({3, 5, 7})}},
       {reduce{reduction_kind::product, {1}, false}, {f({3, 5})}},
       {arg_reduce{false, 1, true, true}, {f({3, 5})}},
