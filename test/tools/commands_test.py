@@ -120,6 +120,28 @@ class Commands(KilnCase):
                 for argument in launch["arguments"]:
                     self.assertLessEqual({"kind", "size", "offset"}, set(argument))
 
+    def test_finalize_lists_the_program(self):
+        file = self.compiled()
+        self.kiln("finalize", file, "--target", "x86-64-v3", "-o", self.path("objects"), "--export-constants")
+        with open(self.path("objects/kernels.json")) as f:
+            document = json.load(f)
+        program = document["program"]
+        known = set()
+        for v in program["values"]:
+            if v["from"] == "constant":
+                self.assertEqual(list(np.load(self.path("objects/" + v["file"])).shape), v["dims"])
+            if v["from"] == "alias":
+                self.assertIn(v["of"], known)
+            known.add(v["id"])
+        made = {v["id"] for v in program["values"] if v["from"] in ("input", "constant")}
+        for step in program["steps"]:
+            kernel = document["kernels"][step["kernel"]]
+            self.assertEqual((len(step["inputs"]), len(step["outputs"])), (len(kernel["inputs"]), len(kernel["outputs"])))
+            made |= {v["id"] for v in program["values"] if v["from"] == "alias" and v["of"] in made}
+            self.assertLessEqual(set(step["inputs"]), made)
+            made |= set(step["outputs"])
+        self.assertEqual([o["name"] for o in program["outputs"]], ["y"])
+
     def test_a_native_file_runs_without_compiling(self):
         file = self.compiled()
         self.kiln("finalize", file, "--target", "x86-64-v3", "-o", self.path("objects"), "--native-file", self.path("native.kiln"))
