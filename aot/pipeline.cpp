@@ -10,6 +10,7 @@
 #include "aot/passes/pass.hpp"
 #include "aot/passes/recognize_normalization.hpp"
 #include "aot/passes/simplify_arithmetic.hpp"
+#include "aot/passes/simplify_attention.hpp"
 #include "aot/passes/simplify_contractions.hpp"
 #include "aot/passes/simplify_movement.hpp"
 #include "aot/passes/sink_reshapes.hpp"
@@ -20,7 +21,7 @@ namespace kiln {
 
 void optimize(program& p, const compile_options& options) {
   auto simplify = [](std::string label) {
-    return until_stable{std::move(label), {constant_folding{}, constant_conditions{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{}, common_subexpressions{}}};
+    return until_stable{std::move(label), {constant_folding{}, constant_conditions{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{}, simplify_attention{}, common_subexpressions{}}};
   };
   std::vector<pass> passes{
       dead_code{},

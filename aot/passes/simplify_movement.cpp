@@ -26,15 +26,21 @@ value composed_transposes(rewriter& write, value root, const match::captures& fo
   return write.transpose_by(found["x"], both);
 }
 
-// transpose(reshape(transpose(x))) where the reshape only merges axes: the outer transpose goes first and meets the inner one.
+// transpose(reshape(transpose(x))) where the outer transpose keeps together what the reshape regroups: it goes first and meets the inner one.
 value transposes_around_merge(rewriter& write, value root, const match::captures& found) {
   value inner = found["inner"], merged = found["merged"];
   auto groups = reshape_groups(inner.type().dims, merged.type().dims);
-  if (!groups || std::any_of(groups->begin(), groups->end(), [](const reshape_group& g) { return g.to.size() != 1; })) return {};
-  std::vector<std::int64_t> apart;
+  if (!groups) return {};
+  std::vector<std::size_t> order;  // of the axes that belong to groups
   for (std::int64_t axis : root.producer->op().get_if<transpose>()->permutation)
-    for (const reshape_group& group : *groups)
-      if (group.to[0] == static_cast<std::size_t>(axis)) apart.insert(apart.end(), group.from.begin(), group.from.end());
+    if (!(merged.type().dims[static_cast<std::size_t>(axis)] == dim(1))) order.push_back(static_cast<std::size_t>(axis));
+  std::vector<std::int64_t> apart;
+  for (std::size_t i = 0; i < order.size();) {
+    auto group = std::find_if(groups->begin(), groups->end(), [&](const reshape_group& g) { return g.to[0] == order[i]; });
+    if (group == groups->end() || order.size() - i < group->to.size() || !std::equal(group->to.begin(), group->to.end(), order.begin() + static_cast<std::ptrdiff_t>(i))) return {};
+    apart.insert(apart.end(), group->from.begin(), group->from.end());
+    i += group->to.size();
+  }
   for (std::size_t axis = 0; axis < inner.type().rank(); ++axis)
     if (inner.type().dims[axis] == dim(1)) apart.push_back(static_cast<std::int64_t>(axis));
   return write.reshape_to(write.transpose_by(inner, apart), root.type().dims);

@@ -1,0 +1,113 @@
+#include "aot/passes/attention_mask.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "aot/passes/facts.hpp"
+
+namespace kiln {
+namespace {
+
+using enum scalar_function;
+
+// Scores below this count for nothing beside any score that is seen.
+constexpr double hidden_beside_others = -9999;
+// Added to a score of any sensible size, this gives the same number everywhere in f32, so that a row of nothing else is uniform.
+constexpr double hides_all_differences = -1e30;
+
+value narrow(value v) {
+  while (v.producer->op().is<broadcast>()) v = v.producer->inputs()[0];
+  return v;
+}
+
+score_mask selection(value condition, bool hides, double fill) {
+  condition = narrow(condition);
+  while (is_function(condition, logical_not)) {
+    condition = narrow(condition.producer->inputs()[0]);
+    hides = !hides;
+  }
+  return {condition, hides ? mask_kind::hides : mask_kind::keeps, fill};
+}
+
+enum class constant_mask { other, nothing, later };
+
+// Whether a constant mask hides nothing, or exactly the keys j > i + (keys - queries).
+constant_mask meaning(const score_mask& m, const std::vector<dim>& scores) {
+  value v = m.what;
+  while (v.producer->op().is<reshape>()) v = v.producer->inputs()[0];
+  const literal* data = module::constant(v);
+  if (!data || !m.what.type().is_static()) return constant_mask::other;
+  auto seen = [&](std::int64_t i) -> std::optional<bool> {
+    double x = data->at(i);
+    if (m.kind != mask_kind::added) return m.fill <= hidden_beside_others ? std::optional((x != 0) == (m.kind == mask_kind::keeps)) : std::nullopt;
+    return x == 0 ? std::optional(true) : x <= hidden_beside_others ? std::optional(false) : std::nullopt;
+  };
+  std::int64_t count = m.what.type().element_count();
+  bool all = true;
+  for (std::int64_t i = 0; i < count && all; ++i) all = seen(i) == true;
+  if (all) return constant_mask::nothing;
+  const auto& dims = m.what.type().dims;
+  const dim &queries = scores[scores.size() - 2], &keys = scores.back();
+  if (dims.size() < 2 || !(dims.back() == keys) || !(dims[dims.size() - 2] == queries) || dim(count) != queries * keys) return constant_mask::other;
+  // With more queries than keys some row sees nothing, and a finite number there means something.
+  std::int64_t columns = keys.value(), offset = columns - queries.value();
+  if (offset < 0) return constant_mask::other;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (seen(i) != (i % columns <= i / columns + offset)) return constant_mask::other;
+  return constant_mask::later;
+}
+
+bool broadcasts(const std::vector<dim>& mask, const std::vector<dim>& scores) {
+  if (mask.size() > scores.size()) return false;
+  for (std::size_t i = 1; i <= mask.size(); ++i)
+    if (!(mask[mask.size() - i] == dim(1)) && !(mask[mask.size() - i] == scores[scores.size() - i])) return false;
+  return true;
+}
+
+// -inf becomes a boolean mask that is true where a score is seen, a finite fill an added one.
+value as_operand(rewriter& write, const score_mask& m) {
+  if (m.kind == mask_kind::added) return m.what;
+  bool keeps = m.kind == mask_kind::keeps;
+  if (std::isinf(m.fill)) return keeps ? m.what : write.apply(logical_not, {m.what});
+  shape type = m.what.type().with_type(element_type::f32);
+  value zero = write.splat(type, 0), fill = write.splat(type, m.fill);
+  return write.apply(where, {m.what, keeps ? zero : fill, keeps ? fill : zero});
+}
+
+}  // namespace
+
+std::vector<masked_scores> masked_at(value v) {
+  const auto& inputs = v.producer->inputs();
+  std::vector<masked_scores> ways;
+  if (is_function(v, add)) {
+    for (std::size_t k : {0u, 1u}) ways.push_back({inputs[k], {narrow(inputs[1 - k]), mask_kind::added, 0}});
+  } else if (is_function(v, where)) {
+    if (auto fill = splat_of(inputs[2])) ways.push_back({inputs[1], selection(inputs[0], false, *fill)});
+    if (auto fill = splat_of(inputs[1])) ways.push_back({inputs[2], selection(inputs[0], true, *fill)});
+  }
+  return ways;
+}
+
+std::optional<joined_mask> join_masks(rewriter& write, const std::vector<score_mask>& masks, const std::vector<dim>& scores) {
+  joined_mask joined;
+  for (const score_mask& m : masks) {
+    if (!broadcasts(m.what.type().dims, scores)) return std::nullopt;
+    constant_mask known = meaning(m, scores);
+    if (known == constant_mask::nothing) continue;
+    if (known == constant_mask::later) {
+      joined.causal = true;
+      continue;
+    }
+    if (m.kind != mask_kind::added && !(m.fill <= hides_all_differences)) return std::nullopt;
+    value next = as_operand(write, m);
+    if (joined.mask && joined.mask.type().type != next.type().type) return std::nullopt;
+    if (joined.mask) {
+      auto dims = broadcast_dims(joined.mask.type().dims, next.type().dims);
+      next = write.apply(next.type().type == element_type::boolean ? logical_and : add, {write.broadcast_to(joined.mask, dims), write.broadcast_to(next, dims)});
+    }
+    joined.mask = next;
+  }
+  return joined;
+}
+
+}  // namespace kiln

@@ -1,0 +1,177 @@
+#include "aot/passes/fuse_attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "aot/passes/attention_mask.hpp"
+#include "aot/passes/facts.hpp"
+#include "aot/passes/rewrite.hpp"
+
+namespace kiln {
+namespace {
+
+using enum scalar_function;
+
+using extents = std::vector<dim>;
+
+// A reshape that keeps the last axis keeps every row in its place.
+bool keeps_rows(value v) {
+  if (!v.producer->op().is<reshape>()) return false;
+  const auto &to = v.type().dims, &from = v.producer->inputs()[0].type().dims;
+  return !to.empty() && !from.empty() && to.back() == from.back();
+}
+
+bool is_float_conversion(value v) { return v.producer->op().is<convert>() && is_float(v) && is_float(v.producer->inputs()[0]); }
+
+struct factor {
+  value rest;
+  double number = 1;
+};
+
+// x · number, number · x, x / number.
+std::optional<factor> factor_of(value v) {
+  bool product = is_function(v, mul), quotient = is_function(v, div);
+  if (!product && !quotient) return std::nullopt;
+  value a = v.producer->inputs()[0], b = v.producer->inputs()[1];
+  if (auto number = splat_of(b); number && *number != 0) return factor{a, product ? *number : 1 / *number};
+  if (auto number = splat_of(a); number && product) return factor{b, *number};
+  return std::nullopt;
+}
+
+// What stands between the first product and the softmax.
+struct score_chain {
+  value product;
+  double scale = 1;
+  std::vector<score_mask> masks;
+  extents dims;  // of the scores where they are masked; empty without a mask
+};
+
+// From the softmax's input back to the product. Every value on the way has one use.
+std::optional<score_chain> trace_scores(const module& m, value v, score_chain so_far) {
+  for (;;) {
+    if (!has_single_use(m, v)) return std::nullopt;
+    const auto& inputs = v.producer->inputs();
+    if (v.producer->op().is<dot>()) return so_far.product = v, so_far;
+    if (keeps_rows(v) || is_float_conversion(v)) {
+      v = inputs[0];
+    } else if (auto found = factor_of(v)) {
+      so_far.scale *= found->number;
+      v = found->rest;
+    } else {
+      break;
+    }
+  }
+  if (!so_far.dims.empty() && so_far.dims != v.type().dims) return std::nullopt;
+  so_far.dims = v.type().dims;
+  for (const masked_scores& way : masked_at(v)) {
+    // A factor that comes after an addition is on what was added, too.
+    if (so_far.scale != 1 && (way.mask.kind == mask_kind::added || so_far.scale < 0)) continue;
+    score_chain next = so_far;
+    next.masks.push_back(way.mask);
+    if (auto found = trace_scores(m, way.scores, std::move(next))) return found;
+  }
+  return std::nullopt;
+}
+
+// How the batches and rows of both products are heads and queries: [outer..., heads, queries, keys] against [batch..., rows, keys].
+struct heads_of_scores {
+  extents outer;
+  dim heads, key_heads, queries, keys;
+
+  extents with(const dim& head_count, const dim& positions, const dim& depth) const {
+    extents dims = outer;
+    dims.insert(dims.end(), {head_count, positions, depth});
+    return dims;
+  }
+};
+
+std::optional<heads_of_scores> split_heads(const extents& product, const extents& scores) {
+  std::size_t rank = scores.size();
+  if (rank != product.size() || rank < 3 || !(scores.back() == product.back())) return std::nullopt;
+  heads_of_scores h{{scores.begin(), scores.end() - 3}, scores[rank - 3], product[rank - 3], scores[rank - 2], scores[rank - 1]};
+  if (!std::equal(h.outer.begin(), h.outer.end(), product.begin())) return std::nullopt;
+  const dim& rows = product[rank - 2];
+  if (h.heads == h.key_heads) return rows == h.queries ? std::optional(h) : std::nullopt;
+  if (!h.heads.is_static() || !h.key_heads.is_static() || h.key_heads.value() <= 0 || h.heads.value() % h.key_heads.value()) return std::nullopt;
+  return rows == dim(h.heads.value() / h.key_heads.value()) * h.queries ? std::optional(h) : std::nullopt;
+}
+
+value turned(rewriter& write, value v) {
+  std::vector<std::int64_t> permutation(v.type().rank());
+  for (std::size_t i = 0; i < permutation.size(); ++i) permutation[i] = static_cast<std::int64_t>(i);
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  return write.transpose_by(v, permutation);
+}
+
+// The operand as it was before it was widened to the other's type.
+value unwidened(value v, element_type type) {
+  bool widened = is_float_conversion(v) && storage_bits(v.type().type) > storage_bits(type) && v.producer->inputs()[0].type().type == type;
+  return widened ? v.producer->inputs()[0] : v;
+}
+
+// The weights behind one operand of the second product: a softmax over the last axis.
+value softmax_behind(const module& m, value v) {
+  while (has_single_use(m, v) && (keeps_rows(v) || is_float_conversion(v))) v = v.producer->inputs()[0];
+  const auto* s = v.producer->op().get_if<softmax>();
+  if (!s || s->logarithm || !has_single_use(m, v)) return {};
+  return normalize_axis(s->axis, v.type().rank()) + 1 == static_cast<std::int64_t>(v.type().rank()) ? v : value{};
+}
+
+value fused(rewriter& write, value root, bool transposed) {
+  const dot& second = *root.producer->op().get_if<dot>();
+  // P V, or (V Pᵀ) whose result is the transpose.
+  if (transposed ? !second.transpose_b : second.transpose_a) return {};
+  value weights = softmax_behind(write.in(), root.producer->inputs()[transposed ? 1 : 0]);
+  if (!weights) return {};
+  value scores = weights.producer->inputs()[0];
+  auto chain = trace_scores(write.in(), scores, {});
+  if (!chain) return {};
+  const dot& first = *chain->product.producer->op().get_if<dot>();
+  const extents& product = chain->product.type().dims;
+  extents at = !chain->dims.empty() ? chain->dims : scores.type().rank() == product.size() ? scores.type().dims : product;
+  auto heads = split_heads(product, at);
+  extents of_second = root.producer->inputs()[transposed ? 1 : 0].type().dims;
+  if (!heads || of_second != product) return {};
+  value query = chain->product.producer->inputs()[0], key = chain->product.producer->inputs()[1], values = root.producer->inputs()[transposed ? 0 : 1];
+  attention op{.scale = chain->scale};
+  for (value* operand : {&query, &key})
+    while (auto found = factor_of(*operand)) {
+      op.scale *= found->number;
+      *operand = found->rest;
+    }
+  if (!std::isfinite(op.scale)) return {};
+  query = unwidened(query, values.type().type);
+  key = unwidened(key, values.type().type);
+  element_type type = values.type().type;
+  if (query.type().type != type || key.type().type != type || !is_float(type) || storage_bits(type) < 16) return {};
+  auto mask = join_masks(write, chain->masks, heads->with(heads->heads, heads->queries, heads->keys));
+  if (!mask) return {};
+  op.causal = mask->causal;
+
+  if (first.transpose_a) query = turned(write, query);
+  if (!first.transpose_b) key = turned(write, key);
+  if (transposed ? !second.transpose_a : second.transpose_b) values = turned(write, values);
+  std::vector<value> inputs{write.reshape_to(query, heads->with(heads->heads, heads->queries, query.type().dims.back())),
+                            write.reshape_to(key, heads->with(heads->key_heads, heads->keys, key.type().dims.back())),
+                            write.reshape_to(values, heads->with(heads->key_heads, heads->keys, values.type().dims.back()))};
+  if (mask->mask) inputs.push_back(mask->mask);
+  value result = write.convert_to(write.add(op, inputs), root.type().type);
+  if (!transposed) return write.reshape_to(result, root.type().dims);
+  extents rows = product;
+  rows.back() = values.type().dims.back();
+  return turned(write, write.reshape_to(result, rows));
+}
+
+value attention_of(rewriter& write, value root, const match::captures&) {
+  value plain = fused(write, root, false);
+  return plain ? plain : fused(write, root, true);
+}
+
+}  // namespace
+
+bool fuse_attention::apply(module& m) const {
+  static const std::vector<rule> rules{{"attention", match::op<dot>(), attention_of}};
+  return apply_rules(m, rules);
+}
+
+}  // namespace kiln
