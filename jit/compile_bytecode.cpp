@@ -47,7 +47,7 @@ struct grouping {
   std::map<const instruction*, std::size_t> of;
 };
 
-grouping group_code_objects(const program& p, const target_row& target) {
+grouping group_code_objects(const program& p, const target_row& target, const std::string& driver) {
   grouping result;
   std::map<content_hash, std::size_t> known;  // by key
   for (const module& m : p.modules())
@@ -60,6 +60,7 @@ grouping group_code_objects(const program& p, const target_row& target) {
       for (const shape& s : g.inputs)
         if (!s.is_static()) throw error(error_kind::usage, fmt::format("code object '{}' takes {}: give every open dimension a value first", c->symbol, s.str()));
       g.key = make_kernel_key(g.portable.payload, g.inputs, g.outputs, {}, target);
+      g.key.driver = driver;
       auto [found, fresh] = known.try_emplace(g.key.hash(), result.groups.size());
       if (fresh) {
         g.report = {c->symbol, c->payload, g.inputs, 0, false, 0};
@@ -122,8 +123,17 @@ void compile_group(group& g, payload_parser& parser, const jit_options& options)
     kernel->specialize(inputs, outputs);
     return serialize(finalize(std::move(*kernel), target, {}));
   };
+  // What no driver has compiled yet, from this machine or from one that has no such device.
+  kernel_key before_driver = g.key;
+  before_driver.driver.clear();
   try {
-    auto bytes = call_with_deadline(options.kernel_limit, "compiling", std::move(work));
+    auto known = options.assemble ? find_cached(options.cache, before_driver) : nullptr;
+    auto bytes = known ? *known : call_with_deadline(options.kernel_limit, "compiling", std::move(work));
+    if (options.assemble) {
+      native_kernel native = deserialize_native_kernel(bytes);
+      native.object = options.assemble(native.object);
+      bytes = serialize(native);
+    }
     if (options.cache) options.cache->store(g.key, bytes);
     g.native = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   } catch (const error& e) {
@@ -137,7 +147,7 @@ void compile_group(group& g, payload_parser& parser, const jit_options& options)
 program compile_bytecode(const program& bound, const jit_options& options, jit_report* report) {
   auto begin = clock::now();
   program result = bound.clone();
-  grouping work = group_code_objects(result, options.target);
+  grouping work = group_code_objects(result, options.target, options.driver);
 
   std::vector<group*> missing;
   for (group& g : work.groups) {
@@ -179,9 +189,9 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   return result;
 }
 
-std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target) {
+std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target, const std::string& driver) {
   std::vector<wanted_kernel> result;
-  for (const group& g : group_code_objects(bound, target).groups) result.push_back({g.portable.symbol, g.key});
+  for (const group& g : group_code_objects(bound, target, driver).groups) result.push_back({g.portable.symbol, g.key});
   return result;
 }
 

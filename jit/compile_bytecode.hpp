@@ -4,7 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,10 @@ struct jit_options {
   int threads = 0;                                // compiling at once; 0: as many as the machine has
   std::chrono::milliseconds kernel_limit{60000};  // for one kernel
   bool only_if_cached = false;                    // error{absent} rather than compile
+  // Where the device's driver is a compiler (PTX → machine code): it, and the version of the driver, which becomes part of the key. Called
+  // from the compiling threads. Without it kernels stay as the finalizer made them.
+  std::function<std::vector<std::byte>(std::span<const std::byte> object)> assemble = nullptr;
+  std::string driver = {};
   std::function<void(std::size_t done, std::size_t total)> progress = nullptr;  // called from the compiling threads, one at a time
 };
 
@@ -46,12 +52,12 @@ struct jit_report {
 // Throws error{unsupported, compile_failed, timed_out} naming the kernel; error{absent} with only_if_cached.
 program compile_bytecode(const program& bound, const jit_options& options, jit_report* report = nullptr);
 
-// What compile_bytecode would look for in the cache: one for each group of code objects.
+// What compile_bytecode would look for in the cache: one for each group of code objects. `driver` as in jit_options.
 struct wanted_kernel {
   std::string symbol;
   kernel_key key;
 };
-std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target);
+std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target, const std::string& driver = {});
 
 // Versions that compiled code depends on, for keys and `kiln --version`.
 std::string compiler_version();

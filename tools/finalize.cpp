@@ -45,6 +45,11 @@ std::string_view object_extension(target_family family) {
 
 std::string_view text_of(buffer_kind kind) { return kind == buffer_kind::input ? "input" : kind == buffer_kind::output ? "output" : "scratch"; }
 
+nlohmann::ordered_json describe_statistics(const launch_statistics& s) {
+  return {{"registers", s.registers}, {"accumulation_registers", s.accumulation_registers}, {"scalar_registers", s.scalar_registers}, {"spills", s.spills},
+          {"private_bytes", s.private_bytes}, {"static_lds_bytes", s.static_lds_bytes}, {"matrix_instructions", s.matrix_instructions}};
+}
+
 // A launch's arguments are one table of pointers: entry i is at byte offset 8 * i.
 nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& kernel, const instruction& use) {
   auto arguments = nlohmann::ordered_json::array();
@@ -55,7 +60,7 @@ nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& ker
                                                        : static_cast<std::size_t>(kernel.scratch[a.index].bytes);
     arguments.push_back({{"kind", text_of(a.kind)}, {"index", a.index}, {"size", size}, {"offset", 8 * i}});
   }
-  return {{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", {l.block, 1, 1}}, {"lds_bytes", l.lds_bytes}, {"prepare", l.prepare}, {"arguments", arguments}};
+  return {{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", {l.block, 1, 1}}, {"lds_bytes", l.lds_bytes}, {"prepare", l.prepare}, {"arguments", arguments}, {"statistics", describe_statistics(l.statistics)}};
 }
 
 nlohmann::ordered_json describe_scratch(const native_kernel& kernel) {
