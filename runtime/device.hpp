@@ -1,7 +1,9 @@
-// A device that runs native kernels: memory, copies, loading, launches. Every device passes the same conformance suite
-// (test/runtime/device_conformance.hpp). Launches and copies of one calling thread take effect in the order they were made and are
-// complete when synchronize() returns; whether they are asynchronous is the device's choice.
+// A device that runs native kernels: memory, copies, loading, launches, streams, events. Every device passes the same conformance
+// suite (test/runtime/device_conformance.hpp). Work given to one stream takes effect in the order it was given, and is complete when
+// synchronize() of that stream returns; whether anything is asynchronous is the device's choice. A null stream is the device's own,
+// which all threads share. Work on different streams is ordered by events only.
 // All functions may be called from any thread. Errors are thrown as kiln::error; launch() does not throw.
+// Everything that a device made must be gone before the device is.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +13,31 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ir/native_kernel.hpp"
+#include "runtime/shared_buffers.hpp"
 
 namespace kiln {
 
 class device;
 
 struct device_info {
-  std::string name;         // "host"
+  std::string name;         // "host", "hip:0", "cuda:1"
   std::string description;  // "Intel(R) Xeon(R) Platinum 8481C"
-  std::string family;       // target family whose native kernels it takes: "cpu"
-  unsigned threads = 1;     // that share one grid
+  std::string family;       // target family whose native kernels it takes: "cpu", "amdgpu", "nvidia"
+  unsigned threads = 1;     // host: that share one grid
   std::uint64_t memory_bytes = 0;
+  std::string target = "native";      // what to finalize for: "sm_90", "gfx942"
+  std::string architecture = {};      // as the driver names it: "gfx942:sramecc+:xnack-"; empty where it does not
+  unsigned multiprocessors = 0;       // compute units, streaming multiprocessors
+  std::string driver_version = {};    // "12.8"; empty for the host
+  bool host_memory = true;            // kernels read and write host memory where it is
+  std::size_t alignment = 64;         // of what allocate() gives, and of values in an arena
 };
 
-// Memory of a device, aligned to arena_alignment at least. Owner of its bytes; the device must outlive it.
+// Memory of a device, aligned to info().alignment at least. Owner of its bytes; the device must outlive it. When it goes, only work of
+// the device's own stream may still use it.
 class device_memory {
  public:
   device_memory() = default;
@@ -59,11 +70,34 @@ class kernel_library {
   virtual kernel_handle find(std::size_t index, std::string_view symbol) const = 0;
 };
 
-// Plain data: pointers into device memory, in the order of the kernel's arguments.
+// An order of work. Destroying one waits for nothing; a borrowed one leaves its owner's stream alone.
+class device_stream {
+ public:
+  virtual ~device_stream() = default;
+};
+
+// A moment in a stream.
+class device_event {
+ public:
+  virtual ~device_event() = default;
+  virtual void record(device_stream* stream = nullptr) = 0;
+  virtual void synchronize() = 0;  // waits until what was recorded has happened
+  virtual double milliseconds_since(const device_event& earlier) const = 0;  // both have happened
+};
+
+// Plain data. The host takes `buffers`, the values of the arguments; a GPU takes `parameters`, the addresses of the arguments' values
+// (a pointer each, or a tensor map), or `buffers` where there are none. Everything is read before launch() returns.
 struct launch_request {
   kernel_handle kernel;
   std::int64_t grid = 1, grid_y = 1, grid_z = 1, block = 1, lds_bytes = 0;
   std::span<void* const> buffers;
+  std::span<void* const> parameters = {};
+  device_stream* stream = nullptr;
+};
+
+// A tensor map as a kernel takes it.
+struct alignas(64) encoded_tensor_map {
+  std::byte bytes[128];
 };
 
 class device {
@@ -73,15 +107,37 @@ class device {
   // Whether native kernels made for this target ("x86-64-v4", "gfx942") run here.
   virtual bool runs(std::string_view target) const = 0;
   virtual device_memory allocate(std::size_t bytes) = 0;  // throws error{absent} when there is no such memory; 0 bytes: empty
-  // Either side may be host memory.
-  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  // Between two places of the device's memory; from the host, which may reuse `from` at once; to the host, complete on return.
+  virtual void copy(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
+  virtual void upload(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
+  virtual void download(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
+  virtual void fill_zero(void* to, std::size_t bytes, device_stream* stream = nullptr) = 0;
   virtual std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) = 0;
+  // What cannot be launched is thrown by the stream's next check() or synchronize(), and nothing more is launched before.
   virtual void launch(const launch_request& request) noexcept = 0;
-  virtual void synchronize() = 0;
+  virtual void check(device_stream* stream) = 0;  // throws what the stream's launches left, waits for nothing
+  virtual void synchronize(device_stream* stream = nullptr) = 0;
+
+  virtual std::unique_ptr<device_stream> make_stream() = 0;
+  // A stream of the caller's: a hipStream_t or CUstream, null for the driver's default stream. It must outlive the result.
+  virtual std::unique_ptr<device_stream> borrow_stream(void* native) = 0;
+  virtual std::unique_ptr<device_event> make_event() = 0;
+  virtual void wait(device_stream* stream, const device_event& event) = 0;  // later work of the stream comes after the event
+
+  // The descriptor of `map` over memory at `base`. Throws error{unsupported} on devices without tensor maps.
+  virtual void encode(const tensor_map& map, void* base, encoded_tensor_map* to);
+  // The object as the device itself would compile it (PTX to cubin), so that it can be kept; other objects come back as they are.
+  virtual std::vector<std::byte> to_machine_code(std::span<const std::byte> object) { return {object.begin(), object.end()}; }
+
+  // Constants and prepared buffers of programs on this device.
+  shared_buffers& shared() { return shared_; }
 
  protected:
   friend class device_memory;
   virtual void release(void* data, std::size_t bytes) noexcept = 0;
+
+ private:
+  shared_buffers shared_;
 };
 
 inline device_memory::~device_memory() {

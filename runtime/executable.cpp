@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ir/error.hpp"
+#include "runtime/io_buffers.hpp"
 #include "runtime/plan_runner.hpp"
 
 namespace kiln {
@@ -32,14 +33,49 @@ void check(const std::vector<plan_port>& ports, std::span<const Span> given, con
   }
 }
 
+// Work that is on its way uses the caller's tensors, so it is waited for whatever happens; the first error counts.
+template <class Work>
+void finish_always(device& target, device_stream& stream, Work&& work) {
+  try {
+    work();
+  } catch (...) {
+    try {
+      target.synchronize(&stream);
+    } catch (const error&) {
+    }
+    throw;
+  }
+  target.synchronize(&stream);
+}
+
 }  // namespace
 
 execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target)
-    : plan_(std::move(what)), arena_(target.allocate(plan_->arena_bytes)), table_(plan_->buffers.size(), nothing), arguments_(plan_->most_arguments) {
+    : plan_(std::move(what)), device_(&target), arena_(target.allocate(plan_->arena_bytes)), zeroed_(target.allocate(plan_->zeroed_bytes)), stream_(target.make_stream()), table_(plan_->buffers.size(), nothing) {
   for (std::size_t i = 0; i < table_.size(); ++i) {
     const plan_buffer& b = plan_->buffers[i];
-    if (b.place == buffer_place::arena && b.bytes) table_[i] = arena_.data() + b.offset;
-    if (b.place == buffer_place::fixed && b.bytes) table_[i] = const_cast<std::byte*>(b.address);
+    if (b.bytes == 0) continue;
+    if (b.place == buffer_place::arena) table_[i] = arena_.data() + b.offset;
+    if (b.place == buffer_place::zeroed) table_[i] = zeroed_.data() + b.offset;
+    if (b.place == buffer_place::fixed) table_[i] = const_cast<std::byte*>(b.address);
+  }
+  if (target.info().host_memory) {
+    arguments_.resize(plan_->most_arguments);
+    return;
+  }
+  // A launch reads its pointers out of the table itself, and its tensor maps out of maps_.
+  for (buffer_id id : plan_->arguments) arguments_.push_back(&table_[id]);
+  maps_.resize(plan_->tensor_maps.size());
+  mapped_.resize(plan_->tensor_maps.size());
+  for (std::size_t m = 0; m < maps_.size(); ++m) arguments_[plan_->tensor_maps[m].argument] = &maps_[m];
+}
+
+execution_context::~execution_context() {
+  if (!last_run_) return;
+  try {
+    last_run_->synchronize();
+  } catch (const error&) {
+    // The device is lost: nothing runs any more.
   }
 }
 
@@ -73,19 +109,52 @@ void executable::bind(execution_context& context, std::span<const input_span> in
   }
 }
 
+void executable::enqueue(execution_context& context, device_stream& stream, step_timer* timer) const {
+  if (context.zeroed_.size() && !context.clean_) device_->fill_zero(context.zeroed_.data(), context.zeroed_.size(), &stream);
+  context.clean_ = false;  // until all of its launches are there
+  plan_runner(context, stream, timer).run_block(0);
+  device_->check(&stream);
+  context.clean_ = true;
+}
+
 void executable::run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
   bind(context, inputs, outputs);
-  plan_runner(context, *device_, nullptr).run_block(0);
-  device_->synchronize();
+  device_stream& stream = *context.stream_;
+  if (context.last_stream_) device_->wait(&stream, *context.last_run_);
+  context.last_stream_ = nullptr;
+  finish_always(*device_, stream, [&] { enqueue(context, stream, nullptr); });
+}
+
+void executable::run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, device_stream& stream) const {
+  bind(context, inputs, outputs);
+  if (!context.last_run_) context.last_run_ = device_->make_event();
+  else if (context.last_stream_ && context.last_stream_ != &stream) device_->wait(&stream, *context.last_run_);
+  context.last_stream_ = &stream;
+  try {
+    enqueue(context, stream, nullptr);
+  } catch (...) {
+    // What was launched before the error still runs: the next run, and the end of the context, wait for it.
+    try {
+      context.last_run_->record(&stream);
+    } catch (const error&) {
+    }
+    throw;
+  }
+  context.last_run_->record(&stream);
 }
 
 void executable::run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, run_profile& profile) const {
   bind(context, inputs, outputs);
   profile.instructions.resize(plan_->instructions.size());
+  if (!context.timer_) context.timer_ = std::make_unique<step_timer>(*device_);
+  context.timer_->start(profile);
+  device_stream& stream = *context.stream_;
+  if (context.last_stream_) device_->wait(&stream, *context.last_run_);
+  context.last_stream_ = nullptr;
   auto begin = std::chrono::steady_clock::now();
-  plan_runner(context, *device_, &profile).run_block(0);
-  device_->synchronize();
+  finish_always(*device_, stream, [&] { enqueue(context, stream, context.timer_.get()); });
   profile.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
+  context.timer_->finish();
   ++profile.runs;
 }
 
@@ -101,17 +170,11 @@ std::vector<literal> executable::evaluate(std::span<const literal> inputs) const
   std::vector<shape> types;
   for (const literal& l : inputs) types.push_back(l.type());
   check_inputs(types);
+  io_buffers tensors(*this);
   execution_context context = make_context();
-  std::vector<input_span> in;
-  for (const literal& l : inputs) in.push_back(l.bytes());
-  std::vector<std::vector<std::byte>> results;
-  std::vector<output_span> out;
-  for (const plan_port& port : plan_->outputs) results.emplace_back(port.bytes);
-  for (auto& r : results) out.emplace_back(r);
-  run(context, in, out);
-  std::vector<literal> outputs;
-  for (std::size_t i = 0; i < results.size(); ++i) outputs.emplace_back(plan_->outputs[i].type, std::move(results[i]));
-  return outputs;
+  tensors.upload(inputs);
+  run(context, tensors.inputs(), tensors.outputs());
+  return tensors.download();
 }
 
 executable load(const program& source, device& target, const plan_options& options) {

@@ -1,6 +1,7 @@
 // A loaded program: a plan on a device, and the contexts that run it. An executable is immutable; copies share the plan. Any number of threads may
-// run it at the same time, each with an execution_context of its own, which holds the arena and the table of pointers.
-// A run allocates nothing and looks nothing up (unless the plan holds interpreted steps).
+// run it at the same time, each with an execution_context of its own, which holds the arena, the table of pointers and a stream.
+// A run allocates nothing and looks nothing up (unless the plan holds interpreted steps). On a GPU it only gives work to the stream; the host
+// waits for the device at its end, and where an `if` or a `loop` depends on a value that a kernel made.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +10,38 @@
 #include <vector>
 
 #include "runtime/plan.hpp"
+#include "runtime/step_timer.hpp"
 
 namespace kiln {
 
-// What one run at a time needs. Made by executable::make_context(); used by one thread at a time.
+// What one run at a time needs. Made by executable::make_context(); used by one thread at a time. Destroying it waits for its runs.
 class execution_context {
  public:
   execution_context(std::shared_ptr<const plan> what, device& target);
+  ~execution_context();
+  execution_context(execution_context&&) noexcept = default;
+  execution_context& operator=(execution_context&&) = delete;
 
-  // All intermediate values; contents mean nothing between runs.
+  // All intermediate values, in memory of the device; contents mean nothing between runs.
   std::span<std::byte> arena() const { return {arena_.data(), arena_.size()}; }
+  // What run() uses.
+  device_stream& stream() const { return *stream_; }
 
  private:
   friend class plan_runner;
   friend class executable;
   std::shared_ptr<const plan> plan_;
-  device_memory arena_;
-  std::vector<void*> table_;      // per plan buffer, where it is now
-  std::vector<void*> arguments_;  // of the launch being made
-};
-
-// Time spent in each instruction of a plan, summed over timed runs: entry i belongs to plan::instructions[i].
-struct run_profile {
-  struct entry {
-    std::int64_t nanoseconds = 0, steps = 0;
-  };
-  std::vector<entry> instructions;
-  std::int64_t runs = 0, nanoseconds = 0;
+  device* device_;
+  device_memory arena_, zeroed_;
+  std::unique_ptr<device_stream> stream_;
+  std::unique_ptr<device_event> last_run_;  // the end of the last asynchronous one; made by the first
+  const device_stream* last_stream_ = nullptr;
+  bool clean_ = false;                      // zeroed_ is zero
+  std::vector<void*> table_;                // per plan buffer, where it is now
+  std::vector<void*> arguments_;            // host: values of the launch being made. GPU: per plan argument, where its value is
+  std::vector<encoded_tensor_map> maps_;    // per plan tensor map
+  std::vector<const void*> mapped_;         // per plan tensor map: the address it was made for
+  std::unique_ptr<step_timer> timer_;       // made by the first timed run
 };
 
 class executable {
@@ -43,26 +49,33 @@ class executable {
   executable(std::shared_ptr<const kiln::plan> what, device& target) : plan_(std::move(what)), device_(&target) {}
 
   const kiln::plan& plan() const { return *plan_; }
+  device& target() const { return *device_; }
   execution_context make_context() const { return execution_context(plan_, *device_); }
 
-  // Dense row-major tensors in the order of plan().inputs and plan().outputs, in memory of the device, aligned to their element type.
-  // Throws error{usage} that names the tensor when one has the wrong number, size or alignment, or when an output overlaps
-  // another tensor. Complete on return.
+  // Dense row-major tensors in the order of plan().inputs and plan().outputs, in memory of the device, aligned to their element type (to 16
+  // bytes on a GPU where a kernel reads them so). Throws error{usage} that names the tensor when one has the wrong number, size or
+  // alignment, or when an output overlaps another tensor. Complete on return, and so must the inputs be when it is called.
   using input_span = std::span<const std::byte>;
   using output_span = std::span<std::byte>;
   void run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
 
-  // The same, waiting after every step and adding its time to `profile` (sized by the first call).
+  // The same in the order of the caller's stream, without waiting for its end (device::borrow_stream, device::make_stream). The context may run
+  // again at once, on any stream: its runs follow one another on the device. What a launch was refused for is thrown; what goes wrong
+  // on the device later, the stream's synchronize() throws.
+  void run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, device_stream& stream) const;
+
+  // As run(), adding the time that the device spent in every step to `profile` (sized by the first call).
   void run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, run_profile& profile) const;
 
   // Throws error{usage} naming the input whose type or dims differ.
   void check_inputs(std::span<const shape> types) const;
 
-  // check_inputs and run with a context and outputs made for this call: for tools and tests.
+  // check_inputs and run with a context and tensors made for this call: for tools and tests.
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 
  private:
   void bind(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
+  void enqueue(execution_context& context, device_stream& stream, step_timer* timer) const;
   std::shared_ptr<const kiln::plan> plan_;
   device* device_;
 };

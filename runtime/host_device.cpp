@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -58,11 +59,23 @@ class host_library final : public kernel_library {
   code_image image_;
 };
 
+class host_event final : public device_event {
+ public:
+  void record(device_stream*) override { time_ = std::chrono::steady_clock::now(); }
+  void synchronize() override {}
+  double milliseconds_since(const device_event& earlier) const override {
+    return std::chrono::duration<double, std::milli>(time_ - static_cast<const host_event&>(earlier).time_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point time_;
+};
+
 }  // namespace
 
 host_device::host_device(unsigned threads) : team_(threads) {
   auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)), page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  info_ = {"host", processor_name(), "cpu", team_.size(), pages * page};
+  info_ = {.name = "host", .description = processor_name(), .family = "cpu", .threads = team_.size(), .memory_bytes = pages * page};
 }
 
 bool host_device::runs(std::string_view target) const {
@@ -82,9 +95,21 @@ device_memory host_device::allocate(std::size_t bytes) {
 
 void host_device::release(void* data, std::size_t bytes) noexcept { ::operator delete(data, std::align_val_t(alignment_for(bytes))); }
 
-void host_device::copy(void* to, const void* from, std::size_t bytes) {
+void host_device::copy(void* to, const void* from, std::size_t bytes, device_stream*) {
   if (bytes) std::memmove(to, from, bytes);
 }
+
+void host_device::fill_zero(void* to, std::size_t bytes, device_stream*) {
+  if (bytes) std::memset(to, 0, bytes);
+}
+
+std::unique_ptr<device_stream> host_device::make_stream() { return std::make_unique<device_stream>(); }
+
+std::unique_ptr<device_stream> host_device::borrow_stream(void*) {
+  throw error(error_kind::unsupported, "the host has no streams: give a stream to the GPU that it belongs to");
+}
+
+std::unique_ptr<device_event> host_device::make_event() { return std::make_unique<host_event>(); }
 
 std::shared_ptr<const kernel_library> host_device::load(std::span<const native_kernel* const> kernels) {
   std::vector<std::span<const std::byte>> objects;

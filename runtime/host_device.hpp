@@ -1,5 +1,5 @@
 // The host CPU as a device: native kernels are ELF objects loaded into this process, grids run on a thread team.
-// Launches and copies are done when the call returns. Any thread; one launch at a time uses the whole team.
+// Launches and copies are done when the call returns, so all streams are the same. Any thread; one launch at a time uses the whole team.
 #pragma once
 
 #include "runtime/device.hpp"
@@ -14,10 +14,18 @@ class host_device final : public device {
   const device_info& info() const override { return info_; }
   bool runs(std::string_view target) const override;
   device_memory allocate(std::size_t bytes) override;
-  void copy(void* to, const void* from, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override;
+  void upload(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override { copy(to, from, bytes, stream); }
+  void download(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override { copy(to, from, bytes, stream); }
+  void fill_zero(void* to, std::size_t bytes, device_stream* stream = nullptr) override;
   std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) override;
   void launch(const launch_request& request) noexcept override;
-  void synchronize() override {}
+  void check(device_stream*) override {}
+  void synchronize(device_stream* = nullptr) override {}
+  std::unique_ptr<device_stream> make_stream() override;
+  std::unique_ptr<device_stream> borrow_stream(void* native) override;
+  std::unique_ptr<device_event> make_event() override;
+  void wait(device_stream*, const device_event&) override {}
 
   thread_team& team() { return team_; }
 

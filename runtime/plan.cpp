@@ -30,6 +30,7 @@ class plan_printer {
     const plan_buffer& b = plan_.buffers[id];
     switch (b.place) {
       case buffer_place::arena: return fmt::format("arena[{}+{}]", b.offset, b.bytes);
+      case buffer_place::zeroed: return fmt::format("zeroed[{}+{}]", b.offset, b.bytes);
       case buffer_place::fixed: return fmt::format("fixed{}[{}]", id, b.bytes);
       case buffer_place::input: return "input " + plan_.inputs[b.offset].name;
       case buffer_place::output: return "output " + plan_.outputs[b.offset].name;

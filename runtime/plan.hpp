@@ -1,12 +1,13 @@
 // A launch plan: a program bound to a device, as flat tables. Every value has a number in one table of buffers; every launch is a
 // function, a grid and a list of such numbers. Bodies of `if` and `loop` are blocks of the same tables with a region of the same
-// arena. Building a plan loads the kernels, runs `prepare` launches over constants and packs the arena; running one (executable.hpp)
-// only copies pointers and launches.
+// arena. Building a plan loads the kernels, brings constants to the device, runs `prepare` launches over them and packs the arena;
+// running one (executable.hpp) only copies pointers and launches. Addresses are the device's.
 // A plan is immutable and holds everything it points to (constants, prepared buffers, loaded code) except the device.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,6 +22,7 @@ using buffer_id = std::uint32_t;
 
 enum class buffer_place : std::uint8_t {
   arena,   // at `offset` of the context's arena
+  zeroed,  // at `offset` of the context's memory that is zero between launches
   fixed,   // at `address`: a constant or a prepared buffer
   input,   // input number `offset` of the run
   output,  // output number `offset` of the run
@@ -32,12 +34,20 @@ struct plan_buffer {
   std::size_t bytes = 0;
   std::size_t offset = 0;
   const std::byte* address = nullptr;
+  std::optional<std::uint64_t> known = {};  // the bits of a constant of up to 8 bytes, so that the host needs not ask the device
+};
+
+// An argument that is passed as a tensor descriptor.
+struct plan_tensor_map {
+  std::uint32_t argument = 0;  // in plan::arguments
+  tensor_map map;
 };
 
 struct launch_step {
   kernel_handle kernel;
   std::int64_t grid = 1, grid_y = 1, grid_z = 1, block = 1, lds_bytes = 0;
   std::uint32_t first_argument = 0, argument_count = 0;  // in plan::arguments
+  std::uint32_t first_map = 0, map_count = 0;            // in plan::tensor_maps
 };
 
 struct copy_step {
@@ -107,7 +117,8 @@ struct plan_report {
   std::size_t arena_sum_bytes = 0;    // what the arena's buffers would need without sharing
   std::size_t arena_lower_bound = 0;  // most bytes live at one step of the main module
   std::size_t constant_bytes = 0;
-  std::size_t constant_copied_bytes = 0;  // constants that were misaligned for their type
+  std::size_t constant_copied_bytes = 0;  // host: constants that were misaligned for their type
+  std::size_t constant_device_bytes = 0;  // GPU: constants that runs read; those that only `prepare` launches read are not kept
   std::size_t prepared_bytes = 0;
   std::size_t prepared_found = 0, prepared_made = 0;  // buffers out of the store, buffers made by running
 };
@@ -115,10 +126,12 @@ struct plan_report {
 struct plan {
   std::vector<plan_buffer> buffers;
   std::vector<buffer_id> arguments;
+  std::vector<plan_tensor_map> tensor_maps;
   std::vector<plan_block> blocks;  // the main module first
   std::vector<plan_instruction> instructions;
   std::vector<plan_port> inputs, outputs;
   std::size_t arena_bytes = 0;
+  std::size_t zeroed_bytes = 0;
   std::size_t most_arguments = 0;  // of one launch
   plan_report report;
 
@@ -131,7 +144,9 @@ struct plan {
 struct plan_options {
   // Run what no kernel covers with the reference implementation (slow, allocates) and count it, instead of refusing the program.
   bool allow_interpreter = false;
-  prepared_store* store = nullptr;  // null: prepared buffers are made anew for every plan
+  // Where the host's prepared buffers are kept between processes; null: they are made anew for every plan. A GPU makes them from
+  // the constants faster than they could be read and sent, so it does not use the store.
+  prepared_store* store = nullptr;
 };
 
 // Throws error{not_native} for a code object that is not native or an operation without a kernel, error{usage} for a program with

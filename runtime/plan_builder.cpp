@@ -3,18 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <tuple>
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "runtime/alias.hpp"
 #include "runtime/arena.hpp"
 #include "runtime/plan.hpp"
+#include "runtime/plan_constants.hpp"
 #include "runtime/prepare.hpp"
 
 namespace kiln {
 namespace {
 
+// What every GPU and both drivers take in one launch.
+constexpr std::int64_t most_groups = INT32_MAX, most_groups_y = 65535, most_items = 1024, most_lds_bytes = 1 << 20;
 constexpr std::size_t most_scratch_bytes = std::size_t{1} << 46;  // beyond any machine; keeps sums of hostile sizes from wrapping
 
 std::string describe(const instruction& i) {
@@ -34,7 +36,7 @@ struct scope {
 
 class builder {
  public:
-  builder(const program& source, device& target, const plan_options& options) : source_(source), device_(target), options_(options), prepare_(target, options.store) {}
+  builder(const program& source, device& target, const plan_options& options) : source_(source), device_(target), options_(options), constants_(plan_, target), prepare_(target, options.store) {}
 
   plan build() {
     load_kernels();
@@ -51,6 +53,8 @@ class builder {
     }
     add_module(main, inputs, outputs, SIZE_MAX);
     place_arena();
+    constants_.keep();
+    device_.synchronize();  // what was uploaded and prepared is there for every stream
     report();
     return std::move(plan_);
   }
@@ -99,7 +103,16 @@ class builder {
   buffer_id add_arena_buffer(std::size_t s, std::size_t bytes) {
     buffer_id id = add_buffer({buffer_place::arena, bytes, 0, nullptr});
     homes_[id] = {s, scopes_[s].requests.size()};
-    scopes_[s].requests.push_back({bytes, INT64_MAX, -1});
+    std::size_t alignment = device_.info().alignment;
+    scopes_[s].requests.push_back({(bytes + alignment - 1) / alignment * alignment, INT64_MAX, -1});
+    return id;
+  }
+
+  // Never shares memory, not even with other zeroed buffers: a kernel may run beside another one.
+  buffer_id add_zeroed_buffer(std::size_t bytes) {
+    buffer_id id = add_buffer({buffer_place::zeroed, bytes, plan_.zeroed_bytes, nullptr});
+    std::size_t alignment = device_.info().alignment;
+    plan_.zeroed_bytes += (bytes + alignment - 1) / alignment * alignment;
     return id;
   }
 
@@ -123,22 +136,10 @@ class builder {
   }
 
   buffer_id constant_buffer(const literal& data) {
-    auto [it, is_new] = constants_.try_emplace({data.bytes().data(), data.bytes().size(), element_alignment(data.type().type)}, 0);
-    if (!is_new) return it->second;
-    const std::byte* address = data.bytes().data();
-    plan_.report.constant_bytes += data.bytes().size();
-    if (reinterpret_cast<std::uintptr_t>(address) % element_alignment(data.type().type) != 0) {
-      auto copy = std::make_shared<device_memory>(device_.allocate(data.bytes().size()));
-      device_.copy(copy->data(), address, data.bytes().size());
-      address = copy->data();
-      plan_.report.constant_copied_bytes += data.bytes().size();
-      plan_.owners.push_back(std::move(copy));
-    }
-    it->second = add_buffer({buffer_place::fixed, data.bytes().size(), 0, address});
-    auto kept = std::make_shared<literal>(data);
-    literals_.emplace(it->second, *kept);
-    plan_.owners.push_back(std::move(kept));
-    return it->second;
+    if (auto found = constants_.find(data)) return *found;
+    buffer_id id = add_buffer({buffer_place::fixed, data.bytes().size(), 0, nullptr});
+    constants_.add(id, data);
+    return id;
   }
 
   // --- modules ---
@@ -230,18 +231,19 @@ class builder {
     std::size_t index = kernel_index_.at(object.payload);
     const native_kernel& kernel = kernels_[index];
     check_launches(i, kernel, inputs.size(), outputs.size());
-    prepare_request request{kernel, object.payload, {}, {}};
-    for (buffer_id id : inputs) {
-      auto it = literals_.find(id);
-      request.constants.push_back(it != literals_.end() ? &it->second : nullptr);
-      request.addresses.push_back(plan_.buffers[id].address);
-    }
-    prepared_kernel prepared = prepare_.run(request, [&](const std::string& symbol) { return plan_.library->find(index, symbol); });
+    prepare_request request{kernel, object.payload, {}, {}, {}, {}};
+    for (buffer_id id : inputs) request.constants.push_back(constants_.literal_of(id));
+    request.address = [&](std::size_t input) { return constants_.address(inputs[input]); };
+    request.hash = [&](std::size_t input) { return constants_.hash_of(*request.constants[input]); };
+    request.function = [&](const std::string& symbol) { return plan_.library->find(index, symbol); };
+    prepared_kernel prepared = prepare_.run(request);
     std::vector<buffer_id> scratch;
     for (std::size_t b = 0; b < kernel.scratch.size(); ++b) {
       if (const auto& found = prepared.scratch[b]; found.owner) {
         scratch.push_back(add_buffer({buffer_place::fixed, found.bytes.size(), 0, found.bytes.data()}));
         plan_.owners.push_back(found.owner);
+      } else if (kernel.scratch[b].zeroed) {
+        scratch.push_back(add_zeroed_buffer(static_cast<std::size_t>(kernel.scratch[b].bytes)));
       } else {
         scratch.push_back(add_arena_buffer(s, static_cast<std::size_t>(kernel.scratch[b].bytes)));
       }
@@ -253,7 +255,12 @@ class builder {
       std::vector<buffer_id> arguments;
       for (const launch_argument& a : what.arguments) arguments.push_back((*of_kind[static_cast<std::size_t>(a.kind)])[a.index]);
       launch_step step{plan_.library->find(index, what.symbol), what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes,
-                       static_cast<std::uint32_t>(plan_.arguments.size()), static_cast<std::uint32_t>(arguments.size())};
+                       static_cast<std::uint32_t>(plan_.arguments.size()), static_cast<std::uint32_t>(arguments.size()),
+                       static_cast<std::uint32_t>(plan_.tensor_maps.size()), static_cast<std::uint32_t>(what.tensor_maps.size())};
+      for (const tensor_map& map : what.tensor_maps) {
+        check_tensor_map(i, map, plan_.buffers[arguments[map.argument]].bytes);
+        plan_.tensor_maps.push_back({step.first_argument + map.argument, map});
+      }
       plan_.arguments.insert(plan_.arguments.end(), arguments.begin(), arguments.end());
       plan_.most_arguments = std::max(plan_.most_arguments, arguments.size());
       add_step(block, s, step, i, arguments);
@@ -269,10 +276,23 @@ class builder {
     const std::array<std::size_t, 3> counts{inputs, outputs, kernel.scratch.size()};
     for (const launch& l : kernel.launches) {
       require(l.grid >= 0 && l.grid_y >= 0 && l.grid_z >= 0, "has a negative grid");
-      require(device_.info().family != "cpu" || (l.grid_y == 1 && l.grid_z == 1), "has a grid of several dimensions, which a CPU does not run");
+      if (device_.info().family == "cpu") {
+        require(l.grid_y == 1 && l.grid_z == 1, "has a grid of several dimensions, which a CPU does not run");
+        require(l.tensor_maps.empty(), "has tensor maps, which a CPU does not have");
+      } else {
+        require(l.grid <= most_groups && l.grid_y <= most_groups_y && l.grid_z <= most_groups_y, "has more workgroups than a GPU runs at once");
+        require(l.block <= most_items && l.lds_bytes <= most_lds_bytes, "has larger workgroups than a GPU runs");
+      }
       for (const launch_argument& a : l.arguments)
         require(static_cast<std::size_t>(a.kind) < counts.size() && a.index < counts[static_cast<std::size_t>(a.kind)], "names an argument that the instruction does not have");
     }
+  }
+
+  void check_tensor_map(const instruction& i, const tensor_map& map, std::size_t bytes) const {
+    // Sizes are small enough not to wrap: ir/native_kernel.cpp.
+    auto end = static_cast<double>(map.dims[0]) * storage_bits(map.type) / 8;
+    for (std::size_t d = 1; d < map.dims.size(); ++d) end += static_cast<double>(map.dims[d] - 1) * static_cast<double>(map.strides[d - 1]);
+    if (end > static_cast<double>(bytes)) throw error(error_kind::corrupted, describe(i) + ": its native kernel describes a tensor that is larger than its buffer; finalize the program again");
   }
 
   // The arena region of a body is one buffer of the module around it, live while the step runs.
@@ -368,14 +388,13 @@ class builder {
   const program& source_;
   device& device_;
   const plan_options& options_;
-  preparer prepare_;
   plan plan_;
+  plan_constants constants_;
+  preparer prepare_;
   std::vector<native_kernel> kernels_;
   std::map<std::string, std::size_t> kernel_index_;  // payload → kernels_
   std::vector<scope> scopes_;
   std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, or none
-  std::map<std::tuple<const std::byte*, std::size_t, std::size_t>, buffer_id> constants_;  // address, size, alignment
-  std::map<buffer_id, literal> literals_;
   std::map<const instruction*, std::uint32_t> instruction_index_;
 };
 

@@ -1,6 +1,6 @@
 #include "runtime/plan_runner.hpp"
 
-#include <chrono>
+#include <cstring>
 
 #include "ir/error.hpp"
 
@@ -9,22 +9,28 @@ namespace kiln {
 void plan_runner::run_block(std::uint32_t block) {
   for (const plan_step& step : plan_.blocks[block].steps) {
     bool holds_blocks = std::holds_alternative<if_step>(step.what) || std::holds_alternative<loop_step>(step.what);
-    if (!profile_ || holds_blocks) {  // the time of a body belongs to its own steps
-      std::visit([this](const auto& s) { run(s); }, step.what);
-      continue;
-    }
-    auto begin = std::chrono::steady_clock::now();
+    bool timed = timer_ && !holds_blocks;  // the time of a body belongs to its own steps
+    if (timed) timer_->begin(step.instruction, stream_);
     std::visit([this](const auto& s) { run(s); }, step.what);
-    device_.synchronize();
-    auto& entry = profile_->instructions[step.instruction];
-    entry.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
-    ++entry.steps;
+    if (timed) timer_->end(stream_);
   }
 }
 
 void plan_runner::run(const launch_step& step) {
-  for (std::uint32_t i = 0; i < step.argument_count; ++i) arguments_[i] = table_[plan_.arguments[step.first_argument + i]];
-  device_.launch({step.kernel, step.grid, step.grid_y, step.grid_z, step.block, step.lds_bytes, {arguments_, step.argument_count}});
+  if (host_) {
+    void** values = context_.arguments_.data();
+    for (std::uint32_t i = 0; i < step.argument_count; ++i) values[i] = table_[plan_.arguments[step.first_argument + i]];
+    device_.launch({step.kernel, step.grid, step.grid_y, step.grid_z, step.block, step.lds_bytes, {values, step.argument_count}, {}, &stream_});
+    return;
+  }
+  for (std::uint32_t m = step.first_map; m < step.first_map + step.map_count; ++m) {
+    const plan_tensor_map& what = plan_.tensor_maps[m];
+    void* base = table_[plan_.arguments[what.argument]];
+    if (context_.mapped_[m] == base) continue;
+    device_.encode(what.map, base, &context_.maps_[m]);
+    context_.mapped_[m] = base;
+  }
+  device_.launch({step.kernel, step.grid, step.grid_y, step.grid_z, step.block, step.lds_bytes, {}, {context_.arguments_.data() + step.first_argument, step.argument_count}, &stream_});
 }
 
 void plan_runner::run(const copy_step& step) { copy(step.to, table_[step.from]); }
@@ -32,8 +38,11 @@ void plan_runner::run(const copy_step& step) { copy(step.to, table_[step.from]);
 template <class T>
 T plan_runner::scalar(buffer_id from) {
   T value{};
-  device_.copy(&value, table_[from], sizeof value);
-  device_.synchronize();
+  if (const auto& known = plan_.buffers[from].known) {
+    std::memcpy(&value, &*known, sizeof value);
+    return value;
+  }
+  device_.download(&value, table_[from], sizeof value, &stream_);
   return value;
 }
 
@@ -71,17 +80,15 @@ void plan_runner::run(const interpreted_step& step) {
   std::vector<literal> inputs;
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
     std::vector<std::byte> bytes(plan_.buffers[step.inputs[i]].bytes);
-    device_.copy(bytes.data(), table_[step.inputs[i]], bytes.size());
-    device_.synchronize();
+    device_.download(bytes.data(), table_[step.inputs[i]], bytes.size(), &stream_);
     inputs.emplace_back(step.input_types[i], std::move(bytes));
   }
   auto outputs = step.op.evaluate(inputs);
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     if (outputs[i].bytes().size() != plan_.buffers[step.outputs[i]].bytes)
       throw error(error_kind::internal, "the reference of '" + std::string(step.op.name()) + "' gave " + outputs[i].type().str() + ", which is not the inferred shape");
-    copy(step.outputs[i], outputs[i].bytes().data());
+    device_.upload(table_[step.outputs[i]], outputs[i].bytes().data(), outputs[i].bytes().size(), &stream_);
   }
-  device_.synchronize();
 }
 
 }  // namespace kiln

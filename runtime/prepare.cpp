@@ -35,21 +35,38 @@ std::vector<bool> constant_launches(const prepare_request& request) {
 
 // Packed buffers have padding that no launch writes; zeros there make equal content equal bytes.
 device_memory zeroed(device& target, std::size_t bytes) {
-  static constexpr std::array<std::byte, 1 << 16> zeros{};
   device_memory memory = target.allocate(bytes);
-  for (std::size_t at = 0; at < bytes; at += zeros.size()) target.copy(memory.data() + at, zeros.data(), std::min(zeros.size(), bytes - at));
+  target.fill_zero(memory.data(), bytes);
   return memory;
 }
 
 }  // namespace
 
-const content_hash& preparer::hash_of(const literal& constant) {
-  auto [it, is_new] = hashes_.try_emplace({constant.bytes().data(), constant.bytes().size()});
-  if (is_new) it->second = constant.hash();
-  return it->second;
+std::optional<prepared_bytes> preparer::find(const content_hash& key, std::size_t bytes) {
+  if (auto it = known_.find(key); it != known_.end()) return it->second;
+  prepared_bytes result;
+  if (!device_.info().host_memory) {
+    if (auto memory = device_.shared().find(key)) result = {{memory->data(), memory->size()}, memory};
+  } else if (auto stored = store_ ? store_->find(key) : std::nullopt; stored && reinterpret_cast<std::uintptr_t>(stored->bytes.data()) % arena_alignment == 0) {
+    result = *stored;
+  }
+  if (!result.owner || result.bytes.size() != bytes) return std::nullopt;
+  bytes_ += bytes;
+  ++found_;
+  return known_[key] = result;
 }
 
-prepared_kernel preparer::run(const prepare_request& request, const std::function<kernel_handle(const std::string&)>& function) {
+prepared_bytes preparer::keep(const content_hash& key, std::shared_ptr<const device_memory> memory) {
+  if (!device_.info().host_memory) memory = device_.shared().add(key, memory);
+  prepared_bytes result{{memory->data(), memory->size()}, memory};
+  known_[key] = result;
+  bytes_ += result.bytes.size();
+  ++made_;
+  if (store_) store_->store(key, result.bytes);
+  return result;
+}
+
+prepared_kernel preparer::run(const prepare_request& request) {
   const auto& kernel = request.kernel;
   prepared_kernel result{std::vector<prepared_bytes>(kernel.scratch.size()), constant_launches(request)};
   if (std::ranges::none_of(result.done, std::identity())) return result;
@@ -62,7 +79,7 @@ prepared_kernel preparer::run(const prepare_request& request, const std::functio
     if (!result.done[l]) continue;
     common.add(static_cast<std::int64_t>(l));
     for (const launch_argument& a : kernel.launches[l].arguments)
-      if (a.kind == buffer_kind::input) common.add(hash_of(*request.constants[a.index]));
+      if (a.kind == buffer_kind::input) common.add(request.hash(a.index));
   }
   content_hash inputs = common.finish();
   for (std::size_t l = 0; l < kernel.launches.size(); ++l)
@@ -73,17 +90,8 @@ prepared_kernel preparer::run(const prepare_request& request, const std::functio
   bool complete = true;
   for (std::size_t b = 0; b < keys.size(); ++b) {
     if (!keys[b]) continue;
-    auto bytes = static_cast<std::size_t>(kernel.scratch[b].bytes);
-    if (auto it = known_.find(*keys[b]); it != known_.end()) {
-      result.scratch[b] = it->second;
-    } else if (auto stored = store_ ? store_->find(*keys[b]) : std::nullopt;
-               stored && stored->owner && stored->bytes.size() == bytes && reinterpret_cast<std::uintptr_t>(stored->bytes.data()) % arena_alignment == 0) {
-      known_[*keys[b]] = result.scratch[b] = *stored;
-      bytes_ += bytes;
-      ++found_;
-    } else {
-      complete = false;
-    }
+    if (auto found = find(*keys[b], static_cast<std::size_t>(kernel.scratch[b].bytes))) result.scratch[b] = *found;
+    else complete = false;
   }
   if (complete) return result;
 
@@ -95,22 +103,27 @@ prepared_kernel preparer::run(const prepare_request& request, const std::functio
     std::vector<void*> buffers;
     for (const launch_argument& a : what.arguments) {
       if (a.kind == buffer_kind::input) {
-        buffers.push_back(const_cast<std::byte*>(request.addresses[a.index]));
+        buffers.push_back(const_cast<std::byte*>(request.address(a.index)));
         continue;
       }
       if (!memory[a.index]->size()) *memory[a.index] = zeroed(device_, static_cast<std::size_t>(kernel.scratch[a.index].bytes));
       buffers.push_back(memory[a.index]->data());
     }
-    device_.launch({function(what.symbol), what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes, buffers});
+    // As a GPU takes them: the addresses of the values, some of which are tensor maps.
+    std::vector<encoded_tensor_map> maps(what.tensor_maps.size());
+    std::vector<void*> parameters;
+    if (!device_.info().host_memory)
+      for (void*& buffer : buffers) parameters.push_back(&buffer);
+    for (std::size_t m = 0; m < maps.size(); ++m) {
+      device_.encode(what.tensor_maps[m], buffers[what.tensor_maps[m].argument], &maps[m]);
+      parameters[what.tensor_maps[m].argument] = &maps[m];
+    }
+    device_.launch({request.function(what.symbol), what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes, buffers, parameters});
   }
-  device_.synchronize();
+  device_.check(nullptr);  // the results are used in the order of the device's own stream
   for (std::size_t b = 0; b < keys.size(); ++b) {
     if (!keys[b] || result.scratch[b].owner) continue;
-    std::span<const std::byte> bytes{memory[b]->data(), memory[b]->size()};
-    known_[*keys[b]] = result.scratch[b] = {bytes, memory[b]};
-    bytes_ += bytes.size();
-    ++made_;
-    if (store_) store_->store(*keys[b], bytes);
+    result.scratch[b] = keep(*keys[b], memory[b]);
   }
   return result;
 }

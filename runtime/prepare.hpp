@@ -1,10 +1,12 @@
-// Runs the `prepare` launches of native kernels (packing of weights) whose inputs are constants, once, while a plan is built. Results
-// come from the prepared_store where it has them; equal content is prepared once per plan. Used by one thread.
+// Runs the `prepare` launches of native kernels (packing of weights) whose inputs are constants, once, while a plan is built. On the
+// host, results come from the prepared_store where it has them; on a GPU they stay in its memory, shared by the programs of the device
+// that need them at the same time. Equal content is prepared once per plan. Used by one thread.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,9 @@ struct prepare_request {
   const native_kernel& kernel;
   std::string payload;                       // hex hash of the kernel
   std::vector<const literal*> constants;     // per input of the kernel, null where it is not a constant
-  std::vector<const std::byte*> addresses;   // where the device reads those constants
+  std::function<const std::byte*(std::size_t input)> address;  // where the device reads such a constant
+  std::function<content_hash(std::size_t input)> hash;         // of such a constant
+  std::function<kernel_handle(const std::string& symbol)> function;
 };
 
 struct prepared_kernel {
@@ -28,20 +32,20 @@ struct prepared_kernel {
 
 class preparer {
  public:
-  preparer(device& target, prepared_store* store) : device_(target), store_(store) {}
+  preparer(device& target, prepared_store* store) : device_(target), store_(target.info().host_memory ? store : nullptr) {}
 
-  prepared_kernel run(const prepare_request& request, const std::function<kernel_handle(const std::string& symbol)>& function);
+  prepared_kernel run(const prepare_request& request);
 
   std::size_t bytes() const { return bytes_; }  // of distinct prepared buffers
-  std::size_t found() const { return found_; }  // in the store
+  std::size_t found() const { return found_; }  // in the store, or on the device
   std::size_t made() const { return made_; }    // by running launches
 
  private:
-  const content_hash& hash_of(const literal& constant);
+  std::optional<prepared_bytes> find(const content_hash& key, std::size_t bytes);
+  prepared_bytes keep(const content_hash& key, std::shared_ptr<const device_memory> memory);
   device& device_;
   prepared_store* store_;
   std::map<content_hash, prepared_bytes> known_;
-  std::map<std::pair<const std::byte*, std::size_t>, content_hash> hashes_;
   std::size_t bytes_ = 0, found_ = 0, made_ = 0;
 };
 

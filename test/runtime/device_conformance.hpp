@@ -39,14 +39,13 @@ TYPED_TEST_P(device_conformance, memory_is_aligned_and_its_own) {
     blocks.push_back(this->target->allocate(bytes));
     ASSERT_NE(blocks.back().data(), nullptr);
     EXPECT_EQ(blocks.back().size(), bytes);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks.back().data()) % arena_alignment, 0u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks.back().data()) % this->target->info().alignment, 0u);
     std::vector<std::byte> fill(bytes, static_cast<std::byte>(blocks.size()));
-    this->target->copy(blocks.back().data(), fill.data(), bytes);
+    this->target->upload(blocks.back().data(), fill.data(), bytes);
   }
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     std::vector<std::byte> back(blocks[i].size());
-    this->target->copy(back.data(), blocks[i].data(), back.size());
-    this->target->synchronize();
+    this->target->download(back.data(), blocks[i].data(), back.size());
     EXPECT_EQ(std::ranges::count(back, static_cast<std::byte>(i + 1)), static_cast<std::ptrdiff_t>(back.size()));
   }
   EXPECT_EQ(this->target->allocate(0).data(), nullptr);
@@ -70,13 +69,15 @@ TYPED_TEST_P(device_conformance, launches_run_in_order) {
   device_memory x = this->target->allocate(bytes), y = this->target->allocate(bytes), z = this->target->allocate(bytes);
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), 1.0f);
-  this->target->copy(x.data(), values.data(), bytes);
+  this->target->upload(x.data(), values.data(), bytes);
+  std::ranges::fill(values, -5.0f);  // which may be reused at once
+  std::iota(values.begin(), values.end(), 1.0f);
   void* twice_buffers[] = {x.data(), y.data()};
   void* add_buffers[] = {y.data(), x.data(), z.data()};
   this->target->launch({twice, count, 1, 1, 1, 0, twice_buffers});
   this->target->launch({add, count, 1, 1, 1, 0, add_buffers});
   std::vector<float> result(count, -1.0f);
-  this->target->copy(result.data(), z.data(), bytes);
+  this->target->download(result.data(), z.data(), bytes);
   this->target->synchronize();
   for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(result[i], 3 * values[i]) << i;
 }
@@ -91,7 +92,55 @@ TYPED_TEST_P(device_conformance, missing_functions_and_damaged_objects_are_error
   EXPECT_THROW(this->target->load(list), error);
 }
 
+TYPED_TEST_P(device_conformance, copies_and_zeros_stay_in_order) {
+  constexpr std::size_t bytes = (9u << 20) + 13;  // several pieces of a staged copy
+  device_memory x = this->target->allocate(bytes), y = this->target->allocate(bytes);
+  std::vector<std::byte> data(bytes), back(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 2654435761u >> 13);
+  auto stream = this->target->make_stream();
+  this->target->upload(x.data(), data.data(), bytes, stream.get());
+  std::vector<std::byte> original = data;
+  std::ranges::fill(data, std::byte{0xEE});  // the host's memory is free again
+  this->target->copy(y.data(), x.data(), bytes, stream.get());
+  this->target->fill_zero(x.data(), bytes - 1, stream.get());
+  this->target->download(back.data(), y.data(), bytes, stream.get());
+  EXPECT_EQ(back, original);
+  this->target->download(back.data(), x.data(), bytes, stream.get());
+  EXPECT_EQ(std::ranges::count(back, std::byte{0}), static_cast<std::ptrdiff_t>(bytes - 1));
+  EXPECT_EQ(back.back(), original.back());
+  this->target->copy(y.data(), x.data(), 0, stream.get());
+  this->target->upload(y.data(), nullptr, 0);
+  this->target->download(nullptr, y.data(), 0);
+  this->target->synchronize(stream.get());
+}
+
+TYPED_TEST_P(device_conformance, events_order_streams_and_tell_time) {
+  constexpr std::size_t count = 37, bytes = count * sizeof(float);
+  native_kernel kernel = TypeParam::kernel();
+  const native_kernel* list[] = {&kernel};
+  auto library = this->target->load(list);
+  auto twice = library->find(0, "twice");
+  auto a = this->target->make_stream(), b = this->target->make_stream();
+  auto begin = this->target->make_event(), end = this->target->make_event();
+  device_memory x = this->target->allocate(bytes), y = this->target->allocate(bytes), z = this->target->allocate(bytes);
+  std::vector<float> values(count, 3.0f), result(count);
+  this->target->upload(x.data(), values.data(), bytes, a.get());
+  void* first[] = {x.data(), y.data()};
+  void* second[] = {y.data(), z.data()};
+  begin->record(a.get());
+  this->target->launch({twice, count, 1, 1, 1, 0, first, {}, a.get()});
+  end->record(a.get());
+  this->target->wait(b.get(), *end);
+  this->target->launch({twice, count, 1, 1, 1, 0, second, {}, b.get()});
+  this->target->check(b.get());
+  this->target->download(result.data(), z.data(), bytes, b.get());
+  EXPECT_EQ(result, std::vector<float>(count, 12.0f));
+  end->synchronize();
+  EXPECT_GE(end->milliseconds_since(*begin), 0.0);
+  this->target->synchronize(a.get());
+}
+
 REGISTER_TYPED_TEST_SUITE_P(device_conformance, says_what_it_is, memory_is_aligned_and_its_own, memory_that_is_not_there_is_an_error, launches_run_in_order,
-                            missing_functions_and_damaged_objects_are_errors);
+                            missing_functions_and_damaged_objects_are_errors, copies_and_zeros_stay_in_order, events_order_streams_and_tell_time);
 
 }  // namespace kiln::testing

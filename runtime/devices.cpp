@@ -1,0 +1,60 @@
+#include "runtime/devices.hpp"
+
+#include <charconv>
+#include <optional>
+
+#include "runtime/gpu/properties.hpp"
+#include "runtime/gpu_device.hpp"
+#include "runtime/host_device.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr gpu::api apis[] = {gpu::api::hip, gpu::api::cuda};
+
+const std::string& library(gpu::api which, const device_options& options) { return which == gpu::api::hip ? options.hip_library : options.cuda_library; }
+
+// The N of "cuda:N".
+std::optional<int> number_after(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix) || name.substr(prefix.size(), 1) != ":") return std::nullopt;
+  std::string_view digits = name.substr(prefix.size() + 1);
+  int number = 0;
+  auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (failed != std::errc() || end != digits.data() + digits.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::unique_ptr<device> open_device(std::string_view name, const device_options& options) {
+  if (name == "host") return std::make_unique<host_device>(options.threads);
+  for (gpu::api which : apis) {
+    auto ordinal = number_after(gpu::name(which), name);
+    if (!ordinal) continue;
+    gpu::driver_search search = gpu::find_driver(which, library(which, options));
+    if (!search.driver || *ordinal >= search.driver->device_count()) throw error(error_kind::absent, "device '" + std::string(name) + "' is not available: " + gpu::explain(search));
+    auto opened = std::make_unique<gpu_device>(search.driver, *ordinal);
+    opened->set_wait_limit(options.wait_limit);
+    return opened;
+  }
+  throw error(error_kind::usage, "no device is called '" + std::string(name) + "': see kiln devices");
+}
+
+device_list find_devices(const device_options& options) {
+  device_list list;
+  list.devices.push_back(host_device(options.threads).info());
+  for (gpu::api which : apis) {
+    gpu::driver_search search = gpu::find_driver(which, library(which, options));
+    list.searched.insert(list.searched.end(), search.searched.begin(), search.searched.end());
+    for (int i = 0; search.driver && i < search.driver->device_count(); ++i) {
+      try {
+        list.devices.push_back(gpu::query_info(*search.driver, i));
+      } catch (const error& e) {
+        list.failures.emplace_back(e.what());
+      }
+    }
+  }
+  return list;
+}
+
+}  // namespace kiln

@@ -1,0 +1,92 @@
+#include "runtime/gpu/staging.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kiln::gpu {
+namespace {
+
+// Large enough to hide the cost of a copy's start, small enough that copying into one overlaps with sending the one before.
+constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
+
+}  // namespace
+
+staging::staging(state& of) : state_(of) {
+  try {
+    for (chunk& c : chunks_) {
+      c.last_use = std::make_unique<raw_event>(of, event_without_timing);
+      void* memory = nullptr;
+      of.require(of.functions().host_allocate(&memory, chunk_bytes, 0), "allocating pinned host memory");
+      c.memory = static_cast<std::byte*>(memory);
+    }
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+staging::~staging() { release(); }
+
+void staging::release() noexcept {
+  if (state_.hung()) return;
+  current_device now(state_);
+  for (chunk& c : chunks_) {
+    if (!c.memory) continue;
+    if (c.used) state_.note(state_.wait_for_event(c.last_use->get()));
+    if (state_.hung()) return;
+    state_.note(state_.functions().host_free(c.memory));
+    c.memory = nullptr;
+  }
+}
+
+staging::chunk& staging::next() {
+  chunk& c = chunks_[turn_++ % chunks_.size()];
+  if (c.used) state_.require(state_.wait_for_event(c.last_use->get()), "waiting for a copy");
+  c.used = false;
+  return c;
+}
+
+void staging::upload(void* to, const void* from, std::size_t bytes, void* stream) {
+  working_device now(state_);
+  std::lock_guard lock(mutex_);
+  const driver_functions& f = state_.functions();
+  for (std::size_t at = 0; at < bytes; at += chunk_bytes) {
+    std::size_t size = std::min(chunk_bytes, bytes - at);
+    chunk& c = next();
+    std::memcpy(c.memory, static_cast<const std::byte*>(from) + at, size);
+    c.used = true;
+    int copied = f.copy_to_device(static_cast<std::byte*>(to) + at, c.memory, size, stream);
+    int recorded = f.event_record(c.last_use->get(), stream);
+    if (recorded) state_.note(state_.wait_for_stream(stream));  // the event cannot tell when the chunk is free
+    state_.require(copied, "copying to the device");
+    state_.require(recorded, "recording a copy");
+  }
+}
+
+void staging::download(void* to, const void* from, std::size_t bytes, void* stream) {
+  working_device now(state_);
+  state_.require(state_.wait_for_stream(stream), "waiting for the device");  // not while others are kept from copying
+  std::lock_guard lock(mutex_);
+  const driver_functions& f = state_.functions();
+  auto start = [&](std::size_t at) {
+    chunk& c = next();
+    c.used = true;
+    int copied = f.copy_to_host(c.memory, static_cast<const std::byte*>(from) + at, std::min(chunk_bytes, bytes - at), stream);
+    int recorded = f.event_record(c.last_use->get(), stream);
+    if (recorded) state_.note(state_.wait_for_stream(stream));
+    state_.require(copied, "copying from the device");
+    state_.require(recorded, "recording a copy");
+    return &c;
+  };
+  // The next piece is under way while this one is taken out.
+  chunk* coming = bytes ? start(0) : nullptr;
+  for (std::size_t at = 0; at < bytes; at += chunk_bytes) {
+    chunk* here = coming;
+    if (at + chunk_bytes < bytes) coming = start(at + chunk_bytes);
+    state_.require(state_.wait_for_event(here->last_use->get()), "copying from the device");
+    std::memcpy(static_cast<std::byte*>(to) + at, here->memory, std::min(chunk_bytes, bytes - at));
+    here->used = false;
+  }
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,36 @@
+// Copies between host and device through a ring of pinned host memory, so that the host may use any memory, at once, at full speed.
+// Any thread; one copy at a time.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+
+#include "runtime/gpu/handles.hpp"
+
+namespace kiln::gpu {
+
+class staging {
+ public:
+  explicit staging(state& of);
+  ~staging();
+  // `from` may be reused on return; the copy itself is done in the stream's order.
+  void upload(void* to, const void* from, std::size_t bytes, void* stream);
+  // After the stream's work so far; complete on return.
+  void download(void* to, const void* from, std::size_t bytes, void* stream);
+
+ private:
+  struct chunk {
+    std::unique_ptr<raw_event> last_use;
+    std::byte* memory = nullptr;
+    bool used = false;
+  };
+  chunk& next();  // free to be written
+  void release() noexcept;
+  state& state_;
+  std::mutex mutex_;
+  std::array<chunk, 4> chunks_;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace kiln::gpu
