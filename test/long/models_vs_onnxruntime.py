@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Every model against onnxruntime, through the command line: compile, run, compare.
 
-    models_vs_onnxruntime.py KILN MODELS_DIR [--only NAME ...] [--fp16] [--target T] [--json FILE]
+    models_vs_onnxruntime.py KILN MODELS_DIR [--only NAME ...] [--fp16] [--target T] [--device D] [--sanitizer] [--json FILE]
 
 MODELS_DIR holds filled models (fill.py). Inputs are seeded; integer inputs that index something stay in range. The measure is
 ||out - ref|| / ||ref||: at most 1e-4 for f32 and 1e-2 for f16 models (or --fp16); integer outputs must agree. Outputs must be
-finite wherever the reference is. Exits 1 if any model fails; prints one line per model.
+finite wherever the reference is. --sanitizer runs every model under compute-sanitizer's memcheck, which must find nothing. Exits 1 if any model fails; prints one line per model.
 """
 import argparse, glob, json, os, subprocess, sys, tempfile, time
 import numpy as np
@@ -36,7 +36,7 @@ def make_inputs(model, dims):
     return result
 
 
-def check(kiln, path, fp16, target):
+def check(kiln, path, fp16, target, device, sanitizer):
     name = os.path.basename(path)[:-5]
     dims = {"batch": 3} if "dynbatch" in name else {}
     model = onnx.load(path)
@@ -55,7 +55,13 @@ def check(kiln, path, fp16, target):
         run = [kiln, "run", f"{d}/m.kiln", "--output-dir", f"{d}/out", "--cache", f"{d}/cache", *arguments]
         if target:
             run += ["--target", target]
-        subprocess.run(run, check=True, capture_output=True, text=True)
+        if device:
+            run += ["--device", device]
+        if sanitizer:
+            # Once without, so that the kernels are in the cache.
+            subprocess.run(run, check=True, capture_output=True, text=True, timeout=300)
+            run = ["compute-sanitizer", "--error-exitcode", "99", *run]
+        subprocess.run(run, check=True, capture_output=True, text=True, timeout=300)
         ran = time.time()
         options = ort.SessionOptions()
         options.log_severity_level = 3
@@ -85,6 +91,8 @@ def main():
     p.add_argument("--only", nargs="*", default=[])
     p.add_argument("--fp16", action="store_true")
     p.add_argument("--target")
+    p.add_argument("--device")
+    p.add_argument("--sanitizer", action="store_true")
     p.add_argument("--json")
     a = p.parse_args()
     rows, failed = [], 0
@@ -92,9 +100,11 @@ def main():
         if a.only and os.path.basename(path)[:-5] not in a.only:
             continue
         try:
-            row = check(os.path.abspath(a.kiln), path, a.fp16, a.target)
+            row = check(os.path.abspath(a.kiln), path, a.fp16, a.target, a.device, a.sanitizer)
         except subprocess.CalledProcessError as e:
-            row = dict(model=os.path.basename(path)[:-5], ok=False, error=e.stderr.strip()[-300:])
+            row = dict(model=os.path.basename(path)[:-5], ok=False, error=(e.stderr.strip() or e.stdout.strip())[-300:])
+        except subprocess.TimeoutExpired:
+            row = dict(model=os.path.basename(path)[:-5], ok=False, error="timed out")
         failed += not row["ok"]
         rows.append(row)
         print(("ok    " if row["ok"] else "FAIL  ") + json.dumps(row), flush=True)
