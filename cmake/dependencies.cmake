@@ -6,6 +6,11 @@ if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
+# One executable that needs nothing but the C library (preset `portable`), or the distribution's shared libraries.
+option(KILN_STATIC_LLVM "Link LLVM, MLIR and every other library into the executable" OFF)
+set(Protobuf_USE_STATIC_LIBS ${KILN_STATIC_LLVM})
+set(ZLIB_USE_STATIC_LIBS ${KILN_STATIC_LLVM})
+
 # LLVM 22 and MLIR: named without a version, since MLIR's version file refuses "22". Their headers are system headers to us.
 execute_process(COMMAND llvm-config-22 --prefix OUTPUT_VARIABLE LLVM_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 set(LLVM_DIR ${LLVM_PREFIX}/lib/cmake/llvm)
@@ -20,6 +25,7 @@ find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
@@ -27,7 +33,11 @@ find_package(benchmark REQUIRED)
 find_program(FLATC flatc REQUIRED)
 
 find_path(ZSTD_INCLUDE zstd.h REQUIRED)
-find_library(ZSTD_LIBRARY zstd REQUIRED)
+if(KILN_STATIC_LLVM)
+  find_library(ZSTD_LIBRARY libzstd.a REQUIRED)
+else()
+  find_library(ZSTD_LIBRARY zstd REQUIRED)
+endif()
 add_library(kiln_zstd INTERFACE)
 target_link_libraries(kiln_zstd INTERFACE ${ZSTD_LIBRARY})
 
@@ -43,13 +53,29 @@ add_library(kiln_blake3 INTERFACE)
 target_include_directories(kiln_blake3 SYSTEM INTERFACE ${LLVM_PREFIX}/include)
 target_link_libraries(kiln_blake3 INTERFACE ${blake3_archive})
 
-# LLVM and MLIR as shared libraries; only folders that may use LLVM (DESIGN.md) link this.
+# LLVM and MLIR; only folders that may use LLVM (DESIGN.md) link kiln_llvm. kiln_llvm_first names what must stand first on a link line.
+# fmt and spdlog have no archives in Debian: the static build takes them as headers. ONNX's message classes are a library there, generated here.
 add_library(kiln_llvm INTERFACE)
 target_include_directories(kiln_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
-target_link_libraries(kiln_llvm INTERFACE MLIR LLVM)
+add_library(kiln_fmt INTERFACE)
+add_library(kiln_spdlog INTERFACE)
+add_library(kiln_onnx_messages INTERFACE)
+target_compile_definitions(kiln_onnx_messages INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)
+if(KILN_STATIC_LLVM)
+  include(static_dependencies)
+else()
+  # The shared MLIR and LLVM stand before everything else: a linker that met libLLVMSupport.a first would take LLVM's support code from it, a
+  # second copy beside libLLVM.so with the heap objects of one freed by the other. As linker flags they keep their place, where CMake moves
+  # library targets to the end.
+  set(kiln_llvm_first "-Wl,$<TARGET_FILE:MLIR>,$<TARGET_FILE:LLVM>")
+  target_link_libraries(kiln_llvm INTERFACE MLIR LLVM)
+  target_link_libraries(kiln_fmt INTERFACE fmt::fmt)
+  target_link_libraries(kiln_spdlog INTERFACE spdlog::spdlog)
+  find_library(ONNX_PROTO_LIBRARY onnx_proto REQUIRED)
+  target_link_libraries(kiln_onnx_messages INTERFACE ${ONNX_PROTO_LIBRARY} protobuf::libprotobuf)
+endif()
 
 # LLD's ELF linker: Debian has it as static archives only, which use the LLVM beside them.
-find_package(ZLIB REQUIRED)
 find_library(LLD_ELF lldELF PATHS ${LLVM_PREFIX}/lib NO_DEFAULT_PATH REQUIRED)
 find_library(LLD_COMMON lldCommon PATHS ${LLVM_PREFIX}/lib NO_DEFAULT_PATH REQUIRED)
 add_library(kiln_lld INTERFACE)
