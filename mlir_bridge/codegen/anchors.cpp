@@ -10,7 +10,7 @@ namespace kiln::codegen {
 
 bool is_anchor(const operation& op) {
   static constexpr auto names = std::to_array<std::string_view>({
-      "dot", "convolution", "transposed_convolution", "reduce", "arg_reduce", "softmax", "normalize", "pooling", "cumulative_sum", "top_k",
+      "dot", "convolution", "transposed_convolution", "reduce", "arg_reduce", "softmax", "attention", "normalize", "pooling", "cumulative_sum", "top_k",
       "scatter_elements", "scatter_nd", "recurrent",
   });
   return std::ranges::find(names, op.name()) != names.end();

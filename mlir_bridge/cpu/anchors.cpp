@@ -14,6 +14,7 @@ generator find_generator(std::string_view operation_name) {
       {"reduce", emit_reduce},
       {"arg_reduce", emit_arg_reduce},
       {"softmax", emit_softmax},
+      {"attention", emit_attention},
       {"normalize", emit_normalize},
       {"pooling", emit_pooling},
       {"cumulative_sum", emit_cumulative_sum},

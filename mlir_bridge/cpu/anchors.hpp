@@ -18,6 +18,7 @@ void emit_map_into(kernel_emitter& e, value v, const buffer& destination, bool p
 void emit_reduce(kernel_emitter& e);
 void emit_arg_reduce(kernel_emitter& e);
 void emit_softmax(kernel_emitter& e);
+void emit_attention(kernel_emitter& e);
 void emit_normalize(kernel_emitter& e);
 void emit_pooling(kernel_emitter& e);
 void emit_cumulative_sum(kernel_emitter& e);

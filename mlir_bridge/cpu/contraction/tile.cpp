@@ -49,41 +49,42 @@ void forbid_unrolling(mlir::scf::ForOp loop) {
   loop->setAttr("llvm.loop_annotation", mlir::LLVM::LoopAnnotationAttr::get(context, /*disableNonforced=*/{}, /*vectorize=*/{}, /*interleave=*/{}, unroll, /*unrollAndJam=*/{}, /*licm=*/{}, /*distribute=*/{}, /*pipeline=*/{}, /*peeled=*/{}, /*unswitch=*/{}, /*mustProgress=*/{}, /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{}, /*parallelAccesses=*/{}));
 }
 
+// One step of a tile: the vectors of the right factor at `right_at` times the scalars of the rows, `row_stride` apart, at `left_at`.
+values one_step(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_at, const factor& right, Value right_at, element_type accumulation, values sums) {
+  values columns;
+  if (right.prefetch_steps) {
+    const std::int64_t line = 64 * 8 / storage_bits(right.type);
+    for (std::int64_t column = 0; column < tile.columns(); column += line)
+      code.make<mlir::LLVM::Prefetch>(element_address(code, right_at, right.prefetch_steps * right.step_stride + column, right.type), 0u, 3u, 1u);
+  }
+  for (std::int64_t v = 0; v < tile.vectors; ++v)
+    columns.push_back(widen(code, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes), right.type, accumulation));
+  for (std::int64_t r = rows.first; r < rows.last; ++r) {
+    Value scalar = widen(code, code.load(element_address(code, left_at, r * left.row_stride, left.type), code.constant(0), left.type, 1), left.type, accumulation);
+    Value row = code.splat(scalar, tile.lanes);
+    for (std::int64_t v = 0; v < tile.vectors; ++v) {
+      Value& sum = sums[static_cast<std::size_t>(r * tile.vectors + v)];
+      sum = multiply_add(code, row, columns[static_cast<std::size_t>(v)], sum);
+    }
+  }
+  return sums;
+}
+
 }  // namespace
 
 values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset, const factor& right, Value right_offset,
                   std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums, const upcoming& next) {
   if (steps <= 0 || rows.first >= rows.last) return sums;
-  const Value zero = code.constant(0);
   const Value left_base = element_address(code, left.pointer, left_offset, left.type);
   const Value right_base = element_address(code, right.pointer, right_offset, right.type);
-  auto one_step = [&](Value left_at, Value right_at, values sums) {
-    values columns;
-    if (right.prefetch_steps) {
-      const std::int64_t line = 64 * 8 / storage_bits(right.type);
-      for (std::int64_t column = 0; column < tile.columns(); column += line)
-        code.make<mlir::LLVM::Prefetch>(element_address(code, right_at, right.prefetch_steps * right.step_stride + column, right.type), 0u, 3u, 1u);
-    }
-    for (std::int64_t v = 0; v < tile.vectors; ++v)
-      columns.push_back(widen(code, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes), right.type, accumulation));
-    for (std::int64_t r = rows.first; r < rows.last; ++r) {
-      Value scalar = widen(code, code.load(element_address(code, left_at, r * left.row_stride, left.type), zero, left.type, 1), left.type, accumulation);
-      Value row = code.splat(scalar, tile.lanes);
-      for (std::int64_t v = 0; v < tile.vectors; ++v) {
-        Value& sum = sums[static_cast<std::size_t>(r * tile.vectors + v)];
-        sum = multiply_add(code, row, columns[static_cast<std::size_t>(v)], sum);
-      }
-    }
-    return sums;
-  };
   auto several_steps = [&](Value k, std::int64_t count, values sums) {
     Value left_at = element_address(code, left_base, code.mul(k, left.step_stride), left.type);
     Value right_at = element_address(code, right_base, code.mul(k, right.step_stride), right.type);
     Value next_at = next.pointer ? element_address(code, next.pointer, code.add(next.offset, code.mul(k, next.step_stride)), next.type) : Value();
     for (std::int64_t i = 0; i < count; ++i) {
       if (next.pointer) code.make<mlir::LLVM::Prefetch>(element_address(code, next_at, i * next.step_stride, next.type), 0u, 2u, 1u);
-      sums = one_step(element_address(code, left_at, i * left.step_stride, left.type),
-                      element_address(code, right_at, i * right.step_stride, right.type), std::move(sums));
+      sums = one_step(code, tile, rows, left, element_address(code, left_at, i * left.step_stride, left.type), right,
+                      element_address(code, right_at, i * right.step_stride, right.type), accumulation, std::move(sums));
     }
     return sums;
   };
@@ -101,6 +102,19 @@ values accumulate(code_builder& code, const tile_shape& tile, row_range rows, co
   if (auto loop = carried[0].getDefiningOp<mlir::scf::ForOp>()) forbid_unrolling(loop);
   std::copy(carried.begin(), carried.end(), sums.begin() + from);
   if (even < steps) sums = several_steps(code.constant(even), steps - even, std::move(sums));
+  return sums;
+}
+
+values accumulate(code_builder& code, const tile_shape& tile, const factor& left, Value left_offset, const factor& right, Value right_offset, Value steps,
+                  element_type accumulation, values sums) {
+  const Value left_base = element_address(code, left.pointer, left_offset, left.type);
+  const Value right_base = element_address(code, right.pointer, right_offset, right.type);
+  sums = code.loop(code.constant(0), steps, 1, std::move(sums), [&](Value k, std::span<const Value> current) {
+    Value left_at = element_address(code, left_base, code.mul(k, left.step_stride), left.type);
+    Value right_at = element_address(code, right_base, code.mul(k, right.step_stride), right.type);
+    return one_step(code, tile, {0, tile.rows}, left, left_at, right, right_at, accumulation, values(current.begin(), current.end()));
+  });
+  if (auto loop = sums[0].getDefiningOp<mlir::scf::ForOp>()) forbid_unrolling(loop);
   return sums;
 }
 

@@ -51,4 +51,8 @@ values zero_tile(code_builder& code, const tile_shape& tile, element_type accumu
 values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset, const factor& right, Value right_offset,
                   std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums, const upcoming& next = {});
 
+// The same over a number of steps that is known only when the kernel runs.
+values accumulate(code_builder& code, const tile_shape& tile, const factor& left, Value left_offset, const factor& right, Value right_offset, Value steps,
+                  element_type accumulation, values sums);
+
 }  // namespace kiln::cpu

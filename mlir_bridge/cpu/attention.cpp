@@ -1,0 +1,343 @@
+// attention: a work item does tiles of query rows against all keys of one head of keys. For each tile the scores of a chunk of keys are
+// made in the first-level cache, become weights there (the largest score so far is taken away, sums and results are corrected when a
+// larger one comes: Milakov and Gimelshein, "Online normalizer calculation for softmax"), and meet the values. Nothing the size of
+// the score matrix is in memory. Query heads that share keys are rows beside each other, so that a key is read once for all of them.
+#include <bit>
+#include <limits>
+#include <numeric>
+
+#include "ir/ops/attention.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/packing.hpp"
+#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+constexpr double lowest = -std::numeric_limits<double>::infinity();
+// Up to so many rows, keys are read as they lie; more pay for packing them.
+constexpr std::int64_t most_direct_rows = 8, direct_tile_rows = 4, keys_at_once = 4;
+// Stack for the queries and results of a tile and for its scores, and multiply-adds that make a work item worth scheduling.
+constexpr std::int64_t row_bytes = 24 << 10, score_bytes = 24 << 10;
+constexpr std::int64_t item_products = 1 << 19;
+
+class attention_emitter {
+ public:
+  explicit attention_emitter(kernel_emitter& emitter)
+      : e(emitter), code(emitter.code), op(*e.anchor()->op().get_if<attention>()), query(e.anchor()->inputs()[0]), key(e.anchor()->inputs()[1]),
+        value_(e.anchor()->inputs()[2]), n(op, query.type(), key.type(), value_.type()), sum_type(accumulation_type(query.type().type)),
+        share(n.heads / n.key_heads), rows(share * n.queries) {
+    auto dims = e.dims(query);
+    groups.assign(dims.begin(), dims.end() - 3);
+    groups.push_back(n.key_heads);
+  }
+
+  void emit() {
+    const std::int64_t group_count = n.batch * n.key_heads;
+    if (group_count * rows * n.value_depth == 0) return;
+    direct = rows <= most_direct_rows || n.keys == 0;
+    tile = choose_tile(e, rows, std::max<std::int64_t>(n.keys, 1), sum_type);
+    if (direct) tile = {std::min(rows, direct_tile_rows), 1, register_lanes(e, sum_type)};
+    tile.rows = std::clamp<std::int64_t>(row_bytes / ((n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))), 1, tile.rows);
+    values_at = e.materialize(value_);
+    if (e.anchor()->inputs().size() == 4) mask = e.anchor()->inputs()[3], e.materialize(mask);
+    if (direct) keys_at = e.materialize(key);
+    else pack_keys(group_count);
+    const std::int64_t step = std::lcm(tile.columns(), keys_at_once), most = std::max(step, score_bytes / (tile.rows * static_cast<std::int64_t>(storage_bytes(sum_type, 1))) / step * step);
+    chunk = std::min((n.keys + step - 1) / step * step, most);
+    chunk = std::max(chunk, step);
+
+    const std::int64_t tiles = (rows + tile.rows - 1) / tile.rows, products = std::max<std::int64_t>(1, tile.rows * n.keys * (n.depth + n.value_depth));
+    const std::int64_t tiles_per_item = std::clamp<std::int64_t>(item_products / products, 1, tiles), blocks = (tiles + tiles_per_item - 1) / tiles_per_item;
+    e.begin_stage("attention", group_count * blocks);
+    query_tile = code.stack(sum_type, tile.rows * n.depth);
+    scores = code.stack(sum_type, tile.rows * chunk);
+    tops = code.stack(sum_type, tile.rows);
+    sums = code.stack(sum_type, tile.rows);
+    corrections = code.stack(sum_type, tile.rows);
+    results = chunk < n.keys ? code.stack(sum_type, tile.rows * n.value_depth) : Value();
+    // The rows of both products are the same; as many vectors of values as there is room for.
+    const std::int64_t room = (e.target.vector_registers - 2) / (tile.rows + 1), lanes = std::min(register_lanes(e, sum_type), static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n.value_depth))));
+    segments = exact_segments({tile.rows, std::clamp<std::int64_t>(room, 1, std::max<std::int64_t>(1, n.value_depth / lanes)), lanes}, n.value_depth);
+    for (const column_segment& segment : segments) writers.emplace_back(e, tile_shape{tile.rows, segment.vectors, segment.lanes}, sum_type);
+    code.loop(e.begin(), e.end(), 1, [&](Value item) {
+      values digits = code.delinearize(item, std::vector<std::int64_t>{group_count, blocks});
+      group = digits[0];
+      group_at = code.delinearize(group, groups);
+      Value first = code.mul(digits[1], tiles_per_item);
+      code.loop(first, code.min(code.add(first, tiles_per_item), tiles), 1, [&](Value t) {
+        first_row = code.mul(t, tile.rows);
+        emit_tile();
+      });
+    });
+    e.end_stage();
+  }
+
+ private:
+  // Keys in panels of [depth, columns], so that their scores are columns of a tile.
+  void pack_keys(std::int64_t group_count) {
+    packed.groups = group_count;
+    packed.steps = n.depth;
+    packed.columns = n.keys;
+    pack_right(e, packed, 1, tile, {key, static_cast<std::int64_t>(head_axes(op.key_layout, key.type().rank()).position), [&](Value g, Value, Value step, Value column) {
+                                      values at = code.delinearize(g, groups);
+                                      return in_layout(at, column, step, op.key_layout);
+                                    }});
+  }
+
+  // [batch..., head] and a position and a depth as indices of a tensor in this layout.
+  static values in_layout(values at, Value position, Value depth, head_layout layout) {
+    at.insert(layout == head_layout::heads_first ? at.end() : at.end() - 1, position);
+    if (depth) at.push_back(depth);
+    return at;
+  }
+
+  // Row `row` of the group: its query head and its query. Rows beyond the last are the last again.
+  struct query_row {
+    values head;  // [batch..., head]
+    Value position;
+  };
+  query_row row_at(Value row) {
+    row = code.min(row, rows - 1);
+    query_row result{group_at, code.rem(row, code.constant(n.queries))};
+    result.head.back() = code.add(code.mul(result.head.back(), share), code.div(row, code.constant(n.queries)));
+    return result;
+  }
+
+  Value number(double v, std::int64_t lanes = 1) { return code.number(code.type(sum_type, lanes), v); }
+  Value times(Value a, Value b) { return code.make<arith::MulFOp>(a, b); }
+  Value larger_number(Value x, Value y) { return code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, x, y), x, y); }
+  Value at_row(Value row, std::int64_t pitch) { return code.mul(row, pitch); }
+
+  // body(index, lanes) over [0, count): whole vectors, then single elements.
+  void sweep(Value count, std::int64_t lanes, const std::function<void(Value, std::int64_t)>& body) {
+    Value even = code.mul(code.div(count, code.constant(lanes)), lanes);
+    code.loop(code.constant(0), even, lanes, [&](Value i) { body(i, lanes); });
+    code.loop(even, count, 1, [&](Value i) { body(i, 1); });
+  }
+
+  void emit_tile() {
+    code.loop(0, tile.rows, 1, [&](Value r) {
+      query_row row = row_at(code.add(first_row, r));
+      sweep(code.constant(n.depth), e.lanes_for(sum_type, std::max<std::int64_t>(n.depth, 1)), [&](Value d, std::int64_t lanes) {
+        evaluator ev(e);
+        values where = in_layout(row.head, row.position, d, op.query_layout);
+        code.store(query_tile, code.add(at_row(r, n.depth), d), sum_type, times(ev.at(query, ev.along(where, lanes), lanes), number(op.scale, lanes)));
+      });
+      code.store(tops, r, sum_type, number(lowest));
+      code.store(sums, r, sum_type, number(0));
+    });
+    Value seen = keys_seen();
+    if (chunk >= n.keys) {
+      make_scores(code.constant(0), seen);
+      code.loop(0, tile.rows, 1, [&](Value r) { make_weights(r, code.constant(0), seen); });
+      each_panel([&](std::size_t s, Value column) {
+        write(s, column, weighted_values(s, column, code.constant(0), seen, zero_tile(code, shape_of(s), sum_type)));
+      });
+      return;
+    }
+    code.loop(0, tile.rows * n.value_depth, 1, [&](Value i) { code.store(results, i, sum_type, number(0)); });
+    code.loop(code.constant(0), seen, chunk, [&](Value first) {
+      Value count = code.min(code.sub(seen, first), chunk);
+      make_scores(first, count);
+      code.loop(0, tile.rows, 1, [&](Value r) { make_weights(r, first, count); });
+      each_panel([&](std::size_t s, Value column) {
+        values so_far = kept(s, column);
+        for (std::size_t i = 0; i < so_far.size(); ++i)
+          so_far[i] = times(so_far[i], code.splat(code.load(corrections, row_of(s, i), sum_type, 1), segments[s].lanes));
+        so_far = weighted_values(s, column, first, count, std::move(so_far));
+        for (std::size_t i = 0; i < so_far.size(); ++i) code.store(results, place_of(s, column, i), sum_type, so_far[i]);
+      });
+    });
+    each_panel([&](std::size_t s, Value column) { write(s, column, kept(s, column)); });
+  }
+
+  // How many keys some row of the tile sees.
+  Value keys_seen() {
+    if (!op.causal || n.queries == 1) return code.constant(n.keys);
+    Value last_row = code.min(code.add(first_row, tile.rows - 1), rows - 1), last = code.rem(last_row, code.constant(n.queries));
+    if (share > 1) last = code.select(code.equal(code.div(first_row, code.constant(n.queries)), code.div(last_row, code.constant(n.queries))), last, code.constant(n.queries - 1));
+    return code.min(code.max(code.add(last, n.keys - n.queries + 1), 0), n.keys);
+  }
+
+  // scores[r, j] = query row r · key first + j. Beyond `count` there may be anything.
+  void make_scores(Value first, Value count) {
+    if (direct) return make_scores_directly(first, count);
+    factor left{query_tile, sum_type, n.depth, 1}, right{e.pointer(packed.right), packed.right.type, 0, packed.right_step};
+    Value panels = code.div(code.add(count, tile.columns() - 1), code.constant(tile.columns())), first_panel = code.div(first, code.constant(tile.columns()));
+    code.loop(code.constant(0), panels, 1, [&](Value p) {
+      Value at = code.add(code.mul(group, packed.right_group), code.mul(code.add(first_panel, p), packed.right_panel));
+      values made = accumulate(code, tile, {0, tile.rows}, left, code.constant(0), right, at, n.depth, 1, sum_type, zero_tile(code, tile, sum_type));
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        auto r = static_cast<std::int64_t>(i) / tile.vectors, v = static_cast<std::int64_t>(i) % tile.vectors;
+        code.store(scores, code.add(code.mul(p, tile.columns()), r * chunk + v * tile.lanes), sum_type, made[i]);
+      }
+    });
+  }
+
+  // Few rows: sums along the depth, several keys at once.
+  void make_scores_directly(Value first, Value count) {
+    const std::int64_t lanes = register_lanes(e, sum_type), even = n.depth / lanes * lanes;
+    Value pointer = e.pointer(keys_at);
+    auto [start, pitch] = place_of_group(op.key_layout, n.keys, n.depth);
+    auto some = [&, start = start, pitch = pitch](Value j, std::int64_t keys) {
+      Value from = code.add(start, code.mul(code.add(first, j), pitch));
+      auto add = [&](Value d, std::int64_t width, std::span<const Value> so_far) {
+        values all(so_far.begin(), so_far.end());
+        for (std::int64_t k = 0; k < keys; ++k) {
+          Value elements = widen(code, code.load(pointer, code.add(code.add(from, d), k * pitch), keys_at.type, width), keys_at.type, sum_type);
+          for (std::int64_t r = 0; r < tile.rows; ++r) {
+            Value& sum = all[static_cast<std::size_t>(r * keys + k)];
+            sum = code.fma(code.load(query_tile, code.add(d, r * n.depth), sum_type, width), elements, sum);
+          }
+        }
+        return all;
+      };
+      values made = code.loop(0, even, lanes, values(static_cast<std::size_t>(tile.rows * keys), number(0, lanes)), [&](Value d, std::span<const Value> so_far) { return add(d, lanes, so_far); });
+      for (Value& sum : made) sum = code.horizontal(mlir::vector::CombiningKind::ADD, sum);
+      made = code.loop(even, n.depth, 1, made, [&](Value d, std::span<const Value> so_far) { return add(d, 1, so_far); });
+      for (std::size_t i = 0; i < made.size(); ++i)
+        code.store(scores, code.add(j, static_cast<std::int64_t>(i) / keys * chunk + static_cast<std::int64_t>(i) % keys), sum_type, made[i]);
+    };
+    Value even_keys = code.mul(code.div(count, code.constant(keys_at_once)), keys_at_once);
+    code.loop(code.constant(0), even_keys, keys_at_once, [&](Value j) { some(j, keys_at_once); });
+    code.loop(even_keys, count, 1, [&](Value j) { some(j, 1); });
+  }
+
+  // Where the group's first position is in a buffer, and how far it is to the next.
+  std::pair<Value, std::int64_t> place_of_group(head_layout layout, std::int64_t positions, std::int64_t depth) {
+    if (layout == head_layout::heads_first) return {code.mul(group, positions * depth), depth};
+    values digits = code.delinearize(group, std::vector<std::int64_t>{n.batch, n.key_heads});
+    return {code.add(code.mul(digits[0], n.key_heads * positions * depth), code.mul(digits[1], depth)), n.key_heads * depth};
+  }
+
+  // Masked scores of one row become exp(score - largest so far); the row's sum and correction follow.
+  void make_weights(Value r, Value first, Value count) {
+    const std::int64_t lanes = tile.lanes;
+    Value start = at_row(r, chunk);
+    if (mask || op.causal) apply_masks(r, start, first, count);
+    // What a whole vector would read beyond the keys counts for nothing.
+    Value whole = code.mul(code.div(code.add(count, lanes - 1), code.constant(lanes)), lanes);
+    code.loop(count, whole, 1, [&](Value j) { code.store(scores, code.add(start, j), sum_type, number(lowest)); });
+    Value top = code.loop(code.constant(0), whole, lanes, {number(lowest, lanes)}, [&](Value j, std::span<const Value> so_far) {
+      return values{larger_number(code.load(scores, code.add(start, j), sum_type, lanes), so_far[0])};
+    })[0];
+    Value before = code.load(tops, r, sum_type, 1);
+    if (lanes > 1) top = code.horizontal(mlir::vector::CombiningKind::MAXNUMF, top);
+    top = larger_number(top, before);
+    // Nothing was seen so far: any finite number does in the place of -inf, whose difference to itself is none.
+    Value safe = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, number(lowest)), number(0), top);
+    Value sum = code.loop(code.constant(0), whole, lanes, {number(0, lanes)}, [&](Value j, std::span<const Value> so_far) {
+      Value at = code.add(start, j), weight = exponential(code, code.make<arith::SubFOp>(code.load(scores, at, sum_type, lanes), code.splat(safe, lanes)));
+      code.store(scores, at, sum_type, weight);
+      return values{code.make<arith::AddFOp>(so_far[0], weight)};
+    })[0];
+    if (lanes > 1) sum = code.horizontal(mlir::vector::CombiningKind::ADD, sum);
+    Value correction = exponential(code, code.make<arith::SubFOp>(before, safe));
+    code.store(tops, r, sum_type, top);
+    code.store(corrections, r, sum_type, correction);
+    code.store(sums, r, sum_type, code.fma(code.load(sums, r, sum_type, 1), correction, sum));
+  }
+
+  void apply_masks(Value r, Value start, Value first, Value count) {
+    query_row row = row_at(code.add(first_row, r));
+    sweep(count, tile.lanes, [&](Value j, std::int64_t lanes) {
+      Value at = code.add(start, j), score = code.load(scores, at, sum_type, lanes), key_index = code.add(first, j);
+      if (mask) {
+        evaluator ev(e);
+        values where = row.head;
+        where.insert(where.end(), {row.position, key_index});
+        auto dims = e.dims(mask);
+        where.erase(where.begin(), where.end() - static_cast<std::ptrdiff_t>(dims.size()));
+        for (std::size_t i = 0; i < dims.size(); ++i)
+          if (dims[i] == 1) where[i] = code.constant(0);
+        position place = ev.along(where, !dims.empty() && dims.back() > 1 ? lanes : 1);
+        Value given = ev.at(mask, place, lanes);
+        element_type type = mask.type().type;
+        if (type == element_type::boolean) score = code.select(given, score, number(lowest, lanes));
+        else score = code.make<arith::AddFOp>(score, convert_element(code, given, compute_type(type), sum_type));
+      }
+      if (op.causal) {
+        Value indices = lanes == 1 ? key_index : code.add(code.splat(key_index, lanes), code.lane_numbers(lanes));
+        Value end = code.add(row.position, n.keys - n.queries + 1);
+        score = code.select(code.less(indices, code.splat(end, lanes)), score, number(lowest, lanes));
+      }
+      code.store(scores, at, sum_type, score);
+    });
+  }
+
+  // --- the product with the values, in panels of their depth
+
+  tile_shape shape_of(std::size_t s) const { return {tile.rows, segments[s].vectors, segments[s].lanes}; }
+  Value row_of(std::size_t s, std::size_t i) { return code.constant(static_cast<std::int64_t>(i) / segments[s].vectors); }
+  Value place_of(std::size_t s, Value column, std::size_t i) {
+    auto index = static_cast<std::int64_t>(i);
+    return code.add(column, index / segments[s].vectors * n.value_depth + index % segments[s].vectors * segments[s].lanes);
+  }
+
+  void each_panel(const std::function<void(std::size_t, Value)>& body) {
+    for (std::size_t s = 0; s < segments.size(); ++s)
+      code.loop(0, segments[s].count, 1, [&](Value panel) { body(s, code.add(code.mul(panel, segments[s].columns()), segments[s].first_column)); });
+  }
+
+  values kept(std::size_t s, Value column) {
+    values all;
+    for (std::int64_t i = 0; i < tile.rows * segments[s].vectors; ++i) all.push_back(code.load(results, place_of(s, column, static_cast<std::size_t>(i)), sum_type, segments[s].lanes));
+    return all;
+  }
+
+  values weighted_values(std::size_t s, Value column, Value first, Value count, values so_far) {
+    auto [start, pitch] = place_of_group(op.value_layout, n.keys, n.value_depth);
+    factor left{scores, sum_type, chunk, 1}, right{e.pointer(values_at), values_at.type, 0, pitch};
+    Value from = code.add(code.add(start, code.mul(first, pitch)), column);
+    return accumulate(code, shape_of(s), left, code.constant(0), right, from, count, sum_type, std::move(so_far));
+  }
+
+  void write(std::size_t s, Value column, values all) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Value sum = code.load(sums, row_of(s, i), sum_type, 1);
+      all[i] = n.keys == 0 ? number(0, segments[s].lanes) : times(all[i], code.splat(code.make<arith::DivFOp>(number(1), sum), segments[s].lanes));
+    }
+    tile_place place;
+    place.valid_rows = code.min(code.sub(code.constant(rows), first_row), tile.rows);
+    place.rows_always_full = rows % tile.rows == 0;
+    place.column = column;
+    place.locate = [&](Value r) {
+      query_row row = row_at(code.add(first_row, r));
+      return in_layout(row.head, row.position, {}, op.output_layout);
+    };
+    writers[s].write(all, place);
+  }
+
+  kernel_emitter& e;
+  code_builder& code;
+  const attention& op;
+  const value query, key, value_;
+  value mask;
+  const attention_extents n;
+  const element_type sum_type;
+  const std::int64_t share, rows;        // query heads per head of keys, and query rows per head of keys
+  std::vector<std::int64_t> groups;      // batch dims and heads of keys
+  bool direct = false;
+  tile_shape tile;                       // rows of queries × keys
+  std::int64_t chunk = 0;                // keys whose scores are there at once
+  contraction packed;
+  buffer keys_at, values_at;
+  std::vector<column_segment> segments;  // of the values' depth
+  std::vector<tile_writer> writers;
+  Value query_tile, scores, tops, sums, corrections, results;
+  Value group, first_row;
+  values group_at;
+};
+
+}  // namespace
+
+void emit_attention(kernel_emitter& e) { attention_emitter(e).emit(); }
+
+}  // namespace kiln::cpu
