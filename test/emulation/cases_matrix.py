@@ -1,0 +1,152 @@
+"""Matrix products: layouts, odd sizes and tails, batches, epilogues, long K, few rows, integers, and attention's chains."""
+import numpy as np
+
+from graph import case
+
+
+def matmul(g, a, b, scale=0.25):
+    return g.op("MatMul", g.input("a", a), g.input("b", b, scale=scale))
+
+
+@case("f16 bf16 f32", short=True)
+def matmul_even(g):
+    g.output(matmul(g, [64, 64], [64, 64]))
+
+
+@case("f16 bf16 f32")
+def matmul_odd(g):
+    g.output(matmul(g, [61, 37], [37, 83]))
+
+
+@case("f16 bf16 f32")
+def matmul_tails(g):
+    """More than one tile in each direction, with remainders."""
+    g.output(matmul(g, [150, 72], [72, 136]))
+
+
+@case("f16 f32")
+def matmul_long(g):
+    g.output(matmul(g, [33, 1031], [1031, 48], scale=0.1))
+
+
+@case("f16 bf16 f32")
+def matmul_one_row(g):
+    """Decode: a vector times constant weights."""
+    g.output(g.op("MatMul", g.input("a", [1, 520]), g.weight([520, 200], 0.1)))
+
+
+@case("f16 f32")
+def matmul_sixteen_rows(g):
+    g.output(g.op("MatMul", g.input("a", [16, 264]), g.weight([264, 136], 0.1)))
+
+
+@case("f16 f32")
+def matmul_five_rows_long(g):
+    g.output(g.op("MatMul", g.input("a", [5, 2056]), g.weight([2056, 72], 0.05)))
+
+
+@case("f16 bf16 f32")
+def gemm_transposed_b(g):
+    g.output(g.op("Gemm", g.input("a", [45, 70]), g.input("b", [53, 70], 0.25), g.input("c", [53]), transB=1))
+
+
+@case("f16 f32")
+def gemm_transposed_a(g):
+    g.output(g.op("Gemm", g.input("a", [70, 45]), g.input("b", [70, 53], 0.25), transA=1, alpha=0.5))
+
+
+@case("f16")
+def gemm_transposed_both(g):
+    g.output(g.op("Gemm", g.input("a", [66, 39]), g.input("b", [58, 66], 0.25), g.weight([39, 1]), transA=1, transB=1, beta=2.0))
+
+
+@case("f16 bf16 f32")
+def linear_gelu(g):
+    """Constant weights, bias and GELU in the epilogue."""
+    x = g.op("Add", g.op("MatMul", g.input("x", [47, 96]), g.weight([96, 120], 0.1)), g.weight([120]))
+    erf = g.op("Erf", g.op("Mul", x, g.constant(0.7071067811865475)))
+    g.output(g.op("Mul", g.op("Mul", x, g.constant(0.5)), g.op("Add", erf, g.constant(1.0))))
+
+
+@case("f16 f32")
+def linear_residual(g):
+    x = g.op("Add", g.op("MatMul", g.input("x", [29, 64]), g.weight([64, 56], 0.125)), g.weight([56]))
+    g.output(g.op("Add", x, g.input("r", [29, 56])))
+
+
+@case("f16 f32")
+def matmul_prologue(g):
+    """Elementwise work on an operand before the product."""
+    a = g.op("Mul", g.op("Sigmoid", g.input("a", [40, 64])), g.input("s", [64]))
+    g.output(g.op("MatMul", a, g.input("b", [64, 72], 0.25)))
+
+
+@case("f16 bf16 f32")
+def batched(g):
+    g.output(matmul(g, [3, 2, 35, 40], [3, 2, 40, 27]))
+
+
+@case("f16")
+def batched_broadcast(g):
+    g.output(matmul(g, [4, 33, 24], [24, 65]))
+
+
+@case("f16 f32")
+def batched_transposed(g):
+    """Q·Kᵀ: the transpose is part of the product."""
+    k = g.op("Transpose", g.input("k", [2, 3, 50, 32]), perm=[0, 1, 3, 2])
+    g.output(g.op("Mul", g.op("MatMul", g.input("q", [2, 3, 37, 32]), k), g.constant(0.17)))
+
+
+@case("f32", short=True)
+def integers_u8(g):
+    a, b = g.integers("a", [45, 72], 0, 256, "u8"), g.constant(g.random.integers(-128, 128, (72, 53)), "i8")
+    g.output(g.op("MatMulInteger", a, b, g.constant(128, "u8")), "i32")
+
+
+@case("f32")
+def integers_i8(g):
+    a, b = g.integers("a", [64, 128], -128, 128, "i8"), g.integers("b", [128, 64], -128, 128, "i8")
+    g.output(g.op("MatMulInteger", a, b), "i32")
+
+
+@case("f32", tolerance=5e-3)
+def quantized_linear(g):
+    """A QDQ product: int8 operands, f32 result. A rounding that falls the other way is one step of one operand."""
+    def qdq(x, scale):
+        return g.op("DequantizeLinear", g.op("QuantizeLinear", x, g.constant(scale), g.constant(0, "i8")), g.constant(scale), g.constant(0, "i8"))
+
+    w = g.op("DequantizeLinear", g.constant(g.random.integers(-127, 128, (96, 72)), "i8"), g.constant(0.01), g.constant(0, "i8"))
+    g.output(g.op("MatMul", qdq(g.input("x", [35, 96]), 0.03), w))
+
+
+def attention_inputs(g, heads, rows, columns, width):
+    return (g.input("q", [1, heads, rows, width]), g.input("k", [1, heads, columns, width]), g.input("v", [1, heads, columns, width]))
+
+
+def attention(g, q, k, v, scale, mask=None):
+    s = g.op("Mul", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2])), g.constant(scale))
+    s = g.op("Add", s, mask) if mask else s
+    return g.op("MatMul", g.op("Softmax", s, axis=-1), v)
+
+
+@case("f16 f32", short=True)
+def attention_plain(g):
+    g.output(attention(g, *attention_inputs(g, 2, 33, 47, 32), 0.18))
+
+
+@case("f16")
+def attention_causal(g):
+    n = 65
+    mask = g.constant(np.where(np.tri(n) > 0, 0.0, -10000.0)[None, None])
+    g.output(attention(g, *attention_inputs(g, 2, n, n, 64), 0.125, mask))
+
+
+@case("f16")
+def attention_decode(g):
+    g.output(attention(g, *attention_inputs(g, 3, 1, 131, 64), 0.125))
+
+
+@case("f16")
+def attention_wide(g):
+    g.output(attention(g, *attention_inputs(g, 1, 20, 70, 128), 0.088))
