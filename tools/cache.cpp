@@ -63,15 +63,24 @@ int gc(const options& o, const output_options& output) {
 }
 
 int explain(const options& o, const output_options& output) {
-  require_host(o.device);
   cache_options layers = default_cache_options(o.cache.folder);
   std::vector<std::filesystem::path> folders{layers.folder};
   folders.insert(folders.end(), layers.read_only_layers.begin(), layers.read_only_layers.end());
   std::erase_if(folders, [](const auto& folder) { return !std::filesystem::exists(folder); });  // nothing there: all misses
   program bound = read_program(o.file).bind(parse_bindings(o.dims));
+  // A target can be asked about on a machine that does not run it; a device must be here.
+  std::string driver;
+  target_row target;
+  if (o.device == "host") {
+    target = find_target(o.target);
+  } else {
+    chosen_device chosen = choose_device(o.device, o.target);
+    target = chosen.target;
+    driver = chosen.driver;
+  }
   auto kernels = json::array();
   std::size_t hits = 0;
-  for (const wanted_kernel& w : wanted_kernels(bound, find_target(o.target))) {
+  for (const wanted_kernel& w : wanted_kernels(bound, target, driver)) {
     cache_explanation e = explain_cache(folders, w.key);
     hits += e.hit;
     auto differences = json::array();

@@ -1,20 +1,50 @@
+#include "runtime/devices.hpp"
+
 #include <fmt/format.h>
 
 #include "jit/targets.hpp"
-#include "runtime/host_device.hpp"
 #include "tools/command.hpp"
 
 namespace kiln::tools {
+namespace {
+
+nlohmann::ordered_json describe(const device_info& info) {
+  nlohmann::ordered_json row{{"name", info.name}, {"description", info.description}, {"family", info.family}, {"threads", info.threads}, {"memory_bytes", info.memory_bytes}, {"target", info.target}};
+  if (info.host_memory) {
+    target_row native = native_target();
+    row["processor"] = native.processor;
+    row["vector_bits"] = native.vector_bits;
+  } else {
+    row["architecture"] = info.architecture;
+    row["multiprocessors"] = info.multiprocessors;
+    row["driver_version"] = info.driver_version;
+  }
+  return row;
+}
+
+void print(const device_info& info) {
+  double gigabytes = static_cast<double>(info.memory_bytes) / 1e9;
+  if (!info.host_memory) {
+    fmt::print("{:<8} {}, {} multiprocessors, {:.1f} GB, {}, driver {}\n", info.name, info.description, info.multiprocessors, gigabytes, info.architecture, info.driver_version);
+    return;
+  }
+  target_row native = native_target();
+  fmt::print("{:<8} {}, {} threads, {:.1f} GB, {} ({} bit vectors)\n", info.name, info.description, info.threads, gigabytes, native.processor, native.vector_bits);
+}
+
+}  // namespace
 
 action declare_devices(CLI::App&) {
   return [](const output_options& output) {
-    host_device host;
-    target_row native = native_target();
-    const device_info& info = host.info();
-    nlohmann::ordered_json row{{"name", info.name},           {"description", info.description}, {"family", info.family}, {"threads", info.threads},
-                               {"memory_bytes", info.memory_bytes}, {"processor", native.processor}, {"vector_bits", native.vector_bits}};
-    output.print({{"devices", {row}}}, [&] {
-      fmt::print("{:<8} {}, {} threads, {:.1f} GB, {} ({} bit vectors)\n", info.name, info.description, info.threads, static_cast<double>(info.memory_bytes) / 1e9, native.processor, native.vector_bits);
+    device_list list = find_devices();
+    auto rows = nlohmann::ordered_json::array(), searched = nlohmann::ordered_json::array();
+    for (const device_info& info : list.devices) rows.push_back(describe(info));
+    for (const gpu::search_result& r : list.searched) searched.push_back({{"library", r.library}, {"found", r.found}, {"outcome", r.outcome}});
+    output.print({{"devices", rows}, {"searched", searched}, {"failures", list.failures}}, [&] {
+      for (const device_info& info : list.devices) print(info);
+      for (const std::string& failure : list.failures) fmt::print("{}\n", failure);
+      fmt::print("searched for GPUs:\n");
+      for (const gpu::search_result& r : list.searched) fmt::print("  {}: {}\n", r.library, r.outcome);
     });
     return 0;
   };

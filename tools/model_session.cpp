@@ -78,18 +78,6 @@ dim_bindings parse_bindings(const std::vector<std::string>& texts) {
   return result;
 }
 
-void require_host(const std::string& device) {
-  if (device == "host") return;
-  if (device.starts_with("hip:") || device.starts_with("cuda:")) throw error(error_kind::absent, fmt::format("device '{}' is not available: this version drives the host CPU only", device));
-  throw error(error_kind::usage, fmt::format("no device is called '{}': see kiln devices", device));
-}
-
-target_row runnable_target(const std::string& name) {
-  target_row row = find_target(name);
-  if (!runs_here(row)) throw error(error_kind::absent, fmt::format("this machine cannot run code for target '{}'", name));
-  return row;
-}
-
 dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, literal>& given) {
   dim_bindings bindings;
   for (value v : p.main().parameters()) {
@@ -103,7 +91,7 @@ dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, 
   return bindings;
 }
 
-model_session::model_session(const model_options& options, const output_options& output) : options_(options), device_((require_host(options.device), static_cast<unsigned>(options.threads))) {
+model_session::model_session(const model_options& options, const output_options& output) : options_(options), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads))) {
   auto begin = clock::now();
   portable_ = read_program(options.file);
   read_ms = since(begin);
@@ -111,13 +99,13 @@ model_session::model_session(const model_options& options, const output_options&
 }
 
 model_session::model_session(program portable, const model_options& options, const output_options& output)
-    : options_(options), portable_(std::move(portable)), device_((require_host(options.device), static_cast<unsigned>(options.threads))) {
+    : options_(options), portable_(std::move(portable)), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads))) {
   finish(output);
 }
 
 void model_session::finish(const output_options& output) {
   // Asked for, but not there: said, not skipped in silence.
-  if (options_.graph == "on") spdlog::warn("--graph on: the host runs its launch plan directly, there is no graph to replay");
+  if (options_.graph == "on") spdlog::warn("--graph on: this version makes every launch of the plan itself, there is no graph to replay");
   if (options_.tune != "off") spdlog::warn("--tune {}: this version does not tune, kernels keep their default configurations", options_.tune);
   auto given = read_inputs(portable_, options_.inputs);
   given.insert(options_.given.begin(), options_.given.end());
@@ -133,11 +121,10 @@ void model_session::finish(const output_options& output) {
     inputs_.push_back(found != given.end() ? found->second : random_input(bound_, name, v.type(), options_.seed));
   }
 
-  target_ = runnable_target(options_.target);
   cache_ = open_cache(options_.cache);
   auto begin = clock::now();
   progress_bar progress("finalizing", output);
-  jit_options jit{.target = target_, .cache = cache_.get(), .threads = options_.threads, .only_if_cached = options_.if_cached};
+  jit_options jit = compiling();
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   program native = compile_bytecode(bound_, jit, &report);
   progress.finish();
@@ -145,8 +132,16 @@ void model_session::finish(const output_options& output) {
 
   begin = clock::now();
   if (cache_) prepared_ = make_prepared_store(*cache_);
-  executable_ = load(native, device_, {.store = prepared_.get()});
+  executable_ = load(native, device(), {.store = prepared_.get()});
   load_ms = since(begin);
+}
+
+jit_options model_session::compiling() const {
+  jit_options jit = chosen_.compiling();
+  jit.cache = cache_.get();
+  jit.threads = options_.threads;
+  jit.only_if_cached = options_.if_cached;
+  return jit;
 }
 
 std::map<std::string, literal> model_session::named_inputs() const {
@@ -166,12 +161,12 @@ std::vector<literal> model_session::run_once() {
 nlohmann::ordered_json model_session::describe() const {
   const plan_report& plan = executable_->plan().report;
   cache_counters counters = cache_ ? cache_->counters() : cache_counters{};
-  const device_info& info = const_cast<host_device&>(device_).info();
+  const device_info& info = chosen_.device->info();
   return {{"file", options_.file},
           {"device", info.name},
           {"device_description", info.description},
           {"threads", info.threads},
-          {"target", target_.name},
+          {"target", chosen_.target.name},
           {"read_ms", read_ms},
           {"load_ms", load_ms},
           {"finalize_ms", finalize_ms},

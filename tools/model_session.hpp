@@ -14,7 +14,7 @@
 #include "jit/cache/kernel_cache.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "runtime/executable.hpp"
-#include "runtime/host_device.hpp"
+#include "tools/chosen_device.hpp"
 #include "tools/command.hpp"
 
 namespace kiln::tools {
@@ -41,10 +41,6 @@ void add_model_options(CLI::App& app, model_options& options);
 // NAME=VALUE texts; throws error{usage}.
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option);
 dim_bindings parse_bindings(const std::vector<std::string>& texts);
-// Throws error{absent} for a device that is not here, error{unsupported} for one that this version cannot drive.
-void require_host(const std::string& device);
-// The row to finalize for; throws error{absent} when this machine cannot run its code.
-target_row runnable_target(const std::string& name);
 
 // Symbols that the inputs' shapes determine. Throws error{usage} where an input contradicts the model.
 dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, literal>& given);
@@ -63,8 +59,8 @@ class model_session {
   const kiln::executable& executable() const { return *executable_; }
   std::vector<literal> run_once();                                 // with outputs of its own; the first run's time is kept
   kernel_cache* cache() const { return cache_.get(); }
-  host_device& device() { return device_; }
-  const target_row& target() const { return target_; }
+  kiln::device& device() { return *chosen_.device; }
+  jit_options compiling() const;  // as this program was compiled
 
   double read_ms = 0, finalize_ms = 0, load_ms = 0, first_run_ms = -1;
   jit_report report;
@@ -75,8 +71,7 @@ class model_session {
   void finish(const output_options& output);
   model_options options_;
   program portable_, bound_;
-  target_row target_;
-  host_device device_;
+  chosen_device chosen_;
   std::unique_ptr<kernel_cache> cache_;
   std::unique_ptr<prepared_store> prepared_;
   std::optional<kiln::executable> executable_;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "ir/error.hpp"
+#include "runtime/io_buffers.hpp"
 #include "tools/command.hpp"
 #include "tools/html_report.hpp"
 #include "tools/model_session.hpp"
@@ -22,32 +23,17 @@ struct options : model_options {
   std::string html;
 };
 
-// Buffers of one run, and spans over them as the runtime wants them.
-struct run_buffers {
-  std::vector<std::vector<std::byte>> storage;
-  std::vector<executable::input_span> inputs;
-  std::vector<executable::output_span> outputs;
-};
-
-run_buffers make_buffers(const model_session& session) {
-  run_buffers b;
-  for (const literal& l : session.inputs()) b.inputs.push_back(l.bytes());
-  for (const plan_port& p : session.executable().plan().outputs) b.storage.emplace_back(p.bytes);
-  for (auto& s : b.storage) b.outputs.emplace_back(s);
-  return b;
-}
-
 double percentile(const std::vector<double>& sorted, double p) {
   auto at = static_cast<std::size_t>(p * static_cast<double>(sorted.size() - 1) + 0.5);
   return sorted[std::min(at, sorted.size() - 1)];
 }
 
 // Milliseconds of each launch, from separate runs in which every step is timed on its own.
-nlohmann::ordered_json time_kernels(const model_session& session, run_buffers& buffers, int runs) {
+nlohmann::ordered_json time_kernels(const model_session& session, const io_buffers& buffers, int runs) {
   const executable& exe = session.executable();
   execution_context context = exe.make_context();
   run_profile profile;
-  for (int i = 0; i < runs; ++i) exe.run_timed(context, buffers.inputs, buffers.outputs, profile);
+  for (int i = 0; i < runs; ++i) exe.run_timed(context, buffers.inputs(), buffers.outputs(), profile);
   auto list = nlohmann::ordered_json::array();
   const auto& instructions = exe.plan().instructions;
   for (std::size_t i = 0; i < instructions.size(); ++i) {
@@ -59,18 +45,28 @@ nlohmann::ordered_json time_kernels(const model_session& session, run_buffers& b
   return list;
 }
 
+// Milliseconds of one run when the next is given to the stream before it ends.
+double time_queued(const executable& exe, execution_context& context, const io_buffers& buffers, int runs) {
+  device_stream& stream = context.stream();
+  auto begin = clock::now();
+  for (int i = 0; i < runs; ++i) exe.run(context, buffers.inputs(), buffers.outputs(), stream);
+  exe.target().synchronize(&stream);
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count() / runs;
+}
+
 int measure(const options& o, const output_options& output) {
   model_session session(o, output);
   session.run_once();
   const executable& exe = session.executable();
   execution_context context = exe.make_context();
-  run_buffers buffers = make_buffers(session);
-  for (int i = 0; i < o.warmup; ++i) exe.run(context, buffers.inputs, buffers.outputs);
+  io_buffers buffers(exe);
+  buffers.upload(session.inputs());
+  for (int i = 0; i < o.warmup; ++i) exe.run(context, buffers.inputs(), buffers.outputs());
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(o.runs));
   for (int i = 0; i < o.runs; ++i) {
     auto begin = clock::now();
-    exe.run(context, buffers.inputs, buffers.outputs);
+    exe.run(context, buffers.inputs(), buffers.outputs());
     times.push_back(std::chrono::duration<double, std::milli>(clock::now() - begin).count());
   }
   std::vector<double> sorted = times;
@@ -81,6 +77,7 @@ int measure(const options& o, const output_options& output) {
   document["p99_ms"] = percentile(sorted, 0.99);
   document["min_ms"] = sorted.front();
   document["mean_ms"] = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+  document["queued_ms"] = exe.target().info().host_memory ? document["mean_ms"].get<double>() : time_queued(exe, context, buffers, o.runs);
   document["runs"] = o.runs;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -91,6 +88,7 @@ int measure(const options& o, const output_options& output) {
     fmt::print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(), document["threads"].get<int>(), document["target"].get<std::string>());
     fmt::print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n", session.read_ms, session.finalize_ms, session.report.hits, session.report.misses, session.load_ms, session.first_run_ms);
     fmt::print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs, document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(), document["min_ms"].get<double>());
+    if (!exe.target().info().host_memory) fmt::print("  queued without waiting: {:.3f} ms a run\n", document["queued_ms"].get<double>());
     fmt::print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), static_cast<double>(usage.ru_maxrss) / 1024);
     if (!o.per_kernel) return;
     auto rows = document["per_kernel"];

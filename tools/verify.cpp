@@ -35,7 +35,7 @@ nlohmann::ordered_json describe(const std::string& name, const comparison& c) {
   return {{"name", name}, {"ok", c.ok}, {"max_error", c.max_error}, {"rms_error", c.rms_error}, {"relative_norm", c.relative_norm}, {"tolerance", c.tolerance}, {"reason", c.reason}};
 }
 
-// Runs the compiled program kernel by kernel on the host, each on the reference's inputs, and compares every output.
+// Runs the compiled program kernel by kernel on the device, each on the reference's inputs, and compares every output.
 nlohmann::ordered_json compare_kernels(model_session& session, const options& o) {
   auto list = nlohmann::ordered_json::array();
   compiler_context context;
@@ -46,7 +46,7 @@ nlohmann::ordered_json compare_kernels(model_session& session, const options& o)
     for (const literal& l : inputs) types.push_back(l.type());
     kernel.specialize(types, i.outputs());
     auto expected = evaluate(*to_cluster(kernel), inputs);
-    auto got = run_single_kernel(session.bound(), i, inputs, {.target = session.target(), .cache = session.cache()}, session.device());
+    auto got = run_single_kernel(session.bound(), i, inputs, session.compiling(), session.device());
     for (std::size_t k = 0; k < got.size(); ++k) {
       comparison found = compare(got[k], expected[k], o.fp16 || o.bf16);
       auto row = describe(fmt::format("{} output {}", c.symbol, k), found);
