@@ -10,7 +10,7 @@ build=${1:-build/portable}
 
 scripts/setup.sh
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros} CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
-cmake --preset portable -B "$build" >/dev/null
+[ -f "$build/build.ninja" ] || cmake --preset portable -B "$build" >/dev/null
 cmake --build "$build" --target kiln --parallel "${JOBS:-$(nproc)}"
 strip --strip-all -o "$build/kiln.new" "$build/tools/kiln"
 mv "$build/kiln.new" "$build/kiln"
@@ -38,7 +38,7 @@ cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
 cp -L /lib/x86_64-linux-gnu/{libc.so.6,libm.so.6} "$root/lib/x86_64-linux-gnu/"
 build/python/bin/python test/models/fill.py test/models/lstm_gru.onnx -o "$root/work/lstm_gru.onnx" >/dev/null
 inside() {
-  unshare --map-root-user --user --mount --pid --fork sh -c 'root=$1; shift; mount -t proc proc "$root/proc"; exec env -i HOME=/work chroot "$root" "$@"' sh "$root" "$@"
+  unshare --map-root-user --user --mount --pid --fork sh -c 'root=$1; shift; mount -t proc proc "$root/proc"; exec env -i HOME=/work /usr/sbin/chroot "$root" "$@"' sh "$root" "$@"
 }
 inside /kiln devices
 inside /kiln compile /work/lstm_gru.onnx -o /work/model.kiln --quiet
