@@ -7,6 +7,7 @@
 #include "aot/passes/constant_folding.hpp"
 #include "aot/passes/convert_precision.hpp"
 #include "aot/passes/dead_code.hpp"
+#include "aot/passes/fuse_attention.hpp"
 #include "aot/passes/pass.hpp"
 #include "aot/passes/recognize_normalization.hpp"
 #include "aot/passes/simplify_arithmetic.hpp"
@@ -27,6 +28,7 @@ void optimize(program& p, const compile_options& options) {
       dead_code{},
       simplify("simplify"),
       recognize_normalization{},
+      fuse_attention{},
       sink_reshapes{},
       simplify("simplify_reshaped"),
       channels_last{},

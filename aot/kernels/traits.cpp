@@ -34,6 +34,7 @@ constexpr std::array rows{
     operation_row{"dot", kernel_role::anchor, 0, true, {0, 0, 0}},
     operation_row{"convolution", kernel_role::anchor, 0, true, {0, 0, 0}},
     operation_row{"transposed_convolution", kernel_role::anchor, 0, true, {0, 0, 0}},
+    operation_row{"attention", kernel_role::anchor, 0, true, {1, 1, 0}},
     operation_row{"pooling", kernel_role::anchor, 0, true, {0, 0, 0}},
     operation_row{"reduce", kernel_role::anchor, 0, true, {1, 1, 1}},
     operation_row{"arg_reduce", kernel_role::anchor, 0, true, {1, 1, 1}},
@@ -89,7 +90,7 @@ double operand_reads(const operation& anchor, std::size_t index) {
   return r ? r->reads[std::min(index, r->reads.size() - 1)] : 0;
 }
 
-bool is_contraction(const operation& op) { return op.is<dot>() || op.is<convolution>() || op.is<transposed_convolution>(); }
+bool is_contraction(const operation& op) { return op.is<dot>() || op.is<convolution>() || op.is<transposed_convolution>() || op.is<attention>(); }
 
 bool is_irregular(const operation& op) {
   if (const auto* t = op.get_if<transpose>()) return !t->permutation.empty() && t->permutation.back() + 1 != static_cast<std::int64_t>(t->permutation.size());

@@ -26,7 +26,7 @@ double element_cost(const operation& op);
 // How often the anchor reads each element of operand `index`; 0 where the operand must lie in memory.
 double operand_reads(const operation& anchor, std::size_t index);
 
-// Contractions reuse each element they load in registers; their inner loops take only what keeps or stretches indices as operands of the
+// Contractions, attention among them, reuse each element they load in registers; their inner loops take only what keeps or stretches indices as operands of the
 // epilogue: no concat, no gather, no transpose of the innermost axis.
 bool is_contraction(const operation& op);
 bool is_irregular(const operation& op);

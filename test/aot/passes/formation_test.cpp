@@ -191,6 +191,23 @@ TEST(formation, irregular_operands_do_not_enter_products) {
   EXPECT_EQ(symbols, (std::multiset<std::string>{"map_concat", "dot_add"}));
 }
 
+TEST(formation, attention_takes_queries_and_keys_as_they_are_computed) {
+  formed f = form([](builder& b) {
+    value x = b.p("x", {2, 5, 3, 3, 4});
+    auto part = [&](std::int64_t i) { return b.r(b.m.add(slice{{0, 0, i, 0, 0}, {2, 5, 1, 3, 4}, {1, 1, 1, 1, 1}}, {x}), {2, 5, 3, 4}); };
+    value bias = b.f(neg, {b.p("mask", {2, 1, 1, 5})});
+    attention op{.scale = 0.5};
+    op.query_layout = op.key_layout = op.value_layout = op.output_layout = head_layout::sequence_first;
+    b.out({b.f(relu, {b.f(add, b.m.add(op, {part(0), part(1), part(2), bias}), b.p("residual", {2, 5, 3, 4}))})});
+  }, 1e-5);
+  // Values and mask are read again and again, so they lie in memory.
+  ASSERT_EQ(f.kernels.size(), 3u);
+  const module& cluster = *f.kernels.back().cluster;
+  EXPECT_EQ(count<attention>(cluster), 1u) << cluster.str();
+  EXPECT_EQ(count<slice>(cluster), 2u) << cluster.str();
+  EXPECT_EQ(count<elementwise>(cluster), 2u) << cluster.str();
+}
+
 TEST(formation, several_results_of_one_operation) {
   auto f = form([](builder& b) {
     value x = b.p("x", {3, 9});
