@@ -47,6 +47,12 @@ buffer kernel_emitter::add_scratch(element_type type, std::vector<std::int64_t> 
   return {buffer_kind::scratch, static_cast<std::uint32_t>(scratch_.size() - 1), type, std::move(dims)};
 }
 
+buffer kernel_emitter::add_zeroed_scratch(element_type type, std::vector<std::int64_t> dims) {
+  buffer b = add_scratch(type, std::move(dims));
+  scratch_.back().zeroed = true;
+  return b;
+}
+
 std::optional<buffer> kernel_emitter::in_memory(value v) const {
   if (auto found = materialized_.find(v); found != materialized_.end()) return found->second;
   if (auto found = parameter_index_.find(v.producer); found != parameter_index_.end()) return buffer{buffer_kind::input, found->second, v.type().type, dims(v)};
@@ -91,18 +97,39 @@ void kernel_emitter::begin_stage(const std::string& name, std::int64_t grid, boo
   code.on.open_stage(*this);
 }
 
+bool kernel_emitter::try_out(const std::function<bool()>& body) {
+  begin_stage("trial", 1);
+  const bool result = body();
+  function_.erase();
+  function_ = {};
+  launches_.pop_back();
+  arguments_.clear();
+  return result;
+}
+
 void kernel_emitter::set_function(mlir::func::FuncOp function) {
   function_ = function;
   first_pointer_ = function.getNumArguments();
 }
 
 Value kernel_emitter::pointer(const buffer& b) {
+  const auto& maps = launches_.back().tensor_maps;
   for (std::size_t i = 0; i < arguments_.size(); ++i)
-    if (arguments_[i].kind == b.kind && arguments_[i].index == b.index) return function_.getArgument(first_pointer_ + static_cast<unsigned>(i));
+    if (arguments_[i].kind == b.kind && arguments_[i].index == b.index && std::ranges::find(maps, i, &tensor_map::argument) == maps.end())
+      return function_.getArgument(first_pointer_ + static_cast<unsigned>(i));
+  return add_argument(b, code.on.global_space, code.builder.getDictionaryAttr({code.builder.getNamedAttr("llvm.noalias", code.builder.getUnitAttr())}));
+}
+
+Value kernel_emitter::tensor_map_address(const buffer& b, tensor_map map) {
+  map.argument = static_cast<std::uint32_t>(arguments_.size());
+  launches_.back().tensor_maps.push_back(std::move(map));
+  return add_argument(b, 0, {});
+}
+
+Value kernel_emitter::add_argument(const buffer& b, unsigned address_space, mlir::DictionaryAttr attributes) {
   arguments_.push_back(b);
-  auto pointer_type = mlir::LLVM::LLVMPointerType::get(code.builder.getContext(), code.on.global_space);
-  auto noalias = code.builder.getDictionaryAttr({code.builder.getNamedAttr("llvm.noalias", code.builder.getUnitAttr())});
-  if (mlir::failed(function_.insertArgument(function_.getNumArguments(), pointer_type, noalias, code.where))) throw error(error_kind::internal, "cannot add an argument to a stage");
+  auto type = mlir::LLVM::LLVMPointerType::get(code.builder.getContext(), address_space);
+  if (mlir::failed(function_.insertArgument(function_.getNumArguments(), type, attributes, code.where))) throw error(error_kind::internal, "cannot add an argument to a stage");
   return function_.getArgument(function_.getNumArguments() - 1);
 }
 

@@ -68,6 +68,8 @@ class kernel_emitter {
   buffer input(std::size_t parameter) const;
   buffer output(std::size_t index) const;
   buffer add_scratch(element_type type, std::vector<std::int64_t> dims, bool prepared = false);
+  // Zero before every run, which leaves it zero (scratch_buffer::zeroed).
+  buffer add_zeroed_scratch(element_type type, std::vector<std::int64_t> dims);
   // The buffer that already holds v (a parameter, perhaps reshaped), if one does.
   std::optional<buffer> in_memory(value v) const;
   // v in memory in its storage type: in_memory(v), or scratch filled by a map stage that this emits. No stage may be open.
@@ -82,10 +84,15 @@ class kernel_emitter {
   // The function of a launch: grid work items, of which a call (a thread, on a GPU) does [begin(), end()).
   void begin_stage(const std::string& name, std::int64_t grid, bool prepare = false);
   void end_stage();
+  // Emits code in a stage that is thrown away, to see what becomes of it. No stage may be open.
+  bool try_out(const std::function<bool()>& body);
   bool in_stage() const { return static_cast<bool>(function_); }
   Value begin() const { return begin_; }                             // index
   Value end() const { return end_; }                                 // index
   Value pointer(const buffer& b);                                    // llvm.ptr, noalias; adds the argument on first use
+  // A descriptor of b for the tensor copy engine, passed by value: adds the argument, whose address this is (generic address space, aligned to
+  // 64 bytes). `map.argument` is filled in. Only where the target has tensor_copy.
+  Value tensor_map_address(const buffer& b, tensor_map map);
   // For machine::open_stage and close_stage: the launch, its function (insertion point: its end) and its buffers so far.
   launch& current() { return launches_.back(); }
   const std::vector<buffer>& arguments() const { return arguments_; }
@@ -113,6 +120,7 @@ class kernel_emitter {
   unsigned first_pointer_ = 0;                                       // arguments of the function before the buffers
   Value begin_, end_;
   std::vector<buffer> arguments_;
+  Value add_argument(const buffer& b, unsigned address_space, mlir::DictionaryAttr attributes);
   std::map<std::pair<element_type, std::vector<double>>, mlir::LLVM::GlobalOp> tables_;
 };
 

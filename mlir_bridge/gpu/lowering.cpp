@@ -3,14 +3,33 @@
 #include <string>
 
 #include "ir/error.hpp"
+#include "llvm/IR/Instructions.h"
 #include "mlir_bridge/codegen/to_llvm.hpp"
 
 namespace kiln::gpu {
 
 namespace {
 
-void make_kernel(llvm::Function& function, const target_row& target, std::int64_t threads) {
-  std::string count = std::to_string(threads);
+// A descriptor for the tensor copy engine is an argument by value that stays where the driver put it.
+void pass_tensor_map(llvm::Function& function, unsigned argument) {
+  llvm::LLVMContext& context = function.getContext();
+  function.addParamAttr(argument, llvm::Attribute::getWithByValType(context, llvm::ArrayType::get(llvm::Type::getInt8Ty(context), 128)));
+  function.addParamAttr(argument, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
+  function.addParamAttr(argument, llvm::Attribute::get(context, "nvvm.grid_constant"));
+}
+
+// Inline assembly means something to a whole warp, or to a group of them: it is neither duplicated nor moved into branches.
+void keep_converged(llvm::Function& function) {
+  for (llvm::BasicBlock& block : function)
+    for (llvm::Instruction& instruction : block)
+      if (auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction); call && call->isInlineAsm()) {
+        call->setConvergent();
+        function.setConvergent();
+      }
+}
+
+void make_kernel(llvm::Function& function, const target_row& target, const launch& l) {
+  std::string count = std::to_string(l.block);
   if (target.family == target_family::amdgpu) {
     function.setCallingConv(llvm::CallingConv::AMDGPU_KERNEL);
     function.addFnAttr("amdgpu-flat-work-group-size", count + "," + count);
@@ -22,6 +41,7 @@ void make_kernel(llvm::Function& function, const target_row& target, std::int64_
   } else {
     function.setCallingConv(llvm::CallingConv::PTX_Kernel);
     function.addFnAttr("nvvm.maxntid", count);
+    for (const tensor_map& map : l.tensor_maps) pass_tensor_map(function, map.argument);
   }
 }
 
@@ -40,7 +60,11 @@ std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMCon
     function.addFnAttr("no-trapping-math", "true");
     function.addFnAttr("amdgpu-unsafe-fp-atomics", "true");
   }
-  for (const launch& l : launches) make_kernel(*result->getFunction(l.symbol), target, l.block);
+  for (const launch& l : launches) {
+    llvm::Function& function = *result->getFunction(l.symbol);
+    keep_converged(function);
+    make_kernel(function, target, l);
+  }
   if (target.family == target_family::amdgpu) result->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 600);
   return result;
 }

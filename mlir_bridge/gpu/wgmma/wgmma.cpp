@@ -1,0 +1,40 @@
+#include "mlir_bridge/gpu/wgmma/wgmma.hpp"
+
+#include "ir/ops/contraction.hpp"
+#include "mlir_bridge/gpu/wgmma/wgmma_epilogue.hpp"
+#include "mlir_bridge/gpu/wgmma/wgmma_kernel.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+wgmma_size size_of(const kernel_emitter& e, const wgmma_problem& p) {
+  return {p.batch, p.m, p.n, p.k, storage_bits(p.a.memory.type) / 8, p.a.k_inner || p.a.rearrange, p.b.k_inner || p.b.rearrange, epilogue_bytes(e, p)};
+}
+
+bool try_problem(kernel_emitter& e, std::optional<wgmma_problem> problem) {
+  if (!problem) return false;
+  auto tile = choose_wgmma_tile(size_of(e, *problem), e.target, e.configuration);
+  if (!tile) return false;
+  rearrange_operands(e, *problem);
+  emit_wgmma(e, *problem, *tile);
+  return true;
+}
+
+bool applies(const kernel_emitter& e) { return e.target.gpu.tensor_copy && e.target.gpu.matrix == matrix_unit::wgmma; }
+
+}  // namespace
+
+bool try_wgmma_dot(kernel_emitter& e) { return applies(e) && try_problem(e, find_dot_problem(e)); }
+
+bool try_wgmma_convolution(kernel_emitter& e) { return applies(e) && try_problem(e, find_convolution_problem(e)); }
+
+std::vector<kernel_configuration> wgmma_candidates(kernel_emitter& e) {
+  if (!applies(e) || !e.anchor()) return {};
+  std::optional<wgmma_problem> problem;
+  if (e.anchor()->op().is<dot>()) problem = find_dot_problem(e);
+  else if (e.anchor()->op().is<convolution>()) problem = find_convolution_problem(e);
+  return problem ? wgmma_configurations(size_of(e, *problem), e.target) : std::vector<kernel_configuration>();
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,170 @@
+#include "mlir_bridge/gpu/wgmma/wgmma_epilogue.hpp"
+
+#include <algorithm>
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr std::int64_t rows = 16;         // of a warp in a block of 64
+constexpr std::int64_t store_bytes = 16;  // of one thread
+
+std::int64_t bytes_of(element_type type) { return std::max(8, storage_bits(type)) / 8; }
+
+// A slab of an output in shared memory: 16 rows of up to 128 bytes, which begin four banks apart.
+struct slab {
+  std::int64_t size, columns, pitch, offset;  // bytes of an element; columns; bytes of a row; bytes from the warp's memory
+};
+
+std::int64_t slab_columns(const kernel_emitter& e) {
+  std::int64_t columns = 64;
+  for (value v : e.cluster.outputs()) columns = std::min<std::int64_t>(columns, 128 / bytes_of(v.type().type));
+  return columns;
+}
+
+std::vector<slab> make_slabs(const kernel_emitter& e) {
+  std::vector<slab> result;
+  std::int64_t offset = 0, columns = slab_columns(e);
+  for (value v : e.cluster.outputs()) {
+    const std::int64_t size = bytes_of(v.type().type);
+    result.push_back({size, columns, columns * size + store_bytes, offset});
+    offset += rows * result.back().pitch;
+  }
+  return result;
+}
+
+class writer {
+ public:
+  writer(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile, const wgmma_place& place, const values& sums)
+      : e_(e), code_(e.code), hopper_(hopper), problem_(problem), tile_(tile), place_(place), sums_(sums), ev_(e), slabs_(make_slabs(e)) {
+    masks_rows_ = problem.m % (tile.m * tile.cluster_m) != 0;
+    masks_columns_ = problem.n % (tile.n * tile.cluster_n) != 0;
+    batch_ = code_.to_index(place.batch);
+  }
+
+  void write() {
+    const bool staged = epilogue_bytes(e_, problem_) > 0;
+    const std::int64_t step = slab_columns(e_);
+    for (std::int64_t block = 0; block < tile_.row_blocks(); ++block)
+      for (std::int64_t column = 0; column < tile_.n; column += step) {
+        if (!staged) {
+          for (std::int64_t c = column; c < std::min(column + step, tile_.n); c += 8)
+            for (int half = 0; half < 2; ++half) store_fragment(block, c, half);
+          continue;
+        }
+        const std::int64_t columns = std::min(step, tile_.n - column);
+        for (std::int64_t c = 0; c < columns; c += 8)
+          for (int half = 0; half < 2; ++half) stage_fragment(block, column, c, half);
+        hopper_.synchronize_warp();
+        for (std::size_t i = 0; i < slabs_.size(); ++i) store_slab(i, block, column, columns);
+        hopper_.synchronize_warp();
+      }
+  }
+
+ private:
+  // Registers of a warpgroup's product: thread l of warp w has rows 16 w + l / 4 and 8 more, columns 8 j + 2 (l % 4) and the next.
+  Value fragment(std::int64_t block, std::int64_t column, int half) {
+    const auto first = static_cast<std::size_t>(block * tile_.n / 2 + column / 8 * 4 + half * 2);
+    Value pair[2] = {sums_[first], sums_[first + 1]};
+    return code_.from_lanes(pair);
+  }
+  Value row_of(std::int64_t block, int half) { return code_.add(code_.add(place_.row, code_.div(place_.lane, 4)), block * 64 + half * 8); }
+  Value column_of(std::int64_t column) { return code_.add(code_.add(place_.column, code_.mul(code_.rem(place_.lane, 4), 2)), column); }
+
+  position where(Value row, Value column, std::int64_t lanes) {
+    position at = problem_.locate(batch_, code_.to_index(row));
+    at.push_back({code_.to_index(column), lanes > 1 ? 1 : 0, {}, 0, problem_.n, lanes});
+    return at;
+  }
+
+  void store_fragment(std::int64_t block, std::int64_t column, int half) {
+    Value row = row_of(block, half), first = column_of(column), sums = fragment(block, column, half);
+    const std::int64_t lanes = problem_.n % 2 ? 1 : 2;
+    for (std::int64_t i = 0; i < 2; i += lanes) {
+      Value at = code_.add(first, i);
+      Value inside = both(masks_rows_ ? code_.less(row, hopper_.number(problem_.m)) : Value(), masks_columns_ ? code_.less(at, hopper_.number(problem_.n)) : Value());
+      auto store = [&] {
+        evaluator ev(e_);
+        ev.bind(e_.anchor_result(), lanes == 1 ? code_.lane(sums, i) : sums);
+        ev.store_outputs(where(row, at, lanes), lanes);
+      };
+      if (inside) code_.when(inside, store);
+      else store();
+    }
+  }
+
+  // The epilogue's inputs are read at positions inside, even for sums outside, which are not stored.
+  void stage_fragment(std::int64_t block, std::int64_t column, std::int64_t c, int half) {
+    Value row = row_of(block, half), first = column_of(column + c);
+    if (masks_rows_) row = code_.min(row, problem_.m - 1);
+    if (masks_columns_) first = code_.min(first, problem_.n - 2);
+    ev_.bind(e_.anchor_result(), fragment(block, column + c, half));
+    position at = where(row, first, 2);
+    Value line = code_.add(code_.div(place_.lane, 4), half * 8), inner = code_.mul(code_.rem(place_.lane, 4), 2);
+    for (std::size_t i = 0; i < slabs_.size(); ++i) {
+      value output = e_.cluster.outputs()[i];
+      Value stored = code_.to_storage(ev_.at(output, at, 2), output.type().type);
+      Value offset = code_.add(code_.add(code_.mul(line, slabs_[i].pitch), code_.mul(inner, slabs_[i].size)), c * slabs_[i].size + slabs_[i].offset);
+      code_.make<mlir::LLVM::StoreOp>(stored, byte_address(place_.shared, offset), static_cast<unsigned>(2 * slabs_[i].size));
+    }
+  }
+
+  void store_slab(std::size_t i, std::int64_t block, std::int64_t column, std::int64_t columns) {
+    const slab& s = slabs_[i];
+    const std::int64_t pieces = columns * s.size / store_bytes, elements = store_bytes / s.size, lines = 32 / pieces;
+    mlir::Type words = mlir::VectorType::get({4}, code_.builder.getI32Type());
+    Value piece = code_.rem(place_.lane, pieces), first_line = code_.div(place_.lane, pieces);
+    buffer output = e_.output(i);
+    Value pointer = e_.pointer(output);
+    for (std::int64_t line = 0; line < rows; line += lines) {
+      Value own = code_.add(first_line, line);
+      auto copy = [&] {
+        Value from = byte_address(place_.shared, code_.add(code_.add(code_.mul(own, s.pitch), code_.mul(piece, store_bytes)), s.offset));
+        Value data = code_.make<mlir::LLVM::LoadOp>(words, from, static_cast<unsigned>(store_bytes));
+        Value row = code_.to_index(code_.add(code_.add(place_.row, own), block * 64)), first = code_.to_index(code_.add(code_.add(place_.column, code_.mul(piece, elements)), column));
+        Value offset = code_.add(code_.mul(code_.add(code_.mul(batch_, problem_.m), row), problem_.n), first);
+        code_.make<mlir::LLVM::StoreOp>(data, code_.address(pointer, offset, output.type), static_cast<unsigned>(store_bytes));
+      };
+      Value row = code_.add(code_.add(place_.row, own), block * 64), first = code_.add(code_.add(place_.column, code_.mul(piece, elements)), column);
+      Value inside = both(masks_rows_ ? code_.less(row, hopper_.number(problem_.m)) : Value(), masks_columns_ ? code_.less(first, hopper_.number(problem_.n)) : Value());
+      // More threads than rows of the slab have pieces for, where they are narrow.
+      if (lines > rows) inside = both(inside, code_.less(own, hopper_.number(rows)));
+      if (inside) code_.when(inside, copy);
+      else copy();
+    }
+  }
+
+  Value both(Value a, Value b) { return !a ? b : !b ? a : code_.make<mlir::arith::AndIOp>(a, b).getResult(); }
+  Value byte_address(Value pointer, Value offset) {
+    return code_.make<mlir::LLVM::GEPOp>(pointer.getType(), code_.builder.getI8Type(), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+  }
+
+  kernel_emitter& e_;
+  code_builder& code_;
+  hopper_code& hopper_;
+  const wgmma_problem& problem_;
+  const wgmma_tile& tile_;
+  const wgmma_place& place_;
+  const values& sums_;
+  evaluator ev_;
+  std::vector<slab> slabs_;
+  bool masks_rows_, masks_columns_;
+  Value batch_;
+};
+
+}  // namespace
+
+std::int64_t epilogue_bytes(const kernel_emitter& e, const wgmma_problem& problem) {
+  std::int64_t bytes = 0;
+  for (value v : e.cluster.outputs())
+    if (problem.n * bytes_of(v.type().type) % store_bytes) return 0;
+  for (const slab& s : make_slabs(e)) bytes += rows * s.pitch;
+  constexpr std::int64_t most = 4608;  // two slabs of 128-byte rows
+  return bytes <= most ? bytes : 0;
+}
+
+void emit_wgmma_epilogue(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile, const wgmma_place& place, const values& sums) {
+  writer(e, hopper, problem, tile, place, sums).write();
+}
+
+}  // namespace kiln::gpu

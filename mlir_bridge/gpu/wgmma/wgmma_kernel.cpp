@@ -1,0 +1,221 @@
+#include "mlir_bridge/gpu/wgmma/wgmma_kernel.hpp"
+
+#include <algorithm>
+
+#include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
+#include "mlir_bridge/gpu/wgmma/wgmma_epilogue.hpp"
+#include "mlir_bridge/gpu/workgroup.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr std::int64_t row_bytes = 128;      // of k (of rows, where k is not inner) in shared memory
+constexpr std::int64_t block_rows = 64;      // boxes where k is not inner, and rows of one matrix instruction
+constexpr std::int64_t block_bytes = block_rows * row_bytes;
+constexpr std::int64_t pattern_alignment = 1024;
+constexpr std::int64_t group_threads = 128;  // of a warpgroup
+// The register file holds 65536: 168 for each of 384 threads. With many sums the consumers take what the copying warpgroup does not need.
+constexpr std::int64_t most_sums_without_limits = 96;
+constexpr std::int64_t producer_registers = 40, consumer_registers = 232;
+static_assert((producer_registers + 2 * consumer_registers) * group_threads <= 65536);
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+class wgmma_writer {
+ public:
+  wgmma_writer(kernel_emitter& e, const wgmma_problem& problem, const wgmma_tile& tile) : e_(e), code_(e.code), p_(problem), t_(tile), hopper_(e.code, tile.bounded) {
+    shape_ = {tile.n, tile.row_blocks(), problem.a.memory.type, problem.b.memory.type, problem.a.k_inner, problem.b.k_inner};
+    k_elements_ = row_bytes * 8 / storage_bits(problem.a.memory.type);
+    blocks_ = ceil_div(problem.k, k_elements_);
+    tiles_m_ = ceil_div(problem.m, tile.m * tile.cluster_m);
+    tiles_n_ = ceil_div(problem.n, tile.n * tile.cluster_n);
+    tiles_ = tiles_m_ * tiles_n_ * problem.batch;
+    clusters_ = std::min(tiles_, std::max<std::int64_t>(1, e.target.gpu.compute_units / tile.cluster()));
+  }
+
+  void write() {
+    workgroup group(e_, "wgmma", {clusters_ * t_.cluster(), 1, 1}, t_.threads());
+    set_launch_attributes();
+    // In this order: copies of A, copies of B, whatever the epilogue adds.
+    a_map_ = e_.tensor_map_address(p_.a.memory, make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.m / t_.cluster_n : k_elements_));
+    b_map_ = e_.tensor_map_address(p_.b.memory, make_tensor_map(p_.b, p_.batch, p_.b.k_inner ? t_.n / t_.cluster_m : k_elements_));
+    stages_ = hopper_.shared_address(group.lds(t_.stages * t_.stage_bytes(), pattern_alignment));
+    full_ = hopper_.shared_address(group.lds(t_.stages * 16, 16));
+    empty_ = code_.add(full_, t_.stages * 8);
+    const std::int64_t warp_bytes = epilogue_bytes(e_, p_);
+    epilogue_memory_ = group.lds(std::max<std::int64_t>(16, t_.consumers * 4 * warp_bytes), 16);
+
+    thread_ = hopper_.narrow(group.thread());
+    Value workgroup_number = hopper_.narrow(group.block());
+    rank_ = t_.cluster() > 1 ? code_.rem(workgroup_number, t_.cluster()) : hopper_.number(0);
+    first_tile_ = code_.div(workgroup_number, t_.cluster());
+    rank_m_ = code_.div(rank_, t_.cluster_n);
+    rank_n_ = code_.rem(rank_, t_.cluster_n);
+
+    code_.when(code_.equal(thread_, hopper_.number(0)), [&] {
+      for (std::int64_t s = 0; s < t_.stages; ++s) {
+        hopper_.initialize_barrier(code_.add(full_, 8 * s), 1);
+        hopper_.initialize_barrier(code_.add(empty_, 8 * s), t_.consumers * (t_.cluster_m + t_.cluster_n - 1));
+      }
+      hopper_.publish_barriers();
+    });
+    group.barrier();
+    if (t_.cluster() > 1) hopper_.synchronize_cluster();
+
+    Value warpgroup = hopper_.uniform(code_.div(thread_, group_threads));
+    code_.branch(code_.equal(warpgroup, hopper_.number(t_.consumers)), [&] { produce(); return values(); }, [&] { consume(warpgroup, warp_bytes); return values(); });
+    // Nobody leaves while others still copy to it or arrive at its barriers.
+    if (t_.cluster() > 1) hopper_.synchronize_cluster();
+    group.close();
+  }
+
+ private:
+  bool limits_registers() const { return t_.consumers == 2 && t_.sums() > most_sums_without_limits; }
+
+  void set_launch_attributes() {
+    auto text = [&](std::string_view s) { return code_.builder.getStringAttr(llvm::StringRef(s.data(), s.size())); };
+    llvm::SmallVector<mlir::Attribute> attributes{code_.builder.getArrayAttr({text("nvvm.minctasm"), text("1")})};
+    if (t_.cluster() > 1) attributes.push_back(code_.builder.getArrayAttr({text("nvvm.cluster_dim"), text(std::to_string(t_.cluster()) + ",1,1")}));
+    e_.function()->setAttr("passthrough", code_.builder.getArrayAttr(attributes));
+  }
+
+  // --- the tiles of this workgroup
+  struct tile_place {
+    Value batch, row, column;  // of the workgroup's tile: i32
+  };
+  tile_place place_of(Value tile) {
+    tile_place place;
+    place.batch = code_.div(tile, tiles_m_ * tiles_n_);
+    Value local = code_.rem(tile, tiles_m_ * tiles_n_);
+    const std::int64_t group = std::min(t_.group, tiles_m_);
+    Value number = code_.div(local, group * tiles_n_), inside = code_.rem(local, group * tiles_n_), first = code_.mul(number, group);
+    Value height = tiles_m_ % group == 0 ? hopper_.number(group) : code_.min(code_.sub(hopper_.number(tiles_m_), first), group);
+    Value m = code_.add(first, code_.rem(inside, height)), n = code_.div(inside, height);
+    place.row = code_.mul(code_.add(code_.mul(m, t_.cluster_m), rank_m_), t_.m);
+    place.column = code_.mul(code_.add(code_.mul(n, t_.cluster_n), rank_n_), t_.n);
+    return place;
+  }
+
+  values each_tile(values carried, const code_builder::loop_body& body) {
+    return code_.loop(code_.to_index(first_tile_), code_.constant(tiles_), clusters_, std::move(carried), [&](Value tile, std::span<const Value> now) { return body(hopper_.narrow(tile), now); });
+  }
+  values each_block(values carried, const code_builder::loop_body& body) {
+    return code_.loop(0, blocks_, 1, std::move(carried), [&](Value block, std::span<const Value> now) { return body(hopper_.narrow(block), now); });
+  }
+
+  // Which stage is next, and the parity of its phase.
+  struct cursor {
+    Value stage, parity;
+  };
+  cursor next(const cursor& at) {
+    Value stage = code_.add(at.stage, 1), wraps = code_.equal(stage, hopper_.number(t_.stages));
+    Value flipped = code_.make<mlir::arith::XOrIOp>(at.parity, hopper_.number(1));
+    return {code_.select(wraps, hopper_.number(0), stage), code_.select(wraps, flipped, at.parity)};
+  }
+  Value full(Value stage) { return code_.add(full_, code_.mul(stage, 8)); }
+  Value empty(Value stage) { return code_.add(empty_, code_.mul(stage, 8)); }
+  Value stage_address(Value stage) { return code_.add(stages_, code_.mul(stage, t_.stage_bytes())); }
+
+  // --- the copying warpgroup
+  void produce() {
+    if (limits_registers()) hopper_.set_register_limit(producer_registers, false);
+    code_.when(code_.equal(thread_, hopper_.number(t_.consumers * group_threads)), [&] {
+      hopper_.prefetch_map(a_map_);
+      hopper_.prefetch_map(b_map_);
+      // A fresh barrier is in phase 0: waiting for the phase before it returns at once.
+      each_tile({hopper_.number(0), hopper_.number(1)}, [&](Value tile, std::span<const Value> outer) {
+        tile_place place = place_of(tile);
+        return each_block({outer[0], outer[1]}, [&](Value block, std::span<const Value> carried) {
+          cursor at{carried[0], carried[1]};
+          hopper_.wait(empty(at.stage), at.parity);
+          hopper_.arrive_expecting(full(at.stage), t_.stage_bytes());
+          Value memory = stage_address(at.stage), k = code_.mul(block, k_elements_);
+          copy(p_.a, a_map_, memory, place.row, k, place.batch, full(at.stage), t_.m, t_.cluster_n, rank_n_, ((std::int64_t{1} << t_.cluster_n) - 1), code_.mul(rank_m_, t_.cluster_n));
+          std::int64_t column_mask = 0;
+          for (std::int64_t i = 0; i < t_.cluster_m; ++i) column_mask |= std::int64_t{1} << (i * t_.cluster_n);
+          copy(p_.b, b_map_, code_.add(memory, t_.m * row_bytes), place.column, k, place.batch, full(at.stage), t_.n, t_.cluster_m, rank_m_, column_mask, rank_n_);
+          cursor after = next(at);
+          return values{after.stage, after.parity};
+        });
+      });
+    });
+  }
+
+  // Our part of `rows` rows from `row` on, to all the `sharers` workgroups that `mask` << `shift` names.
+  void copy(const wgmma_operand& from, Value map, Value memory, Value row, Value k, Value batch, Value barrier, std::int64_t rows, std::int64_t sharers, Value part, std::int64_t mask, Value shift) {
+    auto box = [&](Value to, Value first_row) {
+      values at = from.k_inner ? values{k, first_row} : values{first_row, k};
+      if (from.batch_pitch && p_.batch > 1) at.push_back(batch);
+      hopper_.copy_box(to, map, at, barrier, sharers > 1 ? std::optional(mask) : std::nullopt, shift);
+    };
+    const std::int64_t own = rows / sharers;
+    Value first_row = code_.add(row, code_.mul(part, own)), to = code_.add(memory, code_.mul(part, own * row_bytes));
+    if (from.k_inner) return box(to, first_row);
+    for (std::int64_t i = 0; i < own / block_rows; ++i) box(code_.add(to, i * block_bytes), code_.add(first_row, i * block_rows));
+  }
+
+  // --- the multiplying warpgroups
+  void consume(Value warpgroup, std::int64_t warp_bytes) {
+    if (limits_registers()) hopper_.set_register_limit(consumer_registers, true);
+    Value in_group = code_.rem(thread_, group_threads);
+    each_tile({hopper_.number(0), hopper_.number(0)}, [&](Value tile, std::span<const Value> outer) {
+      values carried{outer[0], outer[1]};
+      for (Value v : hopper_.undefined_sums(shape_)) carried.push_back(v);
+      carried = each_block(carried, [&](Value block, std::span<const Value> now) {
+        cursor at{now[0], now[1]};
+        hopper_.wait(full(at.stage), at.parity);
+        Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)), b = code_.add(stage_address(at.stage), t_.m * row_bytes);
+        values sums = hopper_.multiply_block(shape_, a, b, block, values(now.begin() + 2, now.end()));
+        hopper_.wait_all_but_last();
+        release(at.stage, in_group, code_.less(hopper_.number(0), block));
+        cursor after = next(at);
+        values result{after.stage, after.parity};
+        result.insert(result.end(), sums.begin(), sums.end());
+        return result;
+      });
+      values sums = hopper_.finish(values(carried.begin() + 2, carried.end()));
+      release(carried[0], in_group, {});
+      tile_place place = place_of(tile);
+      Value warp = code_.div(in_group, 32), lane = code_.rem(in_group, 32);
+      Value row = code_.add(place.row, code_.add(code_.mul(warpgroup, t_.row_blocks() * block_rows), code_.mul(warp, 16)));
+      Value memory = code_.add(code_.mul(code_.add(code_.mul(warpgroup, 4), warp), warp_bytes), 0);
+      Value shared = code_.make<mlir::LLVM::GEPOp>(epilogue_memory_.getType(), code_.builder.getI8Type(), epilogue_memory_, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(memory)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+      emit_wgmma_epilogue(e_, hopper_, p_, t_, {place.batch, row, place.column, lane, shared}, sums);
+      return values{carried[0], carried[1]};
+    });
+  }
+
+  // The stage before `stage` is free again, for everyone who copied into it: one thread for each of them arrives.
+  void release(Value stage, Value in_group, Value condition) {
+    Value previous = code_.select(code_.equal(stage, hopper_.number(0)), hopper_.number(t_.stages - 1), code_.sub(stage, 1));
+    const std::int64_t sharers = t_.cluster_m + t_.cluster_n - 1;
+    Value arrives = sharers == 1 ? code_.equal(in_group, hopper_.number(0)) : code_.less(in_group, hopper_.number(sharers));
+    if (condition) arrives = code_.make<mlir::arith::AndIOp>(arrives, condition);
+    code_.when(arrives, [&] {
+      if (sharers == 1) return hopper_.arrive(empty(previous));
+      // Threads 0 to cluster_n - 1: along our row of the cluster; the others: along our column, without ourselves.
+      Value along_row = code_.add(code_.mul(rank_m_, t_.cluster_n), in_group);
+      Value step = code_.sub(in_group, t_.cluster_n - 1);
+      Value other = code_.rem(code_.add(rank_m_, step), t_.cluster_m);
+      Value along_column = code_.add(code_.mul(other, t_.cluster_n), rank_n_);
+      hopper_.arrive_at(empty(previous), code_.select(code_.less(in_group, hopper_.number(t_.cluster_n)), along_row, along_column));
+    });
+  }
+
+  kernel_emitter& e_;
+  code_builder& code_;
+  const wgmma_problem& p_;
+  const wgmma_tile& t_;
+  hopper_code hopper_;
+  wgmma_shape shape_;
+  std::int64_t k_elements_, blocks_, tiles_m_, tiles_n_, tiles_, clusters_;
+  Value a_map_, b_map_, stages_, full_, empty_, epilogue_memory_;
+  Value thread_, rank_, rank_m_, rank_n_, first_tile_;
+};
+
+}  // namespace
+
+void emit_wgmma(kernel_emitter& e, const wgmma_problem& problem, const wgmma_tile& tile) { wgmma_writer(e, problem, tile).write(); }
+
+}  // namespace kiln::gpu

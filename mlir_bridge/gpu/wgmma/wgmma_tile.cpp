@@ -1,0 +1,100 @@
+#include "mlir_bridge/gpu/wgmma/wgmma_tile.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace kiln::gpu {
+
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Beside the stages: barriers, and what aligning costs.
+constexpr std::int64_t barrier_bytes = 256;
+constexpr std::int64_t epilogue_registers = 40;  // of a consumer, beside its sums
+constexpr std::int64_t most_stages = 8;
+
+std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) { return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes; }
+
+// Cycles of the whole product on `units` compute units: the matrix unit multiplies 2048 (16 bits) or 4096 (8 bits) pairs a cycle, and the L2 cache
+// feeds each compute unit about 28 bytes a cycle. Both overlap; filling the pipeline and the epilogue do not.
+double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
+  constexpr double l2_bytes = 28, begin = 1200, launch = 2500;
+  const double units = target.gpu.compute_units;
+  const double blocks = static_cast<double>(ceil_div(size.k * size.element_bytes, 128));
+  const double multiply = static_cast<double>(tile.m * tile.n * 64) / 2048;
+  const double narrow = tile.n < 128 ? 1.15 : 1.0;
+  const double copy = static_cast<double>(tile.m * 128 / tile.cluster_n + tile.n * 128 / tile.cluster_m) / l2_bytes;
+  const double epilogue = static_cast<double>(tile.m * tile.n) / 16;
+  const double tiles = static_cast<double>(ceil_div(size.m, tile.m * tile.cluster_m) * ceil_div(size.n, tile.n * tile.cluster_n) * size.batch * tile.cluster());
+  const double waves = std::ceil(tiles / units);
+  return launch + begin + waves * (blocks * std::max(multiply * narrow, copy) + epilogue);
+}
+
+struct tile_row {
+  std::int64_t m, n, consumers;
+};
+constexpr auto tile_rows = std::to_array<tile_row>({{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {128, 64, 2}, {64, 256, 1}, {64, 128, 1}, {64, 64, 1}});
+constexpr std::array<std::array<std::int64_t, 2>, 6> clusters{{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
+
+void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
+  tile.stages = std::clamp<std::int64_t>((target.gpu.lds_bytes - barrier_bytes - tile.consumers * 4 * size.epilogue_bytes) / tile.stage_bytes(), 1, most_stages);
+}
+
+}  // namespace
+
+bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
+  const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 && tile.m % (tile.consumers * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
+  if (!pieces || tile.stages < 2 || tile.cluster() < 1 || tile.cluster() > 8 || tile.group < 1) return false;
+  // Each workgroup of a cluster copies an equal part of what is shared: whole patterns of 8 rows, or whole boxes of 64 rows.
+  if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64))) return false;
+  if (size.element_bytes == 1 && (!size.a_k_inner || !size.b_k_inner)) return false;
+  if (tile.sums() + epilogue_registers > 232) return false;
+  return shared_bytes(tile, size) <= target.gpu.lds_bytes;
+}
+
+std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_row& target) {
+  std::vector<wgmma_tile> result;
+  for (const tile_row& row : tile_rows)
+    for (const auto& cluster : clusters) {
+      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .cluster_m = cluster[0], .cluster_n = cluster[1]};
+      fill_stages(tile, size, target);
+      // Workgroups of a cluster without work of their own only help others.
+      if (ceil_div(size.m, tile.m) % tile.cluster_m || ceil_div(size.n, tile.n) % tile.cluster_n) continue;
+      if (legal(tile, size, target)) result.push_back(tile);
+    }
+  return result;
+}
+
+std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, const target_row& target) {
+  std::vector<kernel_configuration> result;
+  for (const wgmma_tile& t : wgmma_candidates(size, target))
+    result.push_back({{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}});
+  return result;
+}
+
+std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target, const kernel_configuration& configuration) {
+  const std::int64_t wanted = choose(configuration, "wgmma", -1);
+  if (wanted == 0) return std::nullopt;
+  auto all = wgmma_candidates(size, target);
+  auto best = std::ranges::min_element(all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target); });
+  if (best == all.end()) return std::nullopt;
+  // Small products do not fill the pipeline of one workgroup on each compute unit.
+  const std::int64_t workgroups = ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch;
+  if (wanted < 0 && (size.m < 64 || size.n < 64 || size.k * size.element_bytes < 256 || workgroups * 4 < target.gpu.compute_units)) return std::nullopt;
+
+  wgmma_tile tile = *best;
+  tile.m = choose(configuration, "tile_m", tile.m);
+  tile.n = choose(configuration, "tile_n", tile.n);
+  tile.consumers = choose(configuration, "consumers", tile.m >= 128 ? 2 : 1);
+  tile.cluster_m = choose(configuration, "cluster_m", configuration.contains("tile_m") ? 1 : tile.cluster_m);
+  tile.cluster_n = choose(configuration, "cluster_n", configuration.contains("tile_m") ? 1 : tile.cluster_n);
+  fill_stages(tile, size, target);
+  tile.stages = choose(configuration, "stages", tile.stages);
+  tile.group = choose(configuration, "group", tile.group);
+  tile.bounded = choose(configuration, "bounded", 0) != 0;
+  if (!legal(tile, size, target)) return std::nullopt;
+  return tile;
+}
+
+}  // namespace kiln::gpu
