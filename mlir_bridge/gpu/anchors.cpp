@@ -4,15 +4,16 @@
 #include <array>
 
 #include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/gpu/contraction/generators.hpp"
 
 namespace kiln::gpu {
 
 const generator_row* find_generator(std::string_view operation) {
   // Those of cpu:: do whole results with one work item, which is a thread here.
   static constexpr auto table = std::to_array<generator_row>({
-      {"dot", cpu::emit_dot, true},
-      {"convolution", cpu::emit_convolution, true},
-      {"transposed_convolution", cpu::emit_transposed_convolution, true},
+      {"dot", emit_dot},
+      {"convolution", emit_convolution},
+      {"transposed_convolution", emit_transposed_convolution},
       {"reduce", cpu::emit_reduce, true},
       {"arg_reduce", cpu::emit_arg_reduce, true},
       {"softmax", cpu::emit_softmax, true},

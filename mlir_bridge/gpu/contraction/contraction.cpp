@@ -1,0 +1,48 @@
+// Which generator computes a contraction, and what is done to its operands first.
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/contraction/epilogue.hpp"
+#include "mlir_bridge/gpu/contraction/gather.hpp"
+#include "mlir_bridge/gpu/contraction/packing.hpp"
+#include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/contraction/staged.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+// The depth of packed operands is filled up to this: a multiple of every tile's step.
+constexpr std::int64_t packed_chunks = 8;
+
+// Whether chunks of the operand can be copied as they are in memory. Tried out in a stage that is thrown away.
+bool is_plain(kernel_emitter& e, const operand& from, element_type factor) {
+  if (from.along_rows || from.type != factor || from.piece != elements_of_chunk(factor)) return false;
+  return e.try_out([&] {
+    evaluator ev(e);
+    Value some = e.code.mul(e.begin(), elements_of_chunk(factor));
+    element_request request{.batch = some, .row = some, .k_tile = e.code.constant(0), .k_inner = some, .k_step = elements_of_chunk(factor), .beyond = true};
+    return place_of_chunk(e, ev, from, factor, request).has_value();
+  });
+}
+
+// The sum of nothing.
+void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
+  e.parallel("zeros", {problem.batch, problem.m, problem.n}, 1, [&](std::span<const Value> at) {
+    result_writer writer(e, problem);
+    writer.add(e.code.number(e.code.scalar_type(problem.types().sum), 0), at[0], at[1], at[2], false, false);
+    writer.flush();
+  });
+}
+
+}  // namespace
+
+void emit_contraction(kernel_emitter& e, contraction_problem problem) {
+  if (problem.batch * problem.m * problem.n == 0) return;
+  const product_types types = problem.types();
+  if (problem.k == 0) return emit_zeros(e, problem);
+  if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(types.factor));
+  problem_size size{problem.batch, problem.m, problem.n, problem.k, types};
+  if (e.target.gpu.async_copy) size.plain = is_plain(e, problem.a, types.factor) && is_plain(e, problem.b, types.factor);
+  emit_staged(e, problem, choose_tile(e.target, size, e.configuration));
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,93 @@
+// dot and batched dot as contraction problems.
+#include <functional>
+#include <numeric>
+
+#include "ir/ops/contraction.hpp"
+#include "mlir_bridge/codegen/access.hpp"
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/contraction/generators.hpp"
+#include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/wgmma/wgmma.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+struct matrix_place {
+  std::vector<std::int64_t> batch_dims;
+  std::int64_t rows, depth;
+  bool depth_first;  // [batch..., depth, rows]
+};
+
+// Whether walking along `axis` of v walks along memory, more than walking along the last axis does.
+bool contiguous_along(kernel_emitter& e, value v, std::size_t axis) {
+  access_analysis access(e, kernel_emitter::dims(v));
+  access.add_root(v);
+  const std::size_t last = v.type().rank() - 1;
+  return access.transposed_axis().value_or(last) == axis;
+}
+
+operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_place place) {
+  operand result;
+  result.rows = place.rows;
+  result.type = v.type().type;
+  const std::size_t rank = place.batch_dims.size() + 2, depth_axis = place.depth_first ? rank - 2 : rank - 1;
+  result.along_rows = place.rows > 1 && !contiguous_along(e, v, depth_axis);
+  result.piece = std::gcd(place.depth, elements_of_chunk(factor));
+  result.find = [&e, v, place, piece = result.piece](evaluator& ev, const element_request& at) {
+    code_builder& code = e.code;
+    found_elements found;
+    Value first = code.add(at.k_tile, at.k_inner);
+    std::int64_t shift = at.offset;
+    if (at.beyond) {
+      // All elements of a piece are on the same side of the end.
+      Value begin = code.add(first, at.offset / piece * piece);
+      shift = at.offset % piece;
+      found.inside = code.less(begin, code.constant(place.depth));
+      first = code.min(begin, place.depth - piece);
+    }
+    Value k = code.add(first, shift);
+    position where;
+    values batch = code.delinearize(at.batch, place.batch_dims);
+    for (std::size_t i = 0; i < batch.size(); ++i) where.push_back(axis_at(batch[i], 0, place.batch_dims[i], 1));
+    axis_index row = axis_at(code.min(at.row, place.rows - 1), 0, place.rows, 1);
+    axis_index depth = axis_at(k, 0, place.depth, std::gcd(piece, shift), at.lanes > 1 ? 1 : 0);
+    where.push_back(place.depth_first ? depth : row);
+    where.push_back(place.depth_first ? row : depth);
+    found.elements = ev.at(v, where, at.lanes);
+    return found;
+  };
+  return result;
+}
+
+}  // namespace
+
+void emit_dot(kernel_emitter& e) {
+  if (try_wgmma_dot(e)) return;
+  const dot& op = *e.anchor()->op().get_if<dot>();
+  const value a = e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
+  const std::vector<std::int64_t> a_dims = e.dims(a), out = e.dims(e.anchor_result());
+  const std::size_t rank = out.size();
+  const std::vector<std::int64_t> batch_dims(out.begin(), out.end() - 2);
+
+  contraction_problem p;
+  p.batch = std::accumulate(batch_dims.begin(), batch_dims.end(), std::int64_t{1}, std::multiplies<>());
+  p.m = out[rank - 2], p.n = out[rank - 1], p.k = a_dims[op.transpose_a ? rank - 2 : rank - 1];
+  p.last_axis = p.n;
+  const element_type factor = types_of(a.type().type, b.type().type).factor;
+  p.a = matrix_operand(e, a, factor, {batch_dims, p.m, p.k, op.transpose_a});
+  p.b = matrix_operand(e, b, factor, {batch_dims, p.n, p.k, !op.transpose_b});
+  p.locate = [batch_dims, m = p.m, n = p.n](code_builder& code, Value batch, Value row, Value column, std::int64_t lanes) {
+    position where;
+    values digits = code.delinearize(batch, batch_dims);
+    for (std::size_t i = 0; i < digits.size(); ++i) where.push_back(axis_at(digits[i], 0, batch_dims[i], 1));
+    where.push_back(axis_at(row, 0, m, 1));
+    where.push_back(axis_at(column, 0, n, lanes, lanes > 1 ? 1 : 0));
+    return where;
+  };
+  // Weights whose rows are scattered or unaligned are rearranged once.
+  if (p.batch == 1 && e.only_parameters(b) && (p.b.along_rows || p.b.piece < elements_of_chunk(factor))) p.pack_b = p.b_constant = true;
+  emit_contraction(e, std::move(p));
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,81 @@
+#include "mlir_bridge/gpu/contraction/epilogue.hpp"
+
+#include <numeric>
+
+#include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+
+namespace kiln::gpu {
+
+std::int64_t epilogue_lanes(const kernel_emitter& e, const contraction_problem& problem, std::int64_t columns) {
+  std::int64_t lanes = 8;
+  for (value v : e.cluster.outputs()) lanes = std::min<std::int64_t>(lanes, std::max<std::int64_t>(1, 128 / std::max(8, storage_bits(v.type().type))));
+  return std::gcd(lanes, std::gcd(columns, std::gcd(problem.n, problem.last_axis)));
+}
+
+void result_writer::add(Value sums, Value batch, Value row, Value column, bool row_may_be_beyond, bool column_may_be_beyond) {
+  code_builder& code = e_.code;
+  const std::int64_t lanes = code_builder::lanes_of(sums);
+  result r;
+  Value safe_row = row, safe_column = column;
+  if (row_may_be_beyond) {
+    r.counts = code.less(row, code.constant(problem_.m));
+    safe_row = code.min(row, problem_.m - 1);
+  }
+  if (column_may_be_beyond) {
+    r.counts = both(code, r.counts, code.less(column, code.constant(problem_.n)));
+    safe_column = code.min(column, problem_.n - lanes);
+  }
+  r.where = problem_.locate(code, batch, safe_row, safe_column, lanes);
+  const value anchor = e_.anchor_result();
+  const element_type sum = problem_.types().sum, type = anchor.type().type;
+  evaluator ev(e_);
+  // Floating sums keep their precision until something is stored.
+  const bool same = code.scalar_type(sum) == code.scalar_type(type);
+  ev.bind(anchor, same ? sums : convert_element(code, sums, sum, type));
+  for (value v : e_.cluster.outputs()) r.outputs.push_back(ev.at(v, r.where, lanes));
+  pending_.push_back(std::move(r));
+}
+
+void result_writer::flush() {
+  for (const result& r : pending_) {
+    auto store = [&] {
+      evaluator ev(e_);
+      for (std::size_t i = 0; i < r.outputs.size(); ++i) ev.store(e_.output(i), r.where, r.outputs[i]);
+    };
+    if (r.counts) e_.code.when(r.counts, store);
+    else store();
+  }
+  pending_.clear();
+}
+
+void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplier& product, const values& sums, const tile_place& place, Value memory) {
+  code_builder& code = e.code;
+  const slab_geometry& slab = product.slabs();
+  const element_type sum = problem.types().sum;
+  const std::int64_t element_bytes = storage_bits(sum) / 8;
+  const std::int64_t lanes = epilogue_lanes(e, problem, slab.columns), across = slab.columns / lanes, vectors = slab.rows * across;
+  Value ours = byte_address(code, memory, code.mul(slab.owner, slab.rows * slab.pitch() * element_bytes));
+  Value first_m = code.add(place.first_m, slab.first_row), first_n = code.add(place.first_n, slab.first_column);
+  for (std::int64_t i = 0; i < slab.count; ++i) {
+    if (i) product.synchronize();
+    product.write_slab(i, sums, ours);
+    product.synchronize();
+    result_writer writer(e, problem);
+    auto read = [&](Value vector, bool last_may_be_missing) {
+      Value inside = last_may_be_missing ? code.min(vector, vectors - 1) : vector;
+      Value row = code.div(inside, across), column = code.mul(code.rem(inside, across), lanes);
+      Value offset = code.mul(code.add(code.mul(row, slab.pitch()), column), element_bytes);
+      const auto alignment = static_cast<unsigned>(std::min<std::int64_t>(16, lanes * element_bytes));
+      Value elements = code.make<mlir::LLVM::LoadOp>(code.type(sum, lanes), byte_address(code, ours, offset), alignment);
+      // Vectors beyond the slab are rows beyond the result.
+      Value m = code.add(first_m, code.add(row, i * slab.rows));
+      if (last_may_be_missing) m = code.select(code.less(vector, code.constant(vectors)), m, code.constant(problem.m));
+      writer.add(elements, place.batch, m, code.add(first_n, column), !place.all_rows || last_may_be_missing, !place.all_columns);
+    };
+    for (std::int64_t v = 0; v < vectors; v += slab.members) read(code.add(slab.member, v), v + slab.members > vectors);
+    writer.flush();
+  }
+}
+
+}  // namespace kiln::gpu

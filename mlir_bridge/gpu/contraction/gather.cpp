@@ -1,0 +1,70 @@
+#include "mlir_bridge/gpu/contraction/gather.hpp"
+
+#include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+// A value of compute type as the factor is stored.
+Value as_factor(code_builder& code, Value v, element_type from, element_type factor) {
+  if (from != factor) v = convert_element(code, v, from, factor);
+  return code.to_storage(v, factor);
+}
+
+}  // namespace
+
+Value gathered_chunk::masked(code_builder& code, Value also) const {
+  values kept;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Value condition = both(code, inside[i], also), part = parts[i];
+    if (condition) {
+      // Whole words are chosen where there are any.
+      const mlir::Type type = part.getType();
+      const std::int64_t bits = code_builder::lanes_of(part) * code_builder::scalar_of(part).getIntOrFloatBitWidth();
+      const mlir::Type words = bits % 32 == 0 ? code_builder::with_lanes(code.builder.getI32Type(), bits / 32) : code.builder.getIntegerType(static_cast<unsigned>(bits));
+      Value integer = reinterpret(code, part, words);
+      part = reinterpret(code, code.select(condition, integer, code.integer(words, 0)), type);
+    }
+    kept.push_back(part);
+  }
+  return reinterpret(code, joined(code, kept), chunk_type(code));
+}
+
+gathered_chunk gather_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request) {
+  gathered_chunk result;
+  const std::int64_t chunk = elements_of_chunk(factor);
+  for (std::int64_t first = 0; first < chunk; first += from.piece) {
+    values elements;
+    Value inside;
+    const std::int64_t lanes = from.along_rows ? 1 : from.piece;
+    for (std::int64_t i = 0; i < from.piece; i += lanes) {
+      request.offset = first + i;
+      request.lanes = lanes;
+      found_elements found = from.find(ev, request);
+      elements.push_back(as_factor(e.code, found.elements, from.type, factor));
+      if (i == 0) inside = found.inside;
+    }
+    result.parts.push_back(joined(e.code, elements));
+    result.inside.push_back(inside);
+  }
+  return result;
+}
+
+std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request) {
+  if (from.along_rows || from.type != factor || from.piece != elements_of_chunk(factor)) return std::nullopt;
+  request.offset = 0;
+  request.lanes = from.piece;
+  found_elements found = from.find(ev, request);
+  // What is computed is a plain load: its address is what is wanted, and the load itself, without a use, disappears.
+  mlir::Operation* op = found.elements.getDefiningOp();
+  if (auto widened = mlir::dyn_cast_or_null<mlir::arith::ExtFOp>(op)) op = widened.getIn().getDefiningOp();
+  auto load = mlir::dyn_cast_or_null<mlir::LLVM::LoadOp>(op);
+  if (!load || load.getAlignment().value_or(1) < static_cast<std::uint64_t>(chunk_bytes)) return std::nullopt;
+  if (load.getType() != code_builder::with_lanes(e.code.storage_type(factor), from.piece)) return std::nullopt;
+  if (load->getBlock() != e.code.builder.getInsertionBlock()) return std::nullopt;
+  return chunk_place{load.getAddr(), found.inside};
+}
+
+}  // namespace kiln::gpu

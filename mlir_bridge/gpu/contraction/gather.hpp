@@ -1,0 +1,28 @@
+// One chunk of an operand from global memory into registers, as it lies in shared memory. Internal to mlir_bridge/gpu.
+#pragma once
+
+#include <vector>
+
+#include "mlir_bridge/gpu/contraction/problem.hpp"
+
+namespace kiln::gpu {
+
+// Parts of a chunk, and where they count. What masks them is applied late: until then nothing waits for the loads.
+struct gathered_chunk {
+  values parts;             // factor type, of equal lanes
+  std::vector<Value> inside;  // of each part; null: always
+  // The chunk, with zeros outside; `also` (may be null) must hold for all of it.
+  Value masked(code_builder& code, Value also = {}) const;
+};
+
+// request.k_inner is that of the chunk's first element.
+gathered_chunk gather_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request);
+
+// Where the chunk lies in global memory, if it is one aligned piece of a tensor as it stands there: for copies that pass registers by.
+// `inside` may be null.
+struct chunk_place {
+  Value address, inside;
+};
+std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request);
+
+}  // namespace kiln::gpu

@@ -1,0 +1,16 @@
+// The generators of this folder, for the table of anchors. Internal to mlir_bridge/gpu.
+#pragma once
+
+#include <vector>
+
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
+
+namespace kiln::gpu {
+
+using namespace codegen;
+
+void emit_dot(kernel_emitter& e);
+void emit_convolution(kernel_emitter& e);             // channels_last only
+void emit_transposed_convolution(kernel_emitter& e);  // channels_last only
+
+}  // namespace kiln::gpu

@@ -1,0 +1,27 @@
+#include "mlir_bridge/gpu/contraction/problem.hpp"
+
+namespace kiln::gpu {
+
+product_types types_of(element_type a, element_type b) {
+  using enum element_type;
+  if (a == b && (a == f16 || a == bf16 || a == f32)) return {a, f32};
+  if (a == i8 && b == i8) return {i8, i32};
+  if (a == f64) return {f64, f64};
+  if (storage_bits(a) == 64) return {i64, i64};
+  // Integers of other kinds are widened on their way into shared memory.
+  return {i32, i32};
+}
+
+product_types contraction_problem::types() const { return types_of(a.type, b.type); }
+
+axis_index axis_at(Value base, std::int64_t low, std::int64_t high, std::int64_t multiple, std::int64_t step) {
+  axis_index index;
+  index.base = base;
+  index.step = step;
+  index.low = low;
+  index.high = high;
+  index.multiple = multiple;
+  return index;
+}
+
+}  // namespace kiln::gpu

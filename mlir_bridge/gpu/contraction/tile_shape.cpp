@@ -1,0 +1,167 @@
+#include "mlir_bridge/gpu/contraction/tile_shape.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "ir/error.hpp"
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr bool allow_reduced = false;  // f32 stays exact: no tf32
+
+// Multiply-adds of one compute unit in a cycle.
+double rate(const gpu_row& row, const tile_shape& tile, const product_types& types) {
+  const int bits = storage_bits(types.factor);
+  if (!tile.instruction) {
+    if (bits == 64) return 32;
+    const bool packed = row.dots != dot_unit::none && (types.factor == element_type::f16 || types.factor == element_type::i8);
+    return packed ? 64.0 * 32 / bits * 2 : 100;
+  }
+  switch (row.matrix) {
+    case matrix_unit::mfma_gfx90a: return bits == 32 ? 256 : 1024;
+    case matrix_unit::mfma_gfx942: return bits == 32 ? 256 : 1024.0 * 16 / bits;
+    case matrix_unit::mfma_gfx950: return bits == 32 ? 256 : 2048.0 * 16 / bits;
+    case matrix_unit::wmma_gfx11: return 256;
+    case matrix_unit::wmma_gfx12: return 512.0 * 16 / bits;
+    default: return 1024.0 * 16 / bits;
+  }
+}
+
+// 32-bit registers of one thread.
+std::int64_t registers(const tile_shape& tile, const gpu_row& row, const product_types& types) {
+  const std::int64_t threads = tile.threads(row);
+  std::int64_t result = 40 + tile.m * tile.n / threads * (storage_bits(types.sum) / 32);
+  if (!tile.async) result += (tile.m + tile.n) * tile.chunks * 4 / threads;
+  if (const matrix_instruction* unit = tile.instruction) {
+    auto fragments = [](const factor_map& map, std::int64_t tiles) { return tiles * map.parts * (map.whole_row ? map.chunks : 1) * 4; };
+    result += fragments(unit->a, tile.part_m / unit->m) + fragments(unit->b, tile.part_n / unit->n);
+  } else {
+    result += (tile.part_m + tile.part_n) * 4 * std::max(1, 32 / storage_bits(types.factor));
+  }
+  return result;
+}
+
+std::int64_t shared_bytes(const tile_shape& tile, const product_types& types) {
+  // At least one slab (multiplier.hpp).
+  const std::int64_t element = storage_bits(types.sum) / 8;
+  const std::int64_t slab = tile.instruction ? tile.parts() * tile.instruction->m * (tile.part_n + 4) * element : tile.m / tile.part_m * (tile.n + 4) * element;
+  return std::max(tile.stages * tile.stage_bytes(), slab);
+}
+
+// Cycles until the last workgroup is done.
+double cost(const tile_shape& tile, const target_row& target, const problem_size& size) {
+  const gpu_row& row = target.gpu;
+  const std::int64_t threads = tile.threads(row), depth = tile.chunks * elements_of_chunk(size.types.factor);
+  const std::int64_t steps = ceil_div(ceil_div(size.k, depth), tile.splits);
+  const std::int64_t workgroups = size.batch * ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n) * tile.splits;
+  const double lds_rate = 128, memory_rate = 24, round_trip = 900;
+  // One step of one workgroup that has its compute unit for itself.
+  const double multiply = static_cast<double>(tile.m * tile.n * depth) / rate(row, tile, size.types);
+  const double repeated = tile.instruction && tile.instruction->a.whole_row ? 2 : 1;  // lanes that read the same
+  const double shared = static_cast<double>(tile.parts() * (tile.part_m + tile.part_n) + tile.m + tile.n) * static_cast<double>(tile.chunks * chunk_bytes) / lds_rate * repeated / (tile.instruction ? 1 : 8);
+  const double memory = static_cast<double>(tile.stage_bytes()) / memory_rate;
+  const double busy = std::max({multiply, shared, memory}) + 40;
+  const double latency = round_trip / (tile.async ? static_cast<double>(tile.stages - 1) : 1.0) + shared + multiply / 4;
+  const double ends = 2500 + static_cast<double>(tile.m * tile.n * 8) / lds_rate;
+  const double combine = tile.splits == 1 ? 0 : 2500 + static_cast<double>(tile.m * tile.n * 4) * (1 + static_cast<double>(tile.splits)) / 48;
+
+  const std::int64_t resident = std::max<std::int64_t>(1, std::min({row.lds_bytes / shared_bytes(tile, size.types), row.register_file / std::max<std::int64_t>(1, threads * registers(tile, row, size.types)),
+                                                                    std::int64_t{2048} / threads}));
+  const std::int64_t per_unit = ceil_div(workgroups, row.compute_units), together = std::min(per_unit, resident), rounds = ceil_div(per_unit, together);
+  const double step = std::max(busy * static_cast<double>(together), latency);
+  return static_cast<double>(rounds) * (static_cast<double>(steps) * step + ends) + combine;
+}
+
+void set(std::int64_t& field, const kernel_configuration& configuration, const char* name) { field = choose(configuration, name, field); }
+
+}  // namespace
+
+bool legal(const tile_shape& tile, const target_row& target, const problem_size& size) {
+  const gpu_row& row = target.gpu;
+  if (tile.part_m < 1 || tile.part_n < 1 || tile.m % tile.part_m || tile.n % tile.part_n || tile.splits < 1 || tile.stages < 1) return false;
+  if (tile.chunks != 2 && tile.chunks != 4 && tile.chunks != 8 && tile.chunks != 16) return false;
+  if (tile.async ? tile.stages < 3 : tile.stages > 2) return false;
+  if (tile.async && (!row.async_copy || !size.plain)) return false;
+  if (const matrix_instruction* unit = tile.instruction)
+    if (tile.part_m % unit->m || tile.part_n % unit->n || tile.chunks % unit->a.chunks) return false;
+  const std::int64_t threads = tile.threads(row);
+  if (threads > std::min(row.max_threads, 512) || threads % row.wave) return false;
+  if (shared_bytes(tile, size.types) > row.lds_bytes) return false;
+  const std::int64_t most = std::min<std::int64_t>(row.registers, row.register_file / threads);
+  return registers(tile, row, size.types) <= most * 9 / 10;
+}
+
+std::vector<tile_shape> candidates(const target_row& target, const problem_size& size) {
+  std::vector<const matrix_instruction*> units = find_matrix_instructions(target.gpu.matrix, size.types.factor, allow_reduced);
+  const bool matrix = !units.empty();
+  if (!matrix) units.push_back(nullptr);
+  std::vector<tile_shape> result;
+  auto add = [&](tile_shape tile) {
+    if (legal(tile, target, size)) result.push_back(tile);
+  };
+  const std::int64_t depth = ceil_div(size.k, elements_of_chunk(size.types.factor));  // in chunks
+  for (const matrix_instruction* unit : units)
+    for (std::int64_t m : {16, 32, 64, 128, 256})
+      for (std::int64_t n : {16, 32, 64, 128, 256}) {
+        // Tiles that are mostly beyond the result are no use.
+        if ((m > 32 && m >= 2 * size.m) || (n > 32 && n >= 2 * size.n)) continue;
+        for (std::int64_t parts_m : {1, 2, 4, 8, 16, 32})
+          for (std::int64_t parts_n : {1, 2, 4, 8, 16, 32}) {
+            const bool fits = unit ? parts_m * parts_n <= 8 && parts_m * parts_n >= 2 : parts_m >= 4 && parts_n >= 4 && m / parts_m <= 8 && n / parts_n <= 8;
+            if (!fits || m < parts_m || n < parts_n) continue;
+            for (std::int64_t chunks : {4, 8})
+              for (std::int64_t stages : {1, 2, 3, 4, 5}) {
+                if (chunks > 4 && chunks > depth) continue;
+                tile_shape tile{unit, m, n, m / parts_m, n / parts_n, chunks, stages, stages > 2, 1};
+                for (std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+                  tile.splits = splits;
+                  if (splits == 1 || (depth / chunks / splits >= 3 && size.batch * ceil_div(size.m, m) * ceil_div(size.n, n) * splits <= 3 * target.gpu.compute_units)) add(tile);
+                }
+              }
+          }
+      }
+  return result;
+}
+
+tile_shape choose_tile(const target_row& target, const problem_size& size, const kernel_configuration& configuration) {
+  tile_shape best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const tile_shape& tile : candidates(target, size)) {
+    const double c = cost(tile, target, size);
+    if (c < least) least = c, best = tile;
+  }
+  if (least == std::numeric_limits<double>::infinity()) throw error(error_kind::unsupported, "target '" + target.name + "' has no tile for a product of this type");
+  tile_shape wanted = best;
+  set(wanted.m, configuration, "tile_m");
+  set(wanted.n, configuration, "tile_n");
+  set(wanted.part_m, configuration, "part_m");
+  set(wanted.part_n, configuration, "part_n");
+  set(wanted.chunks, configuration, "chunks");
+  set(wanted.stages, configuration, "stages");
+  set(wanted.splits, configuration, "splits");
+  wanted.async = wanted.stages > 2;
+  const std::int64_t unit = choose(configuration, "instruction", -1);
+  const auto units = find_matrix_instructions(target.gpu.matrix, size.types.factor, allow_reduced);
+  if (unit >= 0 && unit < static_cast<std::int64_t>(units.size())) wanted.instruction = units[static_cast<std::size_t>(unit)];
+  return legal(wanted, target, size) ? wanted : best;
+}
+
+std::vector<kernel_configuration> contraction_candidates(const target_row& target, const problem_size& size) {
+  std::vector<std::pair<double, tile_shape>> ranked;
+  for (const tile_shape& tile : candidates(target, size)) ranked.emplace_back(cost(tile, target, size), tile);
+  std::ranges::stable_sort(ranked, {}, &std::pair<double, tile_shape>::first);
+  const auto units = find_matrix_instructions(target.gpu.matrix, size.types.factor, allow_reduced);
+  std::vector<kernel_configuration> result;
+  for (const auto& [c, tile] : ranked) {
+    if (c > 2.5 * ranked.front().first || result.size() == 40) break;
+    kernel_configuration configuration{{"tile_m", tile.m}, {"tile_n", tile.n}, {"part_m", tile.part_m}, {"part_n", tile.part_n}, {"chunks", tile.chunks}, {"stages", tile.stages}, {"splits", tile.splits}};
+    if (auto at = std::ranges::find(units, tile.instruction); at != units.end()) configuration["instruction"] = at - units.begin();
+    result.push_back(std::move(configuration));
+  }
+  return result;
+}
+
+}  // namespace kiln::gpu
