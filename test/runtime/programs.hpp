@@ -9,6 +9,7 @@
 #include "objects.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/host_device.hpp"
+#include "runtime/io_buffers.hpp"
 
 namespace kiln::testing {
 
@@ -31,9 +32,16 @@ inline launch make_launch(const char* symbol, std::int64_t grid, std::vector<lau
   return l;
 }
 
+// Which device programs are made for: kernels/tensors.c on the host unless a test says otherwise.
+struct kernel_flavour {
+  std::vector<std::byte> (*object)() = [] { return read_object("tensors"); };
+  const char* target = "x86-64";
+};
+inline kernel_flavour flavour;
+
 inline native_kernel make_kernel(std::vector<launch> launches, std::vector<scratch_buffer> scratch_buffers = {}) {
   native_kernel kernel;
-  kernel.object = read_object("tensors");
+  kernel.object = flavour.object();
   kernel.launches = std::move(launches);
   kernel.scratch = std::move(scratch_buffers);
   return kernel;
@@ -42,7 +50,7 @@ inline native_kernel make_kernel(std::vector<launch> launches, std::vector<scrat
 // The instruction that runs `kernel`, as the just-in-time compiler leaves it.
 inline value call(program& p, module& m, const char* symbol, const native_kernel& kernel, std::vector<value> inputs, const std::vector<shape>& outputs) {
   auto hash = p.add_kernel(serialize(kernel));
-  value v = m.add(code_object::make(symbol, code_format::native, hash, "x86-64", outputs), std::move(inputs));
+  value v = m.add(code_object::make(symbol, code_format::native, hash, flavour.target, outputs), std::move(inputs));
   v.producer->set_origin(std::string("node of ") + symbol);
   return v;
 }
@@ -81,16 +89,16 @@ inline std::vector<float> floats(const literal& l) { return {l.as<float>().begin
 // Runs with the arena and the outputs full of NaNs.
 inline std::vector<literal> run_poisoned(const executable& e, const std::vector<literal>& inputs) {
   execution_context context = e.make_context();
-  std::ranges::fill(context.arena(), std::byte{0xFF});
-  std::vector<std::vector<std::byte>> results;
-  for (const plan_port& port : e.plan().outputs) results.emplace_back(port.bytes, std::byte{0xFF});
-  std::vector<executable::input_span> in;
-  for (const literal& l : inputs) in.push_back(l.bytes());
-  std::vector<executable::output_span> out(results.begin(), results.end());
-  e.run(context, in, out);
-  std::vector<literal> outputs;
-  for (std::size_t i = 0; i < results.size(); ++i) outputs.emplace_back(e.plan().outputs[i].type, results[i]);
-  return outputs;
+  io_buffers tensors(e);
+  auto poison = [&](std::span<std::byte> memory) {
+    std::vector<std::byte> nans(memory.size(), std::byte{0xFF});
+    e.target().upload(memory.data(), nans.data(), nans.size());
+  };
+  poison(context.arena());
+  for (executable::output_span out : tensors.outputs()) poison(out);
+  tensors.upload(inputs);
+  e.run(context, tensors.inputs(), tensors.outputs());
+  return tensors.download();
 }
 
 }  // namespace kiln::testing

@@ -1,0 +1,150 @@
+#include "engine.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+namespace kiln::stand_in {
+
+engine& the_engine() {
+  static auto* e = new engine;  // outlives every thread
+  return *e;
+}
+
+int engine::enter(const char* name) {
+  ++counts[name];
+  log_text += name;
+  log_text += '\n';
+  int status = lost;
+  for (fault& f : faults)
+    if (f.name == name && f.left && --f.left == 0) status = f.status;
+  return status;
+}
+
+void engine::step(stream_object& s) {
+  auto item = std::move(s.work.front());
+  s.work.pop_front();
+  item.run();
+}
+
+int engine::drain(stream_object& s) {
+  while (!s.work.empty() && !s.hung && !lost) step(s);
+  if (s.hung) return timed_out;
+  while (!s.work.empty()) {  // of a lost device
+    auto item = std::move(s.work.front());
+    s.work.pop_front();
+    if (item.releases) item.run();
+  }
+  return lost;
+}
+
+void engine::finish(moment& m) {
+  while (!m.done && !m.stream->work.empty() && !m.stream->hung && !lost) step(*m.stream);
+}
+
+void* engine::allocate(std::map<char*, std::size_t>& where, std::size_t bytes) {
+  if (bytes > std::size_t{1} << 40) return nullptr;
+  auto* real = static_cast<char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  if (!real) return nullptr;
+  std::memset(real, 0xCD, bytes);
+  where.emplace(real, bytes);
+  return real;
+}
+
+int engine::release(std::map<char*, std::size_t>& where, char* real) {
+  auto it = where.find(real);
+  if (it == where.end()) return invalid_value;
+  std::memset(real, 0xDD, it->second);
+  std::free(real);
+  where.erase(it);
+  return ok;
+}
+
+char* engine::real(const void* device, std::size_t bytes) {
+  auto address = reinterpret_cast<std::size_t>(device);
+  if (address < device_bias) return nullptr;
+  auto* found = reinterpret_cast<char*>(address - device_bias);
+  auto it = device_memory.upper_bound(found);
+  if (it == device_memory.begin()) return nullptr;
+  --it;
+  return found + bytes <= it->first + it->second ? found : nullptr;
+}
+
+bool engine::is_pinned(const void* host, std::size_t bytes) const {
+  auto* at = static_cast<const char*>(host);
+  for (auto [begin, size] : host_memory)
+    if (at >= begin && at + bytes <= begin + size) return true;
+  return false;
+}
+
+namespace {
+
+const control controls{
+    [] {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      e.counts.clear(), e.log_text.clear(), e.faults.clear();
+      e.lost = 0, e.late_uses = 0, e.device_count = 2;
+    },
+    [](const char* name) {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      if (name) return e.counts.contains(name) ? e.counts.at(name) : 0;
+      std::size_t all = 0;
+      for (const auto& [each, count] : e.counts) all += count;
+      return all;
+    },
+    [] {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      e.text = e.log_text;
+      return e.text.c_str();
+    },
+    [](const char* name, std::size_t nth, int status) {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      e.faults.push_back({name, nth, status});
+    },
+    [](int status) {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      e.lost = status;
+    },
+    [] {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      return e.live();
+    },
+    [] {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      e.text.clear();
+      auto add = [&](const char* what, std::size_t count) {
+        if (count) e.text += std::to_string(count) + " " + what + " ";
+      };
+      add("device memory", e.device_memory.size()), add("host memory", e.host_memory.size()), add("streams", e.streams.size()), add("events", e.events.size());
+      add("modules", e.modules.size()), add("pools", e.pools.size()), add("links", e.links.size()), add("contexts", e.contexts);
+      return e.text.c_str();
+    },
+    [] {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      return e.late_uses;
+    },
+    [] {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      e.device_memory.clear(), e.host_memory.clear(), e.streams.clear(), e.events.clear(), e.modules.clear(), e.pools.clear(), e.links.clear();
+      e.contexts = 0;
+    },
+    [](int count) {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      e.device_count = count;
+    },
+};
+
+}  // namespace
+}  // namespace kiln::stand_in
+
+extern "C" __attribute__((visibility("default"))) const kiln::stand_in::control* kiln_stand_in_control() { return &kiln::stand_in::controls; }

@@ -1,0 +1,109 @@
+// The machine behind the stand-in's entry points. One lock around everything.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "stand_in.hpp"
+
+namespace kiln::stand_in {
+
+// Status numbers that both drivers share.
+inline constexpr int ok = 0, invalid_value = 1, out_of_memory = 2, invalid_image = 200, not_found = 500, not_ready = 600, illegal_address = 700, timed_out = 702;
+
+struct engine;
+
+// A kernel reads its parameters when it is launched and runs later.
+struct kernel {
+  const char* name;
+  void (*run)(void* const* buffers, long long begin, long long end);
+  unsigned arguments;
+  unsigned maps = 0;  // bit i: argument i is a tensor map
+};
+const kernel* find_kernel(const std::string& name);
+
+struct stream_object {
+  struct item {
+    std::function<void()> run;
+    bool releases = false;  // done even when the device is lost
+  };
+  std::deque<item> work;
+  bool hung = false;
+};
+// One recording of an event.
+struct moment {
+  stream_object* stream = nullptr;
+  bool done = false;
+  double milliseconds = 0;
+};
+struct event_object {
+  std::shared_ptr<moment> last;
+};
+struct module_object {
+  std::set<std::string> names;
+};
+struct pool_object {
+  int device = 0;
+};
+struct link_object {
+  std::string text;
+  std::vector<char> result;
+};
+
+struct engine {
+  std::recursive_mutex mutex;
+  std::map<std::string, std::size_t> counts;
+  std::string log_text, text;
+  struct fault {
+    std::string name;
+    std::size_t left;
+    int status;
+  };
+  std::vector<fault> faults;
+  int lost = 0, device_count = 2;
+  std::size_t late_uses = 0, contexts = 0;
+  std::map<char*, std::size_t> device_memory, host_memory;  // real addresses
+  std::set<stream_object*> streams;
+  std::set<event_object*> events;
+  std::set<module_object*> modules;
+  std::set<pool_object*> pools;
+  std::set<link_object*> links;
+  stream_object default_stream;
+
+  // Runs `body` as the function `name`: counted, logged, failing when it should. A function that releases does so even when it fails.
+  template <class Body>
+  int call(const char* name, Body&& body, bool releases = false) {
+    std::lock_guard lock(mutex);
+    int status = enter(name);
+    if (status && !releases) return status;
+    int result = body();
+    return status ? status : result;
+  }
+  int enter(const char* name);
+
+  stream_object* stream(void* handle) { return handle ? static_cast<stream_object*>(handle) : &default_stream; }
+  bool alive(stream_object* s) const { return s == &default_stream || streams.contains(s); }
+  void step(stream_object& s);
+  int drain(stream_object& s);
+  void finish(moment& m);
+
+  // Device addresses are real ones with a bias that no host address has.
+  void* allocate(std::map<char*, std::size_t>& where, std::size_t bytes);
+  int release(std::map<char*, std::size_t>& where, char* real);
+  // The real address of `bytes` at a device address; null where they are not all in one live allocation.
+  char* real(const void* device, std::size_t bytes = 1);
+  bool is_pinned(const void* host, std::size_t bytes) const;
+  std::size_t live() const { return device_memory.size() + host_memory.size() + streams.size() + events.size() + modules.size() + pools.size() + links.size() + contexts; }
+};
+
+inline constexpr std::size_t device_bias = std::size_t{1} << 62;
+
+engine& the_engine();
+
+}  // namespace kiln::stand_in

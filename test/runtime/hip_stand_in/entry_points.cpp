@@ -1,0 +1,412 @@
+// The drivers' functions over the engine. Which driver they are called after is a matter of the build.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "engine.hpp"
+#include "runtime/gpu/driver_functions.hpp"
+
+using namespace kiln::stand_in;
+
+#ifdef KILN_STAND_IN_CUDA
+#define ENTRY(cuda, hip) cuda
+#else
+#define ENTRY(cuda, hip) hip
+#endif
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define NAME(cuda, hip) TEXT(ENTRY(cuda, hip))
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+engine& e = the_engine();
+
+void* biased(void* real) { return reinterpret_cast<void*>(reinterpret_cast<std::size_t>(real) + device_bias); }
+char* unbiased(void* device) { return reinterpret_cast<char*>(reinterpret_cast<std::size_t>(device) - device_bias); }
+
+// Work for a stream; what it finds wrong when it runs, the device does not survive.
+int later(void* handle, std::function<bool()> work, bool releases = false) {
+  stream_object* s = e.stream(handle);
+  if (!e.alive(s)) return invalid_value;
+  s->work.push_back({[work = std::move(work)] {
+                       if (work()) return;
+                       ++e.late_uses;
+                       e.lost = illegal_address;
+                     },
+                     releases});
+  return ok;
+}
+
+template <class Object>
+int make(std::set<Object*>& all, void** out, Object object) {
+  auto* made = new Object(std::move(object));
+  all.insert(made);
+  *out = made;
+  return ok;
+}
+
+template <class Object>
+int destroy(std::set<Object*>& all, void* handle) {
+  auto* object = static_cast<Object*>(handle);
+  if (!all.erase(object)) return invalid_value;
+  delete object;
+  return ok;
+}
+
+int copy(void* to, const void* from, std::size_t bytes, void* stream, bool from_host, bool to_host) {
+  auto run = [=] {
+    char* target = to_host ? static_cast<char*>(to) : e.real(to, bytes);
+    const char* source = from_host ? static_cast<const char*>(from) : e.real(from, bytes);
+    if (!target || !source || (from_host && !e.is_pinned(from, bytes)) || (to_host && !e.is_pinned(to, bytes))) return false;
+    std::memmove(target, source, bytes);
+    return true;
+  };
+  if ((from_host && !e.is_pinned(from, bytes)) || (to_host && !e.is_pinned(to, bytes))) return invalid_value;  // we always stage
+  return later(stream, run);
+}
+
+int load_module(void** module, const void* image) {
+  std::string text(static_cast<const char*>(image));
+  std::string_view rest = text;
+  if (!rest.starts_with(module_first_line) || !rest.ends_with(module_last_line)) return invalid_image;
+  rest.remove_prefix(std::strlen(module_first_line));
+  rest.remove_suffix(std::strlen(module_last_line));
+  module_object object;
+  while (!rest.empty()) {
+    auto end = rest.find('\n');
+    object.names.insert(std::string(rest.substr(0, end)));
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+  return make(e.modules, module, std::move(object));
+}
+
+}  // namespace
+
+// --- devices ---
+
+EXPORT int ENTRY(cuInit, hipInit)(unsigned) {
+  return e.call(NAME(cuInit, hipInit), [] { return ok; });
+}
+EXPORT int ENTRY(cuDriverGetVersion, hipDriverGetVersion)(int* version) {
+  return e.call(NAME(cuDriverGetVersion, hipDriverGetVersion), [&] {
+#if defined(KILN_STAND_IN_CUDA)
+    *version = 12080;
+#elif defined(KILN_STAND_IN_HIP5)
+    *version = 50722804;
+#else
+    *version = 60342134;
+#endif
+    return ok;
+  });
+}
+EXPORT int ENTRY(cuDeviceGetCount, hipGetDeviceCount)(int* count) {
+  return e.call(NAME(cuDeviceGetCount, hipGetDeviceCount), [&] { return *count = e.device_count, ok; });
+}
+EXPORT int ENTRY(cuDeviceGet, hipDeviceGet)(int* device, int index) {
+  return e.call(NAME(cuDeviceGet, hipDeviceGet), [&] { return *device = index, index < e.device_count ? ok : 101; });
+}
+EXPORT int ENTRY(cuDeviceGetName, hipDeviceGetName)(char* name, int bytes, int device) {
+  return e.call(NAME(cuDeviceGetName, hipDeviceGetName), [&] { return std::snprintf(name, static_cast<std::size_t>(bytes), "Stand-in %d", device), ok; });
+}
+EXPORT int ENTRY(cuDeviceTotalMem_v2, hipDeviceTotalMem)(std::size_t* bytes, int) {
+  return e.call(NAME(cuDeviceTotalMem_v2, hipDeviceTotalMem), [&] { return *bytes = std::size_t{1} << 36, ok; });
+}
+EXPORT int ENTRY(cuDeviceGetAttribute, hipDeviceGetAttribute)(int* value, int attribute, int) {
+  return e.call(NAME(cuDeviceGetAttribute, hipDeviceGetAttribute), [&] {
+#ifdef KILN_STAND_IN_CUDA
+    constexpr std::array<std::pair<int, int>, 4> values{{{16, 132}, {75, 9}, {76, 0}, {115, 1}}};
+#else
+    constexpr std::array<std::pair<int, int>, 2> values{{{63, 304}, {88, 1}}};
+#endif
+    for (auto [which, answer] : values)
+      if (which == attribute) return *value = answer, ok;
+    return invalid_value;
+  });
+}
+
+#ifdef KILN_STAND_IN_CUDA
+
+namespace {
+thread_local void* current = nullptr;
+std::array<char, 64> contexts;
+}  // namespace
+
+EXPORT int cuGetErrorName(int status, const char** name) {
+  static thread_local char text[64];
+  std::snprintf(text, sizeof text, "CUDA_ERROR_STAND_IN_%d", status);
+  *name = text;
+  return ok;
+}
+EXPORT int cuDevicePrimaryCtxRetain(void** context, int device) {
+  return e.call("cuDevicePrimaryCtxRetain", [&] { return *context = &contexts[static_cast<std::size_t>(device)], ++e.contexts, ok; });
+}
+EXPORT int cuDevicePrimaryCtxRelease_v2(int) {
+  return e.call("cuDevicePrimaryCtxRelease_v2", [] { return --e.contexts, ok; }, true);
+}
+EXPORT int cuCtxGetCurrent(void** context) {
+  return e.call("cuCtxGetCurrent", [&] { return *context = current, ok; });
+}
+EXPORT int cuCtxSetCurrent(void* context) {
+  return e.call("cuCtxSetCurrent", [&] { return current = context, ok; });
+}
+EXPORT int cuFuncSetAttribute(void*, int attribute, int value) {
+  return e.call("cuFuncSetAttribute", [&] { return attribute == 8 && value <= 227 << 10 ? ok : invalid_value; });
+}
+EXPORT int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* options, void** values) {
+  return e.call("cuModuleLoadDataEx", [&] {
+    int status = load_module(module, image);
+    for (unsigned i = 0; status && i < count; ++i)
+      if (options[i] == 5) std::snprintf(static_cast<char*>(values[i]), 64, "line 1: not a stand-in module\n");
+    return status;
+  });
+}
+EXPORT int cuLinkCreate_v2(unsigned, int*, void**, void** state) {
+  return e.call("cuLinkCreate_v2", [&] { return make(e.links, state, link_object{}); });
+}
+EXPORT int cuLinkAddData_v2(void* state, int type, void* data, std::size_t bytes, const char*, unsigned, int*, void**) {
+  return e.call("cuLinkAddData_v2", [&] {
+    static_cast<link_object*>(state)->text.assign(static_cast<char*>(data), bytes);
+    return type == 1 && std::strstr(static_cast<char*>(data), module_first_line) ? ok : 218;
+  });
+}
+EXPORT int cuLinkComplete(void* state, void** cubin, std::size_t* bytes) {
+  return e.call("cuLinkComplete", [&] {
+    auto& link = *static_cast<link_object*>(state);
+    link.result.assign(link.text.begin() + static_cast<std::ptrdiff_t>(link.text.find(module_first_line)), link.text.end());
+    *cubin = link.result.data();
+    *bytes = link.result.size();
+    return ok;
+  });
+}
+EXPORT int cuLinkDestroy(void* state) {
+  return e.call("cuLinkDestroy", [&] { return destroy(e.links, state); }, true);
+}
+EXPORT int cuTensorMapEncodeTiled(void* map, int type, std::uint32_t rank, void* address, const std::uint64_t* dims, const std::uint64_t*, const std::uint32_t* box, const std::uint32_t* steps, int, int swizzle, int, int) {
+  return e.call("cuTensorMapEncodeTiled", [&] {
+    if (reinterpret_cast<std::size_t>(map) % 64 || reinterpret_cast<std::size_t>(address) % 16 || rank < 1 || rank > 5 || dims[0] == 0 || box[0] == 0 || steps[0] != 1 || swizzle < 0 || swizzle > 3 || type < 0) return invalid_value;
+    std::memset(map, 0, 128);
+    std::memcpy(map, &address, sizeof address);
+    return ok;
+  });
+}
+
+#else
+
+namespace {
+thread_local int current = 0;
+}
+
+EXPORT const char* hipGetErrorName(int status) {
+  static thread_local char text[64];
+  std::snprintf(text, sizeof text, "hipErrorStandIn%d", status);
+  return text;
+}
+EXPORT int hipSetDevice(int device) {
+  return e.call("hipSetDevice", [&] { return current = device, device < e.device_count ? ok : 101; });
+}
+EXPORT int hipGetDevice(int* device) {
+  return e.call("hipGetDevice", [&] { return *device = current, ok; });
+}
+EXPORT int hipModuleLoadData(void** module, const void* image) {
+  return e.call("hipModuleLoadData", [&] { return load_module(module, image); });
+}
+EXPORT int hipGetDeviceProperties(void* properties, int) {
+  return e.call("hipGetDeviceProperties", [&] { return std::strcpy(static_cast<char*>(properties) + 396, "gfx90a:sramecc+:xnack-"), ok; });
+}
+#ifndef KILN_STAND_IN_HIP5
+EXPORT int hipGetDevicePropertiesR0600(void* properties, int) {
+  return e.call("hipGetDevicePropertiesR0600", [&] { return std::strcpy(static_cast<char*>(properties) + 1160, "gfx942:sramecc+:xnack-"), ok; });
+}
+#endif
+
+#endif
+
+// --- streams and events ---
+
+EXPORT int ENTRY(cuStreamCreate, hipStreamCreateWithFlags)(void** stream, unsigned) {
+  return e.call(NAME(cuStreamCreate, hipStreamCreateWithFlags), [&] { return make(e.streams, stream, stream_object{}); });
+}
+EXPORT int ENTRY(cuStreamDestroy_v2, hipStreamDestroy)(void* stream) {
+  return e.call(NAME(cuStreamDestroy_v2, hipStreamDestroy), [&] {
+    if (!e.streams.contains(static_cast<stream_object*>(stream))) return invalid_value;
+    e.drain(*static_cast<stream_object*>(stream));
+    return destroy(e.streams, stream);
+  }, true);
+}
+EXPORT int ENTRY(cuStreamSynchronize, hipStreamSynchronize)(void* stream) {
+  return e.call(NAME(cuStreamSynchronize, hipStreamSynchronize), [&] { return e.alive(e.stream(stream)) ? e.drain(*e.stream(stream)) : invalid_value; });
+}
+EXPORT int ENTRY(cuStreamQuery, hipStreamQuery)(void* stream) {
+  return e.call(NAME(cuStreamQuery, hipStreamQuery), [&] {
+    stream_object& s = *e.stream(stream);
+    if (s.hung) return not_ready;
+    if (s.work.empty()) return ok;
+    e.step(s);
+    return e.lost ? e.lost : not_ready;
+  });
+}
+EXPORT int ENTRY(cuStreamWaitEvent, hipStreamWaitEvent)(void* stream, void* event, unsigned) {
+  return e.call(NAME(cuStreamWaitEvent, hipStreamWaitEvent), [&] {
+    if (!e.events.contains(static_cast<event_object*>(event))) return invalid_value;
+    auto last = static_cast<event_object*>(event)->last;
+    return later(stream, [last] {
+      if (last && !last->done) e.finish(*last);
+      return true;
+    });
+  });
+}
+EXPORT int ENTRY(cuEventCreate, hipEventCreateWithFlags)(void** event, unsigned) {
+  return e.call(NAME(cuEventCreate, hipEventCreateWithFlags), [&] { return make(e.events, event, event_object{}); });
+}
+EXPORT int ENTRY(cuEventDestroy_v2, hipEventDestroy)(void* event) {
+  return e.call(NAME(cuEventDestroy_v2, hipEventDestroy), [&] { return destroy(e.events, event); }, true);
+}
+EXPORT int ENTRY(cuEventRecord, hipEventRecord)(void* event, void* stream) {
+  return e.call(NAME(cuEventRecord, hipEventRecord), [&] {
+    if (!e.events.contains(static_cast<event_object*>(event))) return invalid_value;
+    auto last = std::make_shared<moment>(moment{e.stream(stream), false, 0});
+    static_cast<event_object*>(event)->last = last;
+    return later(stream, [last] {
+      last->done = true;
+      last->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+      return true;
+    });
+  });
+}
+EXPORT int ENTRY(cuEventSynchronize, hipEventSynchronize)(void* event) {
+  return e.call(NAME(cuEventSynchronize, hipEventSynchronize), [&] {
+    if (!e.events.contains(static_cast<event_object*>(event))) return invalid_value;
+    auto last = static_cast<event_object*>(event)->last;
+    if (last && !last->done) e.finish(*last);
+    return last && !last->done ? (e.lost ? e.lost : timed_out) : ok;
+  });
+}
+EXPORT int ENTRY(cuEventQuery, hipEventQuery)(void* event) {
+  return e.call(NAME(cuEventQuery, hipEventQuery), [&] {
+    auto last = static_cast<event_object*>(event)->last;
+    if (!last || last->done) return ok;
+    if (!last->stream->work.empty() && !last->stream->hung) e.step(*last->stream);
+    return e.lost ? e.lost : not_ready;
+  });
+}
+EXPORT int ENTRY(cuEventElapsedTime, hipEventElapsedTime)(float* milliseconds, void* begin, void* end) {
+  return e.call(NAME(cuEventElapsedTime, hipEventElapsedTime), [&] {
+    auto first = static_cast<event_object*>(begin)->last, second = static_cast<event_object*>(end)->last;
+    if (!first || !second) return invalid_value;
+    if (!first->done || !second->done) return not_ready;
+    *milliseconds = static_cast<float>(second->milliseconds - first->milliseconds);
+    return ok;
+  });
+}
+
+// --- memory ---
+
+EXPORT int ENTRY(cuMemAlloc_v2, hipMalloc)(void** memory, std::size_t bytes) {
+  return e.call(NAME(cuMemAlloc_v2, hipMalloc), [&] {
+    void* real = e.allocate(e.device_memory, bytes);
+    if (real) *memory = biased(real);
+    return real ? ok : out_of_memory;
+  });
+}
+EXPORT int ENTRY(cuMemFree_v2, hipFree)(void* memory) {
+  return e.call(NAME(cuMemFree_v2, hipFree), [&] {
+    for (stream_object* s : e.streams) e.drain(*s);  // freeing waits for the device
+    return e.release(e.device_memory, unbiased(memory));
+  }, true);
+}
+EXPORT int ENTRY(cuMemHostAlloc, hipHostMalloc)(void** memory, std::size_t bytes, unsigned) {
+  return e.call(NAME(cuMemHostAlloc, hipHostMalloc), [&] { return (*memory = e.allocate(e.host_memory, bytes)) ? ok : out_of_memory; });
+}
+EXPORT int ENTRY(cuMemFreeHost, hipHostFree)(void* memory) {
+  return e.call(NAME(cuMemFreeHost, hipHostFree), [&] { return e.release(e.host_memory, static_cast<char*>(memory)); }, true);
+}
+EXPORT int ENTRY(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(void* to, const void* from, std::size_t bytes, void* stream) {
+  return e.call(NAME(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync), [&] { return copy(to, from, bytes, stream, true, false); });
+}
+EXPORT int ENTRY(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void* to, const void* from, std::size_t bytes, void* stream) {
+  return e.call(NAME(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync), [&] { return copy(to, from, bytes, stream, false, true); });
+}
+EXPORT int ENTRY(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(void* to, const void* from, std::size_t bytes, void* stream) {
+  return e.call(NAME(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync), [&] { return copy(to, from, bytes, stream, false, false); });
+}
+EXPORT int ENTRY(cuMemsetD8Async, hipMemsetD8Async)(void* to, unsigned char value, std::size_t count, void* stream) {
+  return e.call(NAME(cuMemsetD8Async, hipMemsetD8Async), [&] {
+    return later(stream, [=] {
+      char* target = e.real(to, count);
+      if (target) std::memset(target, value, count);
+      return target != nullptr;
+    });
+  });
+}
+
+#ifndef KILN_STAND_IN_HIP5
+EXPORT int ENTRY(cuMemPoolCreate, hipMemPoolCreate)(void** pool, const void* properties) {
+  return e.call(NAME(cuMemPoolCreate, hipMemPoolCreate), [&] { return make(e.pools, pool, pool_object{static_cast<const kiln::gpu::pool_properties*>(properties)->location_id}); });
+}
+EXPORT int ENTRY(cuMemPoolDestroy, hipMemPoolDestroy)(void* pool) {
+  return e.call(NAME(cuMemPoolDestroy, hipMemPoolDestroy), [&] { return destroy(e.pools, pool); }, true);
+}
+EXPORT int ENTRY(cuMemPoolSetAttribute, hipMemPoolSetAttribute)(void*, int attribute, void*) {
+  return e.call(NAME(cuMemPoolSetAttribute, hipMemPoolSetAttribute), [&] { return attribute == 4 ? ok : invalid_value; });
+}
+EXPORT int ENTRY(cuMemPoolTrimTo, hipMemPoolTrimTo)(void*, std::size_t) {
+  return e.call(NAME(cuMemPoolTrimTo, hipMemPoolTrimTo), [] { return ok; });
+}
+EXPORT int ENTRY(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync)(void** memory, std::size_t bytes, void* pool, void* stream) {
+  return e.call(NAME(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync), [&] {
+    if (!e.pools.contains(static_cast<pool_object*>(pool)) || !e.alive(e.stream(stream))) return invalid_value;
+    void* real = e.allocate(e.device_memory, bytes);
+    if (real) *memory = biased(real);
+    return real ? ok : out_of_memory;
+  });
+}
+EXPORT int ENTRY(cuMemFreeAsync, hipFreeAsync)(void* memory, void* stream) {
+  return e.call(NAME(cuMemFreeAsync, hipFreeAsync), [&] {
+    if (e.lost) return e.release(e.device_memory, unbiased(memory));
+    return later(stream, [=] { return e.release(e.device_memory, unbiased(memory)) == ok; }, true);
+  }, true);
+}
+#endif
+
+// --- kernels ---
+
+EXPORT int ENTRY(cuModuleUnload, hipModuleUnload)(void* module) {
+  return e.call(NAME(cuModuleUnload, hipModuleUnload), [&] { return destroy(e.modules, module); }, true);
+}
+EXPORT int ENTRY(cuModuleGetFunction, hipModuleGetFunction)(void** function, void* module, const char* name) {
+  return e.call(NAME(cuModuleGetFunction, hipModuleGetFunction), [&] {
+    if (!e.modules.contains(static_cast<module_object*>(module)) || !static_cast<module_object*>(module)->names.contains(name)) return not_found;
+    *function = const_cast<kernel*>(find_kernel(name));
+    return *function ? ok : not_found;
+  });
+}
+EXPORT int ENTRY(cuLaunchKernel, hipModuleLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned, unsigned, unsigned, void* stream, void** parameters, void**) {
+  return e.call(NAME(cuLaunchKernel, hipModuleLaunchKernel), [&] {
+    auto& k = *static_cast<kernel*>(function);
+    if (grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x == 0 || block_x > 1024) return invalid_value;
+    if (std::strcmp(k.name, "hang") == 0) {
+      stream_object* s = e.stream(stream);
+      return later(stream, [s] { return s->hung = true; });
+    }
+    if (std::strcmp(k.name, "fault") == 0) return later(stream, [] { return e.lost = illegal_address, true; });
+    std::vector<void*> values;  // a tensor map begins with its address
+    for (unsigned i = 0; i < k.arguments; ++i) {
+      void* value;
+      std::memcpy(&value, parameters[i], sizeof value);
+      values.push_back(value);
+    }
+    return later(stream, [&k, values, items = static_cast<long long>(grid_x) * block_x] {
+      std::vector<void*> buffers;
+      for (void* value : values) {
+        buffers.push_back(e.real(value));
+        if (!buffers.back()) return false;
+      }
+      k.run(buffers.data(), 0, items);
+      return true;
+    });
+  });
+}

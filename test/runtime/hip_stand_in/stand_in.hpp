@@ -1,0 +1,33 @@
+// A stand-in for a GPU driver: a shared library with the entry points that runtime/gpu uses, host memory behind them, a log of calls and
+// fault injection. It is as unhelpful as a driver may be: work is done as late as possible (when a stream is waited for), device addresses
+// cannot be read by the host, new memory holds rubbish, and whatever is asked of objects that are not alive is an error.
+// Built three times from the same sources: HIP 6, HIP 5 (without memory pools and the newer properties), CUDA.
+// This header is what tests and the library share. All functions may be called from any thread.
+#pragma once
+
+#include <cstddef>
+
+namespace kiln::stand_in {
+
+struct control {
+  void (*reset)();                                                    // forgets log, counts, faults and a lost device
+  std::size_t (*calls)(const char* name);                             // since reset; null: of all functions
+  const char* (*log)();                                               // one name on a line; valid until the next call
+  void (*fail)(const char* name, std::size_t nth, int status);        // the nth call from now on fails with status; the first is 1
+  void (*lose_device)(int status);                                    // every call fails from now on; what is released is gone all the same
+  std::size_t (*live)();                                              // objects that were made and not released
+  const char* (*live_names)();                                        // for messages
+  std::size_t (*late_uses)();                                         // work that used memory which was released before it ran
+  void (*abandon)();                                                  // forgets all objects, as the end of the process would
+  void (*set_device_count)(int count);                                // 2 at first
+};
+
+// Exported by the library under this name.
+inline constexpr const char* control_symbol = "kiln_stand_in_control";
+using control_function = const control* (*)();
+
+// What the stand-in takes as a module: this line, the names of functions (kernels.cpp) one on a line, and an end.
+inline constexpr const char* module_first_line = "stand-in module\n";
+inline constexpr const char* module_last_line = "end\n";
+
+}  // namespace kiln::stand_in
