@@ -23,8 +23,10 @@ namespace arith = mlir::arith;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 // Up to so many rows, keys are read as they lie; more pay for packing them.
 constexpr std::int64_t most_direct_rows = 8, direct_tile_rows = 4, keys_at_once = 4;
+constexpr std::int64_t tile_rows = 6, tile_vectors = 2;
 // Stack for the queries and results of a tile and for its scores, and multiply-adds that make a work item worth scheduling.
 constexpr std::int64_t row_bytes = 24 << 10, score_bytes = 24 << 10;
+constexpr std::int64_t most_keys = 256;  // of a chunk, where there are several: their keys and values stay in a cache for all tiles at hand
 constexpr std::int64_t item_products = 1 << 19;
 
 class attention_emitter {
@@ -42,44 +44,67 @@ class attention_emitter {
     const std::int64_t group_count = n.batch * n.key_heads;
     if (group_count * rows * n.value_depth == 0) return;
     direct = rows <= most_direct_rows || n.keys == 0;
-    tile = choose_tile(e, rows, std::max<std::int64_t>(n.keys, 1), sum_type);
-    if (direct) tile = {std::min(rows, direct_tile_rows), 1, register_lanes(e, sum_type)};
+    tile = direct ? tile_shape{std::min(rows, direct_tile_rows), 1, register_lanes(e, sum_type)} : packed_tile();
     tile.rows = std::clamp<std::int64_t>(row_bytes / ((n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))), 1, tile.rows);
-    values_at = e.materialize(value_);
+    values_at = gathered_values(group_count);
     if (e.anchor()->inputs().size() == 4) mask = e.anchor()->inputs()[3], e.materialize(mask);
     if (direct) keys_at = e.materialize(key);
     else pack_keys(group_count);
     const std::int64_t step = std::lcm(tile.columns(), keys_at_once), most = std::max(step, score_bytes / (tile.rows * static_cast<std::int64_t>(storage_bytes(sum_type, 1))) / step * step);
     chunk = std::min((n.keys + step - 1) / step * step, most);
     chunk = std::max(chunk, step);
+    if (chunk < n.keys) chunk = std::max(step, most_keys / step * step);
 
     const std::int64_t tiles = (rows + tile.rows - 1) / tile.rows, products = std::max<std::int64_t>(1, tile.rows * n.keys * (n.depth + n.value_depth));
     const std::int64_t tiles_per_item = std::clamp<std::int64_t>(item_products / products, 1, tiles), blocks = (tiles + tiles_per_item - 1) / tiles_per_item;
+    if (chunk < n.keys) tiles_at_once = std::clamp<std::int64_t>(row_bytes / (tile.rows * (n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))), 1, tiles_per_item);
     e.begin_stage("attention", group_count * blocks);
-    query_tile = code.stack(sum_type, tile.rows * n.depth);
+    query_tile = code.stack(sum_type, tiles_at_once * tile.rows * n.depth);
     scores = code.stack(sum_type, tile.rows * chunk);
-    tops = code.stack(sum_type, tile.rows);
-    sums = code.stack(sum_type, tile.rows);
+    tops = code.stack(sum_type, tiles_at_once * tile.rows);
+    sums = code.stack(sum_type, tiles_at_once * tile.rows);
     corrections = code.stack(sum_type, tile.rows);
-    results = chunk < n.keys ? code.stack(sum_type, tile.rows * n.value_depth) : Value();
+    results = chunk < n.keys ? code.stack(sum_type, tiles_at_once * tile.rows * n.value_depth) : Value();
     // The rows of both products are the same; as many vectors of values as there is room for.
-    const std::int64_t room = (e.target.vector_registers - 2) / (tile.rows + 1), lanes = std::min(register_lanes(e, sum_type), static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n.value_depth))));
-    segments = exact_segments({tile.rows, std::clamp<std::int64_t>(room, 1, std::max<std::int64_t>(1, n.value_depth / lanes)), lanes}, n.value_depth);
+    const std::int64_t room = std::max<std::int64_t>(1, (e.target.vector_registers - 2) / (tile.rows + 1)), lanes = std::min(register_lanes(e, sum_type), static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n.value_depth))));
+    const std::int64_t all = std::max<std::int64_t>(1, n.value_depth / lanes), passes = (all + room - 1) / room;
+    segments = exact_segments({tile.rows, (all + passes - 1) / passes, lanes}, n.value_depth);
     for (const column_segment& segment : segments) writers.emplace_back(e, tile_shape{tile.rows, segment.vectors, segment.lanes}, sum_type);
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
       values digits = code.delinearize(item, std::vector<std::int64_t>{group_count, blocks});
       group = digits[0];
       group_at = code.delinearize(group, groups);
-      Value first = code.mul(digits[1], tiles_per_item);
-      code.loop(first, code.min(code.add(first, tiles_per_item), tiles), 1, [&](Value t) {
-        first_row = code.mul(t, tile.rows);
-        emit_tile();
-      });
+      Value first = code.mul(digits[1], tiles_per_item), last = code.min(code.add(first, tiles_per_item), tiles);
+      code.loop(first, last, tiles_at_once, [&](Value t) { emit_tiles(t, code.min(code.add(t, tiles_at_once), last)); });
     });
     e.end_stage();
   }
 
  private:
+  // Rows divide evenly into tiles of at most `tile_m`; few rows leave room for several vectors of values.
+  tile_shape packed_tile() const {
+    const std::int64_t most = choose(e.configuration, "tile_m", tile_rows), tiles = (rows + most - 1) / most;
+    const std::int64_t lanes = std::min(register_lanes(e, sum_type), static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n.keys))));
+    const std::int64_t vectors = std::clamp<std::int64_t>(choose(e.configuration, "tile_n", tile_vectors * lanes) / lanes, 1, (n.keys + lanes - 1) / lanes);
+    return {(rows + tiles - 1) / tiles, vectors, lanes};
+  }
+
+  // The values, each head's together where they are read many times: rows far apart share few sets of a cache.
+  buffer gathered_values(std::int64_t group_count) {
+    gathered = op.value_layout == head_layout::sequence_first && n.key_heads > 1 && !direct;
+    if (!gathered) return e.materialize(value_);
+    buffer made = e.add_scratch(value_.type().type, {group_count, n.keys, n.value_depth});
+    e.parallel("values", {group_count, n.keys}, n.value_depth, [&](std::span<const Value> at) {
+      values head = code.delinearize(at[0], groups);
+      sweep(code.constant(n.value_depth), e.lanes_for(sum_type, n.value_depth), [&](Value d, std::int64_t lanes) {
+        evaluator ev(e);
+        Value elements = ev.at(value_, ev.along(in_layout(head, at[1], d, op.value_layout), lanes), lanes);
+        ev.store(made, ev.along(values{at[0], at[1], d}, lanes), elements);
+      });
+    });
+    return made;
+  }
+
   // Keys in panels of [depth, columns], so that their scores are columns of a tile.
   void pack_keys(std::int64_t group_count) {
     packed.groups = group_count;
@@ -122,40 +147,64 @@ class attention_emitter {
     code.loop(even, count, 1, [&](Value i) { body(i, 1); });
   }
 
-  void emit_tile() {
-    code.loop(0, tile.rows, 1, [&](Value r) {
-      query_row row = row_at(code.add(first_row, r));
-      sweep(code.constant(n.depth), e.lanes_for(sum_type, std::max<std::int64_t>(n.depth, 1)), [&](Value d, std::int64_t lanes) {
-        evaluator ev(e);
-        values where = in_layout(row.head, row.position, d, op.query_layout);
-        code.store(query_tile, code.add(at_row(r, n.depth), d), sum_type, times(ev.at(query, ev.along(where, lanes), lanes), number(op.scale, lanes)));
+  // Tiles [first, last), at most as many as there is room for: all of them meet a chunk of keys before the next one comes.
+  void emit_tiles(Value first, Value last) {
+    auto each_tile = [&](const std::function<void()>& body) {
+      code.loop(first, last, 1, [&](Value t) {
+        first_row = code.mul(t, tile.rows);
+        slot = code.mul(code.sub(t, first), tile.rows);
+        body();
       });
-      code.store(tops, r, sum_type, number(lowest));
-      code.store(sums, r, sum_type, number(0));
-    });
-    Value seen = keys_seen();
+    };
     if (chunk >= n.keys) {
-      make_scores(code.constant(0), seen);
-      code.loop(0, tile.rows, 1, [&](Value r) { make_weights(r, code.constant(0), seen); });
-      each_panel([&](std::size_t s, Value column) {
-        write(s, column, weighted_values(s, column, code.constant(0), seen, zero_tile(code, shape_of(s), sum_type)));
+      each_tile([&] {
+        load_queries();
+        Value seen = keys_seen();
+        make_scores(code.constant(0), seen);
+        code.loop(0, tile.rows, 1, [&](Value r) { make_weights(r, code.constant(0), seen); });
+        each_panel([&](std::size_t s, Value column) {
+          write(s, column, weighted_values(s, column, code.constant(0), seen, zero_tile(code, shape_of(s), sum_type)));
+        });
       });
       return;
     }
-    code.loop(0, tile.rows * n.value_depth, 1, [&](Value i) { code.store(results, i, sum_type, number(0)); });
-    code.loop(code.constant(0), seen, chunk, [&](Value first) {
-      Value count = code.min(code.sub(seen, first), chunk);
-      make_scores(first, count);
-      code.loop(0, tile.rows, 1, [&](Value r) { make_weights(r, first, count); });
-      each_panel([&](std::size_t s, Value column) {
-        values so_far = kept(s, column);
-        for (std::size_t i = 0; i < so_far.size(); ++i)
-          so_far[i] = times(so_far[i], code.splat(code.load(corrections, row_of(s, i), sum_type, 1), segments[s].lanes));
-        so_far = weighted_values(s, column, first, count, std::move(so_far));
-        for (std::size_t i = 0; i < so_far.size(); ++i) code.store(results, place_of(s, column, i), sum_type, so_far[i]);
+    each_tile([&] {
+      load_queries();
+      code.loop(0, tile.rows * n.value_depth, 1, [&](Value i) { code.store(results, code.add(at_row(slot, n.value_depth), i), sum_type, number(0)); });
+    });
+    code.loop(0, n.keys, chunk, [&](Value from) {
+      each_tile([&] {
+        Value count = code.min(code.sub(keys_seen(), from), chunk);
+        code.when(code.less(code.constant(0), count), [&] { add_chunk(from, count); });
       });
     });
-    each_panel([&](std::size_t s, Value column) { write(s, column, kept(s, column)); });
+    each_tile([&] { each_panel([&](std::size_t s, Value column) { write(s, column, kept(s, column)); }); });
+  }
+
+  void load_queries() {
+    code.loop(0, tile.rows, 1, [&](Value r) {
+      query_row row = row_at(code.add(first_row, r));
+      Value kept_row = code.add(slot, r);
+      sweep(code.constant(n.depth), e.lanes_for(sum_type, std::max<std::int64_t>(n.depth, 1)), [&](Value d, std::int64_t lanes) {
+        evaluator ev(e);
+        values where = in_layout(row.head, row.position, d, op.query_layout);
+        code.store(query_tile, code.add(at_row(kept_row, n.depth), d), sum_type, times(ev.at(query, ev.along(where, lanes), lanes), number(op.scale, lanes)));
+      });
+      code.store(tops, kept_row, sum_type, number(lowest));
+      code.store(sums, kept_row, sum_type, number(0));
+    });
+  }
+
+  void add_chunk(Value first, Value count) {
+    make_scores(first, count);
+    code.loop(0, tile.rows, 1, [&](Value r) { make_weights(r, first, count); });
+    each_panel([&](std::size_t s, Value column) {
+      values so_far = kept(s, column);
+      for (std::size_t i = 0; i < so_far.size(); ++i)
+        so_far[i] = times(so_far[i], code.splat(code.load(corrections, row_of(s, i), sum_type, 1), segments[s].lanes));
+      so_far = weighted_values(s, column, first, count, std::move(so_far));
+      for (std::size_t i = 0; i < so_far.size(); ++i) code.store(results, place_of(s, column, i), sum_type, so_far[i]);
+    });
   }
 
   // How many keys some row of the tile sees.
@@ -173,7 +222,7 @@ class attention_emitter {
     Value panels = code.div(code.add(count, tile.columns() - 1), code.constant(tile.columns())), first_panel = code.div(first, code.constant(tile.columns()));
     code.loop(code.constant(0), panels, 1, [&](Value p) {
       Value at = code.add(code.mul(group, packed.right_group), code.mul(code.add(first_panel, p), packed.right_panel));
-      values made = accumulate(code, tile, {0, tile.rows}, left, code.constant(0), right, at, n.depth, 1, sum_type, zero_tile(code, tile, sum_type));
+      values made = accumulate(code, tile, {0, tile.rows}, left, at_row(slot, n.depth), right, at, n.depth, 1, sum_type, zero_tile(code, tile, sum_type));
       for (std::size_t i = 0; i < made.size(); ++i) {
         auto r = static_cast<std::int64_t>(i) / tile.vectors, v = static_cast<std::int64_t>(i) % tile.vectors;
         code.store(scores, code.add(code.mul(p, tile.columns()), r * chunk + v * tile.lanes), sum_type, made[i]);
@@ -194,7 +243,7 @@ class attention_emitter {
           Value elements = widen(code, code.load(pointer, code.add(code.add(from, d), k * pitch), keys_at.type, width), keys_at.type, sum_type);
           for (std::int64_t r = 0; r < tile.rows; ++r) {
             Value& sum = all[static_cast<std::size_t>(r * keys + k)];
-            sum = code.fma(code.load(query_tile, code.add(d, r * n.depth), sum_type, width), elements, sum);
+            sum = code.fma(code.load(query_tile, code.add(at_row(slot, n.depth), code.add(d, r * n.depth)), sum_type, width), elements, sum);
           }
         }
         return all;
@@ -220,7 +269,7 @@ class attention_emitter {
   // Masked scores of one row become exp(score - largest so far); the row's sum and correction follow.
   void make_weights(Value r, Value first, Value count) {
     const std::int64_t lanes = tile.lanes;
-    Value start = at_row(r, chunk);
+    Value start = at_row(r, chunk), kept_row = code.add(slot, r);
     if (mask || op.causal) apply_masks(r, start, first, count);
     // What a whole vector would read beyond the keys counts for nothing.
     Value whole = code.mul(code.div(code.add(count, lanes - 1), code.constant(lanes)), lanes);
@@ -228,7 +277,7 @@ class attention_emitter {
     Value top = code.loop(code.constant(0), whole, lanes, {number(lowest, lanes)}, [&](Value j, std::span<const Value> so_far) {
       return values{larger_number(code.load(scores, code.add(start, j), sum_type, lanes), so_far[0])};
     })[0];
-    Value before = code.load(tops, r, sum_type, 1);
+    Value before = code.load(tops, kept_row, sum_type, 1);
     if (lanes > 1) top = code.horizontal(mlir::vector::CombiningKind::MAXNUMF, top);
     top = larger_number(top, before);
     // Nothing was seen so far: any finite number does in the place of -inf, whose difference to itself is none.
@@ -240,9 +289,9 @@ class attention_emitter {
     })[0];
     if (lanes > 1) sum = code.horizontal(mlir::vector::CombiningKind::ADD, sum);
     Value correction = exponential(code, code.make<arith::SubFOp>(before, safe));
-    code.store(tops, r, sum_type, top);
+    code.store(tops, kept_row, sum_type, top);
     code.store(corrections, r, sum_type, correction);
-    code.store(sums, r, sum_type, code.fma(code.load(sums, r, sum_type, 1), correction, sum));
+    code.store(sums, kept_row, sum_type, code.fma(code.load(sums, kept_row, sum_type, 1), correction, sum));
   }
 
   void apply_masks(Value r, Value start, Value first, Value count) {
@@ -278,7 +327,7 @@ class attention_emitter {
   Value row_of(std::size_t s, std::size_t i) { return code.constant(static_cast<std::int64_t>(i) / segments[s].vectors); }
   Value place_of(std::size_t s, Value column, std::size_t i) {
     auto index = static_cast<std::int64_t>(i);
-    return code.add(column, index / segments[s].vectors * n.value_depth + index % segments[s].vectors * segments[s].lanes);
+    return code.add(code.add(at_row(slot, n.value_depth), column), index / segments[s].vectors * n.value_depth + index % segments[s].vectors * segments[s].lanes);
   }
 
   void each_panel(const std::function<void(std::size_t, Value)>& body) {
@@ -293,7 +342,7 @@ class attention_emitter {
   }
 
   values weighted_values(std::size_t s, Value column, Value first, Value count, values so_far) {
-    auto [start, pitch] = place_of_group(op.value_layout, n.keys, n.value_depth);
+    auto [start, pitch] = place_of_group(gathered ? head_layout::heads_first : op.value_layout, n.keys, n.value_depth);
     factor left{scores, sum_type, chunk, 1}, right{e.pointer(values_at), values_at.type, 0, pitch};
     Value from = code.add(code.add(start, code.mul(first, pitch)), column);
     return accumulate(code, shape_of(s), left, code.constant(0), right, from, count, sum_type, std::move(so_far));
@@ -301,7 +350,7 @@ class attention_emitter {
 
   void write(std::size_t s, Value column, values all) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      Value sum = code.load(sums, row_of(s, i), sum_type, 1);
+      Value sum = code.load(sums, code.add(slot, row_of(s, i)), sum_type, 1);
       all[i] = n.keys == 0 ? number(0, segments[s].lanes) : times(all[i], code.splat(code.make<arith::DivFOp>(number(1), sum), segments[s].lanes));
     }
     tile_place place;
@@ -324,15 +373,17 @@ class attention_emitter {
   const element_type sum_type;
   const std::int64_t share, rows;        // query heads per head of keys, and query rows per head of keys
   std::vector<std::int64_t> groups;      // batch dims and heads of keys
-  bool direct = false;
+  bool direct = false, gathered = false;  // keys as they lie; values copied
   tile_shape tile;                       // rows of queries × keys
   std::int64_t chunk = 0;                // keys whose scores are there at once
+  std::int64_t tiles_at_once = 1;
   contraction packed;
   buffer keys_at, values_at;
   std::vector<column_segment> segments;  // of the values' depth
   std::vector<tile_writer> writers;
   Value query_tile, scores, tops, sums, corrections, results;
   Value group, first_row;
+  Value slot;                            // the tile's first row among those of the tiles at hand
   values group_at;
 };
 
