@@ -12,6 +12,8 @@
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
 #include "jit/cache/kernel_cache.hpp"
+#include "jit/compile_kernel.hpp"
+#include "jit/compile_worker.hpp"
 #include "jit/deadline.hpp"
 #include "jit/kernel_keys.hpp"
 #include "jit/parallel.hpp"
@@ -77,6 +79,8 @@ class payload_parser {
  public:
   explicit payload_parser(const program& p) : program_(p) {}
 
+  std::span<const std::byte> bytecode_of(const std::string& payload) const { return program_.kernel(content_hash::from_hex(payload)); }
+
   portable_kernel clone_of(const std::string& payload) {
     std::shared_ptr<entry> e;
     {
@@ -87,7 +91,7 @@ class payload_parser {
       e = slot;
     }
     std::lock_guard lock(e->mutex);
-    if (!e->kernel) e->kernel.emplace(portable_kernel::parse(*context_, program_.kernel(content_hash::from_hex(payload))));
+    if (!e->kernel) e->kernel.emplace(portable_kernel::parse(*context_, bytecode_of(payload)));
     return e->kernel->clone();
   }
 
@@ -115,20 +119,26 @@ std::shared_ptr<const std::vector<std::byte>> find_cached(kernel_cache* cache, c
   return std::make_shared<const std::vector<std::byte>>(std::move(*bytes));
 }
 
-void compile_group(group& g, payload_parser& parser, const jit_options& options) {
-  auto begin = clock::now();
+// In this process under a deadline, or in a worker.
+std::vector<std::byte> compile_here_or_in_worker(const group& g, payload_parser& parser, const jit_options& options) {
+  if (!options.worker.empty()) {
+    auto payload = parser.bytecode_of(g.portable.payload);
+    return compile_in_worker({{payload.begin(), payload.end()}, g.inputs, g.outputs, options.target.name, {}}, {.time = options.kernel_limit}, options.worker);
+  }
   // The clone and everything else that the compile touches is its own, so that it can be left behind.
   auto kernel = std::make_shared<portable_kernel>(parser.clone_of(g.portable.payload));
-  auto work = [kernel, inputs = g.inputs, outputs = g.outputs, target = options.target] {
-    kernel->specialize(inputs, outputs);
-    return serialize(finalize(std::move(*kernel), target, {}));
-  };
+  return call_with_deadline(options.kernel_limit, "compiling",
+                            [kernel, inputs = g.inputs, outputs = g.outputs, target = options.target] { return compile_kernel(std::move(*kernel), inputs, outputs, target); });
+}
+
+void compile_group(group& g, payload_parser& parser, const jit_options& options) {
+  auto begin = clock::now();
   // What no driver has compiled yet, from this machine or from one that has no such device.
   kernel_key before_driver = g.key;
   before_driver.driver.clear();
   try {
     auto known = options.assemble ? find_cached(options.cache, before_driver) : nullptr;
-    auto bytes = known ? *known : call_with_deadline(options.kernel_limit, "compiling", std::move(work));
+    auto bytes = known ? *known : compile_here_or_in_worker(g, parser, options);
     if (options.assemble) {
       native_kernel native = deserialize_native_kernel(bytes);
       native.object = options.assemble(native.object);

@@ -29,6 +29,7 @@ struct jit_options {
   // from the compiling threads. Without it kernels stay as the finalizer made them.
   std::function<std::vector<std::byte>(std::span<const std::byte> object)> assemble = nullptr;
   std::string driver = {};
+  std::string worker = {};                        // compile each kernel in a process of its own: the executable for it (compile_worker.hpp)
   std::function<void(std::size_t done, std::size_t total)> progress = nullptr;  // called from the compiling threads, one at a time
 };
 

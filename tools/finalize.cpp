@@ -24,7 +24,7 @@ struct options {
   std::string file, target, folder, native_file;
   std::vector<std::string> dims;
   cache_choice cache;
-  bool export_constants = false;
+  bool export_constants = false, isolated = false;
 };
 
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
@@ -80,6 +80,7 @@ int finalize_file(const options& o, const output_options& output) {
   auto cache = open_cache(o.cache);
   progress_bar progress("finalizing", output);
   jit_options jit{.target = target, .cache = cache.get()};
+  if (o.isolated) jit.worker = "/proc/self/exe";
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   jit_report report;
   program native = compile_bytecode(portable.bind(bindings), jit, &report);
@@ -133,6 +134,7 @@ action declare_finalize(CLI::App& app) {
   app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json")->required();
   app.add_option("--native-file", o->native_file, "Also write a .kiln that holds these kernels in place of the portable ones: it runs without a compiler, on this target only");
   app.add_flag("--export-constants", o->export_constants, "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
+  app.add_flag("--isolated", o->isolated, "Compile each kernel in a process of its own: slower, and a crash of the compiler becomes an error");
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   add_cache_option(app, o->cache);
   app.add_flag("--no-cache", o->cache.disabled, "Neither read nor write the cache");

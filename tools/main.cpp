@@ -9,6 +9,7 @@
 
 #include "ir/error.hpp"
 #include "jit/compile_bytecode.hpp"
+#include "jit/compile_worker.hpp"
 #include "jit/deadline.hpp"
 #include "tools/command.hpp"
 
@@ -68,6 +69,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && argv[1] == std::string_view(kiln::compile_worker_argument)) return kiln::run_compile_worker();
   int code;
   try {
     code = run(argc, argv);

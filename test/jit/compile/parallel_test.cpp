@@ -26,7 +26,7 @@ TEST(parallel_for, calls_every_index_once_on_no_more_threads_than_asked_for) {
       seen.insert(std::this_thread::get_id());
     });
     EXPECT_TRUE(std::all_of(calls.begin(), calls.end(), [](const auto& c) { return c == 1; })) << threads;
-    if (threads > 0) EXPECT_LE(seen.size(), static_cast<std::size_t>(threads));
+    EXPECT_LE(seen.size(), threads > 0 ? static_cast<std::size_t>(threads) : calls.size());
   }
   parallel_for(0, 4, [](std::size_t) { FAIL(); });
 }
@@ -35,7 +35,7 @@ TEST(parallel_for, one_slow_index_does_not_hold_up_the_others) {
   std::atomic<int> done = 0;
   parallel_for(20, 2, [&](std::size_t i) {
     for (int wait = 0; i == 0 && done < 19 && wait < 5000; ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (i == 0) EXPECT_EQ(done, 19);
+    EXPECT_TRUE(i != 0 || done == 19) << done;
     ++done;
   });
 }

@@ -1,0 +1,17 @@
+// One portable kernel to the bytes of a native one (ir/native_kernel.hpp): what the JIT does for each group, the tuner for each candidate, in this
+// process or in a worker.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "mlir_bridge/kernel_configuration.hpp"
+#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/target_row.hpp"
+
+namespace kiln {
+
+// Shapes are static. The kernel is consumed. Throws what specialize() and finalize() throw. Any number of threads, one kernel each.
+std::vector<std::byte> compile_kernel(portable_kernel kernel, const std::vector<shape>& inputs, const std::vector<shape>& outputs, const target_row& target, const kernel_configuration& configuration = {});
+
+}  // namespace kiln
