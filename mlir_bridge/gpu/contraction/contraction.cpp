@@ -2,6 +2,7 @@
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/epilogue.hpp"
 #include "mlir_bridge/gpu/contraction/gather.hpp"
+#include "mlir_bridge/gpu/contraction/narrow.hpp"
 #include "mlir_bridge/gpu/contraction/packing.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/gpu/contraction/staged.hpp"
@@ -40,6 +41,7 @@ void emit_contraction(kernel_emitter& e, contraction_problem problem) {
   const product_types types = problem.types();
   if (problem.k == 0) return emit_zeros(e, problem);
   if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(types.factor));
+  if (try_narrow(e, problem)) return;
   problem_size size{problem.batch, problem.m, problem.n, problem.k, types};
   if (e.target.gpu.async_copy) size.plain = is_plain(e, problem.a, types.factor) && is_plain(e, problem.b, types.factor);
   emit_staged(e, problem, choose_tile(e.target, size, e.configuration));

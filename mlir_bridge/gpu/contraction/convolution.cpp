@@ -73,7 +73,7 @@ operand image_operand(kernel_emitter& e, const image_problem& p, element_type fa
   operand result;
   const std::vector<std::int64_t> pixels = p.pixels(), window = p.window();
   const std::int64_t taps = product(window), depth = taps * p.channels;
-  result.rows = product(pixels);
+  result.rows = product(pixels), result.depth = depth;
   result.type = p.image.type().type;
   result.along_rows = !channels_are_contiguous(e, p.image);
   result.piece = std::gcd(p.channels, elements_of_chunk(factor));
@@ -122,7 +122,7 @@ operand weight_operand(kernel_emitter& e, const image_problem& p, bool transpose
   operand result;
   const std::vector<std::int64_t> window = p.window();
   const std::int64_t depth = product(window) * p.channels;
-  result.rows = p.features;
+  result.rows = p.features, result.depth = depth;
   result.type = p.weights.type().type;
   result.along_rows = true;
   result.piece = 1;

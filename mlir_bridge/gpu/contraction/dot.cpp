@@ -29,7 +29,7 @@ bool contiguous_along(kernel_emitter& e, value v, std::size_t axis) {
 
 operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_place place) {
   operand result;
-  result.rows = place.rows;
+  result.rows = place.rows, result.depth = place.depth;
   result.type = v.type().type;
   const std::size_t rank = place.batch_dims.size() + 2, depth_axis = place.depth_first ? rank - 2 : rank - 1;
   result.along_rows = place.rows > 1 && !contiguous_along(e, v, depth_axis);

@@ -21,14 +21,22 @@ void pack_b(kernel_emitter& e, contraction_problem& problem, std::int64_t depth_
 
   operand& b = problem.b;
   b = {};
-  b.rows = rows;
+  b.rows = rows, b.depth = depth;
   b.piece = chunk;
   b.type = factor;
   b.find = [&e, packed, rows, depth, chunk](evaluator&, const element_request& at) {
     code_builder& code = e.code;
     Value row = code.mul(code.add(code.mul(at.batch, rows), code.min(at.row, rows - 1)), depth);
-    Value offset = code.add(code.add(row, code.add(at.k_inner, at.offset)), at.k_tile);
-    return found_elements{code.load(e.pointer(packed), offset, packed.type, at.lanes, at.offset % chunk == 0 ? chunk : 1), {}};
+    found_elements found;
+    if (at.beyond) {
+      Value k = code.add(at.k_tile, at.k_inner);
+      found.inside = code.less(k, code.constant(depth));
+      row = code.add(row, code.min(k, depth - chunk));
+    } else {
+      row = code.add(code.add(row, at.k_inner), at.k_tile);
+    }
+    found.elements = code.load(e.pointer(packed), code.add(row, at.offset), packed.type, at.lanes, at.offset % chunk == 0 ? chunk : 1);
+    return found;
   };
 }
 

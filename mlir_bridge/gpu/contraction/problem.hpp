@@ -25,7 +25,7 @@ struct found_elements {
 };
 
 struct operand {
-  std::int64_t rows = 0;
+  std::int64_t rows = 0, depth = 0;
   bool along_rows = false;  // neighbouring rows lie together in memory rather than neighbouring k
   std::int64_t piece = 1;   // this many k from a multiple of it on lie together, inside or outside of the tensor as one: a power of two
   element_type type = element_type::f32;  // of the elements

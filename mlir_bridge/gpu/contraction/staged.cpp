@@ -129,9 +129,8 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
   auto [tile_m, tile_n] = tile_of(code, number, tiles_m, tiles_n);
   tile_place place{batch, code.mul(tile_m, tile.m), code.mul(tile_n, tile.n), problem.m % tile.m == 0, problem.n % tile.n == 0};
 
-  const bool beyond = problem.k % step_elements != 0;
-  tile_loader a(e, group, problem.a, types.factor, tile.m, tile.chunks, batch, place.first_m, beyond);
-  tile_loader b(e, group, problem.b, types.factor, tile.n, tile.chunks, batch, place.first_n, beyond);
+  tile_loader a(e, group, problem.a, types.factor, tile.m, tile.chunks, batch, place.first_m, problem.a.depth % step_elements != 0);
+  tile_loader b(e, group, problem.b, types.factor, tile.n, tile.chunks, batch, place.first_n, problem.b.depth % step_elements != 0);
   const std::int64_t pipeline_bytes = tile.stages * tile.stage_bytes();
   auto product = tile.instruction ? make_matrix_multiplier(e, group, tile, types, pipeline_bytes) : make_vector_multiplier(e, group, tile, types, pipeline_bytes);
   Value memory = group.lds(std::max(pipeline_bytes, product->slabs().elements() * storage_bits(types.sum) / 8), 128);

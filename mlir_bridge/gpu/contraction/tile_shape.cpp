@@ -71,7 +71,9 @@ double cost(const tile_shape& tile, const target_row& target, const problem_size
   const std::int64_t resident = std::max<std::int64_t>(1, std::min({row.lds_bytes / shared_bytes(tile, size.types), row.register_file / std::max<std::int64_t>(1, threads * registers(tile, row, size.types)),
                                                                     std::int64_t{2048} / threads}));
   const std::int64_t per_unit = ceil_div(workgroups, row.compute_units), together = std::min(per_unit, resident), rounds = ceil_div(per_unit, together);
-  const double step = std::max(busy * static_cast<double>(together), latency);
+  // One wave keeps about two thirds of its own quarter of the matrix units busy.
+  const double used = std::min(1.0, 0.65 * static_cast<double>(tile.parts() * together) / 4);
+  const double step = std::max({busy * static_cast<double>(together), multiply * static_cast<double>(together) / (tile.instruction ? used : 1.0), latency});
   return static_cast<double>(rounds) * (static_cast<double>(steps) * step + ends) + combine;
 }
 

@@ -1,0 +1,204 @@
+#include "mlir_bridge/gpu/contraction/narrow.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/contraction/epilogue.hpp"
+#include "mlir_bridge/gpu/contraction/gather.hpp"
+#include "mlir_bridge/gpu/contraction/multiplier.hpp"
+#include "mlir_bridge/gpu/matrix_product.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr std::int64_t most_rows = 16, most_rows_on_vectors = 4, most_unroll = 4;
+
+// How a workgroup works: all rows, `tiles` times so many columns, waves that take turns along k.
+struct narrow_shape {
+  const matrix_instruction* unit = nullptr;  // null: the vector unit
+  std::int64_t rows = 1;                     // computed, at least those of the problem
+  std::int64_t columns_of_tile = 8, tiles = 1, waves = 8, unroll = 1;
+  std::int64_t chunks = 4;                   // that a wave takes of each row at once
+  std::int64_t columns() const { return columns_of_tile * tiles; }
+  std::int64_t pitch() const { return columns() + 4; }
+};
+
+std::int64_t floor_power(std::int64_t n) { return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))); }
+
+narrow_shape choose_shape(const kernel_emitter& e, const contraction_problem& problem) {
+  const gpu_row& row = e.target.gpu;
+  const product_types types = problem.types();
+  narrow_shape shape;
+  for (const matrix_instruction* unit : find_matrix_instructions(row.matrix, types.factor, false))
+    if (unit->m == 16 && !shape.unit) shape.unit = unit;
+  // One row wastes the most of a matrix instruction, but there is nothing else to do while weights arrive.
+  if (shape.unit) {
+    shape.rows = shape.unit->m;
+    shape.columns_of_tile = shape.unit->n;
+    shape.chunks = shape.unit->b.chunks;
+  } else {
+    shape.rows = problem.m;
+    shape.columns_of_tile = row.wave / shape.chunks;
+  }
+  const std::int64_t groups = ceil_div(problem.k, shape.chunks * elements_of_chunk(types.factor));
+  const std::int64_t wanted = ceil_div(problem.n * problem.batch, shape.columns_of_tile * row.compute_units);
+  shape.tiles = choose(e.configuration, "narrow_columns", std::min<std::int64_t>(shape.unit ? 4 : 2, floor_power(wanted)));
+  shape.waves = choose(e.configuration, "narrow_waves", std::min<std::int64_t>(row.wave == 64 ? 4 : 8, floor_power(groups)));
+  shape.unroll = std::clamp<std::int64_t>(groups / shape.waves, 1, most_unroll);
+  return shape;
+}
+
+class narrow_kernel {
+ public:
+  narrow_kernel(kernel_emitter& e, const contraction_problem& problem, const narrow_shape& shape)
+      : e_(e), code_(e.code), problem_(problem), shape_(shape), types_(problem.types()), row_columns_(ceil_div(problem.n, shape.columns())),
+        group_(e, "narrow", {problem.batch * row_columns_, 1, 1}, shape.waves * e.target.gpu.wave) {
+    batch_ = code_.div(group_.block(), row_columns_);
+    first_column_ = code_.mul(code_.rem(group_.block(), row_columns_), shape.columns());
+    group_elements_ = shape.chunks * elements_of_chunk(types_.factor);
+    step_ = group_elements_ * shape.waves * shape.unroll;
+  }
+
+  void emit() {
+    if (shape_.unit) product_.emplace(e_, *shape_.unit, types_);
+    else chunks_.emplace(e_, types_);
+    values sums = code_.loop(0, ceil_div(problem_.k, step_), 1, zeros(), [&](Value step, std::span<const Value> so_far) {
+      evaluator ev(e_);
+      Value k_tile = code_.mul(step, step_);
+      // Everything is requested before anything is multiplied.
+      std::vector<std::vector<fragment>> left, right;
+      for (std::int64_t u = 0; u < shape_.unroll; ++u) {
+        right.push_back(read(ev, problem_.b, b_map(), first_column_, shape_.tiles, shape_.columns_of_tile, k_tile, u));
+        left.push_back(read(ev, problem_.a, a_map(), code_.constant(0), 1, shape_.rows, k_tile, u));
+      }
+      values sums(so_far.begin(), so_far.end());
+      for (std::size_t u = 0; u < left.size(); ++u) multiply(left[u][0], right[u], sums);
+      return sums;
+    });
+    write(sums);
+    group_.close();
+  }
+
+ private:
+  // On the vector unit neighbouring lanes take neighbouring chunks of one row; A's rows are parts of every lane.
+  factor_map b_map() const { return shape_.unit ? shape_.unit->b : factor_map{static_cast<int>(shape_.chunks), static_cast<int>(shape_.columns_of_tile), 1, 0, 1, static_cast<int>(shape_.chunks)}; }
+  factor_map a_map() const { return shape_.unit ? shape_.unit->a : factor_map{1, 1, static_cast<int>(shape_.rows), 1, 1, static_cast<int>(shape_.chunks)}; }
+
+  values zeros() {
+    if (product_) return product_->zeros(shape_.tiles);
+    return values(static_cast<std::size_t>(shape_.tiles * shape_.rows), code_.number(code_.scalar_type(types_.sum), 0));
+  }
+
+  std::vector<fragment> read(evaluator& ev, const operand& from, const factor_map& map, Value first_row, std::int64_t tiles, std::int64_t rows_of_tile, Value k_tile, std::int64_t u) {
+    const std::int64_t elements = elements_of_chunk(types_.factor);
+    Value row = code_.add(first_row, code_.rem(code_.div(group_.lane(), map.row_divisor), map.row_modulus));
+    Value chunk = map.whole_row ? code_.constant(0) : code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks);
+    Value k = code_.add(code_.add(code_.mul(group_.wave(), group_elements_), code_.mul(chunk, elements)), u * shape_.waves * group_elements_);
+    std::vector<fragment> result;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      fragment f;
+      for (std::int64_t part = 0; part < map.parts; ++part)
+        for (std::int64_t c = 0; c < (map.whole_row ? map.chunks : 1); ++c) {
+          element_request request{.batch = batch_, .row = code_.add(row, tile * rows_of_tile + part * map.part_rows), .k_tile = k_tile, .k_inner = code_.add(k, c * elements), .k_step = step_, .beyond = from.depth % step_ != 0};
+          f.chunks.push_back(gather_chunk(e_, ev, from, types_.factor, request).masked(code_));
+        }
+      result.push_back(std::move(f));
+    }
+    return result;
+  }
+
+  void multiply(const fragment& left, const std::vector<fragment>& right, values& sums) {
+    for (std::size_t tile = 0; tile < right.size(); ++tile) {
+      if (product_) {
+        const auto count = static_cast<std::size_t>(product_->values_per_tile());
+        for (std::int64_t step = 0; step < product_->steps_of_fragment(); ++step) product_->add(left, right[tile], step, std::span(sums).subspan(tile * count, count));
+        continue;
+      }
+      values b = chunks_->split(right[tile].chunks[0]);
+      for (std::size_t row = 0; row < left.chunks.size(); ++row) {
+        values a = chunks_->split(left.chunks[row]);
+        Value& sum = sums[tile * left.chunks.size() + row];
+        for (std::size_t piece = 0; piece < a.size(); ++piece) sum = chunks_->add_product(a[piece], b[piece], sum);
+      }
+    }
+  }
+
+  // A wave's sums as a matrix in shared memory.
+  void write_wave(values sums, Value memory) {
+    if (product_) {
+      const auto count = static_cast<std::size_t>(product_->values_per_tile());
+      for (std::int64_t tile = 0; tile < shape_.tiles; ++tile)
+        product_->write(std::span<const Value>(sums).subspan(static_cast<std::size_t>(tile) * count, count), group_.lane(), memory, tile * shape_.columns_of_tile, shape_.pitch());
+      return;
+    }
+    auto plus = [&](Value a, Value b) { return is_float(types_.sum) ? Value(code_.make<mlir::arith::AddFOp>(a, b)) : code_.make<mlir::arith::AddIOp>(a, b).getResult(); };
+    for (Value& sum : sums) sum = group_.reduce_wave(sum, plus, shape_.chunks);
+    code_.when(code_.equal(code_.rem(group_.lane(), shape_.chunks), code_.constant(0)), [&] {
+      Value column = code_.mul(code_.div(group_.lane(), shape_.chunks), 4);
+      for (std::int64_t tile = 0; tile < shape_.tiles; ++tile)
+        for (std::int64_t row = 0; row < shape_.rows; ++row)
+          code_.make<mlir::LLVM::StoreOp>(sums[static_cast<std::size_t>(tile * shape_.rows + row)], byte_address(code_, byte_address(code_, memory, column), (row * shape_.pitch() + tile * shape_.columns_of_tile) * 4), 4u);
+    });
+  }
+
+  void write(const values& sums) {
+    const std::int64_t slab = shape_.rows * shape_.pitch() * 4;
+    Value memory = group_.lds(slab * shape_.waves);
+    write_wave(sums, byte_address(code_, memory, code_.mul(group_.wave(), slab)));
+    group_.barrier();
+    const std::int64_t lanes = epilogue_lanes(e_, problem_, shape_.columns()), across = shape_.columns() / lanes, vectors = problem_.m * across;
+    result_writer writer(e_, problem_);
+    for (std::int64_t first = 0; first < vectors; first += group_.threads()) {
+      const bool last_may_be_missing = first + group_.threads() > vectors;
+      Value vector = code_.add(group_.thread(), first), inside = last_may_be_missing ? code_.min(vector, vectors - 1) : vector;
+      Value row = code_.div(inside, across), column = code_.mul(code_.rem(inside, across), lanes);
+      Value address = byte_address(code_, memory, code_.mul(code_.add(code_.mul(row, shape_.pitch()), column), 4)), total;
+      for (std::int64_t wave = 0; wave < shape_.waves; ++wave) {
+        Value part = code_.make<mlir::LLVM::LoadOp>(code_.type(types_.sum, lanes), byte_address(code_, address, wave * slab), static_cast<unsigned>(std::min<std::int64_t>(16, lanes * 4)));
+        if (!total) total = part;
+        else total = is_float(types_.sum) ? Value(code_.make<mlir::arith::AddFOp>(total, part)) : code_.make<mlir::arith::AddIOp>(total, part).getResult();
+      }
+      if (last_may_be_missing) row = code_.select(code_.less(vector, code_.constant(vectors)), row, code_.constant(problem_.m));
+      writer.add(total, batch_, row, code_.add(first_column_, column), last_may_be_missing, problem_.n % shape_.columns() != 0);
+    }
+    writer.flush();
+  }
+
+  kernel_emitter& e_;
+  code_builder& code_;
+  const contraction_problem& problem_;
+  narrow_shape shape_;
+  product_types types_;
+  std::int64_t row_columns_;
+  workgroup group_;
+  std::optional<matrix_product> product_;
+  std::optional<chunk_product> chunks_;
+  Value batch_, first_column_;
+  std::int64_t group_elements_ = 0, step_ = 0;
+};
+
+}  // namespace
+
+bool try_narrow(kernel_emitter& e, const contraction_problem& problem) {
+  const product_types types = problem.types();
+  const bool matrix = !find_matrix_instructions(e.target.gpu.matrix, types.factor, false).empty();
+  const bool few = problem.m <= (matrix ? most_rows : most_rows_on_vectors);
+  if (!few || problem.a.along_rows || problem.b.along_rows || storage_bits(types.sum) != 32 || choose(e.configuration, "narrow", 1) == 0) return false;
+  // Scattered elements would be read one by one by every lane.
+  if (problem.b.piece < elements_of_chunk(types.factor)) return false;
+  narrow_kernel(e, problem, choose_shape(e, problem)).emit();
+  return true;
+}
+
+std::vector<kernel_configuration> narrow_candidates(const target_row& target, const problem_size& size) {
+  std::vector<kernel_configuration> result;
+  if (size.m > most_rows) return result;
+  for (std::int64_t columns : {1, 2, 4})
+    for (std::int64_t waves : {1, 2, 4, 8, 16})
+      if (waves * target.gpu.wave <= 512) result.push_back({{"narrow_columns", columns}, {"narrow_waves", waves}});
+  return result;
+}
+
+}  // namespace kiln::gpu
