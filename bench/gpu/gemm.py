@@ -155,7 +155,7 @@ def main():
         best = None
         for path, case in members:
             label = os.path.basename(path)[:-5]
-            settings = " ".join(f"{k}={case.options[k]}" for k in ("tile_m", "tile_n", "part_m", "part_n", "chunks", "stages", "splits", "instruction") if k in case.options) if "@" in label else ""
+            settings = " ".join(f"{k}={case.options[k]}" for k in ("tile_m", "tile_n", "part_m", "part_n", "chunks", "stages", "splits", "instruction", "narrow_columns", "narrow_waves") if k in case.options) if "@" in label else ""
             try:
                 kernel = Kernel(path[:-5] + ".ptx", case)
                 outputs = blank(case.document)
