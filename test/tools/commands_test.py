@@ -25,7 +25,12 @@ class Commands(KilnCase):
             self.error_line(self.kiln(*arguments, code=2))
 
     def test_devices_targets_ops(self):
-        self.assertEqual(self.json("devices")["devices"][0]["name"], "host")
+        devices = self.json("devices")
+        self.assertEqual(devices["devices"][0]["name"], "host")
+        searched = {s["library"]: s for s in devices["searched"]}
+        self.assertIn("libcuda.so.1", searched)
+        self.assertIn("libamdhip64.so.6", searched)
+        self.assertTrue(all(s["outcome"] for s in searched.values()))
         names = {t["name"] for t in self.json("targets")["targets"]}
         self.assertLessEqual({"x86-64-v3", "x86-64-v4", "native"}, names)
         operators = {o["name"] for o in self.json("ops")["operators"]}
@@ -52,6 +57,13 @@ class Commands(KilnCase):
         warm = self.json("run", file, "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("again"))
         self.assertEqual(warm["cache"]["misses"], 0)
         np.testing.assert_array_equal(np.load(self.path("again/y.npy")), got)
+
+    def test_a_device_that_is_not_here_exits_4_and_says_what_was_looked_for(self):
+        file = self.compiled()
+        for command in ["run", "perf"]:
+            self.assertIn("libcuda.so.1", self.error_line(self.kiln(command, file, "--device", "cuda:99", code=4)))
+            self.assertIn("libamdhip64.so.6", self.error_line(self.kiln(command, file, "--device", "hip:99", code=4)))
+            self.error_line(self.kiln(command, file, "--device", "hip:many", code=2))
 
     def test_if_cached_refuses_to_compile(self):
         file = self.compiled()
