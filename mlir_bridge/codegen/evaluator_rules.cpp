@@ -1,6 +1,7 @@
 #include "mlir_bridge/codegen/evaluator_rules.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "ir/error.hpp"
@@ -29,6 +30,11 @@ Value evaluator_rules::compute() {
 
 axis_index evaluator_rules::fixed(std::int64_t position) {
   return {code.constant(position), 0, {}, position, position + 1, position ? std::abs(position) : any_multiple};
+}
+
+bool evaluator_rules::on_one_side(const axis_index& index, std::span<const std::int64_t> boundaries) const {
+  if (index.uniform()) return true;
+  return !index.each && index.step == 1 && index.multiple % lanes == 0 && std::ranges::all_of(boundaries, [&](std::int64_t b) { return b % lanes == 0; });
 }
 
 axis_index evaluator_rules::affine(const axis_index& index, std::int64_t factor, std::int64_t offset) {
@@ -254,13 +260,15 @@ Value evaluator_rules::rule(const pad& op) {
     bool outside = inner.high <= 0 || inner.low >= extents[axis] || extents[axis] == 0;
     if (fills && !inside && outside) return fill;
     if (fills && !inside) {
-      Value i = ev.each_lane(inner, inner.uniform() ? 1 : lanes);
+      const std::array ends{std::int64_t{0}, extents[axis]};
+      bool together = on_one_side(inner, ends);
+      Value i = together ? inner.base : ev.each_lane(inner, lanes);
       // One unsigned comparison covers both ends.
       Value in = code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, code.integer(i.getType(), extents[axis]));
-      Value& condition = inner.uniform() ? all_inside : lane_inside;
+      Value& condition = together ? all_inside : lane_inside;
       condition = condition ? code.make<mlir::arith::AndIOp>(condition, in).getResult() : in;
-      // Inside the branch a uniform index is known to be inside.
-      if (inner.uniform()) {
+      // Inside the branch the index is known to be inside.
+      if (together) {
         inner.low = std::max<std::int64_t>(inner.low, 0);
         inner.high = std::min(inner.high, extents[axis]);
         source.push_back(inner);
@@ -289,7 +297,7 @@ Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::siz
     return ev.at(operand(i), source, lanes);
   };
   if (first + 1 == last) return from(first, affine(index, 1, -begins[first]));
-  if (index.uniform()) {
+  if (on_one_side(index, std::span(begins).subspan(first + 1, last - first - 1))) {
     std::size_t middle = (first + last) / 2;
     return branch(code.less(index.base, code.constant(begins[middle])), [&] { return concat_from(op, first, middle, begins); }, [&] { return concat_from(op, middle, last, begins); });
   }

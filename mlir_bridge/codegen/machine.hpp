@@ -31,7 +31,8 @@ struct machine {
   void (*close_stage)(kernel_emitter&) = nullptr;
   // Stages that fill a buffer with a value of the cluster (kernel_emitter::materialize).
   void (*map_into)(kernel_emitter&, kiln::value v, const buffer& destination, bool prepare) = nullptr;
-  // libm's functions by their f64 names, exp, log, erf and tanh among them, on f32 or f64 values of any number of lanes.
+  // libm's functions by their f64 names, exp, log, erf and tanh among them, on f32 or f64 values of any number of lanes; "exp.fast" and the like
+  // are for f16 data.
   mlir::Value (*function)(code_builder&, std::string_view name, std::span<const mlir::Value> operands) = nullptr;
 };
 

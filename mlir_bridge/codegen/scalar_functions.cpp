@@ -53,9 +53,13 @@ Value binary(const call& c) {
   return c.make<Op>(c.x[0], c.x[1]);
 }
 
+// A GPU's form of a function that is precise enough for f16; bf16 has the same range as f32, which some of those forms lack.
+bool takes_fast_form(const call& c) { return c.b.on.function && c.type == element_type::f16; }
+
 // A function that MLIR expands for f32 and that libm does for f64.
 template <class Op>
 Value expanded(const call& c, const char* name) {
+  if (takes_fast_form(c)) return call_libm(c.b, std::string(name) + ".fast", c.x);
   if (c.b.on.function || c.type == element_type::f64) return call_libm(c.b, name, c.x);
   return c.make<Op>(c.x[0]);
 }
@@ -139,7 +143,7 @@ Value power(const call& c) {
     if (*n == 0.5) return square_root_power(c);
     if (*n == -0.5) return c.make<arith::DivFOp>(c.number(1), square_root_power(c));
   }
-  return call_libm(c.b, "pow", c.x);
+  return call_libm(c.b, takes_fast_form(c) ? "pow.fast" : "pow", c.x);
 }
 
 Value shift(const call& c, bool left) {
@@ -160,7 +164,13 @@ Value sign(const call& c) {
   return c.floating() ? c.b.select(c.unordered(x), x, result) : result;
 }
 
+Value quotient(const call& c) {
+  if (!c.floating()) return guarded<arith::DivSIOp, arith::DivUIOp>(c, c.x[0], c.x[1], false);
+  return takes_fast_form(c) ? call_libm(c.b, "div.fast", c.x) : c.make<arith::DivFOp>(c.x[0], c.x[1]);
+}
+
 Value sigmoid(const call& c) {
+  if (takes_fast_form(c)) return call_libm(c.b, "sigmoid.fast", c.x);
   Value one = c.number(1);
   return c.make<arith::DivFOp>(one, c.make<arith::AddFOp>(one, exponential(c.b, c.make<arith::NegFOp>(c.x[0]))));
 }
@@ -182,8 +192,7 @@ rule find_rule(scalar_function function) {
     case add: return arithmetic<arith::AddFOp, arith::AddIOp>;
     case sub: return arithmetic<arith::SubFOp, arith::SubIOp>;
     case mul: return arithmetic<arith::MulFOp, arith::MulIOp>;
-    case div:
-      return +[](const call& c) { return c.floating() ? c.make<arith::DivFOp>(c.x[0], c.x[1]) : guarded<arith::DivSIOp, arith::DivUIOp>(c, c.x[0], c.x[1], false); };
+    case div: return quotient;
     case pow: return power;
     case min: return +[](const call& c) { return smaller(c.b, c.type, c.x[0], c.x[1]); };
     case max: return +[](const call& c) { return larger(c.b, c.type, c.x[0], c.x[1]); };
@@ -216,7 +225,7 @@ rule find_rule(scalar_function function) {
     case neg: return +[](const call& c) { return c.floating() ? c.make<arith::NegFOp>(c.x[0]) : c.make<arith::SubIOp>(c.number(0), c.x[0]); };
     case scalar_function::sign: return kiln::codegen::sign;
     case bit_not: return +[](const call& c) { return c.make<arith::XOrIOp>(c.x[0], c.number(-1)); };
-    case exp: return +[](const call& c) { return exponential(c.b, c.x[0]); };
+    case exp: return +[](const call& c) { return takes_fast_form(c) ? call_libm(c.b, "exp.fast", c.x) : exponential(c.b, c.x[0]); };
     case log: return EXPANDED(LogOp, "log");
     case sqrt: return FLOAT_UNARY(SqrtOp);
     case rsqrt: return +[](const call& c) { return c.make<arith::DivFOp>(c.number(1), c.make<math::SqrtOp>(c.x[0])); };

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/ops/all.hpp"
-#include "mlir_bridge/codegen/access.hpp"
+#include "mlir_bridge/codegen/map_space.hpp"
 #include "mlir_bridge/cpu/anchors.hpp"
-#include "mlir_bridge/codegen/evaluator.hpp"
 
 namespace kiln::cpu {
 
@@ -17,50 +15,16 @@ constexpr std::int64_t row_elements = 16384;   // of the loops inside one parall
 constexpr std::int64_t tile = 16;              // rows of a transposed tile
 constexpr std::size_t most_segments = 64;      // densely connected networks join dozens of tensors
 
-struct root {
-  value v;
-  buffer destination;
-};
-
-// Outputs that end in a reshape are the same bytes as what is reshaped: loop over that instead, where all roots agree.
-void strip_reshapes(const kernel_emitter& e, std::vector<root>& roots) {
-  auto stripped = roots;
-  for (root& r : stripped) {
-    while (r.v.producer->op().is<reshape>() && !e.in_memory(r.v)) r.v = r.v.producer->inputs()[0];
-    r.destination.dims = kernel_emitter::dims(r.v);
-  }
-  bool agree = std::ranges::all_of(stripped, [&](const root& r) { return r.destination.dims == stripped[0].destination.dims; });
-  if (agree) roots = std::move(stripped);
-}
-
-// The widest type that lanes are computed in decides how many of them fill a register.
-element_type widest(const kernel_emitter& e, const std::vector<root>& roots) {
-  element_type type = element_type::f32;
-  auto consider = [&](element_type t) {
-    if (storage_bits(compute_type(t)) > storage_bits(compute_type(type))) type = t;
-  };
-  for (const root& r : roots) consider(r.destination.type);
-  for (const instruction& i : e.cluster.instructions())
-    if (i.op().is<elementwise>() || i.op().is<convert>()) consider(i.outputs()[0].type);
-  return type;
-}
-
 class map_stage {
  public:
-  map_stage(kernel_emitter& e, std::vector<root> roots) : e_(e), roots_(std::move(roots)), domain_(roots_[0].destination.dims), analysis_(e, domain_) {
-    for (const root& r : roots_) analysis_.add_root(r.v);
-    runs_ = analysis_.runs();
-    if (runs_.empty()) runs_.push_back({});
-    for (const auto& run : runs_) extents_.push_back(std::accumulate(run.begin(), run.end(), std::int64_t{1}, [&](std::int64_t n, std::size_t axis) { return n * domain_[axis]; }));
-    type_ = widest(e, roots_);
-  }
+  map_stage(kernel_emitter& e, std::vector<map_root> roots) : e_(e), space_(e, std::move(roots)), extents_(space_.extents()), type_(space_.widest()) {}
 
   void emit(const std::string& name, bool prepare) {
     std::int64_t extent = extents_.back();
     std::size_t last = extents_.size() - 1;
     auto segments = make_segments(extent);
-    std::int64_t cost = operations();
-    if (auto axis = transposed_run()) return emit_tiles(name, *axis, segments, cost, prepare);
+    std::int64_t cost = space_.operations();
+    if (auto axis = space_.transposed_run()) return emit_tiles(name, *axis, segments, cost, prepare);
     if (segments.size() == 1 && extent >= 2 * row_elements) return emit_blocks(name, cost, prepare);
     // Small trailing axes become loops inside the parallel index.
     std::size_t inner = last;
@@ -74,26 +38,13 @@ class map_stage {
   using segment = std::pair<std::int64_t, std::int64_t>;
 
   std::vector<segment> make_segments(std::int64_t extent) const {
-    // Cuts are positions along the last domain axis; they count only where that axis is a run of its own.
-    auto cuts = analysis_.cuts();
-    if (runs_.back().size() != 1 || runs_.back()[0] + 1 != domain_.size() || cuts.size() >= most_segments) cuts.clear();
+    auto cuts = space_.cuts();
+    if (cuts.size() >= most_segments) cuts.clear();
     std::vector<segment> segments;
     std::int64_t begin = 0;
     for (std::int64_t cut : cuts) segments.push_back({begin, cut}), begin = cut;
     segments.push_back({begin, extent});
     return segments;
-  }
-
-  std::int64_t operations() const {
-    return std::max<std::int64_t>(1, std::ranges::count_if(e_.cluster.instructions(), [](const instruction& i) { return i.op().is<elementwise>() || i.op().is<convert>(); }));
-  }
-
-  std::optional<std::size_t> transposed_run() const {
-    auto axis = analysis_.transposed_axis();
-    if (!axis) return std::nullopt;
-    for (std::size_t run = 0; run + 1 < runs_.size(); ++run)
-      if (!runs_[run].empty() && runs_[run].back() == *axis) return run;
-    return std::nullopt;
   }
 
   void emit_rows(values at, const std::vector<segment>& segments) {
@@ -116,20 +67,10 @@ class map_stage {
   }
 
   void emit_element(const values& at, Value i, std::int64_t lanes, segment range, std::int64_t multiple) {
-    auto& code = e_.code;
-    position where(domain_.size());
-    for (axis_index& index : where) index = {code.constant(0), 0, {}, 0, 1, any_multiple};
-    for (std::size_t run = 0; run < runs_.size(); ++run) {
-      if (runs_[run].empty()) continue;
-      axis_index& index = where[runs_[run].back()];
-      bool last = run + 1 == runs_.size();
-      if (last) index = {i, lanes > 1 ? 1 : 0, {}, range.first, range.second, multiple ? multiple : any_multiple};
-      else index = {at[run], 0, {}, 0, extents_[run], 1};
-    }
-    evaluator ev(e_);
-    values results;
-    for (const root& r : roots_) results.push_back(ev.at(r.v, where, lanes));
-    for (std::size_t k = 0; k < roots_.size(); ++k) ev.store(roots_[k].destination, where, results[k]);
+    std::vector<axis_index> of_runs;
+    for (std::size_t run = 0; run + 1 < extents_.size(); ++run) of_runs.push_back({at[run], 0, {}, 0, extents_[run], 1});
+    of_runs.push_back({i, lanes > 1 ? 1 : 0, {}, range.first, range.second, multiple ? multiple : any_multiple});
+    space_.emit(space_.at(of_runs), lanes);
   }
 
   // A long last run, cut into blocks that are work items; the last block also takes what is left over.
@@ -174,27 +115,15 @@ class map_stage {
   }
 
   kernel_emitter& e_;
-  std::vector<root> roots_;
-  std::vector<std::int64_t> domain_;
-  access_analysis analysis_;
-  std::vector<std::vector<std::size_t>> runs_;
-  std::vector<std::int64_t> extents_;
-  element_type type_ = element_type::f32;
+  map_space space_;
+  const std::vector<std::int64_t>& extents_;
+  element_type type_;
 };
-
-void emit_roots(kernel_emitter& e, const std::string& name, std::vector<root> roots, bool prepare) {
-  strip_reshapes(e, roots);
-  map_stage(e, std::move(roots)).emit(name, prepare);
-}
 
 }  // namespace
 
-void emit_map(kernel_emitter& e) {
-  std::vector<root> roots;
-  for (std::size_t i = 0; i < e.cluster.outputs().size(); ++i) roots.push_back({e.cluster.outputs()[i], e.output(i)});
-  emit_roots(e, "map", std::move(roots), false);
-}
+void emit_map(kernel_emitter& e) { map_stage(e, output_roots(e)).emit("map", false); }
 
-void emit_map_into(kernel_emitter& e, value v, const buffer& destination, bool prepare) { emit_roots(e, prepare ? "prepare" : "materialize", {{v, destination}}, prepare); }
+void emit_map_into(kernel_emitter& e, value v, const buffer& destination, bool prepare) { map_stage(e, {{v, destination}}).emit(prepare ? "prepare" : "materialize", prepare); }
 
 }  // namespace kiln::cpu

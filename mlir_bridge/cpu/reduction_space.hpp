@@ -26,6 +26,12 @@ class reduction_space {
   std::int64_t lane_extent = 1;            // inner: of the last combined run; otherwise of the lane axis
   std::int64_t count = 1;                  // elements combined into one
 
+  // Combined axes that are walked as one, and their elements.
+  const std::vector<std::vector<std::size_t>>& runs() const { return runs_; }
+  const std::vector<std::int64_t>& run_extents() const { return run_extents_; }
+  // The position of a kept index, with 0 along everything else.
+  position start(std::span<const Value> at) const;
+
   // One step: computes with `lanes` elements at `where`; `valid` (i1 lanes, or null for all) masks lanes that were seen already.
   using visitor = std::function<values(const position& where, std::int64_t lanes, Value valid, std::span<const Value> state)>;
   using combiner = std::function<values(std::span<const Value> a, std::span<const Value> b)>;
@@ -45,7 +51,6 @@ class reduction_space {
   Value row_offset(const position& where) const { return runs_.empty() ? Value() : where[runs_.back().back()].base; }
 
  private:
-  position start(std::span<const Value> at) const;
   void set(position& where, std::size_t run, Value base, std::int64_t step) const;
   values nest(position where, std::size_t run, std::size_t end, values state, const std::function<values(const position&, values)>& body);
 

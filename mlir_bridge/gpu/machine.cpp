@@ -27,7 +27,7 @@ void open_stage(kernel_emitter& e) {
 
 void close_stage(kernel_emitter&) {}
 
-constexpr machine make(std::string_view name, int index_bits, unsigned stack_space) {
+constexpr machine make(std::string_view name, int index_bits, unsigned stack_space, decltype(machine::function) function) {
   machine m;
   m.name = name;
   m.index_bits = index_bits;
@@ -40,14 +40,15 @@ constexpr machine make(std::string_view name, int index_bits, unsigned stack_spa
   m.open_stage = open_stage;
   m.close_stage = close_stage;
   m.map_into = emit_map_into;
-  m.function = device_function;
+  m.function = function;
   return m;
 }
 
 }  // namespace
 
 const machine& gpu_machine(target_family family, int index_bits) {
-  static constexpr machine amd32 = make("AMD GPU", 32, 5), amd64 = make("AMD GPU", 64, 5), nvidia32 = make("NVIDIA GPU", 32, 0), nvidia64 = make("NVIDIA GPU", 64, 0);
+  static constexpr machine amd32 = make("AMD GPU", 32, 5, amd_function), amd64 = make("AMD GPU", 64, 5, amd_function),
+                           nvidia32 = make("NVIDIA GPU", 32, 0, nvidia_function), nvidia64 = make("NVIDIA GPU", 64, 0, nvidia_function);
   if (family == target_family::amdgpu) return index_bits == 32 ? amd32 : amd64;
   return index_bits == 32 ? nvidia32 : nvidia64;
 }

@@ -83,37 +83,121 @@ void workgroup::barrier() {
   fence(mlir::LLVM::AtomicOrdering::acquire);
 }
 
-Value workgroup::shuffle_xor(Value v, std::int64_t mask) {
-  mlir::Type i32 = code_.builder.getI32Type(), type = v.getType();
-  Value bits = type == i32 ? v : code_.make<mlir::arith::BitcastOp>(i32, v).getResult();
+Value workgroup::exchange(Value bits, std::int64_t mask) {
+  mlir::Type i32 = code_.builder.getI32Type(), i1 = code_.builder.getI1Type();
   auto number = [&](std::int64_t n) { return code_.integer(i32, n); };
-  Value other;
-  if (e_.target.family == target_family::nvidia) {
-    other = call_intrinsic(code_, "llvm.nvvm.shfl.sync.bfly.i32", i32, {number(-1), bits, number(mask), number(31)});
-  } else {
-    Value lane = code_.on.index_bits == 32 ? lane_ : code_.make<mlir::arith::TruncIOp>(i32, lane_).getResult();
-    Value address = code_.mul(code_.make<mlir::arith::XOrIOp>(lane, number(mask)).getResult(), 4);
-    other = call_intrinsic(code_, "llvm.amdgcn.ds.bpermute", i32, {address, bits});
-  }
-  return type == i32 ? other : code_.make<mlir::arith::BitcastOp>(type, other).getResult();
+  if (e_.target.family == target_family::nvidia) return call_intrinsic(code_, "llvm.nvvm.shfl.sync.bfly.i32", i32, {number(-1), bits, number(mask), number(31)});
+  // AMD: moves within a row of 16 lanes are part of an instruction (DPP), across rows gfx10 and later have a permutation; neither touches LDS.
+  constexpr std::int64_t quad_permutations[] = {0, 0xb1, 0x4e, 0x1b};  // lane ^ 1, ^ 2, ^ 3 of four
+  constexpr std::int64_t half_mirror = 0x141, mirror = 0x140, row_xor = 0x160;
+  bool has_row_xor = wave_size() == 32;  // gfx10 and later
+  std::int64_t control = mask < 4 ? quad_permutations[mask] : mask == 7 ? half_mirror : mask == 15 ? mirror : mask < 16 && has_row_xor ? row_xor + mask : 0;
+  if (control) return call_intrinsic(code_, "llvm.amdgcn.update.dpp", i32, {bits, bits, number(control), number(15), number(15), code_.integer(i1, 1)});
+  if (mask == 16 && has_row_xor)
+    return call_intrinsic(code_, "llvm.amdgcn.permlanex16", i32, {bits, bits, number(0x76543210), number(0xfedcba98), code_.integer(i1, 1), code_.integer(i1, 0)});
+  if (mask < 32) return call_intrinsic(code_, "llvm.amdgcn.ds.swizzle", i32, {bits, number(mask << 10 | 31)});
+  Value lane = code_.on.index_bits == 32 ? lane_ : code_.make<mlir::arith::TruncIOp>(i32, lane_).getResult();
+  Value address = code_.mul(code_.make<mlir::arith::XOrIOp>(lane, number(mask)).getResult(), 4);
+  return call_intrinsic(code_, "llvm.amdgcn.ds.bpermute", i32, {address, bits});
 }
 
-Value workgroup::reduce_wave(Value v, const combiner& combine, std::int64_t width) {
-  for (std::int64_t mask = (width ? width : wave_size()) / 2; mask > 0; mask /= 2) v = combine(v, shuffle_xor(v, mask));
+Value workgroup::shuffle_xor(Value v, std::int64_t mask) {
+  mlir::Type i32 = code_.builder.getI32Type(), type = v.getType();
+  unsigned width = type.getIntOrFloatBitWidth();
+  mlir::Type integer = code_.builder.getIntegerType(width);
+  Value bits = type == integer ? v : code_.make<mlir::arith::BitcastOp>(integer, v).getResult();
+  if (width < 32) {
+    bits = code_.make<mlir::arith::TruncIOp>(integer, exchange(code_.make<mlir::arith::ExtUIOp>(i32, bits), mask));
+  } else if (width == 32) {
+    bits = exchange(bits, mask);
+  } else {
+    Value low = exchange(code_.make<mlir::arith::TruncIOp>(i32, bits), mask);
+    Value high = exchange(code_.make<mlir::arith::TruncIOp>(i32, code_.make<mlir::arith::ShRUIOp>(bits, code_.integer(integer, 32)).getResult()), mask);
+    Value shifted = code_.make<mlir::arith::ShLIOp>(code_.make<mlir::arith::ExtUIOp>(integer, high).getResult(), code_.integer(integer, 32));
+    bits = code_.make<mlir::arith::OrIOp>(code_.make<mlir::arith::ExtUIOp>(integer, low).getResult(), shifted);
+  }
+  return type == integer ? bits : code_.make<mlir::arith::BitcastOp>(type, bits).getResult();
+}
+
+values workgroup::reduce_wave(values v, const tuple_combiner& combine, std::int64_t width) {
+  if (!width) width = wave_size();
+  for (std::int64_t reach = 1; reach < width; reach *= 2) {
+    // Lanes of a group of `reach` agree by now, so on gfx9 the other half of a row may be read mirrored, without LDS.
+    bool mirrored = e_.target.family == target_family::amdgpu && (reach == 4 || reach == 8) && width > reach;
+    std::int64_t mask = mirrored ? 2 * reach - 1 : reach;
+    values other;
+    for (Value x : v) other.push_back(shuffle_xor(x, mask));
+    v = combine(v, other);
+  }
   return v;
 }
 
-Value workgroup::reduce(Value v, const combiner& combine) {
-  v = reduce_wave(v, combine);
+Value workgroup::reduce_wave(Value v, const combiner& combine, std::int64_t width) {
+  return reduce_wave({v}, [&](std::span<const Value> a, std::span<const Value> b) { return values{combine(a[0], b[0])}; }, width)[0];
+}
+
+values workgroup::reduce(values v, const tuple_combiner& combine) {
+  v = reduce_wave(std::move(v), combine);
   if (waves() == 1) return v;
-  element_type type = v.getType().isF32() ? element_type::f32 : element_type::i32;
-  Value slots = lds(waves() * 4);
-  code_.when(code_.equal(lane_, code_.constant(0)), [&] { code_.store(slots, wave_, type, v); });
+  std::int64_t before = used_;
+  values slots;
+  for (Value x : v) slots.push_back(lds(waves() * lds_bytes_of(x)));
+  code_.when(code_.equal(lane_, code_.constant(0)), [&] {
+    for (std::size_t i = 0; i < v.size(); ++i) store_raw(slots[i], wave_, v[i]);
+  });
   barrier();
-  Value all = code_.load(slots, code_.constant(0), type, 1);
-  for (std::int64_t i = 1; i < waves(); ++i) all = combine(all, code_.load(slots, code_.constant(i), type, 1));
+  values all;
+  for (std::int64_t w = 0; w < waves(); ++w) {
+    values other;
+    for (std::size_t i = 0; i < v.size(); ++i) other.push_back(load_raw(slots[i], code_.constant(w), v[i].getType()));
+    all = w == 0 ? other : combine(all, other);
+  }
   barrier();
+  release_lds(before);
   return all;
+}
+
+Value workgroup::reduce(Value v, const combiner& combine) {
+  return reduce({v}, [&](std::span<const Value> a, std::span<const Value> b) { return values{combine(a[0], b[0])}; })[0];
+}
+
+std::int64_t workgroup::lds_bytes_of(Value v) {
+  unsigned bits = code_builder::scalar_of(v).getIntOrFloatBitWidth();
+  return code_builder::lanes_of(v) * std::max(1u, bits / 8);
+}
+
+Value workgroup::lds_slot(Value region, Value index, mlir::Type type) {
+  return code_.make<mlir::LLVM::GEPOp>(region.getType(), type, region, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(index)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+}
+
+namespace {
+
+// Truth values lie in memory as bytes.
+mlir::Type memory_type(code_builder& code, mlir::Type type) {
+  auto scalar = mlir::getElementTypeOrSelf(type);
+  if (!scalar.isInteger(1)) return type;
+  auto vector = mlir::dyn_cast<mlir::VectorType>(type);
+  return code_builder::with_lanes(code.builder.getIntegerType(8), vector ? vector.getNumElements() : 1);
+}
+
+unsigned natural_alignment(mlir::Type type) {
+  auto vector = mlir::dyn_cast<mlir::VectorType>(type);
+  unsigned bytes = mlir::getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8 * (vector ? static_cast<unsigned>(vector.getNumElements()) : 1);
+  return std::min(16u, bytes);
+}
+
+}  // namespace
+
+void workgroup::store_raw(Value region, Value index, Value v) {
+  mlir::Type type = memory_type(code_, v.getType());
+  Value stored = type == v.getType() ? v : code_.make<mlir::arith::ExtUIOp>(type, v).getResult();
+  code_.make<mlir::LLVM::StoreOp>(stored, lds_slot(region, index, type), natural_alignment(type));
+}
+
+Value workgroup::load_raw(Value region, Value index, mlir::Type type) {
+  mlir::Type stored = memory_type(code_, type);
+  Value v = code_.make<mlir::LLVM::LoadOp>(stored, lds_slot(region, index, stored), natural_alignment(stored));
+  return stored == type ? v : code_.make<mlir::arith::TruncIOp>(type, v).getResult();
 }
 
 }  // namespace kiln::gpu

@@ -43,15 +43,26 @@ class workgroup {
 
   // All threads arrive; what they wrote to shared memory is seen by all. Traffic to global memory is not waited for.
   void barrier();
-  // The value of thread lane ^ mask of the wave (32-bit scalars).
+  // The value of thread lane ^ mask of the wave (scalars of any width); mask is a power of two, or 3, 7, 15.
   Value shuffle_xor(Value v, std::int64_t mask);
   // The same combined over all lanes of the wave, or over aligned groups of `width` lanes, in every lane; `combine` is commutative and associative.
   using combiner = std::function<Value(Value, Value)>;
   Value reduce_wave(Value v, const combiner& combine, std::int64_t width = 0);
-  // The same over the workgroup, in every thread. Contains two barriers and uses waves() * 4 bytes of LDS for each call site.
+  // The same over the workgroup, in every thread, always in the same order. Contains two barriers; the LDS it uses is given back.
   Value reduce(Value v, const combiner& combine);
+  // Of several values at once (a value and its index).
+  using tuple_combiner = std::function<values(std::span<const Value>, std::span<const Value>)>;
+  values reduce_wave(values v, const tuple_combiner& combine, std::int64_t width = 0);
+  values reduce(values v, const tuple_combiner& combine);
+
+  // Values of any type in shared memory, as they are: index counts values of that type.
+  static std::int64_t lds_bytes_of(Value v);
+  void store_raw(Value region, Value index, Value v);
+  Value load_raw(Value region, Value index, mlir::Type type);
 
  private:
+  Value exchange(Value bits, std::int64_t mask);  // 32 bits
+  Value lds_slot(Value region, Value index, mlir::Type type);
   kernel_emitter& e_;
   code_builder& code_;
   std::int64_t threads_, used_ = 0, most_ = 0;

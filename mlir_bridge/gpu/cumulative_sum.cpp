@@ -1,0 +1,121 @@
+// cumulative_sum. A workgroup walks a row in tiles: each thread adds its few elements, lanes and waves pass on what lies before them. Where
+// many rows lie side by side, a thread does one row alone.
+#include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/gpu/rows.hpp"
+#include "mlir_bridge/gpu/workgroup.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+constexpr std::int64_t each = 4;              // elements of one thread in a tile
+constexpr std::int64_t many_rows = 4096;
+
+struct scan_emitter {
+  kernel_emitter& e;
+  code_builder& code;
+  const cumulative_sum& op;
+  value input;
+  element_type type;
+  std::size_t axis;
+  std::vector<std::int64_t> rows;             // the dims, 1 along the axis
+  std::int64_t extent;
+
+  Value add(Value a, Value b) const { return is_float(type) ? code.make<arith::AddFOp>(a, b).getResult() : code.make<arith::AddIOp>(a, b).getResult(); }
+  values at(std::span<const Value> row, Value i) const {
+    values where(row.begin(), row.end());
+    where[axis] = op.reverse ? code.sub(code.constant(extent - 1), i) : i;
+    return where;
+  }
+  Value read(std::span<const Value> row, Value i) const {
+    evaluator ev(e);
+    return ev.element(input, at(row, i));
+  }
+  void write(std::span<const Value> row, Value i, Value v) const {
+    evaluator ev(e);
+    ev.bind(e.anchor_result(), v);
+    ev.store_outputs(at(row, i), 1);
+  }
+
+  void emit_threads() const {
+    e.parallel("cumulative_sum", rows, extent, [&](std::span<const Value> row) {
+      code.loop(0, extent, 1, {code.number(code.scalar_type(type), 0)}, [&](Value i, std::span<const Value> total) {
+        Value next = add(total[0], read(row, i));
+        write(row, i, op.exclusive ? total[0] : next);
+        return values{next};
+      });
+    });
+  }
+
+  void emit_workgroups(std::int64_t count) const {
+    const std::int64_t wave = e.target.gpu.wave;
+    std::int64_t threads = wave;
+    while (threads < 256 && threads * each < extent) threads *= 2;
+    workgroup group(e, "cumulative_sum", {count, 1, 1}, threads);
+    values row = code.delinearize(group.block(), rows);
+    Value zero = code.number(code.scalar_type(type), 0), slots = group.lds(group.waves() * workgroup::lds_bytes_of(zero));
+    std::int64_t tile = threads * each;
+    code.loop(0, extent, tile, {zero}, [&](Value begin, std::span<const Value> carried) {
+      Value first = code.add(begin, code.mul(group.thread(), each));
+      values sums{zero}, places, valid;
+      for (std::int64_t i = 0; i < each; ++i) {
+        Value place = code.add(first, i), inside = extent % tile ? code.less(place, code.constant(extent)) : Value();
+        Value x = read(row, inside ? code.min(place, extent - 1) : place);
+        sums.push_back(add(sums.back(), inside ? code.select(inside, x, zero) : x));
+        places.push_back(place), valid.push_back(inside);
+      }
+      // Sums of the lanes before this one: groups of lanes meet in pairs, and the upper one notes what the lower one brings.
+      Value before = zero, total = sums.back();
+      for (std::int64_t mask = 1; mask < wave; mask *= 2) {
+        Value other = group.shuffle_xor(total, mask);
+        Value upper = code.make<arith::CmpIOp>(arith::CmpIPredicate::ne, code.make<arith::AndIOp>(group.lane(), code.constant(mask)).getResult(), code.constant(0));
+        before = code.select(upper, add(before, other), before);
+        total = add(total, other);
+      }
+      Value all = total;
+      if (group.waves() > 1) {
+        code.when(code.equal(group.lane(), code.constant(0)), [&] { group.store_raw(slots, group.wave(), total); });
+        group.barrier();
+        all = zero;
+        for (std::int64_t w = 0; w < group.waves(); ++w) {
+          Value of_wave = group.load_raw(slots, code.constant(w), total.getType());
+          before = code.select(code.less(code.constant(w), group.wave()), add(before, of_wave), before);
+          all = add(all, of_wave);
+        }
+        group.barrier();
+      }
+      before = add(carried[0], before);
+      for (std::int64_t i = 0; i < each; ++i) {
+        auto k = static_cast<std::size_t>(i);
+        auto store = [&] { write(row, places[k], add(before, sums[op.exclusive ? k : k + 1])); };
+        if (valid[k]) code.when(valid[k], store);
+        else store();
+      }
+      return values{add(carried[0], all)};
+    });
+    group.close();
+  }
+};
+
+}  // namespace
+
+void emit_cumulative_sum(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<cumulative_sum>();
+  value input = e.anchor()->inputs()[0];
+  std::int64_t elements = input.type().element_count();
+  if (elements == 0) return;
+  auto rows = kernel_emitter::dims(input);
+  auto axis = static_cast<std::size_t>(normalize_axis(op.axis, rows.size()));
+  std::int64_t extent = rows[axis];
+  rows[axis] = 1;
+  scan_emitter emitter{e, e.code, op, input, compute_type(input.type().type), axis, rows, extent};
+  std::int64_t count = elements / extent;
+  bool side_by_side = axis + 1 < rows.size() && rows.back() > 1;
+  if (side_by_side && count >= many_rows) emitter.emit_threads();
+  else emitter.emit_workgroups(count);
+}
+
+}  // namespace kiln::gpu

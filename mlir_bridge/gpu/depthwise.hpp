@@ -1,0 +1,11 @@
+// Depthwise convolution of channels_last images: every output channel sees one input channel. Internal to mlir_bridge/gpu.
+#pragma once
+
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
+
+namespace kiln::gpu {
+
+// False, and nothing emitted, where the anchor is no such convolution.
+bool emit_depthwise(codegen::kernel_emitter& e);
+
+}  // namespace kiln::gpu

@@ -1,0 +1,91 @@
+// The expansions behind device_functions.hpp, in terms of one small notation. Internal to mlir_bridge/gpu.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "mlir_bridge/gpu/device_functions.hpp"
+
+namespace kiln::gpu {
+
+using namespace codegen;
+
+// Arithmetic on floats of one width and any number of lanes.
+struct device_math {
+  code_builder& b;
+  const approximations& hardware;
+
+  Value number(Value like, double v) const { return b.number(like.getType(), v); }
+  Value add(Value x, Value y) const { return b.make<mlir::arith::AddFOp>(x, y); }
+  Value sub(Value x, Value y) const { return b.make<mlir::arith::SubFOp>(x, y); }
+  Value mul(Value x, Value y) const { return b.make<mlir::arith::MulFOp>(x, y); }
+  Value div(Value x, Value y) const { return b.make<mlir::arith::DivFOp>(x, y); }
+  Value add(Value x, double y) const { return add(x, number(x, y)); }
+  Value mul(Value x, double y) const { return mul(x, number(x, y)); }
+  Value fma(Value x, Value y, Value z) const { return b.fma(x, y, z); }
+  Value fma(Value x, double y, Value z) const { return b.fma(x, number(x, y), z); }
+  Value neg(Value x) const { return b.make<mlir::arith::NegFOp>(x); }
+  Value abs(Value x) const { return b.make<mlir::math::AbsFOp>(x); }
+  Value sqrt(Value x) const { return b.make<mlir::math::SqrtOp>(x); }
+  Value round(Value x) const { return b.make<mlir::math::RoundEvenOp>(x); }
+  Value copy_sign(Value magnitude, Value sign) const { return b.make<mlir::math::CopySignOp>(magnitude, sign); }
+  Value less(Value x, Value y) const { return b.make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::OLT, x, y); }
+  Value less(Value x, double y) const { return less(x, number(x, y)); }
+  Value equal(Value x, double y) const { return b.make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::OEQ, x, number(x, y)); }
+  Value is_nan(Value x) const { return b.make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::UNO, x, x); }
+  Value select(Value c, Value x, Value y) const { return b.select(c, x, y); }
+  // coefficients, highest power first
+  Value polynomial(Value x, std::initializer_list<double> coefficients) const;
+
+  bool wide(Value x) const { return code_builder::scalar_of(x).isF64(); }
+  mlir::Type integers(Value x) const { return code_builder::with_lanes(b.builder.getIntegerType(wide(x) ? 64 : 32), code_builder::lanes_of(x)); }
+  Value bits(Value x) const { return b.make<mlir::arith::BitcastOp>(integers(x), x); }
+  Value from_bits(Value bits, Value like) const { return b.make<mlir::arith::BitcastOp>(like.getType(), bits); }
+  Value to_integer(Value x) const { return b.make<mlir::arith::FPToSIOp>(integers(x), x); }
+  Value to_float(Value i, Value like) const { return b.make<mlir::arith::SIToFPOp>(like.getType(), i); }
+  // x * 2^n for n within twice the exponent's range; denormal results are rounded twice at most.
+  Value scale(Value x, Value n) const;
+  // One f32 intrinsic on each lane.
+  Value each_lane(std::string_view intrinsic, Value x) const;
+  // f32 and lanes: a function of scalars lane by lane, for what is too large to repeat as vectors.
+  Value by_lane(std::span<const Value> operands, const std::function<Value(std::span<const Value>)>& body) const;
+
+  // device_exponentials.cpp
+  Value exp(Value x, int doublings = 0) const;     // exp(x) * 2^doublings
+  Value log(Value x) const;
+  Value log1p(Value x) const;
+  Value tanh(Value x) const;
+  Value sinh(Value x) const;
+  Value cosh(Value x) const;
+  Value asinh(Value x) const;
+  Value acosh(Value x) const;
+  Value atanh(Value x) const;
+  Value erf(Value x) const;
+  Value pow(Value x, Value y) const;
+  Value fmod(Value x, Value y) const;
+  // device_trigonometry.cpp, f32
+  Value sin(Value x) const;
+  Value cos(Value x) const;
+  Value tan(Value x) const;
+  Value asin(Value x) const;
+  Value acos(Value x) const;
+  Value atan(Value x) const;
+  // device_functions.cpp: for 16-bit elements
+  Value fast_exp2(Value x) const { return each_lane(hardware.exp2, x); }
+  Value fast_exp(Value x) const;
+  Value fast_log(Value x) const;
+  Value fast_reciprocal(Value x) const;
+  Value fast_tanh(Value x) const;
+  Value fast_erf(Value x) const;
+  Value fast_pow(Value x, Value y) const;
+
+ private:
+  struct reduced_angle {
+    Value remainder, quadrant;   // |remainder| <= pi/4; i32
+  };
+  reduced_angle reduce_angle(Value x) const;
+  Value sine_polynomial(Value r) const;
+  Value cosine_polynomial(Value r) const;
+};
+
+}  // namespace kiln::gpu

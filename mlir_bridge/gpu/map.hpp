@@ -1,0 +1,21 @@
+// Elementwise work and data movement, cut into workgroups. Internal to mlir_bridge/gpu.
+#pragma once
+
+#include "mlir_bridge/codegen/map_space.hpp"
+
+namespace kiln::gpu {
+
+using namespace codegen;
+
+// The largest power of two that divides all of them, at most `most`.
+std::int64_t common_power(std::int64_t most, std::initializer_list<std::int64_t> numbers);
+// Elements of this type in one 16-byte access.
+std::int64_t access_lanes(element_type type);
+// Threads of a workgroup so that `items` threads spread over all compute units: whole waves, 64 to 256.
+std::int64_t spread_threads(const target_row& target, std::int64_t items);
+
+// Tiles through shared memory for a space whose run `across` is walked contiguously by a load, the last run by the stores. False, and nothing
+// emitted, where tiles would be mostly empty or do not fit.
+bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t across, const std::string& name, bool prepare);
+
+}  // namespace kiln::gpu

@@ -1,0 +1,160 @@
+// recurrent (RNN, GRU, LSTM): a workgroup is one batch entry, its time steps in order. The state lies in shared memory; in the product h · Rᵀ a
+// thread owns columns, and reads R transposed, so that neighbouring threads read neighbouring weights. The transposition is a prepare stage.
+#include <algorithm>
+#include <array>
+
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/gpu/rows.hpp"
+#include "mlir_bridge/gpu/workgroup.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+constexpr std::int64_t abreast = 4;   // of the hidden axis, in the product
+
+struct recurrent_stage {
+  kernel_emitter& e;
+  code_builder& code;
+  const recurrent& op;
+  workgroup& group;
+  std::int64_t steps, batch, hidden, gates;      // gates: G * H
+  element_type type, state_type;
+  buffer inputs_gates, transposed, bias;
+  Value b, hidden_state, cell_state, sums, gated;  // shared memory: [H], [H], [G*H], [H]
+  std::array<std::optional<buffer>, 3> results;    // Y, final h, final c, where wanted
+
+  Value one_of(scalar_function f, Value x) const {
+    std::array<Value, 1> operands{x};
+    return apply(code, f, state_type, operands);
+  }
+  Value times(Value a, Value c) const { return code.make<arith::MulFOp>(a, c); }
+  Value plus(Value a, Value c) const { return code.make<arith::AddFOp>(a, c); }
+  Value local(Value region, Value i) const { return code.load(region, i, state_type, 1); }
+  void keep(Value region, Value i, Value v) const { code.store(region, i, state_type, v); }
+
+  // Each thread's elements of [low, high), which all finish together.
+  void share(std::int64_t low, std::int64_t high, const std::function<void(Value)>& body) const {
+    code.loop(code.add(group.thread(), low), code.constant(high), group.threads(), body);
+    group.barrier();
+  }
+
+  // sums[from..to) = state · transposed[:, from..to) + bias.
+  void product(Value state, std::int64_t from, std::int64_t to) const {
+    share(from, to, [&](Value column) {
+      Value weights = e.pointer(transposed);
+      auto step = [&](Value k, Value total) {
+        Value w = code.load(weights, code.add(code.mul(k, gates), column), type, 1);
+        return code.fma(local(state, k), w, total);
+      };
+      Value zero = code.number(code.scalar_type(state_type), 0);
+      values start(abreast, zero);
+      start[0] = code.load(e.pointer(bias), column, type, 1);
+      std::int64_t whole = hidden / abreast * abreast;
+      values totals = code.loop(0, whole, abreast, start, [&](Value k, std::span<const Value> s) {
+        values next;
+        for (std::int64_t i = 0; i < abreast; ++i) next.push_back(step(code.add(k, i), s[static_cast<std::size_t>(i)]));
+        return next;
+      });
+      for (std::int64_t k = whole; k < hidden; ++k) totals[0] = step(code.constant(k), totals[0]);
+      keep(sums, column, plus(plus(totals[0], totals[1]), plus(totals[2], totals[3])));
+    });
+  }
+
+  Value gate_input(Value t, std::int64_t gate, Value i) const {
+    Value row = code.add(code.mul(t, batch), b);
+    return code.load(e.pointer(inputs_gates), code.add(code.mul(row, gates), code.add(i, gate * hidden)), type, 1);
+  }
+  Value sum(std::int64_t gate, Value i) const { return local(sums, code.add(i, gate * hidden)); }
+  Value gate(Value t, std::int64_t g, Value i) const { return plus(gate_input(t, g, i), sum(g, i)); }
+
+  void set_hidden(Value t, Value i, Value h) const {
+    keep(hidden_state, i, h);
+    if (results[0]) code.store(e.pointer(*results[0]), code.add(code.mul(code.add(code.mul(t, batch), b), hidden), i), type, h);
+  }
+
+  void step(Value t) const {
+    using enum scalar_function;
+    switch (op.cell) {
+      case recurrent_cell::rnn:
+        product(hidden_state, 0, gates);
+        share(0, hidden, [&](Value i) { set_hidden(t, i, one_of(tanh, gate(t, 0, i))); });
+        return;
+      case recurrent_cell::lstm:
+        product(hidden_state, 0, gates);
+        share(0, hidden, [&](Value i) {
+          Value input = one_of(sigmoid, gate(t, 0, i)), output = one_of(sigmoid, gate(t, 1, i)), forget = one_of(sigmoid, gate(t, 2, i));
+          Value c = plus(times(forget, local(cell_state, i)), times(input, one_of(tanh, gate(t, 3, i))));
+          keep(cell_state, i, c);
+          set_hidden(t, i, times(output, one_of(tanh, c)));
+        });
+        return;
+      case recurrent_cell::gru: break;
+    }
+    bool linear = op.linear_before_reset;
+    product(hidden_state, 0, linear ? gates : 2 * hidden);
+    if (!linear) {
+      share(0, hidden, [&](Value i) { keep(gated, i, times(one_of(sigmoid, gate(t, 1, i)), local(hidden_state, i))); });
+      product(gated, 2 * hidden, gates);
+    }
+    share(0, hidden, [&](Value i) {
+      Value update = one_of(sigmoid, gate(t, 0, i)), candidate = sum(2, i);
+      if (linear) candidate = times(one_of(sigmoid, gate(t, 1, i)), candidate);
+      candidate = one_of(tanh, plus(gate_input(t, 2, i), candidate));
+      // (1 - update) * candidate + update * old
+      set_hidden(t, i, plus(candidate, times(update, code.make<arith::SubFOp>(local(hidden_state, i), candidate))));
+    });
+  }
+
+  Value row(Value i) const { return code.add(code.mul(b, hidden), i); }
+  void read_state(const buffer& from, Value to) const {
+    share(0, hidden, [&](Value i) { keep(to, i, code.load(e.pointer(from), row(i), from.type, 1)); });
+  }
+  void write_state(Value from, const buffer& to) const {
+    share(0, hidden, [&](Value i) { code.store(e.pointer(to), row(i), to.type, local(from, i)); });
+  }
+};
+
+}  // namespace
+
+void emit_recurrent(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<recurrent>();
+  auto& code = e.code;
+  const auto& inputs = e.anchor()->inputs();
+  auto dims = kernel_emitter::dims(e.anchor_result());
+  element_type type = inputs[0].type().type, state_type = compute_type(type);
+  bool lstm = op.cell == recurrent_cell::lstm;
+  std::int64_t steps = dims[0], batch = dims[1], hidden = dims[2], gates = kernel_emitter::dims(inputs[1])[0];
+  if (batch == 0 || hidden == 0) return;
+  buffer weights = e.materialize(inputs[1]), gate_inputs = e.materialize(inputs[0]), bias = e.materialize(inputs[2]), initial = e.materialize(inputs[3]), initial_cell;
+  if (lstm) initial_cell = e.materialize(inputs[4]);
+  bool constant = e.only_parameters(inputs[1]);
+  buffer transposed = e.add_scratch(type, {hidden, gates}, constant);
+  e.parallel("transpose_weights", {hidden, gates}, 1, [&](std::span<const Value> at) {
+    Value x = code.load(e.pointer(weights), code.add(code.mul(at[1], hidden), at[0]), type, 1);
+    code.store(e.pointer(transposed), code.add(code.mul(at[0], gates), at[1]), type, x);
+  }, constant);
+
+  const std::int64_t wave = e.target.gpu.wave;
+  workgroup group(e, "recurrent", {batch, 1, 1}, std::min<std::int64_t>(e.target.gpu.max_threads, (gates + wave - 1) / wave * wave));
+  std::int64_t bytes = storage_bits(state_type) / 8;
+  recurrent_stage s{e, code, op, group, steps, batch, hidden, gates, type, state_type, gate_inputs, transposed, bias, group.block(), group.lds(hidden * bytes), {}, group.lds(gates * bytes), {}, {}};
+  if (lstm) s.cell_state = group.lds(hidden * bytes);
+  if (op.cell == recurrent_cell::gru && !op.linear_before_reset) s.gated = group.lds(hidden * bytes);
+  for (std::uint32_t r = 0; r < (lstm ? 3u : 2u); ++r)
+    for (std::size_t i = 0; i < e.cluster.outputs().size(); ++i)
+      if (e.cluster.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
+  s.read_state(initial, s.hidden_state);
+  if (lstm) s.read_state(initial_cell, s.cell_state);
+  code.loop(0, steps, 1, [&](Value i) { s.step(op.reverse ? code.sub(code.constant(steps - 1), i) : i); });
+  if (s.results[1]) s.write_state(s.hidden_state, *s.results[1]);
+  if (lstm && s.results[2]) s.write_state(s.cell_state, *s.results[2]);
+  group.close();
+}
+
+}  // namespace kiln::gpu

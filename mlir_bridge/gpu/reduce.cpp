@@ -1,0 +1,136 @@
+// reduce and arg_reduce. Where few results combine many elements, workgroups share them: each leaves a partial result in scratch, and a second
+// stage joins those, always in the same order.
+#include <algorithm>
+#include <numeric>
+
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/reduction_rule.hpp"
+#include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/row_team.hpp"
+#include "mlir_bridge/gpu/rows.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+// What differs between reduce and arg_reduce: a state of one or two values, and its way from elements to the result.
+struct reduction {
+  std::string name;
+  value input;
+  std::vector<std::int64_t> axes;
+  bool keep_dims;
+  std::vector<element_type> state;                                            // element types of the state, for scratch
+  std::function<values(std::int64_t lanes)> start;
+  std::function<values(const row_team&, const row_team::place&, Value x, std::span<const Value>)> meet;
+  row_team::combiner join;
+  std::function<Value(std::span<const Value>, std::int64_t count)> finish;
+};
+
+void store_result(kernel_emitter& e, const reduction& r, const position& where, Value result, std::int64_t lanes) {
+  evaluator ev(e);
+  ev.bind(e.anchor_result(), result);
+  ev.store_outputs(reduced_position(e.code, where, r.axes, r.keep_dims), lanes);
+}
+
+// Stage two: a team of threads joins the partial results [splits, results] of one result.
+void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials, const cpu::reduction_space& space) {
+  auto& code = e.code;
+  std::int64_t splits = partials[0].dims[0], results = partials[0].dims[1], wave = e.target.gpu.wave;
+  std::int64_t threads = 4 * wave, per_group = threads / wave;
+  workgroup group(e, "join", {(results + per_group - 1) / per_group, 1, 1}, threads);
+  Value result = code.add(code.mul(group.block(), per_group), group.wave()), own = code.min(result, results - 1);
+  values state;
+  for (std::int64_t first = 0; first < splits; first += wave) {
+    Value split = code.add(group.lane(), first), valid = splits - first < wave ? code.less(split, code.constant(splits)) : Value();
+    Value at = code.add(code.mul(valid ? code.min(split, splits - 1) : split, results), own);
+    values other, start = r.start(1);
+    for (std::size_t i = 0; i < partials.size(); ++i) {
+      Value x = code.load(e.pointer(partials[i]), at, r.state[i], 1);
+      other.push_back(valid ? code.select(valid, x, start[i]) : x);
+    }
+    state = state.empty() ? other : r.join(state, other);
+  }
+  state = group.reduce_wave(state, r.join);
+  code.when(code.make<mlir::arith::AndIOp>(code.equal(group.lane(), code.constant(0)), code.less(result, code.constant(results))).getResult(), [&] {
+    std::vector<std::int64_t> dims = space.kept_dims;
+    if (!space.inner) dims.push_back(space.lane_extent);
+    values digits = code.delinearize(result, dims);
+    position where = space.start(std::span(digits).first(space.kept.size()));
+    if (!space.inner) where[space.lane_axis] = {digits.back(), 0, {}, 0, space.lane_extent, 1};
+    store_result(e, r, where, r.finish(state, space.count), 1);
+  });
+  group.close();
+}
+
+void emit_reduction(kernel_emitter& e, const reduction& r) {
+  auto& code = e.code;
+  if (r.input.type().element_count() == 0)
+    throw error(error_kind::unsupported, r.name + " of an empty tensor (" + r.input.type().str() + ") has no GPU code; fold it ahead of time");
+  row_team team(e, r.input, r.axes, row_team(e, r.input, r.axes).wanted_splits());
+  std::vector<buffer> partials;
+  std::int64_t results = std::accumulate(team.space.kept_dims.begin(), team.space.kept_dims.end(), std::int64_t{1}, std::multiplies<>()) * (team.inner() ? 1 : team.space.lane_extent);
+  if (team.splits() > 1)
+    for (element_type type : r.state) partials.push_back(e.add_scratch(type, {team.splits(), results}));
+  team.open(r.name);
+  values state = team.walk(r.start(team.lanes()), [&](const row_team::place& at, std::span<const Value> s) {
+    evaluator ev(e);
+    return r.meet(team, at, ev.at(r.input, at.where, team.lanes()), s);
+  });
+  state = team.total(state, r.join);
+  team.when_leader([&] {
+    position where = team.total_position();
+    std::int64_t lanes = team.total_lanes();
+    if (partials.empty()) return store_result(e, r, where, r.finish(state, team.space.count), lanes);
+    // The position among the results: kept axes, then the columns.
+    values digits;
+    for (std::size_t axis : team.space.kept) digits.push_back(where[axis].base);
+    std::vector<std::int64_t> dims = team.space.kept_dims;
+    if (!team.inner()) digits.push_back(where[team.space.lane_axis].base), dims.push_back(team.space.lane_extent);
+    Value at = code.add(code.mul(team.split(), results), code.linearize(digits, dims));
+    for (std::size_t i = 0; i < partials.size(); ++i) code.store(e.pointer(partials[i]), at, r.state[i], state[i], lanes);
+  });
+  team.close();
+  if (!partials.empty()) join_partials(e, r, partials, team.space);
+}
+
+}  // namespace
+
+void emit_reduce(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<reduce>();
+  auto& code = e.code;
+  value input = e.anchor()->inputs()[0];
+  reduction_rule rule(op.kind, input.type().type);
+  reduction r{"reduce", input, op.axes, op.keep_dims, {compute_type(rule.type)}, {}, {}, {}, {}};
+  r.start = [&](std::int64_t lanes) { return values{rule.start(code, lanes)}; };
+  r.meet = [&](const row_team& team, const row_team::place& at, Value x, std::span<const Value> state) {
+    return values{rule.combine(code, state[0], team.masked(at, rule.widen(code, x), rule.start(code, team.lanes())))};
+  };
+  r.join = [&](std::span<const Value> a, std::span<const Value> b) { return values{rule.combine(code, a[0], b[0])}; };
+  r.finish = [&](std::span<const Value> state, std::int64_t count) { return rule.finish(code, state[0], count); };
+  emit_reduction(e, r);
+}
+
+void emit_arg_reduce(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<arg_reduce>();
+  auto& code = e.code;
+  value input = e.anchor()->inputs()[0];
+  arg_reduction_rule rule(op, input.type().type);
+  element_type index_type = code.index_element();
+  auto axis = static_cast<std::size_t>(normalize_axis(op.axis, input.type().rank()));
+  reduction r{"arg_reduce", input, {static_cast<std::int64_t>(axis)}, op.keep_dims, {compute_type(rule.compared), index_type}, {}, {}, {}, {}};
+  r.start = [&, index_type](std::int64_t lanes) { return rule.start(code, lanes, index_type); };
+  r.meet = [&](const row_team& team, const row_team::place& at, Value x, std::span<const Value> state) {
+    const axis_index& along = at.where[axis];
+    Value index = code.splat(along.base, team.lanes());
+    if (along.step) index = code.add(index, code.lane_numbers(team.lanes()));
+    Value fresh = at.fresh ? code.splat(at.fresh, team.lanes()) : Value();
+    return rule.meet(code, convert_element(code, x, input.type().type, rule.compared), index, fresh, state);
+  };
+  r.join = [&](std::span<const Value> a, std::span<const Value> b) { return rule.join(code, a, b); };
+  r.finish = [&, index_type](std::span<const Value> state, std::int64_t) { return convert_element(code, state[1], index_type, element_type::i64); };
+  emit_reduction(e, r);
+}
+
+}  // namespace kiln::gpu

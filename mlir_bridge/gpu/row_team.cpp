@@ -1,0 +1,201 @@
+#include "mlir_bridge/gpu/row_team.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "mlir_bridge/gpu/map.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+constexpr std::int64_t kept_elements = 64;         // of one thread, in registers
+constexpr std::int64_t wave_vectors = 4;           // of one thread, up to which a wave does a row alone
+constexpr std::int64_t group_vectors = 2;          // of one thread that more threads are taken for
+constexpr std::int64_t most_column_members = 32;
+constexpr std::int64_t abreast = 4;                // loads in flight in a loop
+constexpr std::int64_t resident_threads = 2048;    // of one compute unit
+constexpr std::int64_t most_splits = 256;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t power_above(std::int64_t n) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n))); }
+std::int64_t power_below(std::int64_t n) { return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n))); }
+
+}  // namespace
+
+row_team::row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits) : space(e, input, axes), e_(e), code_(e.code), splits_(splits) {
+  const gpu_row& device = e.target.gpu;
+  const std::int64_t resident = resident_threads * device.compute_units;
+  std::int64_t widest = access_lanes(input.type().type);
+  if (compute_type(input.type().type) == element_type::f64) widest = std::min<std::int64_t>(widest, 4);
+  lanes_ = common_power(std::min<std::int64_t>(widest, 8), {space.lane_extent});
+  rows_ = std::accumulate(space.kept_dims.begin(), space.kept_dims.end(), std::int64_t{1}, std::multiplies<>());
+  if (inner()) {
+    vectors_ = space.count / lanes_;
+    share_ = ceil_div(vectors_, splits_);
+    if (share_ <= device.wave * wave_vectors) team_ = std::min<std::int64_t>(device.wave, power_above(share_));
+    else team_ = std::clamp<std::int64_t>(power_above(ceil_div(share_, group_vectors)), device.wave, splits_ > 1 ? 256 : device.max_threads);
+    threads_ = std::max(team_, std::max<std::int64_t>(device.wave, spread_threads(e.target, rows_ * team_ * splits_)));
+    rows_per_group_ = threads_ / team_;
+  } else {
+    columns_ = space.lane_extent / lanes_;
+    share_ = ceil_div(space.count, splits_);
+    team_ = std::clamp<std::int64_t>(power_above(std::max<std::int64_t>(1, resident / std::max<std::int64_t>(1, rows_ * columns_ * splits_))), 1,
+                                     std::min(most_column_members, power_below(share_)));
+    columns_per_group_ = std::min(256 / team_, power_above(columns_));
+    threads_ = std::max<std::int64_t>(team_ * columns_per_group_, device.wave);
+    columns_per_group_ = threads_ / team_;
+  }
+  pieces_ = ceil_div(share_, team_);
+}
+
+std::int64_t row_team::most_pieces() const { return std::max<std::int64_t>(1, kept_elements / lanes_); }
+
+std::int64_t row_team::wanted_splits() const {
+  std::int64_t busy = inner() ? rows_ * team_ : rows_ * ceil_div(columns_, columns_per_group_) * threads_;
+  std::int64_t resident = resident_threads * e_.target.gpu.compute_units;
+  if (busy * 4 > resident || pieces_ < 16) return 1;
+  return std::clamp<std::int64_t>(resident / busy, 1, std::min(most_splits, pieces_ / 4));
+}
+
+void row_team::open(const std::string& name) {
+  std::int64_t groups = inner() ? ceil_div(rows_, rows_per_group_) : rows_ * ceil_div(columns_, columns_per_group_);
+  group_.emplace(e_, name, std::array<std::int64_t, 3>{groups, splits_, 1}, threads_);
+  split_ = group_->block(1);
+  if (inner()) {
+    Value row = group_->block();
+    if (rows_per_group_ > 1) row = code_.add(code_.mul(row, rows_per_group_), code_.div(group_->thread(), team_));
+    member_ = code_.rem(group_->thread(), team_);
+    if (rows_ % rows_per_group_) {
+      row_fresh_ = code_.less(row, code_.constant(rows_));
+      row = code_.min(row, rows_ - 1);
+    }
+    row_ = code_.delinearize(row, space.kept_dims);
+  } else {
+    std::int64_t blocks = ceil_div(columns_, columns_per_group_);
+    column_ = code_.add(code_.mul(code_.rem(group_->block(), blocks), columns_per_group_), code_.rem(group_->thread(), columns_per_group_));
+    member_ = code_.div(group_->thread(), columns_per_group_);
+    if (columns_ % columns_per_group_) {
+      row_fresh_ = code_.less(column_, code_.constant(columns_));
+      column_ = code_.min(column_, columns_ - 1);
+    }
+    row_ = code_.delinearize(code_.div(group_->block(), blocks), space.kept_dims);
+  }
+}
+
+position row_team::total_position() const {
+  position where = space.start(row_);
+  if (!inner()) where[space.lane_axis] = {code_.mul(column_, lanes_), lanes_ > 1 ? 1 : 0, {}, 0, space.lane_extent, lanes_};
+  return where;
+}
+
+// The vector (inner) or element (outer) of this number of what this workgroup combines.
+row_team::place row_team::at_piece(Value index, bool always) const {
+  place result{total_position(), {}, -1};
+  std::int64_t all = inner() ? vectors_ : space.count;
+  Value number = splits_ > 1 ? code_.add(code_.mul(split_, share_), index) : index;
+  if (!always) {
+    Value own = splits_ > 1 ? code_.min(code_.sub(code_.constant(all), code_.mul(split_, share_)), share_) : code_.constant(share_);
+    result.fresh = code_.less(index, own);
+    number = code_.min(number, all - 1);
+  }
+  if (space.runs().empty()) return result;
+  std::vector<std::int64_t> dims = space.run_extents();
+  if (inner()) dims.back() /= lanes_;
+  values digits = code_.delinearize(number, dims);
+  for (std::size_t run = 0; run < dims.size(); ++run) {
+    bool vector = inner() && run + 1 == dims.size();
+    axis_index& index = result.where[space.runs()[run].back()];
+    index = {vector ? code_.mul(digits[run], lanes_) : digits[run], vector && lanes_ > 1 ? 1 : 0, {}, 0, space.run_extents()[run], vector ? lanes_ : 1};
+  }
+  return result;
+}
+
+values row_team::walk(values state, const step& visit) const {
+  std::int64_t all = inner() ? vectors_ : space.count;
+  bool equal_shares = share_ * splits_ == all;
+  // Pieces that every thread has, in every split.
+  std::int64_t full = equal_shares ? share_ / team_ : 0;
+  auto piece = [&](Value number, bool always, std::int64_t known, std::span<const Value> s) {
+    place at = at_piece(code_.add(code_.mul(number, team_), member_), always);
+    at.piece = known;
+    return visit(at, s);
+  };
+  if (in_registers()) {
+    for (std::int64_t p = 0; p < pieces_; ++p) state = piece(code_.constant(p), p < full, p, state);
+    return state;
+  }
+  std::int64_t looped = full / abreast * abreast;
+  if (!equal_shares) looped = pieces_ / abreast * abreast;
+  state = code_.loop(0, looped, abreast, state, [&](Value p, std::span<const Value> s) {
+    values next(s.begin(), s.end());
+    for (std::int64_t i = 0; i < abreast; ++i) next = piece(code_.add(p, i), equal_shares, -1, next);
+    return next;
+  });
+  for (std::int64_t p = looped; p < pieces_; ++p) state = piece(code_.constant(p), p < full, -1, state);
+  return state;
+}
+
+void row_team::each(const std::function<void(const place&)>& visit) const {
+  walk({}, [&](const place& at, std::span<const Value>) {
+    visit(at);
+    return values{};
+  });
+}
+
+Value row_team::masked(const place& at, Value v, Value neutral) const { return at.fresh ? code_.select(at.fresh, v, neutral) : v; }
+
+values row_team::total(values state, const combiner& combine) {
+  if (inner()) {
+    // Lanes pairwise, then threads.
+    for (std::int64_t n = lanes_; n > 1; n /= 2) {
+      values low, high;
+      for (Value v : state) {
+        values a, b;
+        for (std::int64_t i = 0; i < n / 2; ++i) a.push_back(code_.lane(v, i)), b.push_back(code_.lane(v, i + n / 2));
+        low.push_back(code_.from_lanes(a)), high.push_back(code_.from_lanes(b));
+      }
+      state = combine(low, high);
+    }
+    if (team_ == 1) return state;
+    return team_ <= group_->wave_size() ? group_->reduce_wave(std::move(state), combine, team_) : group_->reduce(std::move(state), combine);
+  }
+  if (team_ == 1) return state;
+  std::int64_t before = group_->lds_used();
+  values slots, all;
+  for (Value v : state) slots.push_back(group_->lds(threads_ * workgroup::lds_bytes_of(v)));
+  for (std::size_t i = 0; i < state.size(); ++i) group_->store_raw(slots[i], group_->thread(), state[i]);
+  group_->barrier();
+  Value first = code_.rem(group_->thread(), columns_per_group_);
+  for (std::int64_t m = 0; m < team_; ++m) {
+    values other;
+    for (std::size_t i = 0; i < state.size(); ++i) other.push_back(group_->load_raw(slots[i], code_.add(first, m * columns_per_group_), state[i].getType()));
+    all = m == 0 ? other : combine(all, other);
+  }
+  group_->barrier();
+  group_->release_lds(before);
+  return all;
+}
+
+Value row_team::total(Value state, const workgroup::combiner& combine) {
+  return total({state}, [&](std::span<const Value> a, std::span<const Value> b) { return values{combine(a[0], b[0])}; })[0];
+}
+
+void row_team::when_leader(const std::function<void()>& body) {
+  Value leader = team_ > 1 ? code_.equal(member_, code_.constant(0)) : Value();
+  if (row_fresh_) leader = leader ? code_.make<arith::AndIOp>(leader, row_fresh_).getResult() : row_fresh_;
+  if (leader) code_.when(leader, body);
+  else body();
+}
+
+void row_team::when_owner(const place& at, const std::function<void()>& body) const {
+  Value owner = at.fresh;
+  if (row_fresh_) owner = owner ? code_.make<arith::AndIOp>(owner, row_fresh_).getResult() : row_fresh_;
+  if (owner) code_.when(owner, body);
+  else body();
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,82 @@
+// Threads that combine elements together: how a workgroup is laid out over what reduce, softmax and normalize combine.
+//  * inner (the last axis is combined): a team of consecutive threads owns a row, a piece of which is one vector of each; a team is part of a
+//    wave, a wave or a workgroup;
+//  * outer (the last axis is kept): a thread owns a vector of columns; the members of a team are the threads of a workgroup with one vector.
+// What a thread owns is walked in pieces: written out where they fit its registers, so that they can be kept there, otherwise in a loop.
+//
+//   row_team team(e, input, axes);
+//   team.open("softmax");
+//   values state = team.walk({start}, [&](const row_team::place& at, std::span<const Value> state) { ... });
+//   values total = team.total(state, combine);     // of all members, in every thread
+//   team.each([&](const row_team::place& at) { ... at.where, at.piece ... });
+//   team.close();
+//
+// Internal to mlir_bridge/gpu.
+#pragma once
+
+#include <optional>
+
+#include "mlir_bridge/cpu/reduction_space.hpp"
+#include "mlir_bridge/gpu/workgroup.hpp"
+
+namespace kiln::gpu {
+
+class row_team {
+ public:
+  // splits: workgroups that share what is combined into one, each with a part of it (a second stage joins them).
+  row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits = 1);
+
+  const cpu::reduction_space space;
+  bool inner() const { return space.inner; }
+  std::int64_t lanes() const { return lanes_; }
+  std::int64_t splits() const { return splits_; }
+  // Whether every thread's pieces are written out (place::piece counts them).
+  bool in_registers() const { return pieces_ <= most_pieces(); }
+  std::int64_t pieces() const { return pieces_; }
+  // Workgroups that would share the combined elements with profit, where too few of them are at work otherwise.
+  std::int64_t wanted_splits() const;
+
+  void open(const std::string& name);
+  void close() { group_->close(); }
+  workgroup& group() { return *group_; }
+
+  struct place {
+    position where;              // of `lanes` elements in the input
+    Value fresh;                 // i1: not seen otherwise; null for always
+    std::int64_t piece = -1;     // where written out
+  };
+  using step = std::function<values(const place&, std::span<const Value>)>;
+  values walk(values state, const step& visit) const;
+  void each(const std::function<void(const place&)>& visit) const;
+  // v where the place is fresh, `neutral` (of as many lanes) elsewhere.
+  Value masked(const place& at, Value v, Value neutral) const;
+
+  // The states of all members combined, lanes of a row included: scalars for inner teams, vectors of columns for outer ones.
+  using combiner = workgroup::tuple_combiner;
+  values total(values state, const combiner& combine);
+  Value total(Value state, const workgroup::combiner& combine);
+  // A total for use with the elements of a place.
+  Value spread(Value total) const { return e_.code.splat(total, inner() ? lanes_ : 1); }
+
+  // The position of the total: 0 along the combined axes; the columns of an outer team are its lanes.
+  position total_position() const;
+  std::int64_t total_lanes() const { return inner() ? 1 : lanes_; }
+  Value split() const { return split_; }
+  // Code for the one thread that writes a total.
+  void when_leader(const std::function<void()>& body);
+  // Code that writes at a place, where this thread does.
+  void when_owner(const place& at, const std::function<void()>& body) const;
+
+ private:
+  std::int64_t most_pieces() const;
+  place at_piece(Value index, bool always) const;
+  kernel_emitter& e_;
+  code_builder& code_;
+  std::int64_t lanes_ = 1, vectors_ = 1, team_ = 1, rows_ = 1, rows_per_group_ = 1, threads_ = 64, splits_ = 1, share_ = 1, pieces_ = 1;
+  std::int64_t columns_ = 1, columns_per_group_ = 1;   // vectors of columns, outer
+  std::optional<workgroup> group_;
+  Value member_, column_, split_, row_fresh_;          // row_fresh_: null for always
+  values row_;                                          // indices of the kept axes
+};
+
+}  // namespace kiln::gpu

@@ -1,0 +1,146 @@
+// top_k by counting: the place of an element is the number of elements ahead of it, so every element finds its own place, equal ones in order
+// of index, always with the same result. Long rows are cut into chunks whose best become the candidates of the next stage.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/gpu/anchors.hpp"
+#include "mlir_bridge/gpu/rows.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+constexpr std::int64_t one_chunk = 16384;     // candidates that are compared all with all
+constexpr std::int64_t chunk_size = 4096;
+
+struct top_k_emitter {
+  kernel_emitter& e;
+  code_builder& code;
+  const top_k& op;
+  value input;
+  element_type type, key_type;
+  std::vector<std::int64_t> dims;
+  std::size_t axis;
+  std::int64_t rows;
+
+  // The index in the dims without the axis, as indices with `along` on the axis.
+  values place(Value row, Value along) const {
+    std::vector<std::int64_t> others = dims;
+    others[axis] = 1;
+    values where = code.delinearize(row, others);
+    where[axis] = along;
+    return where;
+  }
+
+  // Unsigned integers in the order of the result, best largest. NaN is above every number, zeros are equal.
+  Value key(Value x) const {
+    mlir::Type integer = code.scalar_type(key_type);
+    unsigned bits = integer.getIntOrFloatBitWidth();
+    auto number = [&](std::uint64_t v) { return code.integer(integer, bits == 32 ? static_cast<std::int64_t>(static_cast<std::int32_t>(v)) : static_cast<std::int64_t>(v)); };
+    const std::uint64_t sign = std::uint64_t{1} << (bits - 1);
+    Value k;
+    if (is_float(type)) {
+      k = code.make<arith::BitcastOp>(integer, x);
+      k = code.select(code.equal(k, number(sign)), number(0), k);
+      Value negative = code.less(k, number(0));
+      k = code.make<arith::XOrIOp>(k, code.select(negative, number(~std::uint64_t{0}), number(sign)));
+      k = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, x, x), number(~std::uint64_t{0}), k);
+    } else {
+      k = convert_element(code, x, type, is_signed_integer(type) ? (bits == 64 ? element_type::i64 : element_type::i32) : key_type);
+      if (is_signed_integer(type)) k = code.make<arith::XOrIOp>(k, number(sign));
+    }
+    return op.largest ? k : code.make<arith::XOrIOp>(k, number(~std::uint64_t{0})).getResult();
+  }
+
+  struct candidates {
+    buffer keys;                        // [rows, count]
+    std::optional<buffer> indices;      // in the row of the input; none: their own
+    std::int64_t count;
+  };
+
+  candidates make_keys() const {
+    std::int64_t extent = dims[axis];
+    candidates result{e.add_scratch(key_type, {rows, extent}), {}, extent};
+    e.parallel("top_k_keys", {rows, extent}, 1, [&](std::span<const Value> at) {
+      evaluator ev(e);
+      Value k = key(ev.element(input, place(at[0], at[1])));
+      code.store(e.pointer(result.keys), code.add(code.mul(at[0], extent), at[1]), key_type, k);
+    });
+    return result;
+  }
+
+  // found(row, chunk, place among the best of the chunk, index in the input's row, key)
+  using writer = std::function<void(Value, Value, Value, Value, Value)>;
+  void rank(const candidates& from, std::int64_t chunks, const writer& found) const {
+    std::int64_t whole = from.count / chunks, longer = from.count % chunks, most = whole + (longer ? 1 : 0);
+    e.parallel("top_k_rank", {rows, chunks, most}, most, [&](std::span<const Value> at) {
+      Value begin = code.add(code.mul(at[1], whole), code.min(at[1], longer)), size = code.constant(whole);
+      if (longer) size = code.add(size, code.select(code.less(at[1], code.constant(longer)), code.constant(1), code.constant(0)));
+      code.when(code.less(at[2], size), [&] {
+        Value keys = e.pointer(from.keys), base = code.mul(at[0], from.count), own = code.add(begin, at[2]);
+        Value mine = code.load(keys, code.add(base, own), key_type, 1), one = code.constant(1), zero = code.constant(0);
+        Value ahead = code.loop(begin, code.add(begin, size), 1, {zero}, [&](Value j, std::span<const Value> s) {
+          Value other = code.load(keys, code.add(base, j), key_type, 1);
+          Value first = code.make<arith::CmpIOp>(arith::CmpIPredicate::ugt, other, mine);
+          Value tied = code.make<arith::AndIOp>(code.equal(other, mine), code.less(j, own));
+          return values{code.add(s[0], code.select(code.make<arith::OrIOp>(first, tied).getResult(), one, zero))};
+        })[0];
+        code.when(code.less(ahead, code.constant(op.k)), [&] {
+          Value index = from.indices ? code.load(e.pointer(*from.indices), code.add(base, own), code.index_element(), 1) : own;
+          found(at[0], at[1], ahead, index, mine);
+        });
+      });
+    });
+  }
+
+  buffer result(std::uint32_t index) const {
+    for (std::size_t i = 0; i < e.cluster.outputs().size(); ++i)
+      if (e.cluster.outputs()[i] == e.anchor_result(index)) return e.output(i);
+    value v = e.anchor_result(index);
+    return e.add_scratch(v.type().type, kernel_emitter::dims(v));
+  }
+
+  void emit() const {
+    candidates from = make_keys();
+    const std::int64_t size = std::max(chunk_size, 4 * op.k);
+    while (from.count > std::max(one_chunk, 2 * size)) {
+      std::int64_t chunks = from.count / size, count = chunks * op.k;
+      candidates next{e.add_scratch(key_type, {rows, count}), e.add_scratch(code.index_element(), {rows, count}), count};
+      rank(from, chunks, [&](Value row, Value chunk, Value place, Value index, Value k) {
+        Value at = code.add(code.mul(row, count), code.add(code.mul(chunk, op.k), place));
+        code.store(e.pointer(next.keys), at, key_type, k);
+        code.store(e.pointer(*next.indices), at, code.index_element(), index);
+      });
+      from = next;
+    }
+    buffer best = result(0), indices = result(1);
+    rank(from, 1, [&](Value row, Value, Value rank, Value index, Value) {
+      evaluator ev(e);
+      Value x = ev.element(input, place(row, index));
+      Value at = code.linearize(place(row, rank), best.dims);
+      code.store(e.pointer(best), at, best.type, x);
+      code.store(e.pointer(indices), at, indices.type, convert_element(code, index, code.index_element(), element_type::i64));
+    });
+  }
+};
+
+}  // namespace
+
+void emit_top_k(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<top_k>();
+  value input = e.anchor()->inputs()[0];
+  if (op.k == 0 || input.type().element_count() == 0) return;
+  if (!e.in_memory(input)) e.materialize(input);   // read twice
+  auto dims = kernel_emitter::dims(input);
+  auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
+  element_type type = compute_type(input.type().type), key_type = storage_bits(type) == 64 ? element_type::u64 : element_type::u32;
+  top_k_emitter{e, e.code, op, input, type, key_type, dims, axis, input.type().element_count() / dims[axis]}.emit();
+}
+
+}  // namespace kiln::gpu

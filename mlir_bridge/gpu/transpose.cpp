@@ -1,0 +1,96 @@
+// Transposes: a square tile is computed along the axis that the loads walk, goes through shared memory in the type of the result, and is stored
+// along the last axis. Chunks of 16 bytes are swizzled so that neither side meets bank conflicts:
+//   element (l, a) of the tile (l along the last run, a across) lies at l * side + (a / chunk ^ l / chunk % chunks) * chunk + a % chunk.
+#include <algorithm>
+#include <numeric>
+
+#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/workgroup.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr std::int64_t threads = 256;
+constexpr std::int64_t smallest_extent = 16;   // of either axis; below, tiles would be mostly empty
+
+struct tile_region {
+  Value pointer;
+  element_type type;
+  std::int64_t side, chunk;
+
+  Value offset(code_builder& code, Value l, Value a) const {
+    Value key = code.rem(code.div(l, chunk), side / chunk);
+    Value place = code.make<mlir::arith::XOrIOp>(code.div(a, chunk), key);
+    return code.add(code.add(code.mul(l, side), code.mul(place, chunk)), code.rem(a, chunk));
+  }
+};
+
+}  // namespace
+
+bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t across, const std::string& name, bool prepare) {
+  auto& code = e.code;
+  const auto& extents = space.extents();
+  std::size_t last = extents.size() - 1;
+  std::int64_t height = extents[across], width = extents[last];
+  if (height < smallest_extent || width < smallest_extent) return false;
+  std::int64_t chunk = 16;
+  for (const map_root& r : space.roots()) chunk = std::min(chunk, access_lanes(r.destination.type));
+  auto tiles_of = [&](std::int64_t side) {
+    std::vector<std::int64_t> dims = extents;
+    dims[across] = (height + side - 1) / side, dims[last] = (width + side - 1) / side;
+    return dims;
+  };
+  auto count = [](const std::vector<std::int64_t>& dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); };
+  std::int64_t side = count(tiles_of(64)) >= 2 * e.target.gpu.compute_units ? 64 : 32;
+  chunk = std::min(chunk, side / 4);
+  auto tiles = tiles_of(side);
+  std::int64_t bytes = 0;
+  for (const map_root& r : space.roots()) bytes += static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)));
+  if (bytes > e.target.gpu.lds_bytes / 2) return false;
+  std::int64_t load_lanes = common_power(chunk, {height}), store_lanes = common_power(chunk, {width});
+  bool divides = height % side == 0 && width % side == 0;
+
+  workgroup group(e, name, {count(tiles), 1, 1}, threads, prepare);
+  std::vector<tile_region> regions;
+  for (const map_root& r : space.roots())
+    regions.push_back({group.lds(static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)))), r.destination.type, side, chunk});
+  values block = code.delinearize(group.block(), tiles);
+  Value top = code.mul(block[across], side), left = code.mul(block[last], side);
+  auto place = [&](axis_index a, axis_index l) {
+    std::vector<axis_index> of_runs;
+    for (std::size_t run = 0; run < extents.size(); ++run) of_runs.push_back(run == across ? a : run == last ? l : axis_index{block[run], 0, {}, 0, extents[run], 1});
+    return space.at(of_runs);
+  };
+  // Vectors of the tile, `per_line` to a line, as (line, position in it).
+  auto each = [&](std::int64_t lanes, const std::function<void(Value line, Value at)>& body) {
+    std::int64_t per_line = side / lanes, vectors = per_line * side;
+    for (std::int64_t first = 0; first < vectors; first += threads) {
+      Value vector = code.add(group.thread(), first);
+      auto one = [&] { body(code.div(vector, per_line), code.mul(code.rem(vector, per_line), lanes)); };
+      if (first + threads <= vectors) one();
+      else code.when(code.less(vector, code.constant(vectors)), one);
+    }
+  };
+  each(load_lanes, [&](Value l, Value a) {
+    Value row = code.add(top, a), column = code.add(left, l);
+    if (!divides) row = code.min(row, height - load_lanes), column = code.min(column, width - 1);
+    values results = space.evaluate(place({row, load_lanes > 1 ? 1 : 0, {}, 0, height, load_lanes}, {column, 0, {}, 0, width, 1}), load_lanes);
+    for (std::size_t i = 0; i < regions.size(); ++i) code.store(regions[i].pointer, regions[i].offset(code, l, a), regions[i].type, results[i], load_lanes);
+  });
+  group.barrier();
+  each(store_lanes, [&](Value a, Value l) {
+    Value row = code.add(top, a), column = code.add(left, l);
+    auto move = [&] {
+      values results;
+      for (const tile_region& r : regions) results.push_back(code.load_strided(r.pointer, r.offset(code, l, a), side, r.type, store_lanes));
+      space.store(place({row, 0, {}, 0, height, 1}, {column, store_lanes > 1 ? 1 : 0, {}, 0, width, store_lanes}), results);
+    };
+    if (divides) move();
+    else code.when(code.make<mlir::arith::AndIOp>(code.less(row, code.constant(height)), code.less(column, code.constant(width))).getResult(), move);
+  });
+  group.close();
+  return true;
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,90 @@
+// The generators of everything that is neither matrix work nor attention, for every GPU row: structure and statistics. Numbers come from
+// test/emulation and the scripts for real devices.
+#include "gpu_targets.hpp"
+
+namespace kiln::test {
+namespace {
+
+constexpr auto f16 = element_type::f16, f32 = element_type::f32, bf16 = element_type::bf16, i64 = element_type::i64;
+
+shape of(element_type type, std::vector<dim> dims) { return {type, std::move(dims)}; }
+
+template <class Op>
+void check_one(const std::vector<shape>& inputs, Op op, bool private_memory = false) {
+  check_all_targets(*gpu_cluster(inputs, [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; }), private_memory);
+}
+
+TEST(gpu_map, flat_odd_and_broadcast) {
+  for (auto dims : {std::vector<dim>{1}, {4096}, {3, 37}, {2, 3, 64}})
+    check_all_targets(*gpu_cluster({of(f16, dims), of(f16, {dims.back()})}, [&](module& m, const std::vector<value>& p) {
+      value b = m.add(broadcast{dims}, {p[1]});
+      return std::vector<value>{m.add(elementwise{scalar_function::sigmoid}, {m.add(elementwise{scalar_function::add}, {p[0], b})})};
+    }));
+}
+
+TEST(gpu_map, every_function_on_f32) {
+  for (std::size_t i = 0; i < scalar_function_table.size(); ++i) {
+    auto function = static_cast<scalar_function>(i);
+    bool logical = row(function).result == scalar_result::logical, integral = row(function).name.starts_with("bit_") || row(function).name.starts_with("shift_");
+    element_type type = logical ? element_type::boolean : integral ? element_type::i32 : f32;
+    std::vector<shape> inputs(static_cast<std::size_t>(row(function).arity), of(type, {37}));
+    if (function == scalar_function::where) inputs[0].type = element_type::boolean;
+    SCOPED_TRACE(std::string(row(function).name));
+    check_one(inputs, elementwise{function});
+  }
+}
+
+TEST(gpu_map, transposes) {
+  check_one({of(f16, {128, 192})}, transpose{{1, 0}});
+  check_one({of(f32, {3, 37, 70})}, transpose{{0, 2, 1}});
+  check_one({of(f16, {2, 16, 12, 64})}, transpose{{0, 2, 1, 3}});
+}
+
+TEST(gpu_rows, softmax_of_every_length) {
+  for (std::int64_t n : {1, 7, 64, 1000, 4096, 100000}) {
+    check_one({of(f16, {5, n})}, softmax{});
+    check_one({of(f32, {3, n})}, softmax{-1, true});
+  }
+  check_one({of(f32, {2, 21, 40})}, softmax{1, false});
+}
+
+TEST(gpu_rows, normalize) {
+  check_one({of(f16, {8192, 4096})}, normalize{{1}, 1e-5, true});
+  check_one({of(f32, {7, 37})}, normalize{{1}, 1e-5, false});
+  check_one({of(f16, {2, 9, 9, 24})}, normalize{{1, 2}, 1e-5, true});
+  check_one({of(f16, {2, 8, 100000})}, normalize{{2}, 1e-5, true});
+}
+
+TEST(gpu_rows, reductions) {
+  for (auto kind : {reduction_kind::sum, reduction_kind::mean, reduction_kind::max, reduction_kind::product}) {
+    check_one({of(f16, {33, 70})}, reduce{kind, {1}, false});
+    check_one({of(f32, {33, 70})}, reduce{kind, {0}, true});
+  }
+  check_one({of(f32, {1 << 20})}, reduce{reduction_kind::sum, {0}, false});
+  check_one({of(f16, {100000, 24})}, reduce{reduction_kind::sum, {0}, false});
+  check_one({of(i64, {40, 30})}, reduce{reduction_kind::max, {1}, false});
+  check_one({of(element_type::boolean, {40, 30})}, reduce{reduction_kind::max, {1}, false});
+  check_one({of(f16, {10, 1001})}, arg_reduce{true, 1});
+  check_one({of(f32, {10, 32, 20})}, arg_reduce{false, 1, true, true});
+}
+
+TEST(gpu_windows, pooling) {
+  pooling op;
+  op.layout = tensor_layout::channels_last;
+  op.window = {3, 3}, op.strides = {2, 2}, op.dilations = {1, 1}, op.pads_begin = {1, 1}, op.pads_end = {1, 1};
+  check_one({of(f16, {1, 56, 56, 64})}, op);
+  op.kind = pooling_kind::average;
+  check_one({of(f32, {2, 13, 11, 5})}, op);
+}
+
+TEST(gpu_windows, depthwise) {
+  convolution op;
+  op.layout = tensor_layout::channels_last;
+  op.strides = {1, 1}, op.dilations = {1, 1}, op.pads_begin = {1, 1}, op.pads_end = {1, 1}, op.groups = 64;
+  check_one({of(f16, {1, 56, 56, 64}), of(f16, {3, 3, 1, 64})}, op);
+  op.groups = 5;
+  check_one({of(f32, {1, 13, 11, 5}), of(f32, {3, 3, 1, 10})}, op);
+}
+
+}  // namespace
+}  // namespace kiln::test
