@@ -43,6 +43,7 @@ void emit_contraction(kernel_emitter& e, contraction_problem problem) {
   if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(types.factor));
   if (try_narrow(e, problem)) return;
   problem_size size{problem.batch, problem.m, problem.n, problem.k, types};
+  size.a_piece = problem.a.along_rows ? 1 : problem.a.piece, size.b_piece = problem.b.along_rows ? 1 : problem.b.piece;
   if (e.target.gpu.async_copy) size.plain = is_plain(e, problem.a, types.factor) && is_plain(e, problem.b, types.factor);
   emit_staged(e, problem, choose_tile(e.target, size, e.configuration));
 }

@@ -9,6 +9,7 @@
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/generators.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/depthwise.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma.hpp"
 
 namespace kiln::gpu {
@@ -186,6 +187,7 @@ void emit(kernel_emitter& e, bool transposed) {
 }  // namespace
 
 void emit_convolution(kernel_emitter& e) {
+  if (emit_depthwise(e)) return;
   if (!try_wgmma_convolution(e)) emit<convolution>(e, false);
 }
 void emit_transposed_convolution(kernel_emitter& e) { emit<transposed_convolution>(e, true); }

@@ -13,6 +13,8 @@ namespace kiln::gpu {
 
 namespace {
 
+constexpr std::int64_t slab_elements_of_thread = 40;
+
 class staged_pipeline {
  public:
   staged_pipeline(kernel_emitter& e, workgroup& group, const tile_shape& tile, tile_loader& a, tile_loader& b, multiplier& product, Value memory, std::int64_t step_elements)
@@ -132,7 +134,9 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
   tile_loader a(e, group, problem.a, types.factor, tile.m, tile.chunks, batch, place.first_m, problem.a.depth % step_elements != 0);
   tile_loader b(e, group, problem.b, types.factor, tile.n, tile.chunks, batch, place.first_n, problem.b.depth % step_elements != 0);
   const std::int64_t pipeline_bytes = tile.stages * tile.stage_bytes();
-  auto product = tile.instruction ? make_matrix_multiplier(e, group, tile, types, pipeline_bytes) : make_vector_multiplier(e, group, tile, types, pipeline_bytes);
+  // Slabs that fit where the pipeline was, and whose rows leave enough registers to what the epilogue loads.
+  const std::int64_t slab_bytes = std::min(pipeline_bytes, threads * slab_elements_of_thread * storage_bits(types.sum) / 8);
+  auto product = tile.instruction ? make_matrix_multiplier(e, group, tile, types, slab_bytes) : make_vector_multiplier(e, group, tile, types, slab_bytes);
   Value memory = group.lds(std::max(pipeline_bytes, product->slabs().elements() * storage_bits(types.sum) / 8), 128);
 
   Value first = code.mul(part, steps_of_split), last = splits == 1 ? code.constant(steps) : code.min(code.add(first, steps_of_split), steps);

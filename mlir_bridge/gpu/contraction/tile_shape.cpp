@@ -12,13 +12,17 @@ namespace {
 
 constexpr bool allow_reduced = false;  // f32 stays exact: no tf32
 
+// Whether the vector unit multiplies words of several elements.
+bool has_dots(const gpu_row& row, element_type factor) {
+  return (factor == element_type::f16 && row.dots != dot_unit::none) || (factor == element_type::i8 && row.dots == dot_unit::f16_and_i8);
+}
+
 // Multiply-adds of one compute unit in a cycle.
 double rate(const gpu_row& row, const tile_shape& tile, const product_types& types) {
   const int bits = storage_bits(types.factor);
   if (!tile.instruction) {
     if (bits == 64) return 32;
-    const bool packed = row.dots != dot_unit::none && (types.factor == element_type::f16 || types.factor == element_type::i8);
-    return packed ? 64.0 * 32 / bits * 2 : 100;
+    return has_dots(row, types.factor) ? 64.0 * 32 / bits * 2 : 100;
   }
   switch (row.matrix) {
     case matrix_unit::mfma_gfx90a: return bits == 32 ? 256 : 1024;
@@ -31,15 +35,20 @@ double rate(const gpu_row& row, const tile_shape& tile, const product_types& typ
 }
 
 // 32-bit registers of one thread.
-std::int64_t registers(const tile_shape& tile, const gpu_row& row, const product_types& types) {
+std::int64_t registers(const tile_shape& tile, const gpu_row& row, const problem_size& size) {
+  const product_types& types = size.types;
+  const bool scattered_a = size.a_piece < elements_of_chunk(types.factor), scattered_b = size.b_piece < elements_of_chunk(types.factor);
   const std::int64_t threads = tile.threads(row);
   std::int64_t result = 40 + tile.m * tile.n / threads * (storage_bits(types.sum) / 32);
-  if (!tile.async) result += (tile.m + tile.n) * tile.chunks * 4 / threads;
+  // Elements that arrive one by one lie in a register each until they are joined.
+  if (!tile.async) result += (tile.m * (scattered_a ? 3 : 1) + tile.n * (scattered_b ? 3 : 1)) * tile.chunks * 4 / threads;
   if (const matrix_instruction* unit = tile.instruction) {
     auto fragments = [](const factor_map& map, std::int64_t tiles) { return tiles * map.parts * (map.whole_row ? map.chunks : 1) * 4; };
-    result += fragments(unit->a, tile.part_m / unit->m) + fragments(unit->b, tile.part_n / unit->n);
+    // The compiler reads the next group of chunks early.
+    const std::int64_t once = fragments(unit->a, tile.part_m / unit->m) + fragments(unit->b, tile.part_n / unit->n);
+    result += tile.chunks > unit->a.chunks ? 2 * once : once;
   } else {
-    result += (tile.part_m + tile.part_n) * 4 * std::max(1, 32 / storage_bits(types.factor));
+    result += (tile.part_m + tile.part_n) * 4 * (has_dots(row, types.factor) ? 1 : std::max(1, 32 / storage_bits(types.factor)));
   }
   return result;
 }
@@ -68,7 +77,7 @@ double cost(const tile_shape& tile, const target_row& target, const problem_size
   const double ends = 2500 + static_cast<double>(tile.m * tile.n * 8) / lds_rate;
   const double combine = tile.splits == 1 ? 0 : 2500 + static_cast<double>(tile.m * tile.n * 4) * (1 + static_cast<double>(tile.splits)) / 48;
 
-  const std::int64_t resident = std::max<std::int64_t>(1, std::min({row.lds_bytes / shared_bytes(tile, size.types), row.register_file / std::max<std::int64_t>(1, threads * registers(tile, row, size.types)),
+  const std::int64_t resident = std::max<std::int64_t>(1, std::min({row.lds_bytes / shared_bytes(tile, size.types), row.register_file / std::max<std::int64_t>(1, threads * registers(tile, row, size)),
                                                                     std::int64_t{2048} / threads}));
   const std::int64_t per_unit = ceil_div(workgroups, row.compute_units), together = std::min(per_unit, resident), rounds = ceil_div(per_unit, together);
   // One wave keeps about two thirds of its own quarter of the matrix units busy.
@@ -93,7 +102,8 @@ bool legal(const tile_shape& tile, const target_row& target, const problem_size&
   if (threads > std::min(row.max_threads, 512) || threads % row.wave) return false;
   if (shared_bytes(tile, size.types) > row.lds_bytes) return false;
   const std::int64_t most = std::min<std::int64_t>(row.registers, row.register_file / threads);
-  return registers(tile, row, size.types) <= most * 9 / 10;
+  // What the compiler needs beside these differs; this much room has kept every kernel of the tests without spills.
+  return registers(tile, row, size) <= most * 7 / 10;
 }
 
 std::vector<tile_shape> candidates(const target_row& target, const problem_size& size) {

@@ -27,6 +27,7 @@ struct tile_shape {
 struct problem_size {
   std::int64_t batch, m, n, k;
   product_types types;
+  std::int64_t a_piece = 16, b_piece = 16;  // consecutive k that are loaded at once
   bool plain = false;  // both operands can be copied as they are in memory
 };
 
