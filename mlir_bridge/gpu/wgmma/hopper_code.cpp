@@ -62,7 +62,8 @@ void hopper_code::wait(Value barrier, Value parity) {
 void hopper_code::arrive(Value barrier) { assembly("mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", {barrier}); }
 
 void hopper_code::arrive_at(Value barrier, Value rank) {
-  assembly("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $0, $1;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}", "r,r,~{memory}", {barrier, rank});
+  // Nothing that the copying thread must see was written before: a release for the whole cluster would cost more than a block of products.
+  assembly("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $0, $1;\nmbarrier.arrive.shared::cluster.b64 _, [remote];\n}", "r,r,~{memory}", {barrier, rank});
 }
 
 void hopper_code::arrive_expecting(Value barrier, std::int64_t bytes) { assembly(fmt::format("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {};", bytes), "r,~{memory}", {barrier}); }
@@ -123,7 +124,9 @@ Value hopper_code::descriptor(Value address, bool k_inner) {
   std::int64_t leading = k_inner ? unit : block_bytes;
   std::int64_t fixed = ((leading / unit) << 16) | ((pattern_bytes / unit) << 32) | (std::int64_t{1} << 62);
   mlir::Type i64 = code_.builder.getI64Type();
-  Value start = code_.make<mlir::arith::ExtUIOp>(i64, code_.div(address, unit));
+  // Addresses in a cluster also hold the workgroup's rank, above the 18 bits that count here.
+  Value offset = code_.make<mlir::arith::AndIOp>(address, number(0x3ffff));
+  Value start = code_.make<mlir::arith::ExtUIOp>(i64, code_.div(offset, unit));
   return code_.make<mlir::arith::OrIOp>(start, code_.integer(i64, fixed));
 }
 

@@ -16,25 +16,22 @@ constexpr std::int64_t most_stages = 8;
 
 std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) { return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes; }
 
-// Cycles of the whole product on `units` compute units: the matrix unit multiplies 2048 (16 bits) or 4096 (8 bits) pairs a cycle, and the L2 cache
-// feeds each compute unit about 28 bytes a cycle. Both overlap; filling the pipeline and the epilogue do not.
+// Cycles of the whole product, as measured on an H200 (bench/gpu/wgmma_check.py: 1024^3 to 8192^3 and less square ones): the matrix unit multiplies 2048
+// pairs of 16 bits a cycle, or twice as many of 8 bits, and the rest is overhead of a block, a tile and the launch.
 double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  constexpr double l2_bytes = 28, begin = 1200, launch = 2500;
-  const double units = target.gpu.compute_units;
+  constexpr double launch = 1900, of_tile = 500, of_block = 90, stalls = 1.07, shared_stalls = 1.1;
   const double blocks = static_cast<double>(ceil_div(size.k * size.element_bytes, 128));
-  const double multiply = static_cast<double>(tile.m * tile.n * 64) / 2048;
-  const double narrow = tile.n < 128 ? 1.15 : 1.0;
-  const double copy = static_cast<double>(tile.m * 128 / tile.cluster_n + tile.n * 128 / tile.cluster_m) / l2_bytes;
-  const double epilogue = static_cast<double>(tile.m * tile.n) / 16;
-  const double tiles = static_cast<double>(ceil_div(size.m, tile.m * tile.cluster_m) * ceil_div(size.n, tile.n * tile.cluster_n) * size.batch * tile.cluster());
-  const double waves = std::ceil(tiles / units);
-  return launch + begin + waves * (blocks * std::max(multiply * narrow, copy) + epilogue);
+  const double block = of_block + static_cast<double>(tile.m * tile.n * 64) / 2048 * (tile.cluster() > 1 ? shared_stalls : stalls);
+  const std::int64_t tiles = ceil_div(size.m, tile.m * tile.cluster_m) * ceil_div(size.n, tile.n * tile.cluster_n) * size.batch;
+  const double waves = static_cast<double>(ceil_div(tiles, resident_clusters(tile, target)));
+  return launch + waves * blocks * block + (tile.alternate ? 1 : waves) * of_tile;
 }
 
 struct tile_row {
   std::int64_t m, n, consumers;
+  bool alternate = false;
 };
-constexpr auto tile_rows = std::to_array<tile_row>({{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {128, 64, 2}, {64, 256, 1}, {64, 128, 1}, {64, 64, 1}});
+constexpr auto tile_rows = std::to_array<tile_row>({{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {128, 64, 2}, {64, 256, 1}, {64, 128, 1}, {64, 64, 1}, {128, 128, 2, true}, {64, 256, 2, true}, {64, 128, 2, true}});
 constexpr std::array<std::array<std::int64_t, 2>, 6> clusters{{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
 
 void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
@@ -43,13 +40,21 @@ void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& tar
 
 }  // namespace
 
+std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target) {
+  // Larger clusters do not fill the parts of the GPU that they may not cross, of 16 compute units and sometimes two more.
+  const std::int64_t units = tile.cluster() > 2 ? target.gpu.compute_units / 16 * 16 : target.gpu.compute_units;
+  return std::max<std::int64_t>(1, units / tile.cluster());
+}
+
 bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 && tile.m % (tile.consumers * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
+  const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 && tile.m % (tile.sharers() * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
   if (!pieces || tile.stages < 2 || tile.cluster() < 1 || tile.cluster() > 8 || tile.group < 1) return false;
   // Each workgroup of a cluster copies an equal part of what is shared: whole patterns of 8 rows, or whole boxes of 64 rows.
   if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64))) return false;
   if (size.element_bytes == 1 && (!size.a_k_inner || !size.b_k_inner)) return false;
-  if (tile.sums() + epilogue_registers > 232) return false;
+  // Two consumers may take registers from the copying warpgroup (wgmma_kernel.cpp); otherwise all threads have equally many.
+  const std::int64_t registers = tile.consumers == 2 ? 232 : std::min<std::int64_t>(target.gpu.registers, target.gpu.register_file / tile.threads());
+  if (tile.sums() + epilogue_registers > registers) return false;
   return shared_bytes(tile, size) <= target.gpu.lds_bytes;
 }
 
@@ -57,7 +62,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
   std::vector<wgmma_tile> result;
   for (const tile_row& row : tile_rows)
     for (const auto& cluster : clusters) {
-      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .cluster_m = cluster[0], .cluster_n = cluster[1]};
+      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .alternate = row.alternate, .cluster_m = cluster[0], .cluster_n = cluster[1]};
       fill_stages(tile, size, target);
       // Workgroups of a cluster without work of their own only help others.
       if (ceil_div(size.m, tile.m) % tile.cluster_m || ceil_div(size.n, tile.n) % tile.cluster_n) continue;
@@ -69,7 +74,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
 std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, const target_row& target) {
   std::vector<kernel_configuration> result;
   for (const wgmma_tile& t : wgmma_candidates(size, target))
-    result.push_back({{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}});
+    result.push_back({{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"alternate", t.alternate}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}});
   return result;
 }
 
@@ -86,7 +91,9 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   wgmma_tile tile = *best;
   tile.m = choose(configuration, "tile_m", tile.m);
   tile.n = choose(configuration, "tile_n", tile.n);
-  tile.consumers = choose(configuration, "consumers", tile.m >= 128 ? 2 : 1);
+  if (configuration.contains("tile_m")) tile.consumers = tile.m >= 128 ? 2 : 1, tile.alternate = false;
+  tile.consumers = choose(configuration, "consumers", tile.consumers);
+  tile.alternate = choose(configuration, "alternate", tile.alternate) != 0;
   tile.cluster_m = choose(configuration, "cluster_m", configuration.contains("tile_m") ? 1 : tile.cluster_m);
   tile.cluster_n = choose(configuration, "cluster_n", configuration.contains("tile_m") ? 1 : tile.cluster_n);
   fill_stages(tile, size, target);
