@@ -104,7 +104,10 @@ TEST_P(gpu_programs, on_the_callers_stream_without_waiting) {
   e.run(context, a.inputs(), a.outputs(), *theirs);
   e.run(context, b.inputs(), b.outputs(), *default_stream);  // the same arena: after the first
   EXPECT_EQ(control.calls(GetParam().synchronize), 0u);
+  auto waits = [&] { return control.calls(GetParam().api == gpu::api::cuda ? "cuStreamWaitEvent" : "hipStreamWaitEvent"); };
+  EXPECT_EQ(waits(), 1u);  // of the second run for the first
   e.run(context, c.inputs(), c.outputs());                   // after both
+  EXPECT_EQ(waits(), 2u);
   device->synchronize(default_stream.get());
   device->synchronize(theirs.get());
   EXPECT_EQ(floats(a.download()[0]), plain_result(ramp(3.0f)));
@@ -159,7 +162,6 @@ TEST_P(gpu_programs, zeroed_scratch_is_zero_and_nobody_elses) {
   EXPECT_EQ(e.plan().zeroed_bytes, 3u * 256u);
   EXPECT_THAT(e.plan().str(), HasSubstr("zeroed[256+4]"));
   EXPECT_EQ(floats(run_poisoned(e, {vector_literal(ramp(2.0f))})[0]), ramp(2.0f));
-  host_device host(1);
 }
 
 TEST_P(gpu_programs, tensor_maps_are_encoded_when_their_pointer_changes) {

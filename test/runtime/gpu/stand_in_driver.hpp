@@ -25,6 +25,8 @@ inline constexpr stand_in_kind stand_ins[] = {
     {"cuda", gpu::api::cuda, "sm_90", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuStreamSynchronize", "cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuTensorMapEncodeTiled"},
 };
 
+inline void PrintTo(const stand_in_kind& kind, std::ostream* out) { *out << kind.name; }
+
 inline std::string library_path(const stand_in_kind& kind) { return std::string(KILN_STAND_INS) + "/libkiln_stand_in_" + kind.name + ".so"; }
 
 inline const stand_in::control& control_of(const stand_in_kind& kind) {

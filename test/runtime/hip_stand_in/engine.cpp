@@ -134,7 +134,16 @@ const control controls{
     [] {
       engine& e = the_engine();
       std::lock_guard lock(e.mutex);
-      e.device_memory.clear(), e.host_memory.clear(), e.streams.clear(), e.events.clear(), e.modules.clear(), e.pools.clear(), e.links.clear();
+      auto free_memory = [](auto& all) {
+        for (auto [memory, bytes] : all) std::free(memory);
+        all.clear();
+      };
+      auto free_objects = [](auto& all) {
+        for (auto* object : all) delete object;
+        all.clear();
+      };
+      free_memory(e.device_memory), free_memory(e.host_memory);
+      free_objects(e.streams), free_objects(e.events), free_objects(e.modules), free_objects(e.pools), free_objects(e.links);
       e.contexts = 0;
     },
     [](int count) {
