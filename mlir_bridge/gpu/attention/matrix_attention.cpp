@@ -12,7 +12,8 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t key_block = 64;  // keys that pass through shared memory at a time
+// Keys that pass through shared memory at a time: fewer where every lane holds the weights of all lane groups.
+std::int64_t keys_at_a_time(const lane_layout& lanes) { return lanes.whole_row ? 32 : 64; }
 constexpr std::int64_t chunk = lane_layout::chunk;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
@@ -33,11 +34,12 @@ const matrix_instruction* find_instruction(const kernel_emitter& e, element_type
 class matrix_attention {
  public:
   matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction, std::int64_t waves)
-      : e(emitter), code(e.code), p(problem), unit(instruction), type(p.query.type().type), lanes(unit, e.target.family, e.target.gpu.wave), product(e, unit, {type, element_type::f32}),
+      : e(emitter), code(e.code), p(problem), unit(instruction), type(p.query.type().type), lanes(unit, e.target.family, e.target.gpu.wave), product(e, unit, {type, element_type::f32}), key_block(keys_at_a_time(lanes)),
         depth_chunks(round_up(p.n.depth, lanes.group_keys) / chunk), value_depth(round_up(p.n.value_depth, lanes.group_keys)), key_pitch(row_chunks(depth_chunks)),
         tiles((p.rows + waves * lanes.row_tile - 1) / (waves * lanes.row_tile)), group(e, "attention", {tiles, p.n.key_heads, p.n.batch}, waves * e.target.gpu.wave) {}
 
   static std::int64_t shared_bytes(const lane_layout& lanes, const attention_problem& p) {
+    const std::int64_t key_block = keys_at_a_time(lanes);
     return key_block * row_chunks(round_up(p.n.depth, lanes.group_keys) / chunk) * chunk_bytes + round_up(p.n.value_depth, lanes.group_keys) * (key_block / chunk) * chunk_bytes;
   }
 
@@ -359,7 +361,7 @@ class matrix_attention {
   element_type type;
   lane_layout lanes;
   matrix_product product;
-  std::int64_t depth_chunks, value_depth, key_pitch, tiles;
+  std::int64_t key_block, depth_chunks, value_depth, key_pitch, tiles;
   workgroup group;
   Value keys, values_t, lane_group;
   attention_problem::place at;
@@ -381,7 +383,7 @@ bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem) 
   // The result's sums and the queries of a wave stay in registers.
   if (problem.n.depth > 256 || problem.n.value_depth > 256) return false;
   // Waves without rows of their own help to bring the keys.
-  const std::int64_t waves = problem.n.keys > key_block ? 4 : std::clamp<std::int64_t>((problem.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
+  const std::int64_t waves = problem.n.keys > keys_at_a_time(lanes) ? 4 : std::clamp<std::int64_t>((problem.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
   matrix_attention(e, problem, *unit, waves).emit();
   return true;
 }
