@@ -49,7 +49,7 @@ struct grouping {
   std::map<const instruction*, std::size_t> of;
 };
 
-grouping group_code_objects(const program& p, const target_row& target, const std::string& driver) {
+grouping group_code_objects(const program& p, const target_row& target, const std::string& driver, const kernel_configuration& configuration) {
   grouping result;
   std::map<content_hash, std::size_t> known;  // by key
   for (const module& m : p.modules())
@@ -61,7 +61,7 @@ grouping group_code_objects(const program& p, const target_row& target, const st
       group g{*c, input_types(i), i.outputs(), {}, {}, nullptr};
       for (const shape& s : g.inputs)
         if (!s.is_static()) throw error(error_kind::usage, fmt::format("code object '{}' takes {}: give every open dimension a value first", c->symbol, s.str()));
-      g.key = make_kernel_key(g.portable.payload, g.inputs, g.outputs, {}, target);
+      g.key = make_kernel_key(g.portable.payload, g.inputs, g.outputs, configuration, target);
       g.key.driver = driver;
       auto [found, fresh] = known.try_emplace(g.key.hash(), result.groups.size());
       if (fresh) {
@@ -123,12 +123,12 @@ std::shared_ptr<const std::vector<std::byte>> find_cached(kernel_cache* cache, c
 std::vector<std::byte> compile_here_or_in_worker(const group& g, payload_parser& parser, const jit_options& options) {
   if (!options.worker.empty()) {
     auto payload = parser.bytecode_of(g.portable.payload);
-    return compile_in_worker({{payload.begin(), payload.end()}, g.inputs, g.outputs, options.target.name, {}}, {.time = options.kernel_limit}, options.worker);
+    return compile_in_worker({{payload.begin(), payload.end()}, g.inputs, g.outputs, options.target.name, options.configuration}, {.time = options.kernel_limit}, options.worker);
   }
   // The clone and everything else that the compile touches is its own, so that it can be left behind.
   auto kernel = std::make_shared<portable_kernel>(parser.clone_of(g.portable.payload));
   return call_with_deadline(options.kernel_limit, "compiling",
-                            [kernel, inputs = g.inputs, outputs = g.outputs, target = options.target] { return compile_kernel(std::move(*kernel), inputs, outputs, target); });
+                            [kernel, inputs = g.inputs, outputs = g.outputs, target = options.target, configuration = options.configuration] { return compile_kernel(std::move(*kernel), inputs, outputs, target, configuration); });
 }
 
 void compile_group(group& g, payload_parser& parser, const jit_options& options) {
@@ -157,7 +157,7 @@ void compile_group(group& g, payload_parser& parser, const jit_options& options)
 program compile_bytecode(const program& bound, const jit_options& options, jit_report* report) {
   auto begin = clock::now();
   program result = bound.clone();
-  grouping work = group_code_objects(result, options.target, options.driver);
+  grouping work = group_code_objects(result, options.target, options.driver, options.configuration);
 
   std::vector<group*> missing;
   for (group& g : work.groups) {
@@ -201,7 +201,7 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
 
 std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target, const std::string& driver) {
   std::vector<wanted_kernel> result;
-  for (const group& g : group_code_objects(bound, target, driver).groups) result.push_back({g.portable.symbol, g.key});
+  for (const group& g : group_code_objects(bound, target, driver, {}).groups) result.push_back({g.portable.symbol, g.key});
   return result;
 }
 

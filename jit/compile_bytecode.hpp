@@ -21,6 +21,7 @@ class kernel_cache;
 
 struct jit_options {
   target_row target;
+  kernel_configuration configuration = {};        // of every kernel, in place of the defaults; names that a generator does not know do nothing
   kernel_cache* cache = nullptr;                  // none: always compile, keep nothing
   int threads = 0;                                // compiling at once; 0: as many as the machine has
   std::chrono::milliseconds kernel_limit{60000};  // for one kernel

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -22,7 +24,7 @@ namespace {
 
 struct options {
   std::string file, target, folder, native_file;
-  std::vector<std::string> dims;
+  std::vector<std::string> dims, configuration;
   cache_choice cache;
   bool export_constants = false, isolated = false;
 };
@@ -50,23 +52,46 @@ nlohmann::ordered_json describe_statistics(const launch_statistics& s) {
           {"private_bytes", s.private_bytes}, {"static_lds_bytes", s.static_lds_bytes}, {"matrix_instructions", s.matrix_instructions}};
 }
 
-// A launch's arguments are one table of pointers: entry i is at byte offset 8 * i.
+nlohmann::ordered_json describe_tensor_map(const tensor_map& m) {
+  return {{"argument", m.argument}, {"type", name(m.type)}, {"dims", m.dims}, {"strides", m.strides}, {"box", m.box}, {"swizzle_bytes", m.swizzle_bytes}, {"l2_promotion_bytes", m.l2_promotion_bytes}};
+}
+
+// Arguments lie one after another: pointers of 8 bytes, and tensor maps of 128 bytes, aligned to 64, by value.
 nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& kernel, const instruction& use) {
-  auto arguments = nlohmann::ordered_json::array();
+  auto arguments = nlohmann::ordered_json::array(), maps = nlohmann::ordered_json::array();
+  std::size_t end = 0;
   for (std::size_t i = 0; i < l.arguments.size(); ++i) {
     const launch_argument& a = l.arguments[i];
     std::size_t size = a.kind == buffer_kind::input    ? use.inputs()[a.index].type().bytes()
                        : a.kind == buffer_kind::output ? use.outputs()[a.index].bytes()
                                                        : static_cast<std::size_t>(kernel.scratch[a.index].bytes);
-    arguments.push_back({{"kind", text_of(a.kind)}, {"index", a.index}, {"size", size}, {"offset", 8 * i}});
+    const bool mapped = std::ranges::find(l.tensor_maps, i, &tensor_map::argument) != l.tensor_maps.end();
+    const std::size_t offset = mapped ? (end + 63) / 64 * 64 : end;
+    end = offset + (mapped ? 128 : 8);
+    arguments.push_back({{"kind", text_of(a.kind)}, {"index", a.index}, {"size", size}, {"offset", offset}});
   }
-  return {{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", {l.block, 1, 1}}, {"lds_bytes", l.lds_bytes}, {"prepare", l.prepare}, {"arguments", arguments}, {"statistics", describe_statistics(l.statistics)}};
+  for (const tensor_map& m : l.tensor_maps) maps.push_back(describe_tensor_map(m));
+  return {{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", {l.block, 1, 1}}, {"lds_bytes", l.lds_bytes}, {"prepare", l.prepare}, {"arguments", arguments}, {"tensor_maps", maps}, {"statistics", describe_statistics(l.statistics)}};
 }
 
 nlohmann::ordered_json describe_scratch(const native_kernel& kernel) {
   auto buffers = nlohmann::ordered_json::array();
   for (const scratch_buffer& b : kernel.scratch) buffers.push_back({{"bytes", b.bytes}, {"prepared", b.prepared}, {"zeroed", b.zeroed}});
   return buffers;
+}
+
+kernel_configuration parse_configuration(const std::vector<std::string>& settings) {
+  kernel_configuration configuration;
+  for (const std::string& setting : settings) {
+    const std::size_t at = setting.find('=');
+    std::int64_t number = 0;
+    const char* begin = setting.data() + (at == std::string::npos ? setting.size() : at + 1);
+    auto [end, problem] = std::from_chars(begin, setting.data() + setting.size(), number);
+    if (at == 0 || at == std::string::npos || problem != std::errc() || end != setting.data() + setting.size())
+      throw error(error_kind::usage, fmt::format("--configuration: '{}' is not NAME=INTEGER", setting));
+    configuration[setting.substr(0, at)] = number;
+  }
+  return configuration;
 }
 
 int finalize_file(const options& o, const output_options& output) {
@@ -79,7 +104,7 @@ int finalize_file(const options& o, const output_options& output) {
     if (!bindings.contains(name)) throw error(error_kind::usage, fmt::format("dimension '{}' is open: give it a value with --dim {}=N", name, name));
   auto cache = open_cache(o.cache);
   progress_bar progress("finalizing", output);
-  jit_options jit{.target = target, .cache = cache.get()};
+  jit_options jit{.target = target, .configuration = parse_configuration(o.configuration), .cache = cache.get()};
   if (o.isolated) jit.worker = "/proc/self/exe";
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   jit_report report;
@@ -135,6 +160,7 @@ action declare_finalize(CLI::App& app) {
   app.add_option("--native-file", o->native_file, "Also write a .kiln that holds these kernels in place of the portable ones: it runs without a compiler, on this target only");
   app.add_flag("--export-constants", o->export_constants, "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
   app.add_flag("--isolated", o->isolated, "Compile each kernel in a process of its own: slower, and a crash of the compiler becomes an error");
+  app.add_option("--configuration", o->configuration, "NAME=INTEGER,... for the generators of all kernels, such as tile_m=128,tile_n=256, in place of their defaults")->delimiter(',');
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   add_cache_option(app, o->cache);
   app.add_flag("--no-cache", o->cache.disabled, "Neither read nor write the cache");

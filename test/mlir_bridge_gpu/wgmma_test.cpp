@@ -1,0 +1,130 @@
+// Matrix products by warpgroups (mlir_bridge/gpu/wgmma): what the PTX for sm_90 holds, what tiles are legal, and when other instructions are taken.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "ir/ops/all.hpp"
+#include "jit/targets.hpp"
+#include "mlir_bridge/finalize.hpp"
+#include "mlir_bridge/gpu/wgmma/wgmma_tile.hpp"
+#include "mlir_bridge/kernel_bytecode.hpp"
+
+namespace kiln::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using dims_of = std::vector<std::int64_t>;
+
+shape shape_of(element_type type, const dims_of& dims) { return {type, std::vector<dim>(dims.begin(), dims.end())}; }
+
+std::unique_ptr<module> dot_module(const dims_of& a, const dims_of& b, dot op, element_type type, bool epilogue = false) {
+  auto m = std::make_unique<module>("kernel");
+  value x = m->add_parameter("a", shape_of(type, a)), y = m->add_parameter("b", shape_of(type, b));
+  value result = m->add(op, {x, y});
+  if (epilogue) {
+    value residual = m->add_parameter("residual", result.type());
+    result = m->add(elementwise{scalar_function::relu}, {m->add(elementwise{scalar_function::add}, {result, residual})});
+  }
+  m->set_outputs({result}, {"y"});
+  return m;
+}
+
+struct finalized {
+  native_kernel kernel;
+  std::string ptx;
+};
+
+finalized finalize_for(const module& cluster, const std::string& target, const kernel_configuration& configuration = {}) {
+  static const compiler_context context;
+  finalized result{finalize(portable_kernel::parse(context, write_kernel(cluster, "kernel")), find_target(target), configuration), {}};
+  result.ptx.assign(reinterpret_cast<const char*>(result.kernel.object.data()), result.kernel.object.size() - 1);
+  return result;
+}
+
+TEST(wgmma, large_products_use_tensor_copies_and_warpgroups) {
+  auto [kernel, ptx] = finalize_for(*dot_module({4096, 4096}, {4096, 4096}, {false, true, element_type::f16}, element_type::f16), "sm_90");
+  ASSERT_EQ(kernel.launches.size(), 1u);
+  const launch& l = kernel.launches[0];
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
+  EXPECT_THAT(ptx, HasSubstr("cp.async.bulk.tensor.2d.shared::cluster.global"));
+  EXPECT_THAT(ptx, HasSubstr("mbarrier.try_wait.parity"));
+  EXPECT_THAT(ptx, HasSubstr(".param .align 64 .b8"));
+  EXPECT_THAT(ptx, HasSubstr(".minnctapersm 1"));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  EXPECT_GT(l.statistics.matrix_instructions, 0);
+  EXPECT_LE(l.lds_bytes, find_target("sm_90").gpu.lds_bytes);
+  ASSERT_EQ(l.tensor_maps.size(), 2u);
+  EXPECT_EQ(l.tensor_maps[0].dims, (dims_of{4096, 4096}));
+  EXPECT_EQ(l.tensor_maps[0].strides, (dims_of{8192}));
+  EXPECT_EQ(l.tensor_maps[0].box[0], 64);
+  EXPECT_EQ(l.tensor_maps[0].swizzle_bytes, 128);
+  EXPECT_EQ(l.arguments.size(), 3u);
+}
+
+TEST(wgmma, rows_of_k_are_read_transposed_by_the_instruction) {
+  auto ptx = finalize_for(*dot_module({512, 1024}, {512, 768}, {true, false, element_type::bf16}, element_type::bf16), "sm_90", {{"wgmma", 1}, {"tile_m", 128}, {"tile_n", 128}}).ptx;
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"));
+  EXPECT_THAT(ptx, HasSubstr("1, 1, 1, 1;"));
+}
+
+TEST(wgmma, batches_are_a_third_dimension) {
+  auto kernel = finalize_for(*dot_module({12, 384, 64}, {12, 384, 64}, {false, true, element_type::f16}, element_type::f16), "sm_90", {{"wgmma", 1}}).kernel;
+  ASSERT_EQ(kernel.launches[0].tensor_maps.size(), 2u);
+  EXPECT_EQ(kernel.launches[0].tensor_maps[0].dims, (dims_of{64, 384, 12}));
+}
+
+TEST(wgmma, int8_weights_are_rearranged_once) {
+  auto [kernel, ptx] = finalize_for(*dot_module({256, 500}, {500, 512}, {false, false, element_type::i32}, element_type::i8), "sm_90", {{"wgmma", 1}});
+  // A's rows are no multiple of 16 bytes either; both are parameters.
+  ASSERT_EQ(kernel.launches.size(), 3u);
+  EXPECT_TRUE(kernel.launches[0].prepare);
+  EXPECT_TRUE(kernel.launches[1].prepare);
+  EXPECT_EQ(kernel.launches[2].tensor_maps[1].strides, (dims_of{512}));
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
+  EXPECT_THAT(ptx, HasSubstr("s32.s8.s8"));
+}
+
+TEST(wgmma, clusters_share_copies) {
+  auto [kernel, ptx] = finalize_for(*dot_module({1024, 1024}, {1024, 1024}, {false, true, element_type::f16}, element_type::f16, true), "sm_90",
+                                    {{"wgmma", 1}, {"tile_m", 128}, {"tile_n", 128}, {"cluster_m", 2}, {"cluster_n", 2}});
+  EXPECT_THAT(ptx, HasSubstr(".multicast::cluster"));
+  EXPECT_THAT(ptx, HasSubstr(".reqnctapercluster 4"));
+  EXPECT_EQ(kernel.launches[0].grid % 4, 0);
+  EXPECT_EQ(kernel.launches[0].tensor_maps[0].box, (dims_of{64, 64}));
+}
+
+TEST(wgmma, every_candidate_is_finalized) {
+  auto cluster = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
+  gpu::wgmma_size size{.m = 1024, .n = 1024, .k = 1024, .b_k_inner = false, .epilogue_bytes = 2304};
+  auto all = gpu::wgmma_configurations(size, find_target("sm_90"));
+  ASSERT_GT(all.size(), 10u);
+  for (std::size_t i = 0; i < all.size(); i += 5) EXPECT_THAT(finalize_for(*cluster, "sm_90", all[i]).ptx, HasSubstr("wgmma.mma_async"));
+}
+
+TEST(wgmma, budgets_are_checked) {
+  const target_row target = find_target("sm_90");
+  const gpu::wgmma_size size{.m = 4096, .n = 4096, .k = 4096};
+  EXPECT_TRUE(legal({.m = 128, .n = 256, .stages = 4}, size, target));
+  EXPECT_FALSE(legal({.m = 128, .n = 256, .stages = 5}, size, target)) << "shared memory";
+  EXPECT_FALSE(legal({.m = 256, .n = 256, .stages = 2}, size, target)) << "registers";
+  EXPECT_FALSE(legal({.m = 96, .n = 256, .stages = 2}, size, target));
+  EXPECT_FALSE(legal({.m = 128, .n = 128, .stages = 2, .cluster_m = 4, .cluster_n = 4}, size, target));
+  gpu::wgmma_size bytes = size;
+  bytes.element_bytes = 1;
+  bytes.b_k_inner = false;
+  EXPECT_FALSE(legal({.m = 128, .n = 128, .stages = 2}, bytes, target)) << "8-bit factors have k inner";
+}
+
+TEST(wgmma, other_instructions_where_it_does_not_apply) {
+  auto large = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
+  EXPECT_THAT(finalize_for(*large, "sm_80").ptx, Not(HasSubstr("wgmma")));
+  EXPECT_THAT(finalize_for(*large, "sm_90", {{"wgmma", 0}}).ptx, Not(HasSubstr("wgmma")));
+  auto unaligned = dot_module({1024, 1023}, {1023, 1024}, {false, false, element_type::f16}, element_type::f16);
+  EXPECT_THAT(finalize_for(*unaligned, "sm_90").ptx, Not(HasSubstr("wgmma")));
+  auto narrow = dot_module({16, 4096}, {4096, 4096}, {false, false, element_type::f16}, element_type::f16);
+  EXPECT_THAT(finalize_for(*narrow, "sm_90").ptx, Not(HasSubstr("wgmma")));
+}
+
+}  // namespace
+}  // namespace kiln::test
