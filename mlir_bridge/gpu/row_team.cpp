@@ -164,17 +164,27 @@ values row_team::total(values state, const combiner& combine) {
     return team_ <= group_->wave_size() ? group_->reduce_wave(std::move(state), combine, team_) : group_->reduce(std::move(state), combine);
   }
   if (team_ == 1) return state;
-  std::int64_t before = group_->lds_used();
+  // Members side by side in shared memory; the threads share the columns among them, one or a few each, and leave the totals with the first member's.
+  std::int64_t before = group_->lds_used(), width = std::max<std::int64_t>(1, lanes_ / team_), parts = columns_per_group_ * lanes_ / width;
   values slots, all;
   for (Value v : state) slots.push_back(group_->lds(threads_ * workgroup::lds_bytes_of(v)));
   for (std::size_t i = 0; i < state.size(); ++i) group_->store_raw(slots[i], group_->thread(), state[i]);
   group_->barrier();
+  auto combine_part = [&] {
+    values part;
+    for (std::int64_t m = 0; m < team_; ++m) {
+      values other;
+      for (std::size_t i = 0; i < state.size(); ++i)
+        other.push_back(group_->load_raw(slots[i], code_.add(group_->thread(), m * parts), code_builder::with_lanes(code_builder::scalar_of(state[i]), width)));
+      part = m == 0 ? other : combine(part, other);
+    }
+    for (std::size_t i = 0; i < state.size(); ++i) group_->store_raw(slots[i], group_->thread(), part[i]);
+  };
+  if (parts < threads_) code_.when(code_.less(group_->thread(), code_.constant(parts)), combine_part);
+  else combine_part();
+  group_->barrier();
   Value first = code_.rem(group_->thread(), columns_per_group_);
-  for (std::int64_t m = 0; m < team_; ++m) {
-    values other;
-    for (std::size_t i = 0; i < state.size(); ++i) other.push_back(group_->load_raw(slots[i], code_.add(first, m * columns_per_group_), state[i].getType()));
-    all = m == 0 ? other : combine(all, other);
-  }
+  for (std::size_t i = 0; i < state.size(); ++i) all.push_back(group_->load_raw(slots[i], first, state[i].getType()));
   group_->barrier();
   group_->release_lds(before);
   return all;
