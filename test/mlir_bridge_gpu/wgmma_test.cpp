@@ -94,6 +94,17 @@ TEST(wgmma, clusters_share_copies) {
   EXPECT_EQ(kernel.launches[0].tensor_maps[0].box, (dims_of{64, 64}));
 }
 
+TEST(wgmma, a_cluster_may_share_k) {
+  auto cluster = dot_module({128, 3072}, {3072, 768}, {false, false, element_type::f16}, element_type::f16, true);
+  auto [kernel, ptx] = finalize_for(*cluster, "sm_90", {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}, {"splits", 4}});
+  EXPECT_THAT(ptx, HasSubstr("ld.shared::cluster.b32"));
+  EXPECT_THAT(ptx, HasSubstr(".reqnctapercluster 4"));
+  EXPECT_EQ(kernel.launches[0].grid, 2 * 12 * 4);
+  // More tiles than clusters that fit: k is not shared.
+  auto large = dot_module({4096, 512}, {512, 4096}, {false, false, element_type::f16}, element_type::f16);
+  EXPECT_THAT(finalize_for(*large, "sm_90", {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}, {"splits", 2}}).ptx, Not(HasSubstr("wgmma")));
+}
+
 TEST(wgmma, every_candidate_is_finalized) {
   auto cluster = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
   gpu::wgmma_size size{.m = 1024, .n = 1024, .k = 1024, .b_k_inner = false, .epilogue_bytes = 2304};

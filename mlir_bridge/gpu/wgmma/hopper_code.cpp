@@ -41,6 +41,12 @@ void hopper_code::set_register_limit(std::int64_t registers, bool increase) { as
 
 void hopper_code::synchronize_cluster() { assembly("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;", "~{memory}", {}); }
 
+void hopper_code::synchronize_threads(std::int64_t barrier, std::int64_t threads) { assembly(fmt::format("bar.sync {}, {};", barrier, threads), "~{memory}", {}); }
+
+Value hopper_code::load_word_of(Value rank, Value address) {
+  return assembly("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $1, $2;\nld.shared::cluster.b32 $0, [remote];\n}", "=r,r,r,~{memory}", {address, rank}, {code_.builder.getI32Type()})[0];
+}
+
 // --- barriers
 
 void hopper_code::initialize_barrier(Value barrier, std::int64_t count) { assembly(fmt::format("mbarrier.init.shared::cta.b64 [$0], {};", count), "r,~{memory}", {barrier}); }

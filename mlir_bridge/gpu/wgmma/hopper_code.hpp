@@ -33,6 +33,8 @@ class hopper_code {
   void synchronize_warp();
   void set_register_limit(std::int64_t registers, bool increase);  // of a whole warpgroup; a multiple of 8
   void synchronize_cluster();                                 // all threads of all workgroups of the cluster
+  void synchronize_threads(std::int64_t barrier, std::int64_t threads);  // whole warps of the workgroup; barriers 1 to 15
+  Value load_word_of(Value rank, Value address);              // 32 bits of another workgroup's shared memory, at our address of it
 
   // --- barriers (8 bytes of shared memory): a phase ends when `count` arrivals and all expected bytes have come
   void initialize_barrier(Value barrier, std::int64_t count);

@@ -40,7 +40,8 @@ class wgmma_writer {
     // In this order: copies of A, copies of B, whatever the epilogue adds.
     a_map_ = e_.tensor_map_address(p_.a.memory, make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.m / t_.cluster_n : k_elements_));
     b_map_ = e_.tensor_map_address(p_.b.memory, make_tensor_map(p_.b, p_.batch, p_.b.k_inner ? t_.n / t_.cluster_m : k_elements_));
-    stages_ = hopper_.shared_address(group.lds(t_.stages * t_.stage_bytes(), pattern_alignment));
+    stage_memory_ = group.lds(t_.stages * t_.stage_bytes(), pattern_alignment);
+    stages_ = hopper_.shared_address(stage_memory_);
     full_ = hopper_.shared_address(group.lds(t_.stages * 16, 16));
     empty_ = code_.add(full_, t_.stages * 8);
     const std::int64_t warp_bytes = epilogue_bytes(e_, p_);
@@ -50,8 +51,11 @@ class wgmma_writer {
     Value workgroup_number = hopper_.narrow(group.block());
     rank_ = t_.cluster() > 1 ? code_.rem(workgroup_number, t_.cluster()) : hopper_.number(0);
     first_tile_ = code_.div(workgroup_number, t_.cluster());
-    rank_m_ = code_.div(rank_, t_.cluster_n);
-    rank_n_ = code_.rem(rank_, t_.cluster_n);
+    Value sharing = t_.splits > 1 ? hopper_.number(0) : rank_;
+    rank_m_ = code_.div(sharing, t_.cluster_n);
+    rank_n_ = code_.rem(sharing, t_.cluster_n);
+    first_block_ = t_.splits > 1 ? code_.mul(rank_, ceil_div(blocks_, t_.splits)) : hopper_.number(0);
+    end_block_ = t_.splits > 1 ? code_.min(code_.add(first_block_, ceil_div(blocks_, t_.splits)), blocks_) : hopper_.number(blocks_);
 
     code_.when(code_.equal(thread_, hopper_.number(0)), [&] {
       for (std::int64_t s = 0; s < t_.stages; ++s) {
@@ -101,7 +105,7 @@ class wgmma_writer {
     return code_.loop(code_.to_index(first), code_.constant(tiles_), step, std::move(carried), [&](Value tile, std::span<const Value> now) { return body(hopper_.narrow(tile), now); });
   }
   values each_block(values carried, const code_builder::loop_body& body) {
-    return code_.loop(0, blocks_, 1, std::move(carried), [&](Value block, std::span<const Value> now) { return body(hopper_.narrow(block), now); });
+    return code_.loop(code_.to_index(first_block_), code_.to_index(end_block_), 1, std::move(carried), [&](Value block, std::span<const Value> now) { return body(hopper_.narrow(block), now); });
   }
 
   // Which stage is next, and the parity of its phase.
@@ -145,6 +149,7 @@ class wgmma_writer {
         });
       });
     });
+    if (t_.splits > 1) hopper_.synchronize_cluster();  // with the consumers in add_splits
   }
 
   // Our part of `rows` rows from `row` on, to all the `sharers` workgroups that `mask` << `shift` names.
@@ -183,9 +188,9 @@ class wgmma_writer {
         cursor at{now[0], now[1]};
         hopper_.wait(full(at.stage), at.parity);
         Value a = code_.add(stage_address(at.stage), code_.mul(part, t_.row_blocks() * block_bytes)), b = code_.add(stage_address(at.stage), t_.m * row_bytes);
-        values sums = hopper_.multiply_block(shape_, a, b, block, values(now.begin() + 2, now.end()));
+        values sums = hopper_.multiply_block(shape_, a, b, code_.sub(block, first_block_), values(now.begin() + 2, now.end()));
         hopper_.wait_all_but_last();
-        release(at.stage, in_group, code_.less(hopper_.number(0), block));
+        release(at.stage, in_group, code_.less(first_block_, block));
         cursor after = next(at);
         values result{after.stage, after.parity};
         result.insert(result.end(), sums.begin(), sums.end());
@@ -196,13 +201,48 @@ class wgmma_writer {
       tile_place place = place_of(tile);
       Value warp = code_.div(in_group, 32), lane = code_.rem(in_group, 32);
       Value row = code_.add(place.row, code_.add(code_.mul(part, t_.row_blocks() * block_rows), code_.mul(warp, 16)));
-      Value memory = code_.add(code_.mul(code_.add(code_.mul(warpgroup, 4), warp), warp_bytes), 0);
-      Value shared = code_.make<mlir::LLVM::GEPOp>(epilogue_memory_.getType(), code_.builder.getI8Type(), epilogue_memory_, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(memory)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
-      emit_wgmma_epilogue(e_, hopper_, p_, t_, {place.batch, row, place.column, lane, shared}, sums);
+      Value shared = byte_address(epilogue_memory_, code_.mul(code_.add(code_.mul(warpgroup, 4), warp), warp_bytes));
+      wgmma_tile part_of_tile = t_;
+      Value column = place.column;
+      if (t_.splits > 1) {
+        // Each workgroup of the cluster finishes some of the columns.
+        sums = add_splits(sums);
+        part_of_tile.n = t_.n / t_.splits, part_of_tile.cluster_n = t_.splits;
+        column = code_.add(column, code_.mul(rank_, part_of_tile.n));
+      }
+      emit_wgmma_epilogue(e_, hopper_, p_, part_of_tile, {place.batch, row, column, lane, shared}, sums);
       cursor after{carried[0], carried[1]};
       if (t_.alternate) after = after_blocks(after, (t_.consumers - 1) * blocks_);
       return values{after.stage, after.parity};
     });
+  }
+
+  // The sums of all workgroups of the cluster for our n / splits columns. They meet in the memory of the stages: register i of thread t at i * threads + t.
+  values add_splits(const values& sums) {
+    const std::int64_t threads = t_.consumers * group_threads, of_block = t_.n / 2, ours = of_block / t_.splits;
+    hopper_.synchronize_threads(1, threads);  // no consumer multiplies out of it any more
+    auto offset = [&](Value i) { return code_.mul(code_.add(code_.mul(i, threads), thread_), 4); };
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      code_.make<mlir::LLVM::StoreOp>(sums[i], byte_address(stage_memory_, offset(hopper_.number(static_cast<std::int64_t>(i)))), 4u);
+    hopper_.synchronize_cluster();
+    values result;
+    for (std::int64_t block = 0; block < t_.row_blocks(); ++block)
+      for (std::int64_t i = 0; i < ours; ++i) {
+        Value address = code_.add(stages_, offset(code_.add(code_.mul(rank_, ours), block * of_block + i))), sum;
+        for (std::int64_t split = 0; split < t_.splits; ++split) {
+          Value word = hopper_.load_word_of(hopper_.number(split), address);
+          if (sums[0].getType().isF32()) word = code_.make<mlir::arith::BitcastOp>(sums[0].getType(), word);
+          if (!sum) sum = word;
+          else if (sums[0].getType().isF32()) sum = code_.make<mlir::arith::AddFOp>(sum, word);
+          else sum = code_.make<mlir::arith::AddIOp>(sum, word);
+        }
+        result.push_back(sum);
+      }
+    return result;
+  }
+
+  Value byte_address(Value pointer, Value offset) {
+    return code_.make<mlir::LLVM::GEPOp>(pointer.getType(), code_.builder.getI8Type(), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
   }
 
   // The stage before `stage` is free again, for everyone who copied into it: one thread for each of them arrives.
@@ -229,8 +269,8 @@ class wgmma_writer {
   hopper_code hopper_;
   wgmma_shape shape_;
   std::int64_t k_elements_, blocks_, tiles_m_, tiles_n_, tiles_, clusters_;
-  Value a_map_, b_map_, stages_, full_, empty_, epilogue_memory_;
-  Value thread_, rank_, rank_m_, rank_n_, first_tile_;
+  Value a_map_, b_map_, stage_memory_, stages_, full_, empty_, epilogue_memory_;
+  Value thread_, rank_, rank_m_, rank_n_, first_tile_, first_block_, end_block_;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <vector>
 
 namespace kiln::gpu {
 
@@ -14,17 +16,28 @@ constexpr std::int64_t barrier_bytes = 256;
 constexpr std::int64_t epilogue_registers = 40;  // of a consumer, beside its sums
 constexpr std::int64_t most_stages = 8;
 
+std::int64_t blocks_of(const wgmma_size& size) { return ceil_div(size.k * size.element_bytes, 128); }
+std::int64_t tiles_of(const wgmma_tile& tile, const wgmma_size& size) {
+  return ceil_div(size.m, tile.m * tile.cluster_m) * ceil_div(size.n, tile.n * tile.cluster_n) * size.batch;
+}
+
+// A tile for each cluster, something to do for each of its workgroups, the sums in the memory of the stages, whole instructions' columns to add up.
+bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
+  const std::int64_t blocks = blocks_of(size), each = ceil_div(blocks, tile.splits);
+  return tile.cluster_m == 1 && tile.cluster_n == 1 && !tile.alternate && (tile.splits - 1) * each < blocks && tile.n % (tile.splits * 16) == 0 && tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
+         tiles_of(tile, size) <= resident_clusters(tile, target);
+}
+
 std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) { return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes; }
 
 // Cycles of the whole product, as measured on an H200 (bench/gpu/wgmma_check.py: 1024^3 to 8192^3 and less square ones): the matrix unit multiplies 2048
 // pairs of 16 bits a cycle, or twice as many of 8 bits, and the rest is overhead of a block, a tile and the launch.
 double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  constexpr double launch = 1900, of_tile = 500, of_block = 90, stalls = 1.07, shared_stalls = 1.1;
-  const double blocks = static_cast<double>(ceil_div(size.k * size.element_bytes, 128));
+  constexpr double launch = 1900, of_tile = 500, of_block = 90, stalls = 1.07, shared_stalls = 1.1, of_split = 1500;
+  const double blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
   const double block = of_block + static_cast<double>(tile.m * tile.n * 64) / 2048 * (tile.cluster() > 1 ? shared_stalls : stalls);
-  const std::int64_t tiles = ceil_div(size.m, tile.m * tile.cluster_m) * ceil_div(size.n, tile.n * tile.cluster_n) * size.batch;
-  const double waves = static_cast<double>(ceil_div(tiles, resident_clusters(tile, target)));
-  return launch + waves * blocks * block + (tile.alternate ? 1 : waves) * of_tile;
+  const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target)));
+  return launch + waves * blocks * block + (tile.alternate ? 1 : waves) * of_tile + (tile.splits > 1 ? of_split : 0);
 }
 
 struct tile_row {
@@ -49,6 +62,7 @@ std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target)
 bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 && tile.m % (tile.sharers() * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
   if (!pieces || tile.stages < 2 || tile.cluster() < 1 || tile.cluster() > 8 || tile.group < 1) return false;
+  if (tile.splits < 1 || (tile.splits > 1 && !splits_well(tile, size, target))) return false;
   // Each workgroup of a cluster copies an equal part of what is shared: whole patterns of 8 rows, or whole boxes of 64 rows.
   if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64))) return false;
   if (size.element_bytes == 1 && (!size.a_k_inner || !size.b_k_inner)) return false;
@@ -68,13 +82,19 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
       if (ceil_div(size.m, tile.m) % tile.cluster_m || ceil_div(size.n, tile.n) % tile.cluster_n) continue;
       if (legal(tile, size, target)) result.push_back(tile);
     }
+  for (const tile_row& row : tile_rows)
+    for (std::int64_t splits : {2, 4, 8}) {
+      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .alternate = row.alternate, .splits = splits};
+      fill_stages(tile, size, target);
+      if (legal(tile, size, target)) result.push_back(tile);
+    }
   return result;
 }
 
 std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, const target_row& target) {
   std::vector<kernel_configuration> result;
   for (const wgmma_tile& t : wgmma_candidates(size, target))
-    result.push_back({{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"alternate", t.alternate}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}});
+    result.push_back({{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"alternate", t.alternate}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}, {"splits", t.splits}});
   return result;
 }
 
@@ -82,11 +102,12 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   const std::int64_t wanted = choose(configuration, "wgmma", -1);
   if (wanted == 0) return std::nullopt;
   auto all = wgmma_candidates(size, target);
+  std::erase_if(all, [](const wgmma_tile& tile) { return tile.cluster() > 1; });
   auto best = std::ranges::min_element(all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target); });
   if (best == all.end()) return std::nullopt;
   // Small products do not fill the pipeline of one workgroup on each compute unit.
   const std::int64_t workgroups = ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch;
-  if (wanted < 0 && (size.m < 64 || size.n < 64 || size.k * size.element_bytes < 256 || workgroups * 4 < target.gpu.compute_units)) return std::nullopt;
+  if (wanted < 0 && (size.m < 64 || size.n < 64 || size.k * size.element_bytes < 256 || workgroups * 8 < target.gpu.compute_units)) return std::nullopt;
 
   wgmma_tile tile = *best;
   tile.m = choose(configuration, "tile_m", tile.m);
@@ -96,6 +117,7 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   tile.alternate = choose(configuration, "alternate", tile.alternate) != 0;
   tile.cluster_m = choose(configuration, "cluster_m", configuration.contains("tile_m") ? 1 : tile.cluster_m);
   tile.cluster_n = choose(configuration, "cluster_n", configuration.contains("tile_m") ? 1 : tile.cluster_n);
+  tile.splits = choose(configuration, "splits", configuration.contains("tile_m") ? 1 : tile.splits);
   fill_stages(tile, size, target);
   tile.stages = choose(configuration, "stages", tile.stages);
   tile.group = choose(configuration, "group", tile.group);

@@ -17,10 +17,11 @@ struct wgmma_tile {
   std::int64_t consumers = 2;         // warpgroups that multiply; one more warpgroup copies
   bool alternate = false;             // consumers take tiles in turn: one multiplies while another runs the epilogue. Otherwise each has m / consumers rows.
   std::int64_t cluster_m = 1, cluster_n = 1;  // workgroups that share copies: of A along n, of B along m
+  std::int64_t splits = 1;            // workgroups of a cluster that share a tile's k and add up their sums; then no copies are shared
   std::int64_t group = 8;             // rows of clusters that are walked together, for the L2 cache
   bool bounded = false;               // waits end with an error (for trying a kernel)
 
-  std::int64_t cluster() const { return cluster_m * cluster_n; }
+  std::int64_t cluster() const { return cluster_m * cluster_n * splits; }
   std::int64_t threads() const { return (consumers + 1) * 128; }
   std::int64_t sharers() const { return alternate ? 1 : consumers; }      // consumers of a tile
   std::int64_t row_blocks() const { return m / sharers() / 64; }
@@ -47,7 +48,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
 std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, const target_row& target);
 
 // The one that is expected to be fastest, changed by the configuration's "tile_m", "tile_n", "stages", "consumers", "alternate", "cluster_m",
-// "cluster_n", "group", "bounded"; none where the result is not legal or where mma.sync is expected to be faster ("wgmma" = 1 and 0 overrule the expectation).
+// "cluster_n", "splits", "group", "bounded"; none where the result is not legal or where mma.sync is expected to be faster ("wgmma" = 1 and 0 overrule the expectation).
 std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target, const kernel_configuration& configuration);
 
 }  // namespace kiln::gpu
