@@ -38,6 +38,13 @@ Value reinterpret(code_builder& code, Value v, mlir::Type type) {
   return code.make<mlir::LLVM::BitcastOp>(type, v);
 }
 
+Value unknown(code_builder& code, target_family family, Value index) {
+  const char* constraint = family == target_family::amdgpu ? "=s,0" : code.on.index_bits == 32 ? "=r,0" : "=l,0";
+  return code.make<mlir::LLVM::InlineAsmOp>(index.getType(), mlir::ValueRange(index), "", constraint, /*has_side_effects=*/false, /*is_align_stack=*/false, mlir::LLVM::tailcallkind::TailCallKind::None,
+                                            mlir::LLVM::AsmDialectAttr(), mlir::ArrayAttr())
+      .getResult(0);
+}
+
 Value part_of(code_builder& code, Value vector, std::int64_t first, std::int64_t count) {
   const std::int64_t lanes = code_builder::lanes_of(vector);
   if (count == lanes) return vector;

@@ -139,7 +139,7 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
   auto product = tile.instruction ? make_matrix_multiplier(e, group, tile, types, slab_bytes) : make_vector_multiplier(e, group, tile, types, slab_bytes);
   Value memory = group.lds(std::max(pipeline_bytes, product->slabs().elements() * storage_bits(types.sum) / 8), 128);
 
-  Value first = code.mul(part, steps_of_split), last = splits == 1 ? code.constant(steps) : code.min(code.add(first, steps_of_split), steps);
+  Value first = code.mul(part, steps_of_split), last = splits == 1 ? steps > 2 ? unknown(code, e.target.family, code.constant(steps)) : code.constant(steps) : code.min(code.add(first, steps_of_split), steps);
   staged_pipeline pipeline(e, group, tile, a, b, *product, memory, step_elements);
   values sums = pipeline.run(first, last);
   group.barrier();
