@@ -160,7 +160,7 @@ action declare_finalize(CLI::App& app) {
   app.add_option("--native-file", o->native_file, "Also write a .kiln that holds these kernels in place of the portable ones: it runs without a compiler, on this target only");
   app.add_flag("--export-constants", o->export_constants, "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
   app.add_flag("--isolated", o->isolated, "Compile each kernel in a process of its own: slower, and a crash of the compiler becomes an error");
-  app.add_option("--configuration", o->configuration, "NAME=INTEGER,... for the generators of all kernels, such as tile_m=128,tile_n=256, in place of their defaults")->delimiter(',');
+  app.add_option("--configuration", o->configuration, "NAME=INTEGER,... for the generators of all kernels, such as wgmma=1,tile_m=128,tile_n=256, in place of their defaults")->delimiter(',');
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   add_cache_option(app, o->cache);
   app.add_flag("--no-cache", o->cache.disabled, "Neither read nor write the cache");

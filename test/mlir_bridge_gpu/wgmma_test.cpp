@@ -113,6 +113,21 @@ TEST(wgmma, every_candidate_is_finalized) {
   for (std::size_t i = 0; i < all.size(); i += 5) EXPECT_THAT(finalize_for(*cluster, "sm_90", all[i]).ptx, HasSubstr("wgmma.mma_async"));
 }
 
+TEST(wgmma, convolutions_of_single_pixels_are_products) {
+  auto m = std::make_unique<module>("kernel");
+  value x = m->add_parameter("x", shape_of(element_type::f16, {1, 28, 28, 512})), w = m->add_parameter("w", shape_of(element_type::f16, {1, 1, 512, 128}));
+  convolution op{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1, tensor_layout::channels_last};
+  m->set_outputs({m->add(op, {x, w})}, {"y"});
+  auto [kernel, ptx] = finalize_for(*m, "sm_90");
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async"));
+  EXPECT_EQ(kernel.launches[0].tensor_maps[0].dims, (dims_of{512, 784}));
+  op.strides = {2, 2};
+  auto strided = std::make_unique<module>("kernel");
+  x = strided->add_parameter("x", shape_of(element_type::f16, {1, 56, 56, 512})), w = strided->add_parameter("w", shape_of(element_type::f16, {1, 1, 512, 128}));
+  strided->set_outputs({strided->add(op, {x, w})}, {"y"});
+  EXPECT_THAT(finalize_for(*strided, "sm_90").ptx, Not(HasSubstr("wgmma")));
+}
+
 TEST(wgmma, budgets_are_checked) {
   const target_row target = find_target("sm_90");
   const gpu::wgmma_size size{.m = 4096, .n = 4096, .k = 4096};

@@ -100,14 +100,15 @@ std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, c
 
 std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target, const kernel_configuration& configuration) {
   const std::int64_t wanted = choose(configuration, "wgmma", -1);
-  if (wanted == 0) return std::nullopt;
+  // Tiles of a configuration without "wgmma" are another generator's.
+  if (wanted == 0 || (wanted < 0 && configuration.contains("tile_m"))) return std::nullopt;
   auto all = wgmma_candidates(size, target);
   std::erase_if(all, [](const wgmma_tile& tile) { return tile.cluster() > 1; });
   auto best = std::ranges::min_element(all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target); });
   if (best == all.end()) return std::nullopt;
   // Small products do not fill the pipeline of one workgroup on each compute unit.
   const std::int64_t workgroups = ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch;
-  if (wanted < 0 && (size.m < 64 || size.n < 64 || size.k * size.element_bytes < 256 || workgroups * 8 < target.gpu.compute_units)) return std::nullopt;
+  if (wanted < 0 && (size.m <= 32 || size.n <= 32 || size.k * size.element_bytes < 256 || workgroups * 8 < target.gpu.compute_units)) return std::nullopt;
 
   wgmma_tile tile = *best;
   tile.m = choose(configuration, "tile_m", tile.m);

@@ -48,7 +48,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
 std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, const target_row& target);
 
 // The one that is expected to be fastest, changed by the configuration's "tile_m", "tile_n", "stages", "consumers", "alternate", "cluster_m",
-// "cluster_n", "splits", "group", "bounded"; none where the result is not legal or where mma.sync is expected to be faster ("wgmma" = 1 and 0 overrule the expectation).
+// "cluster_n", "splits", "group", "bounded"; none where the result is not legal or where mma.sync is expected to be faster ("wgmma" = 1 and 0 overrule the expectation; the others count beside "wgmma" = 1 only).
 std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target, const kernel_configuration& configuration);
 
 }  // namespace kiln::gpu
