@@ -121,7 +121,7 @@ Value device_math::cosh(Value x) const {
 Value device_math::asinh(Value x) const {
   Value a = abs(x), z = mul(a, a);
   Value small = log1p(add(a, div(z, add(sqrt(add(z, 1.0)), 1.0)))), large = add(log(a), std::numbers::ln2);
-  return copy_sign(select(less(a, 1e9), small, large), x);
+  return select(less(a, straight), x, copy_sign(select(less(a, 1e9), small, large), x));
 }
 
 Value device_math::acosh(Value x) const {
@@ -132,7 +132,7 @@ Value device_math::acosh(Value x) const {
 
 Value device_math::atanh(Value x) const {
   Value a = abs(x);
-  return copy_sign(mul(log1p(div(mul(a, 2.0), sub(number(x, 1), a))), 0.5), x);
+  return select(less(a, straight), x, copy_sign(mul(log1p(div(mul(a, 2.0), sub(number(x, 1), a))), 0.5), x));
 }
 
 namespace {

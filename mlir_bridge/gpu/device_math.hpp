@@ -10,6 +10,9 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
+// Below, tan, asinh and atanh are their argument, in f64 as well; a division there may lose denormals.
+inline constexpr double straight = 1e-8;
+
 // Arithmetic on floats of one width and any number of lanes.
 struct device_math {
   code_builder& b;

@@ -107,7 +107,8 @@ Value device_math::tan(Value x) const {
   return by_lane(std::span(&x, 1), [&](std::span<const Value> lane) {
     auto [r, quadrant] = reduce_angle(lane[0]);
     Value s = sine_polynomial(r), c = cosine_polynomial(r), odd = bit(b, quadrant, 1);
-    return div(select(odd, neg(c), s), select(odd, s, c));
+    Value y = div(select(odd, neg(c), s), select(odd, s, c));
+    return select(less(abs(lane[0]), straight), lane[0], y);
   });
 }
 

@@ -26,7 +26,36 @@ struct reduction {
   std::function<values(const row_team&, const row_team::place&, Value x, std::span<const Value>)> meet;
   row_team::combiner join;
   std::function<Value(std::span<const Value>, std::int64_t count)> finish;
+  // Between threads: the state in a form that joins in one instruction, and back. Null for as it is.
+  std::function<values(std::span<const Value>)> pack = {}, unpack = {};
+  row_team::combiner join_packed = {};
 };
+
+// total(state, combine) of packed states.
+values total_of(const reduction& r, values state, const std::function<values(values, const row_team::combiner&)>& total) {
+  if (!r.pack) return total(std::move(state), r.join);
+  return r.unpack(total(r.pack(state), r.join_packed));
+}
+
+namespace arith = mlir::arith;
+
+Value flip_negative(code_builder& code, Value bits) {
+  Value flipped = code.make<arith::XOrIOp>(bits, code.integer(bits.getType(), 0x7fffffff));
+  return code.select(code.less(bits, code.integer(bits.getType(), 0)), flipped, bits);
+}
+
+// An f32 as an i32 of the same order, NaN at the winning end: a maximum of floats that keeps NaN takes several instructions, one of integers
+// takes one.
+Value ordered_bits(code_builder& code, Value x, bool nan_is_largest) {
+  mlir::Type integer = code_builder::with_lanes(code.builder.getI32Type(), code_builder::lanes_of(x));
+  Value bits = flip_negative(code, code.make<arith::BitcastOp>(integer, x));
+  Value nan = code.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, x, x);
+  return code.select(nan, code.integer(integer, nan_is_largest ? 0x7fffffff : -0x7fffffff - 1), bits);
+}
+
+Value from_ordered_bits(code_builder& code, Value bits) {
+  return code.make<arith::BitcastOp>(code_builder::with_lanes(code.builder.getF32Type(), code_builder::lanes_of(bits)), flip_negative(code, bits));
+}
 
 void store_result(kernel_emitter& e, const reduction& r, const position& where, Value result, std::int64_t lanes) {
   evaluator ev(e);
@@ -52,7 +81,7 @@ void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buff
     }
     state = state.empty() ? other : r.join(state, other);
   }
-  state = group.reduce_wave(state, r.join);
+  state = total_of(r, state, [&](values v, const row_team::combiner& combine) { return group.reduce_wave(std::move(v), combine); });
   code.when(code.make<mlir::arith::AndIOp>(code.equal(group.lane(), code.constant(0)), code.less(result, code.constant(results))).getResult(), [&] {
     std::vector<std::int64_t> dims = space.kept_dims;
     if (!space.inner) dims.push_back(space.lane_extent);
@@ -78,7 +107,7 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
     evaluator ev(e);
     return r.meet(team, at, ev.at(r.input, at.where, team.lanes()), s);
   });
-  state = team.total(state, r.join);
+  state = total_of(r, state, [&](values v, const row_team::combiner& combine) { return team.total(std::move(v), combine); });
   team.when_leader([&] {
     position where = team.total_position();
     std::int64_t lanes = team.total_lanes();
@@ -109,6 +138,11 @@ void emit_reduce(kernel_emitter& e) {
   };
   r.join = [&](std::span<const Value> a, std::span<const Value> b) { return values{rule.combine(code, a[0], b[0])}; };
   r.finish = [&](std::span<const Value> state, std::int64_t count) { return rule.finish(code, state[0], count); };
+  if (is_float(rule.type) && compute_type(rule.type) == element_type::f32 && (op.kind == reduction_kind::max || op.kind == reduction_kind::min)) {
+    r.pack = [&](std::span<const Value> state) { return values{ordered_bits(code, state[0], op.kind == reduction_kind::max)}; };
+    r.unpack = [&](std::span<const Value> state) { return values{from_ordered_bits(code, state[0])}; };
+    r.join_packed = [&](std::span<const Value> a, std::span<const Value> b) { return values{op.kind == reduction_kind::max ? code.max(a[0], b[0]) : code.min(a[0], b[0])}; };
+  }
   emit_reduction(e, r);
 }
 

@@ -5,7 +5,7 @@
 namespace kiln::test {
 namespace {
 
-constexpr auto f16 = element_type::f16, f32 = element_type::f32, bf16 = element_type::bf16, i64 = element_type::i64;
+constexpr auto f16 = element_type::f16, f32 = element_type::f32, i64 = element_type::i64;
 
 shape of(element_type type, std::vector<dim> dims) { return {type, std::move(dims)}; }
 
@@ -84,6 +84,29 @@ TEST(gpu_windows, depthwise) {
   check_one({of(f16, {1, 56, 56, 64}), of(f16, {3, 3, 1, 64})}, op);
   op.groups = 5;
   check_one({of(f32, {1, 13, 11, 5}), of(f32, {3, 3, 1, 10})}, op);
+}
+
+TEST(gpu_order, top_k_and_cumulative_sum) {
+  check_one({of(f32, {1, 8400})}, top_k{300, -1, true});
+  check_one({of(f16, {3, 100000})}, top_k{50, 1, false});
+  check_one({of(i64, {7, 33, 5})}, top_k{4, 1, true});
+  check_one({of(f16, {5, 1001})}, cumulative_sum{1, false, true});
+  check_one({of(f32, {1000, 40, 40})}, cumulative_sum{1, true, false});
+}
+
+TEST(gpu_order, scatter) {
+  check_one({of(f16, {50, 64}), of(i64, {9, 1}), of(f16, {9, 64})}, scatter_nd{scatter_reduction::none});
+  check_one({of(f32, {50, 7}), of(i64, {9, 2}), of(f32, {9})}, scatter_nd{scatter_reduction::add});
+  check_one({of(f16, {20, 30}), of(i64, {20, 5}), of(f16, {20, 5})}, scatter_elements{1, scatter_reduction::max});
+}
+
+TEST(gpu_order, recurrent) {
+  constexpr std::int64_t t = 5, b = 2, h = 40;
+  for (auto [cell, gates] : {std::pair{recurrent_cell::lstm, 4}, {recurrent_cell::gru, 3}, {recurrent_cell::rnn, 1}}) {
+    std::vector<shape> inputs{of(f16, {t, b, gates * h}), of(f16, {gates * h, h}), of(f16, {gates * h}), of(f16, {b, h})};
+    if (cell == recurrent_cell::lstm) inputs.push_back(of(f16, {b, h}));
+    check_one(inputs, recurrent{cell, true, false});
+  }
 }
 
 }  // namespace

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""How exact the functions of mlir_bridge/gpu/device_functions.hpp are for f32, executed in the emulator of docs/emulation.md (same environment variables):
+
+    device_functions.py KILN [TARGET]
+
+Ranges of random arguments and special values, against f64; at most 3 units in the last place, NaN and infinities as numpy has them. Exit code 1 beyond, 77 without an emulator."""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+COUNT, MOST_ULP = 2048, 3.0
+SPECIAL = np.array([0, -0.0, 1, -1, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e-45, 3.4e38, -3.4e38, 88.7, 89.3, -87.5, -103.9, 104, 1e30, -1e30, 71000, 48001, 1e10, 2.0**120], np.float32)
+random = np.random.default_rng(0)
+
+
+def uniform(low, high):
+    x = random.uniform(low, high, COUNT).astype(np.float32)
+    x[: len(SPECIAL)] = SPECIAL
+    return x
+
+
+def magnitudes(low, high):
+    """2^low to 2^high, both signs."""
+    x = (np.exp2(random.uniform(low, high, COUNT)) * random.choice([-1, 1], COUNT)).astype(np.float32)
+    x[: len(SPECIAL)] = SPECIAL
+    return x
+
+
+def pairs(x, y):
+    n = len(SPECIAL)
+    x[: n * n], y[: n * n] = np.repeat(SPECIAL, n), np.tile(SPECIAL, n)
+    return [x, y]
+
+
+# operator, arguments, what it is, attributes
+CASES = [("Exp", [uniform(-104, 89)], np.exp, {}), ("Log", [np.abs(magnitudes(-140, 127))], np.log, {}), ("Log", [uniform(0.5, 2)], np.log, {}),
+         ("Erf", [uniform(-4.5, 4.5)], np.vectorize(math.erf), {}), ("Tanh", [uniform(-10, 10)], np.tanh, {}), ("Sin", [magnitudes(-20, 127)], np.sin, {}),
+         ("Sin", [uniform(-100, 100)], np.sin, {}), ("Cos", [magnitudes(-20, 127)], np.cos, {}), ("Cos", [uniform(-100, 100)], np.cos, {}), ("Asin", [uniform(-1, 1)], np.arcsin, {}),
+         ("Acos", [uniform(-1, 1)], np.arccos, {}), ("Atan", [magnitudes(-20, 30)], np.arctan, {}), ("Sinh", [uniform(-89.4, 89.4)], np.sinh, {}), ("Sinh", [uniform(-2, 2)], np.sinh, {}),
+         ("Cosh", [uniform(-89.4, 89.4)], np.cosh, {}), ("Asinh", [magnitudes(-30, 127)], np.arcsinh, {}), ("Acosh", [1 + np.abs(magnitudes(-20, 127))], np.arccosh, {}),
+         ("Atanh", [uniform(-1, 1)], np.arctanh, {}), ("Pow", pairs(np.abs(magnitudes(-126, 127)), uniform(-3, 3)), np.power, {}),
+         ("Mod", pairs(magnitudes(-30, 127), magnitudes(-30, 60)), np.fmod, {"fmod": 1})]
+# tan is large where its error is; the reduced angle has f32's digits only.
+CASES += [("Tan", [uniform(-100, 100)], np.tan, {}), ("Tan", [magnitudes(-20, 127)], np.tan, {})]
+
+
+def compute(kiln, target, folder, runner):
+    def tensor(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, [COUNT])
+
+    data = {f"x{i}_{k}": x for i, case in enumerate(CASES) for k, x in enumerate(case[1])}
+    nodes = [helper.make_node(op, [f"x{i}_{k}" for k in range(len(x))], [f"y{i}"], **attributes) for i, (op, x, _, attributes) in enumerate(CASES)]
+    graph = helper.make_graph(nodes, "functions", [tensor(name) for name in data], [tensor(f"y{i}") for i in range(len(CASES))])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    onnx.save(model, f"{folder}/model.onnx")
+    for command in (["compile", f"{folder}/model.onnx", "-o", f"{folder}/model.kiln"], ["finalize", f"{folder}/model.kiln", "--target", target, "-o", f"{folder}/out", "--no-cache"]):
+        subprocess.run([kiln, *command], check=True, stdout=subprocess.DEVNULL)
+    with open(f"{folder}/out/kernels.json") as f:
+        document = json.load(f)
+    program = document["program"]
+    buffers = {v["id"]: runner.np_buf(np.ascontiguousarray(data[v["name"]])) for v in program["values"] if v["from"] == "input"}
+    for step in program["steps"]:
+        kernel = document["kernels"][step["kernel"]]
+        for v in step["outputs"]:
+            buffers[v] = runner.Buf(COUNT * 4, b"\xcd" * (COUNT * 4))
+        places = {"input": step["inputs"], "output": step["outputs"]}
+        code = runner.Hsaco(f"{folder}/out/{kernel['object']}")
+        for launch in kernel["launches"]:
+            arguments = [runner.arg_of(buffers[places[a["kind"]][a["index"]]]) for a in launch["arguments"]]
+            runner.run(code, launch["symbol"], target, tuple(launch["grid"]), tuple(launch["block"]), arguments, launch["lds_bytes"])
+    return {o["name"]: np.frombuffer(buffers[o["value"]].bytes()[: COUNT * 4], np.float32) for o in program["outputs"]}
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    if not os.environ.get("KILN_EMULATOR"):
+        print("skipped: KILN_EMULATOR names no emulator")
+        sys.exit(77)
+    sys.path.insert(0, os.environ["KILN_EMULATOR"])
+    import run_hsaco
+
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
+        results = compute(os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "gfx1100", folder, run_hsaco)
+        for i, (op, x, truth, _) in enumerate(CASES):
+            got, exact = results[f"y{i}"], truth(*[v.astype(np.float64) for v in x])
+            want = exact.astype(np.float32)
+            finite = np.isfinite(want) & np.isfinite(got)
+            # A unit in the last place; of the smallest normal number for denormal results.
+            unit = np.spacing(np.maximum(np.abs(want), np.float32(1.1754944e-38))).astype(np.float64)
+            error = np.where(finite, np.abs(got - exact) / unit, 0)
+            other = np.flatnonzero(~finite & ~((got == want) | (np.isnan(got) & np.isnan(want))))
+            at = int(error.argmax())
+            bad = error[at] > MOST_ULP or len(other) > 0
+            wrong += bad
+            line = f"{op:6} {error[at]:6.2f} ulp at {[float(v[at]) for v in x]}"
+            print(line + (f"; {len(other)} special values differ, first at {[float(v[other[0]]) for v in x]}" if len(other) else "") + (" WRONG" if bad else ""))
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
