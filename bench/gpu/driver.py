@@ -1,9 +1,6 @@
 """The CUDA driver for scripts that run finalized kernels on a GPU without kiln: modules from PTX or cubin, tensor maps, launches, timing with CUDA graphs.
 PyTorch owns memory and the stream. Errors are exceptions that carry the driver's words."""
 import ctypes as C
-import os
-import subprocess
-import tempfile
 
 import torch
 
@@ -21,27 +18,6 @@ def check(result, what):
         text = C.c_char_p()
         cuda.cuGetErrorName(result, C.byref(text))
         raise RuntimeError(f"{what}: {text.value.decode() if text.value else result}")
-
-
-def find_ptxas():
-    for path in (os.environ.get("PTXAS"), "/usr/local/cuda/bin/ptxas"):
-        if path and os.path.exists(path):
-            return path
-    return None
-
-
-def assemble(ptx_path, arch="sm_90a"):
-    """PTX file to cubin bytes with ptxas, and what it says of registers and spills; None where there is no ptxas."""
-    ptxas = find_ptxas()
-    if not ptxas:
-        return None, ""
-    with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "x.cubin")
-        done = subprocess.run([ptxas, f"-arch={arch}", "-v", ptx_path, "-o", out], capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(done.stderr)
-        with open(out, "rb") as f:
-            return f.read(), done.stderr
 
 
 class Module:

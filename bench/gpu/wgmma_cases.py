@@ -49,16 +49,16 @@ def default_cases():
     return lines
 
 
-def swapped(batch, rows, columns):
+def shape_of(batch, rows, columns):
     return ([batch] if batch > 1 else []) + [rows, columns]
 
 
 def make_model(case, path):
     """A is an input, so is B, but for int8, whose weights are a constant: the kernel rearranges it before the first run."""
     batch, m, n, k = (case[x] for x in ("batch", "m", "n", "k"))
-    a_shape = swapped(batch, k, m) if case["ta"] else swapped(batch, m, k)
-    b_shape = swapped(batch, n, k) if case["tb"] else swapped(batch, k, n)
-    out_shape = swapped(batch, m, n)
+    a_shape = shape_of(batch, k, m) if case["ta"] else shape_of(batch, m, k)
+    b_shape = shape_of(batch, n, k) if case["tb"] else shape_of(batch, k, n)
+    out_shape = shape_of(batch, m, n)
     last_two = list(range(len(out_shape)))
     last_two[-1], last_two[-2] = last_two[-2], last_two[-1]
     inputs = [helper.make_tensor_value_info("a", TYPES[case["type"]], a_shape), helper.make_tensor_value_info("b", TYPES[case["type"]], b_shape)]
