@@ -24,6 +24,12 @@ def matmul_tails(g):
     g.output(matmul(g, [150, 72], [72, 136]))
 
 
+@case("f16")
+def matmul_large_tiles(g):
+    """Large enough for the largest tiles."""
+    g.output(matmul(g, [520, 96], [96, 392]))
+
+
 @case("f16 f32")
 def matmul_long(g):
     g.output(matmul(g, [33, 1031], [1031, 48], scale=0.1))
