@@ -14,17 +14,6 @@ namespace {
 // The depth of packed operands is filled up to this: a multiple of every tile's step.
 constexpr std::int64_t packed_chunks = 8;
 
-// Whether chunks of the operand can be copied as they are in memory. Tried out in a stage that is thrown away.
-bool is_plain(kernel_emitter& e, const operand& from, element_type factor) {
-  if (from.along_rows || from.type != factor || from.piece != elements_of_chunk(factor)) return false;
-  return e.try_out([&] {
-    evaluator ev(e);
-    Value some = e.code.mul(e.begin(), elements_of_chunk(factor));
-    element_request request{.batch = some, .row = some, .k_tile = e.code.constant(0), .k_inner = some, .k_step = elements_of_chunk(factor), .beyond = true};
-    return place_of_chunk(e, ev, from, factor, request).has_value();
-  });
-}
-
 // The sum of nothing.
 void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
   e.parallel("zeros", {problem.batch, problem.m, problem.n}, 1, [&](std::span<const Value> at) {

@@ -67,4 +67,14 @@ std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, cons
   return chunk_place{load.getAddr(), found.inside};
 }
 
+bool is_plain(kernel_emitter& e, const operand& from, element_type factor) {
+  if (from.along_rows || from.type != factor || from.piece != elements_of_chunk(factor)) return false;
+  return e.try_out([&] {
+    evaluator ev(e);
+    Value some = e.code.mul(e.begin(), elements_of_chunk(factor));
+    element_request request{.batch = some, .row = some, .k_tile = e.code.constant(0), .k_inner = some, .k_step = elements_of_chunk(factor), .beyond = true};
+    return place_of_chunk(e, ev, from, factor, request).has_value();
+  });
+}
+
 }  // namespace kiln::gpu

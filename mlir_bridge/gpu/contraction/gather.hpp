@@ -25,4 +25,8 @@ struct chunk_place {
 };
 std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request);
 
+
+// Whether all chunks of the operand can be copied so. Tried out in a stage that is thrown away; no stage may be open.
+bool is_plain(kernel_emitter& e, const operand& from, element_type factor);
+
 }  // namespace kiln::gpu

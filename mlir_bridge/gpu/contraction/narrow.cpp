@@ -7,6 +7,7 @@
 #include "mlir_bridge/gpu/contraction/epilogue.hpp"
 #include "mlir_bridge/gpu/contraction/gather.hpp"
 #include "mlir_bridge/gpu/contraction/multiplier.hpp"
+#include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/gpu/matrix_product.hpp"
 
 namespace kiln::gpu {
@@ -21,13 +22,14 @@ struct narrow_shape {
   std::int64_t rows = 1;                     // computed, at least those of the problem
   std::int64_t columns_of_tile = 8, tiles = 1, waves = 8, unroll = 1;
   std::int64_t chunks = 4;                   // that a wave takes of each row at once
+  std::int64_t stages = 0;                   // steps in shared memory on their way (cp.async); 0: loads into registers
   std::int64_t columns() const { return columns_of_tile * tiles; }
   std::int64_t pitch() const { return columns() + 4; }
 };
 
 std::int64_t floor_power(std::int64_t n) { return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))); }
 
-narrow_shape choose_shape(const kernel_emitter& e, const contraction_problem& problem) {
+narrow_shape choose_shape(const kernel_emitter& e, const contraction_problem& problem, bool plain) {
   const gpu_row& row = e.target.gpu;
   const product_types types = problem.types();
   narrow_shape shape;
@@ -50,6 +52,10 @@ narrow_shape choose_shape(const kernel_emitter& e, const contraction_problem& pr
   const std::int64_t most_waves = std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
   shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
   shape.unroll = std::clamp<std::int64_t>(groups / shape.waves, 1, most_unroll);
+  if (const std::int64_t stages = choose(e.configuration, "narrow_stages", 0); plain && shape.unit && stages > 1) {
+    const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.unit->a.parts;
+    if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes) shape.stages = stages, shape.unroll = 1;
+  }
   return shape;
 }
 
@@ -67,19 +73,9 @@ class narrow_kernel {
   void emit() {
     if (shape_.unit) product_.emplace(e_, *shape_.unit, types_);
     else chunks_.emplace(e_, types_);
-    values sums = code_.loop(0, ceil_div(problem_.k, step_), 1, zeros(), [&](Value step, std::span<const Value> so_far) {
-      evaluator ev(e_);
-      Value k_tile = code_.mul(step, step_);
-      // Everything is requested before anything is multiplied.
-      std::vector<std::vector<fragment>> left, right;
-      for (std::int64_t u = 0; u < shape_.unroll; ++u) {
-        right.push_back(read(ev, problem_.b, b_map(), first_column_, shape_.tiles, shape_.columns_of_tile, k_tile, u));
-        left.push_back(read(ev, problem_.a, a_map(), code_.constant(0), 1, shape_.rows, k_tile, u));
-      }
-      values sums(so_far.begin(), so_far.end());
-      for (std::size_t u = 0; u < left.size(); ++u) multiply(left[u][0], right[u], sums);
-      return sums;
-    });
+    const std::int64_t steps = ceil_div(problem_.k, step_);
+    values sums = shape_.stages ? run_copies(steps) : run_loads(steps);
+    if (shape_.stages) group_.barrier();
     write(sums);
     group_.close();
   }
@@ -94,22 +90,98 @@ class narrow_kernel {
     return values(static_cast<std::size_t>(shape_.tiles * shape_.rows), code_.number(code_.scalar_type(types_.sum), 0));
   }
 
-  std::vector<fragment> read(evaluator& ev, const operand& from, const factor_map& map, Value first_row, std::int64_t tiles, std::int64_t rows_of_tile, Value k_tile, std::int64_t u) {
+  struct wanted_chunk {
+    const operand* from;
+    element_request request;
+  };
+
+  // The lane's chunks of `tiles` tiles, in the order of their fragments.
+  void want(std::vector<wanted_chunk>& wanted, const operand& from, const factor_map& map, Value first_row, std::int64_t tiles, std::int64_t rows_of_tile, Value k_tile, std::int64_t u) {
     const std::int64_t elements = elements_of_chunk(types_.factor);
     Value row = code_.add(first_row, code_.rem(code_.div(group_.lane(), map.row_divisor), map.row_modulus));
     Value chunk = map.whole_row ? code_.constant(0) : code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks);
     Value k = code_.add(code_.add(code_.mul(group_.wave(), group_elements_), code_.mul(chunk, elements)), u * shape_.waves * group_elements_);
-    std::vector<fragment> result;
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      fragment f;
+    for (std::int64_t tile = 0; tile < tiles; ++tile)
       for (std::int64_t part = 0; part < map.parts; ++part)
-        for (std::int64_t c = 0; c < (map.whole_row ? map.chunks : 1); ++c) {
-          element_request request{.batch = batch_, .row = code_.add(row, tile * rows_of_tile + part * map.part_rows), .k_tile = k_tile, .k_inner = code_.add(k, c * elements), .k_step = step_, .beyond = from.depth % step_ != 0};
-          f.chunks.push_back(gather_chunk(e_, ev, from, types_.factor, request).masked(code_));
-        }
-      result.push_back(std::move(f));
-    }
+        for (std::int64_t c = 0; c < (map.whole_row ? map.chunks : 1); ++c)
+          wanted.push_back({&from, {.batch = batch_, .row = code_.add(row, tile * rows_of_tile + part * map.part_rows), .k_tile = k_tile, .k_inner = code_.add(k, c * elements), .k_step = step_, .beyond = from.depth % step_ != 0}});
+  }
+
+  // Of one step: B's tiles, then A's one.
+  std::vector<wanted_chunk> wanted(Value step, std::int64_t u) {
+    Value k_tile = code_.mul(step, step_);
+    std::vector<wanted_chunk> result;
+    want(result, problem_.b, b_map(), first_column_, shape_.tiles, shape_.columns_of_tile, k_tile, u);
+    want(result, problem_.a, a_map(), code_.constant(0), 1, shape_.rows, k_tile, u);
     return result;
+  }
+
+  void multiply(const values& chunks, values& sums) {
+    const auto per_tile = static_cast<std::size_t>(b_map().parts * (b_map().whole_row ? b_map().chunks : 1));
+    std::vector<fragment> right;
+    std::size_t next = 0;
+    for (std::int64_t tile = 0; tile < shape_.tiles; ++tile, next += per_tile) right.push_back({values(chunks.begin() + static_cast<std::ptrdiff_t>(next), chunks.begin() + static_cast<std::ptrdiff_t>(next + per_tile))});
+    multiply(fragment{values(chunks.begin() + static_cast<std::ptrdiff_t>(next), chunks.end())}, right, sums);
+  }
+
+  // Everything is requested before anything is multiplied.
+  values run_loads(std::int64_t steps) {
+    return code_.loop(0, steps, 1, zeros(), [&](Value step, std::span<const Value> so_far) {
+      evaluator ev(e_);
+      std::vector<values> chunks;
+      for (std::int64_t u = 0; u < shape_.unroll; ++u) {
+        chunks.emplace_back();
+        for (const wanted_chunk& w : wanted(step, u)) chunks.back().push_back(gather_chunk(e_, ev, *w.from, types_.factor, w.request).masked(code_));
+      }
+      values sums(so_far.begin(), so_far.end());
+      for (const values& of_step : chunks) multiply(of_step, sums);
+      return sums;
+    });
+  }
+
+  // Every lane copies the chunks that it will read itself into a ring of stages: it waits for its own copies and for nobody else.
+  values run_copies(std::int64_t steps) {
+    const auto count = static_cast<std::int64_t>(wanted(code_.constant(0), 0).size());
+    const std::int64_t chunk_step = group_.wave_size() * chunk_bytes, stage_step = shape_.waves * count * chunk_step;
+    Value memory = group_.lds(shape_.stages * stage_step);
+    Value own = byte_address(code_, memory, code_.add(code_.mul(group_.wave(), count * chunk_step), code_.mul(group_.lane(), chunk_bytes)));
+    group_.release_lds(0);
+    mlir::Type i32 = code_.builder.getI32Type();
+    auto copy = [&](Value step, Value stage) {
+      evaluator ev(e_);
+      Value to = byte_address(code_, own, code_.mul(stage, stage_step));
+      std::int64_t i = 0;
+      for (const wanted_chunk& w : wanted(step, 0)) {
+        auto source = place_of_chunk(e_, ev, *w.from, types_.factor, w.request);
+        Value bytes = source->inside ? code_.select(source->inside, code_.integer(i32, chunk_bytes), code_.integer(i32, 0)) : code_.integer(i32, chunk_bytes);
+        call_intrinsic(code_, "llvm.nvvm.cp.async.cg.shared.global.16.s", {}, {byte_address(code_, to, i++ * chunk_step), source->address, bytes});
+      }
+    };
+    const std::int64_t ahead = shape_.stages - 1;
+    for (std::int64_t i = 0; i < ahead; ++i) {
+      if (i < steps) copy(code_.constant(i), code_.constant(i));
+      call_intrinsic(code_, "llvm.nvvm.cp.async.commit.group", {});
+    }
+    values carried = zeros();
+    carried.push_back(code_.constant(0));
+    Value last = unknown(code_, e_.target.family, code_.constant(steps));
+    carried = code_.loop(code_.constant(0), last, 1, carried, [&](Value step, std::span<const Value> now) {
+      Value read = now.back(), write = code_.select(code_.equal(read, code_.constant(0)), code_.constant(ahead), code_.sub(read, 1));
+      call_intrinsic(code_, "llvm.nvvm.cp.async.wait.group", {}, {code_.integer(i32, ahead - 1)});
+      Value from = byte_address(code_, own, code_.mul(read, stage_step));
+      values chunks;
+      for (std::int64_t i = 0; i < count; ++i) chunks.push_back(load_chunk(code_, byte_address(code_, from, i * chunk_step)));
+      Value next = code_.add(step, ahead);
+      code_.when(code_.less(next, last), [&] { copy(next, write); });
+      call_intrinsic(code_, "llvm.nvvm.cp.async.commit.group", {});
+      values sums(now.begin(), now.end() - 1);
+      multiply(chunks, sums);
+      Value following = code_.add(read, 1);
+      sums.push_back(code_.select(code_.equal(following, code_.constant(shape_.stages)), code_.constant(0), following));
+      return sums;
+    });
+    carried.pop_back();
+    return carried;
   }
 
   void multiply(const fragment& left, const std::vector<fragment>& right, values& sums) {
@@ -191,7 +263,8 @@ bool try_narrow(kernel_emitter& e, const contraction_problem& problem) {
   if (!few || problem.a.along_rows || problem.b.along_rows || storage_bits(types.sum) != 32 || choose(e.configuration, "narrow", 1) == 0) return false;
   // Scattered elements would be read one by one by every lane.
   if (problem.b.piece < elements_of_chunk(types.factor)) return false;
-  narrow_kernel(e, problem, choose_shape(e, problem)).emit();
+  const bool plain = e.target.gpu.async_copy && is_plain(e, problem.a, types.factor) && is_plain(e, problem.b, types.factor);
+  narrow_kernel(e, problem, choose_shape(e, problem, plain)).emit();
   return true;
 }
 
@@ -200,7 +273,8 @@ std::vector<kernel_configuration> narrow_candidates(const target_row& target, co
   if (size.m > most_rows) return result;
   for (std::int64_t columns : {1, 2, 4})
     for (std::int64_t waves : {1, 2, 4, 8, 16})
-      if (waves * target.gpu.wave <= 512) result.push_back({{"narrow_columns", columns}, {"narrow_waves", waves}});
+      for (std::int64_t stages : {0, 3, 6})
+        if (waves * target.gpu.wave <= 512 && (stages == 0 || target.gpu.async_copy)) result.push_back({{"narrow_columns", columns}, {"narrow_waves", waves}, {"narrow_stages", stages}});
   return result;
 }
 
