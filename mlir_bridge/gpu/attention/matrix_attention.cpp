@@ -225,7 +225,7 @@ class matrix_attention {
     const std::int64_t wave = group.wave_size(), copies = map.whole_row ? lanes.lane_groups : 1;
     const std::int64_t of_queries = depth_groups() * parts() * copies * 4, of_result = lanes.row_tile * value_depth / wave, of_scores = lanes.row_tile * key_block / wave;
     const std::int64_t fetched = rounds(key_pieces()) * 4 + rounds(value_pieces()) * chunk * 4;
-    return of_queries + of_result + of_scores + of_scores * copies / 2 + fetched <= e.target.gpu.registers * 3 / 5;
+    return of_queries + of_result + of_scores + of_scores * copies / 2 + fetched <= e.target.gpu.registers * (map.whole_row ? 50 : 60) / 100;
   }
 
   // Where loads run ahead, shared memory holds the block at `from`.

@@ -3,6 +3,7 @@
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/anchors.hpp"
 #include "mlir_bridge/gpu/attention/attention.hpp"
+#include "mlir_bridge/gpu/attention/wgmma_attention.hpp"
 
 namespace kiln::gpu {
 
@@ -63,6 +64,7 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
 void emit_attention(kernel_emitter& e) {
   attention_problem problem(e);
   if (problem.n.batch * problem.n.heads * problem.n.queries * problem.n.value_depth == 0) return;
+  if (emit_wgmma_attention(e, problem)) return;
   if (!emit_matrix_attention(e, problem)) emit_vector_attention(e, problem);
 }
 

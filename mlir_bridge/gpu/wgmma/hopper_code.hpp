@@ -57,11 +57,13 @@ class hopper_code {
   void wait_all_but_last();                                   // the blocks before the last one no longer read shared memory
   values finish(const values& sums);
 
- private:
+  // --- any other instruction: it stays where it is among those of this class
   values assembly(const std::string& text, const std::string& constraints, std::span<const Value> operands, std::vector<mlir::Type> results = {});
   values assembly(const std::string& text, const std::string& constraints, std::initializer_list<Value> operands, std::vector<mlir::Type> results = {}) {
     return assembly(text, constraints, std::span(operands.begin(), operands.size()), std::move(results));
   }
+
+ private:
   Value descriptor(Value address, bool k_inner);
   code_builder& code_;
   bool bounded_;

@@ -60,7 +60,7 @@ class wgmma_writer {
     code_.when(code_.equal(thread_, hopper_.number(0)), [&] {
       for (std::int64_t s = 0; s < t_.stages; ++s) {
         hopper_.initialize_barrier(code_.add(full_, 8 * s), 1);
-        hopper_.initialize_barrier(code_.add(empty_, 8 * s), t_.sharers() * (t_.cluster_m + t_.cluster_n - 1));
+        hopper_.initialize_barrier(code_.add(empty_, 8 * s), t_.consumers * (t_.cluster_m + t_.cluster_n - 1));
       }
       hopper_.publish_barriers();
     });
@@ -101,8 +101,8 @@ class wgmma_writer {
     return place;
   }
 
-  values each_tile(Value first, std::int64_t step, values carried, const code_builder::loop_body& body) {
-    return code_.loop(code_.to_index(first), code_.constant(tiles_), step, std::move(carried), [&](Value tile, std::span<const Value> now) { return body(hopper_.narrow(tile), now); });
+  values each_tile(values carried, const code_builder::loop_body& body) {
+    return code_.loop(code_.to_index(first_tile_), code_.constant(tiles_), clusters_, std::move(carried), [&](Value tile, std::span<const Value> now) { return body(hopper_.narrow(tile), now); });
   }
   values each_block(values carried, const code_builder::loop_body& body) {
     return code_.loop(code_.to_index(first_block_), code_.to_index(end_block_), 1, std::move(carried), [&](Value block, std::span<const Value> now) { return body(hopper_.narrow(block), now); });
@@ -117,11 +117,6 @@ class wgmma_writer {
     Value flipped = code_.make<mlir::arith::XOrIOp>(at.parity, hopper_.number(1));
     return {code_.select(wraps, hopper_.number(0), stage), code_.select(wraps, flipped, at.parity)};
   }
-  cursor after_blocks(const cursor& at, std::int64_t count) {
-    Value stage = code_.add(at.stage, count % t_.stages), wraps = code_.less(hopper_.number(t_.stages - 1), stage);
-    Value flips = code_.select(wraps, hopper_.number((count / t_.stages + 1) % 2), hopper_.number(count / t_.stages % 2));
-    return {code_.select(wraps, code_.sub(stage, t_.stages), stage), code_.make<mlir::arith::XOrIOp>(at.parity, flips)};
-  }
   Value full(Value stage) { return code_.add(full_, code_.mul(stage, 8)); }
   Value empty(Value stage) { return code_.add(empty_, code_.mul(stage, 8)); }
   Value stage_address(Value stage) { return code_.add(stages_, code_.mul(stage, t_.stage_bytes())); }
@@ -133,7 +128,7 @@ class wgmma_writer {
       hopper_.prefetch_map(a_map_);
       hopper_.prefetch_map(b_map_);
       // A fresh barrier is in phase 0: waiting for the phase before it returns at once.
-      each_tile(first_tile_, clusters_, {hopper_.number(0), hopper_.number(1)}, [&](Value tile, std::span<const Value> outer) {
+      each_tile({hopper_.number(0), hopper_.number(1)}, [&](Value tile, std::span<const Value> outer) {
         tile_place place = place_of(tile);
         return each_block({outer[0], outer[1]}, [&](Value block, std::span<const Value> carried) {
           cursor at{carried[0], carried[1]};
@@ -169,25 +164,13 @@ class wgmma_writer {
   void consume(Value warpgroup, std::int64_t warp_bytes) {
     if (limits_registers()) hopper_.set_register_limit(consumer_registers, true);
     Value in_group = code_.rem(thread_, group_threads);
-    cursor begin{hopper_.number(0), hopper_.number(0)};
-    Value first = first_tile_, part = warpgroup;
-    if (t_.alternate) {
-      // Consumer i begins with tile i, whose blocks come after those of the tiles before it.
-      first = code_.add(first_tile_, code_.mul(warpgroup, clusters_));
-      part = hopper_.number(0);
-      for (std::int64_t i = 1; i < t_.consumers; ++i) {
-        cursor later = after_blocks(begin, i * blocks_);
-        Value ours = code_.equal(warpgroup, hopper_.number(i));
-        begin = {code_.select(ours, later.stage, begin.stage), code_.select(ours, later.parity, begin.parity)};
-      }
-    }
-    each_tile(first, t_.alternate ? clusters_ * t_.consumers : clusters_, {begin.stage, begin.parity}, [&](Value tile, std::span<const Value> outer) {
+    each_tile({hopper_.number(0), hopper_.number(0)}, [&](Value tile, std::span<const Value> outer) {
       values carried{outer[0], outer[1]};
       for (Value v : hopper_.undefined_sums(shape_)) carried.push_back(v);
       carried = each_block(carried, [&](Value block, std::span<const Value> now) {
         cursor at{now[0], now[1]};
         hopper_.wait(full(at.stage), at.parity);
-        Value a = code_.add(stage_address(at.stage), code_.mul(part, t_.row_blocks() * block_bytes)), b = code_.add(stage_address(at.stage), t_.m * row_bytes);
+        Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)), b = code_.add(stage_address(at.stage), t_.m * row_bytes);
         values sums = hopper_.multiply_block(shape_, a, b, code_.sub(block, first_block_), values(now.begin() + 2, now.end()));
         hopper_.wait_all_but_last();
         release(at.stage, in_group, code_.less(first_block_, block));
@@ -200,7 +183,7 @@ class wgmma_writer {
       release(carried[0], in_group, {});
       tile_place place = place_of(tile);
       Value warp = code_.div(in_group, 32), lane = code_.rem(in_group, 32);
-      Value row = code_.add(place.row, code_.add(code_.mul(part, t_.row_blocks() * block_rows), code_.mul(warp, 16)));
+      Value row = code_.add(place.row, code_.add(code_.mul(warpgroup, t_.row_blocks() * block_rows), code_.mul(warp, 16)));
       Value shared = byte_address(epilogue_memory_, code_.mul(code_.add(code_.mul(warpgroup, 4), warp), warp_bytes));
       wgmma_tile part_of_tile = t_;
       Value column = place.column;
@@ -211,9 +194,7 @@ class wgmma_writer {
         column = code_.add(column, code_.mul(rank_, part_of_tile.n));
       }
       emit_wgmma_epilogue(e_, hopper_, p_, part_of_tile, {place.batch, row, column, lane, shared}, sums);
-      cursor after{carried[0], carried[1]};
-      if (t_.alternate) after = after_blocks(after, (t_.consumers - 1) * blocks_);
-      return values{after.stage, after.parity};
+      return values{carried[0], carried[1]};
     });
   }
 

@@ -24,7 +24,7 @@ std::int64_t tiles_of(const wgmma_tile& tile, const wgmma_size& size) {
 // A tile for each cluster, something to do for each of its workgroups, the sums in the memory of the stages, whole instructions' columns to add up.
 bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   const std::int64_t blocks = blocks_of(size), each = ceil_div(blocks, tile.splits);
-  return tile.cluster_m == 1 && tile.cluster_n == 1 && !tile.alternate && (tile.splits - 1) * each < blocks && tile.n % (tile.splits * 16) == 0 && tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
+  return tile.cluster_m == 1 && tile.cluster_n == 1 && (tile.splits - 1) * each < blocks && tile.n % (tile.splits * 16) == 0 && tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
          tiles_of(tile, size) <= resident_clusters(tile, target);
 }
 
@@ -37,14 +37,13 @@ double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& ta
   const double blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
   const double block = of_block + static_cast<double>(tile.m * tile.n * 64) / 2048 * (tile.cluster() > 1 ? shared_stalls : stalls);
   const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target)));
-  return launch + waves * blocks * block + (tile.alternate ? 1 : waves) * of_tile + (tile.splits > 1 ? of_split : 0);
+  return launch + waves * blocks * block + waves * of_tile + (tile.splits > 1 ? of_split : 0);
 }
 
 struct tile_row {
   std::int64_t m, n, consumers;
-  bool alternate = false;
 };
-constexpr auto tile_rows = std::to_array<tile_row>({{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {128, 64, 2}, {64, 256, 1}, {64, 128, 1}, {64, 64, 1}, {128, 128, 2, true}, {64, 256, 2, true}, {64, 128, 2, true}});
+constexpr auto tile_rows = std::to_array<tile_row>({{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {128, 64, 2}, {64, 256, 1}, {64, 128, 1}, {64, 64, 1}});
 constexpr std::array<std::array<std::int64_t, 2>, 6> clusters{{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
 
 void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
@@ -60,7 +59,7 @@ std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target)
 }
 
 bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 && tile.m % (tile.sharers() * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
+  const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 && tile.m % (tile.consumers * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
   if (!pieces || tile.stages < 2 || tile.cluster() < 1 || tile.cluster() > 8 || tile.group < 1) return false;
   if (tile.splits < 1 || (tile.splits > 1 && !splits_well(tile, size, target))) return false;
   // Each workgroup of a cluster copies an equal part of what is shared: whole patterns of 8 rows, or whole boxes of 64 rows.
@@ -76,7 +75,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
   std::vector<wgmma_tile> result;
   for (const tile_row& row : tile_rows)
     for (const auto& cluster : clusters) {
-      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .alternate = row.alternate, .cluster_m = cluster[0], .cluster_n = cluster[1]};
+      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .cluster_m = cluster[0], .cluster_n = cluster[1]};
       fill_stages(tile, size, target);
       // Workgroups of a cluster without work of their own only help others.
       if (ceil_div(size.m, tile.m) % tile.cluster_m || ceil_div(size.n, tile.n) % tile.cluster_n) continue;
@@ -84,7 +83,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
     }
   for (const tile_row& row : tile_rows)
     for (std::int64_t splits : {2, 4, 8}) {
-      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .alternate = row.alternate, .splits = splits};
+      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .splits = splits};
       fill_stages(tile, size, target);
       if (legal(tile, size, target)) result.push_back(tile);
     }
@@ -94,7 +93,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
 std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, const target_row& target) {
   std::vector<kernel_configuration> result;
   for (const wgmma_tile& t : wgmma_candidates(size, target))
-    result.push_back({{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"alternate", t.alternate}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}, {"splits", t.splits}});
+    result.push_back({{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}, {"splits", t.splits}});
   return result;
 }
 
@@ -113,9 +112,8 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   wgmma_tile tile = *best;
   tile.m = choose(configuration, "tile_m", tile.m);
   tile.n = choose(configuration, "tile_n", tile.n);
-  if (configuration.contains("tile_m")) tile.consumers = tile.m >= 128 ? 2 : 1, tile.alternate = false;
+  if (configuration.contains("tile_m")) tile.consumers = tile.m >= 128 ? 2 : 1;
   tile.consumers = choose(configuration, "consumers", tile.consumers);
-  tile.alternate = choose(configuration, "alternate", tile.alternate) != 0;
   tile.cluster_m = choose(configuration, "cluster_m", configuration.contains("tile_m") ? 1 : tile.cluster_m);
   tile.cluster_n = choose(configuration, "cluster_n", configuration.contains("tile_m") ? 1 : tile.cluster_n);
   tile.splits = choose(configuration, "splits", configuration.contains("tile_m") ? 1 : tile.splits);

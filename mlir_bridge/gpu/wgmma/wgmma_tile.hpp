@@ -15,7 +15,6 @@ struct wgmma_tile {
   std::int64_t m = 128, n = 256;      // of a workgroup
   std::int64_t stages = 4;            // blocks of 128 bytes of k in shared memory
   std::int64_t consumers = 2;         // warpgroups that multiply; one more warpgroup copies
-  bool alternate = false;             // consumers take tiles in turn: one multiplies while another runs the epilogue. Otherwise each has m / consumers rows.
   std::int64_t cluster_m = 1, cluster_n = 1;  // workgroups that share copies: of A along n, of B along m
   std::int64_t splits = 1;            // workgroups of a cluster that share a tile's k and add up their sums; then no copies are shared
   std::int64_t group = 8;             // rows of clusters that are walked together, for the L2 cache
@@ -23,8 +22,7 @@ struct wgmma_tile {
 
   std::int64_t cluster() const { return cluster_m * cluster_n * splits; }
   std::int64_t threads() const { return (consumers + 1) * 128; }
-  std::int64_t sharers() const { return alternate ? 1 : consumers; }      // consumers of a tile
-  std::int64_t row_blocks() const { return m / sharers() / 64; }
+  std::int64_t row_blocks() const { return m / consumers / 64; }
   std::int64_t sums() const { return row_blocks() * n / 2; }  // registers of a consumer's thread
   std::int64_t stage_bytes() const { return (m + n) * 128; }
 };
@@ -47,7 +45,7 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
 std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_row& target);
 std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, const target_row& target);
 
-// The one that is expected to be fastest, changed by the configuration's "tile_m", "tile_n", "stages", "consumers", "alternate", "cluster_m",
+// The one that is expected to be fastest, changed by the configuration's "tile_m", "tile_n", "stages", "consumers", "cluster_m",
 // "cluster_n", "splits", "group", "bounded"; none where the result is not legal or where mma.sync is expected to be faster ("wgmma" = 1 and 0 overrule the expectation; the others count beside "wgmma" = 1 only).
 std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target, const kernel_configuration& configuration);
 
