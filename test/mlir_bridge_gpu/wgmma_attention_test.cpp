@@ -1,0 +1,104 @@
+// attention by warpgroups (mlir_bridge/gpu/attention/wgmma_attention): what the PTX for sm_90 holds, and when other instructions are taken.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "ir/ops/all.hpp"
+#include "jit/targets.hpp"
+#include "mlir_bridge/finalize.hpp"
+#include "mlir_bridge/kernel_bytecode.hpp"
+
+namespace kiln::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using dims_of = std::vector<std::int64_t>;
+
+shape shape_of(element_type type, const dims_of& dims) { return {type, std::vector<dim>(dims.begin(), dims.end())}; }
+
+struct attention_case {
+  dims_of query, key;
+  attention op{.scale = 0.125};
+  element_type type = element_type::f16;
+  bool epilogue = false, mask = false;
+};
+
+struct finalized {
+  native_kernel kernel;
+  std::string ptx;
+};
+
+finalized finalize_for(const attention_case& c, const std::string& target = "sm_90", const kernel_configuration& configuration = {}) {
+  static const compiler_context context;
+  module m("kernel");
+  std::vector<value> inputs{m.add_parameter("q", shape_of(c.type, c.query)), m.add_parameter("k", shape_of(c.type, c.key)), m.add_parameter("v", shape_of(c.type, c.key))};
+  if (c.mask) inputs.push_back(m.add_parameter("mask", shape_of(c.type, {c.query[2], c.key[2]})));
+  value result = m.add(c.op, inputs);
+  if (c.epilogue) result = m.add(elementwise{scalar_function::add}, {result, m.add_parameter("residual", result.type())});
+  m.set_outputs({result}, {"y"});
+  finalized done{finalize(portable_kernel::parse(context, write_kernel(m, "kernel")), find_target(target), configuration), {}};
+  done.ptx.assign(reinterpret_cast<const char*>(done.kernel.object.data()), done.kernel.object.size() - 1);
+  return done;
+}
+
+constexpr const char* warpgroups = "wgmma.mma_async.sync.aligned.m64n";
+
+TEST(wgmma_attention, large_heads_use_tensor_copies_and_warpgroups) {
+  auto [kernel, ptx] = finalize_for({{1, 16, 4096, 128}, {1, 16, 4096, 128}, {.scale = 0.09, .causal = true}});
+  ASSERT_EQ(kernel.launches.size(), 1u);
+  const launch& l = kernel.launches[0];
+  EXPECT_THAT(ptx, HasSubstr(warpgroups));
+  EXPECT_THAT(ptx, HasSubstr("cp.async.bulk.tensor.4d.shared::cluster.global"));
+  EXPECT_THAT(ptx, HasSubstr("setmaxnreg.inc.sync.aligned.u32 240;"));
+  EXPECT_THAT(ptx, HasSubstr(".minnctapersm 1"));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  EXPECT_LE(l.lds_bytes, find_target("sm_90").gpu.lds_bytes);
+  EXPECT_EQ(l.grid * l.grid_y * l.grid_z, 16 * 32);
+  EXPECT_EQ(l.block, 384);
+  ASSERT_EQ(l.tensor_maps.size(), 3u);
+  EXPECT_EQ(l.tensor_maps[1].dims, (dims_of{128, 4096, 16, 1}));
+  EXPECT_EQ(l.tensor_maps[1].strides, (dims_of{256, 4096 * 256, 16 * 4096 * 256}));
+  EXPECT_EQ(l.tensor_maps[1].box, (dims_of{64, 128, 1, 1}));
+}
+
+TEST(wgmma_attention, narrow_heads_have_three_consumers) {
+  auto [kernel, ptx] = finalize_for({{1, 16, 4096, 64}, {1, 16, 4096, 64}, {.scale = 0.125}, element_type::bf16, true});
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"));
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"));
+  EXPECT_EQ(kernel.launches[0].block, 512);
+}
+
+TEST(wgmma_attention, heads_may_come_after_positions_and_share_keys) {
+  attention op{.scale = 0.125, .causal = true};
+  op.query_layout = op.key_layout = op.value_layout = op.output_layout = head_layout::sequence_first;
+  auto [kernel, ptx] = finalize_for({{2, 1000, 16, 64}, {2, 1300, 4, 64}, op});
+  EXPECT_THAT(ptx, HasSubstr(warpgroups));
+  const launch& l = kernel.launches[0];
+  EXPECT_EQ(l.tensor_maps[0].dims, (dims_of{64, 1000, 16, 2}));
+  EXPECT_EQ(l.tensor_maps[0].strides, (dims_of{16 * 128, 128, 1000 * 16 * 128}));
+  EXPECT_EQ(l.tensor_maps[2].dims, (dims_of{64, 1300, 4, 2}));
+}
+
+TEST(wgmma_attention, waits_may_be_bounded) {
+  auto ptx = finalize_for({{1, 16, 1024, 64}, {1, 16, 1024, 64}}, "sm_90", {{"bounded", 1}, {"consumers", 2}, {"keys", 64}}).ptx;
+  EXPECT_THAT(ptx, HasSubstr("m64n64k16"));
+  EXPECT_THAT(ptx, HasSubstr("trap;"));
+}
+
+TEST(wgmma_attention, other_instructions_do_the_rest) {
+  const attention_case large{{1, 16, 1024, 64}, {1, 16, 1024, 64}};
+  EXPECT_THAT(finalize_for(large).ptx, HasSubstr(warpgroups));
+  EXPECT_THAT(finalize_for(large, "sm_80").ptx, Not(HasSubstr("wgmma")));
+  EXPECT_THAT(finalize_for(large, "sm_90", {{"wgmma", 0}}).ptx, Not(HasSubstr("wgmma")));
+  const attention_case small{{1, 12, 128, 64}, {1, 12, 128, 64}}, decode{{1, 32, 1, 128}, {1, 32, 4096, 128}}, depth{{1, 16, 1024, 72}, {1, 16, 1024, 72}};
+  attention_case masked = large, negative = large, wide = large;
+  masked.mask = true;
+  negative.op.scale = -1;
+  wide.type = element_type::f32;
+  for (const attention_case& c : {small, decode, depth, masked, negative, wide}) EXPECT_THAT(finalize_for(c).ptx, Not(HasSubstr("wgmma")));
+  EXPECT_THAT(finalize_for(small, "sm_90", {{"wgmma", 1}}).ptx, HasSubstr(warpgroups));
+}
+
+}  // namespace
+}  // namespace kiln::test
