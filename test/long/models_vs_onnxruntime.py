@@ -61,7 +61,9 @@ def check(kiln, path, fp16, target, device, sanitizer):
             # Once without, so that the kernels are in the cache.
             subprocess.run(run, check=True, capture_output=True, text=True, timeout=300)
             run = ["compute-sanitizer", "--error-exitcode", "99", *run]
-        subprocess.run(run, check=True, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(run, check=True, capture_output=True, text=True, timeout=300)
+        if sanitizer and "ERROR SUMMARY: 0 errors" not in done.stdout + done.stderr:
+            return dict(model=name, ok=False, error="compute-sanitizer gave no summary: " + (done.stdout + done.stderr)[-200:])
         ran = time.time()
         options = ort.SessionOptions()
         options.log_severity_level = 3
