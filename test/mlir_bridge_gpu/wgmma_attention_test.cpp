@@ -81,7 +81,7 @@ TEST(wgmma_attention, heads_may_come_after_positions_and_share_keys) {
 }
 
 TEST(wgmma_attention, waits_may_be_bounded) {
-  auto ptx = finalize_for({{1, 16, 1024, 64}, {1, 16, 1024, 64}}, "sm_90", {{"bounded", 1}, {"consumers", 2}, {"keys", 64}}).ptx;
+  auto ptx = finalize_for({{1, 16, 1024, 64}, {1, 16, 1024, 64}}, "sm_90", {{"bounded", 1}, {"consumers", 2}, {"keys", 64}, {"turns", 0}}).ptx;
   EXPECT_THAT(ptx, HasSubstr("m64n64k16"));
   EXPECT_THAT(ptx, HasSubstr("trap;"));
 }

@@ -26,6 +26,7 @@ std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const a
   tile.stages = 4;
   while (tile.stages > 2 && tile.shared_bytes() > e.target.gpu.lds_bytes) --tile.stages;
   tile.stages = choose(e.configuration, "stages", tile.stages);
+  tile.turns = choose(e.configuration, "turns", tile.turns) != 0;
   tile.bounded = choose(e.configuration, "bounded", 0) != 0;
   if (tile.stages < 2 || tile.shared_bytes() > e.target.gpu.lds_bytes) return std::nullopt;
   return tile;

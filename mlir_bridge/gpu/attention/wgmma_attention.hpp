@@ -15,6 +15,7 @@ struct wgmma_attention_tile {
   std::int64_t consumers = 2;    // warpgroups of 64 query rows
   std::int64_t keys = 128;       // of a block, a multiple of 16
   std::int64_t stages = 2;       // blocks of keys, and of values, in shared memory
+  bool turns = true;             // consumers begin their products in turn, so that one multiplies while another is at its softmax
   bool bounded = false;          // waits end with an error (for trying a kernel)
 
   static constexpr std::int64_t group_rows = 64, group_threads = 128, column_bytes = 128;  // of a warpgroup; of a row in shared memory: 64 elements
@@ -40,7 +41,7 @@ struct wgmma_attention_operands {
 };
 
 // False where the target, the type, the layout or the size are others: the caller does it with other instructions. The configuration's
-// "wgmma" (0: never; 1: small problems too), "consumers", "keys", "stages" and "bounded" overrule the choice.
+// "wgmma" (0: never; 1: small problems too), "consumers", "keys", "stages", "turns" and "bounded" overrule the choice.
 bool emit_wgmma_attention(kernel_emitter& e, const attention_problem& problem);
 
 void write_wgmma_attention(kernel_emitter& e, const attention_problem& problem, const wgmma_attention_operands& operands, const wgmma_attention_tile& tile);

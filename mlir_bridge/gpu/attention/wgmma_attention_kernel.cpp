@@ -136,6 +136,13 @@ class attention_writer {
     return {code_.sub(end_of(row_), first), code_.sub(end_of(code_.add(row_, 8)), first)};
   }
 
+  // Barriers 1 and on: it is this consumer's turn once the one before it, all of its threads, has passed it on.
+  void turn(const std::string& what, Value group) {
+    if (t_.turns) hopper_.assembly("bar." + what + " $0, " + std::to_string(2 * wgmma_attention_tile::group_threads) + ";", "r,~{memory}", {code_.add(group, 1)});
+  }
+  void wait_for_turn() { turn("sync", warpgroup_); }
+  void pass_turn(Value to) { turn("arrive", to); }
+
   struct progress {
     softmax_state softmax;
     values weights, result;
@@ -155,12 +162,14 @@ class attention_writer {
   progress next(progress now, Value i, bool masked) {
     Value before = code_.sub(i, 1);
     await(ring::keys, i);
+    wait_for_turn();
     values scores = rows_.begin_scores(own_queries_, memory(ring::keys, stage_of(i)));
     await(ring::values, before);
     values result = rows_.begin_result(now.weights, memory(ring::values, stage_of(before)), now.result);
+    pass_turn(next_group_);
     scores = rows_.finish_scores(scores);
-    release(ring::keys, i);
     auto factors = rows_.soften(scores, now.softmax, masked ? limits(i) : std::array<Value, 2>{});
+    rows_.arrive_after(now.softmax, empty(ring::keys, stage_of(i)), in_group_);
     now.result = hopper_.finish(result);
     release(ring::values, before);
     rows_.scale(now.result, factors);
@@ -171,6 +180,8 @@ class attention_writer {
   void consume(Value warpgroup) {
     hopper_.set_register_limit(t_.consumer_registers(), true);
     in_group_ = code_.rem(thread_, wgmma_attention_tile::group_threads);
+    warpgroup_ = warpgroup;
+    next_group_ = code_.select(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), hopper_.number(0), code_.add(warpgroup, 1));
     own_queries_ = code_.add(queries_, code_.mul(warpgroup, t_.query_bytes()));
     Value in_warp = code_.div(code_.rem(in_group_, 32), 4), warp = code_.div(in_group_, 32);
     row_ = code_.add(first_row_, code_.add(code_.mul(warpgroup, wgmma_attention_tile::group_rows), code_.add(code_.mul(warp, 16), in_warp)));
@@ -184,6 +195,8 @@ class attention_writer {
     rows_.soften(scores, now.softmax, masks() ? limits(zero) : std::array<Value, 2>{});
     now.weights = rows_.pack(scores);
 
+    // The first one's first turn.
+    code_.when(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), [&] { pass_turn(next_group_); });
     Value from = hopper_.number(1);
     if (masks_many()) {
       Value to = code_.max(code_.sub(blocks_, whole_), 1);
@@ -211,7 +224,7 @@ class attention_writer {
   wgmma_rows rows_;
   Value query_map_, key_map_, value_map_, queries_, keys_, values_, barriers_;
   Value thread_, head_, batch_, first_row_, blocks_, whole_;
-  Value in_group_, own_queries_, row_;
+  Value warpgroup_, next_group_, in_group_, own_queries_, row_;
 };
 
 }  // namespace

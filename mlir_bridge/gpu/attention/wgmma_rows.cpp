@@ -135,6 +135,12 @@ std::array<Value, 2> wgmma_rows::soften(values& scores, softmax_state& state, co
   return factors;
 }
 
+void wgmma_rows::arrive_after(const softmax_state& state, Value barrier, Value thread) {
+  // Sums of weights are never below zero, which the assembler does not know.
+  hopper_.assembly("{\n.reg .pred p;\nsetp.eq.u32 p, $1, 0;\nsetp.geu.and.f32 p, $2, 0f00000000, p;\nsetp.geu.and.f32 p, $3, 0f00000000, p;\n@p mbarrier.arrive.shared::cta.b64 _, [$0];\n}", "r,r,f,f,~{memory}",
+                   {barrier, thread, state.sum[0], state.sum[1]});
+}
+
 void wgmma_rows::scale(values& result, const std::array<Value, 2>& factors) {
   for (std::size_t i = 0; i < result.size(); ++i) result[i] = code_.make<arith::MulFOp>(result[i], factors[i / 2 % 2]);
 }

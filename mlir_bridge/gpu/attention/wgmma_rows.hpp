@@ -31,6 +31,9 @@ class wgmma_rows {
   // Replaces scores by weights in f32 and returns what sums so far are to be multiplied with. `limits`: how many columns from the thread's first one
   // on each row sees (null: all).
   std::array<Value, 2> soften(values& scores, softmax_state& state, const std::array<Value, 2>& limits);
+  // One thread (number 0) arrives at a barrier once all weights are computed: the assembler would put most of them behind the next wait, which
+  // they do not need.
+  void arrive_after(const softmax_state& state, Value barrier, Value thread);
   void scale(values& result, const std::array<Value, 2>& factors);
   values pack(const values& weights);                                    // two of 16 bits in a register
 
