@@ -11,7 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 #        name                batch, heads, key heads, queries, keys, depth, causal
 CASES = {"long_causal": (1, 16, 16, 4096, 4096, 128, True), "long": (1, 16, 16, 4096, 4096, 64, False), "bert": (1, 12, 12, 128, 128, 64, False),
-         "vit": (1, 12, 12, 197, 197, 64, False), "decode": (1, 32, 8, 1, 4096, 128, False), "odd": (2, 3, 3, 333, 517, 72, False)}
+         "vit": (1, 12, 12, 197, 197, 64, False), "decode": (1, 32, 8, 1, 4096, 128, False), "odd": (2, 3, 3, 333, 517, 72, False),
+         "grouped": (2, 16, 4, 1000, 1300, 128, True), "odd_long": (1, 16, 16, 777, 1111, 64, False)}
 
 
 def build(path, case):
