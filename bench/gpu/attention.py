@@ -103,7 +103,9 @@ def main():
             perf = json.loads(subprocess.run([a.kiln, "perf", *common, "-n", "100", "--json"], capture_output=True, text=True, timeout=120).stdout)
             tensors = [torch.from_numpy(data[n]).cuda() for n in "qkv"]
             q, k, v = (t.float() for t in tensors)
-            expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=h != g).cpu().numpy()
+            # The last query sees all keys; PyTorch's is_causal would align the first ones.
+            seen = torch.ones(sq, sk, dtype=torch.bool, device="cuda").tril(sk - sq) if causal else None
+            expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen, enable_gqa=h != g).cpu().numpy()
             got = np.load(f"{folder}/out/y.npy").astype(np.float32)
             error = np.linalg.norm(got - expected) / np.linalg.norm(expected)
             theirs = torch_time(*tensors, causal)

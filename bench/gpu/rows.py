@@ -107,7 +107,7 @@ def run(folder, only):
             torch.cuda.synchronize()
             want = torch_way(torch, *[x.double() for x in sets[0]])
             error = ((results[0].double() - want).norm() / want.norm()).item()
-            ok = error <= (1e-3 if output[0] == F16 else 2e-6)
+            ok = error <= (2e-3 if output[0] == F16 else 2e-6)  # softmax of long rows ends among f16 numbers without all their digits
             wrong += not ok
             ms = driver.time_ms(calls)
             peer = driver.time_ms([lambda s=s: torch_way(torch, *s) for s in sets])

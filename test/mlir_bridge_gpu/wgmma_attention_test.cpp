@@ -63,7 +63,7 @@ TEST(wgmma_attention, large_heads_use_tensor_copies_and_warpgroups) {
 }
 
 TEST(wgmma_attention, narrow_heads_have_three_consumers) {
-  auto [kernel, ptx] = finalize_for({{1, 16, 4096, 64}, {1, 16, 4096, 64}, {.scale = 0.125}, element_type::bf16, true});
+  auto [kernel, ptx] = finalize_for({{1, 16, 4096, 64}, {1, 16, 4096, 64}, {.scale = 0.125}, element_type::bf16, true}, "sm_90", {{"wgmma", 1}});
   EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"));
   EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"));
   EXPECT_EQ(kernel.launches[0].block, 512);
@@ -72,7 +72,7 @@ TEST(wgmma_attention, narrow_heads_have_three_consumers) {
 TEST(wgmma_attention, heads_may_come_after_positions_and_share_keys) {
   attention op{.scale = 0.125, .causal = true};
   op.query_layout = op.key_layout = op.value_layout = op.output_layout = head_layout::sequence_first;
-  auto [kernel, ptx] = finalize_for({{2, 1000, 16, 64}, {2, 1300, 4, 64}, op});
+  auto [kernel, ptx] = finalize_for({{2, 1000, 16, 64}, {2, 1300, 4, 64}, op}, "sm_90", {{"wgmma", 1}});
   EXPECT_THAT(ptx, HasSubstr(warpgroups));
   const launch& l = kernel.launches[0];
   EXPECT_EQ(l.tensor_maps[0].dims, (dims_of{64, 1000, 16, 2}));
@@ -81,22 +81,22 @@ TEST(wgmma_attention, heads_may_come_after_positions_and_share_keys) {
 }
 
 TEST(wgmma_attention, waits_may_be_bounded) {
-  auto ptx = finalize_for({{1, 16, 1024, 64}, {1, 16, 1024, 64}}, "sm_90", {{"bounded", 1}, {"consumers", 2}, {"keys", 64}, {"turns", 0}}).ptx;
+  auto ptx = finalize_for({{1, 16, 1024, 64}, {1, 16, 1024, 64}}, "sm_90", {{"wgmma", 1}, {"bounded", 1}, {"consumers", 2}, {"keys", 64}, {"turns", 0}}).ptx;
   EXPECT_THAT(ptx, HasSubstr("m64n64k16"));
   EXPECT_THAT(ptx, HasSubstr("trap;"));
 }
 
 TEST(wgmma_attention, other_instructions_do_the_rest) {
-  const attention_case large{{1, 16, 1024, 64}, {1, 16, 1024, 64}};
+  const attention_case large{{1, 16, 1024, 128}, {1, 16, 1024, 128}};
   EXPECT_THAT(finalize_for(large).ptx, HasSubstr(warpgroups));
   EXPECT_THAT(finalize_for(large, "sm_80").ptx, Not(HasSubstr("wgmma")));
   EXPECT_THAT(finalize_for(large, "sm_90", {{"wgmma", 0}}).ptx, Not(HasSubstr("wgmma")));
-  const attention_case small{{1, 12, 128, 64}, {1, 12, 128, 64}}, decode{{1, 32, 1, 128}, {1, 32, 4096, 128}}, depth{{1, 16, 1024, 72}, {1, 16, 1024, 72}};
+  const attention_case small{{1, 12, 128, 64}, {1, 12, 128, 64}}, decode{{1, 32, 1, 128}, {1, 32, 4096, 128}}, depth{{1, 16, 1024, 72}, {1, 16, 1024, 72}}, narrow{{1, 16, 1024, 64}, {1, 16, 1024, 64}};
   attention_case masked = large, negative = large, wide = large;
   masked.mask = true;
   negative.op.scale = -1;
   wide.type = element_type::f32;
-  for (const attention_case& c : {small, decode, depth, masked, negative, wide}) EXPECT_THAT(finalize_for(c).ptx, Not(HasSubstr("wgmma")));
+  for (const attention_case& c : {small, decode, depth, narrow, masked, negative, wide}) EXPECT_THAT(finalize_for(c).ptx, Not(HasSubstr("wgmma")));
   EXPECT_THAT(finalize_for(small, "sm_90", {{"wgmma", 1}}).ptx, HasSubstr(warpgroups));
 }
 
