@@ -45,9 +45,9 @@ narrow_shape choose_shape(const kernel_emitter& e, const contraction_problem& pr
     shape.columns_of_tile = row.wave / shape.chunks;
   }
   const std::int64_t groups = ceil_div(problem.k, shape.chunks * elements_of_chunk(types.factor));
-  const std::int64_t wanted = ceil_div(problem.n * problem.batch, shape.columns_of_tile * row.compute_units);
-  shape.tiles = std::clamp<std::int64_t>(choose(e.configuration, "narrow_columns", std::min<std::int64_t>(shape.unit ? 4 : 2, floor_power(wanted))), 1, 8);
-  shape.waves = choose(e.configuration, "narrow_waves", std::min<std::int64_t>(row.wave == 64 ? 4 : 8, floor_power(groups)));
+  // As many threads as a workgroup may have, each with little: on an H200 within a fiftieth of the best for 1 to 16 rows of 4096 (bench/gpu/gemm.py).
+  shape.tiles = std::clamp<std::int64_t>(choose(e.configuration, "narrow_columns", 1), 1, 8);
+  shape.waves = choose(e.configuration, "narrow_waves", std::min<std::int64_t>(512 / row.wave, floor_power(groups)));
   // Every wave leaves its sums in shared memory.
   const std::int64_t most_waves = std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
   shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
