@@ -6,7 +6,6 @@
 #include <cerrno>
 
 #include "ir/error.hpp"
-#include "jit/cache/entry.hpp"
 #include "jit/cache/eviction.hpp"
 #include "jit/cache/file_operations.hpp"
 #include "jit/cache/folder.hpp"
@@ -22,7 +21,8 @@ constexpr std::size_t max_kernel_entry_bytes = std::size_t{1} << 31;
 std::unique_ptr<kernel_cache> kernel_cache::open(cache_options options) { return std::unique_ptr<kernel_cache>(new kernel_cache(std::move(options))); }
 
 kernel_cache::kernel_cache(cache_options options)
-    : files_(options.files ? *options.files : posix_file_system()), warn_(std::move(options.warn)), max_bytes_(options.max_bytes) {
+    : files_(options.files ? *options.files : posix_file_system()), warn_(std::move(options.warn)),
+      remote_(options.remote, [this](const std::string& why) { problem(remote_.name(), "cannot be reached", why); }), max_bytes_(options.max_bytes) {
   std::error_code failed;
   if (!options.folder.empty()) {
     auto folder = std::filesystem::absolute(options.folder, failed).lexically_normal();
@@ -51,7 +51,8 @@ void kernel_cache::problem(const std::filesystem::path& folder, std::string_view
 }
 
 template <class Result, class Load>
-std::optional<Result> kernel_cache::find_anywhere(const std::string& name, Load load) {
+std::optional<Result> kernel_cache::find_anywhere(const content_hash& key, entry_kind kind, Load load) {
+  const std::string name = entry_file_name(key, kind);
   auto look = [&](const std::filesystem::path& folder, bool ours) -> std::optional<Result> {
     try {
       Result result;
@@ -80,13 +81,30 @@ std::optional<Result> kernel_cache::find_anywhere(const std::string& name, Load 
     files_.touch(folder_ / name, use);  // only eviction's order depends on it
   }
   for (auto layer = layers_.begin(); !found && layer != layers_.end(); ++layer) found = look(*layer, false);
+  if constexpr (std::is_same_v<Result, std::vector<std::byte>>)
+    if (!found) found = find_remote(name, key);
   ++(found ? hits_ : misses_);
   return found;
 }
 
+// What comes over the network is kept in the folder; what lies in another folder of this machine is not.
+std::optional<std::vector<std::byte>> kernel_cache::find_remote(const std::string& name, const content_hash& key) {
+  auto entry = remote_.get(name);
+  if (!entry) return std::nullopt;
+  try {
+    auto payload = decode_kernel_entry(*entry, key);
+    if (!folder_.empty()) store_entry(name, *entry, {});
+    ++remote_hits_;
+    return payload;
+  } catch (const std::exception& e) {
+    problem(remote_.name(), "holds damaged entries, which are made again", name + ": " + e.what());
+    return std::nullopt;
+  }
+}
+
 std::optional<std::vector<std::byte>> kernel_cache::find(const kernel_key& key) {
   content_hash hash = key.hash();
-  return find_anywhere<std::vector<std::byte>>(entry_file_name(hash, entry_kind::kernel), [&](const auto& file, auto& payload) {
+  return find_anywhere<std::vector<std::byte>>(hash, entry_kind::kernel, [&](const auto& file, auto& payload) {
     std::vector<std::byte> entry;
     file_failure failure = read_file(files_, file, max_kernel_entry_bytes, entry);
     if (!failure) payload = decode_kernel_entry(entry, hash);
@@ -96,7 +114,7 @@ std::optional<std::vector<std::byte>> kernel_cache::find(const kernel_key& key) 
 
 std::optional<mapped_bytes> kernel_cache::find_mapped(const kernel_key& key) {
   content_hash hash = key.hash();
-  return find_anywhere<mapped_bytes>(entry_file_name(hash, entry_kind::prepared), [&](const auto& file, auto& payload) {
+  return find_anywhere<mapped_bytes>(hash, entry_kind::prepared, [&](const auto& file, auto& payload) {
     mapping mapped;
     file_failure failure = map_file(files_, file, mapped);
     if (failure.code == ENODATA) throw error(error_kind::truncated, "it is empty");
@@ -106,9 +124,12 @@ std::optional<mapped_bytes> kernel_cache::find_mapped(const kernel_key& key) {
 }
 
 void kernel_cache::store(const kernel_key& key, std::span<const std::byte> bytes) {
-  if (folder_.empty()) return;
+  if (folder_.empty() && !remote_) return;
   try {
-    store_entry(entry_file_name(key.hash(), entry_kind::kernel), encode_kernel_entry(key.fields(), bytes), {});
+    auto entry = encode_kernel_entry(key.fields(), bytes);
+    auto name = entry_file_name(key.hash(), entry_kind::kernel);
+    if (!folder_.empty()) store_entry(name, entry, {});
+    if (remote_.put(name, entry)) ++remote_stores_;
   } catch (const std::exception& e) {
     problem(folder_, "cannot keep an entry", e.what());
   }
@@ -123,7 +144,7 @@ void kernel_cache::store_raw(const kernel_key& key, std::span<const std::byte> b
   }
 }
 
-void kernel_cache::store_entry(const std::string& name, std::vector<std::byte> head, std::span<const std::byte> payload) {
+void kernel_cache::store_entry(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> payload) {
   std::uint64_t size = head.size() + payload.size();
   if (size > max_bytes_) return problem(folder_, "is too small for an entry", name + " has " + std::to_string(size) + " bytes");
   if (auto failure = write_file(files_, folder_, name, head, payload)) return problem(folder_, "cannot be written", failure.text());
@@ -155,7 +176,7 @@ void kernel_cache::account(std::uint64_t added, const std::string& just_stored) 
 }
 
 cache_counters kernel_cache::counters() const {
-  return {hits_, misses_, stores_, repaired_, evicted_, errors_};
+  return {.hits = hits_, .misses = misses_, .stores = stores_, .remote_hits = remote_hits_, .remote_stores = remote_stores_, .repaired = repaired_, .evicted = evicted_, .errors = errors_};
 }
 
 }  // namespace kiln
