@@ -1,0 +1,3 @@
+// Ordinary HIP sources include this; everything is in one header.
+#pragma once
+#include "../kiln_hip.h"
