@@ -41,6 +41,21 @@ endif()
 add_library(kiln_zstd INTERFACE)
 target_link_libraries(kiln_zstd INTERFACE ${ZSTD_LIBRARY})
 
+# Signatures (libsodium) and archives (libarchive: tar and zstd only). Their archives are linked by whoever links kiln_cache.
+find_path(SODIUM_INCLUDE sodium.h REQUIRED)
+find_path(ARCHIVE_INCLUDE archive.h REQUIRED)
+if(KILN_STATIC_LLVM)
+  find_library(SODIUM_LIBRARY libsodium.a REQUIRED)
+  find_library(ARCHIVE_LIBRARY libarchive.a REQUIRED)
+else()
+  find_library(SODIUM_LIBRARY sodium REQUIRED)
+  find_library(ARCHIVE_LIBRARY archive REQUIRED)
+endif()
+add_library(kiln_sodium INTERFACE)
+target_link_libraries(kiln_sodium INTERFACE ${SODIUM_LIBRARY})
+add_library(kiln_archive INTERFACE)
+target_link_libraries(kiln_archive INTERFACE ${ARCHIVE_LIBRARY} kiln_zstd)
+
 # BLAKE3, as a few objects out of LLVM's support archive, in an archive of their own: whoever links it links no LLVM, and
 # nobody links a second copy of LLVM's other support code beside libLLVM.so.
 set(blake3_archive ${CMAKE_BINARY_DIR}/blake3/libkiln_blake3.a)

@@ -8,6 +8,7 @@
 #include "ir/container/format.hpp"
 #include "ir/container/weights.hpp"
 #include "ir/error.hpp"
+#include "jit/cache/signature.hpp"
 
 namespace kiln {
 namespace {
@@ -105,10 +106,10 @@ key_fields decode_fields(std::span<const std::byte> text) {
 // The verified stored payload of a whole entry.
 std::span<const std::byte> stored_payload(std::span<const std::byte> entry, const entry_head& head) {
   if (entry.size() < head.file_bytes()) throw error(error_kind::truncated, "a cache entry ends too early");
-  if (entry.size() > head.file_bytes()) corrupted("bytes after its end");
+  signer_of(entry, head.file_bytes());  // whoever it is: what stands there must be a right signature
   std::size_t head_end = entry_head_bytes(entry);
   if (!all_zero(entry.subspan(head_end, head.payload_offset - head_end))) corrupted("bytes before its payload");
-  auto stored = entry.subspan(head.payload_offset);
+  auto stored = entry.subspan(head.payload_offset, head.stored_bytes);
   if (hash_of_payload(stored) != head.payload_hash) corrupted("its payload");
   return stored;
 }

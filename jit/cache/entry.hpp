@@ -4,6 +4,7 @@
 //                       BLAKE3[32] of the stored payload, 8 zero bytes, BLAKE3[32] of the header up to here and the fields
 //   fields:             per field u32 length, name, u32 length, value: those that the key is the hash of
 //   payload:            kernel: zstd, directly after the fields; prepared: raw, at the next multiple of 4096
+//   signature:          nothing, or 104 bytes (signature.hpp)
 //
 // The same bytes serve as a file, in an exported folder and as a remote layer's value. Reading verifies all of it and throws
 // error{truncated, corrupted, newer_version}; callers inside the cache turn that into a miss.
@@ -37,7 +38,7 @@ struct entry_head {
   key_fields fields;
   std::uint64_t payload_offset = 0, stored_bytes = 0, raw_bytes = 0;
   content_hash payload_hash;
-  std::uint64_t file_bytes() const { return payload_offset + stored_bytes; }
+  std::uint64_t file_bytes() const { return payload_offset + stored_bytes; }  // without a signature
 };
 
 // The whole entry of a kernel.

@@ -5,6 +5,7 @@
 
 #include "jit/cache/entry.hpp"
 #include "jit/cache/file_operations.hpp"
+#include "jit/cache/work_claim.hpp"
 
 namespace kiln {
 namespace {
@@ -60,7 +61,7 @@ std::uint64_t sweep_temporaries(file_system& files, const std::filesystem::path&
   std::uint64_t swept = 0;
   for (const std::string& name : names) {
     file_status status;
-    if (!name.starts_with(temporary_prefix) || files.status(folder / name, false, status) != 0) continue;
+    if (!(name.starts_with(temporary_prefix) || name.starts_with(lock_prefix)) || files.status(folder / name, false, status) != 0) continue;
     std::int64_t age = files.now() - status.modified;
     if ((age > hour || age < -hour) && files.remove(folder / name) == 0) ++swept;
   }

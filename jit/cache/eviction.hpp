@@ -29,7 +29,7 @@ struct eviction {
 // Removes the least recently used entries until the rest has at most `bytes`; `kept` stays in any case.
 eviction evict(file_system& files, const std::filesystem::path& folder, std::uint64_t bytes, std::string_view kept = {});
 
-// Temporaries that no writer can still be at work on: an hour old, or from an hour in the future. Returns how many went.
+// Temporaries and locks that nobody can still be at work on: an hour old, or from an hour in the future. Returns how many went.
 std::uint64_t sweep_temporaries(file_system& files, const std::filesystem::path& folder);
 
 // The time to note for a use now.

@@ -17,6 +17,7 @@ struct file_status {
   std::uint32_t mode = 0;             // permission bits
   std::uint64_t bytes = 0;
   std::int64_t modified = 0;          // nanoseconds since 1970
+  std::uint64_t inode = 0;
 };
 
 class file_system {
@@ -26,6 +27,8 @@ class file_system {
 
   virtual int open_to_read(const path& file, int& descriptor) = 0;
   virtual int create(const path& file, int& descriptor) = 0;  // fails with EEXIST where there is one; mode 0600
+  virtual int open_to_lock(const path& file, int& descriptor) = 0;  // made, mode 0600, where it is missing
+  virtual int lock(int descriptor) = 0;  // alone, until it is closed, without waiting: EWOULDBLOCK where somebody else has it
   virtual int read(int descriptor, std::span<std::byte> into, std::size_t& done) = 0;  // may be short; 0 at the end
   virtual int write(int descriptor, std::span<const std::byte> bytes, std::size_t& done) = 0;  // may be short
   virtual int synchronize(int descriptor) = 0;

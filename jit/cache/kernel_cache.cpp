@@ -16,13 +16,23 @@ namespace {
 // What no kernel is larger than: a damaged size must not make us read or allocate without end.
 constexpr std::size_t max_kernel_entry_bytes = std::size_t{1} << 31;
 
+// Loads a kernel's entry from a file and verifies it.
+auto read_kernel(file_system& files, const content_hash& key) {
+  return [&files, key](const std::filesystem::path& file, auto& into) {
+    file_failure failure = read_file(files, file, max_kernel_entry_bytes, into.entry);
+    if (!failure) into.payload = decode_kernel_entry(into.entry, key);
+    return failure;
+  };
+}
+
 }  // namespace
 
 std::unique_ptr<kernel_cache> kernel_cache::open(cache_options options) { return std::unique_ptr<kernel_cache>(new kernel_cache(std::move(options))); }
 
 kernel_cache::kernel_cache(cache_options options)
-    : files_(options.files ? *options.files : posix_file_system()), warn_(std::move(options.warn)),
-      remote_(options.remote, [this](const std::string& why) { problem(remote_.name(), "cannot be reached", why); }), max_bytes_(options.max_bytes) {
+    : files_(options.files ? *options.files : posix_file_system()), warn_(std::move(options.warn)), embedded_(std::move(options.embedded)),
+      remote_(std::move(options.remote), [this](const std::string& why) { problem(remote_.name(), "cannot be reached", why); }),
+      sign_with_(std::move(options.sign_with)), trust_(std::move(options.trust)), max_bytes_(options.max_bytes) {
   std::error_code failed;
   if (!options.folder.empty()) {
     auto folder = std::filesystem::absolute(options.folder, failed).lexically_normal();
@@ -39,121 +49,183 @@ kernel_cache::kernel_cache(cache_options options)
   if (!folder_.empty()) sweep_temporaries(files_, folder_);
 }
 
-void kernel_cache::problem(const std::filesystem::path& folder, std::string_view what, const std::string& detail) {
+void kernel_cache::problem(const std::filesystem::path& layer, std::string_view what, const std::string& detail) {
   ++errors_;
   {
     std::lock_guard lock(mutex_);
-    if (!reported_.insert(folder.string() + '\n' + std::string(what)).second) return;
+    if (!reported_.insert(layer.string() + '\n' + std::string(what)).second) return;
   }
-  std::string message = "kernel cache " + folder.string() + " " + std::string(what) + (detail.empty() ? "" : ": " + detail);
+  std::string message = "kernel cache " + layer.string() + " " + std::string(what) + (detail.empty() ? "" : ": " + detail);
   if (warn_) warn_(message);
   else spdlog::warn(message);
 }
 
-template <class Result, class Load>
-std::optional<Result> kernel_cache::find_anywhere(const content_hash& key, entry_kind kind, Load load) {
-  const std::string name = entry_file_name(key, kind);
-  auto look = [&](const std::filesystem::path& folder, bool ours) -> std::optional<Result> {
-    try {
-      Result result;
-      file_failure failure = load(folder / name, result);
-      if (!failure) return result;
-      if (failure.code != ENOENT) problem(folder, "cannot be read", failure.text());
-    } catch (const error& e) {
-      problem(folder, "holds damaged entries, which are made again", name + ": " + e.what());
-      if (ours) {
-        files_.remove(folder / name);  // whether that works or not: the next store replaces it
-        std::lock_guard lock(mutex_);
-        damaged_.insert(name);
-      }
-    } catch (const std::bad_alloc&) {
-      problem(folder, "cannot be read", "out of memory");
-    }
-    return std::nullopt;
-  };
-  std::optional<Result> found;
-  if (!folder_.empty() && (found = look(folder_, true))) {
-    std::int64_t use;
-    {
+// Sound entries that nobody vouches for are not used, neither are they damaged.
+bool kernel_cache::trusted(const std::filesystem::path& layer, const std::string& name, std::span<const std::byte> entry) {
+  if (!trust_) return true;
+  auto signer = signer_of(entry, decode_entry_head(entry).file_bytes());
+  if (signer && trust_->contains(*signer)) return true;
+  ++untrusted_;
+  problem(layer, "holds entries without a trusted signature, which are not used", name + (signer ? " is signed by " + to_hex(*signer) : " is not signed"));
+  return false;
+}
+
+template <class Found, class Load>
+std::optional<Found> kernel_cache::look(const std::filesystem::path& folder, const std::string& name, bool ours, Load load) {
+  try {
+    Found found;
+    file_failure failure = load(folder / name, found);
+    if (!failure) return ours || trusted(folder, name, found.entry) ? std::optional(std::move(found)) : std::nullopt;
+    if (failure.code != ENOENT) problem(folder, "cannot be read", failure.text());
+  } catch (const error& e) {
+    problem(folder, "holds damaged entries, which are made again", name + ": " + e.what());
+    if (ours) {
+      files_.remove(folder / name);  // whether that works or not: the next store replaces it
       std::lock_guard lock(mutex_);
-      use = latest_use_ = next_use(latest_use_, files_.now());
+      damaged_.insert(name);
     }
-    files_.touch(folder_ / name, use);  // only eviction's order depends on it
+  } catch (const std::bad_alloc&) {
+    problem(folder, "cannot be read", "out of memory");
   }
-  for (auto layer = layers_.begin(); !found && layer != layers_.end(); ++layer) found = look(*layer, false);
-  if constexpr (std::is_same_v<Result, std::vector<std::byte>>)
-    if (!found) found = find_remote(name, key);
-  ++(found ? hits_ : misses_);
+  return std::nullopt;
+}
+
+template <class Found, class Load>
+std::optional<Found> kernel_cache::find_in_folders(const std::string& name, Load load) {
+  std::optional<Found> found;
+  if (!folder_.empty() && (found = look<Found>(folder_, name, true, load))) {
+    note_use(name);
+    ++folder_hits_;
+  }
+  for (auto layer = layers_.begin(); !found && layer != layers_.end(); ++layer)
+    if ((found = look<Found>(*layer, name, false, load))) ++layer_hits_;
   return found;
 }
 
-// What comes over the network is kept in the folder; what lies in another folder of this machine is not.
-std::optional<std::vector<std::byte>> kernel_cache::find_remote(const std::string& name, const content_hash& key) {
+void kernel_cache::note_use(const std::string& name) {
+  std::int64_t use;
+  {
+    std::lock_guard lock(mutex_);
+    use = latest_use_ = next_use(latest_use_, files_.now());
+  }
+  files_.touch(folder_ / name, use);  // only eviction's order depends on it
+}
+
+std::optional<kernel_cache::found_kernel> kernel_cache::find_embedded(const std::string& name, const content_hash& key) {
+  auto entry = embedded_ ? embedded_->find(name) : std::nullopt;
+  if (!entry) return std::nullopt;
+  try {
+    found_kernel found{{entry->begin(), entry->end()}, decode_kernel_entry(*entry, key)};
+    if (!trusted(embedded_->file(), name, *entry)) return std::nullopt;
+    ++embedded_hits_;
+    return found;
+  } catch (const std::exception& e) {
+    problem(embedded_->file(), "holds damaged entries, which are made again", name + ": " + e.what());
+    return std::nullopt;
+  }
+}
+
+std::optional<kernel_cache::found_kernel> kernel_cache::find_remote(const std::string& name, const content_hash& key) {
   auto entry = remote_.get(name);
   if (!entry) return std::nullopt;
   try {
     auto payload = decode_kernel_entry(*entry, key);
-    if (!folder_.empty()) store_entry(name, *entry, {});
+    if (!trusted(remote_.name(), name, *entry)) return std::nullopt;
     ++remote_hits_;
-    return payload;
+    if (!folder_.empty()) store_entry(name, *entry, {});
+    return found_kernel{std::move(*entry), std::move(payload)};
   } catch (const std::exception& e) {
     problem(remote_.name(), "holds damaged entries, which are made again", name + ": " + e.what());
     return std::nullopt;
   }
 }
 
-std::optional<std::vector<std::byte>> kernel_cache::find(const kernel_key& key) {
+std::optional<kernel_cache::found_kernel> kernel_cache::find_kernel(const kernel_key& key) {
   content_hash hash = key.hash();
-  return find_anywhere<std::vector<std::byte>>(hash, entry_kind::kernel, [&](const auto& file, auto& payload) {
-    std::vector<std::byte> entry;
-    file_failure failure = read_file(files_, file, max_kernel_entry_bytes, entry);
-    if (!failure) payload = decode_kernel_entry(entry, hash);
-    return failure;
-  });
+  std::string name = entry_file_name(hash, entry_kind::kernel);
+  auto found = find_in_folders<found_kernel>(name, read_kernel(files_, hash));
+  if (!found) found = find_embedded(name, hash);
+  if (!found) found = find_remote(name, hash);
+  if (!found) ++misses_;
+  return found;
+}
+
+std::optional<std::vector<std::byte>> kernel_cache::find(const kernel_key& key) {
+  auto found = find_kernel(key);
+  return found ? std::optional(std::move(found->payload)) : std::nullopt;
+}
+
+std::optional<std::vector<std::byte>> kernel_cache::find_entry(const kernel_key& key) {
+  auto found = find_kernel(key);
+  return found ? std::optional(std::move(found->entry)) : std::nullopt;
+}
+
+std::optional<std::vector<std::byte>> kernel_cache::find_made(const kernel_key& key) {
+  if (folder_.empty()) return std::nullopt;
+  content_hash hash = key.hash();
+  std::string name = entry_file_name(hash, entry_kind::kernel);
+  auto found = look<found_kernel>(folder_, name, true, read_kernel(files_, hash));
+  if (!found) return std::nullopt;
+  note_use(name);
+  ++folder_hits_;
+  --misses_;
+  return std::move(found->payload);
 }
 
 std::optional<mapped_bytes> kernel_cache::find_mapped(const kernel_key& key) {
   content_hash hash = key.hash();
-  return find_anywhere<mapped_bytes>(hash, entry_kind::prepared, [&](const auto& file, auto& payload) {
+  auto found = find_in_folders<found_mapping>(entry_file_name(hash, entry_kind::prepared), [&](const auto& file, found_mapping& into) {
     mapping mapped;
     file_failure failure = map_file(files_, file, mapped);
     if (failure.code == ENODATA) throw error(error_kind::truncated, "it is empty");
-    if (!failure) payload = {decode_prepared_entry(mapped.bytes, hash), mapped.owner};
+    if (!failure) into = {mapped.bytes, decode_prepared_entry(mapped.bytes, hash), mapped.owner};
     return failure;
   });
+  if (!found) ++misses_;
+  return found ? std::optional(mapped_bytes{found->payload, std::move(found->owner)}) : std::nullopt;
 }
+
+work_claim kernel_cache::claim(const kernel_key& key) { return work_claim::take(files_, folder_, key.hash().hex()); }
 
 void kernel_cache::store(const kernel_key& key, std::span<const std::byte> bytes) {
   if (folder_.empty() && !remote_) return;
   try {
     auto entry = encode_kernel_entry(key.fields(), bytes);
-    auto name = entry_file_name(key.hash(), entry_kind::kernel);
-    if (!folder_.empty()) store_entry(name, entry, {});
+    if (sign_with_) entry = signed_entry(entry, *sign_with_);
+    std::string name = entry_file_name(key.hash(), entry_kind::kernel);
+    if (!folder_.empty() && store_entry(name, entry, {})) ++stores_;
     if (remote_.put(name, entry)) ++remote_stores_;
   } catch (const std::exception& e) {
-    problem(folder_, "cannot keep an entry", e.what());
+    problem(folder_.empty() ? std::filesystem::path(remote_.name()) : folder_, "cannot keep an entry", e.what());
   }
 }
 
 void kernel_cache::store_raw(const kernel_key& key, std::span<const std::byte> bytes) {
   if (folder_.empty()) return;
   try {
-    store_entry(entry_file_name(key.hash(), entry_kind::prepared), encode_prepared_head(key.fields(), bytes), bytes);
+    // Not signed: packed weights leave this machine only by an export, which signs.
+    if (store_entry(entry_file_name(key.hash(), entry_kind::prepared), encode_prepared_head(key.fields(), bytes), bytes)) ++stores_;
   } catch (const std::exception& e) {
     problem(folder_, "cannot keep an entry", e.what());
   }
 }
 
-void kernel_cache::store_entry(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> payload) {
+bool kernel_cache::store_entry(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> payload) {
   std::uint64_t size = head.size() + payload.size();
-  if (size > max_bytes_) return problem(folder_, "is too small for an entry", name + " has " + std::to_string(size) + " bytes");
-  if (auto failure = write_file(files_, folder_, name, head, payload)) return problem(folder_, "cannot be written", failure.text());
-  ++stores_;
+  if (size > max_bytes_) {
+    problem(folder_, "is too small for an entry", name + " has " + std::to_string(size) + " bytes");
+    return false;
+  }
+  if (auto failure = write_file(files_, folder_, name, head, payload)) {
+    problem(folder_, "cannot be written", failure.text());
+    return false;
+  }
   {
     std::lock_guard lock(mutex_);
     if (damaged_.erase(name)) ++repaired_;
   }
   account(size, name);
+  return true;
 }
 
 void kernel_cache::account(std::uint64_t added, const std::string& just_stored) {
@@ -176,7 +248,18 @@ void kernel_cache::account(std::uint64_t added, const std::string& just_stored) 
 }
 
 cache_counters kernel_cache::counters() const {
-  return {.hits = hits_, .misses = misses_, .stores = stores_, .remote_hits = remote_hits_, .remote_stores = remote_stores_, .repaired = repaired_, .evicted = evicted_, .errors = errors_};
+  return {.hits = folder_hits_ + layer_hits_ + embedded_hits_ + remote_hits_,
+          .misses = misses_,
+          .stores = stores_,
+          .folder_hits = folder_hits_,
+          .layer_hits = layer_hits_,
+          .embedded_hits = embedded_hits_,
+          .remote_hits = remote_hits_,
+          .remote_stores = remote_stores_,
+          .repaired = repaired_,
+          .evicted = evicted_,
+          .untrusted = untrusted_,
+          .errors = errors_};
 }
 
 }  // namespace kiln

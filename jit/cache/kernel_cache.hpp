@@ -1,8 +1,9 @@
-// The kernel cache: one file per entry (entry.hpp) in a folder of the user's, read-only folders behind it, and a remote layer behind those.
+// The kernel cache: one file per entry (entry.hpp) in a folder of the user's; behind it read-only folders, the entries inside a `.kiln` file, and
+// a remote layer, asked in this order.
 //
-// It never throws into a run: what cannot be read is a miss, what cannot be written is not stored; each problem is counted,
-// and warned about once for each folder. Any thread may call any function; any number of processes may share a folder, also on
-// a network file system: entries appear whole, by rename, and need no lock.
+// It never throws into a run: what cannot be read is a miss, what cannot be written is not stored; each problem is counted, and warned about once
+// for each layer. Any thread may call any function; any number of processes may share a folder, also on a network file system: entries appear
+// whole, by rename, and need no lock.
 #pragma once
 
 #include <atomic>
@@ -17,10 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "jit/cache/embedded_entries.hpp"
 #include "jit/cache/entry.hpp"
 #include "jit/cache/file_system.hpp"
 #include "jit/cache/kernel_key.hpp"
 #include "jit/cache/remote_guard.hpp"
+#include "jit/cache/signature.hpp"
+#include "jit/cache/work_claim.hpp"
 
 namespace kiln {
 
@@ -30,7 +34,10 @@ struct cache_options {
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
   file_system* files = nullptr;                   // not owned; null: the machine's own
   std::function<void(const std::string&)> warn = {};  // null: spdlog
+  std::shared_ptr<const embedded_entries> embedded = nullptr;  // those of the file that is run
   std::shared_ptr<remote_layer> remote = nullptr; // kernels only; asked last, and given what is stored
+  std::optional<signing_key> sign_with = {};      // signs what is stored
+  std::optional<trusted_keys> trust = {};         // entries of every layer but the folder must be signed by one of these
 };
 
 // The folder is `requested`, else KILN_CACHE_DIR, else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln, else none; the layers are
@@ -39,9 +46,11 @@ cache_options default_cache_options(const std::filesystem::path& requested = {})
 
 struct cache_counters {
   std::uint64_t hits = 0, misses = 0, stores = 0;
-  std::uint64_t remote_hits = 0, remote_stores = 0;
+  std::uint64_t folder_hits = 0, layer_hits = 0, embedded_hits = 0, remote_hits = 0;  // add up to `hits`
+  std::uint64_t remote_stores = 0;
   std::uint64_t repaired = 0;  // damaged entries that a store replaced
   std::uint64_t evicted = 0;
+  std::uint64_t untrusted = 0; // sound entries without a trusted signature where one is required
   std::uint64_t errors = 0;    // reads, writes and damaged entries that were no plain miss
 };
 
@@ -57,37 +66,61 @@ class kernel_cache {
   kernel_cache(const kernel_cache&) = delete;
   kernel_cache& operator=(const kernel_cache&) = delete;
 
-  // The bytes stored under the key: the folder first, then the layers in order, then the remote one, whose entry is kept in the folder.
-  // Everything is verified.
+  // The bytes stored under the key, from the first layer that has them. Everything is verified. What the remote layer has is kept in the
+  // folder; what lies in another layer is not.
   std::optional<std::vector<std::byte>> find(const kernel_key& key);
+  // The whole entry instead, byte for byte as it lies there: to hand it on.
+  std::optional<std::vector<std::byte>> find_entry(const kernel_key& key);
   void store(const kernel_key& key, std::span<const std::byte> bytes);
 
-  // The same for what is mapped rather than read: prepared weights. Kept beside a kernel under the same key, not instead.
+  // The same for what is mapped rather than read: prepared weights. Kept beside a kernel under the same key, not instead. Folders only.
   std::optional<mapped_bytes> find_mapped(const kernel_key& key);
   void store_raw(const kernel_key& key, std::span<const std::byte> bytes);
+
+  // After a miss, before making what was missed: keeps other processes from doing the same, best effort (work_claim.hpp). Whoever has it looks
+  // again with `find_made`, since another may just have finished.
+  work_claim claim(const kernel_key& key);
+  // In the folder only; a hit takes back the miss that was counted before.
+  std::optional<std::vector<std::byte>> find_made(const kernel_key& key);
 
   bool writable() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }  // empty where it was refused
   cache_counters counters() const;
 
  private:
+  struct found_kernel {
+    std::vector<std::byte> entry, payload;
+  };
+  struct found_mapping {
+    std::span<const std::byte> entry, payload;
+    std::shared_ptr<const void> owner;
+  };
   explicit kernel_cache(cache_options options);
-  struct lookup;
-  template <class Result, class Load>
-  std::optional<Result> find_anywhere(const content_hash& key, entry_kind kind, Load load);
-  std::optional<std::vector<std::byte>> find_remote(const std::string& name, const content_hash& key);
-  void store_entry(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> payload);
+  template <class Found, class Load>
+  std::optional<Found> look(const std::filesystem::path& folder, const std::string& name, bool ours, Load load);
+  template <class Found, class Load>
+  std::optional<Found> find_in_folders(const std::string& name, Load load);
+  std::optional<found_kernel> find_kernel(const kernel_key& key);
+  std::optional<found_kernel> find_embedded(const std::string& name, const content_hash& key);
+  std::optional<found_kernel> find_remote(const std::string& name, const content_hash& key);
+  bool trusted(const std::filesystem::path& layer, const std::string& name, std::span<const std::byte> entry);
+  void note_use(const std::string& name);
+  bool store_entry(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> payload);
   void account(std::uint64_t added, const std::string& just_stored);
-  void problem(const std::filesystem::path& folder, std::string_view what, const std::string& detail);
+  void problem(const std::filesystem::path& layer, std::string_view what, const std::string& detail);
 
   file_system& files_;
   std::function<void(const std::string&)> warn_;
   std::filesystem::path folder_;
   std::vector<std::filesystem::path> layers_;
+  std::shared_ptr<const embedded_entries> embedded_;
   remote_guard remote_;
+  std::optional<signing_key> sign_with_;
+  std::optional<trusted_keys> trust_;
   std::uint64_t max_bytes_;
 
-  std::atomic<std::uint64_t> hits_{0}, misses_{0}, stores_{0}, repaired_{0}, evicted_{0}, errors_{0}, remote_hits_{0}, remote_stores_{0};
+  std::atomic<std::uint64_t> misses_{0}, stores_{0}, repaired_{0}, evicted_{0}, untrusted_{0}, errors_{0};
+  std::atomic<std::uint64_t> folder_hits_{0}, layer_hits_{0}, embedded_hits_{0}, remote_hits_{0}, remote_stores_{0};
   std::mutex mutex_;  // guards what follows
   std::set<std::string> reported_, damaged_;
   std::optional<std::uint64_t> folder_bytes_;  // an estimate: other processes write too

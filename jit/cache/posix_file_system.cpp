@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ int result_of(int code) { return code < 0 ? errno : 0; }
 
 file_status describe(const struct stat& s) {
   return {S_ISDIR(s.st_mode), S_ISLNK(s.st_mode), S_ISREG(s.st_mode), s.st_uid, s.st_mode & 07777u, static_cast<std::uint64_t>(s.st_size),
-          static_cast<std::int64_t>(s.st_mtim.tv_sec) * second + s.st_mtim.tv_nsec};
+          static_cast<std::int64_t>(s.st_mtim.tv_sec) * second + s.st_mtim.tv_nsec, s.st_ino};
 }
 
 class posix final : public file_system {
@@ -35,6 +36,12 @@ class posix final : public file_system {
     if (opened < 0) return errno;
     return descriptor = opened, 0;
   }
+  int open_to_lock(const path& file, int& descriptor) override {
+    int opened = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (opened < 0) return errno;
+    return descriptor = opened, 0;
+  }
+  int lock(int descriptor) override { return result_of(::flock(descriptor, LOCK_EX | LOCK_NB)); }
   int read(int descriptor, std::span<std::byte> into, std::size_t& done) override {
     ssize_t count = ::read(descriptor, into.data(), std::min<std::size_t>(into.size(), std::size_t{1} << 30));
     if (count < 0) return errno;

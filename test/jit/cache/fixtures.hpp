@@ -1,4 +1,4 @@
-// Folders, keys and a file system that fails on demand, for the cache's tests.
+// Folders, keys, a file system that fails on demand and a remote layer in memory, for the cache's tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,8 +8,11 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <set>
 
+#include "ir/error.hpp"
 #include "jit/cache/entry.hpp"
 #include "jit/cache/file_operations.hpp"
 #include "jit/cache/kernel_cache.hpp"
@@ -58,12 +61,15 @@ class faulty_file_system final : public file_system {
   int fail_at = 0, code = EIO;
   bool all_writing_fails = false;  // a read-only or full file system
   bool short_transfers = false;
+  bool no_locks = false;           // as on some network file systems
   std::optional<std::uint32_t> pretended_owner;
   std::optional<std::int64_t> pretended_now;
   std::atomic<int> calls{0};
 
   int open_to_read(const path& file, int& descriptor) override { return fails() ? code : real_.open_to_read(file, descriptor); }
   int create(const path& file, int& descriptor) override { return fails() || all_writing_fails ? code : real_.create(file, descriptor); }
+  int open_to_lock(const path& file, int& descriptor) override { return fails() || all_writing_fails ? code : real_.open_to_lock(file, descriptor); }
+  int lock(int descriptor) override { return fails() || no_locks ? code : real_.lock(descriptor); }
   int read(int descriptor, std::span<std::byte> into, std::size_t& done) override { return fails() ? code : real_.read(descriptor, shortened(into), done); }
   int write(int descriptor, std::span<const std::byte> bytes, std::size_t& done) override { return fails() ? code : real_.write(descriptor, shortened(bytes), done); }
   int synchronize(int descriptor) override { return fails() ? code : real_.synchronize(descriptor); }
@@ -94,6 +100,27 @@ class faulty_file_system final : public file_system {
   template <class Span>
   Span shortened(Span bytes) const { return short_transfers && bytes.size() > 1 ? bytes.first(bytes.size() / 3 + 1) : bytes; }
   file_system& real_ = posix_file_system();
+};
+
+// A remote layer in this process, which can be down.
+class memory_layer final : public remote_layer {
+ public:
+  std::map<std::string, std::vector<std::byte>> entries;
+  int gets = 0, puts = 0;
+  bool down = false;
+
+  std::string name() const override { return "memory://here"; }
+  std::optional<std::vector<std::byte>> get(const std::string& entry_name) override {
+    ++gets;
+    if (down) throw error(error_kind::io, "no route to host");
+    auto found = entries.find(entry_name);
+    return found == entries.end() ? std::nullopt : std::optional(found->second);
+  }
+  void put(const std::string& entry_name, std::span<const std::byte> entry) override {
+    ++puts;
+    if (down) throw error(error_kind::io, "no route to host");
+    entries[entry_name].assign(entry.begin(), entry.end());
+  }
 };
 
 }  // namespace kiln::testing

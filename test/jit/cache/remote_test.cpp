@@ -1,8 +1,6 @@
 // The remote layer as the cache uses it, over a map in memory.
 #include <gmock/gmock.h>
 
-#include <map>
-
 #include "fixtures.hpp"
 #include "ir/error.hpp"
 
@@ -12,33 +10,13 @@ using ::testing::HasSubstr;
 
 namespace {
 
-class map_layer final : public remote_layer {
- public:
-  std::map<std::string, std::vector<std::byte>> entries;
-  int gets = 0, puts = 0;
-  bool down = false;
-
-  std::string name() const override { return "map://here"; }
-  std::optional<std::vector<std::byte>> get(const std::string& entry_name) override {
-    ++gets;
-    if (down) throw error(error_kind::io, "no route to host");
-    auto found = entries.find(entry_name);
-    return found == entries.end() ? std::nullopt : std::optional(found->second);
-  }
-  void put(const std::string& entry_name, std::span<const std::byte> entry) override {
-    ++puts;
-    if (down) throw error(error_kind::io, "no route to host");
-    entries[entry_name].assign(entry.begin(), entry.end());
-  }
-};
-
 std::string name_of(int n) { return entry_file_name(key_number(n).hash(), entry_kind::kernel); }
 
 }  // namespace
 
 TEST(remote_layer, serves_other_machines_and_fills_their_folders) {
   scratch_folder scratch;
-  auto shared = std::make_shared<map_layer>();
+  auto shared = std::make_shared<memory_layer>();
   auto first = kernel_cache::open({.folder = scratch / "first", .remote = shared});
   first->store(key_number(1), payload_number(1));
   ASSERT_TRUE(shared->entries.contains(name_of(1)));
@@ -61,7 +39,7 @@ TEST(remote_layer, serves_other_machines_and_fills_their_folders) {
 
 TEST(remote_layer, damage_is_a_miss_and_replaced) {
   scratch_folder scratch;
-  auto shared = std::make_shared<map_layer>();
+  auto shared = std::make_shared<memory_layer>();
   auto entry = encode_kernel_entry(key_number(1).fields(), payload_number(1, 40));
   warnings said;
   for (std::size_t bit = 0; bit < entry.size() * 8; bit += 13) {
@@ -78,12 +56,12 @@ TEST(remote_layer, damage_is_a_miss_and_replaced) {
   }
   shared->entries[name_of(1)] = encode_kernel_entry(key_number(2).fields(), payload_number(2));
   EXPECT_FALSE(kernel_cache::open({.warn = said.sink(), .remote = shared})->find(key_number(1))) << "a sound entry of another key";
-  EXPECT_THAT(said.lines.back(), HasSubstr("map://here"));
+  EXPECT_THAT(said.lines.back(), HasSubstr("memory://here"));
 }
 
 TEST(remote_layer, failures_are_misses_and_stop_the_asking_for_a_while) {
   scratch_folder scratch;
-  auto shared = std::make_shared<map_layer>();
+  auto shared = std::make_shared<memory_layer>();
   shared->down = true;
   warnings said;
   auto cache = kernel_cache::open({.folder = scratch / "c", .warn = said.sink(), .remote = shared});
@@ -99,7 +77,7 @@ TEST(remote_layer, failures_are_misses_and_stop_the_asking_for_a_while) {
 }
 
 TEST(remote_layer, asking_resumes_after_the_pause) {
-  auto shared = std::make_shared<map_layer>();
+  auto shared = std::make_shared<memory_layer>();
   remote_guard::clock::time_point now{};
   int failures = 0;
   remote_guard guard(shared, [&](const std::string&) { ++failures; }, [&] { return now; });
