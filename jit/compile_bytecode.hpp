@@ -41,6 +41,8 @@ struct kernel_report {
   int occurrences = 0;       // instructions that share it
   bool cached = false;
   double compile_ms = 0;
+  std::string native;        // hex: the payload it became
+  kernel_configuration configuration;
 };
 
 struct jit_report {

@@ -1,0 +1,94 @@
+#include "jit/kernel_compiler.hpp"
+
+#include <fmt/format.h>
+
+#include "ir/error.hpp"
+#include "ir/native_kernel.hpp"
+#include "jit/cache/kernel_cache.hpp"
+#include "jit/compile_kernel.hpp"
+#include "jit/compile_worker.hpp"
+#include "jit/deadline.hpp"
+#include "jit/kernel_keys.hpp"
+
+namespace kiln {
+namespace {
+
+// A cached entry is used only if it reads back as a kernel; anything else is a miss.
+native_bytes find_sound(kernel_cache* cache, const kernel_key& key) {
+  if (!cache) return nullptr;
+  auto bytes = cache->find(key);
+  if (!bytes) return nullptr;
+  try {
+    deserialize_native_kernel(*bytes);
+  } catch (const error&) {
+    return nullptr;
+  }
+  return std::make_shared<const std::vector<std::byte>>(std::move(*bytes));
+}
+
+}  // namespace
+
+kernel_key kernel_compiler::key(const kernel_group& g, const kernel_configuration& configuration) const {
+  kernel_key key = make_kernel_key(g.portable.payload, g.inputs, g.outputs, configuration, options_.target);
+  key.driver = options_.driver;
+  return key;
+}
+
+native_bytes kernel_compiler::find(const kernel_group& g, const kernel_configuration& configuration) const { return find_sound(options_.cache, key(g, configuration)); }
+
+portable_kernel kernel_compiler::clone(const kernel_group& g) {
+  std::shared_ptr<entry> e;
+  {
+    std::lock_guard lock(mutex_);
+    if (!context_) context_.emplace();
+    auto& slot = entries_[g.portable.payload];
+    if (!slot) slot = std::make_shared<entry>();
+    e = slot;
+  }
+  kernel_key shapes;
+  shapes.inputs = g.inputs;
+  shapes.outputs = g.outputs;
+  std::lock_guard lock(e->mutex);
+  auto found = e->specialized.find(shapes.hash());
+  if (found == e->specialized.end()) {
+    if (!e->parsed) e->parsed.emplace(portable_kernel::parse(*context_, source_.kernel(content_hash::from_hex(g.portable.payload))));
+    portable_kernel kernel = e->parsed->clone();
+    kernel.specialize(g.inputs, g.outputs);
+    found = e->specialized.emplace(shapes.hash(), std::move(kernel)).first;
+  }
+  return found->second.clone();
+}
+
+std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g, const kernel_configuration& configuration) {
+  if (!options_.worker.empty()) {
+    auto payload = source_.kernel(content_hash::from_hex(g.portable.payload));
+    return compile_in_worker({{payload.begin(), payload.end()}, g.inputs, g.outputs, options_.target.name, configuration}, {.time = options_.kernel_limit}, options_.worker);
+  }
+  // The clone and everything else that the compile touches is its own, so that it can be left behind.
+  auto kernel = std::make_shared<portable_kernel>(clone(g));
+  return call_with_deadline(options_.kernel_limit, "compiling", [kernel, target = options_.target, configuration] { return compile_specialized(std::move(*kernel), target, configuration); });
+}
+
+native_bytes kernel_compiler::compile(const kernel_group& g, const kernel_configuration& configuration) {
+  // What no driver has compiled yet, from this machine or from one that has no such device.
+  kernel_key before_driver = key(g, configuration);
+  before_driver.driver.clear();
+  try {
+    auto known = options_.assemble ? find_sound(options_.cache, before_driver) : nullptr;
+    auto bytes = known ? *known : finalize_portable(g, configuration);
+    if (options_.assemble) {
+      native_kernel native = deserialize_native_kernel(bytes);
+      native.object = options_.assemble(native.object);
+      bytes = serialize(native);
+    }
+    return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  } catch (const error& e) {
+    throw error(e.kind(), fmt::format("kernel '{}' ({}): {}", g.portable.symbol, g.portable.payload.substr(0, 16), e.what()));
+  }
+}
+
+void kernel_compiler::keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native) const {
+  if (options_.cache) options_.cache->store(key(g, configuration), *native);
+}
+
+}  // namespace kiln

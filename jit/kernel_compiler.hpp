@@ -1,0 +1,55 @@
+// Native kernels of one program for one target: out of the cache, or compiled. A payload is parsed and specialized once for each set of
+// shapes; every configuration starts from a clone of that. What compile_bytecode and the tuner share.
+//
+// Any thread may call any function, several at once. The program and what `options` point to must outlive it.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "jit/compile_bytecode.hpp"
+#include "jit/kernel_groups.hpp"
+#include "mlir_bridge/portable_kernel.hpp"
+
+namespace kiln {
+
+using native_bytes = std::shared_ptr<const std::vector<std::byte>>;  // a serialized native_kernel
+
+class kernel_compiler {
+ public:
+  kernel_compiler(const program& source, const jit_options& options) : source_(source), options_(options) {}
+  kernel_compiler(const kernel_compiler&) = delete;
+
+  kernel_key key(const kernel_group& g, const kernel_configuration& configuration) const;
+
+  // Null where the cache has none that reads back as a kernel, or there is no cache.
+  native_bytes find(const kernel_group& g, const kernel_configuration& configuration) const;
+
+  // In this process under a deadline, or in a worker, as the options say; then through the device's driver where that compiles. Throws what
+  // compile_kernel and compile_in_worker throw, with the kernel's name.
+  native_bytes compile(const kernel_group& g, const kernel_configuration& configuration);
+
+  void keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native) const;
+
+  // The kernel with the group's shapes, the caller's own.
+  portable_kernel clone(const kernel_group& g);
+
+ private:
+  struct entry {
+    std::mutex mutex;
+    std::optional<portable_kernel> parsed;
+    std::map<content_hash, portable_kernel> specialized;  // by shapes
+  };
+  std::vector<std::byte> finalize_portable(const kernel_group& g, const kernel_configuration& configuration);
+  const program& source_;
+  const jit_options& options_;
+  std::mutex mutex_;
+  std::optional<compiler_context> context_;  // made on the first miss: a warm start needs none
+  std::map<std::string, std::shared_ptr<entry>> entries_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,35 @@
+#include "jit/kernel_groups.hpp"
+
+#include <fmt/format.h>
+
+#include "ir/error.hpp"
+#include "jit/cache/kernel_key.hpp"
+
+namespace kiln {
+
+kernel_groups group_code_objects(const program& bound) {
+  kernel_groups result;
+  std::map<content_hash, std::size_t> known;
+  for (const module& m : bound.modules())
+    for (const instruction& i : m.instructions()) {
+      const auto* c = i.op().get_if<code_object>();
+      if (!c || c->format == code_format::native) continue;
+      if (c->format != code_format::mlir_bytecode)
+        throw error(error_kind::unsupported, fmt::format("code object '{}' is {}, for which this version has no finalizer", c->symbol, enum_name(c->format)));
+      kernel_group g{*c, &i, {}, i.outputs(), 0};
+      for (value v : i.inputs()) g.inputs.push_back(v.type());
+      for (const shape& s : g.inputs)
+        if (!s.is_static()) throw error(error_kind::usage, fmt::format("code object '{}' takes {}: give every open dimension a value first", c->symbol, s.str()));
+      kernel_key identity;
+      identity.payload = c->payload;
+      identity.inputs = g.inputs;
+      identity.outputs = g.outputs;
+      auto [found, fresh] = known.try_emplace(identity.hash(), result.list.size());
+      if (fresh) result.list.push_back(std::move(g));
+      ++result.list[found->second].occurrences;
+      result.of[&i] = found->second;
+    }
+  return result;
+}
+
+}  // namespace kiln
