@@ -1,9 +1,15 @@
 #include "mlir_bridge/gpu/lowering.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "ir/error.hpp"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir_bridge/codegen/to_llvm.hpp"
 
 namespace kiln::gpu {
@@ -26,6 +32,38 @@ void keep_converged(llvm::Function& function) {
         call->setConvergent();
         function.setConvergent();
       }
+}
+
+// A division of f32 or of a vector of them as the target's quick one.
+void divide_by_lanes(llvm::BinaryOperator& division) {
+  llvm::IRBuilder<> builder(&division);
+  auto divide = [&](llvm::Value* a, llvm::Value* b) { return builder.CreateIntrinsic(llvm::Intrinsic::nvvm_div_approx_f, {}, {a, b}); };
+  llvm::Value *a = division.getOperand(0), *b = division.getOperand(1), *result = nullptr;
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(division.getType())) {
+    result = llvm::PoisonValue::get(vector);
+    for (unsigned i = 0; i < vector->getNumElements(); ++i) result = builder.CreateInsertElement(result, divide(builder.CreateExtractElement(a, i), builder.CreateExtractElement(b, i)), i);
+  } else {
+    result = divide(a, b);
+  }
+  division.replaceAllUsesWith(result);
+  division.eraseFromParent();
+}
+
+// Where the driver compiles PTX to be linked, it does not look into functions that are called, its own for IEEE division among them: it then waits for every
+// warpgroup instruction before the next one, and a kernel takes twice as long. Instructions without a call are exact to two units in the last place.
+void divide_inline(llvm::Function& function) {
+  auto is_warpgroup_product = [](const llvm::Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    const auto* text = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+    return text && llvm::StringRef(text->getAsmString()).contains("wgmma.mma_async");
+  };
+  auto all = llvm::instructions(function);
+  if (std::none_of(all.begin(), all.end(), is_warpgroup_product)) return;
+  for (llvm::Instruction& instruction : llvm::make_early_inc_range(all)) {
+    if (!instruction.getType()->getScalarType()->isFloatTy()) continue;
+    if (instruction.getOpcode() == llvm::Instruction::FDiv) divide_by_lanes(llvm::cast<llvm::BinaryOperator>(instruction));
+    else if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction); call && call->getIntrinsicID() == llvm::Intrinsic::sqrt) instruction.setHasApproxFunc(true);
+  }
 }
 
 void make_kernel(llvm::Function& function, const target_row& target, const launch& l) {
@@ -63,6 +101,7 @@ std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMCon
   for (const launch& l : launches) {
     llvm::Function& function = *result->getFunction(l.symbol);
     keep_converged(function);
+    divide_inline(function);
     make_kernel(function, target, l);
   }
   if (target.family == target_family::amdgpu) result->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 600);

@@ -152,5 +152,19 @@ TEST(wgmma, other_instructions_where_it_does_not_apply) {
   EXPECT_THAT(finalize_for(*narrow, "sm_90").ptx, Not(HasSubstr("wgmma")));
 }
 
+// Where a driver compiles PTX to be linked, ptxas lets no warpgroup instruction overlap with another beside a call.
+TEST(wgmma, no_division_becomes_a_call) {
+  module m("kernel");
+  value x = m.add_parameter("a", shape_of(element_type::f16, {13 * 128, 1024})), y = m.add_parameter("b", shape_of(element_type::f16, {1024, 512}));
+  value sum = m.add(dot{false, false, element_type::f16}, {x, y});
+  value divisor = m.add_parameter("divisor", sum.type());
+  m.set_outputs({m.add(elementwise{scalar_function::sqrt}, {m.add(elementwise{scalar_function::div}, {sum, divisor})})}, {"y"});
+  for (std::int64_t tile : {64, 128}) {
+    auto ptx = finalize_for(m, "sm_90", {{"wgmma", 1}, {"tile_m", tile}}).ptx;
+    EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async"));
+    for (const char* call : {"div.rn", "rcp.rn", "sqrt.rn", "div.u", "div.s", "rem.u", "rem.s"}) EXPECT_THAT(ptx, Not(HasSubstr(call)));
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -3,7 +3,8 @@
 #include <limits>
 
 #include "mlir_bridge/gpu/attention/attention.hpp"
-#include "mlir_bridge/gpu/attention/lane_layout.hpp"
+#include "mlir_bridge/gpu/attention/key_value_blocks.hpp"
+#include "mlir_bridge/gpu/attention/split_keys.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 
 namespace kiln::gpu {
@@ -17,14 +18,6 @@ std::int64_t keys_at_a_time(const lane_layout& lanes) { return lanes.whole_row ?
 constexpr std::int64_t chunk = lane_layout::chunk;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
-std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-// Chunks of a row in shared memory, so that the swizzle stays within it.
-std::int64_t row_chunks(std::int64_t chunks) {
-  std::int64_t n = 1;
-  while (n < chunks && n < 8) n *= 2;
-  return chunks <= 8 ? n : round_up(chunks, 8);
-}
-
 const matrix_instruction* find_instruction(const kernel_emitter& e, element_type type) {
   for (const matrix_instruction* unit : find_matrix_instructions(e.target.gpu.matrix, type, false))
     if (unit->m == 16) return unit;
@@ -33,24 +26,18 @@ const matrix_instruction* find_instruction(const kernel_emitter& e, element_type
 
 class matrix_attention {
  public:
-  matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction, std::int64_t waves)
-      : e(emitter), code(e.code), p(problem), unit(instruction), type(p.query.type().type), lanes(unit, e.target.family, e.target.gpu.wave), product(e, unit, {type, element_type::f32}), key_block(keys_at_a_time(lanes)),
-        depth_chunks(round_up(p.n.depth, lanes.group_keys) / chunk), value_depth(round_up(p.n.value_depth, lanes.group_keys)), key_pitch(row_chunks(depth_chunks)),
-        tiles((p.rows + waves * lanes.row_tile - 1) / (waves * lanes.row_tile)), group(e, "attention", {tiles, p.n.key_heads, p.n.batch}, waves * e.target.gpu.wave) {}
-
-  static std::int64_t shared_bytes(const lane_layout& lanes, const attention_problem& p) {
-    const std::int64_t key_block = keys_at_a_time(lanes);
-    return key_block * row_chunks(round_up(p.n.depth, lanes.group_keys) / chunk) * chunk_bytes + round_up(p.n.value_depth, lanes.group_keys) * (key_block / chunk) * chunk_bytes;
-  }
+  matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction, const lane_layout& layout, std::int64_t waves, std::int64_t key_parts)
+      : e(emitter), code(e.code), p(problem), unit(instruction), type(p.query.type().type), lanes(layout), product(e, unit, {type, element_type::f32}), key_block(keys_at_a_time(lanes)), tiles(ceil_div(p.rows, waves * lanes.row_tile)),
+        split(key_parts > 1 ? std::make_optional<split_keys>(e, p, key_parts) : std::nullopt), group(e, "attention", {tiles * key_parts, p.n.key_heads, p.n.batch}, waves * e.target.gpu.wave), blocks(e, p, lanes, group, key_block) {}
 
   void emit() {
-    keys = group.lds(key_block * key_pitch * chunk_bytes, 128);
-    values_t = group.lds(value_depth * (key_block / chunk) * chunk_bytes, 128);
+    blocks.allocate();
     at = p.at(code, group.block(2), group.block(1));
     lane_group = lanes.lane_group(code, group.lane());
     const std::int64_t tile_rows = group.waves() * lanes.row_tile;
     // With a causal mask the last rows have most to do: they begin first.
-    Value tile = p.op.causal ? code.sub(code.constant(tiles - 1), group.block(0)) : group.block(0);
+    Value number = code.rem(group.block(0), tiles), tile = p.op.causal ? code.sub(code.constant(tiles - 1), number) : number;
+    key_part = code.div(group.block(0), tiles);
     Value first_row = code.mul(tile, tile_rows);
     Value own = code.add(code.add(first_row, code.mul(group.wave(), lanes.row_tile)), lanes.row_of_lane(code, group.lane()));
     for (std::int64_t part = 0; part < lanes.row_parts; ++part) {
@@ -69,23 +56,31 @@ class matrix_attention {
     } else if (p.op.causal) {
       whole = code.constant(0);
     }
+    Value first = code.constant(0);
+    if (split) {
+      const std::int64_t of_part = ceil_div(ceil_div(p.n.keys, key_block), split->parts()) * key_block;
+      first = code.mul(key_part, of_part);
+      Value last = code.add(first, of_part);
+      whole = code.max(code.min(whole, last), first), end = code.min(end, last);
+    }
     values state = initial_state();
     if (prefetches()) {
-      fetch(code.constant(0));
-      store();
+      blocks.fetch(at, first);
+      blocks.store();
       group.barrier();
     }
-    state = walk(code.constant(0), whole, std::move(state), false);
+    state = walk(first, whole, std::move(state), false);
     state = walk(whole, end, std::move(state), true);
     write(state);
     group.close();
+    if (split) split->join();
   }
 
  private:
   std::int64_t parts() const { return lanes.row_parts; }
-  std::int64_t depth_groups() const { return depth_chunks * chunk / lanes.group_keys; }
+  std::int64_t depth_groups() const { return blocks.depth_chunks() * chunk / lanes.group_keys; }
   std::int64_t key_groups() const { return key_block / lanes.group_keys; }
-  std::int64_t result_groups() const { return value_depth / lanes.group_keys; }
+  std::int64_t result_groups() const { return blocks.value_depth() / lanes.group_keys; }
 
   // State: largest score and sum of weights of each part, then the result's sums.
   values initial_state() {
@@ -96,13 +91,6 @@ class matrix_attention {
     values zeros = product.zeros(result_groups() * lanes.tiles_of_group);
     state.insert(state.end(), zeros.begin(), zeros.end());
     return state;
-  }
-
-  // Elements of a tensor as a chunk; zero where `inside` (may be null) does not hold.
-  Value chunk_of(const value& tensor, const position& where, Value inside) {
-    evaluator ev(e);
-    Value stored = reinterpret(code, code.to_storage(ev.at(tensor, where, chunk), type), chunk_type(code));
-    return inside ? code.select(inside, stored, code.integer(chunk_type(code), 0)) : stored;
   }
 
   void read_queries() {
@@ -122,92 +110,7 @@ class matrix_attention {
   Value query_chunk(Value row, Value number) {
     Value depth = code.mul(number, chunk), inside;
     if (p.n.depth % lanes.group_keys) inside = code.less(depth, code.constant(p.n.depth)), depth = code.min(depth, p.n.depth - chunk);
-    return chunk_of(p.query, p.of_query(code, at, row, depth, chunk, chunk), inside);
-  }
-
-  // --- keys and values: global memory → registers → shared memory
-
-  std::int64_t key_pieces() const { return key_block * key_pitch; }
-  std::int64_t value_pieces() const { return key_block / chunk * value_depth / chunk; }
-  std::int64_t rounds(std::int64_t pieces) const { return (pieces + group.threads() - 1) / group.threads(); }  // of all threads
-
-  struct piece {
-    Value number, used;  // used: whether this thread has a piece in this round; null: yes
-  };
-  piece piece_of_round(std::int64_t round, std::int64_t pieces) {
-    Value number = code.add(group.thread(), round * group.threads());
-    if ((round + 1) * group.threads() <= pieces) return {number, {}};
-    return {code.min(number, pieces - 1), code.less(number, code.constant(pieces))};
-  }
-
-  // From first_key on; keys beyond the last one give that one.
-  void fetch(Value first_key) {
-    fetched_keys.clear();
-    fetched_values.clear();
-    Value last = code.constant(p.n.keys - 1);
-    for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) {
-      piece here = piece_of_round(i, key_pieces());
-      Value j = code.add(first_key, code.div(here.number, key_pitch)), depth = code.mul(code.rem(here.number, key_pitch), chunk), inside;
-      if (key_pitch * chunk != p.n.depth) inside = code.less(depth, code.constant(p.n.depth)), depth = code.min(depth, p.n.depth - chunk);
-      fetched_keys.push_back(chunk_of(p.key, p.of_key(at, code.min(j, last), depth, chunk, chunk), inside));
-    }
-    // A piece is 8 keys (in the order of lane_layout::key) by 8 depths, neighbouring threads taking neighbouring depths.
-    for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
-      piece here = piece_of_round(i, value_pieces());
-      Value column = code.div(here.number, value_depth / chunk), depth = code.mul(code.rem(here.number, value_depth / chunk), chunk), inside;
-      Value base = code.add(first_key, code.add(code.mul(code.div(column, lanes.lane_groups), lanes.group_keys), code.mul(code.rem(column, lanes.lane_groups), lanes.key_of_lane_group)));
-      if (value_depth != p.n.value_depth) inside = code.less(depth, code.constant(p.n.value_depth)), depth = code.min(depth, p.n.value_depth - chunk);
-      for (std::int64_t k = 0; k < chunk; ++k) {
-        Value j = code.add(base, lanes.key(0, k));
-        Value seen = p.n.keys % key_block ? both(code, inside, code.less(j, code.constant(p.n.keys))) : inside;
-        fetched_values.push_back(chunk_of(p.value_, p.of_value(at, code.min(j, last), depth, chunk, chunk), seen));
-      }
-    }
-  }
-
-  void store() {
-    for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) {
-      piece here = piece_of_round(i, key_pieces());
-      Value row = code.div(here.number, key_pitch), column = code.rem(here.number, key_pitch);
-      Value place = code.add(code.mul(row, key_pitch), bit_xor(code, column, swizzle(code, row, key_pitch)));
-      when_used(here, [&] { store_chunk(code, byte_address(code, keys, code.mul(place, chunk_bytes)), fetched_keys[static_cast<std::size_t>(i)]); });
-    }
-    mlir::Type halves = code.with_lanes(code.storage_type(type), chunk);
-    for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
-      piece here = piece_of_round(i, value_pieces());
-      Value column = code.div(here.number, value_depth / chunk), depth_chunk = code.rem(here.number, value_depth / chunk);
-      Value base = code.add(code.mul(code.div(depth_chunk, lanes.lane_groups), lanes.group_keys), code.mul(code.rem(depth_chunk, lanes.lane_groups), lanes.key_of_lane_group));
-      values of_keys;
-      for (std::int64_t k = 0; k < chunk; ++k) of_keys.push_back(reinterpret(code, fetched_values[static_cast<std::size_t>(i * chunk + k)], halves));
-      when_used(here, [&] {
-        for (std::int64_t d = 0; d < chunk; ++d) {
-          values elements;
-          for (Value v : of_keys) elements.push_back(code.lane(v, d));
-          Value row = code.add(base, lanes.key(0, d));
-          Value place = code.add(code.mul(row, key_block / chunk), bit_xor(code, column, swizzle(code, row, key_block / chunk)));
-          store_chunk(code, byte_address(code, values_t, code.mul(place, chunk_bytes)), reinterpret(code, code.from_lanes(elements), chunk_type(code)));
-        }
-      });
-    }
-  }
-
-  void when_used(const piece& here, const std::function<void()>& body) {
-    if (here.used) code.when(here.used, body);
-    else body();
-  }
-
-  // A fragment of a matrix in shared memory: rows [first, first + one tile), chunks of group g.
-  fragment read(Value memory, const factor_map& map, std::int64_t first, std::int64_t pitch, std::int64_t g) {
-    Value row = code.rem(code.div(group.lane(), map.row_divisor), map.row_modulus);
-    Value swizzled = swizzle(code, row, pitch);
-    fragment f;
-    for (std::int64_t part = 0; part < map.parts; ++part)
-      for (std::int64_t c = 0; c < (map.whole_row ? map.chunks : 1); ++c) {
-        Value number = map.whole_row ? code.constant(g * map.chunks + c) : code.add(code.rem(code.div(group.lane(), map.chunk_divisor), map.chunks), g * map.chunks);
-        Value place = code.add(code.mul(row, pitch), bit_xor(code, number, swizzled));
-        f.chunks.push_back(load_chunk(code, byte_address(code, byte_address(code, memory, code.mul(place, chunk_bytes)), (first + part * map.part_rows) * pitch * chunk_bytes)));
-      }
-    return f;
+    return blocks.chunk_of(p.query, p.of_query(code, at, row, depth, chunk, chunk), inside);
   }
 
   void multiply(const fragment& rows_side, const fragment& other, std::span<Value> sums) {
@@ -223,20 +126,19 @@ class matrix_attention {
   bool prefetches() const {
     const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
     const std::int64_t wave = group.wave_size(), copies = map.whole_row ? lanes.lane_groups : 1;
-    const std::int64_t of_queries = depth_groups() * parts() * copies * 4, of_result = lanes.row_tile * value_depth / wave, of_scores = lanes.row_tile * key_block / wave;
-    const std::int64_t fetched = rounds(key_pieces()) * 4 + rounds(value_pieces()) * chunk * 4;
-    return of_queries + of_result + of_scores + of_scores * copies / 2 + fetched <= e.target.gpu.registers * (map.whole_row ? 50 : 60) / 100;
+    const std::int64_t of_queries = depth_groups() * parts() * copies * 4, of_result = lanes.row_tile * blocks.value_depth() / wave, of_scores = lanes.row_tile * key_block / wave;
+    return of_queries + of_result + of_scores + of_scores * copies / 2 + blocks.fetched_registers() <= e.target.gpu.registers * (map.whole_row ? 50 : 60) / 100;
   }
 
   // Where loads run ahead, shared memory holds the block at `from`.
   values walk(Value from, Value to, values state, bool masked) {
     const bool ahead = prefetches();
     return code.loop(from, to, key_block, std::move(state), [&](Value first_key, std::span<const Value> carried) {
-      fetch(ahead ? code.add(first_key, key_block) : first_key);
-      if (!ahead) store(), group.barrier();
+      blocks.fetch(at, ahead ? code.add(first_key, key_block) : first_key);
+      if (!ahead) blocks.store(), group.barrier();
       values next = block(first_key, values(carried.begin(), carried.end()), masked);
       group.barrier();
-      if (ahead) store(), group.barrier();
+      if (ahead) blocks.store(), group.barrier();
       return next;
     });
   }
@@ -248,7 +150,7 @@ class matrix_attention {
     values scores = product.zeros(tile_count);
     for (std::int64_t g = 0; g < depth_groups(); ++g)
       for (std::int64_t t = 0; t < tile_count; ++t)
-        multiply(queries[static_cast<std::size_t>(g)], read(keys, map, t * lanes.key_tile, key_pitch, g), std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+        multiply(queries[static_cast<std::size_t>(g)], blocks.keys(map, t * lanes.key_tile, g), std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
 
     // Scores → weights, part by part.
     values factors;
@@ -294,7 +196,7 @@ class matrix_attention {
     lanes.scale(code, result, factors);
     for (std::int64_t g = 0; g < key_groups(); ++g)
       for (std::int64_t t = 0; t < result_groups() * lanes.tiles_of_group; ++t)
-        multiply(weights[static_cast<std::size_t>(g)], read(values_t, map, t * lanes.key_tile, key_block / chunk, g), std::span(result).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+        multiply(weights[static_cast<std::size_t>(g)], blocks.depths(map, t * lanes.key_tile, g), std::span(result).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
     std::copy(result.begin(), result.end(), state.begin() + 2 * parts());
     return state;
   }
@@ -334,24 +236,33 @@ class matrix_attention {
   void write(const values& state) {
     std::span<const Value> sums = std::span(state).subspan(static_cast<std::size_t>(2 * parts()));
     for (std::int64_t part = 0; part < parts(); ++part) {
+      Value row = rows[static_cast<std::size_t>(part)], valid_row = valid_rows[static_cast<std::size_t>(part)];
       Value sum = state[static_cast<std::size_t>(parts() + part)];
       for (std::int64_t mask : lanes.row_masks()) sum = code.make<arith::AddFOp>(sum, group.shuffle_xor(sum, mask));
-      Value inverse = code.make<arith::DivFOp>(code.number(sum.getType(), 1), sum);
+      const split_keys::place of_part{group.block(2), group.block(1), key_part, row};
+      if (split) when(valid_row, [&] { split->store_state(of_part, state[static_cast<std::size_t>(part)], sum); });
+      Value inverse = split ? Value() : code.make<arith::DivFOp>(code.number(sum.getType(), 1), sum).getResult();
       for (std::int64_t g = 0; g < result_groups(); ++g) {
         values elements;
-        for (std::int64_t i = 0; i < chunk; ++i) elements.push_back(code.make<arith::MulFOp>(lanes.element(code, sums, part, g, i), inverse));
-        Value depth = code.add(code.mul(lane_group, chunk), g * lanes.group_keys), valid = valid_rows[static_cast<std::size_t>(part)];
+        for (std::int64_t i = 0; i < chunk; ++i) elements.push_back(lanes.element(code, sums, part, g, i));
+        Value depth = code.add(code.mul(lane_group, chunk), g * lanes.group_keys), valid = valid_row;
         if ((g + 1) * lanes.group_keys > p.n.value_depth) valid = both(code, valid, code.less(depth, code.constant(p.n.value_depth)));
-        auto store_all = [&] {
+        when(valid, [&] {
+          if (split) return split->store_result(of_part, depth, elements);
+          for (Value& element : elements) element = code.make<arith::MulFOp>(element, inverse);
           evaluator ev(e);
           Value rounded = code.to_compute(code.to_storage(code.from_lanes(elements), type), type);
           ev.bind(e.anchor_result(), rounded);
-          ev.store_outputs(p.of_output(code, at, rows[static_cast<std::size_t>(part)], depth, chunk, chunk), chunk);
-        };
-        if (valid) code.when(valid, store_all);
-        else store_all();
+          ev.store_outputs(p.of_output(code, at, row, depth, chunk, chunk), chunk);
+        });
       }
     }
+  }
+
+  // A null condition holds.
+  void when(Value condition, const std::function<void()>& body) {
+    if (condition) code.when(condition, body);
+    else body();
   }
 
   kernel_emitter& e;
@@ -359,15 +270,16 @@ class matrix_attention {
   const attention_problem& p;
   const matrix_instruction& unit;
   element_type type;
-  lane_layout lanes;
+  const lane_layout& lanes;
   matrix_product product;
-  std::int64_t key_block, depth_chunks, value_depth, key_pitch, tiles;
+  std::int64_t key_block, tiles;
+  std::optional<split_keys> split;
   workgroup group;
-  Value keys, values_t, lane_group;
+  key_value_blocks blocks;
+  Value key_part, lane_group;
   attention_problem::place at;
   values rows, valid_rows, row_ends;      // of each part
   std::vector<fragment> queries;          // of each group of depths
-  values fetched_keys, fetched_values;
 };
 
 }  // namespace
@@ -379,12 +291,14 @@ bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem) 
   const matrix_instruction* unit = find_instruction(e, type);
   if (!unit) return false;
   lane_layout lanes(*unit, e.target.family, e.target.gpu.wave);
-  if (matrix_attention::shared_bytes(lanes, problem) > e.target.gpu.lds_bytes) return false;
+  const std::int64_t key_block = keys_at_a_time(lanes);
+  if (key_value_blocks::shared_bytes(problem, lanes, key_block) > e.target.gpu.lds_bytes) return false;
   // The result's sums and the queries of a wave stay in registers.
   if (problem.n.depth > 256 || problem.n.value_depth > 256) return false;
   // Waves without rows of their own help to bring the keys.
-  const std::int64_t waves = problem.n.keys > keys_at_a_time(lanes) ? 4 : std::clamp<std::int64_t>((problem.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
-  matrix_attention(e, problem, *unit, waves).emit();
+  const std::int64_t waves = problem.n.keys > key_block ? 4 : std::clamp<std::int64_t>(ceil_div(problem.rows, lanes.row_tile), 1, 4);
+  const std::int64_t workgroups = ceil_div(problem.rows, waves * lanes.row_tile) * problem.n.key_heads * problem.n.batch;
+  matrix_attention(e, problem, *unit, lanes, waves, split_keys::worthwhile(e, problem, workgroups, key_block)).emit();
   return true;
 }
 

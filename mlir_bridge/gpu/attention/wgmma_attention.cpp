@@ -14,13 +14,14 @@ constexpr std::int64_t state_registers = 40; // of a consumer, beside sums and w
 std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const attention_problem& p) {
   const std::int64_t wanted = choose(e.configuration, "wgmma", -1);
   if (wanted == 0) return std::nullopt;
-  wgmma_attention_tile tile{.depth = p.n.depth, .consumers = p.n.depth == 64 ? 3 : 2};
+  // Blocks of keys for which 168 registers a thread are enough: drivers that compile PTX to be linked do not move registers from the copying warpgroup to the
+  // others, and with spills ptxas waits for every warpgroup instruction. Where registers move, 128 keys are 3 % faster at depth 128.
+  wgmma_attention_tile tile{.depth = p.n.depth, .keys = p.n.depth == 64 ? 128 : 96};
   tile.consumers = choose(e.configuration, "consumers", tile.consumers);
   tile.keys = choose(e.configuration, "keys", tile.keys);
-  // Few workgroups leave most of the GPU alone: smaller ones do better. Depth 64 takes 389 us for 16 heads of 4096 positions on an H200, where mma.sync takes
-  // 377; depth 128, causal, takes 294 against 384 (bench/gpu/attention.py).
+  // Few workgroups leave most of the GPU alone: smaller ones do better.
   const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch;
-  if (wanted < 0 && (p.n.depth < 128 || workgroups * 4 < e.target.gpu.compute_units)) return std::nullopt;
+  if (wanted < 0 && workgroups * 4 < e.target.gpu.compute_units) return std::nullopt;
   if (tile.consumers < 2 || tile.consumers > 3 || tile.keys % 16 || tile.keys < 16 || tile.keys > 256) return std::nullopt;
   // Sums of scores and of the result, and weights of 16 bits.
   if (tile.keys / 2 + tile.depth / 2 + tile.keys / 4 + (tile.consumers == 2 ? state_registers : state_registers / 2) > tile.consumer_registers()) return std::nullopt;

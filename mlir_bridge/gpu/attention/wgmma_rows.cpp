@@ -179,7 +179,7 @@ void wgmma_rows::write(const attention_problem::place& place, Value row, Value r
   for (std::size_t half = 0; half < 2; ++half) {
     Value sum = state.sum[half];
     for (std::int64_t mask : {1, 2}) sum = code_.make<arith::AddFOp>(sum, group_.shuffle_xor(sum, mask));
-    Value inverse = code_.make<arith::DivFOp>(code_.number(sum.getType(), 1), sum);
+    Value inverse = call_intrinsic(code_, "llvm.nvvm.rcp.approx.ftz.f", sum.getType(), {sum});
     values words;
     for (std::size_t i = 2 * half; i < result.size(); i += 4)
       words.push_back(pair(code_.make<arith::MulFOp>(result[i], inverse), code_.make<arith::MulFOp>(result[i + 1], inverse)));

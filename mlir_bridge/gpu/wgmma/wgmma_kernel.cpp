@@ -84,6 +84,16 @@ class wgmma_writer {
     e_.function()->setAttr("passthrough", code_.builder.getArrayAttr(attributes));
   }
 
+  // x / (first ? a : b) for x below 2^32 / max(a, b), by a multiplication: a division by what is no constant may become a call, beside which ptxas
+  // lets no warpgroup instruction overlap with another.
+  Value quotient(Value x, Value first, std::int64_t a, std::int64_t b) {
+    mlir::Type i64 = code_.builder.getI64Type();
+    constexpr std::int64_t one = std::int64_t{1} << 32;
+    Value inverse = code_.select(first, code_.integer(i64, ceil_div(one, a)), code_.integer(i64, ceil_div(one, b)));
+    Value product = code_.make<mlir::arith::MulIOp>(code_.make<mlir::arith::ExtUIOp>(i64, x), inverse);
+    return code_.make<mlir::arith::TruncIOp>(code_.builder.getI32Type(), code_.make<mlir::arith::ShRUIOp>(product, code_.integer(i64, 32)));
+  }
+
   // --- the tiles of this workgroup
   struct tile_place {
     Value batch, row, column;  // of the workgroup's tile: i32
@@ -94,8 +104,17 @@ class wgmma_writer {
     Value local = code_.rem(tile, tiles_m_ * tiles_n_);
     const std::int64_t group = std::min(t_.group, tiles_m_);
     Value number = code_.div(local, group * tiles_n_), inside = code_.rem(local, group * tiles_n_), first = code_.mul(number, group);
-    Value height = tiles_m_ % group == 0 ? hopper_.number(group) : code_.min(code_.sub(hopper_.number(tiles_m_), first), group);
-    Value m = code_.add(first, code_.rem(inside, height)), n = code_.div(inside, height);
+    // The last group may have fewer rows of tiles.
+    const std::int64_t left = tiles_m_ % group;
+    Value m, n;
+    if (left == 0) {
+      n = code_.div(inside, group);
+      m = code_.add(first, code_.rem(inside, group));
+    } else {
+      Value whole = code_.less(number, hopper_.number(tiles_m_ / group));
+      n = quotient(inside, whole, group, left);
+      m = code_.add(first, code_.sub(inside, code_.mul(n, code_.select(whole, hopper_.number(group), hopper_.number(left)))));
+    }
     place.row = code_.mul(code_.add(code_.mul(m, t_.cluster_m), rank_m_), t_.m);
     place.column = code_.mul(code_.add(code_.mul(n, t_.cluster_n), rank_n_), t_.n);
     return place;
