@@ -90,6 +90,17 @@ else()
   target_link_libraries(kiln_onnx_messages INTERFACE ${ONNX_PROTO_LIBRARY} protobuf::libprotobuf)
 endif()
 
+# Clang as a library, for HIP C++ (spirv/hip): Debian's shared one, or its archives.
+add_library(kiln_clang INTERFACE)
+target_include_directories(kiln_clang SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+if(KILN_STATIC_LLVM)
+  file(GLOB clang_archives ${LLVM_PREFIX}/lib/libclang*.a)
+  target_link_libraries(kiln_clang INTERFACE ${clang_archives} kiln_llvm)
+else()
+  find_library(CLANG_CPP NAMES libclang-cpp.so.22.1 clang-cpp PATHS ${LLVM_PREFIX}/lib NO_DEFAULT_PATH REQUIRED)
+  target_link_libraries(kiln_clang INTERFACE ${CLANG_CPP})
+endif()
+
 # LLD's ELF linker: Debian has it as static archives only, which use the LLVM beside them.
 find_library(LLD_ELF lldELF PATHS ${LLVM_PREFIX}/lib NO_DEFAULT_PATH REQUIRED)
 find_library(LLD_COMMON lldCommon PATHS ${LLVM_PREFIX}/lib NO_DEFAULT_PATH REQUIRED)

@@ -8,6 +8,7 @@ packages=(
   libamdhip64-dev libzstd-dev libsodium-dev libarchive-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata
   libflatbuffers-dev flatbuffers-compiler libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev
+  spirv-tools spirv-headers
 )
 
 missing=()

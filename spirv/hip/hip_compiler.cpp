@@ -1,0 +1,315 @@
+#include "spirv/hip/hip_compiler.hpp"
+
+#include <clang/CodeGen/CodeGenAction.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Frontend/TextDiagnosticPrinter.h>
+#include <llvm/ADT/SCCIterator.h>
+#include <llvm/Analysis/CallGraph.h>
+#include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/CodeGen.h>
+#include <llvm/Support/CrashRecoveryContext.h>
+#include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/VirtualFileSystem.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include "spirv/hip/operator_macros.hpp"
+
+// LLVM's SPIR-V back end as a function; it has no header in Debian's packages.
+namespace llvm {
+extern "C" bool SPIRVTranslate(Module* module, std::string& object, std::string& message, const std::vector<std::string>& extensions, CodeGenOptLevel level, Triple target);
+}
+extern "C" {
+void LLVMInitializeSPIRVTargetInfo();
+void LLVMInitializeSPIRVTarget();
+void LLVMInitializeSPIRVTargetMC();
+void LLVMInitializeSPIRVAsmPrinter();
+}
+
+namespace kiln::spirv {
+namespace {
+
+constexpr const char* triple = "spirv64-amd-amdhsa";
+constexpr const char* header_folder = "/kiln/device/";
+
+// The back end may use these where it needs them; everything else it has to do without, or refuse.
+const std::vector<std::string> extensions{"SPV_KHR_no_integer_wrap_decoration", "SPV_EXT_shader_atomic_float_add", "SPV_INTEL_kernel_attributes", "SPV_KHR_bit_instructions", "SPV_KHR_expect_assume", "SPV_KHR_float_controls"};
+
+// Standard headers that kernels include by habit: the device header has what portable kernels may use of them.
+constexpr std::array standard_headers{"cstdint", "stdint.h", "cstddef", "stddef.h", "cmath", "math.h", "climits", "limits.h", "cfloat", "float.h"};
+
+class source_action : public clang::EmitLLVMOnlyAction {
+ public:
+  source_action(llvm::LLVMContext& context, std::vector<declared_operator>& operators, std::vector<hip_kernel>& kernels) : EmitLLVMOnlyAction(&context), operators_(operators), kernels_(kernels) {}
+  std::unique_ptr<llvm::Module> result;
+
+ protected:
+  bool BeginSourceFileAction(clang::CompilerInstance& compiler) override {
+    collect_operators(compiler, operators_);
+    return EmitLLVMOnlyAction::BeginSourceFileAction(compiler);
+  }
+  void EndSourceFileAction() override;
+
+ private:
+  std::vector<declared_operator>& operators_;
+  std::vector<hip_kernel>& kernels_;
+};
+
+kernel_parameter parameter_of(const llvm::Argument& a) {
+  llvm::Type* type = a.getType();
+  if (type->isPointerTy()) return a.hasByRefAttr() || a.hasByValAttr() ? kernel_parameter::other : kernel_parameter::pointer;
+  if (type->isIntegerTy(32)) return kernel_parameter::i32;
+  if (type->isIntegerTy(64)) return kernel_parameter::i64;
+  if (type->isFloatTy()) return kernel_parameter::f32;
+  if (type->isDoubleTy()) return kernel_parameter::f64;
+  return kernel_parameter::other;
+}
+
+// "void sort_rows<float>(float const*, long)" → "sort_rows<float>".
+std::string written_name(const std::string& symbol) {
+  std::string text = llvm::demangle(symbol);
+  int depth = 0;
+  std::size_t begin = 0, end = text.size();
+  for (std::size_t i = 0; i < end; ++i) {
+    depth += (text[i] == '<') - (text[i] == '>');
+    if (depth == 0 && text[i] == ' ') begin = i + 1;
+    if (depth == 0 && text[i] == '(') end = i;
+  }
+  return text.substr(begin, end - begin);
+}
+
+bool is_kernel(const llvm::Function& f) { return f.getCallingConv() == llvm::CallingConv::SPIR_KERNEL && !f.isDeclaration(); }
+
+// Threads of a workgroup that __launch_bounds__ allows: the header keeps them as annotations, {function, "kiln.launch_bounds", file, line, {threads, ...}}.
+std::map<const llvm::Function*, std::uint32_t> launch_bounds(const llvm::Module& module) {
+  std::map<const llvm::Function*, std::uint32_t> result;
+  const llvm::GlobalVariable* annotations = module.getNamedGlobal("llvm.global.annotations");
+  const auto* list = annotations ? llvm::dyn_cast<llvm::ConstantArray>(annotations->getInitializer()) : nullptr;
+  if (!list) return result;
+  for (const llvm::Use& entry : list->operands()) {
+    const auto* row = llvm::cast<llvm::ConstantStruct>(entry.get());
+    const auto* function = llvm::dyn_cast<llvm::Function>(row->getOperand(0)->stripPointerCasts());
+    const auto* text = llvm::dyn_cast<llvm::GlobalVariable>(row->getOperand(1)->stripPointerCasts());
+    const auto* values = llvm::dyn_cast<llvm::GlobalVariable>(row->getOperand(4)->stripPointerCasts());
+    const auto* name = text ? llvm::dyn_cast<llvm::ConstantDataArray>(text->getInitializer()) : nullptr;
+    if (!function || !values || !name || !name->isCString() || name->getAsCString() != "kiln.launch_bounds") continue;
+    if (const auto* threads = llvm::dyn_cast_or_null<llvm::ConstantInt>(values->getInitializer()->getAggregateElement(0u)))
+      result[function] = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(threads->getZExtValue(), 1, 1024));
+  }
+  return result;
+}
+
+std::vector<hip_kernel> kernels_of(const llvm::Module& module) {
+  std::vector<hip_kernel> result;
+  auto bounds = launch_bounds(module);
+  for (const llvm::Function& f : module) {
+    if (!is_kernel(f)) continue;
+    hip_kernel& k = result.emplace_back();
+    k.symbol = f.getName().str();
+    k.name = written_name(k.symbol);
+    for (const llvm::Argument& a : f.args()) k.parameters.push_back(parameter_of(a));
+    if (auto bound = bounds.find(&f); bound != bounds.end()) k.max_threads = bound->second;
+  }
+  std::ranges::sort(result, {}, &hip_kernel::symbol);
+  return result;
+}
+
+void source_action::EndSourceFileAction() {
+  EmitLLVMOnlyAction::EndSourceFileAction();
+  result = takeModule();
+  if (!result) return;
+  kernels_ = kernels_of(*result);
+  // The file has ended for the printer of diagnostics; messages about its operators still belong to it.
+  clang::CompilerInstance& compiler = getCompilerInstance();
+  compiler.getDiagnosticClient().BeginSourceFile(compiler.getLangOpts(), nullptr);
+  bind_kernels(compiler.getDiagnostics(), operators_, kernels_);
+  compiler.getDiagnosticClient().EndSourceFile();
+}
+
+std::string demangled(const llvm::Function& f) { return "'" + llvm::demangle(f.getName().str()) + "'"; }
+
+[[noreturn]] void refuse(const std::string& what) { throw error(error_kind::unsupported, what); }
+
+// What no finalizer could carry out, by name.
+void refuse_unportable(llvm::Module& module) {
+  llvm::CallGraph graph(module);
+  for (auto group = llvm::scc_begin(&graph); !group.isAtEnd(); ++group)
+    if (group.hasCycle())
+      for (llvm::CallGraphNode* node : *group)
+        if (const llvm::Function* f = node->getFunction()) refuse("function " + demangled(*f) + " is recursive: portable kernels have no stack");
+  for (const llvm::Function& f : module) {
+    if (f.isDeclaration() && !f.isIntrinsic() && !f.use_empty()) refuse("function " + demangled(f) + " is used but not defined: portable kernels have Kiln's device header and what their source defines");
+    if (f.isVarArg()) refuse("function " + demangled(f) + " is variadic");
+    for (const llvm::Instruction& i : llvm::instructions(f)) {
+      const auto* call = llvm::dyn_cast<llvm::CallBase>(&i);
+      if (!call) continue;
+      if (call->isInlineAsm()) refuse("function " + demangled(f) + " has inline assembly: it would run on one kind of device only");
+      if (!call->getCalledFunction()) refuse("function " + demangled(f) + " calls through a pointer: portable kernels have no function pointers or virtual functions");
+    }
+  }
+  for (const llvm::GlobalVariable& g : module.globals())
+    if (g.getAddressSpace() == 1 && !g.isConstant() && !g.getName().starts_with("llvm.")) refuse("variable '" + llvm::demangle(g.getName().str()) + "' would outlive a launch: declare it __constant__, or give the operator scratch memory");
+}
+
+// Clang's markers for linking host and device code: nothing here links them.
+void erase_markers(llvm::Module& module) {
+  for (const char* name : {"llvm.compiler.used", "llvm.used", "llvm.global.annotations"})
+    if (llvm::GlobalVariable* list = module.getNamedGlobal(name)) list->eraseFromParent();
+  for (llvm::GlobalVariable& g : llvm::make_early_inc_range(module.globals())) {
+    g.removeDeadConstantUsers();
+    if (g.getName().starts_with("__hip_cuid_") && g.use_empty()) g.eraseFromParent();
+  }
+  for (llvm::GlobalVariable& g : module.globals())
+    if (g.hasInitializer() && g.isConstant()) g.setExternallyInitialized(false);
+  module.setSourceFileName("kernel.hip");
+  module.setModuleIdentifier("kernel.hip");
+  for (const char* name : {"llvm.ident", "opencl.ocl.version"})
+    if (llvm::NamedMDNode* node = module.getNamedMetadata(name)) node->eraseFromParent();
+}
+
+// The SPIR-V of the module, of these kernels only (all where `symbols` is null). LLVM's fatal errors are caught.
+std::vector<std::byte> translate(const llvm::Module& source, const std::vector<std::string>* symbols) {
+  std::unique_ptr<llvm::Module> module = llvm::CloneModule(source);
+  if (symbols) {
+    for (llvm::Function& f : llvm::make_early_inc_range(*module)) {
+      if (is_kernel(f) && std::ranges::find(*symbols, f.getName().str()) == symbols->end()) f.eraseFromParent();
+    }
+  }
+  for (llvm::Function& f : *module)
+    if (!f.isDeclaration() && !is_kernel(f)) f.setLinkage(llvm::GlobalValue::InternalLinkage);
+  for (llvm::GlobalVariable& g : module->globals())
+    if (g.hasInitializer()) g.setLinkage(llvm::GlobalValue::InternalLinkage);
+  llvm::ModuleAnalysisManager analyses;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager groups;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(analyses);
+  builder.registerCGSCCAnalyses(groups);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, groups, analyses);
+  llvm::GlobalDCEPass().run(*module, analyses);
+
+  std::string object, message;
+  bool done = false;
+  llvm::ScopedFatalErrorHandler handler(
+      [](void* text, const char* reason, bool) {
+        *static_cast<std::string*>(text) = reason;
+        llvm::CrashRecoveryContext::GetCurrent()->HandleExit(1);
+      },
+      &message);
+  llvm::CrashRecoveryContext::Enable();
+  llvm::CrashRecoveryContext recovery;
+  llvm::Module* raw = module.get();
+  bool returned = recovery.RunSafely([&] { done = llvm::SPIRVTranslate(raw, object, message, extensions, llvm::CodeGenOptLevel::Default, llvm::Triple(triple)); });
+  llvm::CrashRecoveryContext::Disable();
+  if (!returned) {
+    (void)module.release();  // in the middle of a pass: what it holds cannot be freed
+    throw error(error_kind::unsupported, "LLVM's SPIR-V back end gave up: " + (message.empty() ? "it crashed" : message));
+  }
+  if (!done) throw error(error_kind::unsupported, "LLVM's SPIR-V back end refused the kernels: " + message);
+  const auto* begin = reinterpret_cast<const std::byte*>(object.data());
+  return {begin, begin + object.size()};
+}
+
+std::string first_error(const std::string& diagnostics) {
+  auto at = diagnostics.find("error: ");
+  if (at == std::string::npos) at = 0;
+  auto begin = diagnostics.rfind('\n', at);
+  begin = begin == std::string::npos ? 0 : begin + 1;
+  return diagnostics.substr(begin, diagnostics.find('\n', at) - begin);
+}
+
+llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files_with(std::string_view source, const std::string& file) {
+  auto memory = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+  auto add = [&](const std::string& path, std::string_view text) { memory->addFile(path, 0, llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(text.data(), text.size()), path)); };
+  for (auto [name, text] : device_headers()) add(header_folder + std::string(name), text);
+  for (const char* name : standard_headers) add(header_folder + std::string(name), "#include <kiln_hip.h>\n");
+  add(std::filesystem::absolute(file).string(), source);
+  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(llvm::vfs::getRealFileSystem());
+  files->pushOverlay(memory);
+  return files;
+}
+
+}  // namespace
+
+compiled_source compile_hip(std::string_view source, const std::string& file, const hip_options& options) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  static const bool initialized = [] {
+    LLVMInitializeSPIRVTargetInfo();
+    LLVMInitializeSPIRVTarget();
+    LLVMInitializeSPIRVTargetMC();
+    LLVMInitializeSPIRVAsmPrinter();
+    return true;
+  }();
+  (void)initialized;
+
+  std::string path = std::filesystem::absolute(file).string();
+  std::vector<std::string> arguments{"-triple", triple, "-aux-triple", "x86_64-unknown-linux-gnu", "-fcuda-is-device", "-emit-llvm-only", "-x", "hip", "-std=c++20", "-fdeclspec", "-nostdsysteminc", "-nobuiltininc",
+                                     "-internal-isystem", header_folder, "-O2", "-ffp-contract=on"};
+  for (const std::string& d : options.definitions) arguments.push_back("-D" + d);
+  arguments.push_back(file);
+  std::vector<const char*> pointers;
+  for (const std::string& a : arguments) pointers.push_back(a.c_str());
+
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  auto files = files_with(source, file);
+  clang::DiagnosticOptions diagnostic_options;
+  auto early = clang::CompilerInstance::createDiagnostics(*files, diagnostic_options, new clang::TextDiagnosticPrinter(out, diagnostic_options));
+  auto invocation = std::make_shared<clang::CompilerInvocation>();
+  if (!clang::CompilerInvocation::CreateFromArgs(*invocation, pointers, *early)) throw error(error_kind::internal, "Clang does not take its options: " + text);
+  std::vector<declared_operator> operators;
+  compiled_source result;
+  llvm::LLVMContext context;
+  context.setDiscardValueNames(true);
+  source_action action(context, operators, result.kernels);
+  clang::CompilerInstance compiler(invocation);
+  compiler.setVirtualFileSystem(files);
+  compiler.createDiagnostics(new clang::TextDiagnosticPrinter(out, invocation->getDiagnosticOpts()));
+  compiler.setVerboseOutputStream(out);
+  bool ok = compiler.ExecuteAction(action) && !compiler.getDiagnostics().hasErrorOccurred() && action.result;
+  if (!ok) throw source_error(text.empty() ? file + ": cannot be compiled" : first_error(text), text);
+  result.warnings = text;
+  llvm::Module& module = *action.result;
+  try {
+    erase_markers(module);
+    refuse_unportable(module);
+    if (options.whole_module) result.words = translate(module, nullptr);
+    for (declared_operator& o : operators) {
+      std::vector<std::string> symbols;
+      for (const kernel_launch& l : o.result.launches) symbols.push_back(l.symbol);
+      o.result.words = translate(module, &symbols);
+      result.operators.push_back(std::move(o.result));
+    }
+  } catch (const error& e) {
+    throw error(e.kind(), file + ": " + e.what());
+  }
+  return result;
+}
+
+compiled_source compile_hip_file(const std::string& file, const hip_options& options) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw error(error_kind::missing_file, "'" + file + "' cannot be opened");
+  std::string source((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return compile_hip(source, file, options);
+}
+
+}  // namespace kiln::spirv

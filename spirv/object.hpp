@@ -1,0 +1,105 @@
+// One operator in amdgcnspirv: what the payload of a code object of that format holds (spirv/README.md). Launches are symbolic over shapes until
+// resolve(). A value type; serialized with FlatBuffers, the same object to the same bytes. Reading verifies everything and throws error{corrupted}.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/enum_names.hpp"
+#include "ir/shape.hpp"
+#include "spirv/expression.hpp"
+
+namespace kiln::spirv {
+
+enum class parameter_kind : std::uint8_t { input, output, scratch, integer, real };
+
+// What one parameter of a kernel receives: a buffer, or a number of the parameter's type (i32, i64; f32, f64).
+struct parameter {
+  parameter_kind kind = parameter_kind::input;
+  std::uint32_t index = 0;
+  element_type type = element_type::i64;
+  std::string expression = {};
+  friend bool operator==(const parameter&, const parameter&) = default;
+};
+
+enum class launch_rule : std::uint8_t { per_element, per_row, per_tile };
+}  // namespace kiln::spirv
+template <>
+struct kiln::enum_table<kiln::spirv::launch_rule> {
+  static constexpr std::array<std::string_view, 3> names{"per_element", "per_row", "per_tile"};
+};
+namespace kiln::spirv {
+
+struct kernel_launch {
+  std::string symbol;
+  launch_rule rule = launch_rule::per_element;
+  std::vector<std::string> count;  // per_element: elements; per_row: rows; per_tile: the grid's x, y, z
+  std::vector<std::string> block;  // per_element: elements of one thread (default 1); per_row: threads (default: the finalizer's); per_tile: threads x, y, z
+  std::string shared_bytes = {};   // of dynamic shared memory; empty: none
+  std::uint32_t max_threads = 1024;  // __launch_bounds__
+  std::vector<parameter> parameters;
+  friend bool operator==(const kernel_launch&, const kernel_launch&) = default;
+};
+
+struct result_rule {
+  std::string type, dims;
+  friend bool operator==(const result_rule&, const result_rule&) = default;
+};
+
+struct input_restriction {
+  std::uint32_t input = 0;
+  std::string type;
+  friend bool operator==(const input_restriction&, const input_restriction&) = default;
+};
+
+struct object {
+  std::string domain, name;
+  std::vector<input_restriction> restrictions;
+  attribute_values attributes;          // defaults, or the values of one node
+  std::vector<result_rule> results;     // shape rules of the outputs
+  std::vector<std::string> scratch;     // bytes of each scratch buffer
+  std::vector<kernel_launch> launches;
+  std::vector<std::byte> words;         // the SPIR-V module
+  friend bool operator==(const object&, const object&) = default;
+};
+
+std::vector<std::byte> serialize(const object& o);
+object deserialize_object(std::span<const std::byte> bytes);
+
+// The outputs' shapes for these inputs, which may have open dimensions. Throws error{invalid_model}.
+std::vector<shape> infer(const object& o, std::span<const shape> inputs);
+
+struct resolve_limits {
+  std::int64_t max_threads = 1024;    // of a workgroup on the target
+  std::int64_t preferred_block = 256;  // where the rule leaves it open
+};
+
+// A parameter with its value: a buffer, or the constant as the bits of its type.
+struct resolved_argument {
+  parameter_kind kind = parameter_kind::input;
+  std::uint32_t index = 0;
+  element_type type = element_type::i64;
+  std::uint64_t bits = 0;
+};
+
+struct resolved_launch {
+  std::string symbol;
+  std::array<std::int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};  // workgroups; work items of one
+  std::int64_t shared_bytes = 0;
+  std::vector<resolved_argument> arguments;  // in the order of the kernel's parameters
+};
+
+struct resolved_object {
+  std::vector<std::int64_t> scratch;  // bytes of each buffer
+  std::vector<resolved_launch> launches;
+};
+
+// Everything symbolic evaluated for static shapes; launches without work are left out. Throws error{invalid_model} where an expression fails, error{unsupported} where a
+// workgroup is larger than the kernel or the target allows.
+resolved_object resolve(const object& o, std::span<const shape> inputs, std::span<const shape> outputs, const resolve_limits& limits = {});
+
+}  // namespace kiln::spirv

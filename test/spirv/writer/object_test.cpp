@@ -1,0 +1,127 @@
+// Expressions, shape rules, launch rules, and objects that someone damaged.
+#include "spirv/object.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace kiln::spirv {
+namespace {
+
+const std::vector<shape> inputs{{element_type::f32, {2, 3, dim::symbol("n")}}, {element_type::i64, {5}}};
+const attribute_values attributes{{"k", std::int64_t{7}}, {"alpha", 0.5}, {"mode", std::string("cubic")}};
+const expression_scope scope{inputs, {}, &attributes};
+
+std::int64_t integer(std::string_view text) { return evaluate_integer(text, scope).value(); }
+
+TEST(expression, integers) {
+  EXPECT_EQ(integer("1 + 2 * 3 - 4 / 2"), 5);
+  EXPECT_EQ(integer("-(3 - 10) % 4"), 3);
+  EXPECT_EQ(integer("dim(input0, 1) * dim(input1, -1)"), 15);
+  EXPECT_EQ(integer("product(input0, 0, 2)"), 6);
+  EXPECT_EQ(integer("rank(input0) + k"), 10);
+  EXPECT_EQ(integer("ceil_div(10, 4)"), 3);
+  EXPECT_EQ(integer("min(k, 3) + max(k, 3)"), 10);
+  EXPECT_EQ(integer("mode == \"cubic\" ? 2 : 1 / 0"), 2);
+  EXPECT_EQ(integer("type(input1) == int64 && type(input0) != float16"), 1);
+  EXPECT_EQ(integer("k > 6 || 1 / 0"), 1);
+  EXPECT_EQ(integer("floor(alpha * 5)"), 2);
+}
+
+TEST(expression, open_dimensions_stay_symbolic) {
+  EXPECT_EQ(evaluate_integer("2 * dim(input0, 2) + 1", scope).str(), (dim(2) * dim::symbol("n") + dim(1)).str());
+  EXPECT_EQ(evaluate_integer("elements(input0) / 6", scope), dim::symbol("n"));
+  EXPECT_THROW(evaluate_integer("dim(input0, 2) > 4 ? 1 : 2", scope), error);
+}
+
+TEST(expression, reals) {
+  EXPECT_DOUBLE_EQ(evaluate_real("alpha / 4 + 1e-3", scope), 0.126);
+  EXPECT_DOUBLE_EQ(evaluate_real("1.0f / elements(input1)", scope), 0.2);
+}
+
+TEST(expression, shapes) {
+  EXPECT_EQ(evaluate_dims("same_as(input0)", scope), inputs[0].dims);
+  EXPECT_EQ(evaluate_dims("with_dim(input0, -2, k)", scope), (std::vector<dim>{2, 7, dim::symbol("n")}));
+  EXPECT_EQ(evaluate_dims("dims()", scope), std::vector<dim>{});
+  EXPECT_EQ(evaluate_dims("dims(k, dim(input0, 2))", scope), (std::vector<dim>{7, dim::symbol("n")}));
+  EXPECT_EQ(evaluate_type("type(input1)", scope), element_type::i64);
+  EXPECT_EQ(evaluate_type("float32", scope), element_type::f32);
+}
+
+TEST(expression, mistakes_know_their_place) {
+  struct {
+    const char* text;
+    std::size_t at;
+  } cases[]{{"1 + ", 4}, {"1 + beta", 4}, {"(1", 2}, {"1 2", 2}, {"dim(input9, 0)", 10}, {"sin(1)", 0}, {"alpha % 2", 9}};
+  for (const auto& c : cases) try {
+      evaluate_integer(c.text, scope);
+      FAIL() << c.text;
+    } catch (const expression_error& e) {
+      EXPECT_EQ(e.at(), c.at) << c.text << ": " << e.what();
+    }
+  EXPECT_THROW(evaluate_integer(std::string(100000, '('), scope), expression_error);
+  EXPECT_THROW(evaluate_integer("1 / 0", scope), expression_error);
+}
+
+object example() {
+  object o;
+  o.domain = "d";
+  o.name = "Op";
+  o.attributes = attributes;
+  o.results = {{"type(input0)", "same_as(input0)"}};
+  o.scratch = {"4 * elements(output0)"};
+  o.launches = {{"a", launch_rule::per_element, {"elements(output0)"}, {"4"}, "", 1024, {{parameter_kind::input, 0}, {parameter_kind::scratch, 0}, {parameter_kind::real, 0, element_type::f64, "alpha"}}},
+                {"b", launch_rule::per_row, {"dim(output0, 0)"}, {"128"}, "4 * k", 256, {{parameter_kind::output, 0}, {parameter_kind::integer, 0, element_type::i32, "k - 8"}}},
+                {"c", launch_rule::per_tile, {"0", "1", "1"}, {"16", "4", "1"}, "", 64, {}}};
+  o.words.resize(20, std::byte{7});
+  return o;
+}
+
+TEST(object, launches_for_numbers) {
+  std::vector<shape> x{{element_type::f32, {6, 1000}}};
+  auto r = resolve(example(), x, x);
+  ASSERT_EQ(r.launches.size(), 2u);  // the third has no work
+  EXPECT_EQ(r.scratch, std::vector<std::int64_t>{24000});
+  EXPECT_EQ(r.launches[0].grid[0], 6);
+  EXPECT_EQ(r.launches[1].grid[0], 6);
+  EXPECT_EQ(r.launches[1].block[0], 128);
+  EXPECT_EQ(r.launches[1].shared_bytes, 28);
+  EXPECT_EQ(r.launches[1].arguments[1].bits, 0xffffffffu);
+}
+
+TEST(object, a_workgroup_too_large_is_refused) {
+  object o = example();
+  o.launches[1].block = {"512"};
+  std::vector<shape> x{{element_type::f32, {6, 1000}}};
+  try {
+    resolve(o, x, x);
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::unsupported);
+    EXPECT_NE(std::string(e.what()).find("512 threads, of at most 256"), std::string::npos);
+  }
+}
+
+TEST(object, reads_back) { EXPECT_EQ(deserialize_object(serialize(example())), example()); }
+
+TEST(object, damage_is_an_error_and_never_a_crash) {
+  const auto bytes = serialize(example());
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    auto damaged = bytes;
+    for (int k = 0; k < 3; ++k) damaged[random() % damaged.size()] = static_cast<std::byte>(random());
+    if (i % 4 == 0) damaged.resize(random() % damaged.size());
+    try {
+      object o = deserialize_object(damaged);
+      std::vector<shape> x{{element_type::f32, {6, 1000}}};
+      resolve(o, x, x);
+    } catch (const error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+}  // namespace
+}  // namespace kiln::spirv
