@@ -1,0 +1,111 @@
+#include "jit/remote/redis_address.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <fstream>
+
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr int max_port = 65535, max_database = 1 << 20;
+
+[[noreturn]] void refuse(std::string_view why) { throw error(error_kind::usage, fmt::format("the address of a Redis server is redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///PATH: {}", why)); }
+
+int number(std::string_view digits, int max, std::string_view what) {
+  int value = 0;
+  auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (code != std::errc{} || end != digits.data() + digits.size() || value < 0 || value > max) refuse(fmt::format("'{}' is no {}", digits, what));
+  return value;
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      result += text[i];
+      continue;
+    }
+    int code = 0;
+    auto digits = text.substr(i + 1, 2);
+    if (digits.size() < 2 || std::from_chars(digits.data(), digits.data() + 2, code, 16).ptr != digits.data() + 2) refuse("a '%' is not followed by two hexadecimal digits");
+    result += static_cast<char>(code);
+    i += 2;
+  }
+  return result;
+}
+
+std::string first_line(const std::string& file) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) throw error(error_kind::missing_file, fmt::format("{}: holds no password, or cannot be read", file));
+  return line;
+}
+
+// Cuts `text` at the first `separator` and returns what follows it, "" where there is none.
+std::string_view cut(std::string_view& text, std::string_view separator) {
+  auto at = text.find(separator);
+  if (at == std::string_view::npos) return {};
+  auto rest = text.substr(at + separator.size());
+  text = text.substr(0, at);
+  return rest;
+}
+
+void apply_query(std::string_view query, redis_address& address) {
+  while (!query.empty()) {
+    std::string_view setting = query;
+    query = cut(setting, "&");
+    std::string_view value = cut(setting, "=");
+    if (setting == "password-file") address.password = first_line(percent_decoded(value));
+    else if (setting == "database") address.database = number(value, max_database, "database");
+    else refuse(fmt::format("'{}' is no setting (password-file, database)", setting));
+  }
+}
+
+}  // namespace
+
+std::string redis_address::str() const {
+  if (!socket.empty()) return fmt::format("unix://{}?database={}", socket, database);
+  return fmt::format("redis://{}:{}/{}", host.find(':') == std::string::npos ? host : "[" + host + "]", port, database);
+}
+
+redis_address parse_redis_url(std::string_view url) {
+  redis_address address;
+  std::string_view query = url;
+  query = cut(url, "?");
+  if (url.starts_with("rediss://")) throw error(error_kind::unsupported, "rediss://: this version does not speak TLS; put a tunnel (stunnel, ssh -L) before the server and name its near end");
+  if (url.starts_with("unix://")) {
+    address.socket = percent_decoded(url.substr(7));
+    if (!address.socket.starts_with('/')) refuse("a socket is named by an absolute path");
+    apply_query(query, address);
+    return address;
+  }
+  if (!url.starts_with("redis://")) refuse(fmt::format("'{}' is neither", url.substr(0, url.find('@'))));
+  std::string_view rest = url.substr(8), database = cut(rest, "/");
+  if (!database.empty()) address.database = number(database, max_database, "database");
+  if (auto at = rest.rfind('@'); at != std::string_view::npos) {
+    std::string_view user = rest.substr(0, at), password = cut(user, ":");
+    address.user = percent_decoded(user);
+    address.password = percent_decoded(password);
+    rest = rest.substr(at + 1);
+  }
+  if (rest.starts_with('[')) {  // an IPv6 address
+    if (rest.find(']') == std::string_view::npos) refuse("a '[' is not closed");
+    std::string_view port = cut(rest, "]");
+    address.host = rest.substr(1);
+    rest = port;
+    if (!rest.empty() && rest[0] != ':') refuse("after ']' comes ':PORT'");
+    if (!rest.empty()) address.port = number(rest.substr(1), max_port, "port");
+  } else {
+    std::string_view port = cut(rest, ":");
+    address.host = rest;
+    if (!port.empty()) address.port = number(port, max_port, "port");
+  }
+  if (address.host.empty()) refuse("there is no host");
+  apply_query(query, address);
+  return address;
+}
+
+}  // namespace kiln
