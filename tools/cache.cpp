@@ -6,6 +6,7 @@
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
 #include "jit/cache/maintenance.hpp"
+#include "jit/cache/transfer.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
 #include "tools/command.hpp"
@@ -18,7 +19,7 @@ using json = nlohmann::ordered_json;
 
 struct options {
   cache_choice cache;
-  std::string file, device = "host", target = "native", archive;
+  std::string file, device = "host", target = "native", archive, key_file;
   std::vector<std::string> dims;
   std::uint64_t max_bytes = cache_options{}.max_bytes;
   bool remove = false;
@@ -34,10 +35,10 @@ int stats(const options& o, const output_options& output) {
   auto folder = folder_of(o);
   cache_statistics s = std::filesystem::exists(folder) ? cache_stats(folder) : cache_statistics{};
   json document{{"folder", folder.string()},       {"entries", s.kernels + s.prepared}, {"kernels", s.kernels},       {"kernel_bytes", s.kernel_bytes}, {"prepared", s.prepared},
-                {"prepared_bytes", s.prepared_bytes}, {"unreadable", s.unreadable},        {"temporaries", s.temporaries}, {"by_target", s.by_target}};
+                {"prepared_bytes", s.prepared_bytes}, {"unreadable", s.unreadable},        {"temporaries", s.temporaries}, {"records", s.records}, {"by_target", s.by_target}};
   output.print(document, [&] {
-    fmt::print("{}\n  {} kernels, {:.2f} MB\n  {} packed weights, {:.2f} MB\n  {} unreadable, {} temporaries\n", folder.string(), s.kernels, static_cast<double>(s.kernel_bytes) / 1e6, s.prepared,
-               static_cast<double>(s.prepared_bytes) / 1e6, s.unreadable, s.temporaries);
+    fmt::print("{}\n  {} kernels, {:.2f} MB\n  {} packed weights, {:.2f} MB\n  {} tuning records\n  {} unreadable, {} temporaries\n", folder.string(), s.kernels, static_cast<double>(s.kernel_bytes) / 1e6, s.prepared,
+               static_cast<double>(s.prepared_bytes) / 1e6, s.records, s.unreadable, s.temporaries);
   });
   return 0;
 }
@@ -80,12 +81,13 @@ int explain(const options& o, const output_options& output) {
   }
   auto kernels = json::array();
   std::size_t hits = 0;
+  auto embedded = embedded_entries::read(o.file);
   for (const wanted_kernel& w : wanted_kernels(bound, target, driver)) {
-    cache_explanation e = explain_cache(folders, w.key);
+    cache_explanation e = explain_cache(folders, w.key, entry_kind::kernel, embedded.get());
     hits += e.hit;
     auto differences = json::array();
     for (const field_difference& d : e.differences) differences.push_back({{"field", d.field}, {"wanted", d.wanted}, {"found", d.found}});
-    kernels.push_back({{"symbol", w.symbol}, {"key", w.key.hash().hex()}, {"hit", e.hit}, {"nearest", e.nearest ? json(e.nearest->hex()) : json(nullptr)}, {"differences", differences}});
+    kernels.push_back({{"symbol", w.symbol}, {"key", w.key.hash().hex()}, {"hit", e.hit}, {"layer", e.hit ? json(e.layer) : json(nullptr)}, {"nearest", e.nearest ? json(e.nearest->hex()) : json(nullptr)}, {"differences", differences}});
   }
   output.print({{"file", o.file}, {"hits", hits}, {"misses", kernels.size() - hits}, {"kernels", kernels}}, [&] {
     for (const auto& k : kernels) {
@@ -99,10 +101,28 @@ int explain(const options& o, const output_options& output) {
   return 0;
 }
 
-int copy(const std::filesystem::path& from, const std::filesystem::path& to, const output_options& output) {
-  cache_copy c = copy_cache(from, to);
-  output.print({{"from", from.string()}, {"to", to.string()}, {"copied", c.copied}, {"present", c.present}, {"damaged", c.damaged}, {"bytes", c.bytes}},
-               [&] { fmt::print("{} entries copied to {}, {} there already, {} damaged ones left out\n", c.copied, to.string(), c.present, c.damaged); });
+int copy(const std::filesystem::path& from, const std::filesystem::path& to, transfer_options transfer, const output_options& output) {
+  cache_copy c = copy_cache(from, to, transfer);
+  json document{{"from", from.string()}, {"to", to.string()}, {"copied", c.copied}, {"present", c.present}, {"damaged", c.damaged}, {"untrusted", c.untrusted}, {"records", c.records}, {"other", c.other}, {"bytes", c.bytes}};
+  output.print(document, [&] {
+    fmt::print("{} entries ({:.2f} MB) and {} tuning records copied to {}, {} there already\n", c.copied, static_cast<double>(c.bytes) / 1e6, c.records, to.string(), c.present);
+    if (c.damaged) fmt::print("{} damaged ones left out\n", c.damaged);
+    if (c.untrusted) fmt::print("{} without a trusted signature left out\n", c.untrusted);
+    if (c.other) fmt::print("{} members of the archive are no entries\n", c.other);
+  });
+  return 0;
+}
+
+transfer_options transfer_of(const options& o) {
+  cache_options cache = cache_options_of(o.cache);
+  return {.sign_with = std::move(cache.sign_with), .trust = std::move(cache.trust)};
+}
+
+int keygen(const options& o, const output_options& output) {
+  signing_key key = signing_key::generate();
+  key.write(o.key_file);
+  output.print({{"signing_key", o.key_file}, {"public_key", o.key_file + ".pub"}, {"key", to_hex(key.public_half())}},
+               [&] { fmt::print("{}: keep it secret (--cache-sign-key)\n{}.pub: give it to those who trust you (--cache-trust)\n", o.key_file, o.key_file); });
   return 0;
 }
 
@@ -128,8 +148,12 @@ action declare_cache(CLI::App& app) {
   why->add_option("--device", o->device, "host, hip:0 or cuda:0");
   why->add_option("--target", o->target, "Target instead of the processor found");
   why->add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
-  add("export", "Copy every sound entry to a folder", [o](const output_options& out) { return copy(folder_of(*o), o->archive, out); })->add_option("TO", o->archive, "Folder")->required();
-  add("import", "Copy every sound entry from a folder", [o](const output_options& out) { return copy(o->archive, folder_of(*o), out); })->add_option("FROM", o->archive, "Folder")->required();
+  add("export", "Copy every sound entry and the tuning records to a folder or a .tar.zst archive", [o](const output_options& out) { return copy(folder_of(*o), o->archive, transfer_of(*o), out); })
+      ->add_option("TO", o->archive, "Folder, or file ending in .tar.zst")->required();
+  add("import", "Copy every sound entry and the tuning records from a folder or an archive", [o](const output_options& out) { return copy(o->archive, folder_of(*o), transfer_of(*o), out); })
+      ->add_option("FROM", o->archive, "Folder or archive")->required();
+  add("keygen", "Make a key that signs entries", [o](const output_options& out) { return keygen(*o, out); })
+      ->add_option("FILE", o->key_file, "File for the signing key; the public key goes to FILE.pub")->required();
   return [chosen](const output_options& output) { return (*chosen)(output); };
 }
 

@@ -102,7 +102,7 @@ int finalize_file(const options& o, const output_options& output) {
   dim_bindings bindings = parse_bindings(o.dims);
   for (const auto& [name, range] : portable.symbols)
     if (!bindings.contains(name)) throw error(error_kind::usage, fmt::format("dimension '{}' is open: give it a value with --dim {}=N", name, name));
-  auto cache = open_cache(o.cache);
+  auto cache = open_cache(o.cache, o.cache.disabled ? nullptr : embedded_entries::read(o.file));
   progress_bar progress("finalizing", output);
   jit_options jit{.target = target, .configuration = parse_configuration(o.configuration), .cache = cache.get()};
   if (o.isolated) jit.worker = "/proc/self/exe";

@@ -37,11 +37,22 @@ std::map<std::string, literal> read_inputs(const program& p, const std::vector<s
 
 void add_cache_option(CLI::App& app, cache_choice& choice) {
   app.add_option("--cache", choice.folder, "Cache folder (default: KILN_CACHE_DIR, $XDG_CACHE_HOME/kiln or ~/.cache/kiln)");
+  app.add_option("--cache-sign-key", choice.sign_key, "Sign what is stored or exported with this key (kiln cache keygen makes one)");
+  app.add_option("--cache-trust", choice.trust, "Use no entry of a shared layer, and import none, unless a key in this file has signed it");
 }
 
-std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice) {
+cache_options cache_options_of(const cache_choice& choice) {
+  cache_options options = default_cache_options(choice.folder);
+  if (!choice.sign_key.empty()) options.sign_with = signing_key::read(choice.sign_key);
+  if (!choice.trust.empty()) options.trust = trusted_keys::read(choice.trust);
+  return options;
+}
+
+std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice, std::shared_ptr<const embedded_entries> embedded) {
   if (choice.disabled) return nullptr;
-  return kernel_cache::open(default_cache_options(choice.folder));
+  cache_options options = cache_options_of(choice);
+  options.embedded = std::move(embedded);
+  return kernel_cache::open(std::move(options));
 }
 
 void add_model_options(CLI::App& app, model_options& o) {
@@ -94,6 +105,7 @@ dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, 
 model_session::model_session(const model_options& options, const output_options& output) : options_(options), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads))) {
   auto begin = clock::now();
   portable_ = read_program(options.file);
+  if (!options.cache.disabled) embedded_ = embedded_entries::read(options.file);
   read_ms = since(begin);
   finish(output);
 }
@@ -121,7 +133,7 @@ void model_session::finish(const output_options& output) {
     inputs_.push_back(found != given.end() ? found->second : random_input(bound_, name, v.type(), options_.seed));
   }
 
-  cache_ = open_cache(options_.cache);
+  cache_ = open_cache(options_.cache, embedded_);
   auto begin = clock::now();
   progress_bar progress("finalizing", output);
   jit_options jit = compiling();
@@ -177,7 +189,8 @@ nlohmann::ordered_json model_session::describe() const {
           {"arena_bytes", plan.arena_bytes},
           {"constant_bytes", plan.constant_bytes},
           {"prepared_bytes", plan.prepared_bytes},
-          {"cache", {{"hits", report.hits}, {"misses", report.misses}, {"repaired", counters.repaired}}},
+          {"cache", {{"hits", report.hits}, {"misses", report.misses}, {"repaired", counters.repaired},
+                     {"layers", {{"folder", counters.folder_hits}, {"read_only", counters.layer_hits}, {"embedded", counters.embedded_hits}, {"remote", counters.remote_hits}}}}},
           {"graph", {{"mode", "off"}, {"captures", 0}, {"replays", 0}}}};
 }
 

@@ -20,12 +20,15 @@
 namespace kiln::tools {
 
 struct cache_choice {
-  std::string folder;    // --cache
-  bool disabled = false;  // --no-cache
+  std::string folder;           // --cache
+  std::string sign_key, trust;  // --cache-sign-key, --cache-trust
+  bool disabled = false;        // --no-cache
 };
 void add_cache_option(CLI::App& app, cache_choice& choice);
-// The cache that the options and the environment name; null where it is disabled.
-std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice);
+// What the options and the environment name. Throws what signing_key::read and trusted_keys::read throw.
+cache_options cache_options_of(const cache_choice& choice);
+// Opens it, with the entries that the file which is run holds; null where the cache is disabled.
+std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice, std::shared_ptr<const embedded_entries> embedded = nullptr);
 
 struct model_options {
   std::string file, device = "host", target = "native", graph = "auto", tune = "off", tune_budget;
@@ -71,6 +74,7 @@ class model_session {
   void finish(const output_options& output);
   model_options options_;
   program portable_, bound_;
+  std::shared_ptr<const embedded_entries> embedded_;  // of the file; null where there are none
   chosen_device chosen_;
   std::unique_ptr<kernel_cache> cache_;
   std::unique_ptr<prepared_store> prepared_;

@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::int64_t hour = std::int64_t{3600} * 1'000'000'000;
 
+}  // namespace
+
 bool is_entry_name(std::string_view name) {
   std::string_view digits = name.substr(0, name.find('.'));
   entry_kind kind;
   bool hex = digits.size() == 64 && std::ranges::all_of(digits, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   return hex && name.size() > 65 && parse_enum(name.substr(65), kind);
 }
-
-}  // namespace
 
 std::vector<entry_file> list_entries(file_system& files, const std::filesystem::path& folder) {
   std::vector<std::string> names;

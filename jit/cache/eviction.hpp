@@ -18,6 +18,9 @@ struct entry_file {
   std::int64_t last_use = 0;  // nanoseconds since 1970
 };
 
+// "<64 hex digits>.kernel" or ".prepared".
+bool is_entry_name(std::string_view name);
+
 // Files that are named like entries; whether they are any is not looked at. Unreadable folders have none.
 std::vector<entry_file> list_entries(file_system& files, const std::filesystem::path& folder);
 std::uint64_t total_bytes(const std::vector<entry_file>& entries);

@@ -9,7 +9,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::uint32_t world_writable = 0002;
+constexpr std::uint32_t world_writable = 0002, group_writable = 0020, sticky = 01000;
 
 std::string cannot(const char* what, int code) { return std::string(what) + " (" + std::strerror(code) + ")"; }
 
@@ -28,6 +28,16 @@ std::string make_folders(file_system& files, const std::filesystem::path& folder
 std::string refuse_shape(const file_status& status) {
   if (!status.is_folder) return "is not a folder";
   if (status.mode & world_writable) return "is writable by everybody";
+  return {};
+}
+
+// Whoever may write to a folder above can put another in the place of the one below, unless it is sticky, as /tmp is.
+std::string refuse_parents(file_system& files, const std::filesystem::path& folder) {
+  for (auto parent = folder.parent_path(); parent != parent.parent_path(); parent = parent.parent_path()) {
+    file_status status;
+    if (int code = files.status(parent, true, status)) return cannot("lies in a folder that cannot be examined", code);
+    if ((status.mode & world_writable) && !(status.mode & sticky)) return "lies in " + parent.string() + ", which is writable by everybody";
+  }
   return {};
 }
 
@@ -54,7 +64,8 @@ std::string prepare_cache_folder(file_system& files, const std::filesystem::path
   if (int code = files.status(folder, true, target)) return cannot("cannot be examined", code);
   if (auto why = refuse_shape(target); !why.empty()) return why;
   if (target.owner != files.user()) return "belongs to another user";
-  return {};
+  if (target.mode & group_writable) return "is writable by its group (chmod g-w makes it usable)";
+  return refuse_parents(files, folder);
 }
 
 std::string refuse_layer(file_system& files, const std::filesystem::path& folder) {

@@ -9,7 +9,8 @@
 namespace kiln {
 
 // Makes the folder and its missing parents, mode 0700, and says why it must not be used: somebody else could put code into
-// it (foreign-owned, world-writable, or a link that is foreign-owned or leads to such), or it is no folder. "" : it is good.
+// it (foreign-owned, writable by its group or everybody, a link that is foreign-owned or leads to such, or below a folder that everybody may write to
+// and that is not sticky), or it is no folder. `folder` is absolute. "" : it is good.
 std::string prepare_cache_folder(file_system& files, const std::filesystem::path& folder);
 
 // The same question for a shared read-only layer, which may belong to somebody else but must not be open to everybody.

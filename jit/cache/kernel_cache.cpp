@@ -230,9 +230,12 @@ bool kernel_cache::store_entry(const std::string& name, std::span<const std::byt
 
 void kernel_cache::account(std::uint64_t added, const std::string& just_stored) {
   std::lock_guard lock(mutex_);
-  if (!folder_bytes_) {
+  // Others write too: counted anew after every sixteenth of the bound that this process has added, so that many processes together stay near it.
+  added_ += added;
+  if (!folder_bytes_ || added_ > max_bytes_ / 16) {
     auto entries = list_entries(files_, folder_);
     folder_bytes_ = total_bytes(entries);
+    added_ = 0;
     for (const entry_file& e : entries) latest_use_ = std::max(latest_use_, e.last_use);
   } else {
     *folder_bytes_ += added;

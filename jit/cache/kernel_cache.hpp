@@ -124,6 +124,7 @@ class kernel_cache {
   std::mutex mutex_;  // guards what follows
   std::set<std::string> reported_, damaged_;
   std::optional<std::uint64_t> folder_bytes_;  // an estimate: other processes write too
+  std::uint64_t added_ = 0;                    // by this process since it was counted
   std::int64_t latest_use_ = 0;                // nanoseconds; never goes back, whatever the clock does
 };
 

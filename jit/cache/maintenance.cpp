@@ -6,7 +6,7 @@
 
 #include "ir/error.hpp"
 #include "jit/cache/file_operations.hpp"
-#include "jit/cache/folder.hpp"
+#include "jit/cache/transfer.hpp"
 
 namespace kiln {
 namespace {
@@ -70,6 +70,11 @@ cache_statistics cache_stats(const std::filesystem::path& folder, file_system& f
   std::vector<std::string> names;
   if (int code = files.list(folder, names)) throw error(error_kind::io, folder.string() + ": cannot be listed: " + std::strerror(code));
   stats.temporaries = static_cast<std::uint64_t>(std::ranges::count_if(names, [](const std::string& n) { return n.starts_with(temporary_prefix); }));
+  if (int code = files.list(folder / records_folder_name, names)) {
+    if (code != ENOENT) throw error(error_kind::io, (folder / records_folder_name).string() + ": cannot be listed: " + std::strerror(code));
+  } else {
+    stats.records = static_cast<std::uint64_t>(std::ranges::count_if(names, [](const std::string& n) { return n.ends_with(".json"); }));
+  }
   return stats;
 }
 
@@ -95,45 +100,33 @@ eviction collect_cache(const std::filesystem::path& folder, std::uint64_t max_by
   return evict(files, folder, max_bytes);
 }
 
-cache_copy copy_cache(const std::filesystem::path& from, const std::filesystem::path& to, const std::function<bool(const entry_head&)>& wanted, file_system& files) {
-  require_folder(files, from);
-  if (auto why = prepare_cache_folder(files, std::filesystem::absolute(to)); !why.empty()) throw error(error_kind::io, to.string() + ": " + why);
-  cache_copy result;
-  for (const entry_file& e : list_entries(files, from)) {
-    mapping mapped, existing;
-    entry_head head, other;
-    if (!load_entry(files, from / e.name, mapped, head).empty()) {
-      ++result.damaged;
-      continue;
-    }
-    if (wanted && !wanted(head)) continue;
-    if (load_entry(files, to / e.name, existing, other).empty()) {
-      ++result.present;
-      continue;
-    }
-    if (auto failure = write_file(files, to, e.name, mapped.bytes, {})) throw error(error_kind::io, (to / e.name).string() + ": cannot be written: " + failure.text());
-    ++result.copied;
-    result.bytes += e.bytes;
-  }
-  return result;
-}
-
-cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind, file_system& files) {
+cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind, const embedded_entries* embedded, file_system& files) {
   cache_explanation result;
   const key_fields fields = wanted.fields();
+  const content_hash key = wanted.hash();
+  auto consider = [&](const entry_head& other) {
+    if (other.kind != kind || other.key == key || field(other.fields, "payload") != wanted.payload) return;
+    auto differences = compare(fields, other.fields);
+    if (result.nearest && differences.size() >= result.differences.size()) return;
+    result.nearest = other.key;
+    result.differences = std::move(differences);
+  };
   for (const auto& folder : folders) {
     require_folder(files, folder);
     mapping mapped;
     entry_head head;
-    content_hash key = wanted.hash();
-    if (load_entry(files, folder / entry_file_name(key, kind), mapped, head).empty()) return {true, key, {}};
-    for (const entry_file& e : list_entries(files, folder)) {
-      auto other = read_head(files, folder / e.name);
-      if (!other || other->kind != kind || other->key == key || field(other->fields, "payload") != wanted.payload) continue;
-      auto differences = compare(fields, other->fields);
-      if (result.nearest && differences.size() >= result.differences.size()) continue;
-      result.nearest = other->key;
-      result.differences = std::move(differences);
+    if (load_entry(files, folder / entry_file_name(key, kind), mapped, head).empty()) return {true, folder.string(), key, {}};
+    for (const entry_file& e : list_entries(files, folder))
+      if (auto other = read_head(files, folder / e.name)) consider(*other);
+  }
+  if (!embedded) return result;
+  for (const auto& [name, entry] : embedded->all()) {
+    try {
+      entry_head head = verify_entry(entry);
+      if (head.key == key && head.kind == kind) return {true, embedded->file().string(), key, {}};
+      consider(head);
+    } catch (const error&) {
+      continue;  // damaged: a miss, as when it is run
     }
   }
   return result;

@@ -1,4 +1,4 @@
-// What `kiln cache stats/verify/gc/export/import/explain` do. These report problems rather than hide them: unlike the cache
+// What `kiln cache stats/verify/gc/explain` do; export and import are transfer.hpp. These report problems rather than hide them: unlike the cache
 // itself they throw error{io, missing_file} where the folder cannot be used.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "jit/cache/embedded_entries.hpp"
 #include "jit/cache/entry.hpp"
 #include "jit/cache/eviction.hpp"
 #include "jit/cache/file_system.hpp"
@@ -21,6 +22,7 @@ struct cache_statistics {
   std::uint64_t kernel_bytes = 0, prepared_bytes = 0;
   std::uint64_t unreadable = 0;                       // named like entries, but with a damaged header
   std::uint64_t temporaries = 0;
+  std::uint64_t records = 0;                          // tuning records
   std::map<std::string, std::uint64_t> by_target;     // entries for each value of the field `target`
   std::int64_t oldest_use = 0, newest_use = 0;        // nanoseconds since 1970; 0 where there is none
 };
@@ -39,24 +41,17 @@ cache_verification verify_cache(const std::filesystem::path& folder, bool remove
 // Sweeps stale temporaries and removes the least recently used entries until at most `max_bytes` are left.
 eviction collect_cache(const std::filesystem::path& folder, std::uint64_t max_bytes, file_system& files = posix_file_system());
 
-struct cache_copy {
-  std::uint64_t copied = 0, present = 0, damaged = 0, bytes = 0;
-};
-// Copies every entry that `wanted` accepts (null: all) and that verifies from one folder to another, byte for byte; the
-// target is made where it is missing and serves as a read-only layer as it is. Export and import are this, in two directions.
-cache_copy copy_cache(const std::filesystem::path& from, const std::filesystem::path& to, const std::function<bool(const entry_head&)>& wanted = nullptr,
-                      file_system& files = posix_file_system());
-
 struct field_difference {
   std::string field, wanted, found;
 };
 struct cache_explanation {
   bool hit = false;
+  std::string layer;                          // of a hit: the folder, or the file whose embedded entries have it
   std::optional<content_hash> nearest;        // the entry of the same payload and kind with the fewest differing fields
   std::vector<field_difference> differences;  // empty on a hit, and where there is no entry of this payload
 };
-// Looks in all the folders, in order.
+// Looks in all the folders, in order, and then among the embedded entries (null: none).
 cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind = entry_kind::kernel,
-                                file_system& files = posix_file_system());
+                                const embedded_entries* embedded = nullptr, file_system& files = posix_file_system());
 
 }  // namespace kiln

@@ -1,6 +1,8 @@
 """Whatever state the cache folder is in, the run succeeds, with one warning where something is wrong."""
+import json
 import os
 import resource
+import shutil
 import stat
 
 import numpy as np
@@ -93,6 +95,56 @@ class Cache(KilnCase):
         self.assertEqual(self.json("run", self.file, "--cache", self.path("d"))["cache"]["misses"], 0)
         self.kiln("cache", "gc", "--max-bytes", "0", "--cache", cache)
         self.assertEqual(self.json("cache", "stats", "--cache", cache)["entries"], 0)
+
+    def test_keys_depend_on_nothing_of_the_process(self):
+        def keys(file, **more):
+            document = self.json("cache", "explain", file, "--cache", self.path("none"), **more)
+            return sorted(k["key"] for k in document["kernels"])
+
+        want = keys(self.file)
+        self.assertTrue(want)
+        elsewhere = self.path("folder with spaces/another name.kiln")
+        os.makedirs(os.path.dirname(elsewhere))
+        shutil.copy(self.file, elsewhere)
+        os.utime(elsewhere, (1, 1))
+        os.chmod(elsewhere, 0o644)
+        os.chmod(os.path.dirname(elsewhere), 0o755)
+        self.assertEqual(keys(elsewhere), want)
+        for env in [{"TZ": "Pacific/Kiritimati"}, {"LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8"}, {"LANG": None}, {"HOME": None}, {"HOME": "/nowhere", "USER": "nobody"}, {"XDG_CACHE_HOME": "/nowhere"},
+                    {"TMPDIR": "/nowhere"}, {"OMP_NUM_THREADS": "7"}, {"PATH": "/nowhere"}]:
+            self.assertEqual(keys(self.file, env=env), want, env)
+        self.assertEqual(keys(self.file, cwd="/"), want)
+        self.assertEqual(keys(elsewhere, user=NOBODY, group=NOBODY, cwd="/"), want)
+        self.assertEqual(keys(self.file, preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})), want, "one processor")
+        self.assertEqual(keys(self.file, preexec_fn=lambda: os.nice(19)), want)
+        self.assertEqual(keys(self.compiled(self.conv_model("again.onnx"))), want, "the model compiled again under another name")
+
+    def test_archive_and_signatures(self):
+        cache, archive = self.path("c"), self.path("out.tar.zst")
+        self.run_with(cache, 0)
+        self.kiln("cache", "keygen", self.path("key"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("key")).st_mode), 0o600)
+        self.kiln("cache", "keygen", self.path("key"), code=3)
+        exported = self.json("cache", "export", archive, "--cache", cache, "--cache-sign-key", self.path("key"))
+        self.assertGreater(exported["copied"], 0)
+        self.kiln("cache", "keygen", self.path("stranger"))
+        refused = self.json("cache", "import", archive, "--cache", self.path("d"), "--cache-trust", self.path("stranger.pub"))
+        self.assertEqual((refused["copied"], refused["untrusted"]), (0, exported["copied"]))
+        taken = self.json("cache", "import", archive, "--cache", self.path("d"), "--cache-trust", self.path("key.pub"))
+        self.assertEqual((taken["copied"], taken["untrusted"], taken["damaged"]), (exported["copied"], 0, 0))
+        self.assertEqual(self.json("run", self.file, "--cache", self.path("d"))["cache"]["misses"], 0)
+        # As a shared layer: with the signer's key its kernels are used, with another's they are not, which costs one warning.
+        layer = {"KILN_CACHE_PATH": self.path("d")}
+        document = self.json("run", self.file, "--cache", self.path("e"), "--cache-trust", self.path("key.pub"), env=layer)
+        self.assertEqual((document["cache"]["misses"], document["cache"]["layers"]["folder"]), (0, 0))
+        self.assertGreater(document["cache"]["layers"]["read_only"], 0)
+        done = self.kiln("run", self.file, "--cache", self.path("f"), "--cache-trust", self.path("stranger.pub"), "--json", env=layer)
+        self.assertEqual(json.loads(done.stdout)["cache"]["hits"], 0)
+        self.assertIn("without a trusted signature", self.error_line(done))
+        with open(archive, "r+b") as f:
+            f.truncate(os.path.getsize(archive) // 2)
+        self.error_line(self.kiln("cache", "import", archive, "--cache", self.path("g"), code=3))
+        self.error_line(self.kiln("cache", "import", self.path("missing.tar.zst"), "--cache", self.path("g"), code=3))
 
     def test_read_only_layer(self):
         self.run_with(self.path("layer"), 0)

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "fixtures.hpp"
+#include "jit/cache/eviction.hpp"
 
 using namespace kiln;
 using namespace kiln::testing;
@@ -188,6 +189,16 @@ TEST(kernel_cache, refused_folders_leave_a_working_run) {
     ASSERT_EQ(::lchown((scratch / "link").c_str(), 12345, 12345), 0);
     refuse(scratch / "link", "link that belongs to another user");
   }
+  std::filesystem::create_directory(scratch / "group");
+  ::chmod((scratch / "group").c_str(), 0770);
+  refuse(scratch / "group", "writable by its group");
+  std::filesystem::create_directories(scratch / "above/below/cache");
+  ::chmod((scratch / "above/below/cache").c_str(), 0700);
+  ::chmod((scratch / "above").c_str(), 0777);
+  refuse(scratch / "above/below/cache", "which is writable by everybody");
+  refuse(scratch / "above/below/made", "which is writable by everybody");
+  ::chmod((scratch / "above").c_str(), 01777);
+  EXPECT_TRUE(kernel_cache::open({scratch / "above/below/cache"})->writable()) << "sticky, as /tmp is";
   EXPECT_TRUE(kernel_cache::open({})->counters().errors == 0) << "no folder wanted is no problem";
   std::filesystem::create_directory(scratch / "good");
   std::filesystem::permissions(scratch / "good", std::filesystem::perms::owner_all);
@@ -326,6 +337,40 @@ TEST(kernel_cache, many_threads_and_processes_at_once) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
   for (const auto& e : std::filesystem::directory_iterator(scratch / "c")) EXPECT_FALSE(e.path().filename().string().starts_with(temporary_prefix));
+}
+
+// Six processes that each fill the folder with entries of their own: together they stay within the bound and a sixteenth for each.
+TEST(kernel_cache, many_processes_keep_the_bound_together) {
+  scratch_folder scratch;
+  constexpr std::uint64_t bound = 160'000;
+  constexpr int processes = 6;
+  kernel_cache::open({scratch / "c"});
+  auto bytes_there = [&] { return total_bytes(list_entries(posix_file_system(), scratch / "c")); };
+  std::vector<pid_t> children;
+  for (int c = 0; c < processes; ++c) {
+    pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      auto cache = kernel_cache::open({.folder = scratch / "c", .max_bytes = bound, .warn = [](const std::string&) {}});
+      bool within = true;
+      for (int n = 0; n < 150; ++n) {
+        cache->store(key_number(c * 1000 + n), payload_number(n, 2500));
+        within = within && bytes_there() <= bound + processes * (bound / 16 + 3000);
+        if (n % 3 == 0) cache->find(key_number(c * 1000 + n / 2));
+      }
+      ::_exit(within && cache->counters().errors == 0 ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (pid_t child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_GT(bytes_there(), bound / 2);
+  auto cache = kernel_cache::open({.folder = scratch / "c", .max_bytes = bound});
+  cache->store(key_number(9999), payload_number(1));
+  EXPECT_LE(bytes_there(), bound);
 }
 
 TEST(kernel_cache, folder_resolution) {

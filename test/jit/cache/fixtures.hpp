@@ -54,13 +54,14 @@ inline std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// The machine's file system, except that call number `fail_at` (from 1; every call counts) gives `code`, and that owners,
-// the user and the clock can be made up. With `short_transfers` reads and writes move one byte in three at a time.
+// The machine's file system, except that calls fail: number `fail_at` (from 1; every call counts) with `code`, or is a transfer of one byte in three
+// where `code` is 0; and all that follow too with `and_all_later`. Owners and the clock can be made up.
 class faulty_file_system final : public file_system {
  public:
   int fail_at = 0, code = EIO;
+  bool and_all_later = false;
   bool all_writing_fails = false;  // a read-only or full file system
-  bool short_transfers = false;
+  bool short_transfers = false;    // reads and writes move one byte in three at a time
   bool no_locks = false;           // as on some network file systems
   std::optional<std::uint32_t> pretended_owner;
   std::optional<std::int64_t> pretended_now;
@@ -96,9 +97,14 @@ class faulty_file_system final : public file_system {
   std::uint32_t user() override { return real_.user(); }
 
  private:
-  bool fails() { return ++calls == fail_at; }
+  bool fails() {
+    int call = ++calls;
+    chosen_ = call == fail_at || (and_all_later && fail_at > 0 && call > fail_at);
+    return chosen_ && code != 0;
+  }
   template <class Span>
-  Span shortened(Span bytes) const { return short_transfers && bytes.size() > 1 ? bytes.first(bytes.size() / 3 + 1) : bytes; }
+  Span shortened(Span bytes) const { return (short_transfers || chosen_) && bytes.size() > 1 ? bytes.first(bytes.size() / 3 + 1) : bytes; }
+  bool chosen_ = false;  // this call; whoever counts calls uses one thread
   file_system& real_ = posix_file_system();
 };
 

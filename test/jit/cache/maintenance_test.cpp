@@ -4,6 +4,7 @@
 
 #include "fixtures.hpp"
 #include "ir/error.hpp"
+#include "jit/cache/transfer.hpp"
 
 using namespace kiln;
 using namespace kiln::testing;
@@ -81,7 +82,7 @@ TEST(cache_maintenance, exported_entries_are_a_layer_and_can_be_imported) {
   done = copy_cache(scratch / "image/layer", scratch / "c");
   EXPECT_EQ(done.copied, 0u);
   EXPECT_EQ(done.present, 5u);
-  done = copy_cache(scratch / "image/layer", scratch / "few", [](const entry_head& head) { return field(head.fields, "payload") == key_number(2).payload; });
+  done = copy_cache(scratch / "image/layer", scratch / "few", {.wanted = [](const entry_head& head) { return field(head.fields, "payload") == key_number(2).payload; }});
   EXPECT_EQ(done.copied, 1u);
 }
 

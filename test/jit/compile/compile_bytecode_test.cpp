@@ -14,7 +14,6 @@
 #include "ir/ops/all.hpp"
 #include "jit/cache/kernel_cache.hpp"
 #include "jit/deadline.hpp"
-#include "jit/kernel_keys.hpp"
 #include "jit/prepared_cache.hpp"
 #include "jit/targets.hpp"
 #include "runtime/executable.hpp"
@@ -217,30 +216,6 @@ TEST_F(compile_bytecode_test, a_compile_past_its_limit_names_the_kernel) {
     EXPECT_NE(std::string(e.what()).find("kernel '"), std::string::npos);
   }
   while (abandoned_calls() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // they end; the process must not before
-}
-
-TEST(kernel_keys, every_input_changes_the_key_and_nothing_else_does) {
-  auto base = [] { return make_kernel_key("ab", {f32({2, 3})}, {f32({2})}, {{"tile_m", 8}}, find_target("x86-64-v3")); };
-  EXPECT_EQ(base().hash(), base().hash());
-  std::vector<kernel_key> changed(9, base());
-  changed[0].payload = "ac";
-  changed[1].inputs = {f32({2, 4})};
-  changed[2].inputs[0].type = element_type::f16;
-  changed[3].outputs = {f32({2}), f32({2})};
-  changed[4].configuration["tile_m"] = 9;
-  changed[5].target = describe(find_target("x86-64-v4"));
-  changed[6].pipeline += "1";
-  changed[7].llvm += "1";
-  changed[8].driver = "580";
-  std::set<content_hash> hashes{base().hash()};
-  for (const kernel_key& k : changed) hashes.insert(k.hash());
-  EXPECT_EQ(hashes.size(), changed.size() + 1);
-  std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path("/");
-  setenv("KILN_CACHE_DIR", "/nowhere", 1);
-  EXPECT_TRUE(hashes.contains(base().hash()));
-  unsetenv("KILN_CACHE_DIR");
-  std::filesystem::current_path(before);
 }
 
 TEST(targets, rows_are_complete_and_distinct) {

@@ -1,0 +1,117 @@
+#include "jit/cache/archive.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+// Entries are compressed already; the archive's own compression is for packed weights and the fields.
+constexpr const char* compression_level = "3";
+constexpr std::size_t block_bytes = 1 << 20;
+
+using reader = std::unique_ptr<archive, decltype(&::archive_read_free)>;
+
+[[noreturn]] void unreadable(const std::filesystem::path& file, archive* opened) {
+  // What libarchive calls truncated is in its text only.
+  std::string why = ::archive_error_string(opened) ? ::archive_error_string(opened) : "is no archive";
+  bool truncated = why.find("runcated") != std::string::npos;
+  throw error(truncated ? error_kind::truncated : error_kind::corrupted, file.string() + ": " + why);
+}
+
+std::vector<std::byte> read_member(const std::filesystem::path& file, archive* opened, std::uint64_t bytes) {
+  std::vector<std::byte> data;
+  // By pieces: memory is taken for what is there, not for what a size claims.
+  while (data.size() < bytes) {
+    std::size_t have = data.size(), want = static_cast<std::size_t>(std::min<std::uint64_t>(block_bytes, bytes - have));
+    data.resize(have + want);
+    la_ssize_t count = ::archive_read_data(opened, data.data() + have, want);
+    if (count < 0) unreadable(file, opened);
+    data.resize(have + static_cast<std::size_t>(count));
+    if (count == 0) throw error(error_kind::truncated, file.string() + ": ends within a member");
+  }
+  return data;
+}
+
+}  // namespace
+
+bool is_archive_name(const std::filesystem::path& file) {
+  std::string name = file.filename().string();
+  return name.ends_with(".tar.zst") || name.ends_with(".tzst");
+}
+
+struct archive_writer::handle {
+  std::unique_ptr<archive, decltype(&::archive_write_free)> writer{::archive_write_new(), &::archive_write_free};
+};
+
+archive_writer::archive_writer(const std::filesystem::path& file)
+    : handle_(std::make_unique<handle>()), file_(file), temporary_(file.parent_path() / (".tmp-" + std::to_string(::getpid()) + "-" + file.filename().string())) {
+  archive* out = handle_->writer.get();
+  if (!out) throw std::bad_alloc();
+  bool opened = ::archive_write_set_format_ustar(out) == ARCHIVE_OK && ::archive_write_add_filter_zstd(out) == ARCHIVE_OK &&
+                ::archive_write_set_filter_option(out, "zstd", "compression-level", compression_level) == ARCHIVE_OK && ::archive_write_set_bytes_in_last_block(out, 1) == ARCHIVE_OK &&
+                ::archive_write_open_filename(out, temporary_.c_str()) == ARCHIVE_OK;
+  if (!opened) failed();
+}
+
+archive_writer::~archive_writer() {
+  std::error_code ignored;
+  if (!temporary_.empty()) std::filesystem::remove(temporary_, ignored);
+}
+
+void archive_writer::failed() const {
+  const char* why = ::archive_error_string(handle_->writer.get());
+  throw error(error_kind::io, file_.string() + ": cannot be written: " + (why ? why : "unknown reason"));
+}
+
+void archive_writer::add(const std::string& name, std::span<const std::byte> bytes) {
+  archive* out = handle_->writer.get();
+  std::unique_ptr<archive_entry, decltype(&::archive_entry_free)> entry(::archive_entry_new(), &::archive_entry_free);
+  ::archive_entry_set_pathname(entry.get(), name.c_str());
+  ::archive_entry_set_filetype(entry.get(), AE_IFREG);
+  ::archive_entry_set_perm(entry.get(), 0644);
+  ::archive_entry_set_mtime(entry.get(), 0, 0);
+  ::archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes.size()));
+  if (::archive_write_header(out, entry.get()) != ARCHIVE_OK) failed();
+  while (!bytes.empty()) {
+    la_ssize_t count = ::archive_write_data(out, bytes.data(), std::min(bytes.size(), block_bytes));
+    if (count <= 0) failed();
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void archive_writer::close() {
+  if (::archive_write_close(handle_->writer.get()) != ARCHIVE_OK) failed();
+  std::error_code code;
+  std::filesystem::rename(temporary_, file_, code);
+  if (code) throw error(error_kind::io, file_.string() + ": cannot be written: " + code.message());
+  temporary_.clear();
+}
+
+void read_archive(const std::filesystem::path& file, const std::function<void(const archive_member&, const std::function<std::vector<std::byte>()>&)>& take) {
+  if (::access(file.c_str(), R_OK) != 0) throw error(error_kind::missing_file, file.string() + ": cannot be read: " + std::strerror(errno));
+  reader opened(::archive_read_new(), &::archive_read_free);
+  if (!opened) throw std::bad_alloc();
+  archive* in = opened.get();
+  if (::archive_read_support_format_tar(in) != ARCHIVE_OK || ::archive_read_support_filter_zstd(in) != ARCHIVE_OK || ::archive_read_open_filename(in, file.c_str(), block_bytes) != ARCHIVE_OK)
+    unreadable(file, in);
+  for (;;) {
+    archive_entry* entry = nullptr;
+    int code = ::archive_read_next_header(in, &entry);
+    if (code == ARCHIVE_EOF) return;
+    if (code != ARCHIVE_OK) unreadable(file, in);
+    const char* name = ::archive_entry_pathname(entry);
+    if (!name || ::archive_entry_filetype(entry) != AE_IFREG || ::archive_entry_hardlink(entry)) continue;
+    auto bytes = static_cast<std::uint64_t>(std::max<la_int64_t>(0, ::archive_entry_size(entry)));
+    take({name, bytes}, [&] { return read_member(file, in, bytes); });
+  }
+}
+
+}  // namespace kiln

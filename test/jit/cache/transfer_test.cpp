@@ -1,0 +1,162 @@
+#include "jit/cache/transfer.hpp"
+
+#include <gtest/gtest.h>
+
+#include "fixtures.hpp"
+#include "jit/cache/archive.hpp"
+#include "jit/cache/maintenance.hpp"
+
+using namespace kiln;
+using namespace kiln::testing;
+
+namespace {
+
+std::string name_of(int n) { return entry_file_name(key_number(n).hash(), entry_kind::kernel); }
+signing_key key_of_seed(std::uint8_t first) { return signing_key::from_seed({first}); }
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Four kernels, one of packed weights, two tuning records, a temporary, and what does not belong here.
+void fill(const std::filesystem::path& folder) {
+  auto cache = kernel_cache::open({folder});
+  for (int n = 0; n < 4; ++n) cache->store(key_number(n), payload_number(n, 500));
+  cache->store_raw(key_number(0), payload_number(0, 5000));
+  std::filesystem::create_directory(folder / "records");
+  write_bytes(folder / "records/a.kernel.json", bytes_of("{\"a\": 1}"));
+  write_bytes(folder / "records/b.graph.json", bytes_of("{}"));
+  write_bytes(folder / "records/.hidden", bytes_of("no"));
+  write_bytes(folder / ".tmp-1-2", bytes_of("half"));
+  write_bytes(folder / "notes.txt", bytes_of("mine"));
+}
+
+std::map<std::string, std::vector<std::byte>> contents(const std::filesystem::path& folder) {
+  std::map<std::string, std::vector<std::byte>> files;
+  for (const auto& e : std::filesystem::recursive_directory_iterator(folder))
+    if (e.is_regular_file()) files[std::filesystem::relative(e.path(), folder).string()] = read_bytes(e.path());
+  return files;
+}
+
+}  // namespace
+
+TEST(cache_transfer, folder_and_archive_hold_the_same) {
+  scratch_folder scratch;
+  fill(scratch / "c");
+  cache_copy done = copy_cache(scratch / "c", scratch / "out.tar.zst");
+  EXPECT_EQ(done.copied, 5u);
+  EXPECT_EQ(done.records, 2u);
+  EXPECT_EQ(done.damaged + done.untrusted + done.other + done.present, 0u);
+  copy_cache(scratch / "c", scratch / "folder");
+  copy_cache(scratch / "out.tar.zst", scratch / "imported");
+  EXPECT_EQ(contents(scratch / "imported"), contents(scratch / "folder"));
+  EXPECT_EQ(contents(scratch / "folder").size(), 7u);
+  EXPECT_EQ(contents(scratch / "folder").at(name_of(2)), read_bytes(scratch / "c" / name_of(2)));
+  copy_cache(scratch / "folder", scratch / "again.tar.zst");
+  EXPECT_EQ(read_bytes(scratch / "again.tar.zst"), read_bytes(scratch / "out.tar.zst")) << "the same entries make the same archive";
+  done = copy_cache(scratch / "out.tar.zst", scratch / "imported");
+  EXPECT_EQ(done.present, 5u);
+  EXPECT_EQ(done.copied + done.records, 0u);
+  auto cache = kernel_cache::open({scratch / "imported"});
+  EXPECT_EQ(cache->find(key_number(3)), payload_number(3, 500));
+  EXPECT_TRUE(std::ranges::equal(cache->find_mapped(key_number(0))->bytes, payload_number(0, 5000)));
+  EXPECT_EQ(cache_stats(scratch / "imported").records, 2u);
+  EXPECT_THROW(copy_cache(scratch / "missing", scratch / "x"), error);
+  EXPECT_THROW(copy_cache(scratch / "missing.tar.zst", scratch / "x"), error);
+  EXPECT_THROW(copy_cache(scratch / "c", scratch / "no/such/out.tar.zst"), error);
+}
+
+TEST(cache_transfer, records_are_merged) {
+  scratch_folder scratch;
+  fill(scratch / "c");
+  fill(scratch / "d");
+  write_bytes(scratch / "d/records/a.kernel.json", bytes_of("2"));
+  EXPECT_EQ(copy_cache(scratch / "c", scratch / "d").records, 0u);
+  EXPECT_EQ(read_bytes(scratch / "d/records/a.kernel.json"), bytes_of("2")) << "what is there stays";
+  transfer_options options;
+  options.merge_record = [](const std::string& name, std::span<const std::byte> arriving, std::span<const std::byte> there) -> std::optional<std::vector<std::byte>> {
+    if (name == "b.graph.json") throw error(error_kind::corrupted, "no record");
+    std::vector<std::byte> both(there.begin(), there.end());
+    both.insert(both.end(), arriving.begin(), arriving.end());
+    return both;
+  };
+  for (const char* to : {"d", "e"}) {
+    cache_copy done = copy_cache(scratch / "c", scratch / to, options);
+    EXPECT_EQ(done.records, 1u);
+    EXPECT_EQ(done.damaged, 1u);
+  }
+  EXPECT_EQ(read_bytes(scratch / "d/records/a.kernel.json"), bytes_of("2{\"a\": 1}"));
+  EXPECT_EQ(read_bytes(scratch / "e/records/a.kernel.json"), bytes_of("{\"a\": 1}"));
+}
+
+TEST(cache_transfer, signs_and_requires_signatures) {
+  scratch_folder scratch;
+  fill(scratch / "c");
+  kernel_cache::open({.folder = scratch / "c", .sign_with = key_of_seed(2)})->store(key_number(1), payload_number(1, 500));
+  trusted_keys trust({key_of_seed(1).public_half()});
+  EXPECT_EQ(copy_cache(scratch / "c", scratch / "none", {.trust = trust}).untrusted, 5u);
+  EXPECT_EQ(copy_cache(scratch / "c", scratch / "signed.tar.zst", {.sign_with = key_of_seed(1)}).copied, 5u);
+  cache_copy done = copy_cache(scratch / "signed.tar.zst", scratch / "new", {.trust = trust});
+  EXPECT_EQ(done.copied, 5u);
+  auto cache = kernel_cache::open({.read_only_layers = {scratch / "new"}, .trust = trust});
+  for (int n = 0; n < 4; ++n) EXPECT_EQ(cache->find(key_number(n)), payload_number(n, 500));
+  EXPECT_TRUE(std::ranges::equal(cache->find_mapped(key_number(0))->bytes, payload_number(0, 5000)));
+  EXPECT_EQ(copy_cache(scratch / "c", scratch / "new", {.sign_with = key_of_seed(1)}).present, 5u);
+  EXPECT_EQ(copy_cache(scratch / "c", scratch / "new").present, 5u) << "a signature is not lost to an entry without one";
+  EXPECT_EQ(copy_cache(scratch / "c", scratch / "new", {.sign_with = key_of_seed(3)}).copied, 5u);
+  EXPECT_EQ(verify_cache(scratch / "new", false).damaged.size(), 0u);
+}
+
+TEST(cache_transfer, hostile_members_stay_outside) {
+  scratch_folder scratch;
+  {
+    archive_writer out(scratch / "evil.tar.zst");
+    auto entry = encode_kernel_entry(key_number(1).fields(), payload_number(1));
+    for (const std::string& name : {std::string("../evil"), std::string("/tmp/kiln-evil"), std::string("records/../../evil"), std::string("records/.hidden"), std::string("records/a/b"),
+                                    std::string("notes.txt"), name_of(1) + "/x", "x/" + name_of(1)})
+      out.add(name, entry);
+    out.add(name_of(2), entry);  // sound, under another's name
+    out.add(name_of(3), payload_number(3));
+    out.add("./" + name_of(1), entry);
+    out.close();
+  }
+  cache_copy done = copy_cache(scratch / "evil.tar.zst", scratch / "into/c");
+  EXPECT_EQ(done.copied, 1u);
+  EXPECT_EQ(done.damaged, 2u);
+  EXPECT_EQ(done.other, 8u);
+  EXPECT_EQ(contents(scratch / "into").size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(scratch / "evil") || std::filesystem::exists("/tmp/kiln-evil"));
+}
+
+// What a damaged archive gives is an error, or fewer entries, and every one of them is sound.
+TEST(cache_transfer, every_truncation_and_flipped_byte_of_an_archive) {
+  scratch_folder scratch;
+  kernel_cache::open({scratch / "c"})->store(key_number(1), payload_number(1, 100));
+  copy_cache(scratch / "c", scratch / "good.tar.zst");
+  const auto good = read_bytes(scratch / "good.tar.zst"), entry = read_bytes(scratch / "c" / name_of(1));
+  std::size_t refused = 0, whole = 0;
+  auto import = [&](const std::vector<std::byte>& bytes) {
+    std::filesystem::remove_all(scratch / "d");
+    write_bytes(scratch / "bad.tar.zst", bytes);
+    try {
+      copy_cache(scratch / "bad.tar.zst", scratch / "d");
+    } catch (const error& e) {
+      ASSERT_TRUE(e.kind() == error_kind::truncated || e.kind() == error_kind::corrupted) << e.what();
+      ++refused;
+    }
+    for (const auto& [name, found] : contents(scratch / "d")) {
+      ASSERT_EQ(name, name_of(1));
+      ASSERT_EQ(found, entry);
+      ++whole;
+    }
+  };
+  for (std::size_t size = 0; size < good.size(); ++size) import({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)});
+  EXPECT_GT(refused, good.size() * 9 / 10);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    auto bytes = good;
+    bytes[at] ^= std::byte{0x10};
+    import(bytes);
+  }
+  std::printf("%zu damaged archives: %zu refused, %zu gave the entry all the same\n", 2 * good.size(), refused, whole);
+}
