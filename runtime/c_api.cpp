@@ -6,6 +6,7 @@
 
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
+#include "runtime/devices.hpp"
 
 namespace {
 
@@ -67,12 +68,33 @@ kiln_status describe(const std::vector<kiln::plan_port>& ports, std::size_t inde
   return KILN_OK;
 }
 
+// Calls `run` with the context's tensors bound to these pointers.
+template <class Run>
+kiln_status with_tensors(kiln_context* context, const void* const* inputs, void* const* outputs, Run&& run) {
+  if (!context) return fail(KILN_USAGE, "the context is null");
+  const kiln::plan& plan = context->program.loaded.plan();
+  if ((!inputs && !plan.inputs.empty()) || (!outputs && !plan.outputs.empty())) return fail(KILN_USAGE, "the list of inputs or outputs is null");
+  return guarded([&] {
+    auto bind = [](const std::vector<kiln::plan_port>& ports, auto* pointers, auto& spans, auto cast) {
+      for (std::size_t i = 0; i < ports.size(); ++i) {
+        if (!pointers[i] && ports[i].bytes) throw kiln::error(kiln::error_kind::usage, "the pointer of tensor '" + ports[i].name + "' is null");
+        spans[i] = {cast(pointers[i]), ports[i].bytes};
+      }
+    };
+    bind(plan.inputs, inputs, context->inputs, [](const void* p) { return static_cast<const std::byte*>(p); });
+    bind(plan.outputs, outputs, context->outputs, [](void* p) { return static_cast<std::byte*>(p); });
+    run();
+  });
+}
+
+static_assert(static_cast<int>(kiln::graph_policy::off) == KILN_GRAPH_OFF && static_cast<int>(kiln::graph_policy::automatic) == KILN_GRAPH_AUTO);
+
 }  // namespace
 
-kiln_program::kiln_program(const kiln::program& source, unsigned threads) : device(threads), loaded(kiln::load(source, device)) {}
+kiln_program::kiln_program(const kiln::program& source, std::unique_ptr<kiln::device> on) : device(std::move(on)), loaded(kiln::load(source, *device)) {}
 
-kiln_context::kiln_context(const kiln_program& p)
-    : program(p), context(p.loaded.make_context()), inputs(p.loaded.plan().inputs.size()), outputs(p.loaded.plan().outputs.size()) {}
+kiln_context::kiln_context(const kiln_program& p, const kiln::graph_options& graph)
+    : program(p), context(p.loaded.make_context(graph)), inputs(p.loaded.plan().inputs.size()), outputs(p.loaded.plan().outputs.size()) {}
 
 extern "C" {
 
@@ -85,11 +107,13 @@ const char* kiln_status_name(kiln_status status) {
 
 const char* kiln_last_error(void) { return last_error; }
 
-kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program) {
+kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program) { return kiln_program_open_on(path, "host", threads, program); }
+
+kiln_status kiln_program_open_on(const char* path, const char* device, unsigned threads, kiln_program** program) {
   if (!program) return fail(KILN_USAGE, "the pointer for the program is null");
   *program = nullptr;
-  if (!path) return fail(KILN_USAGE, "the path is null");
-  return guarded([&] { *program = new kiln_program(kiln::read_program(path), threads); });
+  if (!path || !device) return fail(KILN_USAGE, "the path or the device's name is null");
+  return guarded([&] { *program = new kiln_program(kiln::read_program(path), kiln::open_device(device, {.threads = threads})); });
 }
 
 void kiln_program_close(kiln_program* program) { delete program; }
@@ -111,28 +135,37 @@ kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info
   return KILN_OK;
 }
 
-kiln_status kiln_context_create(const kiln_program* program, kiln_context** context) {
+kiln_status kiln_context_create(const kiln_program* program, kiln_context** context) { return kiln_context_create_with(program, KILN_GRAPH_AUTO, context); }
+
+kiln_status kiln_context_create_with(const kiln_program* program, kiln_graph_policy graph, kiln_context** context) {
   if (!program || !context) return fail(KILN_USAGE, "the program or the pointer for the context is null");
   *context = nullptr;
-  return guarded([&] { *context = new kiln_context(*program); });
+  if (graph < KILN_GRAPH_OFF || graph > KILN_GRAPH_AUTO) return fail(KILN_USAGE, "there is no such graph policy");
+  return guarded([&] { *context = new kiln_context(*program, {.policy = static_cast<kiln::graph_policy>(graph)}); });
 }
 
 void kiln_context_destroy(kiln_context* context) { delete context; }
 
-kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* const* outputs) {
-  if (!context) return fail(KILN_USAGE, "the context is null");
-  const kiln::plan& plan = context->program.loaded.plan();
-  if ((!inputs && !plan.inputs.empty()) || (!outputs && !plan.outputs.empty())) return fail(KILN_USAGE, "the list of inputs or outputs is null");
+kiln_status kiln_context_get_graph_info(kiln_context* context, kiln_graph_info* info) {
+  if (!context || !info) return fail(KILN_USAGE, "the context or the pointer for the result is null");
   return guarded([&] {
-    auto bind = [](const std::vector<kiln::plan_port>& ports, auto* pointers, auto& spans, auto cast) {
-      for (std::size_t i = 0; i < ports.size(); ++i) {
-        if (!pointers[i] && ports[i].bytes) throw kiln::error(kiln::error_kind::usage, "the pointer of tensor '" + ports[i].name + "' is null");
-        spans[i] = {cast(pointers[i]), ports[i].bytes};
-      }
-    };
-    bind(plan.inputs, inputs, context->inputs, [](const void* p) { return static_cast<const std::byte*>(p); });
-    bind(plan.outputs, outputs, context->outputs, [](void* p) { return static_cast<std::byte*>(p); });
-    context->program.loaded.run(context->context, context->inputs, context->outputs);
+    context->graph = context->context.report();
+    const kiln::graph_report& r = context->graph;
+    auto decision = context->context.decision();
+    kiln::graph_decision d = decision.value_or(kiln::graph_decision{});
+    *info = {r.mode.c_str(), r.reason.c_str(), r.captures, r.replays, r.patches, r.updates, r.rebuilds, r.failures, decision.has_value(), d.replay, d.branches, d.eager_ms, d.replay_ms};
+  });
+}
+
+kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* const* outputs) {
+  return with_tensors(context, inputs, outputs, [&] { context->program.loaded.run(context->context, context->inputs, context->outputs); });
+}
+
+kiln_status kiln_run_on_stream(kiln_context* context, const void* const* inputs, void* const* outputs, void* stream) {
+  return with_tensors(context, inputs, outputs, [&] {
+    auto& known = context->streams[stream];
+    if (!known) known = context->program.device->borrow_stream(stream);
+    context->program.loaded.run(context->context, context->inputs, context->outputs, *known);
   });
 }
 

@@ -1,10 +1,13 @@
 #include "runtime/device.hpp"
 
 #include "ir/error.hpp"
+#include "runtime/graph/device_graph.hpp"
 
 namespace kiln {
 
 void device::encode(const tensor_map&, void*, encoded_tensor_map*) { throw error(error_kind::unsupported, "device " + info().name + " has no tensor maps: finalize the program for this device"); }
+
+std::unique_ptr<device_graph> device::make_graph(graph_maker) { throw error(error_kind::unsupported, "device " + info().name + " has no graphs"); }
 
 std::shared_ptr<const device_memory> shared_buffers::find(const content_hash& key) {
   std::lock_guard lock(mutex_);

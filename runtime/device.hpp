@@ -21,6 +21,8 @@
 namespace kiln {
 
 class device;
+class device_graph;                     // runtime/graph/device_graph.hpp
+enum class graph_maker : std::uint8_t;
 
 struct device_info {
   std::string name;         // "host", "hip:0", "cuda:1"
@@ -74,6 +76,7 @@ class kernel_library {
 class device_stream {
  public:
   virtual ~device_stream() = default;
+  virtual void* native() const { return nullptr; }  // a hipStream_t or CUstream; null on the host, and of the driver's default stream
 };
 
 // A moment in a stream.
@@ -82,6 +85,7 @@ class device_event {
   virtual ~device_event() = default;
   virtual void record(device_stream* stream = nullptr) = 0;
   virtual void synchronize() = 0;  // waits until what was recorded has happened
+  virtual bool happened() const = 0;  // without waiting
   virtual double milliseconds_since(const device_event& earlier) const = 0;  // both have happened
 };
 
@@ -112,6 +116,7 @@ class device {
   virtual void upload(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
   virtual void fill_zero(void* to, std::size_t bytes, device_stream* stream = nullptr) = 0;
+  virtual void set_word(void* to, std::uint32_t value, device_stream* stream = nullptr) = 0;  // 4 bytes
   virtual std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) = 0;
   // What cannot be launched is thrown by the stream's next check() or synchronize(), and nothing more is launched before.
   virtual void launch(const launch_request& request) noexcept = 0;
@@ -123,6 +128,10 @@ class device {
   virtual std::unique_ptr<device_stream> borrow_stream(void* native) = 0;
   virtual std::unique_ptr<device_event> make_event() = 0;
   virtual void wait(device_stream* stream, const device_event& event) = 0;  // later work of the stream comes after the event
+
+  // Work that is made once and launched whole. Without graphs make_graph() throws error{unsupported} and says why.
+  virtual bool has_graphs() const { return false; }
+  virtual std::unique_ptr<device_graph> make_graph(graph_maker how);
 
   // The descriptor of `map` over memory at `base`. Throws error{unsupported} on devices without tensor maps.
   virtual void encode(const tensor_map& map, void* base, encoded_tensor_map* to);

@@ -5,14 +5,14 @@
 #include <functional>
 
 #include "ir/error.hpp"
+#include "runtime/graph/replay.hpp"
 #include "runtime/io_buffers.hpp"
 #include "runtime/plan_runner.hpp"
 
 namespace kiln {
 namespace {
 
-// What the pointer of an empty tensor is: something that may be passed on, never followed.
-alignas(64) std::byte nothing[64];
+using clock = std::chrono::steady_clock;
 
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   auto* a_begin = static_cast<const std::byte*>(a);
@@ -50,25 +50,15 @@ void finish_always(device& target, device_stream& stream, Work&& work) {
 
 }  // namespace
 
-execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target)
-    : plan_(std::move(what)), device_(&target), arena_(target.allocate(plan_->arena_bytes)), zeroed_(target.allocate(plan_->zeroed_bytes)), stream_(target.make_stream()), table_(plan_->buffers.size(), nothing) {
-  for (std::size_t i = 0; i < table_.size(); ++i) {
-    const plan_buffer& b = plan_->buffers[i];
-    if (b.bytes == 0) continue;
-    if (b.place == buffer_place::arena) table_[i] = arena_.data() + b.offset;
-    if (b.place == buffer_place::zeroed) table_[i] = zeroed_.data() + b.offset;
-    if (b.place == buffer_place::fixed) table_[i] = const_cast<std::byte*>(b.address);
-  }
-  if (target.info().host_memory) {
-    arguments_.resize(plan_->most_arguments);
-    return;
-  }
-  // A launch reads its pointers out of the table itself, and its tensor maps out of maps_.
-  for (buffer_id id : plan_->arguments) arguments_.push_back(&table_[id]);
-  maps_.resize(plan_->tensor_maps.size());
-  mapped_.resize(plan_->tensor_maps.size());
-  for (std::size_t m = 0; m < maps_.size(); ++m) arguments_[plan_->tensor_maps[m].argument] = &maps_[m];
-}
+execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target, const graph_options& graph)
+    : plan_(std::move(what)), device_(&target), arena_(target.allocate(plan_->arena_bytes)), zeroed_(target.allocate(plan_->zeroed_bytes)), stream_(target.make_stream()),
+      pointers_(*plan_, target, arena_.data(), zeroed_.data()), replay_(std::make_unique<graph_replay>(*plan_, target, graph)) {}
+
+execution_context::execution_context(execution_context&&) noexcept = default;
+
+graph_report execution_context::report() const { return replay_->report(); }
+
+std::optional<graph_decision> execution_context::decision() const { return replay_->decision(); }
 
 execution_context::~execution_context() {
   if (!last_run_) return;
@@ -85,7 +75,7 @@ void executable::bind(execution_context& context, std::span<const input_span> in
   check(plan_->outputs, outputs, "output");
   bool changed = false;
   auto set = [&](const plan_port& port, const void* data) {
-    void*& entry = context.table_[port.buffer];
+    void*& entry = context.pointers_[port.buffer];
     if (!port.bytes || entry == data) return;
     entry = const_cast<void*>(data);
     changed = true;
@@ -104,34 +94,45 @@ void executable::bind(execution_context& context, std::span<const input_span> in
         if (overlap(outputs[o].data(), outputs[o].size(), outputs[p].data(), outputs[p].size())) refuse("output '" + plan_->outputs[p].name + "'");
     }
   } catch (...) {
-    for (const plan_port& port : plan_->outputs) context.table_[port.buffer] = nothing;  // so that the next run checks again
+    for (const plan_port& port : plan_->outputs) context.pointers_[port.buffer] = plan_pointers::nothing();  // so that the next run checks again
     throw;
   }
 }
 
-void executable::enqueue(execution_context& context, device_stream& stream, step_timer* timer) const {
+void executable::enqueue(execution_context& context, device_stream& stream, graph_replay* replay, step_timer* timer) const {
   if (context.zeroed_.size() && !context.clean_) device_->fill_zero(context.zeroed_.data(), context.zeroed_.size(), &stream);
   context.clean_ = false;  // until all of its launches are there
-  plan_runner(context, stream, timer).run_block(0);
+  plan_runner(*plan_, context.pointers_, *device_, stream, replay, timer).run_block(0);
   device_->check(&stream);
   context.clean_ = true;
 }
 
 void executable::run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
   bind(context, inputs, outputs);
+  graph_replay& replay = *context.replay_;
+  replay.begin_run();
+  auto begin = clock::now();
   device_stream& stream = *context.stream_;
-  if (context.last_stream_) device_->wait(&stream, *context.last_run_);
+  if (context.last_stream_) {
+    device_->wait(&stream, *context.last_run_);
+    replay.forget_run();
+  }
   context.last_stream_ = nullptr;
-  finish_always(*device_, stream, [&] { enqueue(context, stream, nullptr); });
+  finish_always(*device_, stream, [&] { enqueue(context, stream, &replay, nullptr); });
+  replay.end_run(std::chrono::duration<double, std::milli>(clock::now() - begin).count());
 }
 
 void executable::run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, device_stream& stream) const {
   bind(context, inputs, outputs);
+  graph_replay& replay = *context.replay_;
+  replay.begin_run();
   if (!context.last_run_) context.last_run_ = device_->make_event();
   else if (context.last_stream_ && context.last_stream_ != &stream) device_->wait(&stream, *context.last_run_);
   context.last_stream_ = &stream;
   try {
-    enqueue(context, stream, nullptr);
+    replay.begin_queued(stream);
+    enqueue(context, stream, &replay, nullptr);
+    replay.end_queued(stream);
   } catch (...) {
     // What was launched before the error still runs: the next run, and the end of the context, wait for it.
     try {
@@ -143,6 +144,12 @@ void executable::run(execution_context& context, std::span<const input_span> inp
   context.last_run_->record(&stream);
 }
 
+void executable::settle(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
+  // The first run begins the measurement.
+  do run(context, inputs, outputs);
+  while (context.report().mode == "measuring");
+}
+
 void executable::run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, run_profile& profile) const {
   bind(context, inputs, outputs);
   profile.instructions.resize(plan_->instructions.size());
@@ -151,9 +158,9 @@ void executable::run_timed(execution_context& context, std::span<const input_spa
   device_stream& stream = *context.stream_;
   if (context.last_stream_) device_->wait(&stream, *context.last_run_);
   context.last_stream_ = nullptr;
-  auto begin = std::chrono::steady_clock::now();
-  finish_always(*device_, stream, [&] { enqueue(context, stream, context.timer_.get()); });
-  profile.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
+  auto begin = clock::now();
+  finish_always(*device_, stream, [&] { enqueue(context, stream, nullptr, context.timer_.get()); });
+  profile.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin).count();
   context.timer_->finish();
   ++profile.runs;
 }
@@ -166,14 +173,15 @@ void executable::check_inputs(std::span<const shape> types) const {
       throw error(error_kind::usage, "input '" + plan_->inputs[i].name + "' is " + types[i].str() + ", the program expects " + plan_->inputs[i].type.str());
 }
 
-std::vector<literal> executable::evaluate(std::span<const literal> inputs) const {
+std::vector<literal> executable::evaluate(std::span<const literal> inputs, const graph_options& graph, graph_report* report) const {
   std::vector<shape> types;
   for (const literal& l : inputs) types.push_back(l.type());
   check_inputs(types);
   io_buffers tensors(*this);
-  execution_context context = make_context();
+  execution_context context = make_context(graph);
   tensors.upload(inputs);
   run(context, tensors.inputs(), tensors.outputs());
+  if (report) *report = context.report();
   return tensors.download();
 }
 

@@ -1,7 +1,8 @@
 // A loaded program: a plan on a device, and the contexts that run it. An executable is immutable; copies share the plan. Any number of threads may
 // run it at the same time, each with an execution_context of its own, which holds the arena, the table of pointers and a stream.
 // A run allocates nothing and looks nothing up (unless the plan holds interpreted steps). On a GPU it only gives work to the stream; the host
-// waits for the device at its end, and where an `if` or a `loop` depends on a value that a kernel made.
+// waits for the device at its end, and where an `if` or a `loop` depends on a value that a kernel made. Where the device has graphs, a context replays
+// the parts of the plan between such places as its graph_options say (runtime/graph/); results are the same bits either way.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +10,20 @@
 #include <span>
 #include <vector>
 
-#include "runtime/plan.hpp"
+#include "runtime/graph/graph_options.hpp"
+#include "runtime/plan_pointers.hpp"
 #include "runtime/step_timer.hpp"
 
 namespace kiln {
 
+class graph_replay;
+
 // What one run at a time needs. Made by executable::make_context(); used by one thread at a time. Destroying it waits for its runs.
 class execution_context {
  public:
-  execution_context(std::shared_ptr<const plan> what, device& target);
+  execution_context(std::shared_ptr<const plan> what, device& target, const graph_options& graph = {});
   ~execution_context();
-  execution_context(execution_context&&) noexcept = default;
+  execution_context(execution_context&&) noexcept;
   execution_context& operator=(execution_context&&) = delete;
 
   // All intermediate values, in memory of the device; contents mean nothing between runs.
@@ -27,8 +31,11 @@ class execution_context {
   // What run() uses.
   device_stream& stream() const { return *stream_; }
 
+  graph_report report() const;
+  // What `automatic` decided, or was told; nothing before it has.
+  std::optional<graph_decision> decision() const;
+
  private:
-  friend class plan_runner;
   friend class executable;
   std::shared_ptr<const plan> plan_;
   device* device_;
@@ -37,11 +44,9 @@ class execution_context {
   std::unique_ptr<device_event> last_run_;  // the end of the last asynchronous one; made by the first
   const device_stream* last_stream_ = nullptr;
   bool clean_ = false;                      // zeroed_ is zero
-  std::vector<void*> table_;                // per plan buffer, where it is now
-  std::vector<void*> arguments_;            // host: values of the launch being made. GPU: per plan argument, where its value is
-  std::vector<encoded_tensor_map> maps_;    // per plan tensor map
-  std::vector<const void*> mapped_;         // per plan tensor map: the address it was made for
+  plan_pointers pointers_;
   std::unique_ptr<step_timer> timer_;       // made by the first timed run
+  std::unique_ptr<graph_replay> replay_;
 };
 
 class executable {
@@ -50,7 +55,7 @@ class executable {
 
   const kiln::plan& plan() const { return *plan_; }
   device& target() const { return *device_; }
-  execution_context make_context() const { return execution_context(plan_, *device_); }
+  execution_context make_context(const graph_options& graph = {}) const { return execution_context(plan_, *device_, graph); }
 
   // Dense row-major tensors in the order of plan().inputs and plan().outputs, in memory of the device, aligned to their element type (to 16
   // bytes on a GPU where a kernel reads them so). Throws error{usage} that names the tensor when one has the wrong number, size or
@@ -64,18 +69,21 @@ class executable {
   // on the device later, the stream's synchronize() throws.
   void run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, device_stream& stream) const;
 
-  // As run(), adding the time that the device spent in every step to `profile` (sized by the first call).
+  // Runs until `automatic` has decided, which the caller's own runs would do otherwise. At once where nothing is to be decided.
+  void settle(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
+
+  // As run(), without a graph, adding the time that the device spent in every step to `profile` (sized by the first call).
   void run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, run_profile& profile) const;
 
   // Throws error{usage} naming the input whose type or dims differ.
   void check_inputs(std::span<const shape> types) const;
 
-  // check_inputs and run with a context and tensors made for this call: for tools and tests.
-  std::vector<literal> evaluate(std::span<const literal> inputs) const;
+  // check_inputs and run with a context and tensors made for this call: for tools and tests. `report` is of the context.
+  std::vector<literal> evaluate(std::span<const literal> inputs, const graph_options& graph = {.policy = graph_policy::off}, graph_report* report = nullptr) const;
 
  private:
   void bind(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
-  void enqueue(execution_context& context, device_stream& stream, step_timer* timer) const;
+  void enqueue(execution_context& context, device_stream& stream, graph_replay* replay, step_timer* timer) const;
   std::shared_ptr<const kiln::plan> plan_;
   device* device_;
 };

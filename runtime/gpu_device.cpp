@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "runtime/gpu/graph.hpp"
 #include "runtime/gpu/memory_pool.hpp"
 #include "runtime/gpu/module.hpp"
 #include "runtime/gpu/properties.hpp"
@@ -22,6 +23,13 @@ class gpu_event final : public device_event {
   void synchronize() override {
     gpu::working_device now(state_);
     state_.require(state_.wait_for_event(event_.get()), "waiting for an event");
+  }
+  bool happened() const override {
+    gpu::working_device now(state_);
+    int status = state_.functions().event_query(event_.get());
+    if (status == gpu::status_not_ready) return false;
+    state_.require(status, "asking for an event");
+    return true;
   }
   double milliseconds_since(const device_event& earlier) const override {
     gpu::working_device now(state_);
@@ -109,6 +117,11 @@ void gpu_device::fill_zero(void* to, std::size_t bytes, device_stream* stream) {
   parts_->state.require(parts_->state.functions().fill(to, 0, bytes, parts_->of(stream).native()), "filling memory");
 }
 
+void gpu_device::set_word(void* to, std::uint32_t value, device_stream* stream) {
+  gpu::working_device now(parts_->state);
+  parts_->state.require(parts_->state.functions().fill_words(to, value, 1, parts_->of(stream).native()), "writing a number");
+}
+
 std::shared_ptr<const kernel_library> gpu_device::load(std::span<const native_kernel* const> kernels) {
   gpu::working_device now(parts_->state);
   return std::make_shared<gpu::library>(parts_->modules, kernels);
@@ -171,6 +184,16 @@ std::unique_ptr<device_event> gpu_device::make_event() {
 void gpu_device::wait(device_stream* stream, const device_event& event) {
   gpu::working_device now(parts_->state);
   parts_->state.require(parts_->state.functions().stream_wait_event(parts_->of(stream).native(), static_cast<const gpu_event&>(event).native(), 0), "waiting for an event");
+}
+
+bool gpu_device::has_graphs() const { return gpu::missing_for_graphs(parts_->state.driver()).empty(); }
+
+std::unique_ptr<device_graph> gpu_device::make_graph(graph_maker how) {
+  if (auto missing = gpu::missing_for_graphs(parts_->state.driver()); !missing.empty())
+    throw error(error_kind::unsupported, "device " + info().name + " has no graphs: its driver lacks " + std::string(missing) + ": update the driver");
+  gpu::working_device now(parts_->state);
+  if (how == graph_maker::capture) return std::make_unique<gpu::captured_graph>(parts_->state);
+  return std::make_unique<gpu::node_graph>(parts_->state);
 }
 
 void gpu_device::encode(const tensor_map& map, void* base, encoded_tensor_map* to) { gpu::encode_tensor_map(parts_->state, map, base, to); }

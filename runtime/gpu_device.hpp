@@ -26,6 +26,7 @@ class gpu_device final : public device {
   void upload(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override;
   void download(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override;
   void fill_zero(void* to, std::size_t bytes, device_stream* stream = nullptr) override;
+  void set_word(void* to, std::uint32_t value, device_stream* stream = nullptr) override;
   std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) override;
   void launch(const launch_request& request) noexcept override;
   void check(device_stream* stream) override;
@@ -34,6 +35,8 @@ class gpu_device final : public device {
   std::unique_ptr<device_stream> borrow_stream(void* native) override;
   std::unique_ptr<device_event> make_event() override;
   void wait(device_stream* stream, const device_event& event) override;
+  bool has_graphs() const override;
+  std::unique_ptr<device_graph> make_graph(graph_maker how) override;
   void encode(const tensor_map& map, void* base, encoded_tensor_map* to) override;
   std::vector<std::byte> to_machine_code(std::span<const std::byte> object) override;
 

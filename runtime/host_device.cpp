@@ -63,6 +63,7 @@ class host_event final : public device_event {
  public:
   void record(device_stream*) override { time_ = std::chrono::steady_clock::now(); }
   void synchronize() override {}
+  bool happened() const override { return true; }
   double milliseconds_since(const device_event& earlier) const override {
     return std::chrono::duration<double, std::milli>(time_ - static_cast<const host_event&>(earlier).time_).count();
   }

@@ -18,6 +18,7 @@ class host_device final : public device {
   void upload(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override { copy(to, from, bytes, stream); }
   void download(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override { copy(to, from, bytes, stream); }
   void fill_zero(void* to, std::size_t bytes, device_stream* stream = nullptr) override;
+  void set_word(void* to, std::uint32_t value, device_stream* stream = nullptr) override { copy(to, &value, sizeof value, stream); }
   std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) override;
   void launch(const launch_request& request) noexcept override;
   void check(device_stream*) override {}

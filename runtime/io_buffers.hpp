@@ -15,6 +15,8 @@ class io_buffers {
   // Dense tensors in the order of the plan's inputs; there on return.
   void upload(std::span<const literal> inputs);
   std::vector<literal> download() const;
+  // What was written as this output is read as this input, and the other way round; both have the same size.
+  void swap(std::size_t output, std::size_t input);
   std::span<const executable::input_span> inputs() const { return inputs_; }
   std::span<const executable::output_span> outputs() const { return outputs_; }
 

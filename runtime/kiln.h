@@ -2,7 +2,8 @@
  *
  * Every function that can fail returns a kiln_status; kiln_last_error() then says what happened and what to do, in one line,
  * for the calling thread. Pointers to strings and shapes live as long as the program they came from.
- * A program may be shared by threads; a context runs one call at a time. No exception leaves this interface. */
+ * A program may be shared by threads; a context runs one call at a time. No exception leaves this interface.
+ * On a GPU (kiln_program_open_on) tensors are in its memory, which the caller has from HIP or CUDA. */
 #ifndef KILN_H
 #define KILN_H
 
@@ -13,7 +14,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 1
+#define KILN_API_VERSION 2
 
 typedef enum kiln_status {
   KILN_OK = 0,
@@ -59,6 +60,8 @@ const char* kiln_last_error(void);
 
 /* `threads` share one run, 0 for every processor this process may use. *program is null after a failure. */
 kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program);
+/* On another device: "host", "hip:N" or "cuda:N". KILN_OUT_OF_MEMORY where it is not here; kiln_last_error says what was looked for. */
+kiln_status kiln_program_open_on(const char* path, const char* device, unsigned threads, kiln_program** program);
 void kiln_program_close(kiln_program* program); /* after its contexts; null is fine */
 
 size_t kiln_program_input_count(const kiln_program* program);
@@ -67,12 +70,29 @@ kiln_status kiln_program_input(const kiln_program* program, size_t index, kiln_t
 kiln_status kiln_program_output(const kiln_program* program, size_t index, kiln_tensor_info* info);
 kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info* info);
 
-kiln_status kiln_context_create(const kiln_program* program, kiln_context** context);
+/* How a GPU is given its work: launch by launch, as a graph that is made once and replayed, or whichever of the two turns out to be
+ * faster on the first runs. Results are the same bits. */
+typedef enum kiln_graph_policy { KILN_GRAPH_OFF, KILN_GRAPH_ON, KILN_GRAPH_AUTO } kiln_graph_policy;
+
+typedef struct kiln_graph_info {
+  const char* mode;   /* "off", "measuring", "eager", "replay" */
+  const char* reason; /* why runs are eager where a graph was wanted, "" otherwise; both until the context's next call */
+  size_t captures, replays, patches, updates, rebuilds, failures;
+  int decided, replay, branches; /* what KILN_GRAPH_AUTO found out, once it has */
+  double eager_ms, replay_ms;
+} kiln_graph_info;
+
+kiln_status kiln_context_create(const kiln_program* program, kiln_context** context); /* with KILN_GRAPH_AUTO */
+kiln_status kiln_context_create_with(const kiln_program* program, kiln_graph_policy graph, kiln_context** context);
+kiln_status kiln_context_get_graph_info(kiln_context* context, kiln_graph_info* info);
 void kiln_context_destroy(kiln_context* context); /* null is fine */
 
 /* One pointer per input and output, each to as many bytes as its info says, aligned to its element type; outputs overlap nothing.
  * Allocates nothing. The results are there on return. */
 kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* const* outputs);
+/* The same in the order of a stream of the caller's (a hipStream_t or CUstream, null for the default stream), which must outlive the context. Waits
+ * for nothing: the results are there when the stream has come so far. KILN_UNSUPPORTED on the host. */
+kiln_status kiln_run_on_stream(kiln_context* context, const void* const* inputs, void* const* outputs, void* stream);
 
 #ifdef __cplusplus
 }

@@ -50,6 +50,11 @@ class plan_printer {
     text_ += fmt::format("  launch {} grid {} ({})", symbol, s.grid, names(ids));
   }
   void line(const copy_step& s, const std::string&) { text_ += fmt::format("  copy {} <- {}", name(s.to), name(s.from)); }
+  void line(const count_step& s, const std::string&) { text_ += fmt::format("  count {} <- trip {}", name(s.to), s.counter); }
+  void line(const call_step& s, const std::string& symbol) {
+    std::span<const buffer_id> ids{plan_.arguments.data() + s.first_argument, s.argument_count};
+    text_ += fmt::format("  call {} ({}) -> ({})", symbol, names(ids.first(s.input_count)), names(ids.subspan(s.input_count)));
+  }
   void line(const if_step& s, const std::string&) { text_ += fmt::format("  if {} then block {} else block {}", name(s.condition), s.then_block, s.else_block); }
   void line(const loop_step& s, const std::string&) {
     text_ += fmt::format("  loop block {} trips {} condition {}", s.body, name(s.trip_count), name(s.condition));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,6 +55,18 @@ struct copy_step {
   buffer_id to = 0, from = 0;
 };
 
+// The trip of the loop around it, as an i64 whose upper half is zero already.
+struct count_step {
+  buffer_id to = 0;
+  std::uint32_t counter = 0;  // of plan::counters
+};
+
+// Work of a library that is not ours; see foreign_call.
+struct call_step {
+  std::uint32_t call = 0;                                                  // in plan::calls
+  std::uint32_t first_argument = 0, input_count = 0, argument_count = 0;  // in plan::arguments, inputs first
+};
+
 struct if_step {
   buffer_id condition = 0;
   std::uint32_t then_block = 0, else_block = 0;
@@ -72,6 +85,8 @@ struct loop_step {
   buffer_id trip_count = 0, condition = 0;                       // inputs of the loop
   buffer_id iteration = 0, condition_in = 0, condition_out = 0;  // of the body
   std::uint32_t body = 0;                                        // block
+  std::uint32_t counter = 0;                                     // what its trip is called in count_step
+  bool counts = false, asks = false;                             // the body reads the iteration, its condition
   std::int64_t trips = -1;                                       // the static trip count, -1 without
   std::vector<carried_value> carried;
   std::vector<scanned_value> scanned;
@@ -83,8 +98,10 @@ struct interpreted_step {
   std::vector<shape> input_types;
 };
 
+using plan_work = std::variant<launch_step, copy_step, count_step, call_step, if_step, loop_step, interpreted_step>;
+
 struct plan_step {
-  std::variant<launch_step, copy_step, if_step, loop_step, interpreted_step> what;
+  plan_work what;
   std::uint32_t instruction = 0;  // in plan::instructions
 };
 
@@ -108,10 +125,21 @@ struct plan_port {
   buffer_id buffer = 0;
 };
 
+// A call of the embedder's that does the work of some code objects, such as one of a vendor's library. `enqueue` gives the work to a stream
+// of the driver's (a hipStream_t or CUstream, null on the host) and returns; it may be called while the stream is captured. The pointers
+// are those of the instruction's inputs and outputs, in memory of the device. What it throws is an error of the run.
+struct foreign_call {
+  std::string symbol;  // of the code objects
+  void (*enqueue)(void* data, void* native_stream, std::span<void* const> inputs, std::span<void* const> outputs) = nullptr;
+  void* data = nullptr;
+  std::shared_ptr<const void> owner = {};  // of data, kept by the plan
+};
+
 struct plan_report {
   std::size_t kernels = 0;            // distinct payloads
   std::size_t launches = 0;           // launch steps in all blocks
   std::size_t copies = 0;             // copy steps in all blocks
+  std::size_t calls = 0;              // call steps in all blocks
   std::size_t interpreted = 0;        // instructions that no kernel runs
   std::size_t arena_bytes = 0;
   std::size_t arena_sum_bytes = 0;    // what the arena's buffers would need without sharing
@@ -126,6 +154,7 @@ struct plan_report {
 struct plan {
   std::vector<plan_buffer> buffers;
   std::vector<buffer_id> arguments;
+  std::vector<bool> written;       // per argument: the launch may write it
   std::vector<plan_tensor_map> tensor_maps;
   std::vector<plan_block> blocks;  // the main module first
   std::vector<plan_instruction> instructions;
@@ -133,6 +162,8 @@ struct plan {
   std::size_t arena_bytes = 0;
   std::size_t zeroed_bytes = 0;
   std::size_t most_arguments = 0;  // of one launch
+  std::size_t counters = 0;
+  std::vector<foreign_call> calls;
   plan_report report;
 
   std::vector<std::shared_ptr<const void>> owners;  // of fixed buffers
@@ -147,6 +178,8 @@ struct plan_options {
   // Where the host's prepared buffers are kept between processes; null: they are made anew for every plan. A GPU makes them from
   // the constants faster than they could be read and sent, so it does not use the store.
   prepared_store* store = nullptr;
+  // Calls that do the work of code objects of their symbols, whether these are native or not.
+  std::span<const foreign_call> calls = {};
 };
 
 // Throws error{not_native} for a code object that is not native or an operation without a kernel, error{usage} for a program with

@@ -14,6 +14,8 @@ struct named_buffers {
   std::set<buffer_id>& found;
   void operator()(const launch_step&) {}  // plan::arguments
   void operator()(const copy_step& s) { found.insert(s.from); }
+  void operator()(const count_step&) {}
+  void operator()(const call_step&) {}  // plan::arguments
   void operator()(const if_step& s) { found.insert(s.condition); }
   void operator()(const loop_step& s) {
     found.insert({s.trip_count, s.condition});

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <charconv>
+#include <filesystem>
 
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
@@ -117,7 +118,6 @@ model_session::model_session(program portable, const model_options& options, con
 
 void model_session::finish(const output_options& output) {
   // Asked for, but not there: said, not skipped in silence.
-  if (options_.graph == "on") spdlog::warn("--graph on: this version makes every launch of the plan itself, there is no graph to replay");
   if (options_.tune != "off") spdlog::warn("--tune {}: this version does not tune, kernels keep their default configurations", options_.tune);
   auto given = read_inputs(portable_, options_.inputs);
   given.insert(options_.given.begin(), options_.given.end());
@@ -165,7 +165,7 @@ std::map<std::string, literal> model_session::named_inputs() const {
 
 std::vector<literal> model_session::run_once() {
   auto begin = clock::now();
-  auto outputs = executable_->evaluate(inputs_);
+  auto outputs = executable_->evaluate(inputs_, graphs(), &graph);
   if (first_run_ms < 0) first_run_ms = since(begin);
   return outputs;
 }
@@ -191,7 +191,23 @@ nlohmann::ordered_json model_session::describe() const {
           {"prepared_bytes", plan.prepared_bytes},
           {"cache", {{"hits", report.hits}, {"misses", report.misses}, {"repaired", counters.repaired},
                      {"layers", {{"folder", counters.folder_hits}, {"read_only", counters.layer_hits}, {"embedded", counters.embedded_hits}, {"remote", counters.remote_hits}}}}},
-          {"graph", {{"mode", "off"}, {"captures", 0}, {"replays", 0}}}};
+          {"graph", describe_graph(graph)}};
+}
+
+graph_options model_session::graphs() const { return {.policy = graph_policy_named(options_.graph).value()}; }
+
+nlohmann::ordered_json describe_graph(const graph_report& r, const std::optional<graph_decision>& decision) {
+  nlohmann::ordered_json document{{"mode", r.mode},       {"captures", r.captures}, {"replays", r.replays},   {"patches", r.patches},   {"updates", r.updates},
+                                  {"rebuilds", r.rebuilds}, {"failures", r.failures}, {"segments", r.segments}, {"branches", r.branches}, {"reason", r.reason}};
+  if (decision) document["eager_ms"] = decision->eager_ms, document["replay_ms"] = decision->replay_ms;
+  return document;
+}
+
+void write_outputs(const std::string& folder, const plan& of, std::span<const literal> outputs) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw error(error_kind::io, fmt::format("{}: {}", folder, failed.message()));
+  for (std::size_t i = 0; i < outputs.size(); ++i) write_npy(std::filesystem::path(folder) / (file_name(of.outputs[i].name) + ".npy"), outputs[i]);
 }
 
 }  // namespace kiln::tools

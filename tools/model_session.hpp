@@ -41,6 +41,11 @@ struct model_options {
 };
 void add_model_options(CLI::App& app, model_options& options);
 
+// The key `graph` of documents.
+nlohmann::ordered_json describe_graph(const graph_report& report, const std::optional<graph_decision>& decision = {});
+// NAME.npy of every output of the plan into a folder, which is made if need be.
+void write_outputs(const std::string& folder, const plan& of, std::span<const literal> outputs);
+
 // NAME=VALUE texts; throws error{usage}.
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option);
 dim_bindings parse_bindings(const std::vector<std::string>& texts);
@@ -61,12 +66,14 @@ class model_session {
   std::map<std::string, literal> named_inputs() const;
   const kiln::executable& executable() const { return *executable_; }
   std::vector<literal> run_once();                                 // with outputs of its own; the first run's time is kept
+  graph_options graphs() const;                                    // --graph
   kernel_cache* cache() const { return cache_.get(); }
   kiln::device& device() { return *chosen_.device; }
   jit_options compiling() const;  // as this program was compiled
 
   double read_ms = 0, finalize_ms = 0, load_ms = 0, first_run_ms = -1;
   jit_report report;
+  graph_report graph;                                              // of run_once()
   // The keys that run and perf have in common.
   nlohmann::ordered_json describe() const;
 

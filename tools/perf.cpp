@@ -9,6 +9,7 @@
 #include "ir/error.hpp"
 #include "runtime/io_buffers.hpp"
 #include "tools/command.hpp"
+#include "tools/fed_runs.hpp"
 #include "tools/html_report.hpp"
 #include "tools/model_session.hpp"
 
@@ -20,18 +21,21 @@ using clock = std::chrono::steady_clock;
 struct options : model_options {
   int runs = 100, warmup = 5;
   bool per_kernel = false;
-  std::string html;
+  std::string html, output_dir;
+  std::vector<std::string> feeds, counters;
 };
+
+double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
 
 double percentile(const std::vector<double>& sorted, double p) {
   auto at = static_cast<std::size_t>(p * static_cast<double>(sorted.size() - 1) + 0.5);
   return sorted[std::min(at, sorted.size() - 1)];
 }
 
-// Milliseconds of each launch, from separate runs in which every step is timed on its own.
+// Milliseconds of each launch, from separate runs in which every step is timed on its own, without a graph.
 nlohmann::ordered_json time_kernels(const model_session& session, const io_buffers& buffers, int runs) {
   const executable& exe = session.executable();
-  execution_context context = exe.make_context();
+  execution_context context = exe.make_context({.policy = graph_policy::off});
   run_profile profile;
   for (int i = 0; i < runs; ++i) exe.run_timed(context, buffers.inputs(), buffers.outputs(), profile);
   auto list = nlohmann::ordered_json::array();
@@ -46,29 +50,59 @@ nlohmann::ordered_json time_kernels(const model_session& session, const io_buffe
 }
 
 // Milliseconds of one run when the next is given to the stream before it ends.
-double time_queued(const executable& exe, execution_context& context, const io_buffers& buffers, int runs) {
+double time_queued(const executable& exe, execution_context& context, io_buffers& buffers, fed_runs& fed, int runs) {
   device_stream& stream = context.stream();
   auto begin = clock::now();
-  for (int i = 0; i < runs; ++i) exe.run(context, buffers.inputs(), buffers.outputs(), stream);
+  for (int i = 0; i < runs; ++i) {
+    exe.run(context, buffers.inputs(), buffers.outputs(), stream);
+    fed.next(buffers, exe.target(), &stream);
+  }
   exe.target().synchronize(&stream);
-  return std::chrono::duration<double, std::milli>(clock::now() - begin).count() / runs;
+  return milliseconds_since(begin) / runs;
+}
+
+// Median milliseconds that the calling thread needs to give one run to a stream where nothing is under way.
+double time_host(const executable& exe, execution_context& context, io_buffers& buffers, fed_runs& fed, int runs) {
+  device_stream& stream = context.stream();
+  std::vector<double> times;
+  for (int i = 0; i < runs; ++i) {
+    exe.target().synchronize(&stream);
+    auto begin = clock::now();
+    exe.run(context, buffers.inputs(), buffers.outputs(), stream);
+    times.push_back(milliseconds_since(begin));
+    fed.next(buffers, exe.target(), &stream);
+  }
+  exe.target().synchronize(&stream);
+  std::sort(times.begin(), times.end());
+  return percentile(times, 0.5);
 }
 
 int measure(const options& o, const output_options& output) {
   model_session session(o, output);
   session.run_once();
   const executable& exe = session.executable();
-  execution_context context = exe.make_context();
+  execution_context context = exe.make_context(session.graphs());
   io_buffers buffers(exe);
-  buffers.upload(session.inputs());
-  for (int i = 0; i < o.warmup; ++i) exe.run(context, buffers.inputs(), buffers.outputs());
-  std::vector<double> times;
-  times.reserve(static_cast<std::size_t>(o.runs));
-  for (int i = 0; i < o.runs; ++i) {
+  fed_runs fed(exe.plan(), o.feeds, o.counters, session.inputs());
+  fed.start(buffers);
+  // `--graph auto` measures with runs of its own; a fed output is written by the next one, so the last stays where it was.
+  auto run = [&](bool last) {
     auto begin = clock::now();
     exe.run(context, buffers.inputs(), buffers.outputs());
-    times.push_back(std::chrono::duration<double, std::milli>(clock::now() - begin).count());
+    if (!last) fed.next(buffers, exe.target(), &context.stream());
+    return milliseconds_since(begin);
+  };
+  for (int i = 0; i < o.warmup || context.report().mode == "measuring"; ++i) {
+    run(false);
+    if (!fed.empty()) fed.start(buffers);  // counters stay where the model has room for them
   }
+  fed.start(buffers);
+  std::vector<double> times;
+  times.reserve(static_cast<std::size_t>(o.runs));
+  auto first = clock::now();
+  for (int i = 0; i < o.runs; ++i) times.push_back(run(i + 1 == o.runs));
+  double all_ms = milliseconds_since(first);
+  if (!o.output_dir.empty()) write_outputs(o.output_dir, exe.plan(), buffers.download());
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
   auto document = session.describe();
@@ -77,20 +111,31 @@ int measure(const options& o, const output_options& output) {
   document["p99_ms"] = percentile(sorted, 0.99);
   document["min_ms"] = sorted.front();
   document["mean_ms"] = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-  document["queued_ms"] = exe.target().info().host_memory ? document["mean_ms"].get<double>() : time_queued(exe, context, buffers, o.runs);
+  document["runs_per_second"] = 1000.0 * o.runs / all_ms;
+  bool host = exe.target().info().host_memory;
+  fed.start(buffers);
+  document["queued_ms"] = host ? document["mean_ms"].get<double>() : time_queued(exe, context, buffers, fed, o.runs);
+  fed.start(buffers);
+  document["host_ms"] = host ? document["mean_ms"].get<double>() : time_host(exe, context, buffers, fed, std::min(o.runs, 50));
+  document["graph"] = describe_graph(context.report(), context.decision());
   document["runs"] = o.runs;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   document["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+  document["per_kernel_mode"] = "eager";
   document["per_kernel"] = o.per_kernel || !o.html.empty() ? time_kernels(session, buffers, std::clamp(o.runs, 1, 20)) : nlohmann::ordered_json::array();
   if (!o.html.empty()) write_html_report(o.html, document, times);
   output.print(document, [&] {
     fmt::print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(), document["threads"].get<int>(), document["target"].get<std::string>());
     fmt::print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n", session.read_ms, session.finalize_ms, session.report.hits, session.report.misses, session.load_ms, session.first_run_ms);
     fmt::print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs, document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(), document["min_ms"].get<double>());
-    if (!exe.target().info().host_memory) fmt::print("  queued without waiting: {:.3f} ms a run\n", document["queued_ms"].get<double>());
+    if (!host) {
+      fmt::print("  queued without waiting: {:.3f} ms a run; the host gives a run away in {:.1f} us\n", document["queued_ms"].get<double>(), 1000 * document["host_ms"].get<double>());
+      fmt::print("  graph: {}\n", document["graph"].dump());
+    }
     fmt::print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), static_cast<double>(usage.ru_maxrss) / 1024);
     if (!o.per_kernel) return;
+    fmt::print("  launches timed one by one, without a graph:\n");
     auto rows = document["per_kernel"];
     std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a["ms"].template get<double>() > b["ms"].template get<double>(); });
     for (const auto& r : rows) fmt::print("  {:>9.4f} ms  {:<40} {}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(), r["origin"].get<std::string>().substr(0, 60));
@@ -107,6 +152,9 @@ action declare_perf(CLI::App& app) {
   app.add_option("--warmup", o->warmup, "Runs before them")->check(CLI::NonNegativeNumber);
   app.add_flag("--per-kernel", o->per_kernel, "Time every launch, in runs of their own");
   app.add_option("--html", o->html, "Write a page with plots");
+  app.add_option("--feed", o->feeds, "OUTPUT=INPUT: what a run writes is what the next one reads, in the memory of the device");
+  app.add_option("--count-up", o->counters, "NAME of an integer input with one element that is one more on every run");
+  app.add_option("--output-dir", o->output_dir, "Folder for NAME.npy of every output of the last measured run");
   return [o](const output_options& output) { return measure(*o, output); };
 }
 

@@ -1,12 +1,9 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
-#include "ir/error.hpp"
 #include "tools/command.hpp"
 #include "tools/model_session.hpp"
-#include "tools/npy.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -19,12 +16,7 @@ int run_model(const options& o, const output_options& output) {
   model_session session(o, output);
   auto outputs = session.run_once();
   const auto& ports = session.executable().plan().outputs;
-  if (!o.output_dir.empty()) {
-    std::error_code failed;
-    std::filesystem::create_directories(o.output_dir, failed);
-    if (failed) throw error(error_kind::io, fmt::format("{}: {}", o.output_dir, failed.message()));
-    for (std::size_t i = 0; i < outputs.size(); ++i) write_npy(std::filesystem::path(o.output_dir) / (file_name(ports[i].name) + ".npy"), outputs[i]);
-  }
+  if (!o.output_dir.empty()) write_outputs(o.output_dir, session.executable().plan(), outputs);
   auto document = session.describe();
   auto list = nlohmann::ordered_json::array();
   for (const plan_port& p : ports) list.push_back({{"name", p.name}, {"shape", p.type.str()}});

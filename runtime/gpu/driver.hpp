@@ -71,6 +71,6 @@ struct status_meaning {
 };
 status_meaning meaning_of(int status);
 
-inline constexpr int status_ok = 0, status_out_of_memory = 2, status_not_ready = 600;
+inline constexpr int status_ok = 0, status_out_of_memory = 2, status_not_ready = 600, status_not_supported = 801;
 
 }  // namespace kiln::gpu

@@ -37,6 +37,7 @@ namespace kiln::gpu {
   X(required, copy_to_host, cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync, (void* to, const void* from, std::size_t bytes, void* stream))       \
   X(required, copy_on_device, cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync, (void* to, const void* from, std::size_t bytes, void* stream))     \
   X(required, fill, cuMemsetD8Async, hipMemsetD8Async, (void* to, unsigned char value, std::size_t count, void* stream))                   \
+  X(required, fill_words, cuMemsetD32Async, hipMemsetD32Async, (void* to, unsigned value, std::size_t count, void* stream))                \
   X(required, module_unload, cuModuleUnload, hipModuleUnload, (void* module))                                                              \
   X(required, module_function, cuModuleGetFunction, hipModuleGetFunction, (void** function, void* module, const char* name))               \
   X(required, launch, cuLaunchKernel, hipModuleLaunchKernel,                                                                               \
@@ -47,7 +48,28 @@ namespace kiln::gpu {
   X(optional, pool_set_attribute, cuMemPoolSetAttribute, hipMemPoolSetAttribute, (void* pool, int attribute, void* value))                 \
   X(optional, pool_trim, cuMemPoolTrimTo, hipMemPoolTrimTo, (void* pool, std::size_t bytes_to_keep))                                       \
   X(optional, pool_allocate, cuMemAllocFromPoolAsync, hipMallocFromPoolAsync, (void** memory, std::size_t bytes, void* pool, void* stream))\
-  X(optional, pool_free, cuMemFreeAsync, hipFreeAsync, (void* memory, void* stream))
+  X(optional, pool_free, cuMemFreeAsync, hipFreeAsync, (void* memory, void* stream))                                                       \
+  X(optional, graph_create, cuGraphCreate, hipGraphCreate, (void** graph, unsigned flags))                                                 \
+  X(optional, graph_destroy, cuGraphDestroy, hipGraphDestroy, (void* graph))                                                               \
+  X(optional, graph_add_kernel, cuGraphAddKernelNode, hipGraphAddKernelNode,                                                               \
+    (void** node, void* graph, void* const* after, std::size_t count, const void* parameters))                                             \
+  X(optional, graph_add_child, cuGraphAddChildGraphNode, hipGraphAddChildGraphNode,                                                        \
+    (void** node, void* graph, void* const* after, std::size_t count, void* child))                                                        \
+  X(optional, graph_instantiate_flags, cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags,                                          \
+    (void** exec, void* graph, unsigned long long flags))                                                                                  \
+  X(optional, graph_instantiate, cuGraphInstantiate_v2, hipGraphInstantiate,                                                               \
+    (void** exec, void* graph, void** node, char* log, std::size_t bytes))                                                                 \
+  X(optional, exec_set_kernel, cuGraphExecKernelNodeSetParams, hipGraphExecKernelNodeSetParams,                                            \
+    (void* exec, void* node, const void* parameters))                                                                                      \
+  X(optional, exec_set_child, cuGraphExecChildGraphNodeSetParams, hipGraphExecChildGraphNodeSetParams,                                     \
+    (void* exec, void* node, void* child))                                                                                                 \
+  X(optional, exec_update, cuGraphExecUpdate, hipGraphExecUpdate, (void* exec, void* graph, void** node, int* result))                     \
+  X(optional, exec_destroy, cuGraphExecDestroy, hipGraphExecDestroy, (void* exec))                                                         \
+  X(optional, graph_launch, cuGraphLaunch, hipGraphLaunch, (void* exec, void* stream))                                                     \
+  X(optional, capture_begin, cuStreamBeginCapture_v2, hipStreamBeginCapture, (void* stream, int mode))                                     \
+  X(optional, capture_end, cuStreamEndCapture, hipStreamEndCapture, (void* stream, void** graph))                                          \
+  X(optional, capture_info, cuStreamGetCaptureInfo_v2, hipStreamGetCaptureInfo_v2,                                                         \
+    (void* stream, int* status, unsigned long long* id, void** graph, void* const** nodes, std::size_t* count))
 
 // X(need, member, name, result, parameters): functions of one driver.
 #define KILN_GPU_CUDA_ONLY(X)                                                                                                              \
@@ -65,7 +87,14 @@ namespace kiln::gpu {
   X(required, link_destroy, cuLinkDestroy, int, (void* state))                                                                             \
   X(optional, tensor_map_encode, cuTensorMapEncodeTiled, int,                                                                              \
     (void* map, int type, std::uint32_t rank, void* address, const std::uint64_t* dims, const std::uint64_t* strides,                      \
-     const std::uint32_t* box, const std::uint32_t* element_strides, int interleave, int swizzle, int promotion, int outside))
+     const std::uint32_t* box, const std::uint32_t* element_strides, int interleave, int swizzle, int promotion, int outside))             \
+  X(optional, cuda_add_copy, cuGraphAddMemcpyNode, int,                                                                                    \
+    (void** node, void* graph, void* const* after, std::size_t count, const void* parameters, void* context))                              \
+  X(optional, cuda_set_copy, cuGraphExecMemcpyNodeSetParams, int, (void* exec, void* node, const void* parameters, void* context))         \
+  X(optional, cuda_add_fill, cuGraphAddMemsetNode, int,                                                                                    \
+    (void** node, void* graph, void* const* after, std::size_t count, const void* parameters, void* context))                              \
+  X(optional, cuda_set_fill, cuGraphExecMemsetNodeSetParams, int, (void* exec, void* node, const void* parameters, void* context))         \
+  X(optional, exec_update_2, cuGraphExecUpdate_v2, int, (void* exec, void* graph, void* result))
 
 #define KILN_GPU_HIP_ONLY(X)                                                                                                               \
   X(required, hip_error_name, hipGetErrorName, const char*, (int status))                                                                  \
@@ -73,7 +102,14 @@ namespace kiln::gpu {
   X(required, device_current, hipGetDevice, int, (int* device))                                                                            \
   X(required, hip_module_load, hipModuleLoadData, int, (void** module, const void* image))                                                 \
   X(optional, properties_6, hipGetDevicePropertiesR0600, int, (void* properties, int device))                                              \
-  X(required, properties_5, hipGetDeviceProperties, int, (void* properties, int device))
+  X(required, properties_5, hipGetDeviceProperties, int, (void* properties, int device))                                                   \
+  X(optional, hip_add_copy, hipGraphAddMemcpyNode1D, int,                                                                                  \
+    (void** node, void* graph, void* const* after, std::size_t count, void* to, const void* from, std::size_t bytes, int kind))            \
+  X(optional, hip_set_copy, hipGraphExecMemcpyNodeSetParams1D, int,                                                                        \
+    (void* exec, void* node, void* to, const void* from, std::size_t bytes, int kind))                                                     \
+  X(optional, hip_add_fill, hipGraphAddMemsetNode, int,                                                                                    \
+    (void** node, void* graph, void* const* after, std::size_t count, const void* parameters))                                             \
+  X(optional, hip_set_fill, hipGraphExecMemsetNodeSetParams, int, (void* exec, void* node, const void* parameters))
 
 // Null where the driver at hand does not have a function.
 struct driver_functions {
@@ -91,6 +127,66 @@ inline constexpr unsigned stream_non_blocking = 1;      // CU_STREAM_NON_BLOCKIN
 inline constexpr unsigned event_without_timing = 2;     // CU_EVENT_DISABLE_TIMING
 inline constexpr int pool_release_threshold = 4;        // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 inline constexpr int function_dynamic_shared_bytes = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+inline constexpr int capture_of_this_thread = 1;        // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: what other threads do is their own affair
+inline constexpr int capturing = 1;                     // CU_STREAM_CAPTURE_STATUS_ACTIVE
+inline constexpr int copy_on_device_kind = 3;           // hipMemcpyDeviceToDevice
+
+// CUDA_KERNEL_NODE_PARAMS_v1, which every driver takes under the name without a version.
+struct cuda_kernel_node {
+  void* function;
+  unsigned grid[3], block[3], shared_bytes;
+  void** parameters;
+  void** extra;
+};
+static_assert(sizeof(cuda_kernel_node) == 56);
+
+struct hip_kernel_node {
+  unsigned block[3];
+  void** extra;
+  void* function;
+  unsigned grid[3];
+  void** parameters;
+  unsigned shared_bytes;
+};
+static_assert(sizeof(hip_kernel_node) == 64);
+
+// CUDA_MEMCPY3D_v2: one row of bytes between places of the device.
+struct cuda_copy_node {
+  struct place {
+    std::size_t x = 0, y = 0, z = 0, level = 0;
+    int memory_type = 2;  // CU_MEMORYTYPE_DEVICE
+    const void *host = nullptr, *device = nullptr, *array = nullptr, *reserved = nullptr;
+    std::size_t pitch = 0, height = 0;
+  };
+  place from, to;
+  std::size_t bytes = 0, height = 1, depth = 1;
+};
+static_assert(sizeof(cuda_copy_node) == 200);
+
+// CUDA_MEMSET_NODE_PARAMS_v1
+struct cuda_fill_node {
+  void* to;
+  std::size_t pitch;
+  unsigned value, element_bytes;
+  std::size_t width, height;
+};
+static_assert(sizeof(cuda_fill_node) == 40);
+
+struct hip_fill_node {
+  void* to;
+  unsigned element_bytes;
+  std::size_t height, pitch;
+  unsigned value;
+  std::size_t width;
+};
+static_assert(sizeof(hip_fill_node) == 48);
+
+// CUgraphExecUpdateResultInfo
+struct cuda_update_result {
+  int result = 0;
+  void *node = nullptr, *from = nullptr;
+};
 
 // CUmemPoolProps and hipMemPoolProps: 88 bytes in every version.
 struct pool_properties {

@@ -55,7 +55,7 @@ class stream final : public device_stream {
  public:
   explicit stream(state& of) : own_(std::make_unique<raw_stream>(of)), native_(own_->get()) {}
   explicit stream(void* borrowed) : native_(borrowed) {}
-  void* native() const { return native_; }
+  void* native() const override { return native_; }
 
   bool failed() const noexcept { return status_.load(std::memory_order_relaxed) != status_ok; }
   void fail(int status, const function* where) noexcept {

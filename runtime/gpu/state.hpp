@@ -26,6 +26,7 @@ class state {
   const std::string& name() const { return name_; }
   int ordinal() const { return ordinal_; }
   int handle() const { return handle_; }  // the driver's number of the device
+  void* context() const { return context_; }  // CUDA's; null of HIP
 
   // Throws unless status is ok. `what` says what was tried: "launch of kernel 'softmax'".
   void require(int status, std::string_view what, std::string_view detail = {});

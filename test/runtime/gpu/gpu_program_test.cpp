@@ -42,7 +42,7 @@ TEST_P(gpu_programs, a_run_only_launches_and_waits_once) {
   auto device = open_stand_in(GetParam());
   program p = plain_program();
   executable e = load(p, *device);
-  execution_context context = e.make_context();
+  execution_context context = e.make_context({.policy = graph_policy::off});
   io_buffers a(e), b(e);
   a.upload(std::vector{vector_literal(ramp(3.0f))});
   b.upload(std::vector{vector_literal(ramp(-1.0f))});
@@ -93,7 +93,7 @@ TEST_P(gpu_programs, programs_share_weights_and_modules) {
 TEST_P(gpu_programs, on_the_callers_stream_without_waiting) {
   auto device = open_stand_in(GetParam());
   executable e = load(plain_program(), *device);
-  execution_context context = e.make_context();
+  execution_context context = e.make_context({.policy = graph_policy::off});
   io_buffers a(e), b(e), c(e);
   a.upload(std::vector{vector_literal(ramp(3.0f))});
   b.upload(std::vector{vector_literal(ramp(4.0f))});
@@ -122,7 +122,7 @@ TEST_P(gpu_programs, the_end_of_a_context_waits_for_its_runs) {
   a.upload(std::vector{vector_literal(ramp(3.0f))});
   auto theirs = device->make_stream();
   {
-    execution_context context = e.make_context();
+    execution_context context = e.make_context({.policy = graph_policy::off});
     e.run(context, a.inputs(), a.outputs(), *theirs);
   }
   EXPECT_EQ(floats(a.download()[0]), plain_result(ramp(3.0f)));
@@ -178,7 +178,7 @@ TEST_P(gpu_programs, tensor_maps_are_encoded_when_their_pointer_changes) {
     EXPECT_THROW(e.evaluate(std::vector{vector_literal(ramp())}), error);  // says that there are none
     return;
   }
-  execution_context context = e.make_context();
+  execution_context context = e.make_context({.policy = graph_policy::off});
   io_buffers a(e), b(e);
   a.upload(std::vector{vector_literal(ramp(3.0f))});
   b.upload(std::vector{vector_literal(ramp(4.0f))});
@@ -201,7 +201,7 @@ TEST_P(gpu_programs, tensor_maps_are_encoded_when_their_pointer_changes) {
 TEST_P(gpu_programs, time_per_step) {
   auto device = open_stand_in(GetParam());
   executable e = load(rich_program(), *device);
-  execution_context context = e.make_context();
+  execution_context context = e.make_context({.policy = graph_policy::off});
   io_buffers a(e);
   a.upload(std::vector{vector_literal(ramp(0.01f, 0.001f))});
   run_profile profile;

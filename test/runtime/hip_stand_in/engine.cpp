@@ -11,6 +11,20 @@ engine& the_engine() {
   return *e;
 }
 
+thread_local int engine::inside_scope::depth = 0;
+
+namespace {
+
+// What work finds wrong when it runs, the device does not survive.
+void perform(const work& what, stream_object& s) {
+  if (what(s)) return;
+  engine& e = the_engine();
+  ++e.late_uses;
+  e.lost = illegal_address;
+}
+
+}  // namespace
+
 int engine::enter(const char* name) {
   ++counts[name];
   log_text += name;
@@ -22,24 +36,24 @@ int engine::enter(const char* name) {
 }
 
 void engine::step(stream_object& s) {
-  auto item = std::move(s.work.front());
-  s.work.pop_front();
-  item.run();
+  auto item = std::move(s.work_list.front());
+  s.work_list.pop_front();
+  perform(item.run, s);
 }
 
 int engine::drain(stream_object& s) {
-  while (!s.work.empty() && !s.hung && !lost) step(s);
+  while (!s.work_list.empty() && !s.hung && !lost) step(s);
   if (s.hung) return timed_out;
-  while (!s.work.empty()) {  // of a lost device
-    auto item = std::move(s.work.front());
-    s.work.pop_front();
-    if (item.releases) item.run();
+  while (!s.work_list.empty()) {  // of a lost device
+    auto item = std::move(s.work_list.front());
+    s.work_list.pop_front();
+    if (item.releases) perform(item.run, s);
   }
   return lost;
 }
 
 void engine::finish(moment& m) {
-  while (!m.done && !m.stream->work.empty() && !m.stream->hung && !lost) step(*m.stream);
+  while (!m.done && !m.stream->work_list.empty() && !m.stream->hung && !lost) step(*m.stream);
 }
 
 void* engine::allocate(std::map<char*, std::size_t>& where, std::size_t bytes) {
@@ -123,7 +137,7 @@ const control controls{
         if (count) e.text += std::to_string(count) + " " + what + " ";
       };
       add("device memory", e.device_memory.size()), add("host memory", e.host_memory.size()), add("streams", e.streams.size()), add("events", e.events.size());
-      add("modules", e.modules.size()), add("pools", e.pools.size()), add("links", e.links.size()), add("contexts", e.contexts);
+      add("modules", e.modules.size()), add("pools", e.pools.size()), add("links", e.links.size()), add("graphs", e.graphs.size()), add("graph executables", e.execs.size()), add("contexts", e.contexts);
       return e.text.c_str();
     },
     [] {
@@ -143,7 +157,7 @@ const control controls{
         all.clear();
       };
       free_memory(e.device_memory), free_memory(e.host_memory);
-      free_objects(e.streams), free_objects(e.events), free_objects(e.modules), free_objects(e.pools), free_objects(e.links);
+      free_objects(e.streams), free_objects(e.events), free_objects(e.modules), free_objects(e.pools), free_objects(e.links), free_objects(e.graphs), free_objects(e.execs);
       e.contexts = 0;
     },
     [](int count) {
@@ -151,6 +165,7 @@ const control controls{
       std::lock_guard lock(e.mutex);
       e.device_count = count;
     },
+    [] { return engine::inside_scope::depth > 0; },
 };
 
 }  // namespace

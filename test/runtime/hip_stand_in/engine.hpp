@@ -15,7 +15,8 @@
 namespace kiln::stand_in {
 
 // Status numbers that both drivers share.
-inline constexpr int ok = 0, invalid_value = 1, out_of_memory = 2, invalid_image = 200, not_found = 500, not_ready = 600, illegal_address = 700, timed_out = 702;
+inline constexpr int ok = 0, illegal_state = 401, capture_unsupported = 900, capture_invalidated = 901, update_failed = 910;
+inline constexpr int invalid_value = 1, out_of_memory = 2, invalid_image = 200, not_found = 500, not_ready = 600, illegal_address = 700, timed_out = 702;
 
 struct engine;
 
@@ -28,13 +29,43 @@ struct kernel {
 };
 const kernel* find_kernel(const std::string& name);
 
+struct stream_object;
+
+// What a stream or a node does; false where the device does not survive it.
+using work = std::function<bool(stream_object&)>;
+
+struct graph_object;
+struct node_object {
+  enum class kind { kernel, copy, fill, child } what = kind::kernel;
+  work run;
+  std::vector<node_object*> after;
+  graph_object* of = nullptr;
+};
+struct graph_object {
+  std::vector<std::unique_ptr<node_object>> nodes;
+};
+// Nodes by their place in the graph that it was made of, whose handles are still how they are called.
+struct exec_object {
+  struct node {
+    node_object::kind what;
+    work run;
+    std::vector<std::size_t> after;
+  };
+  std::vector<node> nodes;
+  std::map<node_object*, std::size_t> place;
+  std::shared_ptr<std::size_t> pending = std::make_shared<std::size_t>(0);  // launches that have not ended
+};
+
 struct stream_object {
   struct item {
-    std::function<void()> run;
+    work run;
     bool releases = false;  // done even when the device is lost
   };
-  std::deque<item> work;
+  std::deque<item> work_list;
   bool hung = false;
+  std::unique_ptr<graph_object> capture;  // while it is captured
+  void* last = nullptr;                   // node of the capture
+  bool invalid = false;                   // something was done that captures do not take
 };
 // One recording of an event.
 struct moment {
@@ -74,18 +105,26 @@ struct engine {
   std::set<module_object*> modules;
   std::set<pool_object*> pools;
   std::set<link_object*> links;
+  std::set<graph_object*> graphs;
+  std::set<exec_object*> execs;
   stream_object default_stream;
 
   // Runs `body` as the function `name`: counted, logged, failing when it should. A function that releases does so even when it fails.
   template <class Body>
   int call(const char* name, Body&& body, bool releases = false) {
     std::lock_guard lock(mutex);
+    inside_scope here;
     int status = enter(name);
     if (status && !releases) return status;
     int result = body();
     return status ? status : result;
   }
   int enter(const char* name);
+  struct inside_scope {
+    inside_scope() { ++depth; }
+    ~inside_scope() { --depth; }
+    static thread_local int depth;
+  };
 
   stream_object* stream(void* handle) { return handle ? static_cast<stream_object*>(handle) : &default_stream; }
   bool alive(stream_object* s) const { return s == &default_stream || streams.contains(s); }
@@ -99,11 +138,17 @@ struct engine {
   // The real address of `bytes` at a device address; null where they are not all in one live allocation.
   char* real(const void* device, std::size_t bytes = 1);
   bool is_pinned(const void* host, std::size_t bytes) const;
-  std::size_t live() const { return device_memory.size() + host_memory.size() + streams.size() + events.size() + modules.size() + pools.size() + links.size() + contexts; }
+  std::size_t live() const { return device_memory.size() + host_memory.size() + streams.size() + events.size() + modules.size() + pools.size() + links.size() + graphs.size() + execs.size() + contexts; }
 };
 
 inline constexpr std::size_t device_bias = std::size_t{1} << 62;
 
 engine& the_engine();
+
+// Work for a stream, or a node of the graph that it is captured into.
+int later(void* handle, work what, node_object::kind kind, bool releases = false);
+int kernel_work(void* function, const unsigned* grid, const unsigned* block, void** parameters, work& result);
+work copy_work(void* to, const void* from, std::size_t bytes, bool from_host, bool to_host);
+work fill_work(void* to, unsigned value, std::size_t element_bytes, std::size_t count);
 
 }  // namespace kiln::stand_in

@@ -7,19 +7,10 @@
 #include <cstring>
 
 #include "engine.hpp"
+#include "entry.hpp"
 #include "runtime/gpu/driver_functions.hpp"
 
 using namespace kiln::stand_in;
-
-#ifdef KILN_STAND_IN_CUDA
-#define ENTRY(cuda, hip) cuda
-#else
-#define ENTRY(cuda, hip) hip
-#endif
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-#define NAME(cuda, hip) TEXT(ENTRY(cuda, hip))
-#define EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
@@ -28,17 +19,12 @@ engine& e = the_engine();
 void* biased(void* real) { return reinterpret_cast<void*>(reinterpret_cast<std::size_t>(real) + device_bias); }
 char* unbiased(void* device) { return reinterpret_cast<char*>(reinterpret_cast<std::size_t>(device) - device_bias); }
 
-// Work for a stream; what it finds wrong when it runs, the device does not survive.
-int later(void* handle, std::function<bool()> work, bool releases = false) {
+// Work that captures do not take.
+int outside_capture(void* handle, std::function<bool()> run, bool releases = false) {
   stream_object* s = e.stream(handle);
   if (!e.alive(s)) return invalid_value;
-  s->work.push_back({[work = std::move(work)] {
-                       if (work()) return;
-                       ++e.late_uses;
-                       e.lost = illegal_address;
-                     },
-                     releases});
-  return ok;
+  if (s->capture) return s->invalid = true, capture_unsupported;
+  return later(handle, [run = std::move(run)](stream_object&) { return run(); }, node_object::kind::kernel, releases);
 }
 
 template <class Object>
@@ -58,15 +44,8 @@ int destroy(std::set<Object*>& all, void* handle) {
 }
 
 int copy(void* to, const void* from, std::size_t bytes, void* stream, bool from_host, bool to_host) {
-  auto run = [=] {
-    char* target = to_host ? static_cast<char*>(to) : e.real(to, bytes);
-    const char* source = from_host ? static_cast<const char*>(from) : e.real(from, bytes);
-    if (!target || !source || (from_host && !e.is_pinned(from, bytes)) || (to_host && !e.is_pinned(to, bytes))) return false;
-    std::memmove(target, source, bytes);
-    return true;
-  };
   if ((from_host && !e.is_pinned(from, bytes)) || (to_host && !e.is_pinned(to, bytes))) return invalid_value;  // we always stage
-  return later(stream, run);
+  return later(stream, copy_work(to, from, bytes, from_host, to_host), node_object::kind::copy);
 }
 
 int load_module(void** module, const void* image) {
@@ -234,17 +213,23 @@ EXPORT int ENTRY(cuStreamDestroy_v2, hipStreamDestroy)(void* stream) {
   return e.call(NAME(cuStreamDestroy_v2, hipStreamDestroy), [&] {
     if (!e.streams.contains(static_cast<stream_object*>(stream))) return invalid_value;
     e.drain(*static_cast<stream_object*>(stream));
-    return destroy(e.streams, stream);
+    return destroy(e.streams, stream);  // a capture goes with it
   }, true);
 }
 EXPORT int ENTRY(cuStreamSynchronize, hipStreamSynchronize)(void* stream) {
-  return e.call(NAME(cuStreamSynchronize, hipStreamSynchronize), [&] { return e.alive(e.stream(stream)) ? e.drain(*e.stream(stream)) : invalid_value; });
+  return e.call(NAME(cuStreamSynchronize, hipStreamSynchronize), [&] {
+    stream_object& s = *e.stream(stream);
+    if (!e.alive(&s)) return invalid_value;
+    if (s.capture) return s.invalid = true, capture_unsupported;
+    return e.drain(s);
+  });
 }
 EXPORT int ENTRY(cuStreamQuery, hipStreamQuery)(void* stream) {
   return e.call(NAME(cuStreamQuery, hipStreamQuery), [&] {
     stream_object& s = *e.stream(stream);
+    if (s.capture) return s.invalid = true, capture_unsupported;
     if (s.hung) return not_ready;
-    if (s.work.empty()) return ok;
+    if (s.work_list.empty()) return ok;
     e.step(s);
     return e.lost ? e.lost : not_ready;
   });
@@ -253,7 +238,7 @@ EXPORT int ENTRY(cuStreamWaitEvent, hipStreamWaitEvent)(void* stream, void* even
   return e.call(NAME(cuStreamWaitEvent, hipStreamWaitEvent), [&] {
     if (!e.events.contains(static_cast<event_object*>(event))) return invalid_value;
     auto last = static_cast<event_object*>(event)->last;
-    return later(stream, [last] {
+    return outside_capture(stream, [last] {
       if (last && !last->done) e.finish(*last);
       return true;
     });
@@ -270,7 +255,7 @@ EXPORT int ENTRY(cuEventRecord, hipEventRecord)(void* event, void* stream) {
     if (!e.events.contains(static_cast<event_object*>(event))) return invalid_value;
     auto last = std::make_shared<moment>(moment{e.stream(stream), false, 0});
     static_cast<event_object*>(event)->last = last;
-    return later(stream, [last] {
+    return outside_capture(stream, [last] {
       last->done = true;
       last->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
       return true;
@@ -289,7 +274,7 @@ EXPORT int ENTRY(cuEventQuery, hipEventQuery)(void* event) {
   return e.call(NAME(cuEventQuery, hipEventQuery), [&] {
     auto last = static_cast<event_object*>(event)->last;
     if (!last || last->done) return ok;
-    if (!last->stream->work.empty() && !last->stream->hung) e.step(*last->stream);
+    if (!last->stream->work_list.empty() && !last->stream->hung) e.step(*last->stream);
     return e.lost ? e.lost : not_ready;
   });
 }
@@ -335,11 +320,12 @@ EXPORT int ENTRY(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(void* to, const void*
 }
 EXPORT int ENTRY(cuMemsetD8Async, hipMemsetD8Async)(void* to, unsigned char value, std::size_t count, void* stream) {
   return e.call(NAME(cuMemsetD8Async, hipMemsetD8Async), [&] {
-    return later(stream, [=] {
-      char* target = e.real(to, count);
-      if (target) std::memset(target, value, count);
-      return target != nullptr;
-    });
+    return later(stream, fill_work(to, value, 1, count), node_object::kind::fill);
+  });
+}
+EXPORT int ENTRY(cuMemsetD32Async, hipMemsetD32Async)(void* to, unsigned value, std::size_t count, void* stream) {
+  return e.call(NAME(cuMemsetD32Async, hipMemsetD32Async), [&] {
+    return reinterpret_cast<std::size_t>(to) % 4 ? invalid_value : later(stream, fill_work(to, value, 4, count), node_object::kind::fill);
   });
 }
 
@@ -367,7 +353,7 @@ EXPORT int ENTRY(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync)(void** memory,
 EXPORT int ENTRY(cuMemFreeAsync, hipFreeAsync)(void* memory, void* stream) {
   return e.call(NAME(cuMemFreeAsync, hipFreeAsync), [&] {
     if (e.lost) return e.release(e.device_memory, unbiased(memory));
-    return later(stream, [=] { return e.release(e.device_memory, unbiased(memory)) == ok; }, true);
+    return outside_capture(stream, [=] { return e.release(e.device_memory, unbiased(memory)) == ok; }, true);
   }, true);
 }
 #endif
@@ -384,29 +370,11 @@ EXPORT int ENTRY(cuModuleGetFunction, hipModuleGetFunction)(void** function, voi
     return *function ? ok : not_found;
   });
 }
-EXPORT int ENTRY(cuLaunchKernel, hipModuleLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned, unsigned, unsigned, void* stream, void** parameters, void**) {
+EXPORT int ENTRY(cuLaunchKernel, hipModuleLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned, void* stream, void** parameters, void**) {
   return e.call(NAME(cuLaunchKernel, hipModuleLaunchKernel), [&] {
-    auto& k = *static_cast<kernel*>(function);
-    if (grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x == 0 || block_x > 1024) return invalid_value;
-    if (std::strcmp(k.name, "hang") == 0) {
-      stream_object* s = e.stream(stream);
-      return later(stream, [s] { return s->hung = true; });
-    }
-    if (std::strcmp(k.name, "fault") == 0) return later(stream, [] { return e.lost = illegal_address, true; });
-    std::vector<void*> values;  // a tensor map begins with its address
-    for (unsigned i = 0; i < k.arguments; ++i) {
-      void* value;
-      std::memcpy(&value, parameters[i], sizeof value);
-      values.push_back(value);
-    }
-    return later(stream, [&k, values, items = static_cast<long long>(grid_x) * block_x] {
-      std::vector<void*> buffers;
-      for (void* value : values) {
-        buffers.push_back(e.real(value));
-        if (!buffers.back()) return false;
-      }
-      k.run(buffers.data(), 0, items);
-      return true;
-    });
+    const unsigned grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
+    work run;
+    int status = kernel_work(function, grid, block, parameters, run);
+    return status ? status : later(stream, std::move(run), node_object::kind::kernel);
   });
 }

@@ -1,7 +1,8 @@
 // A stand-in for a GPU driver: a shared library with the entry points that runtime/gpu uses, host memory behind them, a log of calls and
 // fault injection. It is as unhelpful as a driver may be: work is done as late as possible (when a stream is waited for), device addresses
 // cannot be read by the host, new memory holds rubbish, and whatever is asked of objects that are not alive is an error.
-// Built three times from the same sources: HIP 6, HIP 5 (without memory pools and the newer properties), CUDA.
+// A graph runs its nodes in an order that their dependencies allow, the last of those that may run first.
+// Built three times from the same sources: HIP 6, HIP 5 (without memory pools, the newer properties and some functions of graphs), CUDA.
 // This header is what tests and the library share. All functions may be called from any thread.
 #pragma once
 
@@ -20,6 +21,7 @@ struct control {
   std::size_t (*late_uses)();                                         // work that used memory which was released before it ran
   void (*abandon)();                                                  // forgets all objects, as the end of the process would
   void (*set_device_count)(int count);                                // 2 at first
+  bool (*inside)();                                                   // the calling thread is in the stand-in
 };
 
 // Exported by the library under this name.

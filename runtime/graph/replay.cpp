@@ -1,0 +1,150 @@
+#include "runtime/graph/replay.hpp"
+
+#include "ir/error.hpp"
+
+namespace kiln {
+
+graph_replay::graph_replay(const plan& of, device& target, const graph_options& options) : plan_(&of), device_(&target), options_(options), decision_(options.decision) {
+  if (options_.policy == graph_policy::off) {
+    eager_for_good_ = true;
+  } else if (!target.has_graphs()) {
+    eager_for_good_ = true;
+    reason_ = target.info().host_memory ? "the host runs kernels itself" : "the driver has no graphs";
+  } else if (options_.policy == graph_policy::automatic && decision_ && !decision_->replay) {
+    eager_for_good_ = true;
+    reason_ = "launches were faster";
+  }
+}
+
+// Once a graph will be used.
+void graph_replay::prepare() {
+  prepared_ = true;
+  parts_ = cut_segments(*plan_);
+  if (parts_.empty()) {
+    eager_for_good_ = true;
+    reason_ = "no part of the plan is long enough for a graph";
+    return;
+  }
+  part_at_.resize(plan_->blocks.size());
+  for (std::size_t b = 0; b < part_at_.size(); ++b) part_at_[b].resize(plan_->blocks[b].steps.size());
+  bool branches = false;
+  graphs_.reserve(parts_.size());
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    part_at_[parts_[p].block][parts_[p].first] = static_cast<std::uint32_t>(p + 1);
+    graphs_.emplace_back(*plan_, parts_[p], *device_, options_);
+    branches |= parts_[p].branches;
+  }
+  way_ = options_.order == graph_order::branches || (decision_ && decision_->branches) ? run_way::branches : run_way::chain;
+  if (options_.policy != graph_policy::automatic || decision_) return;
+  std::vector<run_way> ways{way_};
+  if (options_.order == graph_order::measured && branches) ways.push_back(run_way::branches);
+  ways.push_back(run_way::eager);
+  trial_ = std::make_unique<graph_trial>(std::move(ways));
+  for (queued_run& q : queued_) q.begin = device_->make_event(), q.end = device_->make_event();
+}
+
+void graph_replay::begin_run() {
+  launched_ = measuring_ = false;
+  if (eager_for_good_) return;
+  // Whether a first run is the only one cannot be known: nothing is made for it unless a graph was asked for.
+  if (runs_++ == 0 && options_.policy == graph_policy::automatic && !decision_) return;
+  try {
+    if (!prepared_) prepare();
+    if (trial_) look_at_queued();
+  } catch (const std::exception& e) {
+    fail(e.what());
+  }
+  if (eager_for_good_ || !trial_) return;
+  way_ = trial_->next();
+  measuring_ = true;
+}
+
+std::size_t graph_replay::run(std::uint32_t block, std::size_t step, plan_pointers& pointers, device_stream& stream) noexcept {
+  if (eager_for_good_ || !prepared_ || way_ == run_way::eager) return 0;
+  std::uint32_t part = part_at_[block][step];
+  if (!part) return 0;
+  if (runs_ == 1 && graphs_[part - 1].maker() == graph_maker::capture) return 0;  // what drivers load late cannot be loaded into a capture
+  try {
+    graphs_[part - 1].run(pointers, stream, way_ == run_way::branches, counts_);
+    launched_ = true;
+    return parts_[part - 1].count;
+  } catch (const std::exception& e) {
+    fail(e.what());
+  } catch (...) {
+    fail("an unknown exception");
+  }
+  return 0;
+}
+
+void graph_replay::end_run(double milliseconds) {
+  if (launched_) ++replays_;
+  if (measuring_) take(way_, milliseconds);
+}
+
+void graph_replay::take(run_way way, double milliseconds) {
+  if (!trial_) return;
+  trial_->add(way, milliseconds);
+  decision_ = trial_->decision();
+  if (!decision_) return;
+  trial_.reset();
+  way_ = !decision_->replay ? run_way::eager : decision_->branches ? run_way::branches : run_way::chain;
+  if (decision_->replay) return;
+  eager_for_good_ = true;
+  reason_ = "launches were faster";
+}
+
+void graph_replay::begin_queued(device_stream& stream) {
+  open_ = nullptr;
+  if (!measuring_) return;
+  measuring_ = false;
+  for (queued_run& q : queued_) {
+    if (q.waiting) continue;
+    q.begin->record(&stream);
+    open_ = &q;
+    break;
+  }
+  queued_since_ = std::chrono::steady_clock::now();
+}
+
+void graph_replay::end_queued(device_stream& stream) {
+  if (launched_) ++replays_;
+  if (!open_) return;
+  open_->host_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - queued_since_).count();
+  open_->end->record(&stream);
+  open_->way = way_;
+  open_->waiting = true;
+  open_ = nullptr;
+}
+
+// A run costs what the device or the host needs for it, whichever is more: the other one waits.
+void graph_replay::look_at_queued() {
+  for (queued_run& q : queued_) {
+    if (!q.waiting || !q.end->happened()) continue;
+    q.waiting = false;
+    take(q.way, std::max(q.host_ms, q.end->milliseconds_since(*q.begin)));
+  }
+}
+
+void graph_replay::fail(const char* what) noexcept {
+  ++failures_;
+  eager_for_good_ = true;
+  measuring_ = false;
+  trial_.reset();
+  try {
+    if (reason_.empty()) reason_ = what;
+  } catch (const std::bad_alloc&) {
+    // The count says it.
+  }
+}
+
+graph_report graph_replay::report() const {
+  graph_report r;
+  if (options_.policy != graph_policy::off) r.mode = eager_for_good_ ? "eager" : decision_ || options_.policy == graph_policy::on ? "replay" : "measuring";
+  r.captures = counts_.captures, r.replays = replays_, r.patches = counts_.patches, r.updates = counts_.updates, r.rebuilds = counts_.rebuilds, r.failures = failures_;
+  r.segments = parts_.size();
+  r.branches = way_ == run_way::branches && !eager_for_good_;
+  r.reason = reason_;
+  return r;
+}
+
+}  // namespace kiln

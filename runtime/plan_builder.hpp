@@ -1,0 +1,89 @@
+// Program → plan. One recursive walk over the modules makes blocks, buffers and their lifetimes; arena regions are packed from the
+// inside out (a body's region is one buffer of the module around it), then all offsets are made absolute. Internal to make_plan; its
+// parts are plan_builder.cpp (modules and buffers), plan_kernels.cpp (launches) and plan_control_flow.cpp (bodies). Used once, by one thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/ops/structure.hpp"
+#include "runtime/arena.hpp"
+#include "runtime/plan.hpp"
+#include "runtime/plan_constants.hpp"
+#include "runtime/prepare.hpp"
+
+namespace kiln {
+
+class plan_builder {
+ public:
+  plan_builder(const program& source, device& target, const plan_options& options) : source_(source), device_(target), options_(options), constants_(plan_, target), prepare_(target, options.store) {}
+
+  plan build();
+
+ private:
+  using value_map = std::map<value, buffer_id>;
+
+  // Arena buffers of one module, with lifetimes in steps of its block.
+  struct scope {
+    std::vector<arena_request> requests;
+    std::size_t parent = SIZE_MAX, parent_request = 0;  // the region's place in the scope around it
+    arena_layout layout;
+  };
+
+  // An instruction and where it goes.
+  struct placed {
+    const instruction& what;
+    std::uint32_t block;
+    std::size_t scope;
+    const std::vector<buffer_id>&inputs, &outputs;
+    std::vector<buffer_id> all() const;
+  };
+
+  buffer_id add_buffer(plan_buffer b);
+  buffer_id add_arena_buffer(std::size_t s, std::size_t bytes);
+  buffer_id add_zeroed_buffer(std::size_t bytes);
+  void touch(std::size_t s, buffer_id id, std::int64_t step);
+  static plan_port port(const std::string& name, const shape& type, buffer_id id);
+  buffer_id constant_buffer(const literal& data);
+
+  // `inputs` are the buffers of the parameters, `outputs` those that the results must end up in.
+  std::uint32_t add_module(const module& m, const std::vector<buffer_id>& inputs, const std::vector<buffer_id>& outputs, std::size_t parent);
+  static arena_layout pack(scope& s);
+  std::uint32_t instruction_index(const instruction& i);
+  void add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i, const std::vector<buffer_id>& touched);
+  void add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values, const value_map& destinations);
+
+  void load_kernels();
+  bool called(const code_object& object) const;
+  void add_call(const placed& at, const code_object& object);
+  void add_kernel(const placed& at, const code_object& object);
+  void check_launches(const instruction& i, const native_kernel& kernel, std::size_t inputs, std::size_t outputs) const;
+
+  void hold_region(std::size_t body_scope, std::size_t s, std::int64_t step);
+  void add_if(const placed& at);
+  void add_loop(const placed& at, const loop& op);
+
+  void place_arena();
+  void report();
+
+  const program& source_;
+  device& device_;
+  const plan_options& options_;
+  plan plan_;
+  plan_constants constants_;
+  preparer prepare_;
+  std::vector<native_kernel> kernels_;
+  std::map<std::string, std::size_t> kernel_index_;  // payload → kernels_
+  std::vector<scope> scopes_;
+  std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, or none
+  std::map<const instruction*, std::uint32_t> instruction_index_;
+};
+
+// For messages: "kernel 'softmax' (node of /Softmax)".
+std::string describe_instruction(const instruction& i);
+// Throws error{usage} for an open shape.
+std::size_t static_bytes_of(value v);
+
+}  // namespace kiln

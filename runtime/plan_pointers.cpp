@@ -1,0 +1,68 @@
+#include "runtime/plan_pointers.hpp"
+
+namespace kiln {
+namespace {
+
+alignas(64) std::byte nothing_at_all[64];
+
+}  // namespace
+
+void* plan_pointers::nothing() { return nothing_at_all; }
+
+plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, std::byte* zeroed)
+    : plan_(&of), device_(&target), host_(target.info().host_memory), table_(of.buffers.size(), nothing_at_all), values_(of.most_arguments), counters_(of.counters) {
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    const plan_buffer& b = of.buffers[i];
+    if (b.bytes == 0) continue;
+    if (b.place == buffer_place::arena) table_[i] = arena + b.offset;
+    if (b.place == buffer_place::zeroed) table_[i] = zeroed + b.offset;
+    if (b.place == buffer_place::fixed) table_[i] = const_cast<std::byte*>(b.address);
+  }
+  if (host_) return;
+  // A launch reads its pointers out of the table itself, and its tensor maps out of maps_.
+  for (buffer_id id : of.arguments) arguments_.push_back(&table_[id]);
+  maps_.resize(of.tensor_maps.size());
+  mapped_.resize(of.tensor_maps.size());
+  for (std::size_t m = 0; m < maps_.size(); ++m) arguments_[of.tensor_maps[m].argument] = &maps_[m];
+}
+
+launch_request plan_pointers::launch(const launch_step& step) {
+  if (host_) {
+    for (std::uint32_t i = 0; i < step.argument_count; ++i) values_[i] = table_[plan_->arguments[step.first_argument + i]];
+    return {step.kernel, step.grid, step.grid_y, step.grid_z, step.block, step.lds_bytes, {values_.data(), step.argument_count}};
+  }
+  for (std::uint32_t m = step.first_map; m < step.first_map + step.map_count; ++m) {
+    const plan_tensor_map& what = plan_->tensor_maps[m];
+    void* base = table_[plan_->arguments[what.argument]];
+    if (mapped_[m] == base) continue;
+    device_->encode(what.map, base, &maps_[m]);
+    mapped_[m] = base;
+  }
+  return {step.kernel, step.grid, step.grid_y, step.grid_z, step.block, step.lds_bytes, {}, {arguments_.data() + step.first_argument, step.argument_count}};
+}
+
+foreign_work plan_pointers::call(const call_step& step) {
+  for (std::uint32_t i = 0; i < step.argument_count; ++i) values_[i] = table_[plan_->arguments[step.first_argument + i]];
+  std::span<void* const> all(values_.data(), step.argument_count);
+  const foreign_call& what = plan_->calls[step.call];
+  return {what.enqueue, what.data, all.first(step.input_count), all.subspan(step.input_count)};
+}
+
+graph_node plan_pointers::node(const plan_step& step) {
+  graph_node node;
+  if (const auto* s = std::get_if<launch_step>(&step.what)) {
+    node.launch = launch(*s);
+  } else if (const auto* s = std::get_if<copy_step>(&step.what)) {
+    node.what = graph_node::kind::copy;
+    node.to = table_[s->to], node.from = table_[s->from], node.bytes = plan_->buffers[s->to].bytes;
+  } else if (const auto* s = std::get_if<count_step>(&step.what)) {
+    node.what = graph_node::kind::word;
+    node.to = table_[s->to], node.value = counters_[s->counter];
+  } else {
+    node.what = graph_node::kind::call;
+    node.call = call(std::get<call_step>(step.what));
+  }
+  return node;
+}
+
+}  // namespace kiln
