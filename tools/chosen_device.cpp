@@ -1,6 +1,7 @@
 #include "tools/chosen_device.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -20,7 +21,16 @@ jit_options chosen_device::compiling() const {
   jit_options options{.target = target};
   if (driver.empty()) return options;
   options.driver = driver;
-  options.assemble = [compiler = device.get()](std::span<const std::byte> object) { return compiler->to_machine_code(object); };
+  options.assemble = [compiler = device.get(), tool = ptxas](std::span<const std::byte> object) {
+    if (tool) {
+      try {
+        return assemble_ptx(*tool, object);
+      } catch (const error& e) {
+        spdlog::warn("{}: {}; the driver compiles it", tool->executable, e.what());
+      }
+    }
+    return compiler->to_machine_code(object);
+  };
   return options;
 }
 
@@ -33,7 +43,11 @@ chosen_device choose_device(const std::string& device, const std::string& target
   chosen.target = find_target(target == "native" ? info.target : target);
   if (host ? !runs_here(chosen.target) : !chosen.device->runs(chosen.target.name))
     throw error(error_kind::absent, fmt::format("{} ({}) cannot run code for target '{}'", host ? "this machine" : "device " + device, info.description, target));
-  if (info.family == "nvidia") chosen.driver = fmt::format("cuda {} {}", info.driver_version, info.architecture);
+  if (info.family == "nvidia") {
+    chosen.driver = fmt::format("cuda {} {}", info.driver_version, info.architecture);
+    chosen.ptxas = find_ptxas(info.driver_version);
+    if (chosen.ptxas) chosen.driver += " ptxas " + chosen.ptxas->version;
+  }
   return chosen;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "jit/compile_bytecode.hpp"
+#include "jit/ptxas.hpp"
 #include "runtime/device.hpp"
 
 namespace kiln::tools {
@@ -13,6 +15,7 @@ struct chosen_device {
   std::unique_ptr<kiln::device> device;
   target_row target;
   std::string driver;  // of a device whose driver compiles; empty otherwise
+  std::optional<ptxas_tool> ptxas = {};  // what compiles in the driver's place
 
   // With the target, and the device's driver as the last compiler where it is one.
   jit_options compiling() const;

@@ -1,0 +1,84 @@
+#include "jit/ptxas.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
+
+#include "ir/error.hpp"
+#include "jit/child_process.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::chrono::seconds longest_answer{5};
+
+// "12.8.93" as numbers that compare.
+std::vector<int> numbers_of(std::string_view version) {
+  std::vector<int> numbers;
+  for (std::size_t at = 0; at < version.size();) {
+    std::size_t end = std::min(version.find('.', at), version.size());
+    numbers.push_back(std::atoi(std::string(version.substr(at, end - at)).c_str()));
+    at = end + 1;
+  }
+  return numbers;
+}
+
+std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+std::optional<std::string> version_of(const std::string& executable) {
+  try {
+    std::string said = text_of(run_in_child({executable, "--version"}, {}, {.time = longest_answer}));
+    std::smatch found;
+    if (std::regex_search(said, found, std::regex(R"(release \d+\.\d+, V(\d+\.\d+\.\d+))"))) return found[1].str();
+  } catch (const error&) {
+  }
+  return std::nullopt;
+}
+
+// What follows ".target" in the text, up to a comma.
+std::string architecture_of(const std::string& ptx) {
+  std::smatch found;
+  if (!std::regex_search(ptx, found, std::regex(R"(\.target\s+(sm_\w+))"))) throw error(error_kind::compile_failed, "PTX that names no target");
+  return found[1].str();
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> ptxas_folders() {
+  std::vector<std::filesystem::path> folders;
+  const char* variable = std::getenv("PATH");
+  std::string path = variable ? variable : "";
+  for (std::size_t at = 0; at < path.size();) {
+    std::size_t end = std::min(path.find(':', at), path.size());
+    // An empty entry is the working directory, which anybody may have written to.
+    if (end > at && path[at] == '/') folders.emplace_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  folders.emplace_back("/usr/local/cuda/bin");
+  return folders;
+}
+
+std::optional<ptxas_tool> find_ptxas(std::string_view driver_version, const std::vector<std::filesystem::path>& folders) {
+  for (const std::filesystem::path& folder : folders) {
+    std::string executable = (folder / "ptxas").string();
+    if (access(executable.c_str(), X_OK) != 0) continue;
+    auto version = version_of(executable);
+    if (!version) continue;
+    std::vector<int> release = numbers_of(*version);
+    release.resize(2);
+    if (release <= numbers_of(driver_version)) return ptxas_tool{std::move(executable), std::move(*version)};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::byte> assemble_ptx(const ptxas_tool& tool, std::span<const std::byte> object) {
+  constexpr std::string_view elf = "\177ELF";
+  if (object.size() >= elf.size() && text_of(object.first(elf.size())) == elf) return {object.begin(), object.end()};
+  std::string ptx = text_of(object);
+  ptx.resize(std::min(ptx.size(), ptx.find('\0')));
+  return run_in_child({tool.executable, "-arch=" + architecture_of(ptx), "-", "-o", "/dev/stdout"}, std::as_bytes(std::span(ptx)));
+}
+
+}  // namespace kiln

@@ -1,0 +1,73 @@
+// jit/ptxas with programs that stand in for ptxas: what is found, what is passed over, what its answers become.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "ir/error.hpp"
+#include "jit/ptxas.hpp"
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ptxas_in_folders : public testing::Test {
+ protected:
+  void SetUp() override { root = fs::temp_directory_path() / ("kiln_ptxas_" + std::to_string(getpid()) + "_" + testing::UnitTest::GetInstance()->current_test_info()->name()); }
+  void TearDown() override { fs::remove_all(root); }
+
+  // A folder whose ptxas answers --version with `version`, and otherwise does `command`.
+  fs::path folder(const std::string& name, const std::string& version, const std::string& command = "cat") {
+    fs::create_directories(root / name);
+    fs::path file = root / name / "ptxas";
+    std::ofstream(file) << "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release " << version.substr(0, version.rfind('.')) << ", V" << version << "'; exit; fi\n" << command << "\n";
+    chmod(file.c_str(), 0755);
+    return root / name;
+  }
+  fs::path root;
+};
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+TEST_F(ptxas_in_folders, the_first_that_the_driver_can_run_is_taken) {
+  auto newer = folder("newer", "13.0.88"), fitting = folder("fitting", "12.8.93"), older = folder("older", "11.8.1"), mute = folder("mute", "12.1.1");
+  std::ofstream(mute / "ptxas") << "#!/bin/sh\nexit 1\n";
+  auto found = find_ptxas("12.8", {root / "absent", mute, newer, fitting, older});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->version, "12.8.93");
+  EXPECT_EQ(found->executable, (fitting / "ptxas").string());
+  EXPECT_EQ(find_ptxas("13.0", {newer, fitting})->version, "13.0.88");
+  EXPECT_FALSE(find_ptxas("12.2", {newer, fitting}));
+  EXPECT_FALSE(find_ptxas("12.10", {}));
+  EXPECT_TRUE(find_ptxas("12.10", {fitting}));
+}
+
+TEST_F(ptxas_in_folders, ptx_goes_in_and_a_cubin_comes_out) {
+  auto tool = find_ptxas("12.8", {folder("good", "12.8.93", "echo \"$1 $2 $3 $4\"; cat")});
+  ASSERT_TRUE(tool);
+  std::string ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n";
+  ptx.push_back('\0');
+  auto cubin = assemble_ptx(*tool, bytes_of(ptx));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(cubin.data()), cubin.size()), "-arch=sm_90a - -o /dev/stdout\n" + ptx.substr(0, ptx.size() - 1));
+  const std::string elf = "\177ELF and more";
+  EXPECT_EQ(assemble_ptx(*tool, bytes_of(elf)).size(), elf.size());
+}
+
+TEST_F(ptxas_in_folders, a_refusal_is_an_error_with_its_words) {
+  auto tool = find_ptxas("12.8", {folder("bad", "12.8.93", "echo 'ptxas fatal: no such instruction' >&2; exit 255")});
+  ASSERT_TRUE(tool);
+  try {
+    assemble_ptx(*tool, bytes_of(".target sm_90\n"));
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::compile_failed);
+    EXPECT_THAT(e.what(), testing::HasSubstr("no such instruction"));
+  }
+  EXPECT_THROW(assemble_ptx(*tool, bytes_of("no target")), error);
+}
+
+}  // namespace
+}  // namespace kiln::test
