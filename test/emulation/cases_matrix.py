@@ -154,5 +154,11 @@ def attention_decode(g):
 
 
 @case("f16")
+def attention_split_keys(g):
+    """Few rows: parts of the keys in workgroups of their own, joined by a second launch."""
+    g.output(attention(g, *attention_inputs(g, 2, 3, 547, 64), 0.125))
+
+
+@case("f16")
 def attention_wide(g):
     g.output(attention(g, *attention_inputs(g, 1, 20, 70, 128), 0.088))
