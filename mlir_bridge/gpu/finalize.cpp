@@ -95,6 +95,6 @@ native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, con
   return result;
 }
 
-int gpu_pipeline_version() { return 2; }
+int gpu_pipeline_version() { return 3; }
 
 }  // namespace kiln

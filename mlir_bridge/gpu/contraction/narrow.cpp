@@ -46,13 +46,18 @@ narrow_shape choose_shape(const kernel_emitter& e, const contraction_problem& pr
   }
   const std::int64_t groups = ceil_div(problem.k, shape.chunks * elements_of_chunk(types.factor));
   // As many threads as a workgroup may have, each with little: on an H200 within a fiftieth of the best for 1 to 16 rows of 4096 (bench/gpu/gemm.py).
-  shape.tiles = std::clamp<std::int64_t>(choose(e.configuration, "narrow_columns", 1), 1, 8);
+  // Several rows, and columns for as many workgroups as there are compute units: copies that run ahead in shared memory take 12.0 us for 16 rows of 4096, however the
+  // weights lie; otherwise one column takes 12.5 or 16.3 and two take 12.5.
+  const std::int64_t share = row.async_copy && shape.unit && problem.m > 1 ? problem.n * problem.batch / (shape.columns_of_tile * row.compute_units * 9 / 10) : 1;
+  const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.unit->a.parts) * chunk_bytes : 1;
+  const std::int64_t ahead = plain && share >= 4 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
+  shape.tiles = std::clamp<std::int64_t>(choose(e.configuration, "narrow_columns", ahead ? 4 : std::min<std::int64_t>(share, 2)), 1, 8);
   shape.waves = choose(e.configuration, "narrow_waves", std::min<std::int64_t>(512 / row.wave, floor_power(groups)));
   // Every wave leaves its sums in shared memory.
   const std::int64_t most_waves = std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
   shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
   shape.unroll = std::clamp<std::int64_t>(groups / shape.waves, 1, most_unroll);
-  if (const std::int64_t stages = choose(e.configuration, "narrow_stages", 0); plain && shape.unit && stages > 1) {
+  if (const std::int64_t stages = choose(e.configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
     const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.unit->a.parts;
     if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes) shape.stages = stages, shape.unroll = 1;
   }
