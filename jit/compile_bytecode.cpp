@@ -36,6 +36,29 @@ void compile_job(job& j, kernel_compiler& compiler) {
   j.report.compile_ms = milliseconds_since(begin);
 }
 
+// The kernels that the cache lacks: first those that no other process is at, then the others.
+template <class Compile>
+void make_missing(std::span<job* const> missing, const kernel_compiler& compiler, const jit_options& options, Compile compile) {
+  std::mutex mutex;
+  std::size_t done = 0;
+  std::vector<job*> left;
+  auto attempt = [&](job& j, bool wait) {
+    work_claim claim = compiler.claim(*j.group, j.configuration, wait);
+    bool later = claim.busy() && !wait;
+    if (!later) {
+      j.native = compiler.find_made(*j.group, j.configuration);
+      j.report.cached = j.native != nullptr;
+      if (!j.native) compile(j);
+    }
+    std::lock_guard lock(mutex);
+    if (later) left.push_back(&j);
+    else if (++done; options.progress) options.progress(done, missing.size());
+  };
+  parallel_for(missing.size(), options.threads, [&](std::size_t i) { attempt(*missing[i], false); });
+  const std::vector<job*> awaited = std::move(left);
+  parallel_for(awaited.size(), options.threads, [&](std::size_t i) { attempt(*awaited[i], true); });
+}
+
 }  // namespace
 
 program compile_bytecode(const program& bound, const jit_options& options, jit_report* report) {
@@ -56,16 +79,7 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   if (options.only_if_cached && !missing.empty())
     throw error(error_kind::absent, fmt::format("{} of {} kernels are not in the cache ('{}' is one): run without --if-cached to compile them", missing.size(), jobs.size(), missing[0]->report.symbol));
 
-  if (!missing.empty()) {
-    std::mutex progress_mutex;
-    std::size_t done = 0;
-    parallel_for(missing.size(), options.threads, [&](std::size_t i) {
-      compile_job(*missing[i], compiler);
-      std::lock_guard lock(progress_mutex);
-      ++done;
-      if (options.progress) options.progress(done, missing.size());
-    });
-  }
+  make_missing(missing, compiler, options, [&](job& j) { compile_job(j, compiler); });
 
   std::vector<code_object> native;
   for (job& j : jobs) {
@@ -81,9 +95,10 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   result.erase_unused_kernels();
 
   if (report) {
-    report->misses = missing.size();
-    report->hits = jobs.size() - missing.size();
-    for (job& j : jobs) report->kernels.push_back(std::move(j.report));
+    for (job& j : jobs) {
+      ++(j.report.cached ? report->hits : report->misses);
+      report->kernels.push_back(std::move(j.report));
+    }
     report->elapsed_ms = milliseconds_since(begin);
   }
   return result;

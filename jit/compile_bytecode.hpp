@@ -47,7 +47,7 @@ struct kernel_report {
 
 struct jit_report {
   std::vector<kernel_report> kernels;  // one per group, in the program's order
-  std::size_t hits = 0, misses = 0;
+  std::size_t hits = 0, misses = 0;    // what another process made meanwhile is a hit
   double elapsed_ms = 0;
 };
 

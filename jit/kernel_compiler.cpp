@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "ir/error.hpp"
 #include "ir/native_kernel.hpp"
 #include "jit/cache/kernel_cache.hpp"
@@ -14,9 +17,7 @@ namespace kiln {
 namespace {
 
 // A cached entry is used only if it reads back as a kernel; anything else is a miss.
-native_bytes find_sound(kernel_cache* cache, const kernel_key& key) {
-  if (!cache) return nullptr;
-  auto bytes = cache->find(key);
+native_bytes checked(std::optional<std::vector<std::byte>> bytes) {
   if (!bytes) return nullptr;
   try {
     deserialize_native_kernel(*bytes);
@@ -25,6 +26,8 @@ native_bytes find_sound(kernel_cache* cache, const kernel_key& key) {
   }
   return std::make_shared<const std::vector<std::byte>>(std::move(*bytes));
 }
+
+native_bytes find_sound(kernel_cache* cache, const kernel_key& key) { return cache ? checked(cache->find(key)) : nullptr; }
 
 }  // namespace
 
@@ -35,6 +38,24 @@ kernel_key kernel_compiler::key(const kernel_group& g, const kernel_configuratio
 }
 
 native_bytes kernel_compiler::find(const kernel_group& g, const kernel_configuration& configuration) const { return find_sound(options_.cache, key(g, configuration)); }
+
+native_bytes kernel_compiler::find_made(const kernel_group& g, const kernel_configuration& configuration) const {
+  return options_.cache ? checked(options_.cache->find_made(key(g, configuration))) : nullptr;
+}
+
+work_claim kernel_compiler::claim(const kernel_group& g, const kernel_configuration& configuration, bool wait) const {
+  if (!options_.cache) return {};
+  const kernel_key wanted = key(g, configuration);
+  const auto give_up = std::chrono::steady_clock::now() + options_.kernel_limit;
+  auto pause = std::chrono::milliseconds(2);
+  work_claim claim = options_.cache->claim(wanted);
+  while (wait && claim.busy() && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::milliseconds(50));
+    claim = options_.cache->claim(wanted);
+  }
+  return claim;
+}
 
 portable_kernel kernel_compiler::clone(const kernel_group& g) {
   std::shared_ptr<entry> e;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "jit/cache/work_claim.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/kernel_groups.hpp"
 #include "mlir_bridge/portable_kernel.hpp"
@@ -28,6 +29,11 @@ class kernel_compiler {
 
   // Null where the cache has none that reads back as a kernel, or there is no cache.
   native_bytes find(const kernel_group& g, const kernel_configuration& configuration) const;
+
+  // Before compiling what was not found, so that several processes do not all do it; `find_made` then looks again, since another may just have finished.
+  // With `wait` until no other process is at it, or has been for longer than any compile may take.
+  work_claim claim(const kernel_group& g, const kernel_configuration& configuration, bool wait) const;
+  native_bytes find_made(const kernel_group& g, const kernel_configuration& configuration) const;
 
   // In this process under a deadline, or in a worker, as the options say; then through the device's driver where that compiles. Throws what
   // compile_kernel and compile_in_worker throw, with the kernel's name.

@@ -2,15 +2,18 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
 #include "jit/cache/maintenance.hpp"
 #include "jit/cache/transfer.hpp"
+#include "jit/compare_cached.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
 #include "tools/command.hpp"
 #include "tools/model_session.hpp"
+#include "tools/progress.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -22,7 +25,7 @@ struct options {
   std::string file, device = "host", target = "native", archive, key_file;
   std::vector<std::string> dims;
   std::uint64_t max_bytes = cache_options{}.max_bytes;
-  bool remove = false;
+  bool remove = false, recompile = false;
 };
 
 std::filesystem::path folder_of(const options& o) {
@@ -53,6 +56,28 @@ int verify(const options& o, const output_options& output) {
     fmt::print("{} entries checked, {} damaged\n", v.checked, v.damaged.size());
   });
   return v.damaged.empty() || o.remove ? 0 : 1;
+}
+
+// Every kernel of a file that the cache has, compiled again for a device or a target.
+int recompile(const options& o, const output_options& output) {
+  program bound = read_program(o.file).bind(parse_bindings(o.dims));
+  auto cache = open_cache(o.cache, embedded_entries::read(o.file));
+  jit_options jit;
+  std::optional<chosen_device> chosen;
+  if (o.device == "host") jit.target = find_target(o.target);
+  else jit = chosen.emplace(choose_device(o.device, o.target)).compiling();
+  jit.cache = cache.get();
+  progress_bar progress("compiling", output);
+  jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
+  cache_comparison c = compare_with_cache(bound, jit, o.remove);
+  progress.finish();
+  auto differ = json::array();
+  for (const cache_mismatch& m : c.mismatches) differ.push_back({{"symbol", m.symbol}, {"key", m.key}, {"cached", m.cached}, {"compiled", m.compiled}});
+  output.print({{"file", o.file}, {"target", jit.target.name}, {"compared", c.compared}, {"absent", c.absent}, {"differ", differ}}, [&] {
+    for (const cache_mismatch& m : c.mismatches) fmt::print("{} ({}): the cache has {}, the compiler makes {}{}\n", m.key, m.symbol, m.cached, m.compiled, o.remove ? ", replaced" : "");
+    fmt::print("{} kernels compiled again, {} differ; {} are not in the cache\n", c.compared, c.mismatches.size(), c.absent);
+  });
+  return c.mismatches.empty() || o.remove ? 0 : 1;
 }
 
 int gc(const options& o, const output_options& output) {
@@ -140,14 +165,21 @@ action declare_cache(CLI::App& app) {
     return sub;
   };
   add("stats", "Count entries and bytes", [o](const output_options& out) { return stats(*o, out); });
-  add("verify", "Read and verify every entry", [o](const output_options& out) { return verify(*o, out); })->add_flag("--remove", o->remove, "Remove damaged entries");
+  auto name_file = [o](CLI::App& sub) {
+    sub.add_option("--device", o->device, "host, hip:0 or cuda:0");
+    sub.add_option("--target", o->target, "Target instead of the processor found");
+    sub.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
+  };
+  CLI::App* sound = add("verify", "Read and verify every entry; or compile the kernels of a file again and compare", [o](const output_options& out) { return o->recompile ? recompile(*o, out) : verify(*o, out); });
+  sound->add_flag("--remove", o->remove, "Remove damaged entries, replace those that differ");
+  CLI::Option* file = sound->add_option("FILE", o->file, ".kiln file, with --recompile");
+  file->needs(sound->add_flag("--recompile", o->recompile, "Compile every kernel of FILE that the cache has, and compare")->needs(file));
+  name_file(*sound);
   add("gc", "Remove stale temporaries and the least recently used entries", [o](const output_options& out) { return gc(*o, out); })
       ->add_option("--max-bytes", o->max_bytes, "How much may stay");
   CLI::App* why = add("explain", "For every kernel of a file: hit or miss, and which field of the key differs", [o](const output_options& out) { return explain(*o, out); });
   why->add_option("FILE", o->file, ".kiln file")->required();
-  why->add_option("--device", o->device, "host, hip:0 or cuda:0");
-  why->add_option("--target", o->target, "Target instead of the processor found");
-  why->add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
+  name_file(*why);
   add("export", "Copy every sound entry and the tuning records to a folder or a .tar.zst archive", [o](const output_options& out) { return copy(folder_of(*o), o->archive, transfer_of(*o), out); })
       ->add_option("TO", o->archive, "Folder, or file ending in .tar.zst")->required();
   add("import", "Copy every sound entry and the tuning records from a folder or an archive", [o](const output_options& out) { return copy(o->archive, folder_of(*o), transfer_of(*o), out); })

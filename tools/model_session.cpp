@@ -8,6 +8,7 @@
 
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
+#include "jit/compare_cached.hpp"
 #include "jit/prepared_cache.hpp"
 #include "jit/targets.hpp"
 #include "tools/npy.hpp"
@@ -70,6 +71,7 @@ void add_model_options(CLI::App& app, model_options& o) {
   add_cache_option(app, o.cache);
   app.add_flag("--no-cache", o.cache.disabled, "Neither read nor write the cache");
   app.add_flag("--if-cached", o.if_cached, "Exit 4 rather than compile anything");
+  app.add_flag("--cache-verify", o.verify_cache, "Compile what the cache has again, compare, and replace what differs");
 }
 
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option) {
@@ -138,6 +140,9 @@ void model_session::finish(const output_options& output) {
   progress_bar progress("finalizing", output);
   jit_options jit = compiling();
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
+  if (cache_ && options_.verify_cache)
+    for (const cache_mismatch& m : compare_with_cache(bound_, jit, true).mismatches)
+      spdlog::warn("kernel cache: entry {} of kernel '{}' holds {}, the compiler makes {}: replaced", m.key, m.symbol, m.cached, m.compiled);
   program native = compile_bytecode(bound_, jit, &report);
   progress.finish();
   finalize_ms = since(begin);

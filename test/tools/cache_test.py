@@ -1,16 +1,31 @@
 """Whatever state the cache folder is in, the run succeeds, with one warning where something is wrong."""
+import ctypes
 import json
 import os
 import resource
 import shutil
 import stat
+import subprocess
+import time
 
 import numpy as np
+from onnx import helper, numpy_helper
 
 import kiln_case
-from kiln_case import KilnCase
+from kiln_case import KilnCase, tensor
 
 NOBODY = 65534
+
+
+def blake3(data):
+    """The hash as LLVM has it, since Python has none."""
+    folder = subprocess.run(["llvm-config-22", "--libdir"], check=True, capture_output=True, text=True).stdout.strip()
+    library = ctypes.CDLL(os.path.join(folder, "libLLVM.so"))
+    state, digest = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(32)
+    library.llvm_blake3_hasher_init(state)
+    library.llvm_blake3_hasher_update(state, data, ctypes.c_size_t(len(data)))
+    library.llvm_blake3_hasher_finalize(state, digest, ctypes.c_size_t(32))
+    return digest.raw
 
 
 class Cache(KilnCase):
@@ -145,6 +160,98 @@ class Cache(KilnCase):
             f.truncate(os.path.getsize(archive) // 2)
         self.error_line(self.kiln("cache", "import", archive, "--cache", self.path("g"), code=3))
         self.error_line(self.kiln("cache", "import", self.path("missing.tar.zst"), "--cache", self.path("g"), code=3))
+
+    def several_kernels(self, count=6):
+        """A model of `count` kernels that differ, and of which each stands in it twice."""
+        rng = np.random.default_rng(3)
+        nodes, weights, last = [], [], "x"
+        for i in range(2 * count):
+            size = 8 + i % count
+            weights.append(numpy_helper.from_array(rng.standard_normal((24, size)).astype(np.float32), f"a{i}"))
+            weights.append(numpy_helper.from_array(rng.standard_normal((size, 24)).astype(np.float32), f"b{i}"))
+            nodes += [helper.make_node("MatMul", [last, f"a{i}"], [f"s{i}"]), helper.make_node("Softmax", [f"s{i}"], [f"t{i}"], axis=-1), helper.make_node("MatMul", [f"t{i}", f"b{i}"], [f"u{i}"]),
+                      helper.make_node("ReduceMax", [f"u{i}"], [f"m{i}"], axes=[1], keepdims=1), helper.make_node("Sub", [f"u{i}", f"m{i}"], [f"v{i}"])]
+            last = f"v{i}"
+        return self.compiled(self.save("several.onnx", nodes, [tensor("x", [5, 24])], [tensor(last, [5, 24])], weights))
+
+    def start(self, file, cache, *more):
+        environment = {**os.environ, "KILN_CACHE_DIR": self.path("none")}
+        return subprocess.Popen([kiln_case.KILN, "run", file, "--cache", cache, "--json", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+    def misses(self, process):
+        out, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(err, "")
+        return json.loads(out)["cache"]["misses"]
+
+    def test_duplicate_kernels_are_compiled_once(self):
+        file = self.several_kernels()
+        compiled = self.json("finalize", file, "--target", "x86-64-v3", "--no-cache", "-o", self.path("objects"))["compiled"]
+        self.assertEqual(len({k["payload"] for k in compiled}), len(compiled))
+        inside = self.json("inspect", file)["code_objects"]
+        self.assertEqual(sum(k["occurrences"] for k in compiled), inside)
+        self.assertGreaterEqual(inside, 2 * len(compiled))
+
+    def test_processes_that_start_cold_together_compile_each_kernel_once(self):
+        file = self.several_kernels()
+        kernels = len(self.json("cache", "explain", file, "--cache", self.path("none"))["kernels"])
+        for round, delay in enumerate([0, 0.1, 0, 0.3]):
+            cache = self.path(f"pair{round}")
+            first = self.start(file, cache)
+            time.sleep(delay)
+            second = self.start(file, cache)
+            pair = [first, second] if round % 2 == 0 else [second, first]
+            self.assertEqual(self.misses(pair[0]) + self.misses(pair[1]), kernels)
+            self.assertEqual([n for n in os.listdir(cache) if n.startswith(".")], [])
+
+    def test_killed_process_does_not_hold_up_the_other(self):
+        file = self.several_kernels()
+        kernels = len(self.json("cache", "explain", file, "--cache", self.path("none"))["kernels"])
+        cache = self.path("cold")
+        first = self.start(file, cache)
+        while first.poll() is None and not (os.path.isdir(cache) and any(n.startswith(".lock-") for n in os.listdir(cache))):
+            time.sleep(0.001)
+        self.assertIsNone(first.poll(), "a lock is seen while kernels are compiled")
+        second = self.start(file, cache)
+        time.sleep(0.05)
+        first.kill()
+        first.communicate()
+        self.assertLessEqual(self.misses(second), kernels)
+        self.assertEqual(self.misses(self.start(file, cache)), 0)
+        self.assertEqual(self.json("cache", "verify", "--cache", cache)["bad"], 0)
+
+    def put_code_of(self, cache, key, under):
+        """Another kernel's code, sound as an entry, under this one's key: what a compiler leaves that changes its code and not its version."""
+        with open(os.path.join(cache, key + ".kernel"), "rb") as f:
+            other = f.read()
+        with open(os.path.join(cache, under + ".kernel"), "r+b") as f:
+            entry = bytearray(f.read())
+            end = lambda e: 144 + int.from_bytes(e[48:52], "little")
+            entry[56:104] = other[56:104]  # sizes and the payload's hash
+            entry[112:144] = blake3(bytes(entry[:112] + entry[144:end(entry)]))
+            f.seek(0)
+            f.write(entry[:end(entry)] + other[end(other):])
+            f.truncate()
+
+    def test_recompiled_kernels_are_compared(self):
+        cache = self.path("c")
+        file = self.several_kernels(2)
+        self.kiln("run", file, "--cache", cache)
+        same = self.json("cache", "verify", "--recompile", file, "--cache", cache)
+        self.assertGreater(same["compared"], 1)
+        self.assertEqual((same["differ"], same["absent"]), ([], 0))
+        keys = [k["key"] for k in self.json("cache", "explain", file, "--cache", cache)["kernels"]]
+        self.put_code_of(cache, keys[1], keys[0])
+        self.assertEqual(self.json("cache", "verify", "--cache", cache)["bad"], 0)
+        found = self.json("cache", "verify", "--recompile", file, "--cache", cache, code=1)
+        self.assertEqual([d["key"] for d in found["differ"]], [keys[0]])
+        self.assertNotEqual(found["differ"][0]["cached"], found["differ"][0]["compiled"])
+        self.assertEqual(len(found["differ"][0]["cached"]), 64)
+        done = self.kiln("run", file, "--cache", cache, "--cache-verify", "--json")
+        self.assertIn(found["differ"][0]["compiled"], self.error_line(done))
+        self.assertEqual(self.json("cache", "verify", "--recompile", file, "--cache", cache)["differ"], [])
+        self.kiln("cache", "verify", "--recompile", "--cache", cache, code=2)
+        self.kiln("cache", "verify", file, "--cache", cache, code=2)
 
     def test_read_only_layer(self):
         self.run_with(self.path("layer"), 0)

@@ -134,6 +134,63 @@ TEST(kernel_cache, damaged_entries_are_missed_and_repaired) {
   EXPECT_EQ(said.lines.size(), 1u) << "one warning, however many entries";
 }
 
+// What another version, compiler, driver or machine left is neither used nor removed.
+TEST(kernel_cache, other_worlds_live_side_by_side) {
+  scratch_folder scratch;
+  std::vector<kernel_key> worlds(6, key_number(1));
+  worlds[1].pipeline = "2";
+  worlds[2].llvm = "23.0.0";
+  worlds[3].driver = "580.65";
+  worlds[4].target = "aarch64 +neon";
+  worlds[5].configuration["tile_m"] = 8;
+  for (std::size_t w = 0; w < worlds.size(); ++w) {
+    auto cache = kernel_cache::open({scratch / "c"});
+    EXPECT_FALSE(cache->find(worlds[w])) << w;
+    cache->store(worlds[w], payload_number(static_cast<int>(w)));
+    for (std::size_t before = 0; before <= w; ++before) EXPECT_EQ(cache->find(worlds[before]), payload_number(static_cast<int>(before))) << w;
+    EXPECT_EQ(cache->counters().errors, 0u);
+  }
+  // An entry of a later format is a miss, and made again in this one's.
+  auto bytes = read_bytes(file_of(scratch / "c", 1));
+  bytes[8] = std::byte{2};
+  write_bytes(file_of(scratch / "c", 1), bytes);
+  warnings said;
+  auto cache = kernel_cache::open({.folder = scratch / "c", .warn = said.sink()});
+  EXPECT_FALSE(cache->find(key_number(1)));
+  EXPECT_EQ(said.lines.size(), 1u);
+  cache->store(key_number(1), payload_number(1));
+  EXPECT_EQ(cache->find(key_number(1)), payload_number(1));
+}
+
+// Two processes that make different bytes for one key: whoever reads gets the one or the other, whole.
+TEST(kernel_cache, writers_may_disagree) {
+  scratch_folder scratch;
+  std::vector<pid_t> children;
+  for (int c = 0; c < 2; ++c) {
+    pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      auto cache = kernel_cache::open({scratch / "c"});
+      for (int n = 0; n < 200; ++n) cache->store(key_number(1), payload_number(c, 3000 + 1000 * static_cast<std::size_t>(c)));
+      ::_exit(cache->counters().errors == 0 ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  int found = 0;
+  for (pid_t child : children) {
+    int status = -1;
+    while (::waitpid(child, &status, WNOHANG) == 0) {
+      auto cache = kernel_cache::open({scratch / "c"});
+      auto bytes = cache->find(key_number(1));
+      found += bytes.has_value();
+      ASSERT_TRUE(!bytes || *bytes == payload_number(0, 3000) || *bytes == payload_number(1, 4000));
+      ASSERT_EQ(cache->counters().errors, 0u);
+    }
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_GT(found, 0);
+}
+
 TEST(kernel_cache, garbage_in_the_folder_is_left_alone) {
   scratch_folder scratch;
   std::filesystem::create_directories(scratch / "c/folder");
