@@ -36,8 +36,8 @@ struct inputs {
 // Every field of a row but its name, which two rows may share code under. A new field breaks the bindings, and belongs here and into describe().
 std::vector<std::function<void(target_row&)>> edits_of_a_row(const target_row& row) {
   {
-    const auto& [name, family, triple, processor, features, vector_bits, vector_registers, l1_bytes, l2_bytes, gpu] = row;
-    const auto& [wave, lds_bytes, registers, register_file, max_threads, compute_units, matrix, dots, async_copy, tensor_copy] = row.gpu;
+    [[maybe_unused]] const auto& [name, family, triple, processor, features, vector_bits, vector_registers, l1_bytes, l2_bytes, gpu] = row;
+    [[maybe_unused]] const auto& [wave, lds_bytes, registers, register_file, max_threads, compute_units, matrix, dots, async_copy, tensor_copy] = row.gpu;
   }
   std::vector<std::function<void(target_row&)>> edits{
       [](target_row& r) { r.family = r.family == target_family::cpu ? target_family::nvidia : target_family::cpu; },
