@@ -113,7 +113,11 @@ kiln_status kiln_program_open_on(const char* path, const char* device, unsigned 
   if (!program) return fail(KILN_USAGE, "the pointer for the program is null");
   *program = nullptr;
   if (!path || !device) return fail(KILN_USAGE, "the path or the device's name is null");
-  return guarded([&] { *program = new kiln_program(kiln::read_program(path), kiln::open_device(device, {.threads = threads})); });
+  return guarded([&] {
+    kiln::device_options options;
+    options.threads = threads;
+    *program = new kiln_program(kiln::read_program(path), kiln::open_device(device, options));
+  });
 }
 
 void kiln_program_close(kiln_program* program) { delete program; }

@@ -120,6 +120,9 @@ class device {
   virtual std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) = 0;
   // What cannot be launched is thrown by the stream's next check() or synchronize(), and nothing more is launched before.
   virtual void launch(const launch_request& request) noexcept = 0;
+  // Launches follow each other, from a begin to its end; what runs them may stay awake in between.
+  virtual void begin_launches() noexcept {}
+  virtual void end_launches() noexcept {}
   virtual void check(device_stream* stream) = 0;  // throws what the stream's launches left, waits for nothing
   virtual void synchronize(device_stream* stream = nullptr) = 0;
 

@@ -27,7 +27,7 @@ std::optional<int> number_after(std::string_view prefix, std::string_view name) 
 }  // namespace
 
 std::unique_ptr<device> open_device(std::string_view name, const device_options& options) {
-  if (name == "host") return std::make_unique<host_device>(options.threads);
+  if (name == "host") return std::make_unique<host_device>(options.threads, options.pinned);
   for (gpu::api which : apis) {
     auto ordinal = number_after(gpu::name(which), name);
     if (!ordinal) continue;

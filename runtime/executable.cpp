@@ -33,6 +33,14 @@ void check(const std::vector<plan_port>& ports, std::span<const Span> given, con
   }
 }
 
+struct launches_follow {
+  explicit launches_follow(device& on) : device_(on) { device_.begin_launches(); }
+  ~launches_follow() { device_.end_launches(); }
+  launches_follow(const launches_follow&) = delete;
+  launches_follow& operator=(const launches_follow&) = delete;
+  device& device_;
+};
+
 // Work that is on its way uses the caller's tensors, so it is waited for whatever happens; the first error counts.
 template <class Work>
 void finish_always(device& target, device_stream& stream, Work&& work) {
@@ -102,6 +110,7 @@ void executable::bind(execution_context& context, std::span<const input_span> in
 void executable::enqueue(execution_context& context, device_stream& stream, graph_replay* replay, step_timer* timer) const {
   if (context.zeroed_.size() && !context.clean_) device_->fill_zero(context.zeroed_.data(), context.zeroed_.size(), &stream);
   context.clean_ = false;  // until all of its launches are there
+  launches_follow here(*device_);
   plan_runner(*plan_, context.pointers_, *device_, stream, replay, timer).run_block(0);
   device_->check(&stream);
   context.clean_ = true;

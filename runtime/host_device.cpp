@@ -74,7 +74,7 @@ class host_event final : public device_event {
 
 }  // namespace
 
-host_device::host_device(unsigned threads) : team_(threads) {
+host_device::host_device(unsigned threads, bool pinned) : team_(threads, pinned) {
   auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)), page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   info_ = {.name = "host", .description = processor_name(), .family = "cpu", .threads = team_.size(), .memory_bytes = pages * page};
 }

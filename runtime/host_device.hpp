@@ -9,7 +9,8 @@ namespace kiln {
 
 class host_device final : public device {
  public:
-  explicit host_device(unsigned threads = 0);  // 0: every processor this process may use
+  // 0 threads: every processor this process may use. Pinned: see thread_team.
+  explicit host_device(unsigned threads = 0, bool pinned = false);
 
   const device_info& info() const override { return info_; }
   bool runs(std::string_view target) const override;
@@ -21,6 +22,8 @@ class host_device final : public device {
   void set_word(void* to, std::uint32_t value, device_stream* stream = nullptr) override { copy(to, &value, sizeof value, stream); }
   std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) override;
   void launch(const launch_request& request) noexcept override;
+  void begin_launches() noexcept override { team_.stay_awake(1); }
+  void end_launches() noexcept override { team_.stay_awake(-1); }
   void check(device_stream*) override {}
   void synchronize(device_stream* = nullptr) override {}
   std::unique_ptr<device_stream> make_stream() override;

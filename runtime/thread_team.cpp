@@ -1,6 +1,7 @@
 #include "runtime/thread_team.hpp"
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,12 +11,16 @@
 #include <climits>
 #include <fstream>
 
+#include "ir/error.hpp"
+
 namespace kiln {
 namespace {
 
 constexpr std::uint32_t open_bit = 1u << 31, caller_sleeps_bit = 1u << 30, inside_mask = caller_sleeps_bit - 1;
 // A member looks for work this long before it sleeps: longer than the gap between two kernels, shorter than anybody minds.
 constexpr std::chrono::microseconds spin_time{50};
+// The same inside of a run: longer than most steps that a single thread works on, too short to keep a processor from others.
+constexpr std::chrono::microseconds awake_time{2000};
 // Chunks per slice: few enough that the calls cost nothing, enough that a late member's slice can be shared out.
 constexpr std::int64_t chunks_per_slice = 4;
 
@@ -51,6 +56,22 @@ bool spin_until(Done done) {
 
 }  // namespace
 
+namespace {
+
+// To the processor number `place` of those that this process may use.
+void pin(std::thread& thread, unsigned place) {
+  cpu_set_t mask, one;
+  CPU_ZERO(&one);
+  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    for (unsigned cpu = 0, seen = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &mask) && seen++ == place) CPU_SET(cpu, &one);
+  }
+  if (CPU_COUNT(&one) == 0 || ::pthread_setaffinity_np(thread.native_handle(), sizeof one, &one) != 0)
+    throw error(error_kind::unsupported, "thread " + std::to_string(place + 1) + " cannot have a processor of its own: use fewer threads, or do not pin them");
+}
+
+}  // namespace
+
 unsigned usable_processors() {
   cpu_set_t mask;
   unsigned count = std::max(1u, std::thread::hardware_concurrency());
@@ -61,20 +82,22 @@ unsigned usable_processors() {
   return count;
 }
 
-thread_team::thread_team(unsigned threads) : members_(threads ? threads : usable_processors()), slices_(new slice[members_]) {
+thread_team::thread_team(unsigned threads, bool pinned) : members_(threads ? threads : usable_processors()), slices_(new slice[members_]) {
   threads_.reserve(members_ - 1);
   try {
-    for (unsigned i = 1; i < members_; ++i) threads_.emplace_back([this, i] { worker(i); });
+    for (unsigned i = 1; i < members_; ++i) {
+      threads_.emplace_back([this, i] { worker(i); });
+      if (pinned) pin(threads_.back(), i);
+    }
   } catch (...) {  // no thread to be had: end those that started
-    stop_.store(true, std::memory_order_seq_cst);
-    epoch_.fetch_add(1, std::memory_order_seq_cst);
-    futex_wake(epoch_, INT_MAX);
-    for (std::thread& t : threads_) t.join();
+    stop();
     throw;
   }
 }
 
-thread_team::~thread_team() {
+thread_team::~thread_team() { stop(); }
+
+void thread_team::stop() noexcept {
   stop_.store(true, std::memory_order_seq_cst);
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(epoch_, INT_MAX);
@@ -140,11 +163,19 @@ void thread_team::wait_until_empty() noexcept {
   gate_.store(0, std::memory_order_relaxed);
 }
 
+bool thread_team::wait_for_job(std::uint32_t seen) noexcept {
+  auto changed = [&] { return epoch_.load(std::memory_order_acquire) != seen; };
+  for (auto spun = std::chrono::microseconds(0); spun < awake_time; spun += spin_time) {
+    if (spin_until(changed)) return true;
+    if (awake_.load(std::memory_order_relaxed) == 0) return false;
+  }
+  return false;
+}
+
 void thread_team::worker(unsigned member) noexcept {
   std::uint32_t seen = 0;
   for (;;) {
-    auto changed = [&] { return epoch_.load(std::memory_order_acquire) != seen; };
-    if (!spin_until(changed)) {
+    if (!wait_for_job(seen)) {
       sleepers_.fetch_add(1, std::memory_order_seq_cst);
       while (epoch_.load(std::memory_order_seq_cst) == seen) futex_wait(epoch_, seen);
       sleepers_.fetch_sub(1, std::memory_order_seq_cst);

@@ -34,8 +34,8 @@ jit_options chosen_device::compiling() const {
   return options;
 }
 
-chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads) {
-  chosen_device chosen{open_device(device, {.threads = threads, .wait_limit = longest_wait}), {}, {}};
+chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads, bool pinned) {
+  chosen_device chosen{open_device(device, {.threads = threads, .pinned = pinned, .wait_limit = longest_wait}), {}, {}};
   const device_info& info = chosen.device->info();
   bool host = info.host_memory;
   if (!host && target == "native" && std::ranges::find(targets(), info.target, &target_row::name) == targets().end())

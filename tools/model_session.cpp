@@ -68,6 +68,7 @@ void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("--tune", o.tune, "Tuning")->check(CLI::IsMember({"off", "quick", "full", "exhaustive"}));
   app.add_option("--tune-budget", o.tune_budget, "Wall-clock limit of tuning, e.g. 30s");
   app.add_option("--threads", o.threads, "Threads that run kernels (0: all processors)")->check(CLI::NonNegativeNumber);
+  app.add_flag("--pin", o.pin, "A processor of its own for every thread that runs kernels on the host");
   add_cache_option(app, o.cache);
   app.add_flag("--no-cache", o.cache.disabled, "Neither read nor write the cache");
   app.add_flag("--if-cached", o.if_cached, "Exit 4 rather than compile anything");
@@ -105,7 +106,7 @@ dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, 
   return bindings;
 }
 
-model_session::model_session(const model_options& options, const output_options& output) : options_(options), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads))) {
+model_session::model_session(const model_options& options, const output_options& output) : options_(options), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
   auto begin = clock::now();
   portable_ = read_program(options.file);
   if (!options.cache.disabled) embedded_ = embedded_entries::read(options.file);
@@ -114,7 +115,7 @@ model_session::model_session(const model_options& options, const output_options&
 }
 
 model_session::model_session(program portable, const model_options& options, const output_options& output)
-    : options_(options), portable_(std::move(portable)), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads))) {
+    : options_(options), portable_(std::move(portable)), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
   finish(output);
 }
 

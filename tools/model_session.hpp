@@ -35,7 +35,7 @@ struct model_options {
   std::vector<std::string> inputs, dims;
   std::map<std::string, literal> given;  // inputs that a command already has; --input comes first
   cache_choice cache;
-  bool if_cached = false, verify_cache = false;
+  bool if_cached = false, verify_cache = false, pin = false;
   int threads = 0;
   std::uint64_t seed = 0;
 };

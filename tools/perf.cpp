@@ -19,7 +19,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 struct options : model_options {
-  int runs = 100, warmup = 5;
+  int runs = 100, warmup = 5, tensor_sets = 1;
   bool per_kernel = false;
   std::string html, output_dir;
   std::vector<std::string> feeds, counters;
@@ -49,11 +49,30 @@ nlohmann::ordered_json time_kernels(const model_session& session, const io_buffe
   return list;
 }
 
+// Sets of tensors that runs use in turn, as callers with pointers of their own do.
+class tensor_turns {
+ public:
+  tensor_turns(const executable& exe, int count) {
+    for (int i = 0; i < count; ++i) sets_.push_back(std::make_unique<io_buffers>(exe));
+  }
+  io_buffers& next() { return *(last_ = sets_[turn_++ % sets_.size()].get()); }
+  io_buffers& last() { return *last_; }
+  void start(fed_runs& fed) {
+    for (auto& set : sets_) fed.start(*set);
+  }
+
+ private:
+  std::vector<std::unique_ptr<io_buffers>> sets_;
+  io_buffers* last_ = nullptr;
+  std::size_t turn_ = 0;
+};
+
 // Milliseconds of one run when the next is given to the stream before it ends.
-double time_queued(const executable& exe, execution_context& context, io_buffers& buffers, fed_runs& fed, int runs) {
+double time_queued(const executable& exe, execution_context& context, tensor_turns& turns, fed_runs& fed, int runs) {
   device_stream& stream = context.stream();
   auto begin = clock::now();
   for (int i = 0; i < runs; ++i) {
+    io_buffers& buffers = turns.next();
     exe.run(context, buffers.inputs(), buffers.outputs(), stream);
     fed.next(buffers, exe.target(), &stream);
   }
@@ -62,11 +81,12 @@ double time_queued(const executable& exe, execution_context& context, io_buffers
 }
 
 // Median milliseconds that the calling thread needs to give one run to a stream where nothing is under way.
-double time_host(const executable& exe, execution_context& context, io_buffers& buffers, fed_runs& fed, int runs) {
+double time_host(const executable& exe, execution_context& context, tensor_turns& turns, fed_runs& fed, int runs) {
   device_stream& stream = context.stream();
   std::vector<double> times;
   for (int i = 0; i < runs; ++i) {
     exe.target().synchronize(&stream);
+    io_buffers& buffers = turns.next();
     auto begin = clock::now();
     exe.run(context, buffers.inputs(), buffers.outputs(), stream);
     times.push_back(milliseconds_since(begin));
@@ -82,11 +102,13 @@ int measure(const options& o, const output_options& output) {
   session.run_once();
   const executable& exe = session.executable();
   execution_context context = exe.make_context(session.graphs());
-  io_buffers buffers(exe);
+  if (o.tensor_sets > 1 && !(o.feeds.empty() && o.counters.empty())) throw error(error_kind::usage, "--tensor-sets: what is fed stays in one set of tensors");
+  tensor_turns turns(exe, o.tensor_sets);
   fed_runs fed(exe.plan(), o.feeds, o.counters, session.inputs());
-  fed.start(buffers);
+  turns.start(fed);
   // `--graph auto` measures with runs of its own; a fed output is written by the next one, so the last stays where it was.
   auto run = [&](bool last) {
+    io_buffers& buffers = turns.next();
     auto begin = clock::now();
     exe.run(context, buffers.inputs(), buffers.outputs());
     if (!last) fed.next(buffers, exe.target(), &context.stream());
@@ -94,15 +116,15 @@ int measure(const options& o, const output_options& output) {
   };
   for (int i = 0; i < o.warmup || context.report().mode == "measuring"; ++i) {
     run(false);
-    if (!fed.empty()) fed.start(buffers);  // counters stay where the model has room for them
+    if (!fed.empty()) turns.start(fed);  // counters stay where the model has room for them
   }
-  fed.start(buffers);
+  turns.start(fed);
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(o.runs));
   auto first = clock::now();
   for (int i = 0; i < o.runs; ++i) times.push_back(run(i + 1 == o.runs));
   double all_ms = milliseconds_since(first);
-  if (!o.output_dir.empty()) write_outputs(o.output_dir, exe.plan(), buffers.download());
+  if (!o.output_dir.empty()) write_outputs(o.output_dir, exe.plan(), turns.last().download());
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
   auto document = session.describe();
@@ -113,17 +135,17 @@ int measure(const options& o, const output_options& output) {
   document["mean_ms"] = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
   document["runs_per_second"] = 1000.0 * o.runs / all_ms;
   bool host = exe.target().info().host_memory;
-  fed.start(buffers);
-  document["queued_ms"] = host ? document["mean_ms"].get<double>() : time_queued(exe, context, buffers, fed, o.runs);
-  fed.start(buffers);
-  document["host_ms"] = host ? document["mean_ms"].get<double>() : time_host(exe, context, buffers, fed, std::min(o.runs, 50));
+  turns.start(fed);
+  document["queued_ms"] = host ? document["mean_ms"].get<double>() : time_queued(exe, context, turns, fed, o.runs);
+  turns.start(fed);
+  document["host_ms"] = host ? document["mean_ms"].get<double>() : time_host(exe, context, turns, fed, std::min(o.runs, 50));
   document["graph"] = describe_graph(context.report(), context.decision());
   document["runs"] = o.runs;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   document["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
   document["per_kernel_mode"] = "eager";
-  document["per_kernel"] = o.per_kernel || !o.html.empty() ? time_kernels(session, buffers, std::clamp(o.runs, 1, 20)) : nlohmann::ordered_json::array();
+  document["per_kernel"] = o.per_kernel || !o.html.empty() ? time_kernels(session, turns.last(), std::clamp(o.runs, 1, 20)) : nlohmann::ordered_json::array();
   if (!o.html.empty()) write_html_report(o.html, document, times);
   output.print(document, [&] {
     fmt::print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(), document["threads"].get<int>(), document["target"].get<std::string>());
@@ -154,6 +176,7 @@ action declare_perf(CLI::App& app) {
   app.add_option("--html", o->html, "Write a page with plots");
   app.add_option("--feed", o->feeds, "OUTPUT=INPUT: what a run writes is what the next one reads, in the memory of the device");
   app.add_option("--count-up", o->counters, "NAME of an integer input with one element that is one more on every run");
+  app.add_option("--tensor-sets", o->tensor_sets, "Sets of tensors that runs use in turn")->check(CLI::Range(1, 64));
   app.add_option("--output-dir", o->output_dir, "Folder for NAME.npy of every output of the last measured run");
   return [o](const output_options& output) { return measure(*o, output); };
 }

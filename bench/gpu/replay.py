@@ -4,14 +4,14 @@
     bench/gpu/replay.py KILN MODELS_DIR [--device cuda:0] [--only NAME ...] [--tokens 500] [--json FILE] [--sanitizer]
 
 MODELS_DIR holds filled models (fill.py). Every model runs at batch 1 in f16 (llama_decode_fp16 as it is, and once more as 500 tokens with its KV
-cache fed back in the memory of the device; *int8* and *int4* files as they are) with --graph off, on and auto in turn, in rounds. The columns: the median of a
+cache fed back in the memory of the device, with f16 and with int4 weights; *int8* and *int4* files as they are, see qdq_model.py) with --graph off, on and auto in turn, in rounds. The columns: the median of a
 run in ms, tokens (runs) per second over all runs, the time in which the host gives a run away (us), the gain of replay, what auto decided
 and how far it is from the better of both (%), whether the outputs are the same bytes, and what patching costs: the host's time for a run whose
 tensors take turns among more sets than there are graphs for, and that per patched node.
 """
 import argparse, json, os, subprocess, sys, tempfile, time
 
-NAMES = ["llama_decode_fp16", "resnet50", "mobilenet_v2", "yolov10n", "bert_base"]
+NAMES = ["llama_decode_fp16", "resnet50", "mobilenet_v2", "yolov10n", "bert_base", "llama_decode_fp16 --int4-weights"]
 
 
 def kiln(*arguments, timeout=170):
@@ -42,7 +42,7 @@ def measure(o, work, name, compiled, extra, runs, key):
     found, outputs = {p: [] for p in ("off", "on", "auto")}, {}
     for round_number in range(o.rounds):
         for policy in found:
-            outputs[policy] = os.path.join(work, f"{key}.{policy}")
+            outputs[policy] = os.path.join(work, f"{key}.{policy}".replace(" ", "_"))
             found[policy].append(kiln(o.kiln, "perf", compiled, "--device", o.device, "--cache", os.path.join(work, "cache"), "--graph", policy, "-n", runs, "--warmup", 3,
                                       "--output-dir", outputs[policy], *extra))
     ms = {p: median([d["p50_ms"] for d in found[p]]) for p in found}
@@ -84,11 +84,13 @@ def main():
                 print(f"{name:<28} not measured: the time is over", flush=True)
                 continue
             try:
-                compiled = os.path.join(work, name + ".kiln")
-                typed = [] if "fp16" in name or name in quantized else ["--fp16"]
-                kiln(o.kiln, "compile", os.path.join(o.models, name + ".onnx"), "-o", compiled, *typed)
+                compiled = os.path.join(work, name.replace(" ", "_") + ".kiln")
+                model, *typed = name.split()
+                if not typed and "fp16" not in name and name not in quantized:
+                    typed = ["--fp16"]
+                kiln(o.kiln, "compile", os.path.join(o.models, model + ".onnx"), "-o", compiled, *typed)
                 cases = [(name, [], o.runs)]
-                if name.startswith("llama_decode"):
+                if model.startswith("llama_decode"):
                     position = zero_position(work)
                     feed = ["--input", f"pos={position}", "--count-up", "pos", "--feed", "k_out=k_cache", "--feed", "v_out=v_cache"]
                     cases.append((name + " (tokens)", feed, o.tokens))

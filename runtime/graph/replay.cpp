@@ -97,11 +97,15 @@ void graph_replay::begin_queued(device_stream& stream) {
   open_ = nullptr;
   if (!measuring_) return;
   measuring_ = false;
-  for (queued_run& q : queued_) {
-    if (q.waiting) continue;
-    q.begin->record(&stream);
-    open_ = &q;
-    break;
+  try {
+    for (queued_run& q : queued_) {
+      if (q.waiting) continue;
+      q.begin->record(&stream);
+      open_ = &q;
+      break;
+    }
+  } catch (const std::exception& e) {
+    fail(e.what());
   }
   queued_since_ = std::chrono::steady_clock::now();
 }
@@ -110,9 +114,13 @@ void graph_replay::end_queued(device_stream& stream) {
   if (launched_) ++replays_;
   if (!open_) return;
   open_->host_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - queued_since_).count();
-  open_->end->record(&stream);
   open_->way = way_;
-  open_->waiting = true;
+  try {
+    open_->end->record(&stream);
+    open_->waiting = true;
+  } catch (const std::exception& e) {
+    fail(e.what());
+  }
   open_ = nullptr;
 }
 

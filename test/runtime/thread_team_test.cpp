@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "ir/error.hpp"
 #include "runtime/thread_team.hpp"
 
 namespace kiln {
@@ -89,6 +92,19 @@ TEST(thread_team, makes_and_ends_many_teams) {
     if (i % 2) run_and_check(team, 17);
   }
 }
+
+TEST(thread_team, covers_every_item_while_it_is_kept_awake_and_pinned) {
+  thread_team team(std::min(2u, usable_processors()), true);
+  team.stay_awake(1);
+  for (int round = 0; round < 300; ++round) {
+    run_and_check(team, 97);
+    if (round % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(4));  // longer than members stay awake
+  }
+  team.stay_awake(-1);
+  run_and_check(team, 97);
+}
+
+TEST(thread_team, no_more_pinned_threads_than_processors) { EXPECT_THROW(thread_team(CPU_SETSIZE + 1, true), error); }
 
 }  // namespace
 }  // namespace kiln

@@ -177,15 +177,13 @@ EXPORT int ENTRY(cuStreamBeginCapture_v2, hipStreamBeginCapture)(void* stream, i
 }
 // Ends the capture whatever it answers; a graph comes out only when all went well.
 EXPORT int ENTRY(cuStreamEndCapture, hipStreamEndCapture)(void* stream, void** graph) {
-  std::size_t faulty = 0;
   *graph = nullptr;
   graph_object* made = nullptr;
   int status = e.call(NAME(cuStreamEndCapture, hipStreamEndCapture), [&] {
     auto* s = static_cast<stream_object*>(stream);
     if (!e.streams.contains(s) || !s->capture) return illegal_state;
     made = s->capture.release();
-    faulty = s->invalid;
-    return faulty ? capture_invalidated : ok;
+    return s->invalid ? capture_invalidated : ok;
   }, true);
   if (status) {
     delete made;
