@@ -95,6 +95,7 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   result.erase_unused_kernels();
 
   if (report) {
+    report->hits = report->misses = 0;
     for (job& j : jobs) {
       ++(j.report.cached ? report->hits : report->misses);
       report->kernels.push_back(std::move(j.report));
