@@ -66,6 +66,8 @@ execution_context::execution_context(execution_context&&) noexcept = default;
 
 graph_report execution_context::report() const { return replay_->report(); }
 
+bool execution_context::measuring() const { return replay_->measuring(); }
+
 std::optional<graph_decision> execution_context::decision() const { return replay_->decision(); }
 
 execution_context::~execution_context() {
@@ -156,7 +158,7 @@ void executable::run(execution_context& context, std::span<const input_span> inp
 void executable::settle(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
   // The first run begins the measurement.
   do run(context, inputs, outputs);
-  while (context.report().mode == "measuring");
+  while (context.measuring());
 }
 
 void executable::run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, run_profile& profile) const {

@@ -32,7 +32,9 @@ class execution_context {
   device_stream& stream() const { return *stream_; }
 
   graph_report report() const;
-  // What `automatic` decided, or was told; nothing before it has.
+  // Whether the first runs still find out which way is the fastest.
+  bool measuring() const;
+  // What they found out, or was told; nothing before that, and where there is nothing to find out.
   std::optional<graph_decision> decision() const;
 
  private:
@@ -69,7 +71,7 @@ class executable {
   // on the device later, the stream's synchronize() throws.
   void run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, device_stream& stream) const;
 
-  // Runs until `automatic` has decided, which the caller's own runs would do otherwise. At once where nothing is to be decided.
+  // Runs until nothing is measured any more, which the caller's own runs would do otherwise; once at least.
   void settle(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
 
   // As run(), without a graph, adding the time that the device spent in every step to `profile` (sized by the first call).

@@ -114,7 +114,7 @@ int measure(const options& o, const output_options& output) {
     if (!last) fed.next(buffers, exe.target(), &context.stream());
     return milliseconds_since(begin);
   };
-  for (int i = 0; i < o.warmup || context.report().mode == "measuring"; ++i) {
+  for (int i = 0; i < o.warmup || context.measuring(); ++i) {
     run(false);
     if (!fed.empty()) turns.start(fed);  // counters stay where the model has room for them
   }

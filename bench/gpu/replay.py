@@ -41,7 +41,7 @@ def measure(o, work, name, compiled, extra, runs, key):
     """One row: the policies in turn, `o.rounds` times; the outputs of the last run of each compared."""
     found, outputs = {p: [] for p in ("off", "on", "auto")}, {}
     for round_number in range(o.rounds):
-        for policy in found:
+        for policy in sorted(found, key=lambda p: (list(found).index(p) + round_number) % 3):  # so that none always comes last
             outputs[policy] = os.path.join(work, f"{key}.{policy}".replace(" ", "_"))
             found[policy].append(kiln(o.kiln, "perf", compiled, "--device", o.device, "--cache", os.path.join(work, "cache"), "--graph", policy, "-n", runs, "--warmup", 3,
                                       "--output-dir", outputs[policy], *extra))

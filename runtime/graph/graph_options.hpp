@@ -12,13 +12,13 @@ namespace kiln {
 
 enum class graph_policy : std::uint8_t {
   off,        // every launch is made by itself
-  on,         // graphs are replayed
+  on,         // graphs are replayed; of two orders the first runs find the faster
   automatic,  // the first runs are timed in turn with and without; the faster way is kept
 };
 
 // The graph of independent steps.
 enum class graph_order : std::uint8_t {
-  measured,  // under `automatic` the faster of both; otherwise a chain
+  measured,  // the faster of both
   chain,     // one after the other
   branches,  // side by side where the plan's data allows
 };

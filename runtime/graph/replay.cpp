@@ -32,13 +32,14 @@ void graph_replay::prepare() {
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     part_at_[parts_[p].block][parts_[p].first] = static_cast<std::uint32_t>(p + 1);
     graphs_.emplace_back(*plan_, parts_[p], *device_, options_);
-    branches |= parts_[p].branches;
+    branches |= graphs_.back().has_branches();
   }
   way_ = options_.order == graph_order::branches || (decision_ && decision_->branches) ? run_way::branches : run_way::chain;
-  if (options_.policy != graph_policy::automatic || decision_) return;
+  if (decision_) return;
   std::vector<run_way> ways{way_};
   if (options_.order == graph_order::measured && branches) ways.push_back(run_way::branches);
-  ways.push_back(run_way::eager);
+  if (options_.policy == graph_policy::automatic) ways.push_back(run_way::eager);
+  if (ways.size() == 1) return;
   trial_ = std::make_unique<graph_trial>(std::move(ways));
   for (queued_run& q : queued_) q.begin = device_->make_event(), q.end = device_->make_event();
 }
@@ -78,7 +79,10 @@ std::size_t graph_replay::run(std::uint32_t block, std::size_t step, plan_pointe
 
 void graph_replay::end_run(double milliseconds) {
   if (launched_) ++replays_;
-  if (measuring_) take(way_, milliseconds);
+  if (!measuring_) return;
+  take(way_, milliseconds);
+  if (trial_) return;
+  for (segment_graphs& g : graphs_) g.keep(way_ == run_way::branches);  // nothing is under way
 }
 
 void graph_replay::take(run_way way, double milliseconds) {

@@ -31,7 +31,8 @@ class graph_replay {
   // The last run was not a fair measurement.
   void forget_run() { measuring_ = false; }
 
-  bool measuring() const { return trial_ != nullptr; }
+  // Whether later runs may go another way than this one.
+  bool measuring() const { return !eager_for_good_ && !decision_ && (trial_ || !prepared_); }
   std::optional<graph_decision> decision() const { return decision_; }
   graph_report report() const;
 

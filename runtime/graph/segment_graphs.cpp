@@ -39,10 +39,15 @@ bool segment_graphs::seen_before() {
 
 void segment_graphs::run(plan_pointers& pointers, device_stream& stream, bool branches, graph_counts& counts) {
   fill_wanted(pointers);
-  entry& which = fitting(pointers, branches && what_->branches && maker_ == graph_maker::nodes, counts);
+  entry& which = fitting(pointers, branches && has_branches(), counts);
   which.last_use = ++clock_;
   which.graph->launch(stream);
   ++counts.launches;
+}
+
+void segment_graphs::keep(bool branches) {
+  branches = branches && has_branches();
+  std::erase_if(entries_, [&](const entry& e) { return e.branches != branches; });
 }
 
 segment_graphs::entry& segment_graphs::fitting(plan_pointers& pointers, bool branches, graph_counts& counts) {

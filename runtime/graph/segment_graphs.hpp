@@ -26,7 +26,10 @@ class segment_graphs {
 
   // Enqueues the part with the pointers as they are; `branches` chooses between the two orders, which have graphs of their own.
   void run(plan_pointers& pointers, device_stream& stream, bool branches, graph_counts& counts);
+  // Drops the graphs of the other order. Nothing that was launched may still run.
+  void keep(bool branches);
   graph_maker maker() const { return maker_; }
+  bool has_branches() const { return what_->branches && maker_ == graph_maker::nodes; }
 
  private:
   using values = std::vector<std::uintptr_t>;  // per slot

@@ -6,36 +6,36 @@ namespace kiln {
 namespace {
 
 // Differences beyond this end a trial early; smaller ones than that are none.
-constexpr double clear_difference = 1.15, no_difference = 1.005;
+constexpr double clear_difference = 1.15, no_difference = 1.01;
 
 }  // namespace
 
-std::size_t graph_trial::candidate::counted() const { return runs ? std::min(runs - 1, most_samples) : 0; }
-
 double graph_trial::candidate::median() const {
-  std::size_t count = counted();
-  if (!count) return 0;
+  if (!counted) return 0;
   auto sorted = samples;
-  auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(count / 2);
-  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(counted / 2);
+  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(counted));
   return *middle;
 }
 
 graph_trial::graph_trial(std::vector<run_way> ways) {
-  for (run_way way : ways) candidates_.push_back({way, 0, {}});
+  for (run_way way : ways) candidates_.push_back({way, 0, 0, {}});
 }
 
-run_way graph_trial::next() const { return std::ranges::min_element(candidates_, {}, &candidate::runs)->way; }
+run_way graph_trial::next() const {
+  const candidate& here = candidates_[last_];
+  return here.runs % burst ? here.way : std::ranges::min_element(candidates_, {}, &candidate::runs)->way;
+}
 
 void graph_trial::add(run_way way, double milliseconds) {
   auto found = std::ranges::find(candidates_, way, &candidate::way);
   if (found == candidates_.end()) return;
-  if (found->runs > 0 && found->runs <= most_samples) found->samples[found->runs - 1] = milliseconds;
-  ++found->runs;
+  last_ = static_cast<std::size_t>(found - candidates_.begin());
+  if (found->runs++ % burst && found->counted < most_samples) found->samples[found->counted++] = milliseconds;
 }
 
 std::optional<graph_decision> graph_trial::decision() const {
-  std::size_t counted = std::ranges::min(candidates_, {}, &candidate::counted).counted();
+  std::size_t counted = std::ranges::min_element(candidates_, {}, &candidate::counted)->counted;
   if (counted < least_samples) return std::nullopt;
   const candidate* best = &candidates_[0];
   for (const candidate& c : candidates_)

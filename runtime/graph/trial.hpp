@@ -1,5 +1,6 @@
 // Which way of running a plan is the fastest, found by timing the caller's own runs in turn. Pure: it says what the next run should be, and is told
-// how long it took. Medians decide, so a few disturbed runs do not matter; the first run of every way (which makes graphs) is not counted.
+// how long it took. Ways take turns in bursts of a few runs, of which the first is not counted: it makes graphs, or comes after another way's. Medians decide,
+// so a few disturbed runs do not matter.
 // Used by one thread at a time; allocates only when made.
 #pragma once
 
@@ -25,17 +26,17 @@ class graph_trial {
   // Once there are enough samples.
   std::optional<graph_decision> decision() const;
 
-  static constexpr std::size_t least_samples = 4, most_samples = 9;
+  static constexpr std::size_t burst = 3, least_samples = 4, most_samples = 12;
 
  private:
   struct candidate {
     run_way way;
-    std::size_t runs = 0;
+    std::size_t runs = 0, counted = 0;
     std::array<double, most_samples> samples{};
-    std::size_t counted() const;
     double median() const;
   };
   std::vector<candidate> candidates_;
+  std::size_t last_ = 0;  // whose burst it is
 };
 
 }  // namespace kiln

@@ -97,7 +97,7 @@ TEST(allocations, a_replayed_run_allocates_nothing) {
     for (int i = 0; i < 20; ++i) sets.push_back(std::make_unique<io_buffers>(e));
     for (auto& set : sets) set->upload(std::vector{vector_literal(ramp(0.01f, 0.001f))});
     for (graph_making making : {graph_making::nodes, graph_making::capture}) {
-      execution_context context = e.make_context({.policy = graph_policy::on, .making = making, .most_graphs = 2});
+      execution_context context = e.make_context({.policy = graph_policy::on, .order = graph_order::chain, .making = making, .most_graphs = 2});
       auto run = [&](std::size_t i, bool queued) {
         const io_buffers& set = *sets[i % sets.size()];
         if (queued) e.run(context, set.inputs(), set.outputs(), context.stream());

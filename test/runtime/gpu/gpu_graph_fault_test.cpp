@@ -27,7 +27,7 @@ struct maker {
   graph_options options;
 };
 const maker makers[] = {
-    {"nodes", {.policy = graph_policy::on, .most_graphs = 2}},
+    {"nodes", {.policy = graph_policy::on, .order = graph_order::chain, .most_graphs = 2}},
     {"branches", {.policy = graph_policy::on, .order = graph_order::branches, .most_graphs = 2}},
     {"capture", {.policy = graph_policy::on, .making = graph_making::capture, .most_graphs = 2}},
     {"automatic", {.policy = graph_policy::automatic}},
@@ -133,7 +133,7 @@ TEST_P(gpu_graph_faults, a_refused_patch_becomes_an_update_and_a_refused_update_
   auto device = open_stand_in(GetParam());
   executable e = load(plain_program(), *device);
   auto inputs = inputs_for(e, 0.5f), expected = e.evaluate(inputs);
-  execution_context context = e.make_context({.policy = graph_policy::on, .most_graphs = 1});
+  execution_context context = e.make_context({.policy = graph_policy::on, .order = graph_order::chain, .most_graphs = 1});
   tensor_sets sets(e, 30);
   auto run = [&](std::size_t i) { EXPECT_EQ(run_mixed(e, context, *sets.sets[i], *sets.sets[i], inputs), expected); };
   run(0);

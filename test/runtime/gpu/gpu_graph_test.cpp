@@ -20,7 +20,7 @@ class gpu_graphs : public on_stand_in {
 };
 INSTANTIATE_TEST_SUITE_P(stand_in, gpu_graphs, ::testing::ValuesIn(stand_ins), name_of);
 
-constexpr graph_options nodes{.policy = graph_policy::on, .making = graph_making::nodes};
+constexpr graph_options nodes{.policy = graph_policy::on, .order = graph_order::chain, .making = graph_making::nodes};
 constexpr graph_options branches{.policy = graph_policy::on, .order = graph_order::branches};
 constexpr graph_options capture{.policy = graph_policy::on, .making = graph_making::capture};
 constexpr graph_options automatic{.policy = graph_policy::automatic};
@@ -279,6 +279,17 @@ TEST_P(gpu_graphs, automatic_decides_and_can_be_told) {
     EXPECT_EQ(told.report().branches, replay);
     EXPECT_EQ(told.decision()->eager_ms, 2.0);
   }
+
+  // Told to replay, the first runs still find the faster order.
+  execution_context ordered = e.make_context({.policy = graph_policy::on});
+  EXPECT_TRUE(ordered.measuring());
+  std::size_t runs = control.calls(GetParam().launch);
+  e.settle(ordered, a.inputs(), a.outputs());
+  EXPECT_EQ(control.calls(GetParam().launch), runs);
+  ASSERT_TRUE(ordered.decision());
+  EXPECT_TRUE(ordered.decision()->replay);
+  EXPECT_EQ(ordered.report().captures, 2u);
+  EXPECT_EQ(ordered.report().branches, ordered.decision()->branches);
 
   // Runs that nobody waits for are measured too, when later ones begin.
   execution_context queued = e.make_context(automatic);

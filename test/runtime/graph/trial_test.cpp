@@ -39,7 +39,7 @@ TEST(graph_trial, the_fastest_way_wins) {
 }
 
 TEST(graph_trial, disturbed_runs_and_the_making_of_graphs_do_not_count) {
-  graph_decision d = decide({chain, eager}, [](run_way way, int nth) { return nth == 0 ? 100.0 : nth % 4 == 3 ? 50.0 : way == chain ? 1.0 : 1.1; });
+  graph_decision d = decide({chain, eager}, [](run_way way, int nth) { return nth % 3 == 0 ? 100.0 : nth % 5 == 4 ? 50.0 : way == chain ? 1.0 : 1.1; });
   EXPECT_TRUE(d.replay);
   EXPECT_EQ(d.replay_ms, 1.0);
   EXPECT_EQ(d.eager_ms, 1.1);
@@ -49,8 +49,8 @@ TEST(graph_trial, clear_differences_end_it_early_and_none_keeps_the_first) {
   std::size_t early = 0, late = 0;
   decide({chain, eager}, [](run_way way, int) { return way == chain ? 1.0 : 2.0; }, &early);
   graph_decision same = decide({chain, branches, eager}, [](run_way way, int) { return way == chain ? 1.0 : 0.999; }, &late);
-  EXPECT_EQ(early, 2 * (1 + graph_trial::least_samples));
-  EXPECT_EQ(late, 3 * (1 + graph_trial::most_samples));
+  EXPECT_EQ(early, 2u * 6);  // two bursts each
+  EXPECT_EQ(late, 3u * 18);
   EXPECT_TRUE(same.replay);
   EXPECT_FALSE(same.branches);
 }
