@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "jit/compile_bytecode.hpp"
 #include "jit/emit.hpp"
 #include "jit/targets.hpp"
+#include "mlir_bridge/candidates.hpp"
 #include "mlir_bridge/kernel_bytecode.hpp"
 #include "tools/command.hpp"
 #include "tools/model_summary.hpp"
@@ -16,7 +18,7 @@ namespace kiln::tools {
 namespace {
 
 struct options {
-  std::string file, kernel, emit = "mlir", target = "native";
+  std::string file, kernel, emit = "mlir", target = "native", candidates;
   bool check = false;
 };
 
@@ -46,6 +48,29 @@ int emit_kernel(const options& o, const output_options& output) {
   found_kernel k = find_kernel(p, o.kernel);
   std::string text = o.emit == "mlir" ? print_kernel(p.kernel(k.hash)) : emit_code(p.kernel(k.hash), k.inputs, find_target(o.target), o.emit);
   output.print({{"hash", k.hash.hex()}, {"emit", o.emit}, {"text", text}}, [&] { std::fputs(text.c_str(), stdout); });
+  return 0;
+}
+
+// What a tuner would try of a kernel: "TARGET" or "TARGET:EFFORT".
+int list_candidates(const options& o, const output_options& output) {
+  const std::size_t colon = o.candidates.find(':');
+  tuning_effort effort = tuning_effort::full;
+  if (colon != std::string::npos && !parse_enum(std::string_view(o.candidates).substr(colon + 1), effort))
+    throw error(error_kind::usage, fmt::format("--candidates {}: the effort is one of {}", o.candidates, fmt::join(enum_table<tuning_effort>::names, ", ")));
+  const target_row target = find_target(o.candidates.substr(0, colon));
+  program p = read_program(o.file);
+  found_kernel k = find_kernel(p, o.kernel);
+  compiler_context context;
+  portable_kernel kernel = portable_kernel::parse(context, p.kernel(k.hash));
+  kernel.specialize(k.inputs);
+  const auto configurations = candidate_configurations(kernel, target, effort);
+  output.print({{"hash", k.hash.hex()}, {"target", target.name}, {"effort", enum_name(effort)}, {"candidates", configurations}}, [&] {
+    for (const kernel_configuration& configuration : configurations) {
+      std::string settings;
+      for (const auto& [name, number] : configuration) settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", name, number);
+      fmt::print("{}\n", settings.empty() ? "(default)" : settings);
+    }
+  });
   return 0;
 }
 
@@ -113,7 +138,8 @@ action declare_inspect(CLI::App& app) {
   CLI::Option* kernel = app.add_option("--kernel", o->kernel, "Print one kernel: its hash, or enough of its first digits");
   app.add_option("--emit", o->emit, "In which form")->needs(kernel)->check(CLI::IsMember({"mlir", "spirv", "llvm", "asm"}));
   app.add_option("--target", o->target, "For which target (llvm and asm)")->needs(kernel);
-  return [o](const output_options& output) { return o->kernel.empty() ? inspect_file(*o, output) : emit_kernel(*o, output); };
+  app.add_option("--candidates", o->candidates, "List what a tuner may try of the kernel: TARGET or TARGET:EFFORT (off, quick, full, exhaustive; full), in the form of finalize's --configuration")->needs(kernel);
+  return [o](const output_options& output) { return o->kernel.empty() ? inspect_file(*o, output) : o->candidates.empty() ? emit_kernel(*o, output) : list_candidates(*o, output); };
 }
 
 }  // namespace kiln::tools

@@ -21,6 +21,7 @@ def node(op, inputs, output="y", **attributes):
 CASES = {
     "softmax_8192x4096": ([(F16, [8192, 4096])], (F16, [8192, 4096]), [node("Softmax", ["x0"], axis=-1)], lambda t, x: t.softmax(x, -1)),
     "softmax_8192x1000": ([(F16, [8192, 1000])], (F16, [8192, 1000]), [node("Softmax", ["x0"], axis=-1)], lambda t, x: t.softmax(x, -1)),
+    "softmax_f32_4096x1024": ([(F32, [4096, 1024])], (F32, [4096, 1024]), [node("Softmax", ["x0"], axis=-1)], lambda t, x: t.softmax(x, -1)),
     "softmax_12x512x512": ([(F16, [12, 512, 512])], (F16, [12, 512, 512]), [node("Softmax", ["x0"], axis=-1)], lambda t, x: t.softmax(x, -1)),
     "softmax_64x100000": ([(F16, [64, 100000])], (F16, [64, 100000]), [node("Softmax", ["x0"], axis=-1)], lambda t, x: t.softmax(x, -1)),
     "softmax_outer": ([(F16, [64, 512, 512])], (F16, [64, 512, 512]), [node("Softmax", ["x0"], axis=1)], lambda t, x: t.softmax(x, 1)),

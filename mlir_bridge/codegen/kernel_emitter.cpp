@@ -143,7 +143,7 @@ void kernel_emitter::end_stage() {
 void kernel_emitter::parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost, const std::function<void(std::span<const Value>)>& body, bool prepare) {
   std::int64_t total = product(dims);
   if (total == 0) return;
-  std::int64_t per_item = std::clamp<std::int64_t>(code.on.item_operations / std::max<std::int64_t>(cost, 1), 1, total);
+  std::int64_t per_item = std::clamp<std::int64_t>(choose(configuration, "grain", code.on.item_operations) / std::max<std::int64_t>(cost, 1), 1, total);
   std::int64_t grid = (total + per_item - 1) / per_item;
   begin_stage(name, grid, prepare);
   Value first = code.mul(begin(), per_item);

@@ -3,6 +3,7 @@
 // larger one comes: Milakov and Gimelshein, "Online normalizer calculation for softmax"), and meet the values. Nothing the size of
 // the score matrix is in memory. Query heads that share keys are rows beside each other, so that a key is read once for all of them.
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -53,7 +54,7 @@ class attention_emitter {
     const std::int64_t step = std::lcm(tile.columns(), keys_at_once), most = std::max(step, score_bytes / (tile.rows * static_cast<std::int64_t>(storage_bytes(sum_type, 1))) / step * step);
     chunk = std::min((n.keys + step - 1) / step * step, most);
     chunk = std::max(chunk, step);
-    if (chunk < n.keys) chunk = std::max(step, most_keys / step * step);
+    if (chunk < n.keys) chunk = std::max(step, std::min(most, choose(e.configuration, "keys", most_keys) / step * step));
 
     const std::int64_t tiles = (rows + tile.rows - 1) / tile.rows, products = std::max<std::int64_t>(1, tile.rows * n.keys * (n.depth + n.value_depth));
     const std::int64_t tiles_per_item = std::clamp<std::int64_t>(item_products / products, 1, tiles), blocks = (tiles + tiles_per_item - 1) / tiles_per_item;
@@ -390,5 +391,21 @@ class attention_emitter {
 }  // namespace
 
 void emit_attention(kernel_emitter& e) { attention_emitter(e).emit(); }
+
+std::vector<candidate> attention_space(kernel_emitter& e) {
+  const attention_extents n(*e.anchor()->op().get_if<attention>(), e.anchor()->inputs()[0].type(), e.anchor()->inputs()[1].type(), e.anchor()->inputs()[2].type());
+  const std::int64_t rows = n.heads / n.key_heads * n.queries, lanes = register_lanes(e, accumulation_type(e.anchor()->inputs()[0].type().type)), registers = e.target.vector_registers;
+  std::vector<candidate> result;
+  if (rows <= most_direct_rows || n.keys == 0) return result;
+  for (std::int64_t tile_m : {2, 3, 4, 6, 8, 12, 14})
+    for (std::int64_t vectors : {1, 2, 3, 4})
+      for (std::int64_t keys : {64, 128, 256, 512}) {
+        if (tile_m * vectors + vectors + 1 > registers) continue;
+        // As for a contraction's tile: multiply-adds, or what they load; and blocks of keys that leave a cache, or are few at a time.
+        const double r = static_cast<double>(tile_m), v = static_cast<double>(vectors), step = std::max({r * v / 2, (r + v) / 2, 2 * v, 4.0}) + 0.5;
+        result.push_back({{{"tile_m", tile_m}, {"tile_n", vectors * lanes}, {"keys", keys}}, step / (r * v) * (1 + 0.05 * std::abs(std::log2(static_cast<double>(keys) / most_keys)))});
+      }
+  return result;
+}
 
 }  // namespace kiln::cpu

@@ -1,14 +1,10 @@
 #include "mlir_bridge/cpu/finalize.hpp"
 
-#include "ir/error.hpp"
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/cpu/anchors.hpp"
-#include "mlir_bridge/cpu/host_machine.hpp"
-#include "mlir_bridge/codegen/kernel_emitter.hpp"
 #include "mlir_bridge/cpu/lowering.hpp"
 #include "mlir_bridge/codegen/machine_code.hpp"
 #include "mlir_bridge/codegen/stopwatch.hpp"
-#include "mlir_bridge/portable_kernel_impl.hpp"
 
 namespace kiln {
 
@@ -17,12 +13,10 @@ native_kernel finalize_cpu(portable_kernel kernel, const target_row& target, con
   finalize_trace unused;
   finalize_trace& out = trace ? *trace : unused;
 
-  auto cluster = to_cluster(kernel);
-  mlir::MLIRContext& context = kernel.impl().context->context;
-  mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  codegen::kernel_emitter emitter(*cluster, kernel.symbol(), target, configuration, cpu::host_machine(), *code);
-  auto generate = emitter.anchor() ? cpu::find_generator(emitter.anchor()->op().name()) : cpu::emit_map;
-  generate(emitter);
+  codegen::generation generated = cpu::begin_generation(kernel, target, configuration);
+  codegen::kernel_emitter& emitter = *generated.emitter;
+  generated.row->emit(emitter);
+  mlir::OwningOpRef<mlir::ModuleOp>& code = generated.code;
   out.generate_ms = time.lap();
   if (out.want_texts) out.mlir = printed([&](auto& stream) { code->print(stream); });
 

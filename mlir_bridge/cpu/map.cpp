@@ -1,7 +1,9 @@
 // Kernels without an anchor, and stages that bring a value into memory: loops over the outputs' elements, vectors along the
 // last axis. Axes that every access walks as one are joined; the loop over the last axis is cut where concat or pad change sides;
-// where a load strides along the last axis (a transpose), the loops run over tiles so that its cache lines are used whole.
+// where a load strides along the last axis (a transpose), the loops run over tiles so that its cache lines are used whole. The configuration's "block"
+// (elements of the loops inside one parallel index), "tile" (rows of a transpose) and "grain" (kernel_emitter::parallel) overrule the choice.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "mlir_bridge/codegen/map_space.hpp"
@@ -11,13 +13,16 @@ namespace kiln::cpu {
 
 namespace {
 
-constexpr std::int64_t row_elements = 16384;   // of the loops inside one parallel index
-constexpr std::int64_t tile = 16;              // rows of a transposed tile
+constexpr std::int64_t standard_row_elements = 16384;   // of the loops inside one parallel index
+constexpr std::int64_t standard_tile = 16;              // rows of a transposed tile
 constexpr std::size_t most_segments = 64;      // densely connected networks join dozens of tensors
 
 class map_stage {
  public:
-  map_stage(kernel_emitter& e, std::vector<map_root> roots) : e_(e), space_(e, std::move(roots)), extents_(space_.extents()), type_(space_.widest()) {}
+  map_stage(kernel_emitter& e, std::vector<map_root> roots) : e_(e), space_(e, std::move(roots)), extents_(space_.extents()), type_(space_.widest()),
+        row_elements(std::max<std::int64_t>(256, choose(e.configuration, "block", standard_row_elements))), tile(std::max<std::int64_t>(1, choose(e.configuration, "tile", standard_tile))) {}
+
+  const map_space& space() const { return space_; }
 
   void emit(const std::string& name, bool prepare) {
     std::int64_t extent = extents_.back();
@@ -118,11 +123,26 @@ class map_stage {
   map_space space_;
   const std::vector<std::int64_t>& extents_;
   element_type type_;
+  std::int64_t row_elements, tile;
 };
 
 }  // namespace
 
 void emit_map(kernel_emitter& e) { map_stage(e, output_roots(e)).emit("map", false); }
+
+std::vector<candidate> map_choices(kernel_emitter& e) {
+  const map_stage stage(e, output_roots(e));
+  std::vector<candidate> result;
+  // Transposes: a cache line of the loads is used whole from 16 elements on, and a tile's lines stay in the first-level cache.
+  if (stage.space().transposed_run())
+    for (std::int64_t tile : {4, 8, 16, 32, 64})
+      for (std::int64_t grain : {1 << 14, 1 << 16}) result.push_back({{{"tile", tile}, {"grain", grain}}, std::abs(std::log2(static_cast<double>(tile) / 16)) + (grain > 1 << 14 ? 0.5 : 0)});
+  else
+    for (std::int64_t block : {1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16})
+      for (std::int64_t grain : {1 << 12, 1 << 14, 1 << 16, 1 << 18})
+        result.push_back({{{"block", block}, {"grain", grain}}, std::abs(std::log2(static_cast<double>(block) / (1 << 14))) + std::abs(std::log2(static_cast<double>(grain) / (1 << 14)))});
+  return result;
+}
 
 void emit_map_into(kernel_emitter& e, value v, const buffer& destination, bool prepare) { map_stage(e, {{v, destination}}).emit(prepare ? "prepare" : "materialize", prepare); }
 

@@ -94,7 +94,7 @@ void emit_normalize(kernel_emitter& e) {
     Value mean;
     bool kept = false;
     if (op.centered) {
-      Value sums = space.walk_row(at, lanes, 4, {zero}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> s) {
+      Value sums = space.walk_row(at, lanes, rows_abreast(e, 4), {zero}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> s) {
         Value x = read(where, n);
         if (keeps_input && space.row_offset(where)) code.store(row, space.row_offset(where), type, x);
         return values{plus(s[0], valid ? code.select(valid, x, zero) : x)};
@@ -103,7 +103,7 @@ void emit_normalize(kernel_emitter& e) {
       kept = true;
     }
     auto centered = [&](Value x, std::int64_t n) { return op.centered ? minus(x, code.splat(mean, n)) : x; };
-    Value squares = space.walk_row(at, lanes, 4, {zero}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> s) {
+    Value squares = space.walk_row(at, lanes, rows_abreast(e, 4), {zero}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> s) {
       Value x = kept ? again(where, n) : read(where, n);
       if (!kept && keeps_input && space.row_offset(where)) code.store(row, space.row_offset(where), type, x);
       Value d = centered(x, n);

@@ -49,7 +49,7 @@ void emit_reduce(kernel_emitter& e) {
     auto combine = [&](std::span<const Value> a, std::span<const Value> b) { return values{r.combine(code, a[0], b[0])}; };
     e.parallel("reduce", space.kept_dims, space.count, [&](std::span<const Value> at) {
       Value start = r.start(code, lanes);
-      values total = space.walk_row(at, lanes, 4, {start}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> state) {
+      values total = space.walk_row(at, lanes, rows_abreast(e, 4), {start}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> state) {
         Value x = read(where, n);
         if (valid) x = code.select(valid, x, start);
         return values{r.combine(code, state[0], x)};
@@ -104,7 +104,7 @@ void emit_arg_reduce(kernel_emitter& e) {
     std::int64_t lanes = std::min(e.lanes_for(compared, space.lane_extent), e.native_lanes());
     auto join = [&](std::span<const Value> a, std::span<const Value> b) { return r.join(code, a, b); };
     e.parallel("arg_reduce", space.kept_dims, space.count * 2, [&](std::span<const Value> at) {
-      values best = space.walk_row(at, lanes, 2, begin(lanes), [&](const position& where, std::int64_t n, Value valid, std::span<const Value> state) {
+      values best = space.walk_row(at, lanes, rows_abreast(e, 2), begin(lanes), [&](const position& where, std::int64_t n, Value valid, std::span<const Value> state) {
         Value index = code.add(code.splat(where[axis].base, n), code.lane_numbers(n));
         return meet(read(where, n), index, valid, state);
       }, join);

@@ -82,14 +82,14 @@ void emit_softmax(kernel_emitter& e) {
     auto offset_known = [&](const position& where) { return static_cast<bool>(space.row_offset(where)); };
     mlir::Type vector = code.type(type, lanes);
     Value none = code.number(vector, lowest), zero = code.number(vector, 0);
-    Value top = space.walk_row(at, lanes, 4, {none}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> s) {
+    Value top = space.walk_row(at, lanes, rows_abreast(e, 4), {none}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> s) {
       Value x = read(where, n);
       if (keeps_input && offset_known(where)) code.store(row, space.row_offset(where), type, x);
       if (valid) x = code.select(valid, x, none);
       return values{larger_number(code, x, s[0])};
     }, [&](std::span<const Value> a, std::span<const Value> b) { return values{larger_number(code, a[0], b[0])}; })[0];
     Value highest = code.horizontal(CombiningKind::MAXNUMF, top);
-    Value sums = space.walk_row(at, lanes, 2, {zero}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> s) {
+    Value sums = space.walk_row(at, lanes, rows_abreast(e, 2), {zero}, [&](const position& where, std::int64_t n, Value valid, std::span<const Value> s) {
       Value x = offset_known(where) ? again(where, n) : read(where, n);
       Value power = exponential(code, shifted(x, code.splat(highest, n)));
       if (keeps_exponentials && offset_known(where)) {

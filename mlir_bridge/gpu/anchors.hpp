@@ -4,7 +4,8 @@
 
 #include <string_view>
 
-#include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/generation.hpp"
+#include "mlir_bridge/portable_kernel.hpp"
 
 namespace kiln::gpu {
 
@@ -12,15 +13,12 @@ using namespace codegen;
 
 // A cluster without an anchor.
 void emit_map(kernel_emitter& e);
+std::vector<candidate> map_choices(kernel_emitter& e);
 // The same for one value of the cluster, into scratch (kernel_emitter::materialize).
 void emit_map_into(kernel_emitter& e, value v, const buffer& destination, bool prepare);
 
-struct generator_row {
-  std::string_view operation;
-  void (*emit)(kernel_emitter&);
-  bool wide_indices = false;   // whether the generator's indices must be 64 bits wide
-};
-// Null for an operation that is no anchor.
+// The row of a cluster's anchor; "" for a cluster without one. Null where the table has none.
 const generator_row* find_generator(std::string_view operation);
+generation begin_generation(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration);
 
 }  // namespace kiln::gpu

@@ -1,8 +1,9 @@
 // cumulative_sum. A workgroup walks a row in tiles: each thread adds its few elements, lanes and waves pass on what lies before them. Where
-// many rows lie side by side, a thread does one row alone.
+// many rows lie side by side, a thread does one row alone. The configuration's "each" (elements of a thread in a tile) and "threads" overrule the choice.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/gpu/rows.hpp"
+#include "mlir_bridge/gpu/streaming_cost.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
 namespace kiln::gpu {
@@ -11,7 +12,7 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t each = 4;              // elements of one thread in a tile
+constexpr std::int64_t standard_each = 4, standard_threads = 256;  // elements of one thread in a tile; threads of a workgroup
 constexpr std::int64_t many_rows = 4096;
 
 struct scan_emitter {
@@ -52,8 +53,9 @@ struct scan_emitter {
 
   void emit_workgroups(std::int64_t count) const {
     const std::int64_t wave = e.target.gpu.wave;
+    const std::int64_t each = std::clamp<std::int64_t>(choose(e.configuration, "each", standard_each), 1, 16), most = std::clamp<std::int64_t>(choose(e.configuration, "threads", standard_threads), wave, e.target.gpu.max_threads);
     std::int64_t threads = wave;
-    while (threads < 256 && threads * each < extent) threads *= 2;
+    while (threads < most && threads * each < extent) threads *= 2;
     workgroup group(e, "cumulative_sum", {count, 1, 1}, threads);
     values row = code.delinearize(group.block(), rows);
     Value zero = code.number(code.scalar_type(type), 0), slots = group.lds(group.waves() * workgroup::lds_bytes_of(zero));
@@ -101,6 +103,26 @@ struct scan_emitter {
 };
 
 }  // namespace
+
+std::vector<candidate> cumulative_sum_space(kernel_emitter& e) {
+  value input = e.anchor()->inputs()[0];
+  const auto dims = kernel_emitter::dims(input);
+  const std::int64_t extent = dims[static_cast<std::size_t>(normalize_axis(e.anchor()->op().get_if<cumulative_sum>()->axis, dims.size()))], elements = input.type().element_count();
+  if (elements == 0) return {};
+  std::vector<candidate> result;
+  for (std::int64_t each : {1, 2, 4, 8})
+    for (std::int64_t threads : {64, 128, 256, 512, 1024}) {
+      // Tiles of a row follow each other: a trip to memory, the steps between lanes, two barriers.
+      constexpr double exchange = 30, barriers = 300;
+      const std::int64_t tiles = (extent + threads * each - 1) / (threads * each);
+      streaming_work work{.groups = elements / extent, .threads = threads, .access_bytes = storage_bits(input.type().type) / 8};
+      work.trips = static_cast<double>(tiles);
+      work.bytes = static_cast<double>(2 * tiles * each * work.access_bytes);
+      work.cycles = static_cast<double>(tiles) * (6 * exchange + barriers);
+      result.push_back({{{"each", each}, {"threads", threads}}, streaming_cycles(e.target.gpu, work)});
+    }
+  return result;
+}
 
 void emit_cumulative_sum(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<cumulative_sum>();

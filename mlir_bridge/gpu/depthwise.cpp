@@ -9,23 +9,41 @@
 
 namespace kiln::gpu {
 
-bool emit_depthwise(kernel_emitter& e) {
+namespace {
+
+// The lanes of a vector read neighbouring channels, or all the same one.
+std::int64_t most_lanes(value image, value weights) { return std::min({std::int64_t{8}, access_lanes(image.type().type), 2 * access_lanes(weights.type().type)}); }
+
+window_stage::geometry geometry_of(const convolution& op, const std::vector<std::int64_t>& filter) { return {{filter.begin(), filter.end() - 2}, op.strides, op.dilations, op.pads_begin}; }
+
+}  // namespace
+
+bool is_depthwise(const kernel_emitter& e) {
   const auto* op = e.anchor()->op().get_if<convolution>();
-  if (!op || op->layout != tensor_layout::channels_last) return false;
+  return op && op->layout == tensor_layout::channels_last && op->groups != 1 && op->groups == kernel_emitter::dims(e.anchor()->inputs()[0]).back();
+}
+
+std::vector<candidate> depthwise_space(kernel_emitter& e) {
+  value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
+  if (e.anchor_result().type().element_count() == 0) return {};
+  const std::int64_t channels = kernel_emitter::dims(image).back(), results = kernel_emitter::dims(e.anchor_result()).back();
+  return window_space(e, image, geometry_of(*e.anchor()->op().get_if<convolution>(), kernel_emitter::dims(weights)), most_lanes(image, weights), results == channels ? results : results / channels);
+}
+
+bool emit_depthwise(kernel_emitter& e) {
+  if (!is_depthwise(e)) return false;
+  const auto* op = e.anchor()->op().get_if<convolution>();
   auto& code = e.code;
   value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
   auto in = kernel_emitter::dims(image), filter = kernel_emitter::dims(weights), out = kernel_emitter::dims(e.anchor_result());
-  if (op->groups == 1 || op->groups != in.back()) return false;
   if (e.anchor_result().type().element_count() == 0) return true;
   if (!e.in_memory(image)) e.materialize(image);       // windows overlap: prologues are computed once
   if (!e.in_memory(weights)) e.materialize(weights);
   std::int64_t multiplier = out.back() / in.back();
-  // The lanes of a vector read neighbouring channels, or all the same one.
-  std::int64_t most = std::min({std::int64_t{8}, access_lanes(image.type().type), 2 * access_lanes(weights.type().type)});
-  std::int64_t lanes = multiplier == 1 ? common_power(most, {out.back()}) : common_power(most, {multiplier});
+  std::int64_t lanes = window_lanes(e, most_lanes(image, weights), multiplier == 1 ? out.back() : multiplier);
   element_type type = is_float(image.type().type) ? compute_type(image.type().type) : element_type::i32;
   bool floating = is_float(type);
-  window_stage stage(e, image, e.anchor_result(), {{filter.begin(), filter.end() - 2}, op->strides, op->dilations, op->pads_begin}, lanes);
+  window_stage stage(e, image, e.anchor_result(), geometry_of(*op, filter), lanes);
   stage.open("depthwise");
   mlir::Type vector = code.type(type, lanes);
   Value zero = code.number(vector, 0);

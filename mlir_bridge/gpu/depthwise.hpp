@@ -2,10 +2,14 @@
 #pragma once
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/tuning_space.hpp"
 
 namespace kiln::gpu {
 
 // False, and nothing emitted, where the anchor is no such convolution.
 bool emit_depthwise(codegen::kernel_emitter& e);
+bool is_depthwise(const codegen::kernel_emitter& e);
+// What a tuner may vary of it (window.hpp).
+std::vector<codegen::candidate> depthwise_space(codegen::kernel_emitter& e);
 
 }  // namespace kiln::gpu

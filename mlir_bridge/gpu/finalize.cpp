@@ -1,11 +1,9 @@
 #include "mlir_bridge/gpu/finalize.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "ir/error.hpp"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir_bridge/codegen/kernel_emitter.hpp"
 #include "mlir_bridge/codegen/machine_code.hpp"
 #include "mlir_bridge/codegen/stopwatch.hpp"
 #include "mlir_bridge/gpu/anchors.hpp"
@@ -13,21 +11,10 @@
 #include "mlir_bridge/gpu/disassembly.hpp"
 #include "mlir_bridge/gpu/link.hpp"
 #include "mlir_bridge/gpu/lowering.hpp"
-#include "mlir_bridge/gpu/machine.hpp"
-#include "mlir_bridge/portable_kernel_impl.hpp"
 
 namespace kiln {
 
 namespace {
-
-// Offsets in bytes are unsigned numbers of 32 bits where every tensor allows it; what reaches beyond a tensor by a tile stays in range as well.
-bool fits_32_bits(const module& cluster) {
-  constexpr std::size_t most = std::size_t{1} << 31;
-  for (const instruction& i : cluster.instructions())
-    for (const shape& s : i.outputs())
-      if (s.bytes() >= most || s.element_count() >= static_cast<std::int64_t>(most)) return false;
-  return true;
-}
 
 std::span<const std::byte> as_bytes(const std::string& text) { return {reinterpret_cast<const std::byte*>(text.c_str()), text.size() + 1}; }
 
@@ -60,15 +47,10 @@ native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, con
   finalize_trace unused;
   finalize_trace& out = trace ? *trace : unused;
 
-  auto cluster = to_cluster(kernel);
-  mlir::MLIRContext& context = kernel.impl().context->context;
-  mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  const instruction* anchor = codegen::find_anchor(*cluster, kernel.symbol());
-  const gpu::generator_row* row = anchor ? gpu::find_generator(anchor->op().name()) : nullptr;
-  if (anchor && !row) throw error(error_kind::unsupported, "target '" + target.name + "' has no generator for '" + std::string(anchor->op().name()) + "'");
-  bool wide = !fits_32_bits(*cluster) || (row && row->wide_indices);
-  codegen::kernel_emitter emitter(*cluster, kernel.symbol(), target, configuration, gpu::gpu_machine(target.family, wide ? 64 : 32), *code);
-  (row ? row->emit : gpu::emit_map)(emitter);
+  codegen::generation generated = gpu::begin_generation(kernel, target, configuration);
+  codegen::kernel_emitter& emitter = *generated.emitter;
+  generated.row->emit(emitter);
+  mlir::OwningOpRef<mlir::ModuleOp>& code = generated.code;
   out.generate_ms = time.lap();
   if (out.want_texts) out.mlir = printed([&](auto& stream) { code->print(stream); });
 

@@ -1,5 +1,6 @@
 // Elementwise work and data movement: every thread computes a few vectors of 16 bytes of the widest tensor, neighbouring threads neighbouring
-// vectors, all loads before all stores. What the vectors leave over at the end of a flat tensor is done one by one.
+// vectors, all loads before all stores. What the vectors leave over at the end of a flat tensor is done one by one. The configuration's "lanes" of a
+// vector, "vectors" of a thread and "threads" of a workgroup overrule the choice.
 #include "mlir_bridge/gpu/map.hpp"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <numeric>
 
 #include "mlir_bridge/gpu/anchors.hpp"
+#include "mlir_bridge/gpu/streaming_cost.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
 namespace kiln::gpu {
@@ -24,9 +26,15 @@ std::int64_t spread_threads(const target_row& target, std::int64_t items) {
   return threads;
 }
 
+std::int64_t configured_threads(const target_row& target, const kernel_configuration& configuration, std::int64_t standard) {
+  const std::int64_t wanted = choose(configuration, "threads", standard);
+  return wanted > 0 && wanted % target.gpu.wave == 0 && wanted <= target.gpu.max_threads ? wanted : standard;
+}
+
 namespace {
 
 constexpr std::int64_t most_vectors = 4;               // of one thread
+constexpr std::int64_t most_configured_vectors = 8;
 constexpr std::int64_t resident_threads = 2048;        // of one compute unit
 
 // Of the tensors that are as large as the result: their accesses are what costs.
@@ -38,6 +46,30 @@ std::int64_t lanes_of_widest(const kernel_emitter& e, const map_space& space, st
   return lanes;
 }
 
+// How threads share the elements.
+struct map_shape {
+  std::int64_t lanes = 1, vectors = 0, each = 1, threads = 64;  // of a vector; all of them; of a thread; of a workgroup
+};
+
+map_shape choose_shape(const kernel_emitter& e, const map_space& space, const kernel_configuration& configuration) {
+  const auto& extents = space.extents();
+  std::int64_t last = extents.back(), elements = std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+  map_shape shape;
+  shape.lanes = std::min(lanes_of_widest(e, space, elements), static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(last))));
+  shape.lanes = common_power(std::clamp<std::int64_t>(choose(configuration, "lanes", shape.lanes), 1, shape.lanes), {16});
+  bool has_tail = extents.size() == 1 && space.cuts().empty();
+  if (!has_tail) {
+    shape.lanes = common_power(shape.lanes, {last});
+    for (std::int64_t cut : space.cuts()) shape.lanes = common_power(shape.lanes, {cut});
+  }
+  shape.vectors = elements / shape.lanes;
+  std::int64_t resident = resident_threads * e.target.gpu.compute_units;
+  while (shape.each < most_vectors && shape.vectors >= 2 * shape.each * resident) shape.each *= 2;
+  shape.each = std::clamp<std::int64_t>(choose(configuration, "vectors", shape.each), 1, most_configured_vectors);
+  shape.threads = configured_threads(e.target, configuration, spread_threads(e.target, shape.vectors));
+  return shape;
+}
+
 void emit_stage(kernel_emitter& e, const map_space& space, const std::string& name, bool prepare) {
   if (auto across = space.transposed_run())
     if (emit_transposed(e, space, *across, name, prepare)) return;
@@ -45,16 +77,8 @@ void emit_stage(kernel_emitter& e, const map_space& space, const std::string& na
   const auto& extents = space.extents();
   std::int64_t last = extents.back(), elements = std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
   if (elements == 0) return;
-  std::int64_t lanes = std::min(lanes_of_widest(e, space, elements), static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(last))));
-  bool has_tail = extents.size() == 1 && space.cuts().empty();
-  if (!has_tail) {
-    lanes = common_power(lanes, {last});
-    for (std::int64_t cut : space.cuts()) lanes = common_power(lanes, {cut});
-  }
-  std::int64_t vectors = elements / lanes, left = elements % lanes;
-  std::int64_t each = 1, resident = resident_threads * e.target.gpu.compute_units;
-  while (each < most_vectors && vectors >= 2 * each * resident) each *= 2;
-  std::int64_t threads = spread_threads(e.target, vectors);
+  const auto [lanes, vectors, each, threads] = choose_shape(e, space, e.configuration);
+  const std::int64_t left = elements % lanes;
 
   workgroup group(e, name, {(vectors + threads * each - 1) / (threads * each), 1, 1}, threads, prepare);
   std::vector<std::int64_t> dims = extents;
@@ -90,6 +114,31 @@ void emit_stage(kernel_emitter& e, const map_space& space, const std::string& na
 }
 
 }  // namespace
+
+std::vector<candidate> map_choices(kernel_emitter& e) {
+  const map_space space(e, output_roots(e));
+  const std::int64_t elements = std::accumulate(space.extents().begin(), space.extents().end(), std::int64_t{1}, std::multiplies<>());
+  if (elements == 0) return {};
+  if (auto across = space.transposed_run())
+    if (auto tiles = transposed_space(e, space, *across); !tiles.empty()) return tiles;
+  // What an element moves: all inputs as large as the result, and the results.
+  std::int64_t bits = 0;
+  for (const map_root& r : space.roots()) bits += storage_bits(r.destination.type);
+  for (value p : e.cluster.parameters()) bits += static_cast<std::int64_t>(storage_bits(p.type().type)) * std::min(elements, p.type().element_count()) / elements;
+  std::vector<candidate> result;
+  for (std::int64_t lanes = choose_shape(e, space, {}).lanes; lanes >= 1; lanes /= 2)
+    for (std::int64_t vectors : {1, 2, 4, 8})
+      for (std::int64_t threads : {64, 128, 256, 512}) {
+        kernel_configuration configuration{{"lanes", lanes}, {"vectors", vectors}, {"threads", threads}};
+        const map_shape shape = choose_shape(e, space, configuration);
+        const std::int64_t of_group = shape.threads * shape.each;
+        streaming_work work{.groups = (shape.vectors + of_group - 1) / of_group, .threads = shape.threads, .access_bytes = std::max<std::int64_t>(1, shape.lanes * bits / 16)};
+        work.bytes = static_cast<double>(shape.lanes * shape.each * bits) / 8;
+        work.cycles = static_cast<double>(of_group * (shape.lanes * space.operations() + 8)) / 128;
+        result.push_back({std::move(configuration), streaming_cycles(e.target.gpu, work)});
+      }
+  return result;
+}
 
 void emit_map(kernel_emitter& e) { emit_stage(e, map_space(e, output_roots(e)), "map", false); }
 

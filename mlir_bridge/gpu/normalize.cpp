@@ -71,6 +71,8 @@ struct normalize_emitter {
 
 }  // namespace
 
+std::vector<candidate> normalize_space(kernel_emitter& e) { return row_team_space(e, e.anchor()->inputs()[0], e.anchor()->op().get_if<normalize>()->axes, /*passes=*/3); }
+
 void emit_normalize(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<normalize>();
   value input = e.anchor()->inputs()[0];

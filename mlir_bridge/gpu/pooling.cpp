@@ -13,6 +13,19 @@ namespace kiln::gpu {
 
 namespace arith = mlir::arith;
 
+namespace {
+
+std::int64_t most_lanes(element_type type) { return std::min<std::int64_t>(8, access_lanes(type)); }
+
+}  // namespace
+
+std::vector<candidate> pooling_space(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<pooling>();
+  value input = e.anchor()->inputs()[0];
+  if (e.anchor_result().type().element_count() == 0) return {};
+  return window_space(e, input, {op.window, op.strides, op.dilations, op.pads_begin}, most_lanes(input.type().type), kernel_emitter::dims(input).back());
+}
+
 void emit_pooling(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<pooling>();
   auto& code = e.code;
@@ -25,7 +38,7 @@ void emit_pooling(kernel_emitter& e) {
   if (type == element_type::boolean) throw error(error_kind::unsupported, "pooling of bool images has no GPU code; convert the image to u8 first");
   if (e.anchor_result().type().element_count() == 0) return;
   if (!e.in_memory(input)) e.materialize(input);   // windows overlap: a prologue is computed once
-  std::int64_t lanes = common_power(std::min<std::int64_t>(8, access_lanes(type)), {kernel_emitter::dims(input).back()});
+  std::int64_t lanes = window_lanes(e, most_lanes(type), kernel_emitter::dims(input).back());
   window_stage stage(e, input, e.anchor_result(), {op.window, op.strides, op.dilations, op.pads_begin}, lanes);
   reduction_rule rule(average ? reduction_kind::sum : reduction_kind::max, type);
   stage.open("pooling");

@@ -93,11 +93,26 @@ void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buff
   group.close();
 }
 
+// Workgroups that can share what is combined into one, with something to do for each.
+std::int64_t most_splits(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes) {
+  const row_team team(e, input, axes);
+  return std::clamp<std::int64_t>(team.space.count / (team.inner() ? team.lanes() : 1) / 8, 1, 256);
+}
+
+std::vector<candidate> reduction_space_of(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes) {
+  std::vector<std::int64_t> shares;
+  if (input.type().element_count() == 0) return {};
+  for (std::int64_t splits = 2; splits <= most_splits(e, input, axes); splits *= 2) shares.push_back(splits);
+  if (shares.empty()) return row_team_space(e, input, axes, /*passes=*/1);
+  return row_team_space(e, input, axes, /*passes=*/1, shares);
+}
+
 void emit_reduction(kernel_emitter& e, const reduction& r) {
   auto& code = e.code;
   if (r.input.type().element_count() == 0)
     throw error(error_kind::unsupported, r.name + " of an empty tensor (" + r.input.type().str() + ") has no GPU code; fold it ahead of time");
-  row_team team(e, r.input, r.axes, row_team(e, r.input, r.axes).wanted_splits());
+  const std::int64_t wanted = row_team(e, r.input, r.axes).wanted_splits(), splits = std::clamp<std::int64_t>(choose(e.configuration, "splits", wanted), 1, std::max(wanted, most_splits(e, r.input, r.axes)));
+  row_team team(e, r.input, r.axes, splits);
   std::vector<buffer> partials;
   std::int64_t results = std::accumulate(team.space.kept_dims.begin(), team.space.kept_dims.end(), std::int64_t{1}, std::multiplies<>()) * (team.inner() ? 1 : team.space.lane_extent);
   if (team.splits() > 1)
@@ -125,6 +140,13 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
 }
 
 }  // namespace
+
+std::vector<candidate> reduce_space(kernel_emitter& e) { return reduction_space_of(e, e.anchor()->inputs()[0], e.anchor()->op().get_if<reduce>()->axes); }
+
+std::vector<candidate> arg_reduce_space(kernel_emitter& e) {
+  value input = e.anchor()->inputs()[0];
+  return reduction_space_of(e, input, {normalize_axis(e.anchor()->op().get_if<arg_reduce>()->axis, input.type().rank())});
+}
 
 void emit_reduce(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<reduce>();

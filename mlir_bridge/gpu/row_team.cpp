@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/streaming_cost.hpp"
 
 namespace kiln::gpu {
 
@@ -19,6 +20,7 @@ constexpr std::int64_t most_column_members = 32;
 constexpr std::int64_t abreast = 4;                // loads in flight in a loop
 constexpr std::int64_t resident_threads = 2048;    // of one compute unit
 constexpr std::int64_t most_splits = 256;
+constexpr std::int64_t most_pieces_of_candidates = 4096;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t power_above(std::int64_t n) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n))); }
@@ -26,26 +28,35 @@ std::int64_t power_below(std::int64_t n) { return static_cast<std::int64_t>(std:
 
 }  // namespace
 
-row_team::row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits) : space(e, input, axes), e_(e), code_(e.code), splits_(splits) {
+row_team::row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits) : row_team(e, e.configuration, input, axes, splits) {}
+
+row_team::row_team(kernel_emitter& e, const kernel_configuration& configuration, value input, const std::vector<std::int64_t>& axes, std::int64_t splits)
+    : space(e, input, axes), e_(e), code_(e.code), splits_(splits) {
   const gpu_row& device = e.target.gpu;
   const std::int64_t resident = resident_threads * device.compute_units;
   std::int64_t widest = access_lanes(input.type().type);
   if (compute_type(input.type().type) == element_type::f64) widest = std::min<std::int64_t>(widest, 4);
-  lanes_ = common_power(std::min<std::int64_t>(widest, 8), {space.lane_extent});
+  widest = std::min<std::int64_t>(widest, 8);
+  lanes_ = common_power(std::clamp<std::int64_t>(choose(configuration, "lanes", widest), 1, widest), {space.lane_extent});
+  element_bytes_ = std::max<std::int64_t>(1, storage_bits(input.type().type) / 8);
   rows_ = std::accumulate(space.kept_dims.begin(), space.kept_dims.end(), std::int64_t{1}, std::multiplies<>());
   if (inner()) {
     vectors_ = space.count / lanes_;
     share_ = ceil_div(vectors_, splits_);
     if (share_ <= device.wave * wave_vectors) team_ = std::min<std::int64_t>(device.wave, power_above(share_));
     else team_ = std::clamp<std::int64_t>(power_above(ceil_div(share_, group_vectors)), device.wave, splits_ > 1 ? 256 : device.max_threads);
-    threads_ = std::max(team_, std::max<std::int64_t>(device.wave, spread_threads(e.target, rows_ * team_ * splits_)));
+    team_ = std::clamp<std::int64_t>(power_below(choose(configuration, "team", team_)), 1, std::min<std::int64_t>(device.max_threads, power_above(share_)));
+    threads_ = std::max(team_, std::max<std::int64_t>(device.wave, configured_threads(e.target, configuration, spread_threads(e.target, rows_ * team_ * splits_))));
+    // Several waves combine through shared memory, which is one row's.
+    if (team_ > device.wave) threads_ = team_;
     rows_per_group_ = threads_ / team_;
   } else {
     columns_ = space.lane_extent / lanes_;
     share_ = ceil_div(space.count, splits_);
     team_ = std::clamp<std::int64_t>(power_above(std::max<std::int64_t>(1, resident / std::max<std::int64_t>(1, rows_ * columns_ * splits_))), 1,
                                      std::min(most_column_members, power_below(share_)));
-    columns_per_group_ = std::min(256 / team_, power_above(columns_));
+    team_ = std::clamp<std::int64_t>(power_below(choose(configuration, "team", team_)), 1, std::min(most_column_members, power_below(share_)));
+    columns_per_group_ = std::min(std::max<std::int64_t>(1, configured_threads(e.target, configuration, 256) / team_), power_above(columns_));
     threads_ = std::max<std::int64_t>(team_ * columns_per_group_, device.wave);
     columns_per_group_ = threads_ / team_;
   }
@@ -59,6 +70,37 @@ std::int64_t row_team::wanted_splits() const {
   std::int64_t resident = resident_threads * e_.target.gpu.compute_units;
   if (busy * 4 > resident || pieces_ < 16) return 1;
   return std::clamp<std::int64_t>(resident / busy, 1, std::min(most_splits, pieces_ / 4));
+}
+
+double row_team::cost(std::int64_t passes) const {
+  constexpr double exchange = 30, barrier = 120, join = 4000;   // of a step between lanes; of one between waves; of a second stage
+  const std::int64_t groups = (inner() ? ceil_div(rows_, rows_per_group_) : rows_ * ceil_div(columns_, columns_per_group_)) * splits_;
+  const auto pieces = static_cast<double>(pieces_);
+  const double reads = in_registers() ? 1 : static_cast<double>(passes);
+  streaming_work work{.groups = groups, .threads = threads_, .access_bytes = lanes_ * element_bytes_};
+  work.bytes = pieces * static_cast<double>(lanes_ * element_bytes_) * (reads + 0.5);
+  work.trips = in_registers() ? 1 : reads * pieces / static_cast<double>(abreast);
+  const auto steps = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(team_)) - 1);
+  work.cycles = static_cast<double>(passes) * (inner() ? steps * exchange + (team_ > e_.target.gpu.wave ? 2 * barrier : 0) : team_ > 1 ? 3 * barrier : 0);
+  work.cycles += pieces * static_cast<double>(threads_ * lanes_ * passes) / 128 * 4;
+  return streaming_cycles(e_.target.gpu, work) + (splits_ > 1 ? join : 0);
+}
+
+std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t passes, std::span<const std::int64_t> shares) {
+  std::vector<candidate> result;
+  if (input.type().element_count() == 0) return result;
+  std::vector<std::int64_t> splits{1};
+  splits.insert(splits.end(), shares.begin(), shares.end());
+  for (std::int64_t lanes = row_team(e, {}, input, axes, 1).lanes(); lanes >= 1; lanes /= 2)
+    for (std::int64_t team = 1; team <= e.target.gpu.max_threads; team *= 2)
+      for (std::int64_t threads : {64, 128, 256, 512})
+        for (std::int64_t some : splits) {
+          kernel_configuration configuration{{"lanes", lanes}, {"team", team}, {"threads", threads}};
+          if (!shares.empty()) configuration["splits"] = some;
+          const row_team t(e, configuration, input, axes, some);
+          if (t.team() == team && t.pieces() <= most_pieces_of_candidates) result.push_back({std::move(configuration), t.cost(passes)});
+        }
+  return result;
 }
 
 void row_team::open(const std::string& name) {

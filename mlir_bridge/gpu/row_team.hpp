@@ -16,6 +16,7 @@
 
 #include <optional>
 
+#include "mlir_bridge/codegen/tuning_space.hpp"
 #include "mlir_bridge/cpu/reduction_space.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
@@ -23,18 +24,23 @@ namespace kiln::gpu {
 
 class row_team {
  public:
-  // splits: workgroups that share what is combined into one, each with a part of it (a second stage joins them).
+  // splits: workgroups that share what is combined into one, each with a part of it (a second stage joins them). The configuration's "lanes" of a vector,
+  // "team" (its threads, a power of two) and "threads" of a workgroup overrule the choice.
   row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits = 1);
+  row_team(kernel_emitter& e, const kernel_configuration& configuration, value input, const std::vector<std::int64_t>& axes, std::int64_t splits);
 
   const cpu::reduction_space space;
   bool inner() const { return space.inner; }
   std::int64_t lanes() const { return lanes_; }
+  std::int64_t team() const { return team_; }
   std::int64_t splits() const { return splits_; }
   // Whether every thread's pieces are written out (place::piece counts them).
   bool in_registers() const { return pieces_ <= most_pieces(); }
   std::int64_t pieces() const { return pieces_; }
   // Workgroups that would share the combined elements with profit, where too few of them are at work otherwise.
   std::int64_t wanted_splits() const;
+  // In cycles, roughly, where the elements are read `passes` times unless they stay in registers.
+  double cost(std::int64_t passes) const;
 
   void open(const std::string& name);
   void close() { group_->close(); }
@@ -72,11 +78,14 @@ class row_team {
   place at_piece(Value index, bool always) const;
   kernel_emitter& e_;
   code_builder& code_;
-  std::int64_t lanes_ = 1, vectors_ = 1, team_ = 1, rows_ = 1, rows_per_group_ = 1, threads_ = 64, splits_ = 1, share_ = 1, pieces_ = 1;
+  std::int64_t lanes_ = 1, vectors_ = 1, team_ = 1, rows_ = 1, rows_per_group_ = 1, threads_ = 64, splits_ = 1, share_ = 1, pieces_ = 1, element_bytes_ = 4;
   std::int64_t columns_ = 1, columns_per_group_ = 1;   // vectors of columns, outer
   std::optional<workgroup> group_;
   Value member_, column_, split_, row_fresh_;          // row_fresh_: null for always
   values row_;                                          // indices of the kept axes
 };
+
+// What a tuner may vary of a team over these axes. `shares`: splits to try beside one.
+std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t passes, std::span<const std::int64_t> shares = {});
 
 }  // namespace kiln::gpu

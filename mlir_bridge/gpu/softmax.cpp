@@ -101,6 +101,11 @@ struct softmax_emitter {
 
 }  // namespace
 
+std::vector<candidate> softmax_space(kernel_emitter& e) {
+  value input = e.anchor()->inputs()[0];
+  return row_team_space(e, input, {normalize_axis(e.anchor()->op().get_if<softmax>()->axis, input.type().rank())}, /*passes=*/2);
+}
+
 void emit_softmax(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<softmax>();
   value input = e.anchor()->inputs()[0];

@@ -1,5 +1,6 @@
 // top_k by counting: the place of an element is the number of elements ahead of it, so every element finds its own place, equal ones in order
-// of index, always with the same result. Long rows are cut into chunks whose best become the candidates of the next stage.
+// of index, always with the same result. Long rows are cut into chunks whose best become the candidates of the next stage. The configuration's
+// "chunk" (elements) and "at_once" (candidates that are not cut any more) overrule the choice.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -108,8 +109,8 @@ struct top_k_emitter {
 
   void emit() const {
     candidates from = make_keys();
-    const std::int64_t size = std::max(chunk_size, 4 * op.k);
-    while (from.count > std::max(one_chunk, 2 * size)) {
+    const std::int64_t size = std::max(std::max<std::int64_t>(64, choose(e.configuration, "chunk", chunk_size)), 4 * op.k);
+    while (from.count > std::max(choose(e.configuration, "at_once", one_chunk), 2 * size)) {
       std::int64_t chunks = from.count / size, count = chunks * op.k;
       candidates next{e.add_scratch(key_type, {rows, count}), e.add_scratch(code.index_element(), {rows, count}), count};
       rank(from, chunks, [&](Value row, Value chunk, Value place, Value index, Value k) {
@@ -131,6 +132,25 @@ struct top_k_emitter {
 };
 
 }  // namespace
+
+std::vector<candidate> top_k_space(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<top_k>();
+  value input = e.anchor()->inputs()[0];
+  if (op.k == 0 || input.type().element_count() == 0) return {};
+  const std::int64_t extent = kernel_emitter::dims(input)[static_cast<std::size_t>(normalize_axis(op.axis, input.type().rank()))];
+  std::vector<candidate> result;
+  for (std::int64_t chunk : {512, 1024, 2048, 4096, 8192})
+    for (std::int64_t at_once : {2048, 4096, 8192, 16384, 32768}) {
+      // All elements of a chunk are compared with each other; every stage costs a launch.
+      constexpr double launch = 5000;
+      const std::int64_t size = std::max(chunk, 4 * op.k);
+      double cost = 0;
+      std::int64_t count = extent;
+      for (; count > std::max(at_once, 2 * size); count = count / size * op.k) cost += launch + static_cast<double>(count) * static_cast<double>(size);
+      result.push_back({{{"chunk", chunk}, {"at_once", at_once}}, cost + static_cast<double>(count) * static_cast<double>(count)});
+    }
+  return result;
+}
 
 void emit_top_k(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<top_k>();

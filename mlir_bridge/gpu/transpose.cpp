@@ -3,15 +3,17 @@
 //   element (l, a) of the tile (l along the last run, a across) lies at l * side + (a / chunk ^ l / chunk % chunks) * chunk + a % chunk.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/streaming_cost.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
 namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t threads = 256;
+constexpr std::int64_t standard_threads = 256;
 constexpr std::int64_t smallest_extent = 16;   // of either axis; below, tiles would be mostly empty
 
 struct tile_region {
@@ -26,28 +28,68 @@ struct tile_region {
   }
 };
 
+std::int64_t count(const std::vector<std::int64_t>& dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
+
+// Runs with the two that a tile covers counted in tiles.
+std::vector<std::int64_t> tiles_of(const map_space& space, std::size_t across, std::int64_t side) {
+  std::vector<std::int64_t> dims = space.extents();
+  dims[across] = (dims[across] + side - 1) / side, dims.back() = (dims.back() + side - 1) / side;
+  return dims;
+}
+
+struct tile_choice {
+  std::int64_t side = 64, threads = standard_threads, bytes = 0;  // shared memory for all results
+};
+
+// None where tiles do not pay or do not fit.
+std::optional<tile_choice> choose_tile(const kernel_emitter& e, const map_space& space, std::size_t across, const kernel_configuration& configuration) {
+  if (space.extents()[across] < smallest_extent || space.extents().back() < smallest_extent) return std::nullopt;
+  tile_choice tile;
+  auto bytes = [&](std::int64_t side) {
+    std::int64_t all = 0;
+    for (const map_root& r : space.roots()) all += static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)));
+    return all;
+  };
+  tile.side = count(tiles_of(space, across, 64)) >= 2 * e.target.gpu.compute_units ? 64 : 32;
+  const std::int64_t most = e.target.gpu.lds_bytes / 2, wanted = choose(configuration, "tile", tile.side);
+  if ((wanted == 32 || wanted == 64 || wanted == 128) && bytes(wanted) <= most) tile.side = wanted;
+  tile.bytes = bytes(tile.side);
+  tile.threads = configured_threads(e.target, configuration, standard_threads);
+  if (tile.bytes > most) return std::nullopt;
+  return tile;
+}
+
 }  // namespace
+
+std::vector<candidate> transposed_space(kernel_emitter& e, const map_space& space, std::size_t across) {
+  std::vector<candidate> result;
+  if (!choose_tile(e, space, across, {})) return result;
+  for (std::int64_t side : {32, 64, 128})
+    for (std::int64_t threads : {64, 128, 256, 512}) {
+      kernel_configuration configuration{{"tile", side}, {"threads", threads}};
+      const auto tile = choose_tile(e, space, across, configuration);
+      if (!tile || tile->side != side || tile->threads != threads) continue;
+      const double bytes = static_cast<double>(tile->bytes);
+      streaming_work work{.groups = count(tiles_of(space, across, side)), .threads = threads, .bytes = 2 * bytes / static_cast<double>(threads), .trips = 2};
+      // Once into shared memory and once out of it, which strides.
+      work.cycles = bytes / 128 * 4;
+      result.push_back({std::move(configuration), streaming_cycles(e.target.gpu, work)});
+    }
+  return result;
+}
 
 bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t across, const std::string& name, bool prepare) {
   auto& code = e.code;
   const auto& extents = space.extents();
   std::size_t last = extents.size() - 1;
   std::int64_t height = extents[across], width = extents[last];
-  if (height < smallest_extent || width < smallest_extent) return false;
+  const auto chosen = choose_tile(e, space, across, e.configuration);
+  if (!chosen) return false;
+  const std::int64_t side = chosen->side, threads = chosen->threads;
   std::int64_t chunk = 16;
   for (const map_root& r : space.roots()) chunk = std::min(chunk, access_lanes(r.destination.type));
-  auto tiles_of = [&](std::int64_t side) {
-    std::vector<std::int64_t> dims = extents;
-    dims[across] = (height + side - 1) / side, dims[last] = (width + side - 1) / side;
-    return dims;
-  };
-  auto count = [](const std::vector<std::int64_t>& dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); };
-  std::int64_t side = count(tiles_of(64)) >= 2 * e.target.gpu.compute_units ? 64 : 32;
   chunk = std::min(chunk, side / 4);
-  auto tiles = tiles_of(side);
-  std::int64_t bytes = 0;
-  for (const map_root& r : space.roots()) bytes += static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)));
-  if (bytes > e.target.gpu.lds_bytes / 2) return false;
+  auto tiles = tiles_of(space, across, side);
   std::int64_t load_lanes = common_power(chunk, {height}), store_lanes = common_power(chunk, {width});
   bool divides = height % side == 0 && width % side == 0;
 

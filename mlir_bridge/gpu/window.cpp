@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/streaming_cost.hpp"
 
 namespace kiln::gpu {
 
@@ -11,21 +12,25 @@ namespace {
 
 constexpr std::int64_t most_written_out = 50;     // window positions
 constexpr std::int64_t most_pixels = 4;           // of one thread
+constexpr std::int64_t most_configured_pixels = 8;
 constexpr std::int64_t resident_threads = 2048;   // of one compute unit
 
 Value both(code_builder& code, Value a, Value b) { return !a ? b : !b ? a : code.make<mlir::arith::AndIOp>(a, b).getResult(); }
 
 }  // namespace
 
-window_stage::window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes)
+window_stage::window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes) : window_stage(e, e.configuration, image, result, std::move(shape), lanes) {}
+
+window_stage::window_stage(kernel_emitter& e, const kernel_configuration& configuration, value image, value result, geometry shape, std::int64_t lanes)
     : e_(e), code_(e.code), shape_(std::move(shape)), in_(kernel_emitter::dims(image)), out_(kernel_emitter::dims(result)), lanes_(lanes) {
   std::int64_t taps = std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1}, std::multiplies<>());
   written_out_ = taps <= most_written_out;
   std::int64_t vectors = std::accumulate(out_.begin(), out_.end(), std::int64_t{1}, std::multiplies<>()) / lanes_;
   std::int64_t width = out_[out_.size() - 2];
   while (written_out_ && pixels_ < most_pixels && pixels_ < width && vectors / (2 * pixels_) >= resident_threads * e.target.gpu.compute_units) pixels_ *= 2;
+  if (written_out_) pixels_ = std::clamp<std::int64_t>(choose(configuration, "pixels", pixels_), 1, std::max<std::int64_t>(pixels_, std::min(width, most_configured_pixels)));
   items_ = vectors / width * ((width + pixels_ - 1) / pixels_);
-  threads_ = spread_threads(e.target, items_);
+  threads_ = configured_threads(e.target, configuration, spread_threads(e.target, items_));
 }
 
 void window_stage::open(const std::string& name) {
@@ -134,6 +139,34 @@ void window_stage::store(std::span<const Value> results) const {
     if (owner) code_.when(owner, write);
     else write();
   }
+}
+
+double window_stage::cost() const {
+  // Along the last axis the windows of neighbouring pixels overlap: a thread loads what they share once, and so does a cache for the other axes.
+  const std::int64_t taps = std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1}, std::multiplies<>()), line = shape_.window.back();
+  const std::int64_t loads = taps / line * (line + (pixels_ - 1) * shape_.strides.back());
+  constexpr double element_bytes = 2, of_load = 2;
+  streaming_work work{.groups = (items_ + threads_ - 1) / threads_, .threads = threads_, .access_bytes = lanes_ * 2};
+  work.bytes = static_cast<double>(pixels_ * lanes_) * 2 * element_bytes;
+  work.trips = written_out_ ? 1 : static_cast<double>(taps);
+  work.cycles = static_cast<double>(loads * threads_) * of_load / 4 + static_cast<double>(pixels_ * taps * lanes_ * threads_) / 128;
+  return streaming_cycles(e_.target.gpu, work);
+}
+
+std::int64_t window_lanes(const kernel_emitter& e, std::int64_t most, std::int64_t extent) {
+  return common_power(std::clamp<std::int64_t>(choose(e.configuration, "lanes", most), 1, most), {extent});
+}
+
+std::vector<candidate> window_space(kernel_emitter& e, value image, const window_stage::geometry& shape, std::int64_t most, std::int64_t extent) {
+  std::vector<candidate> result;
+  for (std::int64_t lanes = common_power(most, {extent}); lanes >= 1; lanes /= 2)
+    for (std::int64_t pixels : {1, 2, 4, 8})
+      for (std::int64_t threads : {64, 128, 256}) {
+        kernel_configuration configuration{{"lanes", lanes}, {"pixels", pixels}, {"threads", threads}};
+        window_stage stage(e, configuration, image, e.anchor_result(), shape, lanes);
+        if (stage.pixels() == static_cast<std::size_t>(pixels)) result.push_back({std::move(configuration), stage.cost()});
+      }
+  return result;
 }
 
 }  // namespace kiln::gpu

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/tuning_space.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
 namespace kiln::gpu {
@@ -15,12 +16,15 @@ class window_stage {
   struct geometry {
     std::vector<std::int64_t> window, strides, dilations, pads_begin;
   };
-  // lanes: channels of one vector; they divide the channels of the result.
+  // lanes: channels of one vector; they divide the channels of the result. The configuration's "pixels" of a thread (a power of two, where the window is
+  // written out) and "threads" of a workgroup overrule the choice.
   window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes);
+  window_stage(kernel_emitter& e, const kernel_configuration& configuration, value image, value result, geometry shape, std::int64_t lanes);
 
   void open(const std::string& name);
   void close() { group_->close(); }
   std::int64_t lanes() const { return lanes_; }
+  double cost() const;                                      // in cycles, roughly
   std::size_t pixels() const { return static_cast<std::size_t>(pixels_); }
   Value channel() const { return channel_; }                // the first of the vector, in the result
 
@@ -54,5 +58,10 @@ class window_stage {
   Value fresh_, batch_, channel_;
   values output_;                                           // spatial coordinates; the last one of the first pixel
 };
+
+// Channels of a vector: the configuration's "lanes" or `most`, a power of two that divides `extent`.
+std::int64_t window_lanes(const kernel_emitter& e, std::int64_t most, std::int64_t extent);
+// What a tuner may vary of a window stage, `most` lanes at most that divide `extent`.
+std::vector<candidate> window_space(kernel_emitter& e, value image, const window_stage::geometry& shape, std::int64_t most, std::int64_t extent);
 
 }  // namespace kiln::gpu

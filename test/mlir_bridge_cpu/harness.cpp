@@ -66,9 +66,10 @@ loaded_kernel::loaded_kernel(const module& cluster, const target_row& target, co
 
 loaded_kernel::~loaded_kernel() = default;
 
-void loaded_kernel::execute(const buffers& b, std::int64_t pieces) const {
+void loaded_kernel::execute(const buffers& b, std::int64_t pieces, bool prepare) const {
   for (std::size_t i = 0; i < native_.launches.size(); ++i) {
     const launch& l = native_.launches[i];
+    if (l.prepare && !prepare) continue;
     auto arguments = b.arguments(l);
     std::int64_t parts = std::clamp<std::int64_t>(pieces, 1, std::max<std::int64_t>(1, l.grid));
     for (std::int64_t p = parts; p-- > 0;) session_->functions[i](arguments.data(), l.grid * p / parts, l.grid * (p + 1) / parts);
@@ -102,7 +103,7 @@ std::function<void()> loaded_kernel::prepared(std::span<const literal> inputs) c
   for (const shape& s : outputs_) b->outputs.push_back(filled(s.bytes()));
   for (const scratch_buffer& s : native_.scratch) b->scratch.push_back(filled(static_cast<std::size_t>(s.bytes)));
   execute(*b, 1);
-  return [this, b] { execute(*b, 1); };
+  return [this, b] { execute(*b, 1, /*prepare=*/false); };
 }
 
 tolerance default_tolerance(element_type type) {

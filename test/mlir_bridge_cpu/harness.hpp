@@ -30,13 +30,13 @@ class loaded_kernel {
   const native_kernel& native() const { return native_; }
   // pieces: the grid is split into about this many parts, run last to first; 1 runs it whole.
   std::vector<literal> run(std::span<const literal> inputs, std::int64_t pieces = 1) const;
-  // One more run on buffers prepared earlier: for timing.
+  // One more run on buffers prepared earlier, without the launches that a runtime does once at load: for timing.
   std::function<void()> prepared(std::span<const literal> inputs) const;
 
  private:
   struct session;
   struct buffers;
-  void execute(const buffers& b, std::int64_t pieces) const;
+  void execute(const buffers& b, std::int64_t pieces, bool prepare = true) const;
   native_kernel native_;
   std::vector<shape> outputs_;
   std::unique_ptr<session> session_;

@@ -127,7 +127,7 @@ TEST(contraction, tiles_stay_within_their_row) {
         // Wishes that are not legal are not granted.
         gpu::tile_shape tile = gpu::choose_tile(target, size, {{"tile_m", 1 << 20}});
         EXPECT_LT(tile.m, 1 << 20);
-        EXPECT_FALSE(gpu::contraction_candidates(target, size).empty());
+        EXPECT_EQ(gpu::staged_space(target, size).size(), tiles.size());
       }
 }
 
@@ -135,16 +135,19 @@ TEST(contraction, candidates_compile) {
   for (const char* name : {"gfx942", "gfx1201", "sm_80"}) {
     const target_row target = find_target(name);
     gpu::problem_size size{1, 196, 256, 1152, gpu::types_of(f16, f16)};
-    auto configurations = gpu::contraction_candidates(target, size);
-    for (std::size_t i = 0; i < configurations.size(); i += 8) {
+    auto space = gpu::staged_space(target, size);
+    std::ranges::stable_sort(space, {}, &codegen::candidate::cost);
+    for (std::size_t i = 0; i < 40; i += 8) {
       std::string settings;
-      for (const auto& [key, number] : configurations[i]) settings += key + "=" + std::to_string(number) + " ";
+      for (const auto& [key, number] : space[i].configuration) settings += key + "=" + std::to_string(number) + " ";
       SCOPED_TRACE(target.name + " " + settings);
-      native_kernel kernel = finalized(*convolution_cluster({1, 14, 14, 128}, {3, 3, 128, 256}, convolved(2, 1, 1), f16, epilogue::bias_relu), name, configurations[i]);
+      native_kernel kernel = finalized(*convolution_cluster({1, 14, 14, 128}, {3, 3, 128, 256}, convolved(2, 1, 1), f16, epilogue::bias_relu), name, space[i].configuration);
       EXPECT_EQ(kernel.launches.back().statistics.spills, 0);
     }
-    for (const kernel_configuration& configuration : gpu::narrow_candidates(target, {1, 4, 256, 1024, gpu::types_of(f16, f16)}))
-      EXPECT_EQ(finalized(*dot_cluster({4, 1024}, {256, 1024}, {.transpose_b = true, .type = f16}, f16, f16), name, configuration).launches.back().statistics.spills, 0);
+    for (std::int64_t columns : {1, 2, 4})
+      for (std::int64_t waves : {1, 2, 4, 8})
+        for (std::int64_t stages : {0, 3, 6})
+          EXPECT_EQ(finalized(*dot_cluster({4, 1024}, {256, 1024}, {.transpose_b = true, .type = f16}, f16, f16), name, {{"narrow_columns", columns}, {"narrow_waves", waves}, {"narrow_stages", stages}}).launches.back().statistics.spills, 0);
   }
 }
 

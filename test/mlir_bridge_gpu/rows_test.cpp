@@ -86,6 +86,17 @@ TEST(gpu_windows, depthwise) {
   check_one({of(f32, {1, 13, 11, 5}), of(f32, {3, 3, 1, 10})}, op);
 }
 
+// Several waves combine one row through shared memory: a workgroup of them has no room for a second row (sm_90 takes four warps here).
+TEST(gpu_rows, teams_of_several_waves_are_a_workgroup_each) {
+  auto m = gpu_cluster({of(f32, {4096, 1024})}, [](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(softmax{-1, false}, p)}; });
+  for (const target_row& target : gpu_targets()) {
+    SCOPED_TRACE(target.name);
+    const launch& l = finalize_for(*m, target).launches.back();
+    const std::int64_t rows = 4096 / l.grid;
+    EXPECT_TRUE(rows == 1 || l.block / rows <= target.gpu.wave) << l.block << " threads for " << rows << " rows";
+  }
+}
+
 TEST(gpu_order, top_k_and_cumulative_sum) {
   check_one({of(f32, {1, 8400})}, top_k{300, -1, true});
   check_one({of(f16, {3, 100000})}, top_k{50, 1, false});

@@ -110,7 +110,7 @@ TEST(wgmma, every_candidate_is_finalized) {
   gpu::wgmma_size size{.m = 1024, .n = 1024, .k = 1024, .b_k_inner = false, .epilogue_bytes = 2304};
   auto all = gpu::wgmma_configurations(size, find_target("sm_90"));
   ASSERT_GT(all.size(), 10u);
-  for (std::size_t i = 0; i < all.size(); i += 5) EXPECT_THAT(finalize_for(*cluster, "sm_90", all[i]).ptx, HasSubstr("wgmma.mma_async"));
+  for (std::size_t i = 0; i < all.size(); i += 5) EXPECT_THAT(finalize_for(*cluster, "sm_90", all[i].configuration).ptx, HasSubstr("wgmma.mma_async"));
 }
 
 TEST(wgmma, convolutions_of_single_pixels_are_products) {

@@ -105,6 +105,12 @@ class Commands(KilnCase):
         self.assertIn("define", self.kiln("inspect", file, "--kernel", kernel["hash"], "--emit", "llvm").stdout)
         self.assertIn("ret", self.kiln("inspect", file, "--kernel", kernel["hash"], "--emit", "asm", "--target", "x86-64-v3").stdout)
         self.kiln("inspect", file, "--kernel", "ffffffffffff", code=2)
+        candidates = self.json("inspect", file, "--kernel", kernel["hash"], "--candidates", "sm_90:quick")["candidates"]
+        self.assertEqual(candidates[0], {})
+        self.assertLessEqual(len(candidates), 8)
+        self.assertTrue(all(candidates[1:]))
+        self.assertIn("(default)", self.kiln("inspect", file, "--kernel", kernel["hash"], "--candidates", "native:off").stdout)
+        self.kiln("inspect", file, "--kernel", kernel["hash"], "--candidates", "native:much", code=2)
 
     def test_both_cpu_levels_give_the_same_answer(self):
         file = self.compiled()

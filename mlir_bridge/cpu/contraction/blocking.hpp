@@ -1,8 +1,9 @@
 // Chooses how a contraction is cut into tiles and work items, from the target's registers and caches and the kernel's
-// configuration: "tile_m" rows and "tile_n" columns of a tile, "unroll" steps at once (1: more let the back end run out of registers with the
-// largest tiles), "pack" and "panels_inside" 0 or 1, "prefetch" steps ahead (see kernel_configuration.hpp).
+// configuration: "tile_m" rows and "tile_n" columns of a tile, "tile_k" steps that all tiles of an item take before the next ones, "unroll" steps at once
+// (1: more let the back end run out of registers with the largest tiles), "pack" and "panels_inside" 0 or 1, "prefetch" steps ahead, "items" in all.
 #pragma once
 
+#include "mlir_bridge/codegen/tuning_space.hpp"
 #include "mlir_bridge/cpu/contraction/contraction.hpp"
 
 namespace kiln::cpu {
@@ -22,5 +23,12 @@ std::vector<column_segment> exact_segments(const tile_shape& tile, std::int64_t 
 // Sets tiles_per_item and panels_per_item: items large enough to reuse what they load and to be worth scheduling, small
 // enough that a few dozen threads have something to do.
 void choose_items(const kernel_emitter& e, contraction& c);
+
+// What a tuner may vary of a contraction whose tiles lie in `lines` lines of `rows` rows, with `columns` columns and `products` multiply-adds (steps times
+// taps) for each element, `steps` of them in a row.
+struct contraction_extents {
+  std::int64_t lines = 1, rows = 1, columns = 1, steps = 1, products = 1;
+};
+std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction_extents& extents, element_type type);
 
 }  // namespace kiln::cpu

@@ -75,6 +75,9 @@ class contraction_emitter {
     left = {e.pointer(c.left), c.left.type, c.axes.back().stride * c.axes.back().pitch, c.left_step};
     right = {e.pointer(c.right), c.right.type, 0, c.right_step, c.prefetch_steps};
     for (const column_segment& segment : c.segments) writers.emplace_back(e, tile_shape{c.rows, segment.vectors, segment.lanes}, accumulation);
+    std::int64_t widest = 0;
+    for (const column_segment& segment : c.segments) widest = std::max(widest, segment.columns());
+    if (c.step_block) partials = code.stack(accumulation, c.tiles_per_item * c.rows * widest);
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
       values digits = code.delinearize(item, grid);
       batch = digits[0];
@@ -90,6 +93,7 @@ class contraction_emitter {
         }
       };
       auto each_tile = [&](const std::function<void(Value)>& body) { code.loop(first_tile, last_tile, 1, body); };
+      if (c.step_block) return each_panel([&](std::size_t s, Value panel) { emit_blocks(c.segments[s], writers[s], panel, first_tile, last_tile); });
       if (c.panels_inside) each_tile([&](Value tile) { each_panel([&](std::size_t s, Value panel) { emit_tile(c.segments[s], writers[s], panel, tile); }); });
       else each_panel([&](std::size_t s, Value panel) { each_tile([&](Value tile) { emit_tile(c.segments[s], writers[s], panel, tile); }); });
     });
@@ -107,13 +111,41 @@ class contraction_emitter {
     return v;
   }
 
+  // All tiles of an item take a block of steps before they take the next one, so that the block's part of the panel is read from a near cache; their
+  // sums are in memory meanwhile.
+  void emit_blocks(const column_segment& segment, tile_writer& writer, Value panel, Value first_tile, Value last_tile) {
+    const std::int64_t sums_of_tile = c.rows * segment.vectors;
+    auto place = [&](Value tile, std::int64_t i) { return code.add(code.mul(code.sub(tile, first_tile), c.rows * segment.columns()), i * segment.lanes); };
+    auto kept = [&](Value tile) {
+      values sums;
+      for (std::int64_t i = 0; i < sums_of_tile; ++i) sums.push_back(code.load(partials, place(tile, i), accumulation, segment.lanes));
+      return sums;
+    };
+    auto keep = [&](Value tile, const values& sums) {
+      for (std::int64_t i = 0; i < sums_of_tile; ++i) code.store(partials, place(tile, i), accumulation, sums[static_cast<std::size_t>(i)]);
+    };
+    const values zeros = zero_tile(code, {c.rows, segment.vectors, segment.lanes}, accumulation);
+    code.loop(first_tile, last_tile, 1, [&](Value tile) { keep(tile, zeros); });
+    code.loop(0, c.steps, c.step_block, [&](Value first) {
+      first_step = first;
+      code.loop(first_tile, last_tile, 1, [&](Value tile) { at_tile(tile, [&] { keep(tile, sums_of(segment, panel, kept(tile))); }); });
+    });
+    first_step = {};
+    code.loop(first_tile, last_tile, 1, [&](Value tile) { at_tile(tile, [&] { write(segment, writer, panel, kept(tile)); }); });
+  }
+
   void emit_tile(const column_segment& segment, tile_writer& writer, Value panel, Value tile) {
+    at_tile(tile, [&] { write(segment, writer, panel, sums_of(segment, panel, zero_tile(code, {c.rows, segment.vectors, segment.lanes}, accumulation))); });
+  }
+
+  // Sets where the tile is, and runs the body if it is anywhere.
+  void at_tile(Value tile, const std::function<void()>& body) {
     std::vector<std::int64_t> dims;
     for (std::size_t i = 0; i + 1 < c.axes.size(); ++i) dims.push_back(c.axes[i].outputs());
     dims.push_back(ceil_div(c.axes.back().outputs(), c.rows));
     outputs = code.delinearize(tile, dims);
     outputs.back() = code.mul(outputs.back(), c.rows);
-    Value valid = code.min(code.sub(of_phase(c.axes.size() - 1, &axis_phase::outputs), outputs.back()), c.rows);
+    valid_rows = code.min(code.sub(of_phase(c.axes.size() - 1, &axis_phase::outputs), outputs.back()), c.rows);
     // Phases with fewer outputs than others leave some tiles empty.
     Value exists;
     for (std::size_t i = 0; i < c.axes.size(); ++i) {
@@ -122,33 +154,42 @@ class contraction_emitter {
       Value inside = code.less(outputs[i], count);
       exists = exists ? Value(code.make<mlir::arith::AndIOp>(exists, inside)) : inside;
     }
-    auto body = [&] {
-      tile_shape shape{c.rows, segment.vectors, segment.lanes};
-      Value left_offset = code.add(code.mul(batch, c.left_batch), code.mul(group, c.left_group));
-      Value column = code.add(code.mul(panel, segment.columns()), segment.first_column);
-      Value right_offset = code.add(code.mul(group, c.right_group), c.right_panel ? code.mul(panel, c.right_panel) : column);
-      valid_rows = valid;
-      values sums = reduce(0, shape, left_offset, right_offset, code.constant(0), zero_tile(code, shape, accumulation));
-      tile_place place;
-      place.valid_rows = valid;
-      const auto& phases = c.axes.back().phases;
-      place.rows_always_full = std::all_of(phases.begin(), phases.end(), [&](const axis_phase& p) { return p.outputs == phases[0].outputs && p.outputs % c.rows == 0; });
-      if (segment.first_column + segment.count * segment.columns() > c.columns) {
-        place.last_columns = (c.columns - segment.first_column) % segment.columns();
-        place.in_last_panel = code.equal(panel, code.constant(segment.count - 1));
-      }
-      place.column = code.add(column, code.mul(group, c.result_group_columns));
-      place.locate = [&, here = outputs](Value row) {
-        values where = here;
-        where.back() = code.add(where.back(), row);
-        for (std::size_t i = 0; i < where.size(); ++i)
-          if (c.axes[i].phases.size() > 1) where[i] = code.add(code.mul(where[i], static_cast<std::int64_t>(c.axes[i].phases.size())), phase[i]);
-        return c.locate(batch, group, where);
-      };
-      writer.write(sums, place);
-    };
     if (exists) code.when(exists, body);
     else body();
+  }
+
+  Value column_of(const column_segment& segment, Value panel) { return code.add(code.mul(panel, segment.columns()), segment.first_column); }
+
+  // The tile's sums, over all steps or those of the block at hand, on top of `sums`.
+  values sums_of(const column_segment& segment, Value panel, values sums) {
+    const tile_shape shape{c.rows, segment.vectors, segment.lanes};
+    Value left_offset = code.add(code.mul(batch, c.left_batch), code.mul(group, c.left_group));
+    Value right_offset = code.add(code.mul(group, c.right_group), c.right_panel ? code.mul(panel, c.right_panel) : column_of(segment, panel));
+    if (c.step_block) {
+      left_offset = code.add(left_offset, code.mul(first_step, c.left_step));
+      right_offset = code.add(right_offset, code.mul(first_step, c.right_step));
+    }
+    return reduce(0, shape, left_offset, right_offset, code.constant(0), std::move(sums));
+  }
+
+  void write(const column_segment& segment, tile_writer& writer, Value panel, const values& sums) {
+    tile_place place;
+    place.valid_rows = valid_rows;
+    const auto& phases = c.axes.back().phases;
+    place.rows_always_full = std::all_of(phases.begin(), phases.end(), [&](const axis_phase& p) { return p.outputs == phases[0].outputs && p.outputs % c.rows == 0; });
+    if (segment.first_column + segment.count * segment.columns() > c.columns) {
+      place.last_columns = (c.columns - segment.first_column) % segment.columns();
+      place.in_last_panel = code.equal(panel, code.constant(segment.count - 1));
+    }
+    place.column = code.add(column_of(segment, panel), code.mul(group, c.result_group_columns));
+    place.locate = [&, here = outputs](Value row) {
+      values where = here;
+      where.back() = code.add(where.back(), row);
+      for (std::size_t i = 0; i < where.size(); ++i)
+        if (c.axes[i].phases.size() > 1) where[i] = code.add(code.mul(where[i], static_cast<std::int64_t>(c.axes[i].phases.size())), phase[i]);
+      return c.locate(batch, group, where);
+    };
+    writer.write(sums, place);
   }
 
   values reduce(std::size_t i, const tile_shape& shape, Value left_offset, Value right_offset, Value window, values sums) {
@@ -163,7 +204,7 @@ class contraction_emitter {
     }
     if (last && taps_are_contiguous()) {
       Value tap = code.mul(code.mul(window, axis.window), c.right_tap);
-      return accumulate_rows(base, shape, code.add(left_offset, code.mul(base, axis.pitch)), code.add(right_offset, tap), c.steps * axis.window, std::move(sums));
+      return accumulate_rows(base, shape, code.add(left_offset, code.mul(base, axis.pitch)), code.add(right_offset, tap), steps_at_once() * axis.window, std::move(sums));
     }
     return code.loop(low, high, 1, std::move(sums), [&](Value j, std::span<const Value> carried) {
       values sums(carried.begin(), carried.end());
@@ -172,7 +213,7 @@ class contraction_emitter {
       Value tap = code.add(of_phase(i, &axis_phase::window_first), code.mul(j, of_phase(i, &axis_phase::window_step)));
       Value window_at = code.add(code.mul(window, axis.window), tap);
       if (!last) return reduce(i + 1, shape, left_at, right_offset, window_at, std::move(sums));
-      return accumulate_rows(position, shape, left_at, code.add(right_offset, code.mul(window_at, c.right_tap)), c.steps, std::move(sums));
+      return accumulate_rows(position, shape, left_at, code.add(right_offset, code.mul(window_at, c.right_tap)), steps_at_once(), std::move(sums));
     });
   }
 
@@ -180,8 +221,10 @@ class contraction_emitter {
   bool taps_are_contiguous() const {
     const contraction_axis& axis = c.axes.back();
     return axis.phases.size() == 1 && axis.phases[0].taps == axis.window && axis.phases[0].window_first == 0 && axis.phases[0].window_step == 1 && !axis.clipped() &&
-           (axis.window == 1 || (c.left_step == 1 && axis.pitch * axis.tap_stride == c.steps && c.right_tap == c.steps * c.right_step));
+           (axis.window == 1 || (c.step_block == 0 && c.left_step == 1 && axis.pitch * axis.tap_stride == c.steps && c.right_tap == c.steps * c.right_step));
   }
+
+  std::int64_t steps_at_once() const { return c.step_block ? c.step_block : c.steps; }
 
   Value ceil_div_positive(Value a, std::int64_t b) { return code.div(code.add(code.max(a, 0), b - 1), b); }
 
@@ -216,6 +259,7 @@ class contraction_emitter {
   factor left, right;
   std::vector<tile_writer> writers;     // one for each segment
   Value batch, group, valid_rows;
+  Value partials, first_step;           // where steps are done in blocks
   values phase, outputs;
 };
 

@@ -60,6 +60,7 @@ struct contraction {
 
   std::int64_t rows = 1;                    // of a tile
   std::int64_t unroll = 1;
+  std::int64_t step_block = 0;              // steps that all tiles of an item take before the next ones; 0: all at once. Divides the steps.
   std::int64_t panels_per_item = 1, tiles_per_item = 1;
   bool panels_inside = false;               // whether an item's loop over panels is inside that over tiles
   std::int64_t prefetch_steps = 0;          // how far ahead the right factor is prefetched; 0: left to the hardware

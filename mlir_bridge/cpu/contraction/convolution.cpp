@@ -69,7 +69,7 @@ void emit_convolution(kernel_emitter& e) {
     // All lines of all images are alike. Short lines are joined: tiles then reach over their ends, and each row finds its place on its own.
     const std::vector<std::int64_t> pixels(out.begin(), out.end() - 1);
     const std::int64_t line = pixels.back(), lines = product(pixels) / line;
-    const bool join = line < joined_line || line % joined_line > joined_line / 2;
+    const bool join = choose(e.configuration, "join", line < joined_line || line % joined_line > joined_line / 2) != 0;
     if (join) c.axes = {convolution_axis(lines * line, lines * line, 1, 1, 1, 0)};
     else c.axes = {convolution_axis(lines, lines, 1, 1, 1, 0), convolution_axis(line, line, 1, 1, 1, 0)};
     c.batches = 1;
@@ -99,6 +99,38 @@ void emit_convolution(kernel_emitter& e) {
   set_image(e, c, image);
   choose_items(e, c);
   emit_contraction(e, c);
+}
+
+std::vector<candidate> convolution_space(kernel_emitter& e) {
+  const convolution& op = *e.anchor()->op().get_if<convolution>();
+  const value image = e.anchor()->inputs()[0];
+  const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(e.anchor()->inputs()[1]), out = e.dims(e.anchor_result());
+  if (product(out) * product(in) == 0) return {};
+  if (in.back() == op.groups && op.groups > 1) return depthwise_space(e);
+  const std::int64_t merged = merged_groups(e, op.groups, out.back() / op.groups, image.type().type), groups = op.groups / merged;
+  contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * groups, .rows = out[out.size() - 2], .columns = out.back() / groups, .steps = in.back() / groups};
+  const std::int64_t taps = product(std::span(filter).first(filter.size() - 2));
+  x.products = x.steps * taps;
+  std::vector<candidate> result = blocking_space(e, x, image.type().type);
+  if (taps > 1 || op.groups > 1) return result;
+  // Single pixels may be one line.
+  x.rows *= x.lines, x.lines = 1;
+  for (candidate& c : result) c.configuration["join"] = 0;
+  for (candidate& c : blocking_space(e, x, image.type().type)) {
+    c.configuration["join"] = 1;
+    result.push_back(std::move(c));
+  }
+  return result;
+}
+
+std::vector<candidate> transposed_convolution_space(kernel_emitter& e) {
+  const transposed_convolution& op = *e.anchor()->op().get_if<transposed_convolution>();
+  const std::vector<std::int64_t> in = e.dims(e.anchor()->inputs()[0]), filter = e.dims(e.anchor()->inputs()[1]), out = e.dims(e.anchor_result());
+  if (product(out) * product(in) == 0) return {};
+  const std::int64_t stride = product(op.strides), steps = in.back() / op.groups, taps = std::max<std::int64_t>(1, product(std::span(filter).first(filter.size() - 2)) / stride);
+  contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * op.strides.back() * op.groups, .rows = std::max<std::int64_t>(1, out[out.size() - 2] / op.strides.back()),
+                        .columns = out.back() / op.groups, .steps = steps, .products = steps * taps};
+  return blocking_space(e, x, e.anchor()->inputs()[0].type().type);
 }
 
 void emit_transposed_convolution(kernel_emitter& e) {

@@ -54,8 +54,9 @@ class depthwise_emitter {
     const std::int64_t room = line.in - 1 - (phase.taps - 1) * line.tap_stride - phase.first;
     const std::int64_t inner_end = std::max(inner_begin, std::min(phase.outputs, room < 0 ? 0 : room / line.stride + 1));
     const std::int64_t lanes = register_lanes(e, accumulation);
-    const std::int64_t vectors = std::clamp<std::int64_t>(features / lanes, 1, most_vectors);
-    const std::int64_t pixels = choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors / 2 + 1);
+    const std::int64_t vectors = std::clamp<std::int64_t>(features / lanes, 1, std::max<std::int64_t>(1, choose(e.configuration, "vectors", most_vectors)));
+    const std::int64_t most_pixels = std::max<std::int64_t>(1, inner_end - inner_begin), standard = choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors / 2 + 1);
+    const std::int64_t pixels = std::clamp<std::int64_t>(choose(e.configuration, "pixels", standard), 1, most_pixels);
     const std::int64_t tiles = (inner_end - inner_begin) / pixels, tiled_end = inner_begin + tiles * pixels;
 
     std::vector<std::int64_t> lines{batches};
@@ -179,5 +180,21 @@ class depthwise_emitter {
 }  // namespace
 
 void emit_depthwise(kernel_emitter& e) { depthwise_emitter(e).emit(); }
+
+std::vector<candidate> depthwise_space(kernel_emitter& e) {
+  const std::vector<std::int64_t> out = e.dims(e.anchor_result());
+  const std::int64_t line = out[out.size() - 2], lanes = register_lanes(e, accumulation_type(e.anchor()->inputs()[0].type().type)), registers = e.target.vector_registers;
+  std::vector<candidate> result;
+  for (std::int64_t vectors : {1, 2, 4})
+    for (std::int64_t pixels = 1; pixels <= std::min(line, registers - 2); ++pixels) {
+      if (vectors > 1 && (vectors - 1) * lanes >= out.back()) continue;
+      if (pixels * vectors + 2 > registers) continue;
+      // A weight is loaded for each tap and tile, an input for each product; what a tile leaves of a line is done pixel by pixel; few sums wait for each other.
+      const double tiles = static_cast<double>(line / pixels), singles = static_cast<double>(line % pixels), p = static_cast<double>(pixels), v = static_cast<double>(vectors);
+      const double tile = std::max({p * v, (p * v + v) / 2 * 1.0, 4.0}) + 0.5 * v, single = std::max(v, 4.0) + 0.5 * v;
+      result.push_back({{{"pixels", pixels}, {"vectors", vectors}}, (tiles * tile + singles * single) / v});
+    }
+  return result;
+}
 
 }  // namespace kiln::cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/tuning_space.hpp"
 
 namespace kiln::cpu {
 
@@ -9,5 +10,7 @@ using namespace codegen;
 
 // The anchor is a convolution with as many groups as input channels, channels_last.
 void emit_depthwise(kernel_emitter& e);
+// What a tuner may vary of it: "vectors" of channels and "pixels" of a tile.
+std::vector<candidate> depthwise_space(kernel_emitter& e);
 
 }  // namespace kiln::cpu

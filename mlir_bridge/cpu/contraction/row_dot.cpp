@@ -11,7 +11,7 @@ namespace kiln::cpu {
 namespace {
 
 // Rows of the right matrix at a time: enough sums to keep the multiply-add units busy with one row on the left.
-constexpr std::int64_t columns_at_once = 4;
+constexpr std::int64_t standard_columns = 4;
 constexpr std::int64_t item_products = 1 << 16;
 
 }  // namespace
@@ -22,6 +22,7 @@ void emit_row_dot(kernel_emitter& e, const dot_sizes& sizes) {
   const buffer left = e.materialize(e.anchor()->inputs()[0]), right = e.materialize(e.anchor()->inputs()[1]);
   const element_type accumulation = accumulation_type(left.type);
   const std::int64_t lanes = register_lanes(e, accumulation), batches = std::accumulate(sizes.batch.begin(), sizes.batch.end(), std::int64_t{1}, std::multiplies<>());
+  const std::int64_t columns_at_once = std::clamp<std::int64_t>(choose(e.configuration, "columns", standard_columns), 1, 8);
   const std::int64_t width = std::max<std::int64_t>(columns_at_once, item_products / std::max<std::int64_t>(1, m * k) / columns_at_once * columns_at_once);
   const std::int64_t parts = (n + width - 1) / width;
 

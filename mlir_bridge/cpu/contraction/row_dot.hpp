@@ -8,7 +8,8 @@ namespace kiln::cpu {
 
 inline constexpr std::int64_t most_row_dot_rows = 4;
 
-// The anchor is a dot with transpose_b, m <= most_row_dot_rows and a left matrix whose rows are contiguous.
+// The anchor is a dot with transpose_b, m <= most_row_dot_rows and a left matrix whose rows are contiguous. The configuration's "columns" at a time overrules
+// the choice.
 void emit_row_dot(kernel_emitter& e, const dot_sizes& sizes);
 
 }  // namespace kiln::cpu

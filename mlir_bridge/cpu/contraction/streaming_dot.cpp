@@ -13,8 +13,8 @@ namespace {
 
 // Lines of the right matrix that are added at a time, for all rows of the left one together.
 constexpr std::int64_t lines_at_once = 8;
-// Bytes of sums that stay in the first-level cache.
-constexpr std::int64_t sums_bytes = 16 << 10;
+// KiB of sums that stay in the first-level cache.
+constexpr std::int64_t sums_kb = 16;
 
 }  // namespace
 
@@ -24,8 +24,9 @@ void emit_streaming_dot(kernel_emitter& e, const dot_sizes& sizes, bool transpos
   const buffer left = e.materialize(e.anchor()->inputs()[0]), right = e.materialize(e.anchor()->inputs()[1]);
   const element_type accumulation = accumulation_type(left.type);
   const std::int64_t lanes = register_lanes(e, accumulation), batches = std::accumulate(sizes.batch.begin(), sizes.batch.end(), std::int64_t{1}, std::multiplies<>());
-  const std::int64_t lines = lines_at_once / m, width = 4 * lanes;
-  const std::int64_t chunk = std::min(sums_bytes / (m * 4 * width) * width, (n + width - 1) / width * width);
+  const std::int64_t lines = std::max<std::int64_t>(1, choose(e.configuration, "lines", lines_at_once) / m), width = 4 * lanes;
+  const std::int64_t sums_room = std::clamp<std::int64_t>(choose(e.configuration, "sums_kb", sums_kb), 1, 64) << 10;
+  const std::int64_t chunk = std::min(std::max<std::int64_t>(1, sums_room / (m * 4 * width)) * width, (n + width - 1) / width * width);
   // One matrix: an item is a few columns, and a call does all its items' columns together. Several: an item is a chunk of one of them.
   const bool single = batches == 1;
   const std::int64_t parts = single ? (n + width - 1) / width : (n + chunk - 1) / chunk;

@@ -15,7 +15,8 @@ struct dot_sizes {
 
 inline constexpr std::int64_t most_streaming_rows = 2;
 
-// The anchor is a dot without transpose_b and with m <= most_streaming_rows.
+// The anchor is a dot without transpose_b and with m <= most_streaming_rows. The configuration's "lines" at once and "sums_kb" (KiB of sums in the
+// first-level cache) overrule the choice.
 void emit_streaming_dot(kernel_emitter& e, const dot_sizes& sizes, bool transpose_a);
 
 }  // namespace kiln::cpu

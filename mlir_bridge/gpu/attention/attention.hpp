@@ -4,12 +4,15 @@
 
 #include "ir/ops/attention.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/tuning_space.hpp"
 #include "mlir_bridge/gpu/matrix_instruction.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
 namespace kiln::gpu {
 
 void emit_attention(kernel_emitter& e);
+// What a tuner may vary of whatever generates it.
+std::vector<candidate> attention_space(kernel_emitter& e);
 
 // The anchor's tensors and extents. Query heads that share keys are rows beside each other: row = (head in the group) * queries + query.
 struct attention_problem {
@@ -45,9 +48,12 @@ struct attention_problem {
   position of_head(head_layout layout, const place& p, Value head, Value j, Value depth, std::int64_t lanes, std::int64_t multiple) const;
 };
 
-// Both products with matrix instructions, 16-bit types. False where they do not fit: the caller does it on the vector unit.
+// Both products with matrix instructions, 16-bit types. False where they do not fit: the caller does it on the vector unit. The configuration's "waves" of a
+// workgroup and "keys" of a block overrule the choice.
 bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem);
-// Any floating type, any depth, on the vector unit.
+std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention_problem& problem);
+// Any floating type, any depth, on the vector unit. The configuration's "waves" overrules the choice.
 void emit_vector_attention(kernel_emitter& e, const attention_problem& problem);
+std::vector<candidate> vector_attention_space(kernel_emitter& e, const attention_problem& problem);
 
 }  // namespace kiln::gpu

@@ -1,6 +1,7 @@
 // Attention with matrix instructions: scores, weights and results stay in registers, keys and values pass through shared memory.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "mlir_bridge/gpu/attention/attention.hpp"
 #include "mlir_bridge/gpu/attention/key_value_blocks.hpp"
@@ -13,8 +14,6 @@ namespace {
 
 namespace arith = mlir::arith;
 
-// Keys that pass through shared memory at a time: fewer where every lane holds the weights of all lane groups.
-std::int64_t keys_at_a_time(const lane_layout& lanes) { return lanes.whole_row ? 32 : 64; }
 constexpr std::int64_t chunk = lane_layout::chunk;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
@@ -24,11 +23,55 @@ const matrix_instruction* find_instruction(const kernel_emitter& e, element_type
   return nullptr;
 }
 
+// How a workgroup divides the work.
+struct matrix_attention_shape {
+  std::int64_t waves = 4;   // of 16 rows each
+  std::int64_t keys = 64;   // that pass through shared memory at a time
+  std::int64_t key_parts = 1;
+};
+
+// None where matrix instructions do not fit.
+std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, const attention_problem& p, const kernel_configuration& configuration) {
+  const element_type type = p.query.type().type;
+  if (type != element_type::f16 && type != element_type::bf16) return std::nullopt;
+  if (p.n.depth % chunk || p.n.value_depth % chunk || p.n.keys == 0) return std::nullopt;
+  const matrix_instruction* unit = find_instruction(e, type);
+  if (!unit) return std::nullopt;
+  const lane_layout lanes(*unit, e.target.family, e.target.gpu.wave);
+  matrix_attention_shape shape;
+  // Fewer where every lane holds the weights of all lane groups.
+  shape.keys = lanes.whole_row ? 32 : 64;
+  if (key_value_blocks::shared_bytes(p, lanes, shape.keys) > e.target.gpu.lds_bytes) return std::nullopt;
+  // The result's sums and the queries of a wave stay in registers.
+  if (p.n.depth > 256 || p.n.value_depth > 256) return std::nullopt;
+  // Waves without rows of their own help to bring the keys.
+  shape.waves = p.n.keys > shape.keys ? 4 : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
+  shape.waves = std::clamp<std::int64_t>(choose(configuration, "waves", shape.waves), 1, 8);
+  const std::int64_t keys = choose(configuration, "keys", shape.keys);
+  if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 && key_value_blocks::shared_bytes(p, lanes, keys) <= e.target.gpu.lds_bytes) shape.keys = keys;
+  const std::int64_t workgroups = ceil_div(p.rows, shape.waves * lanes.row_tile) * p.n.key_heads * p.n.batch;
+  shape.key_parts = split_keys::worthwhile(e, configuration, p, workgroups, shape.keys);
+  return shape;
+}
+
+// Cycles until the last workgroup is done. Depths 64 and 128 of 16 heads of 4096 positions on an H200 (bench/gpu/attention.py) gave the rate of products.
+double cost(const kernel_emitter& e, const attention_problem& p, const matrix_attention_shape& shape) {
+  constexpr double products = 380, of_block = 300, of_workgroup = 4000, join = 5000, memory_rate = 48, row_tile = 16;
+  const double rows = row_tile * static_cast<double>(shape.waves), keys = static_cast<double>(shape.keys);
+  const auto workgroups = static_cast<std::int64_t>(static_cast<double>(p.rows) / rows + 0.999) * p.n.key_heads * p.n.batch * shape.key_parts;
+  const std::int64_t per_unit = (workgroups + e.target.gpu.compute_units - 1) / e.target.gpu.compute_units;
+  const auto blocks = static_cast<double>(ceil_div(ceil_div(p.n.keys, shape.keys), shape.key_parts)) * (p.op.causal ? 0.5 : 1), depths = static_cast<double>(p.n.depth + p.n.value_depth);
+  // Workgroups that share a compute unit hide each other's barriers.
+  const double together = std::min<double>(static_cast<double>(per_unit), 16.0 / static_cast<double>(shape.waves));
+  const double block = std::max(rows * keys * depths / products, keys * depths * 2 / memory_rate) + of_block / std::max(1.0, together);
+  return static_cast<double>(per_unit) * blocks * block + of_workgroup + (shape.key_parts > 1 ? join : 0);
+}
+
 class matrix_attention {
  public:
-  matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction, const lane_layout& layout, std::int64_t waves, std::int64_t key_parts)
-      : e(emitter), code(e.code), p(problem), unit(instruction), type(p.query.type().type), lanes(layout), product(e, unit, {type, element_type::f32}), key_block(keys_at_a_time(lanes)), tiles(ceil_div(p.rows, waves * lanes.row_tile)),
-        split(key_parts > 1 ? std::make_optional<split_keys>(e, p, key_parts) : std::nullopt), group(e, "attention", {tiles * key_parts, p.n.key_heads, p.n.batch}, waves * e.target.gpu.wave), blocks(e, p, lanes, group, key_block) {}
+  matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction, const lane_layout& layout, const matrix_attention_shape& shape)
+      : e(emitter), code(e.code), p(problem), unit(instruction), type(p.query.type().type), lanes(layout), product(e, unit, {type, element_type::f32}), key_block(shape.keys), tiles(ceil_div(p.rows, shape.waves * lanes.row_tile)),
+        split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts) : std::nullopt), group(e, "attention", {tiles * shape.key_parts, p.n.key_heads, p.n.batch}, shape.waves * e.target.gpu.wave), blocks(e, p, lanes, group, key_block) {}
 
   void emit() {
     blocks.allocate();
@@ -284,21 +327,19 @@ class matrix_attention {
 
 }  // namespace
 
+std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention_problem& p) {
+  std::vector<candidate> result;
+  const std::vector<choice> choices{{"waves", {1, 2, 4, 8}}, {"keys", {32, 64, 128}}, {"key_parts", {1, 2, 4, 8, 16, 32}}};
+  for (const kernel_configuration& configuration : combinations(choices))
+    if (auto shape = choose_shape(e, p, configuration); shape && shape->keys == configuration.at("keys") && shape->key_parts == configuration.at("key_parts")) result.push_back({configuration, cost(e, p, *shape)});
+  return result;
+}
+
 bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem) {
-  const element_type type = problem.query.type().type;
-  if (type != element_type::f16 && type != element_type::bf16) return false;
-  if (problem.n.depth % chunk || problem.n.value_depth % chunk || problem.n.keys == 0) return false;
-  const matrix_instruction* unit = find_instruction(e, type);
-  if (!unit) return false;
-  lane_layout lanes(*unit, e.target.family, e.target.gpu.wave);
-  const std::int64_t key_block = keys_at_a_time(lanes);
-  if (key_value_blocks::shared_bytes(problem, lanes, key_block) > e.target.gpu.lds_bytes) return false;
-  // The result's sums and the queries of a wave stay in registers.
-  if (problem.n.depth > 256 || problem.n.value_depth > 256) return false;
-  // Waves without rows of their own help to bring the keys.
-  const std::int64_t waves = problem.n.keys > key_block ? 4 : std::clamp<std::int64_t>(ceil_div(problem.rows, lanes.row_tile), 1, 4);
-  const std::int64_t workgroups = ceil_div(problem.rows, waves * lanes.row_tile) * problem.n.key_heads * problem.n.batch;
-  matrix_attention(e, problem, *unit, lanes, waves, split_keys::worthwhile(e, problem, workgroups, key_block)).emit();
+  const auto shape = choose_shape(e, problem, e.configuration);
+  if (!shape) return false;
+  const matrix_instruction& unit = *find_instruction(e, problem.query.type().type);
+  matrix_attention(e, problem, unit, lane_layout(unit, e.target.family, e.target.gpu.wave), *shape).emit();
   return true;
 }
 

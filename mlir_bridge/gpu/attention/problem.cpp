@@ -61,6 +61,18 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
   return code.make<arith::AddFOp>(score, code.make<arith::MulFOp>(m, code.number(m.getType(), std::numbers::log2e)).getResult());
 }
 
+std::vector<candidate> attention_space(kernel_emitter& e) {
+  attention_problem problem(e);
+  if (problem.n.batch * problem.n.heads * problem.n.queries * problem.n.value_depth == 0) return {};
+  std::vector<candidate> result = wgmma_attention_space(e, problem), others = matrix_attention_space(e, problem);
+  if (others.empty()) others = vector_attention_space(e, problem);
+  // Where both can be, the name says which: their other names mean different things.
+  if (!result.empty())
+    for (candidate& c : others) c.configuration["wgmma"] = 0;
+  result.insert(result.end(), others.begin(), others.end());
+  return result;
+}
+
 void emit_attention(kernel_emitter& e) {
   attention_problem problem(e);
   if (problem.n.batch * problem.n.heads * problem.n.queries * problem.n.value_depth == 0) return;

@@ -20,12 +20,12 @@ split_keys::split_keys(kernel_emitter& e, const attention_problem& problem, std:
     : e_(e), p_(problem), parts_(parts), results_(e.add_scratch(element_type::f32, {p_.n.batch, p_.n.key_heads, parts, p_.rows, p_.n.value_depth})),
       states_(e.add_scratch(element_type::f32, {p_.n.batch, p_.n.key_heads, parts, p_.rows, 2})) {}
 
-std::int64_t split_keys::worthwhile(const kernel_emitter& e, const attention_problem& problem, std::int64_t workgroups, std::int64_t key_block) {
+std::int64_t split_keys::worthwhile(const kernel_emitter& e, const kernel_configuration& configuration, const attention_problem& problem, std::int64_t workgroups, std::int64_t key_block) {
   const std::int64_t blocks = ceil_div(problem.n.keys, key_block), most = std::clamp<std::int64_t>(blocks, 1, 64);
   // The second launch costs as much as some blocks, so few of them are not worth it.
   const std::int64_t units = e.target.gpu.compute_units;
   std::int64_t parts = blocks < 8 || 2 * workgroups > units ? 1 : std::min(ceil_div(2 * units, workgroups), ceil_div(blocks, 2));
-  parts = choose(e.configuration, "key_parts", parts);
+  parts = choose(configuration, "key_parts", parts);
   return std::clamp<std::int64_t>(parts, 1, most);
 }
 

@@ -13,7 +13,7 @@ class split_keys {
 
   // Parts that are worth it where `workgroups` do all the keys of some rows each, a block of keys at a time; 1: none. "key_parts" of the
   // configuration wins.
-  static std::int64_t worthwhile(const kernel_emitter& e, const attention_problem& problem, std::int64_t workgroups, std::int64_t key_block);
+  static std::int64_t worthwhile(const kernel_emitter& e, const kernel_configuration& configuration, const attention_problem& problem, std::int64_t workgroups, std::int64_t key_block);
 
   std::int64_t parts() const { return parts_; }
   // The batch's number, the head of keys, the part and the row of that head.

@@ -13,14 +13,25 @@ namespace {
 
 namespace arith = mlir::arith;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
+constexpr std::int64_t most_waves = 16;
 
 }  // namespace
+
+std::vector<candidate> vector_attention_space(kernel_emitter& e, const attention_problem& p) {
+  std::vector<candidate> result;
+  for (std::int64_t waves : {1, 2, 4, 8, 16}) {
+    // Waves of a workgroup read the same keys: the more, the fewer come from far away, as long as every compute unit has some.
+    const std::int64_t groups = (p.rows + waves - 1) / waves * p.n.key_heads * p.n.batch, rounds = (groups + e.target.gpu.compute_units - 1) / e.target.gpu.compute_units;
+    if (waves <= p.rows) result.push_back({{{"waves", waves}}, static_cast<double>(rounds) * (8 + static_cast<double>(waves))});
+  }
+  return result;
+}
 
 void emit_vector_attention(kernel_emitter& e, const attention_problem& p) {
   code_builder& code = e.code;
   const element_type type = p.query.type().type;
   if (compute_type(type) != element_type::f32) throw error(error_kind::unsupported, "target '" + e.target.name + "' has no attention of " + std::string(name(type)) + " elements");
-  const std::int64_t wave = e.target.gpu.wave, waves = std::min<std::int64_t>(4, p.rows);
+  const std::int64_t wave = e.target.gpu.wave, waves = std::clamp<std::int64_t>(choose(e.configuration, "waves", 4), 1, std::min(most_waves, p.rows));
   const std::int64_t per_lane = (p.n.value_depth + wave - 1) / wave;  // depths of the result that a lane has
   const std::int64_t steps = p.n.depth % 4 == 0 ? 4 : 1;              // depths at a time
   workgroup group(e, "attention", {(p.rows + waves - 1) / waves, p.n.key_heads, p.n.batch}, waves * wave);

@@ -43,6 +43,8 @@ struct wgmma_attention_operands {
 // False where the target, the type, the layout or the size are others: the caller does it with other instructions. The configuration's
 // "wgmma" (0: never; 1: small problems too), "consumers", "keys", "stages", "turns" and "bounded" overrule the choice.
 bool emit_wgmma_attention(kernel_emitter& e, const attention_problem& problem);
+// What a tuner may vary of it; empty where it is always false.
+std::vector<candidate> wgmma_attention_space(kernel_emitter& e, const attention_problem& problem);
 
 void write_wgmma_attention(kernel_emitter& e, const attention_problem& problem, const wgmma_attention_operands& operands, const wgmma_attention_tile& tile);
 

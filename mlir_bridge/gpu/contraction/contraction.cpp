@@ -23,18 +23,40 @@ void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
   });
 }
 
+// Brings B into the form that generators read.
+problem_size prepare(kernel_emitter& e, contraction_problem& problem) {
+  const product_types types = problem.types();
+  if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(types.factor));
+  problem_size size{problem.batch, problem.m, problem.n, problem.k, types};
+  size.a_piece = problem.a.along_rows ? 1 : problem.a.piece, size.b_piece = problem.b.along_rows ? 1 : problem.b.piece;
+  return size;
+}
+
+void look_for_copies(kernel_emitter& e, const contraction_problem& problem, problem_size& size) {
+  if (e.target.gpu.async_copy) size.plain = is_plain(e, problem.a, size.types.factor) && is_plain(e, problem.b, size.types.factor);
+}
+
 }  // namespace
 
 void emit_contraction(kernel_emitter& e, contraction_problem problem) {
   if (problem.batch * problem.m * problem.n == 0) return;
-  const product_types types = problem.types();
   if (problem.k == 0) return emit_zeros(e, problem);
-  if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(types.factor));
+  problem_size size = prepare(e, problem);
   if (try_narrow(e, problem)) return;
-  problem_size size{problem.batch, problem.m, problem.n, problem.k, types};
-  size.a_piece = problem.a.along_rows ? 1 : problem.a.piece, size.b_piece = problem.b.along_rows ? 1 : problem.b.piece;
-  if (e.target.gpu.async_copy) size.plain = is_plain(e, problem.a, types.factor) && is_plain(e, problem.b, types.factor);
+  look_for_copies(e, problem, size);
   emit_staged(e, problem, choose_tile(e.target, size, e.configuration));
+}
+
+std::vector<candidate> contraction_space(kernel_emitter& e, contraction_problem problem) {
+  if (problem.batch * problem.m * problem.n * problem.k == 0) return {};
+  problem_size size = prepare(e, problem);
+  look_for_copies(e, problem, size);
+  std::vector<candidate> result = staged_space(e.target, size), narrow = narrow_space(e, problem);
+  // Few rows are the narrow generator's unless told otherwise.
+  if (!narrow.empty())
+    for (candidate& c : result) c.configuration["narrow"] = 0;
+  result.insert(result.end(), narrow.begin(), narrow.end());
+  return result;
 }
 
 }  // namespace kiln::gpu

@@ -150,7 +150,7 @@ operand weight_operand(kernel_emitter& e, const image_problem& p, bool transpose
 }
 
 template <class Op>
-void emit(kernel_emitter& e, bool transposed) {
+contraction_problem find_problem(kernel_emitter& e, bool transposed) {
   const Op& op = *e.anchor()->op().template get_if<Op>();
   if (op.layout != tensor_layout::channels_last)
     throw error(error_kind::unsupported, "kernel '" + e.symbol + "' holds a " + std::string(e.anchor()->op().name()) + " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
@@ -181,15 +181,23 @@ void emit(kernel_emitter& e, bool transposed) {
     where.push_back(axis_at(code.add(code.mul(group, features), column), 0, all, lanes, lanes > 1 ? 1 : 0));
     return where;
   };
-  emit_contraction(e, std::move(c));
+  return c;
 }
 
 }  // namespace
 
 void emit_convolution(kernel_emitter& e) {
   if (emit_depthwise(e)) return;
-  if (!try_wgmma_convolution(e)) emit<convolution>(e, false);
+  if (!try_wgmma_convolution(e)) emit_contraction(e, find_problem<convolution>(e, false));
 }
-void emit_transposed_convolution(kernel_emitter& e) { emit<transposed_convolution>(e, true); }
+void emit_transposed_convolution(kernel_emitter& e) { emit_contraction(e, find_problem<transposed_convolution>(e, true)); }
+
+std::vector<candidate> convolution_space(kernel_emitter& e) {
+  if (is_depthwise(e)) return depthwise_space(e);
+  std::vector<candidate> result = wgmma_space(e), others = contraction_space(e, find_problem<convolution>(e, false));
+  result.insert(result.end(), others.begin(), others.end());
+  return result;
+}
+std::vector<candidate> transposed_convolution_space(kernel_emitter& e) { return contraction_space(e, find_problem<transposed_convolution>(e, true)); }
 
 }  // namespace kiln::gpu

@@ -60,10 +60,7 @@ operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_p
   return result;
 }
 
-}  // namespace
-
-void emit_dot(kernel_emitter& e) {
-  if (try_wgmma_dot(e)) return;
+contraction_problem dot_problem(kernel_emitter& e) {
   const dot& op = *e.anchor()->op().get_if<dot>();
   const value a = e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
   const std::vector<std::int64_t> a_dims = e.dims(a), out = e.dims(e.anchor_result());
@@ -87,7 +84,19 @@ void emit_dot(kernel_emitter& e) {
   };
   // Weights whose rows are scattered or unaligned are rearranged once.
   if (p.batch == 1 && e.only_parameters(b) && (p.b.along_rows || p.b.piece < elements_of_chunk(factor))) p.pack_b = p.b_constant = true;
-  emit_contraction(e, std::move(p));
+  return p;
+}
+
+}  // namespace
+
+void emit_dot(kernel_emitter& e) {
+  if (!try_wgmma_dot(e)) emit_contraction(e, dot_problem(e));
+}
+
+std::vector<candidate> dot_space(kernel_emitter& e) {
+  std::vector<candidate> result = wgmma_space(e), others = contraction_space(e, dot_problem(e));
+  result.insert(result.end(), others.begin(), others.end());
+  return result;
 }
 
 }  // namespace kiln::gpu

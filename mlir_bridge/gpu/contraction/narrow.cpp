@@ -29,7 +29,7 @@ struct narrow_shape {
 
 std::int64_t floor_power(std::int64_t n) { return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))); }
 
-narrow_shape choose_shape(const kernel_emitter& e, const contraction_problem& problem, bool plain) {
+narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& configuration, const contraction_problem& problem, bool plain) {
   const gpu_row& row = e.target.gpu;
   const product_types types = problem.types();
   narrow_shape shape;
@@ -51,13 +51,13 @@ narrow_shape choose_shape(const kernel_emitter& e, const contraction_problem& pr
   const std::int64_t share = row.async_copy && shape.unit && problem.m > 1 ? problem.n * problem.batch / (shape.columns_of_tile * row.compute_units * 9 / 10) : 1;
   const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.unit->a.parts) * chunk_bytes : 1;
   const std::int64_t ahead = plain && share >= 4 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
-  shape.tiles = std::clamp<std::int64_t>(choose(e.configuration, "narrow_columns", ahead ? 4 : std::min<std::int64_t>(share, 2)), 1, 8);
-  shape.waves = choose(e.configuration, "narrow_waves", std::min<std::int64_t>(512 / row.wave, floor_power(groups)));
+  shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", ahead ? 4 : std::min<std::int64_t>(share, 2)), 1, 8);
+  shape.waves = choose(configuration, "narrow_waves", std::min<std::int64_t>(512 / row.wave, floor_power(groups)));
   // Every wave leaves its sums in shared memory.
   const std::int64_t most_waves = std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
   shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
   shape.unroll = std::clamp<std::int64_t>(groups / shape.waves, 1, most_unroll);
-  if (const std::int64_t stages = choose(e.configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
+  if (const std::int64_t stages = choose(configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
     const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.unit->a.parts;
     if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes) shape.stages = stages, shape.unroll = 1;
   }
@@ -259,27 +259,52 @@ class narrow_kernel {
   std::int64_t group_elements_ = 0, step_ = 0;
 };
 
-}  // namespace
-
-bool try_narrow(kernel_emitter& e, const contraction_problem& problem) {
+bool is_narrow(const kernel_emitter& e, const contraction_problem& problem) {
   const product_types types = problem.types();
   const bool matrix = !find_matrix_instructions(e.target.gpu.matrix, types.factor, false).empty();
   const bool few = problem.m <= (matrix ? most_rows : most_rows_on_vectors);
-  if (!few || problem.a.along_rows || problem.b.along_rows || storage_bits(types.sum) != 32 || choose(e.configuration, "narrow", 1) == 0) return false;
+  if (!few || problem.a.along_rows || problem.b.along_rows || storage_bits(types.sum) != 32) return false;
   // Scattered elements would be read one by one by every lane.
-  if (problem.b.piece < elements_of_chunk(types.factor)) return false;
-  const bool plain = e.target.gpu.async_copy && is_plain(e, problem.a, types.factor) && is_plain(e, problem.b, types.factor);
-  narrow_kernel(e, problem, choose_shape(e, problem, plain)).emit();
+  return problem.b.piece >= elements_of_chunk(types.factor);
+}
+
+bool can_be_copied(kernel_emitter& e, const contraction_problem& problem) {
+  const element_type factor = problem.types().factor;
+  return e.target.gpu.async_copy && is_plain(e, problem.a, factor) && is_plain(e, problem.b, factor);
+}
+
+// Cycles until the last workgroup is done: B once at the rate of memory, or the round trips of a workgroup's steps where they are longer.
+double cost(const kernel_emitter& e, const contraction_problem& problem, const narrow_shape& shape) {
+  constexpr double memory_rate = 24, round_trip = 900, ends = 2500, of_wave = 60;   // bytes a cycle of one compute unit; cycles
+  const gpu_row& row = e.target.gpu;
+  const product_types types = problem.types();
+  const std::int64_t threads = shape.waves * row.wave, workgroups = problem.batch * ceil_div(problem.n, shape.columns());
+  const std::int64_t resident = std::max<std::int64_t>(1, std::min<std::int64_t>(2048 / threads, row.lds_bytes / (shape.rows * shape.pitch() * 4 * shape.waves)));
+  const std::int64_t steps = ceil_div(problem.k, shape.chunks * elements_of_chunk(types.factor) * shape.waves * shape.unroll), together = row.compute_units * resident;
+  const double memory = static_cast<double>(problem.batch * problem.n * problem.k * storage_bits(types.factor) / 8) / (memory_rate * static_cast<double>(row.compute_units));
+  const double trips = static_cast<double>(steps) * round_trip / static_cast<double>(std::max<std::int64_t>(1, shape.stages - 1)) + ends + static_cast<double>(shape.waves) * of_wave;
+  return std::max(memory + ends, static_cast<double>(ceil_div(workgroups, together)) * trips);
+}
+
+}  // namespace
+
+bool try_narrow(kernel_emitter& e, const contraction_problem& problem) {
+  if (!is_narrow(e, problem) || choose(e.configuration, "narrow", 1) == 0) return false;
+  narrow_kernel(e, problem, choose_shape(e, e.configuration, problem, can_be_copied(e, problem))).emit();
   return true;
 }
 
-std::vector<kernel_configuration> narrow_candidates(const target_row& target, const problem_size& size) {
-  std::vector<kernel_configuration> result;
-  if (size.m > most_rows) return result;
-  for (std::int64_t columns : {1, 2, 4})
-    for (std::int64_t waves : {1, 2, 4, 8, 16})
-      for (std::int64_t stages : {0, 3, 6})
-        if (waves * target.gpu.wave <= 512 && (stages == 0 || target.gpu.async_copy)) result.push_back({{"narrow_columns", columns}, {"narrow_waves", waves}, {"narrow_stages", stages}});
+std::vector<candidate> narrow_space(kernel_emitter& e, const contraction_problem& problem) {
+  if (!is_narrow(e, problem)) return {};
+  const bool copied = can_be_copied(e, problem);
+  std::vector<choice> choices{{"narrow_columns", {1, 2, 4, 8}}, {"narrow_waves", {1, 2, 4, 8, 16}}};
+  if (copied) choices.push_back({"narrow_stages", {0, 3, 4, 6}});
+  std::vector<candidate> result;
+  for (const kernel_configuration& configuration : combinations(choices)) {
+    const narrow_shape shape = choose_shape(e, configuration, problem, copied);
+    if (shape.waves != configuration.at("narrow_waves") || shape.stages != choose(configuration, "narrow_stages", 0)) continue;
+    result.push_back({configuration, cost(e, problem, shape)});
+  }
   return result;
 }
 

@@ -9,7 +9,7 @@ namespace kiln::gpu {
 // Emits the stage and returns true, or emits nothing: too many rows, a short depth, or a B whose rows are scattered.
 bool try_narrow(kernel_emitter& e, const contraction_problem& problem);
 
-// The tuner's choices: "narrow_columns", "narrow_waves" and, where there are asynchronous copies, "narrow_stages".
-std::vector<kernel_configuration> narrow_candidates(const target_row& target, const problem_size& size);
+// The tuner's choices: "narrow_columns", "narrow_waves" and, where there are asynchronous copies, "narrow_stages"; none where the function above emits nothing.
+std::vector<candidate> narrow_space(kernel_emitter& e, const contraction_problem& problem);
 
 }  // namespace kiln::gpu

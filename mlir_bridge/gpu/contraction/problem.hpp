@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/tuning_space.hpp"
 
 namespace kiln::gpu {
 
@@ -56,5 +57,7 @@ axis_index axis_at(Value base, std::int64_t low, std::int64_t high, std::int64_t
 // Emits the stages that compute the problem and the cluster's outputs. The one place where generators that know nothing of dot and convolution are
 // chosen; those that do are asked by emit_dot and emit_convolution.
 void emit_contraction(kernel_emitter& e, contraction_problem problem);
+// The spaces of the generators that may be chosen. No stage may be open.
+std::vector<candidate> contraction_space(kernel_emitter& e, contraction_problem problem);
 
 }  // namespace kiln::gpu

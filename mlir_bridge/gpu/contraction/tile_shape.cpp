@@ -167,17 +167,13 @@ tile_shape choose_tile(const target_row& target, const problem_size& size, const
   return legal(wanted, target, size) ? wanted : best;
 }
 
-std::vector<kernel_configuration> contraction_candidates(const target_row& target, const problem_size& size) {
-  std::vector<std::pair<double, tile_shape>> ranked;
-  for (const tile_shape& tile : candidates(target, size)) ranked.emplace_back(cost(tile, target, size), tile);
-  std::ranges::stable_sort(ranked, {}, &std::pair<double, tile_shape>::first);
+std::vector<candidate> staged_space(const target_row& target, const problem_size& size) {
   const auto units = find_matrix_instructions(target.gpu.matrix, size.types.factor, allow_reduced);
-  std::vector<kernel_configuration> result;
-  for (const auto& [c, tile] : ranked) {
-    if (c > 2.5 * ranked.front().first || result.size() == 40) break;
+  std::vector<candidate> result;
+  for (const tile_shape& tile : candidates(target, size)) {
     kernel_configuration configuration{{"tile_m", tile.m}, {"tile_n", tile.n}, {"part_m", tile.part_m}, {"part_n", tile.part_n}, {"chunks", tile.chunks}, {"stages", tile.stages}, {"splits", tile.splits}};
-    if (auto at = std::ranges::find(units, tile.instruction); at != units.end()) configuration["instruction"] = at - units.begin();
-    result.push_back(std::move(configuration));
+    if (auto at = std::ranges::find(units, tile.instruction); at != units.end() && units.size() > 1) configuration["instruction"] = at - units.begin();
+    result.push_back({std::move(configuration), cost(tile, target, size)});
   }
   return result;
 }

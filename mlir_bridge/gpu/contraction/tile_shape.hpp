@@ -38,7 +38,7 @@ bool legal(const tile_shape& tile, const target_row& target, const problem_size&
 std::vector<tile_shape> candidates(const target_row& target, const problem_size& size);
 tile_shape choose_tile(const target_row& target, const problem_size& size, const kernel_configuration& configuration);
 
-// The tuner's form of them.
-std::vector<kernel_configuration> contraction_candidates(const target_row& target, const problem_size& size);
+// The tuner's form of them, by the same cost.
+std::vector<candidate> staged_space(const target_row& target, const problem_size& size);
 
 }  // namespace kiln::gpu

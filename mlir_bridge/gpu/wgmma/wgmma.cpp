@@ -29,12 +29,12 @@ bool try_wgmma_dot(kernel_emitter& e) { return applies(e) && try_problem(e, find
 
 bool try_wgmma_convolution(kernel_emitter& e) { return applies(e) && try_problem(e, find_convolution_problem(e)); }
 
-std::vector<kernel_configuration> wgmma_candidates(kernel_emitter& e) {
+std::vector<candidate> wgmma_space(kernel_emitter& e) {
   if (!applies(e) || !e.anchor()) return {};
   std::optional<wgmma_problem> problem;
   if (e.anchor()->op().is<dot>()) problem = find_dot_problem(e);
   else if (e.anchor()->op().is<convolution>()) problem = find_convolution_problem(e);
-  return problem ? wgmma_configurations(size_of(e, *problem), e.target) : std::vector<kernel_configuration>();
+  return problem ? wgmma_configurations(size_of(e, *problem), e.target) : std::vector<candidate>();
 }
 
 }  // namespace kiln::gpu

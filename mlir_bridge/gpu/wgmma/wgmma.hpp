@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/tuning_space.hpp"
 
 namespace kiln::gpu {
 
@@ -15,7 +16,7 @@ using namespace codegen;
 bool try_wgmma_dot(kernel_emitter& e);
 bool try_wgmma_convolution(kernel_emitter& e);
 
-// What a tuner may try on the cluster's anchor; empty where the functions above return false.
-std::vector<kernel_configuration> wgmma_candidates(kernel_emitter& e);
+// What a tuner may try on the cluster's anchor; empty where the functions above return false in any case.
+std::vector<candidate> wgmma_space(kernel_emitter& e);
 
 }  // namespace kiln::gpu

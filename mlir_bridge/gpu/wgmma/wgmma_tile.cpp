@@ -90,10 +90,11 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
   return result;
 }
 
-std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, const target_row& target) {
-  std::vector<kernel_configuration> result;
+std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, const target_row& target) {
+  std::vector<codegen::candidate> result;
   for (const wgmma_tile& t : wgmma_candidates(size, target))
-    result.push_back({{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}, {"splits", t.splits}});
+    result.push_back({{{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}, {"splits", t.splits}},
+                      cost(t, size, target)});
   return result;
 }
 

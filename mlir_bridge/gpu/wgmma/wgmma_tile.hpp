@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/element_type.hpp"
-#include "mlir_bridge/kernel_configuration.hpp"
+#include "mlir_bridge/codegen/tuning_space.hpp"
 #include "mlir_bridge/target_row.hpp"
 
 namespace kiln::gpu {
@@ -43,7 +43,8 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
 
 // All legal ones worth measuring.
 std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_row& target);
-std::vector<kernel_configuration> wgmma_configurations(const wgmma_size& size, const target_row& target);
+// The tuner's form of them, by the same cost.
+std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, const target_row& target);
 
 // The one that is expected to be fastest, changed by the configuration's "tile_m", "tile_n", "stages", "consumers", "cluster_m",
 // "cluster_n", "splits", "group", "bounded"; none where the result is not legal or where mma.sync is expected to be faster ("wgmma" = 1 and 0 overrule the expectation; the others count beside "wgmma" = 1 only).

@@ -1,0 +1,71 @@
+#include "mlir_bridge/candidates.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "ir/error.hpp"
+#include "llvm/Support/xxhash.h"
+#include "mlir_bridge/codegen/stopwatch.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/gpu/anchors.hpp"
+
+namespace kiln {
+
+namespace {
+
+constexpr std::array<std::size_t, 4> most_candidates{1, 8, 64, std::numeric_limits<std::size_t>::max()};
+
+using begin_function = codegen::generation (*)(const portable_kernel&, const target_row&, const kernel_configuration&);
+
+using code_fingerprint = std::array<std::uint64_t, 2>;
+
+begin_function begin_of(target_family family) { return family == target_family::cpu ? cpu::begin_generation : gpu::begin_generation; }
+
+code_fingerprint fingerprint(const std::string& code, const native_kernel& around) {
+  std::vector<std::byte> bytes = serialize(around);
+  const auto* text = reinterpret_cast<const std::byte*>(code.data());
+  bytes.insert(bytes.end(), text, text + code.size());
+  auto hash = llvm::xxh3_128bits({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  return {hash.low64, hash.high64};
+}
+
+// Of what the generator makes with this configuration.
+code_fingerprint generated(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration) {
+  codegen::generation g = begin_of(target.family)(kernel, target, configuration);
+  g.row->emit(*g.emitter);
+  return fingerprint(printed([&](auto& stream) { g.code->print(stream); }), {.object = {}, .scratch = g.emitter->scratch(), .launches = g.emitter->launches()});
+}
+
+// None where the generator refuses, because of shared memory for example.
+std::optional<code_fingerprint> generated_if_possible(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration) {
+  try {
+    return generated(kernel, target, configuration);
+  } catch (const error& refusal) {
+    if (refusal.kind() != error_kind::unsupported) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::vector<kernel_configuration> candidate_configurations(const portable_kernel& kernel, const target_row& target, tuning_effort effort) {
+  const std::size_t most = most_candidates[static_cast<std::size_t>(effort)];
+  const kernel_configuration standard;
+  std::vector<kernel_configuration> result{standard};
+  if (most == 1) return result;
+  std::set<code_fingerprint> seen{generated(kernel, target, standard)};
+  codegen::generation g = begin_of(target.family)(kernel, target, standard);
+  std::vector<codegen::candidate> space = g.row->space(*g.emitter);
+  std::ranges::stable_sort(space, {}, &codegen::candidate::cost);
+  for (codegen::candidate& c : space) {
+    if (result.size() == most) break;
+    auto code = generated_if_possible(kernel, target, c.configuration);
+    if (code && seen.insert(*code).second) result.push_back(std::move(c.configuration));
+  }
+  return result;
+}
+
+}  // namespace kiln
