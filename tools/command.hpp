@@ -37,6 +37,8 @@ action declare_verify(CLI::App& app);
 action declare_inspect(CLI::App& app);
 action declare_finalize(CLI::App& app);
 action declare_cache(CLI::App& app);
+action declare_warm(CLI::App& app);
+action declare_farm(CLI::App& app);
 action declare_devices(CLI::App& app);
 action declare_targets(CLI::App& app);
 action declare_ops(CLI::App& app);

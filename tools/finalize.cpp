@@ -163,6 +163,7 @@ action declare_finalize(CLI::App& app) {
   app.add_option("--configuration", o->configuration, "NAME=INTEGER,... for the generators of all kernels, such as wgmma=1,tile_m=128,tile_n=256, in place of their defaults")->delimiter(',');
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   add_cache_option(app, o->cache);
+  add_remote_option(app, o->cache);
   app.add_flag("--no-cache", o->cache.disabled, "Neither read nor write the cache");
   return [o](const output_options& output) { return finalize_file(*o, output); };
 }

@@ -12,6 +12,7 @@
 #include "jit/compile_worker.hpp"
 #include "jit/deadline.hpp"
 #include "tools/command.hpp"
+#include "tools/farm_child.hpp"
 
 namespace {
 
@@ -24,7 +25,9 @@ constexpr std::array commands{
     command{"verify", "Compile, run and compare with the built-in reference", "kiln verify resnet50.onnx", declare_verify},
     command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", declare_inspect},
     command{"finalize", "Make native objects for a target that need not be here", "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", declare_finalize},
+    command{"warm", "Fill a cache, an archive or the files themselves for targets that need not be here", "kiln warm resnet50.kiln bert.kiln --target x86-64-v4 --target gfx942 --archive fleet.tar.zst", declare_warm},
     command{"cache", "Look after the kernel cache", "kiln cache stats", declare_cache},
+    command{"farm", "The build farm: submit models to any number of workers over Redis", "kiln farm submit *.onnx --wait -o compiled", declare_farm},
     command{"devices", "Show the devices of this machine", "kiln devices", declare_devices},
     command{"targets", "Show what can be targeted", "kiln targets", declare_targets},
     command{"ops", "Show the ONNX operators that are supported", "kiln ops", declare_ops},
@@ -70,6 +73,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && argv[1] == std::string_view(kiln::compile_worker_argument)) return kiln::run_compile_worker();
+  if (argc == 2 && argv[1] == std::string_view(farm_child_argument)) return run_farm_child();
   int code;
   try {
     code = run(argc, argv);

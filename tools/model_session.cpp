@@ -10,7 +10,9 @@
 #include "ir/error.hpp"
 #include "jit/compare_cached.hpp"
 #include "jit/prepared_cache.hpp"
+#include "jit/remote/redis_layer.hpp"
 #include "jit/targets.hpp"
+#include "jit/warm/recorded_miss.hpp"
 #include "tools/npy.hpp"
 #include "tools/progress.hpp"
 #include "tools/random_inputs.hpp"
@@ -43,10 +45,15 @@ void add_cache_option(CLI::App& app, cache_choice& choice) {
   app.add_option("--cache-trust", choice.trust, "Use no entry of a shared layer, and import none, unless a key in this file has signed it");
 }
 
+void add_remote_option(CLI::App& app, cache_choice& choice) {
+  app.add_option("--cache-remote", choice.remote, "Redis server behind the folder, redis://HOST:PORT/DATABASE: asked for what is missing, given what is compiled");
+}
+
 cache_options cache_options_of(const cache_choice& choice) {
   cache_options options = default_cache_options(choice.folder);
   if (!choice.sign_key.empty()) options.sign_with = signing_key::read(choice.sign_key);
   if (!choice.trust.empty()) options.trust = trusted_keys::read(choice.trust);
+  if (!choice.remote.empty()) options.remote = make_redis_layer(parse_redis_url(choice.remote));
   return options;
 }
 
@@ -70,9 +77,11 @@ void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("--threads", o.threads, "Threads that run kernels (0: all processors)")->check(CLI::NonNegativeNumber);
   app.add_flag("--pin", o.pin, "A processor of its own for every thread that runs kernels on the host");
   add_cache_option(app, o.cache);
+  add_remote_option(app, o.cache);
   app.add_flag("--no-cache", o.cache.disabled, "Neither read nor write the cache");
   app.add_flag("--if-cached", o.if_cached, "Exit 4 rather than compile anything");
   app.add_flag("--cache-verify", o.verify_cache, "Compile what the cache has again, compare, and replace what differs");
+  app.add_option("--record-misses", o.record_misses, "Add what the cache did not have to a log, for kiln warm --replay");
 }
 
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option) {
@@ -144,7 +153,7 @@ void model_session::finish(const output_options& output) {
   if (cache_ && options_.verify_cache)
     for (const cache_mismatch& m : compare_with_cache(bound_, jit, true).mismatches)
       spdlog::warn("kernel cache: entry {} of kernel '{}' holds {}, the compiler makes {}: replaced", m.key, m.symbol, m.cached, m.compiled);
-  program native = compile_bytecode(bound_, jit, &report);
+  program native = compile_recorded(jit);
   progress.finish();
   finalize_ms = since(begin);
 
@@ -152,6 +161,19 @@ void model_session::finish(const output_options& output) {
   if (cache_) prepared_ = make_prepared_store(*cache_);
   executable_ = load(native, device(), {.store = prepared_.get()});
   load_ms = since(begin);
+}
+
+// compile_bytecode, with what the cache lacked written to --record-misses.
+program model_session::compile_recorded(const jit_options& jit) {
+  const std::string& log = options_.record_misses;
+  try {
+    program native = compile_bytecode(bound_, jit, &report);
+    if (!log.empty()) append_misses(log, misses_of(bound_, jit, report, options_.file));
+    return native;
+  } catch (const error& e) {
+    if (!log.empty() && options_.if_cached && e.kind() == error_kind::absent) append_misses(log, absent_kernels(bound_, jit, options_.file));
+    throw;
+  }
 }
 
 jit_options model_session::compiling() const {

@@ -22,10 +22,12 @@ namespace kiln::tools {
 struct cache_choice {
   std::string folder;           // --cache
   std::string sign_key, trust;  // --cache-sign-key, --cache-trust
+  std::string remote;           // --cache-remote
   bool disabled = false;        // --no-cache
 };
 void add_cache_option(CLI::App& app, cache_choice& choice);
-// What the options and the environment name. Throws what signing_key::read and trusted_keys::read throw.
+void add_remote_option(CLI::App& app, cache_choice& choice);
+// What the options and the environment name. Throws what signing_key::read, trusted_keys::read and parse_redis_url throw.
 cache_options cache_options_of(const cache_choice& choice);
 // Opens it, with the entries that the file which is run holds; null where the cache is disabled.
 std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice, std::shared_ptr<const embedded_entries> embedded = nullptr);
@@ -36,6 +38,7 @@ struct model_options {
   std::map<std::string, literal> given;  // inputs that a command already has; --input comes first
   cache_choice cache;
   bool if_cached = false, verify_cache = false, pin = false;
+  std::string record_misses;  // a log for `kiln warm --replay`
   int threads = 0;
   std::uint64_t seed = 0;
 };
@@ -79,6 +82,7 @@ class model_session {
 
  private:
   void finish(const output_options& output);
+  program compile_recorded(const jit_options& jit);
   model_options options_;
   program portable_, bound_;
   std::shared_ptr<const embedded_entries> embedded_;  // of the file; null where there are none

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "ir/error.hpp"
+#include "jit/compile_bytecode.hpp"
+#include "jit/remote/farm_queue.hpp"
+#include "tools/farm.hpp"
+
+namespace kiln::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct options {
+  farm_choice farm;
+  std::vector<std::string> ids;
+};
+
+constexpr std::chrono::seconds alive{10};  // a worker that waits asks every second, one that works is known by its job
+
+json describe(const farm_record& r) {
+  return {{"id", r.id},       {"label", r.label},     {"state", r.state},   {"worker", r.worker}, {"attempts", r.attempts},       {"lost", r.lost},
+          {"error_kind", r.error_kind}, {"error", r.error}, {"result", r.result}, {"result_bytes", r.result_bytes}, {"ms", r.ms}, {"differing", r.differing}};
+}
+
+json describe(const std::vector<farm_record>& records) {
+  auto list = json::array();
+  for (const farm_record& r : records) list.push_back(describe(r));
+  return list;
+}
+
+json describe(const farm_status& s) {
+  auto workers = json::array();
+  for (const farm_worker_record& w : s.workers) workers.push_back({{"name", w.name}, {"jobs", w.jobs}, {"idle_ms", w.idle.count()}});
+  json counts = json::object();
+  for (const char* name : {"submitted", "done", "failed", "lost", "repeated"}) {
+    auto found = s.counts.find(name);
+    counts[name] = found == s.counts.end() ? 0 : found->second;
+  }
+  return {{"version", s.version}, {"waiting", s.waiting}, {"running", s.running}, {"counts", counts}, {"workers", workers}, {"running_jobs", describe(s.running_jobs)}, {"dead", describe(s.dead)}, {"flaky", describe(s.flaky)}};
+}
+
+void print(const farm_record& r, const char* what) {
+  fmt::print("  {:<8} {}  {}", what, r.id.substr(0, 16), r.label);
+  if (!r.worker.empty() && r.state == "running") fmt::print("  on {}", r.worker);
+  if (r.attempts) fmt::print("  {} failures", r.attempts);
+  if (r.lost) fmt::print("  {} lost workers", r.lost);
+  if (!r.differing.empty()) fmt::print("  two workers made different bytes");
+  if (!r.error.empty()) fmt::print("  {}: {}", r.error_kind, r.error);
+  fmt::print("\n");
+}
+
+void print(const farm_status& s) {
+  fmt::print("{}\n  {} waiting, {} running, {} workers\n", s.version, s.waiting, s.running, std::ranges::count_if(s.workers, [](const auto& w) { return w.jobs > 0 || w.idle < alive; }));
+  for (const auto& [name, count] : s.counts) fmt::print("  {:<10} {}\n", name, count);
+  for (const farm_record& r : s.running_jobs) print(r, "running");
+  for (const farm_record& r : s.dead) print(r, "dead");
+  for (const farm_record& r : s.flaky) print(r, "flaky");
+}
+
+int show(const options& o, const output_options& output) {
+  redis_client redis(parse_redis_url(o.farm.redis), {});
+  if (!o.ids.empty()) {
+    auto records = farm_queue(redis, compiler_version()).records(o.ids);
+    output.print({{"jobs", describe(records)}}, [&] {
+      for (const farm_record& r : records) print(r, r.state.c_str());
+    });
+    return 0;
+  }
+  auto farms = json::array();
+  std::vector<farm_status> all;
+  for (const std::string& version : farm_versions(redis)) {
+    all.push_back(farm_queue(redis, version).status());
+    farms.push_back(describe(all.back()));
+  }
+  output.print({{"redis", redis.address().str()}, {"this_version", compiler_version()}, {"farms", farms}}, [&] {
+    if (all.empty()) fmt::print("no farm has used {} yet\n", redis.address().str());
+    for (const farm_status& s : all) print(s);
+  });
+  return 0;
+}
+
+}  // namespace
+
+action declare_farm_status(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  app.footer("Example:\n  kiln farm status --redis redis://build-queue:6379 --json");
+  add_farm_options(app, o->farm);
+  app.add_option("JOB", o->ids, "Only these jobs (whole IDs, of this version)");
+  return [o](const output_options& output) { return show(*o, output); };
+}
+
+}  // namespace kiln::tools

@@ -1,0 +1,30 @@
+#include "tools/interruption.hpp"
+
+#include <signal.h>
+#include <time.h>
+
+#include <cstdlib>
+
+namespace kiln::tools {
+namespace {
+
+constexpr timespec glance{0, 100'000'000};  // how often the listener looks whether it is still wanted
+
+}  // namespace
+
+interruption::interruption() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads that are started from now on inherit it; children do not (jit/child_process.cpp)
+  listener_ = std::jthread([this, signals](std::stop_token done) {
+    while (!done.stop_requested()) {
+      if (sigtimedwait(&signals, nullptr, &glance) < 0) continue;
+      if (asked_.stop_requested()) std::_Exit(interrupted_code);
+      asked_.request_stop();
+    }
+  });
+}
+
+}  // namespace kiln::tools

@@ -1,0 +1,121 @@
+#include "tools/warm_sinks.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "ir/container/container.hpp"
+#include "jit/cache/archive.hpp"
+#include "jit/prepared_cache.hpp"
+#include "runtime/executable.hpp"
+
+namespace kiln::tools {
+namespace {
+
+bool is_trusted(std::span<const std::byte> entry, const std::optional<trusted_keys>& trust) {
+  if (!trust) return true;
+  auto signer = signer_of(entry, decode_entry_head(entry).file_bytes());
+  return signer && trust->contains(*signer);
+}
+
+}  // namespace
+
+working_cache::working_cache(const cache_choice& choice) {
+  cache_choice chosen = choice;
+  if (choice.disabled) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "kiln-warm-XXXXXX").string();
+    if (!mkdtemp(pattern.data())) throw error(error_kind::io, fmt::format("no temporary folder can be made: {}", std::strerror(errno)));
+    temporary_ = chosen.folder = pattern;
+    chosen.disabled = false;
+  }
+  cache_ = open_cache(chosen);
+  if (!cache_->writable()) throw error(error_kind::io, "there is no cache folder that can be written: give --cache DIR, or --archive FILE with --no-cache");
+  if (!choice.disabled) shown_ = cache_->folder();
+}
+
+working_cache::~working_cache() {
+  cache_.reset();
+  std::error_code ignored;
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+}
+
+warm_sinks::warm_sinks(const std::string& archive, bool embed, const warm_sources& sources) : archive_(archive), embed_(embed), sources_(sources) {
+  std::error_code code;
+  if (!archive.empty() && !is_archive_name(archive)) throw error(error_kind::usage, fmt::format("--archive {}: an archive's name ends with .tar.zst", archive));
+  if (!archive.empty() && std::filesystem::exists(archive, code)) read_archive(archive, [&](const archive_member& m, const auto& bytes) { archived_.emplace(m.name, bytes()); });
+  known_ = archived_;
+  if (!embed) return;
+  for (const std::string& file : sources.files)
+    if (std::filesystem::exists(file, code))
+      if (auto inside = embedded_entries::read(file)) known_.insert(inside->all().begin(), inside->all().end());
+}
+
+void warm_sinks::preload(kernel_cache& cache, const std::optional<trusted_keys>& trust) const {
+  for (const warm_kernel& k : sources_.plan.kernels()) {
+    auto found = known_.find(entry_file_name(k.key.hash(), entry_kind::kernel));
+    if (found == known_.end() || cache.find(k.key)) continue;
+    try {
+      if (is_trusted(found->second, trust)) cache.store(k.key, decode_kernel_entry(found->second, k.key.hash()));
+    } catch (const error&) {
+      continue;  // damaged: it is made again, and replaced
+    }
+  }
+}
+
+warm_sinks::summary warm_sinks::write(kernel_cache& cache, const std::vector<warm_result>& results, std::vector<warm_failure>& failures) {
+  summary done;
+  if (archive_.empty() && !embed_) return done;
+  std::map<std::size_t, std::vector<std::vector<std::byte>>> of_file;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].state != warm_state::present && results[i].state != warm_state::compiled) continue;
+    const warm_kernel& k = sources_.plan.kernels()[i];
+    auto entry = cache.find_entry(k.key);
+    if (!entry) {
+      failures.push_back({k.symbol, error_kind::io, "what was made of it is not in the cache any more: is the cache too small, or the disk full?"});
+      continue;
+    }
+    if (embed_)
+      for (std::size_t s : k.sources) of_file[s].push_back(*entry);
+    if (archive_.empty()) continue;
+    auto& slot = archived_[entry_file_name(k.key.hash(), entry_kind::kernel)];
+    if (slot == *entry) continue;
+    slot = std::move(*entry);
+    ++done.archive;
+  }
+  for (const auto& [source, entries] : of_file) {
+    try {
+      embedding e = embed_entries(sources_.files[source], entries);
+      done.embedded += e.added + e.replaced;
+    } catch (const error& e) {
+      failures.push_back({sources_.files[source], e.kind(), e.what()});
+    }
+  }
+  std::error_code code;
+  if (archive_.empty() || (done.archive == 0 && std::filesystem::exists(archive_, code))) return done;
+  archive_writer out(archive_);
+  for (const auto& [name, entry] : archived_) out.add(name, entry);
+  out.close();
+  return done;
+}
+
+void pack_weights(const warm_sources& sources, kernel_cache& cache, std::vector<warm_failure>& failures) {
+  if (!sources.device || !sources.device->device->info().host_memory) return;
+  auto store = make_prepared_store(cache);
+  jit_options jit = sources.device->compiling();
+  jit.cache = &cache;
+  jit.only_if_cached = true;
+  for (const auto& [number, bindings] : sources.on_device) {
+    const std::string& file = sources.files[number];
+    try {
+      load(compile_bytecode(read_program(file).bind(bindings), jit), *sources.device->device, {.store = store.get()});
+    } catch (const error& e) {
+      failures.push_back({file, e.kind(), e.what()});
+    }
+  }
+}
+
+}  // namespace kiln::tools
