@@ -1,6 +1,7 @@
 #include "aot/pipeline.hpp"
 
 #include "aot/input_ranges.hpp"
+#include "aot/passes/arrange_int4_weights.hpp"
 #include "aot/passes/channels_last.hpp"
 #include "aot/passes/common_subexpressions.hpp"
 #include "aot/passes/constant_conditions.hpp"
@@ -9,6 +10,7 @@
 #include "aot/passes/dead_code.hpp"
 #include "aot/passes/fuse_attention.hpp"
 #include "aot/passes/pass.hpp"
+#include "aot/passes/quantize_weights.hpp"
 #include "aot/passes/recognize_normalization.hpp"
 #include "aot/passes/simplify_arithmetic.hpp"
 #include "aot/passes/simplify_attention.hpp"
@@ -26,6 +28,7 @@ void optimize(program& p, const compile_options& options) {
   };
   std::vector<pass> passes{
       dead_code{},
+      arrange_int4_weights{},
       simplify("simplify"),
       recognize_normalization{},
       fuse_attention{},
@@ -42,6 +45,7 @@ void optimize(program& p, const compile_options& options) {
     passes.push_back(convert_precision{*options.precision});
     passes.push_back(simplify("simplify_converted"));
   }
+  if (options.int4_weights) passes.push_back(quantize_weights{options.quantized});
   passes.push_back(dead_code{});
   run_passes(p, passes, options.dump_dir);
 }

@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "aot/kernels/formation.hpp"
+#include "aot/passes/quantize_weights.hpp"
 #include "ir/program.hpp"
 
 namespace kiln {
 
 struct compile_options {
   std::optional<element_type> precision;  // f16 or bf16: what the model's f32 becomes inside
+  bool int4_weights = false;              // quantize constant weights of products (aot/passes/quantize_weights.hpp)
+  quantization_report* quantized = nullptr;  // where what that did is counted; may be null
   std::filesystem::path dump_dir;         // where the program's text goes after every pass; empty: nowhere
 };
 

@@ -24,8 +24,11 @@ struct options {
 // Options of the contract whose part of the compiler is not in this version.
 void refuse_unsupported(const options& o) {
   if (o.int8) throw error(error_kind::unsupported, "--int8: this version does not quantize; compile a QDQ model, which needs no flag");
-  if (o.int4_weights) throw error(error_kind::unsupported, "--int4-weights: this version does not quantize weights");
   if (!o.custom_ops.empty()) throw error(error_kind::unsupported, "--custom-op: this version has no HIP C++ front end");
+}
+
+nlohmann::ordered_json describe(const quantization_report& r) {
+  return {{"quantized", r.quantized}, {"bytes_before", r.bytes_before}, {"bytes_after", r.bytes_after}, {"largest_error", r.largest_error}, {"too_small", r.too_small}, {"too_inexact", r.too_inexact}};
 }
 
 int compile_model(const options& o, const output_options& output) {
@@ -42,6 +45,9 @@ int compile_model(const options& o, const output_options& output) {
   if (o.fp16) compiling.precision = element_type::f16;
   if (o.bf16) compiling.precision = element_type::bf16;
   compiling.dump_dir = o.dump_dir;
+  quantization_report quantized;
+  compiling.int4_weights = o.int4_weights;
+  compiling.quantized = &quantized;
   program compiled = compile(std::move(imported), compiling);
   auto compile_done = clock::now();
   write_options writing;
@@ -60,10 +66,14 @@ int compile_model(const options& o, const output_options& output) {
                                   {"compile_ms", ms(import_done, compile_done)},
                                   {"write_ms", ms(compile_done, written)},
                                   {"total_ms", ms(began, written)}};
+  if (o.int4_weights) document["int4_weights"] = describe(quantized);
   output.print(document, [&] {
     fmt::print("{}: {:.1f} MB, {} kernels for {} code objects, {} operations left to the reference interpreter, {:.2f} s (import {:.2f}, optimize {:.2f}, write {:.2f})\n",
                o.output, static_cast<double>(document["bytes"].get<std::uint64_t>()) / 1e6, summary.kernels, summary.code_objects, summary.interpreted,
                ms(began, written) / 1e3, ms(began, import_done) / 1e3, ms(import_done, compile_done) / 1e3, ms(compile_done, written) / 1e3);
+    if (o.int4_weights)
+      fmt::print("{} weights in 4 bits, {:.1f} MB instead of {:.1f} MB, relative error at most {:.3f}; left as they are: {} small, {} that would lose too much\n", quantized.quantized,
+                 static_cast<double>(quantized.bytes_after) / 1e6, static_cast<double>(quantized.bytes_before) / 1e6, quantized.largest_error, quantized.too_small, quantized.too_inexact);
   });
   return 0;
 }
@@ -78,7 +88,7 @@ action declare_compile(CLI::App& app) {
   app.add_flag("--fp16", o->fp16, "Compute and store in f16; inputs and outputs keep their types");
   app.add_flag("--bf16", o->bf16, "The same in bf16");
   app.add_flag("--int8", o->int8, "Quantize to int8");
-  app.add_flag("--int4-weights", o->int4_weights, "Quantize weights to int4");
+  app.add_flag("--int4-weights", o->int4_weights, "Quantize the constant weights of matrix products to 4 bits, in groups of up to 128");
   app.add_option("--external-weights", o->external_weights, "File (or folder) that holds the model's external data, in place of what it names");
   app.add_option("--custom-op", o->custom_ops, "HIP C++ source of a custom operator");
   app.add_option("--dump-ir", o->dump_dir, "Folder for the program's text after every pass");

@@ -19,7 +19,7 @@ namespace {
 
 struct options : model_options {
   std::string inputs_dir;
-  bool per_kernel = false, fp16 = false, bf16 = false;
+  bool per_kernel = false, fp16 = false, bf16 = false, int4_weights = false;
 };
 
 // NAME.npy of the folder, or ONNX's own test data (input_3.pb, output_0.pb); none where the folder has neither.
@@ -72,6 +72,9 @@ int verify_model(options o, const output_options& output) {
   compile_options compiling;
   if (o.fp16) compiling.precision = element_type::f16;
   if (o.bf16) compiling.precision = element_type::bf16;
+  compiling.int4_weights = o.int4_weights;
+  // Quantization is no error of the kernels: they must agree with the reference of the quantized program.
+  if (o.int4_weights) optimize(reference, compiling);
   if (!o.inputs_dir.empty()) {
     auto parameters = imported.main().parameters();
     for (std::size_t i = 0; i < parameters.size(); ++i)
@@ -81,7 +84,7 @@ int verify_model(options o, const output_options& output) {
   auto got = session.run_once();
   auto names = reference.main().output_names();
   std::vector<literal> expected;
-  std::string against = "reference";
+  std::string against = o.int4_weights ? "reference of the program with quantized weights" : "reference";
   if (!o.inputs_dir.empty()) {
     for (std::size_t i = 0; i < names.size(); ++i)
       if (auto data = supplied(o.inputs_dir, names[i], "output", i)) expected.push_back(*data);
@@ -133,6 +136,7 @@ action declare_verify(CLI::App& app) {
   app.add_flag("--per-kernel", o->per_kernel, "Compare every kernel on its own and name the first that differs");
   app.add_flag("--fp16", o->fp16, "Compile in f16");
   app.add_flag("--bf16", o->bf16, "Compile in bf16");
+  app.add_flag("--int4-weights", o->int4_weights, "Compile with weights of 4 bits; the reference computes with the same quantized weights");
   return [o](const output_options& output) { return verify_model(*o, output); };
 }
 

@@ -6,6 +6,7 @@
 
 #include "aot/kernels/traits.hpp"
 #include "aot/passes/facts.hpp"
+#include "aot/passes/int4_weights.hpp"
 #include "aot/passes/reshape_groups.hpp"
 
 namespace kiln {
@@ -26,6 +27,7 @@ struct node {
   bool alias = false;                 // a reshape that stays in the module
   bool in_memory = false;             // some reader needs it there
   bool inlined = false;
+  bool prologue = false;              // makes a product's 4-bit weights numbers: belongs into the product
   std::vector<reading> readings{};
 };
 
@@ -142,13 +144,13 @@ class partitioner {
     if (at.at->users().empty() && !at.in_memory) return;
     merge(at.readings);
     if (const auto* r = op.get_if<reshape>()) {
-      bool inlines = !at.in_memory && only_unit_dims_change(at.at->inputs()[0].type().dims, r->dims);
+      bool inlines = !at.in_memory && (at.prologue || only_unit_dims_change(at.at->inputs()[0].type().dims, r->dims));
       if (!inlines) {
         at.alias = true;
         of(at.at->inputs()[0]).in_memory = true;
         return;
       }
-    } else if (at.in_memory || !worth_inlining(at)) {
+    } else if (at.in_memory || !(at.prologue || worth_inlining(at))) {
       if (is_constant_like(at.at->output()) && at.at->outputs()[0].is_static() && at.at->outputs()[0].bytes() <= most_constant_bytes) {
         constants_.push_back(at.at);
         at.in_memory = true;
@@ -242,10 +244,19 @@ class partitioner {
         read(v, {at.cluster, keeps_indices(i.op()) ? 0 : map_through(at.cluster, 0, n), reads_of(i, k, estimated_elements(i.outputs()[0]))});
       } else if (double reads = operand_reads(i.op(), k); reads > 0) {
         read(v, {at.cluster, map_through(at.cluster, k + 1, n), reads * estimated_elements(v.type())});
+      } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {
+        mark_prologue(v);
+        read(v, {at.cluster, map_through(at.cluster, k + 1, n), estimated_elements(v.type())});
       } else {
         of(v).in_memory = true;
       }
     }
+  }
+
+  void mark_prologue(value v) {
+    if (role_of(v.producer->op()) == kernel_role::structure) return;
+    of(v).prologue = true;
+    for (value input : v.producer->inputs()) mark_prologue(input);
   }
 
   void read_operands_of_inlined(const node& at) {

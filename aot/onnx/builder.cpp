@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t fold_limit = 64 * 1024;
 constexpr std::int64_t broadcast_fold_limit = 4096;
+constexpr std::int64_t packed_fold_limit = 511;
 
 bool is_small(const shape& type, std::int64_t limit) { return type.is_static() && type.element_count() <= limit; }
 
@@ -45,6 +46,8 @@ std::optional<known_elements> builder::known(value v) const {
 
 std::optional<value> builder::folded(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& outputs) {
   if (outputs.size() != 1 || !is_small(outputs[0], fold_limit) || !is_cheap(op)) return std::nullopt;
+  // Weights of 4 bits stay so (aot/passes/int4_weights.hpp).
+  if (op.is<convert>() && storage_bits(inputs[0].type().type) < 8 && !is_small(inputs[0].type(), packed_fold_limit)) return std::nullopt;
   // A broadcast says what it means in fewer bytes; only small index and shape tensors are written out.
   if (op.is<kiln::broadcast>() && (is_float(outputs[0].type) || !is_small(outputs[0], broadcast_fold_limit))) return std::nullopt;
   std::vector<literal> arguments;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "aot/passes/facts.hpp"
+#include "aot/passes/int4_weights.hpp"
 
 namespace kiln {
 namespace {
@@ -28,7 +29,7 @@ std::optional<literal> evaluate_spread(value v, std::size_t& source_bytes, std::
 
 bool foldable(const instruction& at) {
   const operation& op = at.op();
-  if (at.inputs().empty() || !at.bodies().empty() || op.is<code_object>()) return false;
+  if (at.inputs().empty() || !at.bodies().empty() || op.is<code_object>() || stays_packed(op, at.inputs()[0].type())) return false;
   for (const shape& out : at.outputs())
     if (!out.is_static()) return false;
   // A broadcast that only adds dims of 1 is a reshape of its constant.

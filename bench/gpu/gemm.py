@@ -1,6 +1,6 @@
 """Checks and times matrix products and convolutions that were finalized one by one, on an NVIDIA GPU: python3 bench/gpu/gemm.py FOLDER [--only PREFIX]
 FOLDER holds NAME.ptx and NAME.json, or NAME@NUMBER for further configurations of the same case. A .json has `spec` (the case: "NAME op=dot m= n= k= ..." or
-"NAME op=conv h= c= f= k= s= p= ..."), `inputs` and `outputs` ([type, dims] each), `scratch` (bytes), `zeroed` (flags) and `launches` (`symbol`, `grid`, `block`, `lds`,
+"NAME op=conv h= c= f= k= s= p= ...", "NAME op=int4 m= n= k=" of int4_cases.py: i4 weights [n, k/g, g] and their scales, beside PyTorch with f16 weights), `inputs` and `outputs` ([type, dims] each), `scratch` (bytes), `zeroed` (flags) and `launches` (`symbol`, `grid`, `block`, `lds`,
 `prepare`, `args`: [kind, index], kinds 0 to 2: input, output, scratch). Outputs start as NaN; results are compared with PyTorch in f32, times (CUDA
 graphs, operands that take turns so that small cases do not live in one cache line forever) stand beside PyTorch's f16 kernel. Exit code 1 where one is wrong."""
 import argparse
@@ -14,7 +14,7 @@ import torch
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import driver  # noqa: E402
 
-TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i8": torch.int8, "i32": torch.int32, "u8": torch.uint8}
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i8": torch.int8, "i32": torch.int32, "u8": torch.uint8, "i4": torch.uint8}
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 torch.backends.cudnn.benchmark = True
 
@@ -22,6 +22,8 @@ torch.backends.cudnn.benchmark = True
 def random(kind, dims):
     if kind == "i8":
         return torch.randint(-128, 128, dims, device="cuda", dtype=torch.int8)
+    if kind == "i4":  # two to a byte
+        return torch.randint(0, 256, dims[:-1] + [dims[-1] // 2], device="cuda", dtype=torch.uint8)
     return (torch.randn(dims, device="cuda") * 0.5).to(TYPES[kind])
 
 
@@ -40,6 +42,11 @@ class Case:
         y = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), bias, self.number("s", 1), self.number("p"), self.number("d", 1), self.number("g", 1))
         return y.permute(0, 2, 3, 1)
 
+    def unpacked(self, packed, scales):
+        """f16 weights [n, k]."""
+        nibbles = torch.stack([packed & 15, packed >> 4], -1).flatten(-2).to(torch.int8)
+        return ((nibbles ^ 8) - 8).to(scales.dtype).mul(scales).flatten(1)
+
     def product(self, a, b):
         if self.options["op"] == "conv":
             return self.convolve(a, b)
@@ -48,6 +55,8 @@ class Case:
 
     def expected(self, inputs):
         wide = torch.float64 if inputs[0].dtype in (torch.int8, torch.float32) else torch.float32
+        if self.options["op"] == "int4":
+            return [inputs[0].to(wide) @ self.unpacked(*inputs[1:3]).to(wide).T]
         y = self.product(inputs[0].to(wide), inputs[1].to(wide))
         epilogue = self.number("epi")
         if epilogue == 3:
@@ -62,6 +71,9 @@ class Case:
     def torch_call(self, inputs):
         """PyTorch's way of doing the product alone."""
         a, b = inputs[:2]
+        if self.options["op"] == "int4":
+            w = self.unpacked(*inputs[1:3])
+            return lambda: a @ w.T
         if self.options["op"] == "conv":
             w = b.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
             x = a.permute(0, 3, 1, 2)
@@ -143,7 +155,8 @@ def main():
         members.sort(key=lambda m: int(m[0][:-5].rsplit("@", 1)[1]) if "@" in m[0] else 0)
         first = members[0][1]
         torch.manual_seed(1)
-        copies = 2 if first.work() > 2e10 else 4
+        # More bytes of weights than the second-level cache holds.
+        copies = 2 if first.work() > 2e10 else 16 if first.options["op"] == "int4" else 4
         sets = [[random(kind, dims) for kind, dims in first.document["inputs"]] for _ in range(copies)]
         expected = first.expected(sets[0])
         peer = None
@@ -155,7 +168,7 @@ def main():
         best = None
         for path, case in members:
             label = os.path.basename(path)[:-5]
-            settings = " ".join(f"{k}={case.options[k]}" for k in ("tile_m", "tile_n", "part_m", "part_n", "chunks", "stages", "splits", "instruction", "narrow_columns", "narrow_waves") if k in case.options) if "@" in label else ""
+            settings = " ".join(f"{k}={case.options[k]}" for k in ("tile_m", "tile_n", "part_m", "part_n", "chunks", "stages", "splits", "instruction", "narrow_columns", "narrow_waves", "narrow_stages") if k in case.options) if "@" in label else ""
             try:
                 kernel = Kernel(path[:-5] + ".ptx", case)
                 outputs = blank(case.document)

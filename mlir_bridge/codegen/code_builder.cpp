@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.hpp"
+#include "mlir_bridge/codegen/nibbles.hpp"
 
 namespace kiln::codegen {
 
@@ -41,6 +42,8 @@ mlir::Type code_builder::scalar_type(element_type type) {
     case element_type::i8:
     case element_type::u8: return builder.getIntegerType(8);
     case element_type::boolean: return builder.getI1Type();
+    case element_type::i4:
+    case element_type::u4: return builder.getIntegerType(4);
     default:
       throw error(error_kind::unsupported, std::string(on.name) + " code generation cannot compute with " + std::string(name(type)) + " elements; convert the tensor to f32 or i8 in the model");
   }
@@ -51,6 +54,8 @@ mlir::Type code_builder::storage_type(element_type type) {
     case element_type::f16: return builder.getF16Type();
     case element_type::bf16: return on.llvm_bf16 ? mlir::Type(builder.getBF16Type()) : builder.getIntegerType(16);
     case element_type::boolean: return builder.getIntegerType(8);
+    case element_type::i4:
+    case element_type::u4: refuse_packed(*this, type);
     default: return scalar_type(type);
   }
 }
@@ -278,6 +283,7 @@ unsigned access_alignment(const machine& on, element_type type, std::int64_t mul
 }  // namespace
 
 Value code_builder::address(Value pointer, Value offset, element_type type) {
+  if (is_packed(type)) refuse_packed(*this, type);
   if (known(offset) == std::int64_t{0}) return pointer;
   if (on.index_bits < 64 && mlir::cast<mlir::LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == on.global_space) {
     // A 32-bit number of bytes beside a 64-bit base, which no thread changes, is an addressing mode of every GPU.
@@ -320,17 +326,21 @@ Value code_builder::to_storage(Value computed, element_type type) {
       return make<mlir::arith::TruncIOp>(with_lanes(builder.getIntegerType(16), lanes), select(nan, quiet, rounded));
     }
     case element_type::boolean: return make<mlir::arith::ExtUIOp>(with_lanes(builder.getIntegerType(8), lanes), computed);
+    case element_type::i4:
+    case element_type::u4: refuse_packed(*this, type);
     default: return computed;
   }
 }
 
 Value code_builder::load(Value pointer, Value offset, element_type type, std::int64_t lanes, std::int64_t multiple) {
+  if (is_packed(type)) return load_nibbles(*this, pointer, offset, lanes, multiple);
   return to_compute(make<mlir::LLVM::LoadOp>(with_lanes(storage_type(type), lanes), address(pointer, offset, type), access_alignment(on, type, multiple)), type);
 }
 
 Value code_builder::load_strided(Value pointer, Value offset, std::int64_t stride, element_type type, std::int64_t lanes) {
   if (lanes == 1 || stride == 1) return load(pointer, offset, type, lanes);
   if (stride == 0) return splat(load(pointer, offset, type, 1), lanes);
+  if (is_packed(type)) return load_gathered(pointer, add(splat(offset, lanes), mul(lane_numbers(lanes), stride)), type);
   values stored;
   for (std::int64_t i = 0; i < lanes; ++i)
     stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, add(offset, i * stride), type), storage_alignment(type)));
@@ -340,6 +350,8 @@ Value code_builder::load_strided(Value pointer, Value offset, std::int64_t strid
 Value code_builder::load_gathered(Value pointer, Value offsets, element_type type) {
   std::int64_t lanes = lanes_of(offsets);
   values stored;
+  for (std::int64_t i = 0; i < lanes && is_packed(type); ++i) stored.push_back(load_nibbles(*this, pointer, lane(offsets, i), 1, 1));
+  if (is_packed(type)) return from_lanes(stored);
   for (std::int64_t i = 0; i < lanes; ++i)
     stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, lane(offsets, i), type), storage_alignment(type)));
   return to_compute(from_lanes(stored), type);

@@ -162,3 +162,52 @@ def attention_split_keys(g):
 @case("f16")
 def attention_wide(g):
     g.output(attention(g, *attention_inputs(g, 1, 20, 70, 128), 0.088))
+
+
+@case("f16 bf16 f32", short=True)
+def matmul_int4_one_row(g):
+    """Decode with weights of 4 bits, in groups of 32 along k: 16 bytes are 32 of them."""
+    g.output(g.op("MatMul", g.input("a", [1, 512]), g.packed_weight([512, 72], block=32)))
+
+
+@case("f16 f32")
+def matmul_int4_sixteen_rows(g):
+    """A depth that no step divides, columns that no tile divides."""
+    g.output(g.op("Relu", g.op("MatMul", g.input("a", [16, 1152]), g.packed_weight([1152, 52], block=64))))
+
+
+@case("f16 bf16")
+def matmul_int4_zero_points(g):
+    g.output(g.op("MatMul", g.input("a", [3, 256]), g.packed_weight([256, 40], "u4", block=128, zero_point=True)))
+
+
+@case("f16")
+def matmul_int4_small_groups(g):
+    """Groups and depths of less than 16 bytes."""
+    g.output(g.op("MatMul", g.input("a", [5, 80]), g.packed_weight([80, 36], block=16)))
+
+
+@case("f16 f32")
+def gemm_int4_many_rows(g):
+    """Rows for tiles in shared memory; one scale for each row of the transposed weights."""
+    g.output(g.op("Gemm", g.input("a", [70, 192]), g.packed_weight([50, 192], axis=1), g.weight([50]), transB=1))
+
+
+@case("f16")
+def matmul_int4_made_in_memory(g):
+    """More rows than weights are unpacked for."""
+    g.output(g.op("MatMul", g.input("a", [140, 96]), g.packed_weight([96, 40], block=32)))
+
+
+@case("f16")
+def int4_to_floats(g):
+    """No product: elements at even and odd places."""
+    w = g.packed_weight([33, 35], block=0, axis=0)
+    g.output(g.op("Add", w, g.input("b", [33, 35])))
+    g.output(g.op("Transpose", w, perm=[1, 0]))
+
+
+@case("f16", options=["--int4-weights"], tolerance=0.2)
+def matmul_int4_quantized(g):
+    """`--int4-weights`; the reference has the weights as they were."""
+    g.output(g.op("MatMul", g.input("a", [16, 512]), g.weight([512, 136], 0.1)))

@@ -9,6 +9,7 @@
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 #include "mlir_bridge/cpu/contraction/row_dot.hpp"
 #include "mlir_bridge/cpu/contraction/streaming_dot.hpp"
+#include "mlir_bridge/cpu/contraction/unpacked_dot.hpp"
 
 namespace kiln::cpu {
 
@@ -40,7 +41,7 @@ std::vector<candidate> dot_space(kernel_emitter& e) {
   const dot& op = *e.anchor()->op().get_if<dot>();
   const dot_extents x = extents_of(e, op);
   const std::int64_t groups = std::accumulate(x.batch.begin(), x.batch.end(), std::int64_t{1}, std::multiplies<>());
-  if (groups * x.m * x.n * x.k == 0) return {};
+  if (groups * x.m * x.n * x.k == 0 || is_unpacked_dot(e, {x.batch, x.m, x.n, x.k})) return {};
   const element_type type = e.anchor()->inputs()[0].type().type;
   std::vector<candidate> result;
   const bool constant = e.only_parameters(e.anchor()->inputs()[1]), usually = x.m >= (groups > 1 ? packing_rows_batched : packing_rows);
@@ -78,6 +79,7 @@ void emit_dot(kernel_emitter& e) {
   contraction c;
   c.groups = std::accumulate(batch_dims.begin(), batch_dims.end(), std::int64_t{1}, std::multiplies<>());
   if (c.groups * m * n == 0) return;
+  if (is_unpacked_dot(e, {batch_dims, m, n, k})) return emit_unpacked_dot(e, {batch_dims, m, n, k});
   if (x.streaming && choose(e.configuration, "pack", 0) == 0) return emit_streaming_dot(e, {batch_dims, m, n, k}, op.transpose_a);
   // Several right matrices are activations, which would be packed again on every run.
   if (x.by_rows && choose(e.configuration, "pack", c.groups == 1) == 0) return emit_row_dot(e, {batch_dims, m, n, k});

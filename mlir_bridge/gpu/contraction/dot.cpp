@@ -1,4 +1,5 @@
 // dot and batched dot as contraction problems.
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -27,15 +28,28 @@ bool contiguous_along(kernel_emitter& e, value v, std::size_t axis) {
   return access.transposed_axis().value_or(last) == axis;
 }
 
+// How many elements along the last axis are worth asking for at once: what 16 bytes hold of the narrowest tensor in memory that v is made of element
+// by element, as far as neighbours there are neighbours in v.
+std::int64_t elements_at_once(const kernel_emitter& e, value v) {
+  if (auto memory = e.in_memory(v)) return chunk_bytes * 8 / storage_bits(memory->type);
+  std::int64_t most = 1;
+  for (value input : v.producer->inputs())
+    if (input.type().elements() == v.type().elements()) most = std::max(most, elements_at_once(e, input));
+  return std::gcd(most, kernel_emitter::dims(v).back());
+}
+
 operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_place place) {
   operand result;
   result.rows = place.rows, result.depth = place.depth;
   result.type = v.type().type;
   const std::size_t rank = place.batch_dims.size() + 2, depth_axis = place.depth_first ? rank - 2 : rank - 1;
   result.along_rows = place.rows > 1 && !contiguous_along(e, v, depth_axis);
-  result.piece = std::gcd(place.depth, elements_of_chunk(factor));
-  result.find = [&e, v, place, piece = result.piece](evaluator& ev, const element_request& at) {
+  const std::int64_t chunk = elements_of_chunk(factor);
+  const bool in_memory = result.along_rows || e.in_memory(v).has_value();
+  result.piece = std::gcd(place.depth, in_memory ? chunk : std::max(chunk, elements_at_once(e, v)));
+  result.find = [&e, v, place, most = std::min(result.piece, chunk)](evaluator& ev, const element_request& at) {
     code_builder& code = e.code;
+    const std::int64_t piece = std::max(most, at.lanes);
     found_elements found;
     Value first = code.add(at.k_tile, at.k_inner);
     std::int64_t shift = at.offset;
@@ -59,6 +73,9 @@ operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_p
   };
   return result;
 }
+
+// With more rows than this, weights that are made of fewer bits are made once, in memory, for the copies that matrix units need.
+constexpr std::int64_t most_unpacked_rows = 128;
 
 contraction_problem dot_problem(kernel_emitter& e) {
   const dot& op = *e.anchor()->op().get_if<dot>();
@@ -90,6 +107,8 @@ contraction_problem dot_problem(kernel_emitter& e) {
 }  // namespace
 
 void emit_dot(kernel_emitter& e) {
+  const std::vector<std::int64_t> out = e.dims(e.anchor_result());
+  if (out[out.size() - 2] > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
   if (!try_wgmma_dot(e)) emit_contraction(e, dot_problem(e));
 }
 

@@ -1,5 +1,7 @@
 #include "mlir_bridge/gpu/contraction/gather.hpp"
 
+#include <algorithm>
+
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 
@@ -7,8 +9,25 @@ namespace kiln::gpu {
 
 namespace {
 
+// The f16 value that v widens, if it does: a product of two f16 is exact in f32, so that it need not be made there to be rounded once.
+Value as_f16(code_builder& code, Value v) {
+  auto is_f16 = [](Value x) { return code_builder::scalar_of(x).isF16(); };
+  mlir::Operation* op = v.getDefiningOp();
+  if (auto widened = mlir::dyn_cast_or_null<mlir::arith::ExtFOp>(op)) return is_f16(widened.getIn()) ? widened.getIn() : Value();
+  if (auto spread = mlir::dyn_cast_or_null<mlir::vector::BroadcastOp>(op)) {
+    Value source = as_f16(code, spread.getSource());
+    return source && code_builder::lanes_of(source) == 1 ? code.splat(source, code_builder::lanes_of(v)) : Value();
+  }
+  auto product = mlir::dyn_cast_or_null<mlir::arith::MulFOp>(op);
+  if (!product) return {};
+  Value a = as_f16(code, product.getLhs()), b = a ? as_f16(code, product.getRhs()) : Value();
+  return b ? code.make<mlir::arith::MulFOp>(a, b).getResult() : Value();
+}
+
 // A value of compute type as the factor is stored.
 Value as_factor(code_builder& code, Value v, element_type from, element_type factor) {
+  if (from == element_type::f16 && factor == from)
+    if (Value narrow = as_f16(code, v)) return narrow;
   if (from != factor) v = convert_element(code, v, from, factor);
   return code.to_storage(v, factor);
 }
@@ -34,12 +53,12 @@ Value gathered_chunk::masked(code_builder& code, Value also) const {
 
 gathered_chunk gather_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request) {
   gathered_chunk result;
-  const std::int64_t chunk = elements_of_chunk(factor);
-  for (std::int64_t first = 0; first < chunk; first += from.piece) {
+  const std::int64_t chunk = elements_of_chunk(factor), piece = std::min(from.piece, chunk);
+  for (std::int64_t first = 0; first < chunk; first += piece) {
     values elements;
     Value inside;
-    const std::int64_t lanes = from.along_rows ? 1 : from.piece;
-    for (std::int64_t i = 0; i < from.piece; i += lanes) {
+    const std::int64_t lanes = from.along_rows ? 1 : piece;
+    for (std::int64_t i = 0; i < piece; i += lanes) {
       request.offset = first + i;
       request.lanes = lanes;
       found_elements found = from.find(ev, request);
@@ -49,6 +68,18 @@ gathered_chunk gather_chunk(kernel_emitter& e, evaluator& ev, const operand& fro
     result.parts.push_back(joined(e.code, elements));
     result.inside.push_back(inside);
   }
+  return result;
+}
+
+std::vector<gathered_chunk> gather_chunks(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request, std::int64_t count) {
+  if (count == 1) return {gather_chunk(e, ev, from, factor, request)};
+  const std::int64_t chunk = elements_of_chunk(factor);
+  request.offset = 0;
+  request.lanes = count * chunk;
+  found_elements found = from.find(ev, request);
+  Value all = as_factor(e.code, found.elements, from.type, factor);
+  std::vector<gathered_chunk> result;
+  for (std::int64_t i = 0; i < count; ++i) result.push_back({{part_of(e.code, all, i * chunk, chunk)}, {found.inside}});
   return result;
 }
 

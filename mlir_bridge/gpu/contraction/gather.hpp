@@ -18,13 +18,15 @@ struct gathered_chunk {
 // request.k_inner is that of the chunk's first element.
 gathered_chunk gather_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request);
 
+// `count` chunks that follow each other along k, of an operand whose pieces hold them: found by one request.
+std::vector<gathered_chunk> gather_chunks(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request, std::int64_t count);
+
 // Where the chunk lies in global memory, if it is one aligned piece of a tensor as it stands there: for copies that pass registers by.
 // `inside` may be null.
 struct chunk_place {
   Value address, inside;
 };
 std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request);
-
 
 // Whether all chunks of the operand can be copied so. Tried out in a stage that is thrown away; no stage may be open.
 bool is_plain(kernel_emitter& e, const operand& from, element_type factor);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/epilogue.hpp"
@@ -14,7 +15,9 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t most_rows = 16, most_rows_on_vectors = 4, most_unroll = 4;
+constexpr std::int64_t most_rows = 16, most_rows_on_vectors = 4, most_unroll = 4, most_together = 4;
+// Of packed weights that a thread asks for before it unpacks any.
+constexpr std::int64_t most_packed_loads = 8;
 
 // How a workgroup works: all rows, `tiles` times so many columns, waves that take turns along k.
 struct narrow_shape {
@@ -22,6 +25,7 @@ struct narrow_shape {
   std::int64_t rows = 1;                     // computed, at least those of the problem
   std::int64_t columns_of_tile = 8, tiles = 1, waves = 8, unroll = 1;
   std::int64_t chunks = 4;                   // that a wave takes of each row at once
+  std::int64_t together = 1;                 // chunks of B that one load brings: weights of fewer bits than the factor
   std::int64_t stages = 0;                   // steps in shared memory on their way (cp.async); 0: loads into registers
   std::int64_t columns() const { return columns_of_tile * tiles; }
   std::int64_t pitch() const { return columns() + 4; }
@@ -44,24 +48,50 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
     shape.rows = problem.m;
     shape.columns_of_tile = row.wave / shape.chunks;
   }
-  const std::int64_t groups = ceil_div(problem.k, shape.chunks * elements_of_chunk(types.factor));
+  // The vector unit holds as many chunks of every row of A.
+  shape.together = std::clamp<std::int64_t>(problem.b.piece / elements_of_chunk(types.factor), 1, shape.unit ? most_together : floor_power(2 * most_together / shape.rows));
+  const std::int64_t groups = ceil_div(problem.k, shape.chunks * shape.together * elements_of_chunk(types.factor));
   // As many threads as a workgroup may have, each with little: on an H200 within a fiftieth of the best for 1 to 16 rows of 4096 (bench/gpu/gemm.py).
   // Several rows, and columns for as many workgroups as there are compute units: copies that run ahead in shared memory take 12.0 us for 16 rows of 4096, however the
   // weights lie; otherwise one column takes 12.5 or 16.3 and two take 12.5.
   const std::int64_t share = row.async_copy && shape.unit && problem.m > 1 ? problem.n * problem.batch / (shape.columns_of_tile * row.compute_units * 9 / 10) : 1;
   const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.unit->a.parts) * chunk_bytes : 1;
   const std::int64_t ahead = plain && share >= 4 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
-  shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", ahead ? 4 : std::min<std::int64_t>(share, 2)), 1, 8);
-  shape.waves = choose(configuration, "narrow_waves", std::min<std::int64_t>(512 / row.wave, floor_power(groups)));
+  // Packed weights take two columns, and half the threads: two workgroups ask for all that their compute unit reads at once.
+  const bool packed = shape.together > 1;
+  const std::int64_t columns = packed ? std::min<std::int64_t>(ceil_div(problem.n * problem.batch, shape.columns_of_tile * row.compute_units), 2) : ahead ? 4 : std::min<std::int64_t>(share, 2);
+  shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
+  shape.waves = choose(configuration, "narrow_waves", std::min<std::int64_t>((packed ? 256 : 512) / row.wave, floor_power(groups)));
   // Every wave leaves its sums in shared memory.
   const std::int64_t most_waves = std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
   shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
-  shape.unroll = std::clamp<std::int64_t>(groups / shape.waves, 1, most_unroll);
+  shape.unroll = std::clamp<std::int64_t>(groups / shape.waves, 1, packed ? std::clamp<std::int64_t>(most_packed_loads / shape.tiles, 1, most_unroll) : most_unroll);
   if (const std::int64_t stages = choose(configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
     const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.unit->a.parts;
     if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes) shape.stages = stages, shape.unroll = 1;
   }
   return shape;
+}
+
+// Moves the loads of what was emitted at the end of the block after `before`, and what their addresses need, in front of the rest of it.
+void loads_first(mlir::Block& block, mlir::Operation* before) {
+  std::vector<mlir::Operation*> emitted;
+  for (auto at = before ? std::next(before->getIterator()) : block.begin(); at != block.end(); ++at) emitted.push_back(&*at);
+  std::set<mlir::Operation*> early;
+  for (auto op = emitted.rbegin(); op != emitted.rend(); ++op) {
+    if ((*op)->getNumRegions()) return;
+    if (!mlir::isa<mlir::LLVM::LoadOp>(**op) && !early.contains(*op)) continue;
+    early.insert(*op);
+    for (Value input : (*op)->getOperands())
+      if (mlir::Operation* maker = input.getDefiningOp()) early.insert(maker);
+  }
+  mlir::Operation* last = before;
+  for (mlir::Operation* op : emitted) {
+    if (!early.contains(op)) continue;
+    if (last) op->moveAfter(last);
+    else if (op != &block.front()) op->moveBefore(&block.front());
+    last = op;
+  }
 }
 
 class narrow_kernel {
@@ -71,7 +101,7 @@ class narrow_kernel {
         group_(e, "narrow", {problem.batch * row_columns_, 1, 1}, shape.waves * e.target.gpu.wave) {
     batch_ = code_.div(group_.block(), row_columns_);
     first_column_ = code_.mul(code_.rem(group_.block(), row_columns_), shape.columns());
-    group_elements_ = shape.chunks * elements_of_chunk(types_.factor);
+    group_elements_ = shape.chunks * shape.together * elements_of_chunk(types_.factor);
     step_ = group_elements_ * shape.waves * shape.unroll;
   }
 
@@ -98,11 +128,12 @@ class narrow_kernel {
   struct wanted_chunk {
     const operand* from;
     element_request request;
+    std::int64_t count = 1;  // chunks that follow each other
   };
 
-  // The lane's chunks of `tiles` tiles, in the order of their fragments.
+  // Of the lane's chunks of `tiles` tiles, in the order of their fragments, the first of each `together`.
   void want(std::vector<wanted_chunk>& wanted, const operand& from, const factor_map& map, Value first_row, std::int64_t tiles, std::int64_t rows_of_tile, Value k_tile, std::int64_t u) {
-    const std::int64_t elements = elements_of_chunk(types_.factor);
+    const std::int64_t elements = elements_of_chunk(types_.factor) * shape_.together;
     Value row = code_.add(first_row, code_.rem(code_.div(group_.lane(), map.row_divisor), map.row_modulus));
     Value chunk = map.whole_row ? code_.constant(0) : code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks);
     Value k = code_.add(code_.add(code_.mul(group_.wave(), group_elements_), code_.mul(chunk, elements)), u * shape_.waves * group_elements_);
@@ -112,13 +143,36 @@ class narrow_kernel {
           wanted.push_back({&from, {.batch = batch_, .row = code_.add(row, tile * rows_of_tile + part * map.part_rows), .k_tile = k_tile, .k_inner = code_.add(k, c * elements), .k_step = step_, .beyond = from.depth % step_ != 0}});
   }
 
-  // Of one step: B's tiles, then A's one.
-  std::vector<wanted_chunk> wanted(Value step, std::int64_t u) {
-    Value k_tile = code_.mul(step, step_);
+  // Of one step.
+  std::vector<wanted_chunk> wanted_of_b(Value step, std::int64_t u) {
     std::vector<wanted_chunk> result;
-    want(result, problem_.b, b_map(), first_column_, shape_.tiles, shape_.columns_of_tile, k_tile, u);
-    want(result, problem_.a, a_map(), code_.constant(0), 1, shape_.rows, k_tile, u);
+    want(result, problem_.b, b_map(), first_column_, shape_.tiles, shape_.columns_of_tile, code_.mul(step, step_), u);
+    for (wanted_chunk& w : result) w.count = shape_.together;
     return result;
+  }
+  std::vector<wanted_chunk> wanted_of_a(Value step, std::int64_t u) {
+    std::vector<wanted_chunk> result;
+    want(result, problem_.a, a_map(), code_.constant(0), 1, shape_.rows, code_.mul(step, step_), u);
+    return result;
+  }
+  // B's tiles, then A's one.
+  std::vector<wanted_chunk> wanted(Value step, std::int64_t u) {
+    std::vector<wanted_chunk> result = wanted_of_b(step, u), of_a = wanted_of_a(step, u);
+    result.insert(result.end(), of_a.begin(), of_a.end());
+    return result;
+  }
+
+  // Adds chunks to those of each of the `together` turns.
+  void gather(evaluator& ev, const std::vector<wanted_chunk>& wanted, std::vector<values>& result) {
+    result.resize(static_cast<std::size_t>(shape_.together));
+    for (const wanted_chunk& w : wanted) {
+      element_request request = w.request;
+      for (std::int64_t c = 0; c < shape_.together; c += w.count) {
+        request.k_inner = code_.add(w.request.k_inner, c * elements_of_chunk(types_.factor));
+        std::vector<gathered_chunk> found = gather_chunks(e_, ev, *w.from, types_.factor, request, w.count);
+        for (std::size_t i = 0; i < found.size(); ++i) result[static_cast<std::size_t>(c) + i].push_back(found[i].masked(code_));
+      }
+    }
   }
 
   void multiply(const values& chunks, values& sums) {
@@ -129,17 +183,22 @@ class narrow_kernel {
     multiply(fragment{values(chunks.begin() + static_cast<std::ptrdiff_t>(next), chunks.end())}, right, sums);
   }
 
-  // Everything is requested before anything is multiplied.
+  // Everything is requested before anything is multiplied; of packed weights, which become four times as many registers, before anything is unpacked,
+  // and A, which is near, when its turn comes.
   values run_loads(std::int64_t steps) {
     return code_.loop(0, steps, 1, zeros(), [&](Value step, std::span<const Value> so_far) {
       evaluator ev(e_);
-      std::vector<values> chunks;
-      for (std::int64_t u = 0; u < shape_.unroll; ++u) {
-        chunks.emplace_back();
-        for (const wanted_chunk& w : wanted(step, u)) chunks.back().push_back(gather_chunk(e_, ev, *w.from, types_.factor, w.request).masked(code_));
-      }
+      std::vector<std::vector<values>> chunks(static_cast<std::size_t>(shape_.unroll));
+      const bool packed = shape_.together > 1;
+      mlir::Block* block = code_.builder.getInsertionBlock();
+      mlir::Operation* before = block->empty() ? nullptr : &block->back();
+      for (std::int64_t u = 0; u < shape_.unroll; ++u) gather(ev, packed ? wanted_of_b(step, u) : wanted(step, u), chunks[static_cast<std::size_t>(u)]);
+      if (packed) loads_first(*block, before);
       values sums(so_far.begin(), so_far.end());
-      for (const values& of_step : chunks) multiply(of_step, sums);
+      for (std::int64_t u = 0; u < shape_.unroll; ++u) {
+        if (packed) gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
+        for (const values& of_turn : chunks[static_cast<std::size_t>(u)]) multiply(of_turn, sums);
+      }
       return sums;
     });
   }

@@ -1,0 +1,104 @@
+// Tensors of 4 bits on a CPU: products whose weights are unpacked on their way, and everything that reads i4 and u4 elements.
+#include <gtest/gtest.h>
+
+#include "clusters.hpp"
+#include "harness.hpp"
+#include "ir/error.hpp"
+
+namespace kiln::test {
+namespace {
+
+using enum element_type;
+
+struct weights {
+  std::int64_t n, k, group;
+  element_type packed = i4, type = f32;
+  bool zero_points = false;
+};
+
+// dot(a, dequantized weights), as aot/passes/int4_weights.hpp says.
+std::unique_ptr<module> int4_dot(const dims_of& a, const weights& w, epilogue kind = epilogue::none) {
+  auto m = std::make_unique<module>("kernel");
+  value left = m->add_parameter("a", shape_of(w.type, a));
+  const std::vector<dim> apart{w.n, w.k / w.group, w.group}, shared{w.n, w.k / w.group, 1};
+  value x = m->add(convert{w.type}, {m->add_parameter("w", {w.packed, apart})});
+  auto apply = [&](scalar_function f, const char* name) { x = m->add(elementwise{f}, {x, m->add(broadcast{apart}, {m->add_parameter(name, {w.type, shared})})}); };
+  if (w.zero_points) apply(scalar_function::sub, "zero");
+  apply(scalar_function::mul, "scale");
+  std::vector<dim> whole(a.size() - 2, 1);
+  whole.insert(whole.end(), {w.n, w.k});
+  x = m->add(reshape{whole}, {x});
+  finish(*m, m->add(dot{.transpose_b = true, .type = w.type}, {left, x}), kind);
+  return m;
+}
+
+TEST(Int4, ProductsOfFewRows) {
+  for (std::int64_t m : {1, 4, 7, 16})
+    for (auto [n, k, group] : {std::array<std::int64_t, 3>{1, 64, 64}, {37, 128, 32}, {50, 1056, 32}, {8, 96, 48}}) {
+      expect_matches(*int4_dot({m, k}, {n, k, group}), 1e-6);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Int4, ProductsOfManyRows) {
+  for (std::int64_t m : {17, 40}) expect_matches(*int4_dot({m, 96}, {35, 96, 32}), 1e-6);
+}
+
+TEST(Int4, GroupsAndDepthsThatNoVectorDivides) {
+  for (std::int64_t m : {1, 6, 20})
+    for (auto [n, k, group] : {std::array<std::int64_t, 3>{5, 27, 9}, {6, 40, 40}, {7, 33, 1}, {4, 72, 24}}) {
+      expect_matches(*int4_dot({m, k}, {n, k, group}), 1e-6);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Int4, TypesZeroPointsAndEpilogues) {
+  for (element_type type : {f32, f16, bf16})
+    for (element_type packed : {i4, u4})
+      for (std::int64_t m : {1, 9}) {
+        SCOPED_TRACE(std::string(name(type)) + " " + std::string(name(packed)));
+        expect_matches(*int4_dot({1, m, 128}, {20, 128, 32, packed, type, true}, epilogue::bias_relu), type == f32 ? 1e-6 : type == f16 ? 3e-3 : 2e-2);
+        if (HasFatalFailure()) return;
+      }
+}
+
+// What `build` makes of an i4 and a u4 parameter, read with every alignment that the dims lead to.
+void expect_reads(const std::vector<dim>& dims, const std::function<value(module&, value)>& build) {
+  for (element_type packed : {i4, u4})
+    for (element_type type : {f32, f16, f64, i8, u8, i32, i64}) {
+      module m("kernel");
+      m.set_outputs({m.add(convert{type}, {build(m, m.add_parameter("x", {packed, dims}))})}, {"y"});
+      SCOPED_TRACE(std::string(name(packed)) + " " + std::string(name(type)));
+      expect_matches(m, 0);
+    }
+}
+
+TEST(Int4, ConvertsTensorsOfAnySize) {
+  for (std::int64_t n : {1, 2, 3, 8, 17, 64, 1001}) expect_reads({n}, [](module&, value x) { return x; });
+  expect_reads({5, 7}, [](module&, value x) { return x; });
+}
+
+TEST(Int4, MovesOnTheWay) {
+  expect_reads({6, 10}, [](module& m, value x) { return m.add(transpose{{1, 0}}, {x}); });
+  expect_reads({7, 9}, [](module& m, value x) { return m.add(transpose{{1, 0}}, {x}); });
+  expect_reads({40}, [](module& m, value x) { return m.add(slice{{3}, {32}, {1}}, {x}); });
+  expect_reads({40}, [](module& m, value x) { return m.add(slice{{1}, {13}, {3}}, {x}); });
+  expect_reads({4, 16}, [](module& m, value x) { return m.add(pad{{0, 3}, {1, 2}, pad_mode::constant_, 1}, {x}); });
+  expect_reads({4, 16}, [](module& m, value x) { return m.add(concat{1}, {x, x}); });
+  expect_reads({16}, [](module& m, value x) { return m.add(broadcast{{3, 16}}, {x}); });
+}
+
+TEST(Int4, WritingIsRefusedByName) {
+  module m("kernel");
+  m.set_outputs({m.add(convert{i4}, {m.add_parameter("x", {f32, {8}})})}, {"y"});
+  try {
+    compile_cluster(m, v3_row());
+    FAIL() << "compiled";
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::unsupported);
+    EXPECT_NE(std::string(e.what()).find("i4"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
