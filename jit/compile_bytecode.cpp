@@ -11,6 +11,7 @@
 #include "jit/kernel_compiler.hpp"
 #include "jit/kernel_groups.hpp"
 #include "jit/parallel.hpp"
+#include "jit/tuning/tuning_records.hpp"
 #include "mlir_bridge/finalize.hpp"
 #include "mlir_bridge/kernel_bytecode.hpp"
 
@@ -29,9 +30,23 @@ struct job {
   kernel_report report;
 };
 
-void compile_job(job& j, kernel_compiler& compiler) {
+// What the caller demands, else what tuning found, else the default.
+kernel_configuration configuration_of(const kernel_group& g, const jit_options& options) {
+  if (!options.configuration.empty() || !options.records) return options.configuration;
+  return options.records->winner(g.portable.payload, g.inputs, g.outputs);
+}
+
+// A tuned configuration that this version of the compiler refuses gives way to the default, which always works.
+void compile_job(job& j, kernel_compiler& compiler, bool tuned) {
   auto begin = clock::now();
-  j.native = compiler.compile(*j.group, j.configuration);
+  try {
+    j.native = compiler.compile(*j.group, j.configuration);
+  } catch (const error&) {
+    if (!tuned) throw;
+    j.configuration.clear();
+    j.native = compiler.find(*j.group, {});
+    if (!j.native) j.native = compiler.compile(*j.group, {});
+  }
   compiler.keep(*j.group, j.configuration, j.native);
   j.report.compile_ms = milliseconds_since(begin);
 }
@@ -71,15 +86,19 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   std::vector<job*> missing;
   jobs.reserve(groups.list.size());
   for (const kernel_group& g : groups.list) {
-    job& j = jobs.emplace_back(job{&g, options.configuration, nullptr, {}});
+    job& j = jobs.emplace_back(job{&g, configuration_of(g, options), nullptr, {}});
     j.native = compiler.find(g, j.configuration);
+    if (!j.native && options.only_if_cached && !j.configuration.empty() && options.configuration.empty()) {
+      // Tuned somewhere else, and only the default's code is here.
+      if ((j.native = compiler.find(g, {}))) j.configuration.clear();
+    }
     j.report = {g.portable.symbol, g.portable.payload, g.inputs, g.occurrences, j.native != nullptr, 0, {}, {}};
     if (!j.native) missing.push_back(&j);
   }
   if (options.only_if_cached && !missing.empty())
     throw error(error_kind::absent, fmt::format("{} of {} kernels are not in the cache ('{}' is one): run without --if-cached to compile them", missing.size(), jobs.size(), missing[0]->report.symbol));
 
-  make_missing(missing, compiler, options, [&](job& j) { compile_job(j, compiler); });
+  make_missing(missing, compiler, options, [&](job& j) { compile_job(j, compiler, options.configuration.empty() && !j.configuration.empty()); });
 
   std::vector<code_object> native;
   for (job& j : jobs) {
@@ -105,11 +124,11 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   return result;
 }
 
-std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target, const std::string& driver) {
+std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target, const std::string& driver, const tuning_records* records) {
   std::vector<wanted_kernel> result;
-  jit_options options{.target = target, .driver = driver};
+  jit_options options{.target = target, .records = records, .driver = driver};
   kernel_compiler compiler(bound, options);
-  for (const kernel_group& g : group_code_objects(bound).list) result.push_back({g.portable.symbol, compiler.key(g, options.configuration)});
+  for (const kernel_group& g : group_code_objects(bound).list) result.push_back({g.portable.symbol, compiler.key(g, configuration_of(g, options))});
   return result;
 }
 

@@ -1,5 +1,5 @@
 // The device-side half of compilation: turns every portable code object of a program into a native one for one target.
-// Code objects are grouped by (payload, concrete shapes, target); for each group the kernel cache is asked first, and what
+// Code objects are grouped by (payload, concrete shapes, target); for each group tuning records name the configuration, the kernel cache is asked, and what
 // it lacks is compiled: a payload is parsed once, every compile works on a clone, on a bounded pool, under a time limit.
 #pragma once
 
@@ -18,11 +18,13 @@
 namespace kiln {
 
 class kernel_cache;
+class tuning_records;
 
 struct jit_options {
   target_row target;
   kernel_configuration configuration = {};        // of every kernel, in place of the defaults; names that a generator does not know do nothing
   kernel_cache* cache = nullptr;                  // none: always compile, keep nothing
+  const tuning_records* records = nullptr;        // what tuning found: configurations in place of the defaults, where `configuration` is empty
   int threads = 0;                                // compiling at once; 0: as many as the machine has
   std::chrono::milliseconds kernel_limit{60000};  // for one kernel
   bool only_if_cached = false;                    // error{absent} rather than compile
@@ -56,12 +58,12 @@ struct jit_report {
 // Throws error{unsupported, compile_failed, timed_out} naming the kernel; error{absent} with only_if_cached.
 program compile_bytecode(const program& bound, const jit_options& options, jit_report* report = nullptr);
 
-// What compile_bytecode would look for in the cache: one for each group of code objects. `driver` as in jit_options.
+// What compile_bytecode would look for in the cache: one for each group of code objects. `driver` and `records` as in jit_options.
 struct wanted_kernel {
   std::string symbol;
   kernel_key key;
 };
-std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target, const std::string& driver = {});
+std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target, const std::string& driver = {}, const tuning_records* records = nullptr);
 
 // Versions that compiled code depends on, for keys and `kiln --version`.
 std::string compiler_version();

@@ -11,6 +11,7 @@
 #include "jit/compare_cached.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
+#include "jit/tuning/tuning_records.hpp"
 #include "tools/command.hpp"
 #include "tools/model_session.hpp"
 #include "tools/progress.hpp"
@@ -97,17 +98,19 @@ int explain(const options& o, const output_options& output) {
   // A target can be asked about on a machine that does not run it; a device must be here.
   std::string driver;
   target_row target;
-  if (o.device == "host") {
+  std::unique_ptr<tuning_records> records;
+  if (o.device == "host" && o.target != "native") {
     target = find_target(o.target);
   } else {
     chosen_device chosen = choose_device(o.device, o.target);
+    records = open_records(layers.folder, layers.read_only_layers, chosen, read_extras(o.file).tuning_hints);
     target = chosen.target;
     driver = chosen.driver;
   }
   auto kernels = json::array();
   std::size_t hits = 0;
   auto embedded = embedded_entries::read(o.file);
-  for (const wanted_kernel& w : wanted_kernels(bound, target, driver)) {
+  for (const wanted_kernel& w : wanted_kernels(bound, target, driver, records.get())) {
     cache_explanation e = explain_cache(folders, w.key, entry_kind::kernel, embedded.get());
     hits += e.hit;
     auto differences = json::array();
@@ -140,7 +143,7 @@ int copy(const std::filesystem::path& from, const std::filesystem::path& to, tra
 
 transfer_options transfer_of(const options& o) {
   cache_options cache = cache_options_of(o.cache);
-  return {.sign_with = std::move(cache.sign_with), .trust = std::move(cache.trust)};
+  return {.sign_with = std::move(cache.sign_with), .trust = std::move(cache.trust), .merge_record = merge_record_files};
 }
 
 int keygen(const options& o, const output_options& output) {

@@ -35,6 +35,7 @@ action declare_run(CLI::App& app);
 action declare_perf(CLI::App& app);
 action declare_verify(CLI::App& app);
 action declare_inspect(CLI::App& app);
+action declare_tune(CLI::App& app);
 action declare_finalize(CLI::App& app);
 action declare_cache(CLI::App& app);
 action declare_warm(CLI::App& app);

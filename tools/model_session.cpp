@@ -12,10 +12,12 @@
 #include "jit/prepared_cache.hpp"
 #include "jit/remote/redis_layer.hpp"
 #include "jit/targets.hpp"
+#include "jit/tuning/device_class.hpp"
 #include "jit/warm/recorded_miss.hpp"
 #include "tools/npy.hpp"
 #include "tools/progress.hpp"
 #include "tools/random_inputs.hpp"
+#include "tools/tuning_choice.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -62,6 +64,14 @@ std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice, std::shared
   cache_options options = cache_options_of(choice);
   options.embedded = std::move(embedded);
   return kernel_cache::open(std::move(options));
+}
+
+std::unique_ptr<tuning_records> open_records(const std::filesystem::path& folder, std::vector<std::filesystem::path> layers, const chosen_device& chosen, std::string hints) {
+  return std::make_unique<tuning_records>(tuning_records_options{.folder = folder,
+                                                                 .layers = std::move(layers),
+                                                                 .device_class = device_class(chosen.device->info(), chosen.target),
+                                                                 .compiler = this_compiler(chosen.target.family),
+                                                                 .hints = std::move(hints)});
 }
 
 void add_model_options(CLI::App& app, model_options& o) {
@@ -119,6 +129,7 @@ model_session::model_session(const model_options& options, const output_options&
   auto begin = clock::now();
   portable_ = read_program(options.file);
   if (!options.cache.disabled) embedded_ = embedded_entries::read(options.file);
+  hints_ = read_extras(options.file).tuning_hints;
   read_ms = since(begin);
   finish(output);
 }
@@ -129,8 +140,6 @@ model_session::model_session(program portable, const model_options& options, con
 }
 
 void model_session::finish(const output_options& output) {
-  // Asked for, but not there: said, not skipped in silence.
-  if (options_.tune != "off") spdlog::warn("--tune {}: this version does not tune, kernels keep their default configurations", options_.tune);
   auto given = read_inputs(portable_, options_.inputs);
   given.insert(options_.given.begin(), options_.given.end());
   dim_bindings bindings = bindings_from_inputs(portable_, given);
@@ -146,6 +155,7 @@ void model_session::finish(const output_options& output) {
   }
 
   cache_ = open_cache(options_.cache, embedded_);
+  records_ = cache_ ? open_records(cache_->folder(), default_cache_options(options_.cache.folder).read_only_layers, chosen_, hints_) : open_records({}, {}, chosen_, hints_);
   auto begin = clock::now();
   progress_bar progress("finalizing", output);
   jit_options jit = compiling();
@@ -153,13 +163,13 @@ void model_session::finish(const output_options& output) {
   if (cache_ && options_.verify_cache)
     for (const cache_mismatch& m : compare_with_cache(bound_, jit, true).mismatches)
       spdlog::warn("kernel cache: entry {} of kernel '{}' holds {}, the compiler makes {}: replaced", m.key, m.symbol, m.cached, m.compiled);
-  program native = compile_recorded(jit);
+  native_ = compile_recorded(jit);
   progress.finish();
   finalize_ms = since(begin);
 
   begin = clock::now();
   if (cache_) prepared_ = make_prepared_store(*cache_);
-  executable_ = load(native, device(), {.store = prepared_.get()});
+  executable_ = load(native_, device(), planning());
   load_ms = since(begin);
 }
 
@@ -179,6 +189,7 @@ program model_session::compile_recorded(const jit_options& jit) {
 jit_options model_session::compiling() const {
   jit_options jit = chosen_.compiling();
   jit.cache = cache_.get();
+  jit.records = records_.get();
   jit.threads = options_.threads;
   jit.only_if_cached = options_.if_cached;
   return jit;
@@ -219,7 +230,8 @@ nlohmann::ordered_json model_session::describe() const {
           {"prepared_bytes", plan.prepared_bytes},
           {"cache", {{"hits", report.hits}, {"misses", report.misses}, {"repaired", counters.repaired},
                      {"layers", {{"folder", counters.folder_hits}, {"read_only", counters.layer_hits}, {"embedded", counters.embedded_hits}, {"remote", counters.remote_hits}}}}},
-          {"graph", describe_graph(graph)}};
+          {"graph", describe_graph(graph)},
+          {"tuning", describe_tuning(*this)}};
 }
 
 graph_options model_session::graphs() const { return {.policy = graph_policy_named(options_.graph).value()}; }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "ir/program.hpp"
 #include "jit/cache/kernel_cache.hpp"
 #include "jit/compile_bytecode.hpp"
+#include "jit/tuning/tuning_records.hpp"
 #include "runtime/executable.hpp"
 #include "tools/chosen_device.hpp"
 #include "tools/command.hpp"
@@ -31,6 +33,8 @@ void add_remote_option(CLI::App& app, cache_choice& choice);
 cache_options cache_options_of(const cache_choice& choice);
 // Opens it, with the entries that the file which is run holds; null where the cache is disabled.
 std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice, std::shared_ptr<const embedded_entries> embedded = nullptr);
+// The tuning records for a device: those in a cache's folder (none where it is empty) and its layers, and `hints` of a file.
+std::unique_ptr<tuning_records> open_records(const std::filesystem::path& folder, std::vector<std::filesystem::path> layers, const chosen_device& chosen, std::string hints = {});
 
 struct model_options {
   std::string file, device = "host", target = "native", graph = "auto", tune = "off", tune_budget;
@@ -71,6 +75,10 @@ class model_session {
   std::vector<literal> run_once();                                 // with outputs of its own; the first run's time is kept
   graph_options graphs() const;                                    // --graph
   kernel_cache* cache() const { return cache_.get(); }
+  tuning_records* records() const { return records_.get(); }
+  const program& native() const { return native_; }                // what the executable was loaded from
+  void adopt(kiln::executable better) { executable_ = std::move(better); }  // of the same program, with other kernels
+  plan_options planning() const { return {.store = prepared_.get()}; }
   kiln::device& device() { return *chosen_.device; }
   jit_options compiling() const;  // as this program was compiled
 
@@ -84,11 +92,13 @@ class model_session {
   void finish(const output_options& output);
   program compile_recorded(const jit_options& jit);
   model_options options_;
-  program portable_, bound_;
+  program portable_, bound_, native_;
   std::shared_ptr<const embedded_entries> embedded_;  // of the file; null where there are none
   chosen_device chosen_;
   std::unique_ptr<kernel_cache> cache_;
+  std::unique_ptr<tuning_records> records_;
   std::unique_ptr<prepared_store> prepared_;
+  std::string hints_;  // of the file
   std::optional<kiln::executable> executable_;
   std::vector<literal> inputs_;
 };

@@ -7,11 +7,14 @@
 #include <numeric>
 
 #include "ir/error.hpp"
+#include "jit/tuning/statistics.hpp"
 #include "runtime/io_buffers.hpp"
 #include "tools/command.hpp"
 #include "tools/fed_runs.hpp"
 #include "tools/html_report.hpp"
 #include "tools/model_session.hpp"
+#include "tools/tiered_runs.hpp"
+#include "tools/tuning_choice.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -26,11 +29,6 @@ struct options : model_options {
 };
 
 double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
-
-double percentile(const std::vector<double>& sorted, double p) {
-  auto at = static_cast<std::size_t>(p * static_cast<double>(sorted.size() - 1) + 0.5);
-  return sorted[std::min(at, sorted.size() - 1)];
-}
 
 // Milliseconds of each launch, from separate runs in which every step is timed on its own, without a graph.
 nlohmann::ordered_json time_kernels(const model_session& session, const io_buffers& buffers, int runs) {
@@ -98,8 +96,10 @@ double time_host(const executable& exe, execution_context& context, tensor_turns
 }
 
 int measure(const options& o, const output_options& output) {
+  const double budget_ms = tuning_budget_ms(o);
   model_session session(o, output);
   session.run_once();
+  auto tiers = o.tune == "off" ? nlohmann::ordered_json() : measure_tiers(session, o, budget_ms, o.runs, o.warmup);
   const executable& exe = session.executable();
   execution_context context = exe.make_context(session.graphs());
   if (o.tensor_sets > 1 && !(o.feeds.empty() && o.counters.empty())) throw error(error_kind::usage, "--tensor-sets: what is fed stays in one set of tensors");
@@ -128,6 +128,7 @@ int measure(const options& o, const output_options& output) {
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
   auto document = session.describe();
+  if (!tiers.is_null()) document["tuning"] = tiers;
   document["p50_ms"] = percentile(sorted, 0.5);
   document["p90_ms"] = percentile(sorted, 0.9);
   document["p99_ms"] = percentile(sorted, 0.99);
@@ -155,6 +156,7 @@ int measure(const options& o, const output_options& output) {
       fmt::print("  queued without waiting: {:.3f} ms a run; the host gives a run away in {:.1f} us\n", document["queued_ms"].get<double>(), 1000 * document["host_ms"].get<double>());
       fmt::print("  graph: {}\n", document["graph"].dump());
     }
+    print_tiers(document["tuning"]);
     fmt::print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), static_cast<double>(usage.ru_maxrss) / 1024);
     if (!o.per_kernel) return;
     fmt::print("  launches timed one by one, without a graph:\n");

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <chrono>
 #include <memory>
 
 #include "tools/command.hpp"
 #include "tools/model_session.hpp"
+#include "tools/tuning_choice.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -13,11 +15,20 @@ struct options : model_options {
 };
 
 int run_model(const options& o, const output_options& output) {
+  const double budget_ms = tuning_budget_ms(o);
   model_session session(o, output);
   auto outputs = session.run_once();
   const auto& ports = session.executable().plan().outputs;
   if (!o.output_dir.empty()) write_outputs(o.output_dir, session.executable().plan(), outputs);
+  // The answer is out; what is left of the time goes into better kernels for the next run.
+  double tuning_seconds = 0;
+  if (o.tune != "off") {
+    auto begin = std::chrono::steady_clock::now();
+    tune_session(session, {.effort = parse_effort(o.tune)}, budget_ms, output);
+    tuning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
   auto document = session.describe();
+  document["tuning"]["seconds"] = tuning_seconds;
   auto list = nlohmann::ordered_json::array();
   for (const plan_port& p : ports) list.push_back({{"name", p.name}, {"shape", p.type.str()}});
   document["outputs"] = list;

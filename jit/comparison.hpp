@@ -5,7 +5,7 @@
 
 #include "ir/literal.hpp"
 
-namespace kiln::tools {
+namespace kiln {
 
 struct comparison {
   bool ok = false;
@@ -20,4 +20,4 @@ struct comparison {
 // be so too.
 comparison compare(const literal& got, const literal& expected, bool reduced = false);
 
-}  // namespace kiln::tools
+}  // namespace kiln

@@ -1,10 +1,10 @@
-#include "tools/comparison.hpp"
+#include "jit/comparison.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-namespace kiln::tools {
+namespace kiln {
 namespace {
 
 double tolerance_of(element_type type, bool reduced) {
@@ -49,4 +49,4 @@ comparison compare(const literal& got, const literal& expected, bool reduced) {
   return c;
 }
 
-}  // namespace kiln::tools
+}  // namespace kiln

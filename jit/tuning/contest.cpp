@@ -1,0 +1,215 @@
+#include "jit/tuning/contest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "jit/comparison.hpp"
+#include "jit/deadline.hpp"
+#include "jit/parallel.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t largest_heat = 16;
+constexpr double largest_element_error = 30;  // of one element, in tolerances of the norm times the outputs' root mean square: one wrong element shows
+
+// In outputs before a run: NaN in every float type, and a small positive number. What a candidate leaves out differs under one of them.
+constexpr std::array patterns{std::byte{0xff}, std::byte{0x3c}};
+
+bool is_reduced(const shape& s) { return is_float(s.type) && storage_bits(s.type) < 32; }
+
+bool agrees(const comparison& c) {
+  if (!c.ok) return false;
+  const double scale = c.relative_norm > 0 ? c.rms_error / c.relative_norm : 0;
+  return c.max_error <= largest_element_error * c.tolerance * scale;
+}
+
+candidate_outcome outcome_of(const error& e, candidate_outcome otherwise) { return e.kind() == error_kind::timed_out ? candidate_outcome::timed_out : otherwise; }
+
+}  // namespace
+
+contest::contest(contest_options options)
+    : o_(std::move(options)), entries_(o_.configurations.size()), bench_(std::make_shared<kernel_bench>(o_.group, o_.inputs, o_.target, o_.target_name, o_.options.bench)) {
+  for (const kernel_configuration& c : o_.configurations) session_.candidates.push_back({c, candidate_outcome::measured, 0, 0, 0, 0, {}});
+  for (const auto* shapes : {&o_.group.inputs, &o_.group.outputs}) reduced_ |= std::ranges::any_of(*shapes, is_reduced);
+}
+
+bool contest::time_is_up() const { return lost_ || o_.options.cancelled() || o_.options.now_ms() >= o_.until_ms; }
+
+void contest::fail(std::size_t candidate, candidate_outcome outcome, const std::string& reason) {
+  session_.candidates[candidate].outcome = outcome;
+  session_.candidates[candidate].reason = reason;
+  if (auto& form = entries_[candidate].form; form && !lost_) bench_->drop(*form);
+  entries_[candidate].form.reset();
+}
+
+// What takes part in several races is known by its last one.
+void contest::note(std::size_t candidate, const timing& time) {
+  candidate_result& c = session_.candidates[candidate];
+  const bool wide = std::isinf(time.high);
+  c.ms = time.median;
+  c.low_ms = wide ? time.median : time.low;
+  c.high_ms = wide ? time.median : time.high;
+  c.samples = time.samples;
+}
+
+// Compiles [begin, end) in parallel. Equal code is timed once.
+void contest::compile_heat(std::size_t begin, std::size_t end) {
+  std::vector<std::optional<error>> failures(end - begin);
+  std::vector<char> tried(end - begin);
+  parallel_for(end - begin, o_.threads, [&](std::size_t i) {
+    if (time_is_up()) return;
+    tried[i] = 1;
+    try {
+      entries_[begin + i].native = o_.compile(o_.configurations[begin + i]);
+    } catch (const error& e) {
+      failures[i] = e;
+    } catch (const std::exception& e) {
+      failures[i].emplace(error_kind::compile_failed, e.what());
+    }
+  });
+  for (std::size_t i = begin; i < end; ++i) {
+    if (failures[i - begin]) {
+      fail(i, outcome_of(*failures[i - begin], candidate_outcome::compile_failed), failures[i - begin]->what());
+    } else if (!tried[i - begin]) {
+      session_.complete = false;
+    } else if (auto [same, fresh] = code_.try_emplace(blake3(*entries_[i].native), i); !fresh) {
+      fail(i, candidate_outcome::duplicate, fmt::format("the code of candidate {}", same->second));
+      entries_[i].native = nullptr;
+    }
+  }
+}
+
+// Loads it and runs it once, under the time limit.
+void contest::load(std::size_t candidate) {
+  try {
+    auto work = [bench = bench_, native = entries_[candidate].native] {
+      std::size_t form = bench->add(native);
+      bench->sample(form, 1);
+      return form;
+    };
+    entries_[candidate].form = call_with_deadline(o_.options.run_limit, "its first run", work);
+  } catch (const error& e) {
+    if (e.kind() == error_kind::timed_out) {
+      lost_ = true;
+      if (o_.options.bench.turns) o_.options.bench.turns->give_up();
+    }
+    fail(candidate, outcome_of(e, candidate_outcome::launch_failed), e.what());
+    if (candidate == 0) throw;
+  }
+}
+
+bool contest::is_right(std::size_t candidate) {
+  try {
+    for (std::size_t p = 0; p < patterns.size(); ++p) {
+      if (expected_[p].empty()) expected_[p] = bench_->outputs(*entries_[0].form, patterns[p]);
+      auto got = bench_->outputs(*entries_[candidate].form, patterns[p]);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        comparison c = compare(got[i], expected_[p][i], reduced_);
+        if (!agrees(c)) {
+          fail(candidate, candidate_outcome::wrong_numbers, fmt::format("output {}: {}; relative {:.3g}, largest {:.3g}", i, c.ok ? "one element is far off" : c.reason, c.relative_norm, c.max_error));
+          return false;
+        }
+        session_.error = std::max(session_.error, c.relative_norm);
+      }
+    }
+    return true;
+  } catch (const error& e) {
+    fail(candidate, outcome_of(e, candidate_outcome::launch_failed), e.what());
+    return false;
+  }
+}
+
+// Races the members and the champion; whoever wins and is right is the champion.
+void contest::heat(const std::vector<std::size_t>& members) {
+  std::vector<std::size_t> field{champion_};
+  for (std::size_t m : members) {
+    if (time_is_up()) {
+      session_.complete = false;
+      break;
+    }
+    load(m);
+    if (entries_[m].form) field.push_back(m);
+  }
+  if (lost_) return;
+  race_options racing{.most_samples = samples_within(2000, 48), .keep_first = true, .stop = [this] { return time_is_up(); }};
+  race_result race = run_race(field.size(), [&](std::size_t i) { return bench_->sample(*entries_[field[i]].form); }, racing);
+  if (race.stopped) session_.complete = false;
+  for (std::size_t i = 0; i < field.size(); ++i) {
+    if (const auto& failure = race.contestants[i].failure) fail(field[i], outcome_of(*failure, candidate_outcome::launch_failed), failure->what());
+    else if (race.contestants[i].time.samples) note(field[i], race.contestants[i].time);
+  }
+  if (!entries_[0].form) throw error(error_kind::internal, session_.candidates[0].reason);
+  if (!entries_[champion_].form) champion_ = 0;
+  for (std::size_t i : race.order) {
+    if (field[i] == champion_) break;
+    session_.error = 0;
+    if (!is_right(field[i])) continue;
+    champion_ = field[i];
+    break;
+  }
+  for (std::size_t m : field)
+    if (m != champion_ && m != 0 && entries_[m].form) {
+      bench_->drop(*entries_[m].form);
+      entries_[m] = {};
+    }
+}
+
+// How many samples of the default take about so long; at least 6.
+int contest::samples_within(double ms, int most) const {
+  const double each = std::max(o_.options.bench.sample_ms, session_.candidates[0].ms);
+  return std::clamp(static_cast<int>(ms / each), 6, most);
+}
+
+// The champion and the default by themselves, until it is decided: only what is faster beyond doubt replaces the default.
+void contest::final_race() {
+  session_.winner_ms = session_.default_ms = session_.candidates[0].ms;
+  if (champion_ == 0) return;
+  const int most = samples_within(1000, 56);
+  race_options racing{.first_samples = std::min(8, most), .most_samples = most, .hopeless = INFINITY};
+  std::array<std::size_t, 2> field{0, champion_};
+  race_result race = run_race(2, [&](std::size_t i) { return bench_->sample(*entries_[field[i]].form); }, racing);
+  for (std::size_t i = 0; i < 2; ++i)
+    if (race.contestants[i].time.samples) note(field[i], race.contestants[i].time);
+  const timing &standard = race.contestants[0].time, &best = race.contestants[1].time;
+  session_.winner_ms = session_.default_ms = standard.median;
+  if (race.contestants[0].failure || race.contestants[1].failure || !clearly_faster(best, standard, o_.options.margin)) {
+    champion_ = 0;
+    return;
+  }
+  session_.winner_ms = best.median;
+  session_.winner = o_.configurations[champion_];
+}
+
+std::size_t contest::heat_size() const {
+  const std::size_t each = std::max<std::size_t>(1, bench_->form_bytes(*entries_[0].form));
+  return std::clamp<std::size_t>(o_.options.most_bytes / each, 2, largest_heat);
+}
+
+tuning_session contest::run() {
+  entries_[0].native = o_.compile({});
+  code_.emplace(blake3(*entries_[0].native), 0);
+  load(0);
+  const std::size_t size = heat_size();
+  std::size_t tried = 1;
+  while (tried < entries_.size() && !time_is_up()) {
+    const std::size_t end = std::min(entries_.size(), tried + size);
+    compile_heat(tried, end);
+    std::vector<std::size_t> members;
+    for (std::size_t i = tried; i < end; ++i)
+      if (entries_[i].native && session_.candidates[i].outcome == candidate_outcome::measured) members.push_back(i);
+    heat(members);
+    tried = end;
+  }
+  session_.complete = session_.complete && tried == entries_.size() && !lost_;
+  if (!lost_) final_race();
+  if (champion_ == 0) session_.error = 0;
+  // What the budget did not reach is not part of the record.
+  std::erase_if(session_.candidates, [&](const candidate_result& c) { return c.outcome == candidate_outcome::measured && c.samples == 0 && !c.configuration.empty(); });
+  return session_;
+}
+
+}  // namespace kiln

@@ -1,0 +1,149 @@
+#include "jit/tuning/tiered_model.hpp"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "jit/tuning/heat.hpp"
+#include "jit/tuning/replace_kernels.hpp"
+
+namespace kiln {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr int heat_runs = 3, warm_runs = 2;
+constexpr double rebuild_ratio = 10;  // between two rebuilds passes so many times what one takes
+constexpr std::chrono::milliseconds longest_first_run{1000};  // of a candidate: a run may have to wait for it
+constexpr double turn_share_of_run = 0.25;
+
+jit_options one_thread(jit_options jit) {
+  jit.threads = 1;
+  return jit;
+}
+
+double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+
+// Of this thread and of those that it starts.
+void lower_priority(int nice) {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), nice);  // at worst the thread stays as important as before
+}
+
+}  // namespace
+
+tiered_model::tiered_model(const program& bound, program native, jit_report report, executable loaded, std::shared_ptr<device> timing, const jit_options& jit, tuning_records* records, std::vector<literal> inputs, tiered_options options)
+    : bound_(bound),
+      native_(std::move(native)),
+      report_(std::move(report)),
+      options_(std::move(options)),
+      device_(loaded.target()),
+      turns_(options_.share),
+      tuner_(bound, std::move(timing), one_thread(jit), records,
+             [&] {
+               tuner_options tuning = options_.tuning;
+               tuning.bench.turns = &turns_;
+               tuning.run_limit = std::min(tuning.run_limit, longest_first_run);
+               tuning.cancelled = [this, outer = tuning.cancelled] { return cancelled_ || outer(); };
+               return tuning;
+             }()),
+      inputs_(std::move(inputs)),
+      current_(new version{loaded, options_.make_context(loaded)}) {}
+
+tiered_model::~tiered_model() {
+  finish();
+  delete next_.load();
+  delete retired_.load();
+}
+
+void tiered_model::run(std::span<const executable::input_span> inputs, std::span<const executable::output_span> outputs) {
+  if (version* next = next_.exchange(nullptr)) {
+    version* old = current_.release();
+    current_.reset(next);
+    ++swaps_;
+    delete retired_.exchange(old);
+  }
+  device_turns::run_guard guard(turns_);
+  current_->exe.run(current_->context, inputs, outputs);
+}
+
+void tiered_model::start() {
+  thread_ = std::jthread([this] {
+    lower_priority(options_.nice);
+    auto begin = clock::now();
+    try {
+      tune();
+    } catch (const std::exception& e) {
+      std::lock_guard lock(mutex_);
+      problem_ = e.what();
+    }
+    seconds_ = seconds_since(begin);
+    done_ = true;
+  });
+}
+
+void tiered_model::finish() {
+  cancelled_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+tiered_progress tiered_model::progress() const { return {tuner_.groups().list.size(), tuned_, improved_, swaps_, seconds_, done_}; }
+
+std::string tiered_model::problem() const {
+  std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+std::vector<kernel_tuning> tiered_model::results() const {
+  std::lock_guard lock(mutex_);
+  return results_;
+}
+
+void tiered_model::tune() {
+  const executable first = current_->exe;
+  std::vector<double> heat;
+  {
+    io_buffers tensors(first);
+    tensors.upload(inputs_);
+    heat = measure_heat(first, report_, tensors, heat_runs, &turns_);
+  }
+  double run_ms = 0;
+  for (double h : heat) run_ms += h;
+  tuner_.limit_samples(run_ms * turn_share_of_run);
+  auto last = clock::now();
+  double rebuild_seconds = 0.1;
+  auto results = tuner_.tune_all(heat, options_.budget_ms, [&](const kernel_tuning& t, std::size_t group) {
+    delete retired_.exchange(nullptr);
+    if (t.outcome == kernel_tuning::state::tuned || t.outcome == kernel_tuning::state::known) ++tuned_;
+    if (t.winner) {
+      ++improved_;
+      better_[group] = t.winner;
+    }
+    if (better_.empty() || seconds_since(last) < rebuild_ratio * rebuild_seconds) return;
+    auto begin = clock::now();
+    rebuild();
+    last = clock::now();
+    rebuild_seconds = seconds_since(begin);
+  });
+  {
+    std::lock_guard lock(mutex_);
+    results_ = std::move(results);
+  }
+  if (!better_.empty()) rebuild();
+}
+
+// Loads the program with the kernels that were found since the last time, warms it and offers it to the running thread.
+void tiered_model::rebuild() {
+  native_ = replace_kernels(native_, bound_, tuner_.groups(), better_);
+  better_.clear();
+  executable exe = load(native_, device_, options_.plan);
+  auto made = std::make_unique<version>(exe, options_.make_context(exe));
+  io_buffers tensors(exe);
+  tensors.upload(inputs_);
+  for (int i = 0; i < warm_runs || made->context.report().mode == "measuring"; ++i) {
+    auto turn = turns_.take();
+    exe.run(made->context, tensors.inputs(), tensors.outputs());
+  }
+  delete next_.exchange(made.release());
+}
+
+}  // namespace kiln

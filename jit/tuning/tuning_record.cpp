@@ -1,0 +1,135 @@
+#include "jit/tuning/tuning_record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json describe(const candidate_result& c) {
+  json result{{"configuration", c.configuration}, {"outcome", enum_name(c.outcome)}};
+  if (c.samples) {
+    result["ms"] = c.ms;
+    result["low_ms"] = c.low_ms;
+    result["high_ms"] = c.high_ms;
+    result["samples"] = c.samples;
+  }
+  if (!c.reason.empty()) result["reason"] = c.reason;
+  return result;
+}
+
+json describe(const tuning_session& s) {
+  auto candidates = json::array();
+  for (const candidate_result& c : s.candidates) candidates.push_back(describe(c));
+  return {{"pipeline", s.compiler.pipeline}, {"llvm", s.compiler.llvm}, {"generation", s.generation}, {"effort", enum_name(s.effort)},   {"complete", s.complete},
+          {"winner", s.winner},              {"default_ms", s.default_ms}, {"winner_ms", s.winner_ms}, {"error", s.error}, {"candidates", candidates}};
+}
+
+double milliseconds(const json& from, const char* key) {
+  double value = from.at(key).get<double>();
+  if (!std::isfinite(value) || value < 0) throw error(error_kind::corrupted, fmt::format("its {} is no time", key));
+  return value;
+}
+
+template <class Enum>
+Enum parse(const json& from, const char* key) {
+  Enum value{};
+  if (!parse_enum(from.at(key).get_ref<const std::string&>(), value)) throw error(error_kind::corrupted, fmt::format("its {} is unknown", key));
+  return value;
+}
+
+candidate_result parse_candidate(const json& from) {
+  candidate_result c{from.at("configuration").get<kernel_configuration>(), parse<candidate_outcome>(from, "outcome"), 0, 0, 0, 0, from.value("reason", "")};
+  if (!from.contains("samples")) return c;
+  c.ms = milliseconds(from, "ms");
+  c.low_ms = milliseconds(from, "low_ms");
+  c.high_ms = milliseconds(from, "high_ms");
+  c.samples = from.at("samples").get<int>();
+  return c;
+}
+
+tuning_session parse_session(const json& from) {
+  tuning_session s;
+  s.compiler = {from.at("pipeline").get<int>(), from.at("llvm").get<std::string>()};
+  s.generation = from.at("generation").get<int>();
+  s.effort = parse<tuning_effort>(from, "effort");
+  s.complete = from.at("complete").get<bool>();
+  s.winner = from.at("winner").get<kernel_configuration>();
+  s.default_ms = milliseconds(from, "default_ms");
+  s.winner_ms = milliseconds(from, "winner_ms");
+  s.error = milliseconds(from, "error");
+  for (const json& c : from.at("candidates")) s.candidates.push_back(parse_candidate(c));
+  return s;
+}
+
+// A total order of sessions of one compiler: the greatest is kept.
+auto rank(const tuning_session& s) {
+  auto timed = std::ranges::count_if(s.candidates, [](const candidate_result& c) { return c.samples > 0; });
+  return std::tuple(s.generation, timed, s.effort, s.complete, describe(s).dump());
+}
+
+}  // namespace
+
+content_hash record_identity::hash() const {
+  field_hasher hasher;
+  hasher.add("kiln tuning record").add(payload).add(device_class);
+  for (const auto* list : {&inputs, &outputs}) {
+    hasher.add(static_cast<std::int64_t>(list->size()));
+    for (const std::string& text : *list) hasher.add(text);
+  }
+  return hasher.finish();
+}
+
+record_identity identify(const std::string& payload, const std::vector<shape>& inputs, const std::vector<shape>& outputs, const std::string& device_class) {
+  record_identity result{payload, {}, {}, device_class};
+  for (const shape& s : inputs) result.inputs.push_back(s.str());
+  for (const shape& s : outputs) result.outputs.push_back(s.str());
+  return result;
+}
+
+const tuning_session* tuning_record::session_of(const compiler_identity& compiler) const {
+  auto found = std::ranges::find(sessions, compiler, &tuning_session::compiler);
+  return found == sessions.end() ? nullptr : &*found;
+}
+
+tuning_record merge(const tuning_record& a, const tuning_record& b) {
+  tuning_record result = a;
+  for (const tuning_session& s : b.sessions) {
+    auto same = std::ranges::find(result.sessions, s.compiler, &tuning_session::compiler);
+    if (same == result.sessions.end()) result.sessions.push_back(s);
+    else if (rank(*same) < rank(s)) *same = s;
+  }
+  std::ranges::sort(result.sessions, std::greater(), &tuning_session::compiler);
+  if (result.sessions.size() > most_sessions) result.sessions.resize(most_sessions);
+  return result;
+}
+
+std::string to_text(const tuning_record& record) {
+  auto sessions = json::array();
+  for (const tuning_session& s : record.sessions) sessions.push_back(describe(s));
+  const record_identity& i = record.identity;
+  return json{{"kiln_tuning_record", tuning_record_version}, {"payload", i.payload}, {"inputs", i.inputs}, {"outputs", i.outputs}, {"device_class", i.device_class}, {"sessions", sessions}}.dump(1) + "\n";
+}
+
+tuning_record parse_record(std::string_view text) {
+  try {
+    json document = json::parse(text);
+    if (int version = document.at("kiln_tuning_record").get<int>(); version > tuning_record_version)
+      throw error(error_kind::newer_version, fmt::format("a tuning record of version {}: this Kiln reads {}", version, tuning_record_version));
+    tuning_record record{{document.at("payload").get<std::string>(), document.at("inputs").get<std::vector<std::string>>(), document.at("outputs").get<std::vector<std::string>>(), document.at("device_class").get<std::string>()}, {}};
+    for (const json& s : document.at("sessions")) record.sessions.push_back(parse_session(s));
+    return merge({record.identity, {}}, record);  // in order, whatever wrote it
+  } catch (const nlohmann::json::exception& e) {
+    throw error(error_kind::corrupted, fmt::format("no tuning record: {}", e.what()));
+  }
+}
+
+}  // namespace kiln

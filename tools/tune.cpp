@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "ir/container/container.hpp"
+#include "ir/error.hpp"
+#include "jit/comparison.hpp"
+#include "jit/tuning/replace_kernels.hpp"
+#include "jit/tuning/statistics.hpp"
+#include "tools/command.hpp"
+#include "tools/model_session.hpp"
+#include "tools/tuning_choice.hpp"
+
+namespace kiln::tools {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using json = nlohmann::ordered_json;
+
+constexpr int measured_runs = 15, warm_runs = 3;
+constexpr double longest_measuring_ms = 4000;
+
+struct options : model_options {
+  std::string budget = "60s";
+  bool exhaustive = false, quick = false, again = false, cold = false, embed = false, isolated = false;
+};
+
+double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
+
+// Medians of whole runs before and after, taken in turn.
+std::pair<timing, timing> measure_both(const executable& before, const executable& after, const std::vector<literal>& inputs) {
+  struct runner {
+    const executable& exe;
+    execution_context context;
+    io_buffers tensors;
+    std::vector<double> times;
+    explicit runner(const executable& e, const std::vector<literal>& data) : exe(e), context(e.make_context()), tensors(e) {
+      tensors.upload(data);
+      exe.settle(context, tensors.inputs(), tensors.outputs());
+    }
+    void run(bool counts) {
+      auto begin = clock::now();
+      exe.run(context, tensors.inputs(), tensors.outputs());
+      if (counts) times.push_back(milliseconds_since(begin));
+    }
+  };
+  runner a(before, inputs), b(after, inputs);
+  auto begin = clock::now();
+  for (int i = 0; i < warm_runs + measured_runs && (i < warm_runs + 3 || milliseconds_since(begin) < longest_measuring_ms); ++i)
+    for (runner* r : {&a, &b}) r->run(i >= warm_runs);
+  return {summarize(a.times), summarize(b.times)};
+}
+
+// The largest ‖after - before‖ / ‖before‖ of the outputs.
+double difference(const executable& before, const executable& after, const std::vector<literal>& inputs) {
+  auto expected = before.evaluate(inputs), got = after.evaluate(inputs);
+  double largest = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) largest = std::max(largest, compare(got[i], expected[i]).relative_norm);
+  return largest;
+}
+
+// What is known about the kernels of the session goes into the file as hints, beside the hints for other devices that it has.
+std::size_t embed(const model_session& session, const std::string& file) {
+  container_extras extras = read_extras(file);
+  std::map<content_hash, tuning_record> records;
+  if (!extras.tuning_hints.empty())
+    for (tuning_record& r : parse_hints(extras.tuning_hints)) records.emplace(r.identity.hash(), std::move(r));
+  std::size_t count = 0;
+  for (const kernel_group& g : group_code_objects(session.bound()).list)
+    if (auto r = session.records()->find(g.portable.payload, g.inputs, g.outputs)) {
+      auto [known, fresh] = records.try_emplace(r->identity.hash(), *r);
+      if (!fresh) known->second = merge(known->second, *r);
+      ++count;
+    }
+  std::vector<tuning_record> list;
+  for (auto& [hash, r] : records) list.push_back(std::move(r));
+  extras.tuning_hints = hints_text(list);
+  replace_extras(file, file, extras);
+  return count;
+}
+
+int tune_file(options o, const output_options& output) {
+  const double budget = parse_duration_ms(o.budget, "--budget");
+  if (o.exhaustive && o.quick) throw error(error_kind::usage, "--exhaustive and --quick exclude each other");
+  tuner_options tuning{.effort = o.exhaustive ? tuning_effort::exhaustive : o.quick ? tuning_effort::quick : tuning_effort::full, .again = o.again};
+  tuning.bench.cold_cache = o.cold;
+  auto begin = clock::now();
+  model_session session(o, output);
+  session.run_once();
+  const double first_output_ms = milliseconds_since(begin);
+  begin = clock::now();
+  auto results = tune_session(session, tuning, budget, output, o.isolated);
+  const double tuning_ms = milliseconds_since(begin);
+
+  // The kernels of the defaults, whatever the session began with, against the winners.
+  jit_options plain = session.compiling();
+  plain.only_if_cached = false;
+  plain.records = nullptr;
+  program standard = compile_bytecode(session.bound(), plain);
+  jit_options tuned = session.compiling();
+  tuned.only_if_cached = false;
+  program best = compile_bytecode(session.bound(), tuned);
+  executable before = load(standard, session.device(), session.planning()), after = load(best, session.device(), session.planning());
+  auto [slow, fast] = measure_both(before, after, session.inputs());
+
+  json document{{"file", o.file}, {"device", session.device().info().name}, {"device_class", session.records()->device_class()}, {"effort", enum_name(tuning.effort)}, {"budget_ms", budget}};
+  document["seconds"] = tuning_ms / 1e3;
+  document["first_output_ms"] = first_output_ms;
+  document["tier0_ms"] = slow.median;
+  document["tier1_ms"] = fast.median;
+  document["speedup"] = fast.median > 0 ? slow.median / fast.median : 1.0;
+  document["difference"] = difference(before, after, session.inputs());
+  document["tuning"] = describe_tuning(session);
+  auto rows = json::array();
+  for (const kernel_tuning& t : results) rows.push_back(describe(t));
+  document["kernels"] = rows;
+  if (o.embed) document["embedded"] = embed(session, o.file);
+  output.print(document, [&] {
+    fmt::print("{} on {}: {} kernels, {:.1f} s of tuning\n", o.file, session.device().info().description, results.size(), tuning_ms / 1e3);
+    fmt::print("  {:>8}  {:>4}  {:>9}  {:>9}  {:>7}  {:>5}  {:<28}  {}\n", "ms/run", "uses", "default", "tuned", "speedup", "tried", "kernel", "winner");
+    for (const kernel_tuning& t : results) {
+      std::string winner = t.outcome == kernel_tuning::state::not_reached || t.outcome == kernel_tuning::state::failed ? t.reason : t.session.winner.empty() ? "default" : "";
+      if (winner.empty())
+        for (const auto& [name, value] : t.session.winner) winner += fmt::format("{}{}={}", winner.empty() ? "" : " ", name, value);
+      fmt::print("  {:>8.3f}  {:>4}  {:>9.4f}  {:>9.4f}  {:>7.2f}  {:>5}  {:<28}  {}\n", t.heat_ms, t.occurrences, t.session.default_ms, t.session.winner_ms, t.gain(), t.session.candidates.size(), t.symbol.substr(0, 28), winner);
+    }
+    fmt::print("  a run: {:.3f} ms with default configurations, {:.3f} ms tuned, {:.2f} times as fast; outputs differ by {:.2g}\n", slow.median, fast.median, document["speedup"].get<double>(), document["difference"].get<double>());
+  });
+  return 0;
+}
+
+}  // namespace
+
+action declare_tune(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  add_model_options(app, *o);
+  app.remove_option(app.get_option("--tune"));
+  app.remove_option(app.get_option("--tune-budget"));
+  app.add_option("--budget", o->budget, "Wall-clock limit, such as 30s or 5m");
+  app.add_flag("--exhaustive", o->exhaustive, "Every legal configuration of every kernel (at most 64 without)");
+  app.add_flag("--quick", o->quick, "At most 8 configurations of each kernel");
+  app.add_flag("--again", o->again, "Also kernels that have been tuned with as much effort before");
+  app.add_flag("--cold", o->cold, "Write over the device's caches before each timed run");
+  app.add_flag("--isolated", o->isolated, "Compile each candidate in a process of its own");
+  app.add_flag("--embed", o->embed, "Put what is known into the file, as hints for other machines");
+  return [o](const output_options& output) { return tune_file(*o, output); };
+}
+
+}  // namespace kiln::tools
