@@ -1,0 +1,136 @@
+#include "spirv/lowering/indices.hpp"
+
+#include <array>
+#include <cstring>
+#include <numbers>
+
+#include "ir/error.hpp"
+#include "llvm/IR/IntrinsicsAMDGPU.h"
+#include "llvm/IR/Module.h"
+
+namespace kiln::spirv {
+namespace {
+
+using llvm::Value;
+namespace intrinsic = llvm::Intrinsic;
+
+template <class T, std::size_t N>
+void put(std::array<std::uint8_t, N>& bytes, std::size_t at, std::int64_t value) {
+  auto v = static_cast<T>(value);
+  std::memcpy(bytes.data() + at, &v, sizeof v);
+}
+
+Value* constant_bytes(llvm::Module& module, llvm::Type* pointer, llvm::ArrayRef<std::uint8_t> bytes, llvm::StringRef name) {
+  auto* contents = llvm::ConstantDataArray::get(module.getContext(), bytes);
+  auto* variable = new llvm::GlobalVariable(module, contents->getType(), true, llvm::GlobalValue::InternalLinkage, contents, name, nullptr, llvm::GlobalValue::NotThreadLocal,
+                                            module.getTargetTriple().isAMDGPU() ? 4 : module.getTargetTriple().isNVPTX() ? 1 : 0);
+  variable->setAlignment(llvm::Align(16));
+  return llvm::ConstantExpr::getPointerBitCastOrAddrSpaceCast(variable, pointer);
+}
+
+// Code object version 5 and later: counts of workgroups, sizes of a workgroup, what is left over, global offsets, dimensions.
+Value* implicit_arguments(llvm::Module& module, llvm::Type* pointer, const launch_site& launch) {
+  std::array<std::uint8_t, 256> bytes{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    put<std::uint32_t>(bytes, 4 * d, launch.grid[d]);
+    put<std::uint16_t>(bytes, 12 + 2 * d, launch.block[d]);
+  }
+  put<std::uint16_t>(bytes, 64, 3);
+  return constant_bytes(module, pointer, bytes, "kiln.implicit." + launch.symbol);
+}
+
+// The packet of a kernel dispatch (HSA): sizes of a workgroup at 4, of the grid in work items at 12.
+Value* dispatch_packet(llvm::Module& module, llvm::Type* pointer, const launch_site& launch) {
+  std::array<std::uint8_t, 64> bytes{};
+  put<std::uint16_t>(bytes, 2, 3);
+  for (std::size_t d = 0; d < 3; ++d) {
+    put<std::uint16_t>(bytes, 4 + 2 * d, launch.block[d]);
+    put<std::uint32_t>(bytes, 12 + 4 * d, launch.block[d] * launch.grid[d]);
+  }
+  return constant_bytes(module, pointer, bytes, "kiln.dispatch." + launch.symbol);
+}
+
+// Digit `d` of a number whose digits have these sizes, the first fastest.
+Value* digit(llvm::IRBuilder<>& b, Value* number, const std::array<std::int64_t, 3>& sizes, std::size_t d) {
+  std::int64_t below = 1;
+  for (std::size_t k = 0; k < d; ++k) below *= sizes[k];
+  if (sizes[d] == 1) return b.getInt32(0);
+  Value* result = below == 1 ? number : b.CreateUDiv(number, b.getInt32(static_cast<std::uint32_t>(below)));
+  bool last = true;
+  for (std::size_t k = d + 1; k < 3; ++k) last = last && sizes[k] == 1;
+  return last ? result : b.CreateURem(result, b.getInt32(static_cast<std::uint32_t>(sizes[d])));
+}
+
+}  // namespace
+
+std::vector<llvm::CallInst*> calls_of(llvm::Function& function) {
+  std::vector<llvm::CallInst*> result;
+  for (llvm::BasicBlock& block : function)
+    for (llvm::Instruction& i : block)
+      if (auto* c = llvm::dyn_cast<llvm::CallInst>(&i); c && c->getCalledFunction()) result.push_back(c);
+  return result;
+}
+
+void replace(llvm::CallInst& call, Value* with) {
+  if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(with);
+  call.eraseFromParent();
+}
+
+Value* index_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, const launch_site& launch, int wave, const index_values& indices) {
+  llvm::Module& module = *call.getModule();
+  switch (call.getIntrinsicID()) {
+    case intrinsic::amdgcn_workitem_id_x: return digit(b, indices.item, launch.block, 0);
+    case intrinsic::amdgcn_workitem_id_y: return digit(b, indices.item, launch.block, 1);
+    case intrinsic::amdgcn_workitem_id_z: return digit(b, indices.item, launch.block, 2);
+    case intrinsic::amdgcn_workgroup_id_x: return indices.group ? digit(b, indices.group, launch.grid, 0) : nullptr;
+    case intrinsic::amdgcn_workgroup_id_y: return indices.group ? digit(b, indices.group, launch.grid, 1) : nullptr;
+    case intrinsic::amdgcn_workgroup_id_z: return indices.group ? digit(b, indices.group, launch.grid, 2) : nullptr;
+    case intrinsic::amdgcn_wavefrontsize: return b.getInt32(static_cast<std::uint32_t>(wave));
+    default: break;
+  }
+  llvm::StringRef name = call.getCalledFunction()->getName();
+  if (name == "kiln.implicitarg.ptr") return implicit_arguments(module, call.getType(), launch);
+  if (name == "kiln.dispatch.ptr") return dispatch_packet(module, call.getType(), launch);
+  return nullptr;
+}
+
+Value* portable_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call) {
+  auto operand = [&](unsigned k) { return call.getArgOperand(k); };
+  auto one = [&] { return llvm::ConstantFP::get(call.getType(), 1); };
+  auto unary = [&](intrinsic::ID id) -> Value* { return b.CreateUnaryIntrinsic(id, operand(0)); };
+  // Bits [offset, offset + width) of a word: shifted to the top, then down with zeros or signs.
+  auto field = [&](bool sign) -> Value* {
+    unsigned bits = call.getType()->getIntegerBitWidth();
+    Value *size = llvm::ConstantInt::get(call.getType(), bits), *mask = llvm::ConstantInt::get(call.getType(), bits - 1), *zero = llvm::ConstantInt::get(call.getType(), 0);
+    Value *offset = b.CreateAnd(b.CreateZExtOrTrunc(operand(1), call.getType()), mask), *width = b.CreateAnd(b.CreateZExtOrTrunc(operand(2), call.getType()), mask);
+    Value* shifted = sign ? b.CreateAShr(operand(0), offset) : b.CreateLShr(operand(0), offset);
+    Value* up = b.CreateAnd(b.CreateSub(size, width), mask);
+    Value* cut = sign ? b.CreateAShr(b.CreateShl(shifted, up), up) : b.CreateLShr(b.CreateShl(shifted, up), up);
+    return b.CreateSelect(b.CreateICmpEQ(width, zero), zero, cut);
+  };
+  switch (call.getIntrinsicID()) {
+    case intrinsic::amdgcn_rcp: return b.CreateFDiv(one(), operand(0));
+    case intrinsic::amdgcn_rsq: return b.CreateFDiv(one(), unary(intrinsic::sqrt));
+    case intrinsic::amdgcn_sqrt: return unary(intrinsic::sqrt);
+    case intrinsic::amdgcn_fract: return b.CreateFSub(operand(0), unary(intrinsic::floor));
+    case intrinsic::amdgcn_fmed3: {
+      Value *low = b.CreateMinNum(operand(0), operand(1)), *high = b.CreateMaxNum(operand(0), operand(1));
+      return b.CreateMaxNum(low, b.CreateMinNum(high, operand(2)));
+    }
+    case intrinsic::amdgcn_ubfe: return field(false);
+    case intrinsic::amdgcn_sbfe: return field(true);
+    case intrinsic::amdgcn_s_sleep: return b.getInt32(0);  // without a value: only removed
+    default: return nullptr;
+  }
+}
+
+void refuse_leftovers(const llvm::Module& module, machine_kind kind) {
+  for (const llvm::Function& function : module) {
+    if (!function.isDeclaration() || function.use_empty()) continue;
+    llvm::StringRef name = function.getName();
+    bool amd = name.starts_with("llvm.amdgcn."), ours = name.starts_with("kiln.") && !name.starts_with("kiln.math.");
+    if ((amd && kind != machine_kind::amdgpu) || ours) throw error(error_kind::unsupported, "SPIR-V: " + name.str() + " is not something that this target has");
+  }
+}
+
+}  // namespace kiln::spirv

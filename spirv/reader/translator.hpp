@@ -1,0 +1,113 @@
+// What translates one module: ids and what they became. Internal to spirv/reader; one object per module, one thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+#include "spirv/reader/binary.hpp"
+#include "spirv/reader/opcodes.hpp"
+#include "spirv/reader/reader.hpp"
+
+namespace kiln::spirv {
+
+struct type_info {
+  llvm::Type* type = nullptr;
+  std::uint32_t element = 0;                // of a pointer, vector or array; result of a function
+  std::vector<std::uint32_t> members;       // of a struct; parameters of a function
+  spv::StorageClass storage = spv::StorageClass::Function;  // of a pointer
+  spv::Op kind = spv::Op::OpNop;            // the instruction that declared it
+};
+
+struct decoration {
+  spv::Decoration kind;
+  std::vector<std::uint32_t> words;
+};
+
+class translator {
+ public:
+  translator(const binary& source, llvm::Module& module, const read_options& options);
+  void run();
+
+ private:
+  using words = std::span<const std::uint32_t>;
+
+  // translator.cpp: the module's first half, and what everything uses
+  void declare(const instruction_words& i);
+  void declare_type(const instruction_words& i);
+  void declare_constant(const instruction_words& i);
+  void declare_variable(const instruction_words& i);
+  unsigned space_of(spv::StorageClass storage) const;
+  const type_info& type(std::uint32_t id) const;
+  llvm::Type* llvm_type(std::uint32_t id) const { return type(id).type; }
+  llvm::Value* value(std::uint32_t id) const;
+  std::uint64_t integer_constant(std::uint32_t id) const;
+  void define(const instruction_words& i, llvm::Value* v);
+  const decoration* find(std::uint32_t id, spv::Decoration kind) const;
+  std::string name_of(std::uint32_t id) const;
+  // Throws error{corrupted} naming the instruction unless `holds`.
+  void require(bool holds, const instruction_words& i, const char* what = "its operands do not fit its result") const;
+  [[noreturn]] void refuse(const std::string& what) const;
+
+  // functions.cpp
+  void declare_function(std::size_t at);
+  void emit_function(std::size_t at);
+  void emit_control(const instruction_words& i);
+  void emit_phis();
+  llvm::BasicBlock* block(std::uint32_t id) const;
+  void refuse_recursion() const;
+  void emit_call(const instruction_words& i);
+
+  // instructions.cpp
+  void emit(const instruction_words& i);
+  bool emit_arithmetic(const instruction_words& i);
+  bool emit_conversion(const instruction_words& i);
+  bool emit_memory(const instruction_words& i);
+  bool emit_composite(const instruction_words& i);
+  void emit_access_chain(const instruction_words& i);
+  llvm::Value* check_pointer(std::uint32_t id, const instruction_words& i) const;
+  llvm::Value* integer_operand(std::uint32_t id, const instruction_words& i) const;
+  std::uint32_t type_of(std::uint32_t id) const;
+
+  // atomics.cpp
+  bool emit_atomic(const instruction_words& i);
+  llvm::SyncScope::ID scope(std::uint32_t id) const;
+  llvm::AtomicOrdering ordering(std::uint32_t id) const;
+
+  // intrinsics.cpp
+  llvm::Function* import_function(const std::string& name, llvm::FunctionType* type);
+  bool emit_group(const instruction_words& i);
+  bool emit_extended(const instruction_words& i);
+  llvm::Value* call(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Type*> overloads, llvm::ArrayRef<llvm::Value*> operands);
+  llvm::Value* lane();
+  llvm::Value* from_lane(llvm::Value* v, llvm::Value* from);
+
+  const binary& source_;
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const read_options& options_;
+  llvm::IRBuilder<> b_;
+  std::map<std::uint32_t, type_info> types_;
+  std::vector<llvm::Value*> values_;        // by id
+  std::vector<std::uint32_t> type_of_;      // by id: the id of its type
+  std::vector<llvm::BasicBlock*> blocks_;   // by id, of the function being emitted
+  std::map<std::uint32_t, std::string> names_;
+  std::multimap<std::uint32_t, decoration> decorations_;
+  std::map<std::uint32_t, std::string> entry_points_;
+  std::map<std::uint32_t, std::string> extended_sets_;
+  std::map<std::uint32_t, spv::BuiltIn> builtins_;
+  std::map<llvm::Function*, std::set<llvm::Function*>> calls_;
+  llvm::Function* function_ = nullptr;      // being emitted
+  std::vector<std::pair<llvm::PHINode*, const instruction_words*>> phis_;
+  std::uint64_t local_bytes_ = 0;           // of the function's variables
+};
+
+// A function of a target's mathematics library by its name (exp, sin, erf): spirv/reader/intrinsics.cpp declares it as kiln.math.NAME.TYPE
+// where LLVM has no intrinsic for it.
+inline constexpr char math_prefix[] = "kiln.math.";
+
+}  // namespace kiln::spirv
