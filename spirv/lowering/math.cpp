@@ -11,6 +11,7 @@
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 #include "spirv/lowering/lowering.hpp"
+#include "spirv/reader/reader.hpp"
 
 namespace kiln::spirv {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using llvm::Value;
 namespace intrinsic = llvm::Intrinsic;
 
-constexpr std::string_view prefix = "kiln.math.";
+constexpr std::string_view prefix = math_prefix;
 
 struct intrinsic_row {
   intrinsic::ID id;

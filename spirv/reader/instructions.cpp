@@ -91,9 +91,8 @@ void translator::emit(const instruction_words& i) {
 
 bool translator::emit_arithmetic(const instruction_words& i) {
   auto opcode = static_cast<Op>(i.opcode);
-  // C++'s contraction of a product and a sum into one operation, as in HIP, whose flags LLVM's SPIR-V back end does not write down.
+  // Nothing is contracted here: what a source wants fused arrives as fma or fmuladd (spirv/README.md).
   llvm::FastMathFlags flags;
-  flags.setAllowContract(true);
   if (const decoration* d = i.result ? find(i.result, Decoration::FPFastMathMode) : nullptr; d && !d->words.empty())
     for (const flag_row& row : fast_math_flags)
       if (d->words[0] & row.bit) (flags.*row.set)(true);

@@ -28,6 +28,12 @@ struct read_options {
   const char* triple = "amdgcn-amd-amdhsa";
 };
 
+// On global variables in the memory of a workgroup, which the host's single address space does not tell from others.
+inline constexpr char workgroup_attribute[] = "kiln-workgroup";
+
+// A function of a target's mathematics library that LLVM has no intrinsic for is declared as kiln.math.NAME.TYPE ("erf.f32").
+inline constexpr char math_prefix[] = "kiln.math.";
+
 // Every function but the entry points is internal. Workgroup variables without a known size (dynamic shared memory) stay declarations.
 std::unique_ptr<llvm::Module> read(std::span<const std::byte> module, llvm::LLVMContext& context, const read_options& options);
 

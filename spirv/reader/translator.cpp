@@ -309,10 +309,12 @@ void translator::declare_variable(const instruction_words& i) {
   bool constant = find(i.result, Decoration::Constant) != nullptr || storage == StorageClass::UniformConstant;
   auto* variable = new llvm::GlobalVariable(module_, content, constant && !workgroup, initializer ? llvm::GlobalValue::InternalLinkage : llvm::GlobalValue::ExternalLinkage, initializer, name_of(i.result), nullptr,
                                             llvm::GlobalValue::NotThreadLocal, space_of(storage));
+  if (workgroup) variable->addAttribute(workgroup_attribute);
+  if (open) variable->setAlignment(llvm::Align(16));
   if (const decoration* alignment = find(i.result, Decoration::Alignment)) {
     std::uint32_t bytes = alignment->words.empty() ? 0 : alignment->words[0];
     require(llvm::isPowerOf2_32(bytes) && bytes <= 4096, i, "an impossible alignment");
-    variable->setAlignment(llvm::Align(bytes));
+    variable->setAlignment(std::max(llvm::Align(bytes), variable->getAlign().valueOrOne()));
   }
   define(i, variable);
 }

@@ -106,8 +106,4 @@ class translator {
   std::uint64_t local_bytes_ = 0;           // of the function's variables
 };
 
-// A function of a target's mathematics library by its name (exp, sin, erf): spirv/reader/intrinsics.cpp declares it as kiln.math.NAME.TYPE
-// where LLVM has no intrinsic for it.
-inline constexpr char math_prefix[] = "kiln.math.";
-
 }  // namespace kiln::spirv

@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ir/error.hpp"
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/Local.h"
+#include "spirv/lowering/work_items.hpp"
+
+namespace kiln::spirv {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::CallInst;
+using llvm::Instruction;
+using llvm::Value;
+
+std::optional<meeting> meeting_of(const Instruction& i) {
+  const auto* call = llvm::dyn_cast<CallInst>(&i);
+  if (!call || !call->getCalledFunction()) return std::nullopt;
+  for (const meeting_name& row : meeting_names)
+    if (call->getCalledFunction()->getName() == row.name) return row.kind;
+  return std::nullopt;
+}
+
+struct point {
+  CallInst* call;
+  BasicBlock* block;  // begins with the call
+  meeting kind;
+};
+
+// Each meeting point begins a block of its own; earlier ones come first.
+std::vector<point> split_at_meetings(llvm::Function& body) {
+  std::vector<CallInst*> calls;
+  for (BasicBlock& block : body)
+    for (Instruction& i : block)
+      if (meeting_of(i)) calls.push_back(llvm::cast<CallInst>(&i));
+  for (CallInst* call : calls) llvm::SplitBlock(call->getParent(), call);
+  std::vector<point> points;
+  llvm::ReversePostOrderTraversal<llvm::Function*> order(&body);
+  for (BasicBlock* block : order)
+    if (auto kind = meeting_of(block->front())) points.push_back({llvm::cast<CallInst>(&block->front()), block, *kind});
+  return points;
+}
+
+using value_set = std::set<Instruction*>;
+
+// Instructions whose values are needed at the beginning of each block.
+std::map<BasicBlock*, value_set> live_values(llvm::Function& body) {
+  std::map<BasicBlock*, value_set> live, used, defined;
+  auto is_value = [](Value* v) { return llvm::isa<Instruction>(v) && !llvm::isa<llvm::AllocaInst>(v); };
+  for (BasicBlock& block : body) {
+    for (Instruction& i : block) {
+      if (!llvm::isa<llvm::PHINode>(i))
+        for (Value* operand : i.operands())
+          if (is_value(operand) && !defined[&block].contains(llvm::cast<Instruction>(operand))) used[&block].insert(llvm::cast<Instruction>(operand));
+      defined[&block].insert(&i);
+    }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (BasicBlock* block : llvm::post_order(&body)) {
+      value_set now = used[block];
+      for (BasicBlock* next : llvm::successors(block)) {
+        for (Instruction* v : live[next])
+          if (!defined[block].contains(v)) now.insert(v);
+        for (llvm::PHINode& phi : next->phis())
+          if (Value* v = phi.getIncomingValueForBlock(block); is_value(v) && !defined[block].contains(llvm::cast<Instruction>(v))) now.insert(llvm::cast<Instruction>(v));
+      }
+      if (now.size() != live[block].size()) {
+        live[block] = std::move(now);
+        changed = true;
+      }
+    }
+  }
+  return live;
+}
+
+// Where values of items lie in the memory for saved ones: arrays, one after another.
+class saved_layout {
+ public:
+  saved_layout(const llvm::DataLayout& layout, std::int64_t items) : layout_(layout), items_(items) {}
+
+  std::uint64_t add(llvm::Type* type, llvm::Align alignment) {
+    constexpr std::uint64_t line = 64;
+    std::uint64_t stride = llvm::alignTo(layout_.getTypeAllocSize(type), alignment.value());
+    std::uint64_t at = llvm::alignTo(bytes_, std::max<std::uint64_t>(line, alignment.value()));
+    bytes_ = at + stride * static_cast<std::uint64_t>(items_);
+    return at;
+  }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  const llvm::DataLayout& layout_;
+  std::int64_t items_;
+  std::uint64_t bytes_ = 0;
+};
+
+struct slot {
+  llvm::AllocaInst* variable;  // in the body
+  std::uint64_t at = 0;
+  std::set<std::size_t> needed_at;  // points
+};
+
+class region_maker {
+ public:
+  region_maker(llvm::Function& body, unsigned item_parameter, std::int64_t items)
+      : body_(body), item_parameter_(item_parameter), layout_(body.getParent()->getDataLayout()), saved_(layout_, items), i32_(llvm::Type::getInt32Ty(body.getContext())) {}
+
+  region_set run() {
+    points_ = split_at_meetings(body_);
+    demote_crossing_values();
+    for (BasicBlock& block : body_)
+      for (Instruction& i : block)
+        if (auto* variable = llvm::dyn_cast<llvm::AllocaInst>(&i); variable && !is_slot(variable)) {
+          if (!llvm::isa<llvm::ConstantInt>(variable->getArraySize())) throw error(error_kind::unsupported, "SPIR-V: a variable whose size is not known");
+          llvm::Type* type = variable->getAllocatedType();
+          if (variable->isArrayAllocation()) type = llvm::ArrayType::get(type, llvm::cast<llvm::ConstantInt>(variable->getArraySize())->getZExtValue());
+          variables_.push_back({variable, saved_.add(type, variable->getAlign()), {}});
+          strides_[variable] = llvm::alignTo(layout_.getTypeAllocSize(type), variable->getAlign().value());
+        }
+    region_set result;
+    for (std::uint64_t* at : {&result.standing_at, &result.value_at, &result.lane_at, &result.result_at}) *at = saved_.add(i32_, llvm::Align(4));
+    set_ = &result;
+    for (slot& s : slots_) s.at = saved_.add(s.variable->getAllocatedType(), layout_.getPrefTypeAlign(s.variable->getAllocatedType()));
+    result.saved_bytes = llvm::alignTo(saved_.bytes(), 64);
+    for (std::size_t k = 0; k <= points_.size(); ++k) {
+      result.regions.push_back({make_region(k), k ? points_[k - 1].kind : meeting::barrier});
+      if (k && points_[k - 1].kind != meeting::barrier) result.between_lanes = true;
+    }
+    return result;
+  }
+
+ private:
+  bool is_slot(llvm::AllocaInst* a) const { return std::ranges::find(slots_, a, &slot::variable) != slots_.end(); }
+
+  void demote_crossing_values() {
+    auto live = live_values(body_);
+    std::map<Instruction*, std::set<std::size_t>> crossing;
+    for (std::size_t k = 0; k < points_.size(); ++k)
+      for (Instruction* v : live[points_[k].block]) crossing[v].insert(k);
+    // In the order of the code, so that the same kernel gives the same bytes.
+    std::vector<Instruction*> order;
+    for (BasicBlock& block : body_)
+      for (Instruction& i : block)
+        if (crossing.contains(&i)) order.push_back(&i);
+    auto at = body_.getEntryBlock().begin();
+    for (Instruction* v : order) slots_.push_back({llvm::DemoteRegToStack(*v, false, at), 0, crossing[v]});
+  }
+
+  // The code from point k - 1 (or the beginning) on.
+  llvm::Function* make_region(std::size_t k) {
+    llvm::Module& module = *body_.getParent();
+    std::vector<llvm::Type*> parameters(body_.getFunctionType()->params());
+    parameters.push_back(llvm::PointerType::get(body_.getContext(), 0));
+    auto* function = llvm::Function::Create(llvm::FunctionType::get(i32_, parameters, false), llvm::GlobalValue::InternalLinkage, body_.getName() + ".region." + std::to_string(k), module);
+    llvm::ValueToValueMapTy map;
+    for (llvm::Argument& a : body_.args()) map[&a] = function->getArg(a.getArgNo());
+    Value *item = function->getArg(item_parameter_), *saved = function->getArg(function->arg_size() - 1);
+    BasicBlock* begin = BasicBlock::Create(body_.getContext(), "begin", function);
+    llvm::IRBuilder<> b(begin);
+    Value* index = b.CreateZExt(item, b.getInt64Ty());
+    auto element = [&](llvm::IRBuilder<>& where, std::uint64_t at, std::uint64_t stride) {
+      return where.CreateGEP(where.getInt8Ty(), saved, {where.CreateAdd(where.CreateMul(index, where.getInt64(stride)), where.getInt64(at))});
+    };
+    auto slot_element = [&](llvm::IRBuilder<>& where, const slot& s) {
+      llvm::Type* type = s.variable->getAllocatedType();
+      return where.CreateGEP(where.getInt8Ty(), saved, {where.CreateAdd(where.CreateMul(index, where.getInt64(llvm::alignTo(layout_.getTypeAllocSize(type), layout_.getPrefTypeAlign(type).value()))), where.getInt64(s.at))});
+    };
+    // Slots are variables here, with their saved values where this region begins with them alive; SROA makes registers of them.
+    for (slot& s : slots_) map[s.variable] = b.CreateAlloca(s.variable->getAllocatedType());
+    for (slot& s : variables_) map[s.variable] = element(b, s.at, strides_[s.variable]);
+    if (k > 0)
+      for (slot& s : slots_)
+        if (s.needed_at.contains(k - 1)) b.CreateStore(b.CreateLoad(s.variable->getAllocatedType(), slot_element(b, s)), map[s.variable]);
+    std::set<const BasicBlock*> meetings;
+    for (const point& p : points_) meetings.insert(p.block);
+    for (BasicBlock& block : body_) {
+      BasicBlock* copy = BasicBlock::Create(body_.getContext(), "", function);
+      map[&block] = copy;
+      for (Instruction& i : block) {
+        if (auto* a = llvm::dyn_cast<llvm::AllocaInst>(&i); a && map.count(a)) continue;
+        Instruction* clone = i.clone();
+        clone->insertInto(copy, copy->end());
+        map[&i] = clone;
+      }
+    }
+    for (BasicBlock& block : *function)
+      if (&block != begin)
+        for (Instruction& i : block) llvm::RemapInstruction(&i, map, llvm::RF_IgnoreMissingLocals | llvm::RF_NoModuleLevelChanges);
+    // What reaches a meeting point leaves the region.
+    for (std::size_t j = 0; j < points_.size(); ++j) {
+      auto* target = llvm::cast<BasicBlock>(static_cast<Value*>(map[points_[j].block]));
+      BasicBlock* leave = BasicBlock::Create(body_.getContext(), "leave", function);
+      llvm::IRBuilder<> out(leave);
+      auto* call = llvm::cast<CallInst>(static_cast<Value*>(map[points_[j].call]));
+      std::uint64_t operand_at[] = {set_->value_at, set_->lane_at};
+      for (unsigned n = 0; n < call->arg_size(); ++n) {
+        Value* operand = call->getArgOperand(n);
+        // Loaded from its slot right before the call: loaded here as well.
+        if (auto* load = llvm::dyn_cast<llvm::LoadInst>(operand); load && load->getParent() == target) operand = out.CreateLoad(load->getType(), load->getPointerOperand());
+        out.CreateStore(out.CreateZExt(operand, i32_), element(out, operand_at[n], 4));
+      }
+      for (slot& s : slots_)
+        if (s.needed_at.contains(j)) out.CreateStore(out.CreateLoad(s.variable->getAllocatedType(), map[s.variable]), slot_element(out, s));
+      out.CreateRet(out.getInt32(static_cast<std::uint32_t>(j + 1) | (points_[j].kind == meeting::barrier ? waits : 0)));
+      target->replaceUsesWithIf(leave, [](llvm::Use&) { return true; });  // branches; phis behind it keep it
+    }
+    if (k == 0) {
+      b.CreateBr(llvm::cast<BasicBlock>(static_cast<Value*>(map[&body_.getEntryBlock()])));
+    } else {
+      auto* call = llvm::cast<CallInst>(static_cast<Value*>(map[points_[k - 1].call]));
+      if (!call->getType()->isVoidTy()) {
+        llvm::IRBuilder<> at(call);
+        call->replaceAllUsesWith(at.CreateLoad(i32_, element(at, set_->result_at, 4)));
+      }
+      b.CreateBr(call->getParent());
+      call->eraseFromParent();
+    }
+    for (BasicBlock& block : *function)
+      if (auto* end = llvm::dyn_cast<llvm::ReturnInst>(block.getTerminator()); end && !end->getReturnValue()) {
+        llvm::ReturnInst::Create(body_.getContext(), llvm::ConstantInt::get(i32_, finished), end->getIterator());
+        end->eraseFromParent();
+      }
+    llvm::removeUnreachableBlocks(*function);
+    function->setDoesNotThrow();
+    function->addFnAttr(llvm::Attribute::AlwaysInline);
+    return function;
+  }
+
+  llvm::Function& body_;
+  unsigned item_parameter_;
+  const llvm::DataLayout& layout_;
+  saved_layout saved_;
+  llvm::Type* i32_;
+  region_set* set_ = nullptr;
+  std::vector<point> points_;
+  std::vector<slot> slots_, variables_;
+  std::map<llvm::AllocaInst*, std::uint64_t> strides_;
+};
+
+}  // namespace
+
+region_set make_regions(llvm::Function& body, unsigned item_parameter, std::int64_t items) { return region_maker(body, item_parameter, items).run(); }
+
+}  // namespace kiln::spirv
