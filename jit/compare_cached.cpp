@@ -17,7 +17,7 @@ cache_comparison compare_with_cache(const program& bound, const jit_options& opt
   std::vector<std::pair<const kernel_group*, native_bytes>> present;
   cache_comparison result;
   for (const kernel_group& g : groups.list) {
-    auto found = cached.find(g, options.configuration);
+    auto found = cached.find(g, cached.configuration(g));
     if (found) present.emplace_back(&g, std::move(found));
     else ++result.absent;
   }
@@ -27,11 +27,11 @@ cache_comparison compare_with_cache(const program& bound, const jit_options& opt
   std::map<std::size_t, cache_mismatch> found;  // whatever the order of compiling
   parallel_for(present.size(), options.threads, [&](std::size_t i) {
     const auto& [group, bytes] = present[i];
-    native_bytes compiled = fresh.compile(*group, options.configuration);
+    native_bytes compiled = fresh.compile(*group, cached.configuration(*group));
     if (*compiled != *bytes) {
-      if (replace) cached.keep(*group, options.configuration, compiled);
+      if (replace) cached.keep(*group, cached.configuration(*group), compiled);
       std::lock_guard lock(mutex);
-      found[i] = {group->portable.symbol, cached.key(*group, options.configuration).hash().hex(), blake3(*bytes).hex(), blake3(*compiled).hex()};
+      found[i] = {group->portable.symbol, cached.key(*group, cached.configuration(*group)).hash().hex(), blake3(*bytes).hex(), blake3(*compiled).hex()};
     }
     std::lock_guard lock(mutex);
     ++done;

@@ -30,12 +30,6 @@ struct job {
   kernel_report report;
 };
 
-// What the caller demands, else what tuning found, else the default.
-kernel_configuration configuration_of(const kernel_group& g, const jit_options& options) {
-  if (!options.configuration.empty() || !options.records) return options.configuration;
-  return options.records->winner(g.portable.payload, g.inputs, g.outputs);
-}
-
 // A tuned configuration that this version of the compiler refuses gives way to the default, which always works.
 void compile_job(job& j, kernel_compiler& compiler, bool tuned) {
   auto begin = clock::now();
@@ -86,7 +80,7 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   std::vector<job*> missing;
   jobs.reserve(groups.list.size());
   for (const kernel_group& g : groups.list) {
-    job& j = jobs.emplace_back(job{&g, configuration_of(g, options), nullptr, {}});
+    job& j = jobs.emplace_back(job{&g, compiler.configuration(g), nullptr, {}});
     j.native = compiler.find(g, j.configuration);
     if (!j.native && options.only_if_cached && !j.configuration.empty() && options.configuration.empty()) {
       // Tuned somewhere else, and only the default's code is here.
@@ -128,7 +122,7 @@ std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row
   std::vector<wanted_kernel> result;
   jit_options options{.target = target, .records = records, .driver = driver};
   kernel_compiler compiler(bound, options);
-  for (const kernel_group& g : group_code_objects(bound).list) result.push_back({g.portable.symbol, compiler.key(g, configuration_of(g, options))});
+  for (const kernel_group& g : group_code_objects(bound).list) result.push_back({g.portable.symbol, compiler.key(g, compiler.configuration(g))});
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "ir/native_kernel.hpp"
 #include "jit/compile_kernel.hpp"
 #include "jit/compile_request_generated.h"
+#include "jit/finalize_spirv.hpp"
 #include "jit/targets.hpp"
 
 namespace kiln {
@@ -69,8 +70,10 @@ std::vector<std::byte> compile(std::span<const std::byte> bytes) {
   if (!request) throw error(error_kind::corrupted, "the compile worker was given no compile request");
   kernel_configuration configuration;
   for (const schema::Setting* setting : *request->configuration()) configuration[setting->name()->str()] = setting->value();
+  auto payload = std::as_bytes(std::span(request->payload()->data(), request->payload()->size()));
+  if (is_spirv_payload(payload)) return serialize(finalize_spirv(payload, read_shapes(*request->inputs()), read_shapes(*request->outputs()), find_target(request->target()->str())));
   compiler_context context;
-  auto kernel = portable_kernel::parse(context, std::as_bytes(std::span(request->payload()->data(), request->payload()->size())));
+  auto kernel = portable_kernel::parse(context, payload);
   return compile_kernel(std::move(kernel), read_shapes(*request->inputs()), read_shapes(*request->outputs()), find_target(request->target()->str()), configuration);
 }
 

@@ -11,7 +11,9 @@
 #include "jit/compile_kernel.hpp"
 #include "jit/compile_worker.hpp"
 #include "jit/deadline.hpp"
+#include "jit/finalize_spirv.hpp"
 #include "jit/kernel_keys.hpp"
+#include "jit/tuning/tuning_records.hpp"
 
 namespace kiln {
 namespace {
@@ -31,9 +33,15 @@ native_bytes find_sound(kernel_cache* cache, const kernel_key& key) { return cac
 
 }  // namespace
 
+kernel_configuration kernel_compiler::configuration(const kernel_group& g) const {
+  if (!options_.configuration.empty() || !options_.records) return options_.configuration;
+  return options_.records->winner(g.portable.payload, g.inputs, g.outputs);
+}
+
 kernel_key kernel_compiler::key(const kernel_group& g, const kernel_configuration& configuration) const {
   kernel_key key = make_kernel_key(g.portable.payload, g.inputs, g.outputs, configuration, options_.target);
   key.driver = options_.driver;
+  if (g.portable.format == code_format::amdgcnspirv) key.pipeline = fmt::format("spirv {}", spirv_pipeline_version());
   return key;
 }
 
@@ -84,6 +92,12 @@ std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g,
   if (!options_.worker.empty()) {
     auto payload = source_.kernel(content_hash::from_hex(g.portable.payload));
     return compile_in_worker({{payload.begin(), payload.end()}, g.inputs, g.outputs, options_.target.name, configuration}, {.time = options_.kernel_limit}, options_.worker);
+  }
+  if (g.portable.format == code_format::amdgcnspirv) {
+    auto payload = source_.kernel(content_hash::from_hex(g.portable.payload));
+    return call_with_deadline(options_.kernel_limit, "compiling", [payload = std::vector(payload.begin(), payload.end()), inputs = g.inputs, outputs = g.outputs, target = options_.target] {
+      return serialize(finalize_spirv(payload, inputs, outputs, target));
+    });
   }
   // The clone and everything else that the compile touches is its own, so that it can be left behind.
   auto kernel = std::make_shared<portable_kernel>(clone(g));

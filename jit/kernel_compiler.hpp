@@ -25,6 +25,8 @@ class kernel_compiler {
   kernel_compiler(const program& source, const jit_options& options) : source_(source), options_(options) {}
   kernel_compiler(const kernel_compiler&) = delete;
 
+  // What the caller demands, else what tuning found, else the default.
+  kernel_configuration configuration(const kernel_group& g) const;
   kernel_key key(const kernel_group& g, const kernel_configuration& configuration) const;
 
   // Null where the cache has none that reads back as a kernel, or there is no cache.

@@ -14,8 +14,6 @@ kernel_groups group_code_objects(const program& bound) {
     for (const instruction& i : m.instructions()) {
       const auto* c = i.op().get_if<code_object>();
       if (!c || c->format == code_format::native) continue;
-      if (c->format != code_format::mlir_bytecode)
-        throw error(error_kind::unsupported, fmt::format("code object '{}' is {}, for which this version has no finalizer", c->symbol, enum_name(c->format)));
       kernel_group g{*c, &i, {}, i.outputs(), 0};
       for (value v : i.inputs()) g.inputs.push_back(v.type());
       for (const shape& s : g.inputs)

@@ -225,9 +225,16 @@ class parser {
     if (auto type = type_named(name)) return *type;
     if (scope_.attributes)
       for (const auto& [known, value] : *scope_.attributes)
-        if (known == name) return std::visit([](const auto& v) -> number { if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::int64_t>) return dim(v); else return v; }, value);
+        if (known == name) return value_of(value);
     at_ = begin;
     fail("'" + std::string(name) + "' is not an attribute or a type");
+  }
+
+  number value_of(const attribute_value& value) const {
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return dim(*whole);
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+    fail("a list of sizes is not a number");
   }
 
   number literal() {
@@ -326,7 +333,7 @@ std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& sc
   text = trimmed(text);
   auto open = text.find('(');
   auto fail = [&](const std::string& what) { throw expression_error(text, 0, what); };
-  if (open == std::string_view::npos || text.back() != ')') fail("a shape is same_as(input0), dims(...), broadcast(input0, input1) or with_dim(input0, axis, size)");
+  if (open == std::string_view::npos || text.back() != ')') fail("a shape is same_as(input0), dims(...), broadcast(input0, input1), with_dim(input0, axis, size), with_last(input0, size, ...) or list(attribute)");
   std::string_view name = trimmed(text.substr(0, open));
   auto arguments = split_arguments(text.substr(open + 1, text.size() - open - 2));
   auto tensor = [&](std::string_view word) -> const shape& { return parser(word, scope).tensor(word); };
@@ -335,6 +342,9 @@ std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& sc
     for (std::string_view a : arguments) result.push_back(evaluate_integer(a, scope));
     return result;
   }
+  if (name == "list" && arguments.size() == 1 && scope.attributes)
+    for (const auto& [known, value] : *scope.attributes)
+      if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&value); sizes && known == arguments[0]) return {sizes->begin(), sizes->end()};
   if (name == "same_as" && arguments.size() == 1) return tensor(arguments[0]).dims;
   if (name == "broadcast" && arguments.size() == 2) return broadcast_dims(tensor(arguments[0]).dims, tensor(arguments[1]).dims);
   if (name == "with_dim" && arguments.size() == 3) {
@@ -343,7 +353,15 @@ std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& sc
     if (!scope.checking) result[static_cast<std::size_t>(normalize_axis(axis.value(), result.size()))] = size;
     return result;
   }
-  fail("'" + std::string(name) + "' with " + std::to_string(arguments.size()) + " arguments is not a shape: same_as(input0), dims(...), broadcast(input0, input1), with_dim(input0, axis, size)");
+  if (name == "with_last" && arguments.size() >= 2) {
+    std::vector<dim> result = tensor(arguments[0]).dims;
+    std::size_t last = arguments.size() - 1;
+    if (scope.checking) result.resize(std::max(result.size(), last));
+    if (result.size() < last) fail("there are no " + std::to_string(last) + " dimensions to replace");
+    for (std::size_t i = 0; i < last; ++i) result[result.size() - last + i] = evaluate_integer(arguments[1 + i], scope);
+    return result;
+  }
+  fail("'" + std::string(name) + "' with " + std::to_string(arguments.size()) + " arguments is not a shape: same_as(input0), dims(...), broadcast(input0, input1), with_dim(input0, axis, size), with_last(input0, size, ...), list(attribute)");
   return {};
 }
 

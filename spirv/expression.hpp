@@ -18,7 +18,7 @@
 
 namespace kiln::spirv {
 
-using attribute_value = std::variant<std::int64_t, double, std::string>;
+using attribute_value = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
 using attribute_values = std::vector<std::pair<std::string, attribute_value>>;
 
 class expression_error : public error {
@@ -44,7 +44,8 @@ double evaluate_real(std::string_view text, const expression_scope& scope);
 
 // "float32", "f16", "type(input0)".
 element_type evaluate_type(std::string_view text, const expression_scope& scope);
-// "same_as(input0)", "dims(dim(input0, 0), 4)", "broadcast(input0, input1)", "with_dim(input0, axis, k)".
+// "same_as(input0)", "dims(dim(input0, 0), 4)", "broadcast(input0, input1)", "with_dim(input0, axis, k)", "with_last(input0, height, width)",
+// "list(shape)" for an attribute that is a list of sizes.
 std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& scope);
 
 // "input3" as {"input", 3}; "output0", "scratch1" likewise. Nothing for any other text.

@@ -72,7 +72,9 @@ std::vector<std::byte> serialize(const object& o) {
     auto kind = static_cast<schema::AttributeKind>(value.index());
     auto stored_name = text(name);
     auto stored_text = text(value.index() == 2 ? std::get<2>(value) : "");
-    attributes.push_back(schema::CreateAttribute(b, stored_name, kind, value.index() == 0 ? std::get<0>(value) : 0, value.index() == 1 ? std::get<1>(value) : 0.0, stored_text));
+    flatbuffers::Offset<flatbuffers::Vector<std::int64_t>> list;  // absent where there is none
+    if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&value)) list = b.CreateVector(*sizes);
+    attributes.push_back(schema::CreateAttribute(b, stored_name, kind, value.index() == 0 ? std::get<0>(value) : 0, value.index() == 1 ? std::get<1>(value) : 0.0, stored_text, list));
   }
   std::vector<flatbuffers::Offset<schema::Result>> results;
   for (const auto& r : o.results) {
@@ -94,13 +96,14 @@ std::vector<std::byte> serialize(const object& o) {
   }
   auto domain = text(o.domain), name = text(o.name);
   auto restriction_list = b.CreateVector(restrictions);
+  auto requirements = b.CreateVectorOfStrings(o.requirements);
   auto attribute_list = b.CreateVector(attributes);
   auto result_list = b.CreateVector(results);
   auto scratch = b.CreateVectorOfStrings(o.scratch);
   auto launch_list = b.CreateVector(launches);
   b.ForceVectorAlignment(o.words.size(), 1, 16);
   auto words = b.CreateVector(reinterpret_cast<const std::uint8_t*>(o.words.data()), o.words.size());
-  b.Finish(schema::CreateObject(b, domain, name, restriction_list, attribute_list, result_list, scratch, launch_list, words), schema::ObjectIdentifier());
+  b.Finish(schema::CreateObject(b, domain, name, restriction_list, requirements, attribute_list, result_list, scratch, launch_list, words), schema::ObjectIdentifier());
   const auto* begin = reinterpret_cast<const std::byte*>(b.GetBufferPointer());
   return {begin, begin + b.GetSize()};
 }
@@ -116,11 +119,13 @@ object deserialize_object(std::span<const std::byte> bytes) {
   o.domain = text_of(stored.domain());
   o.name = text_of(stored.name());
   for (flatbuffers::uoffset_t i = 0; i < bounded(stored.restrictions()); ++i) o.restrictions.push_back({stored.restrictions()->Get(i)->input(), text_of(stored.restrictions()->Get(i)->type())});
+  o.requirements = texts_of(stored.requirements());
   for (flatbuffers::uoffset_t i = 0; i < bounded(stored.attributes()); ++i) {
     const schema::Attribute& a = *stored.attributes()->Get(i);
     attribute_value value = a.integer();
     if (a.kind() == schema::AttributeKind::real) value = a.real();
     else if (a.kind() == schema::AttributeKind::text) value = text_of(a.text());
+    else if (a.kind() == schema::AttributeKind::list) value = bounded(a.list()) ? std::vector<std::int64_t>(a.list()->begin(), a.list()->end()) : std::vector<std::int64_t>{};
     else if (a.kind() != schema::AttributeKind::integer) damaged("an attribute of unknown kind");
     o.attributes.emplace_back(text_of(a.name()), std::move(value));
   }

@@ -59,6 +59,7 @@ struct input_restriction {
 struct object {
   std::string domain, name;
   std::vector<input_restriction> restrictions;
+  std::vector<std::string> requirements;  // conditions on inputs and attributes, all of which must hold
   attribute_values attributes;          // defaults, or the values of one node
   std::vector<result_rule> results;     // shape rules of the outputs
   std::vector<std::string> scratch;     // bytes of each scratch buffer

@@ -42,6 +42,7 @@ action declare_warm(CLI::App& app);
 action declare_farm(CLI::App& app);
 action declare_devices(CLI::App& app);
 action declare_targets(CLI::App& app);
+action declare_hip(CLI::App& app);
 action declare_ops(CLI::App& app);
 
 }  // namespace kiln::tools

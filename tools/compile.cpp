@@ -10,6 +10,7 @@
 #include "ir/error.hpp"
 #include "mlir_bridge/kernel_bytecode.hpp"
 #include "tools/command.hpp"
+#include "tools/custom_ops.hpp"
 #include "tools/model_summary.hpp"
 
 namespace kiln::tools {
@@ -24,7 +25,6 @@ struct options {
 // Options of the contract whose part of the compiler is not in this version.
 void refuse_unsupported(const options& o) {
   if (o.int8) throw error(error_kind::unsupported, "--int8: this version does not quantize; compile a QDQ model, which needs no flag");
-  if (!o.custom_ops.empty()) throw error(error_kind::unsupported, "--custom-op: this version has no HIP C++ front end");
 }
 
 nlohmann::ordered_json describe(const quantization_report& r) {
@@ -39,6 +39,8 @@ int compile_model(const options& o, const output_options& output) {
   import_options importing;
   for (const std::string& text : o.dims) importing.dims.insert(parse_dim_spec(text));
   importing.external_weights = o.external_weights;
+  auto custom = compile_custom_ops(o.custom_ops);
+  importing.custom_operators = &custom;
   program imported = import_onnx(o.model, importing);
   auto import_done = clock::now();
   compile_options compiling;
@@ -90,7 +92,7 @@ action declare_compile(CLI::App& app) {
   app.add_flag("--int8", o->int8, "Quantize to int8");
   app.add_flag("--int4-weights", o->int4_weights, "Quantize the constant weights of matrix products to 4 bits, in groups of up to 128");
   app.add_option("--external-weights", o->external_weights, "File (or folder) that holds the model's external data, in place of what it names");
-  app.add_option("--custom-op", o->custom_ops, "HIP C++ source of a custom operator");
+  add_custom_op_option(app, o->custom_ops);
   app.add_option("--dump-ir", o->dump_dir, "Folder for the program's text after every pass");
   return [o](const output_options& output) { return compile_model(*o, output); };
 }

@@ -11,6 +11,8 @@
 #include "jit/targets.hpp"
 #include "mlir_bridge/candidates.hpp"
 #include "mlir_bridge/kernel_bytecode.hpp"
+#include "spirv/disassembly.hpp"
+#include "spirv/object.hpp"
 #include "tools/command.hpp"
 #include "tools/model_summary.hpp"
 
@@ -25,6 +27,7 @@ struct options {
 // The kernel whose hash starts with `prefix`, and the shapes it is first used with.
 struct found_kernel {
   content_hash hash;
+  code_format format = code_format::mlir_bytecode;
   std::vector<shape> inputs;
 };
 
@@ -34,7 +37,7 @@ found_kernel find_kernel(const program& p, const std::string& prefix) {
     for (const instruction& i : m.instructions()) {
       const auto* c = i.op().get_if<code_object>();
       if (!c || !c->payload.starts_with(prefix) || found.contains(c->payload)) continue;
-      found_kernel k{content_hash::from_hex(c->payload), {}};
+      found_kernel k{content_hash::from_hex(c->payload), c->format, {}};
       for (value v : i.inputs()) k.inputs.push_back(v.type());
       found.emplace(c->payload, std::move(k));
     }
@@ -43,10 +46,16 @@ found_kernel find_kernel(const program& p, const std::string& prefix) {
   return found.begin()->second;
 }
 
+std::string text_of(const program& p, const found_kernel& k, const options& o) {
+  auto payload = p.kernel(k.hash);
+  if (k.format == code_format::amdgcnspirv && o.emit == "spirv") return spirv::disassemble(spirv::deserialize_object(payload).words);
+  return k.format == code_format::mlir_bytecode && o.emit == "mlir" ? print_kernel(payload) : emit_code(payload, k.inputs, find_target(o.target), o.emit);
+}
+
 int emit_kernel(const options& o, const output_options& output) {
   program p = read_program(o.file);
   found_kernel k = find_kernel(p, o.kernel);
-  std::string text = o.emit == "mlir" ? print_kernel(p.kernel(k.hash)) : emit_code(p.kernel(k.hash), k.inputs, find_target(o.target), o.emit);
+  std::string text = text_of(p, k, o);
   output.print({{"hash", k.hash.hex()}, {"emit", o.emit}, {"text", text}}, [&] { std::fputs(text.c_str(), stdout); });
   return 0;
 }

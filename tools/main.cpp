@@ -25,12 +25,13 @@ constexpr std::array commands{
     command{"verify", "Compile, run and compare with the built-in reference", "kiln verify resnet50.onnx", declare_verify},
     command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", declare_inspect},
     command{"finalize", "Make native objects for a target that need not be here", "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", declare_finalize},
-    command{"tune", "Find the fastest configurations of a model's kernels on a device, and keep them", "kiln tune resnet50.kiln --device host --budget 60s", declare_tune},
     command{"warm", "Fill a cache, an archive or the files themselves for targets that need not be here", "kiln warm resnet50.kiln bert.kiln --target x86-64-v4 --target gfx942 --archive fleet.tar.zst", declare_warm},
+    command{"tune", "Find the fastest configurations of a model's kernels on a device, and keep them", "kiln tune resnet50.kiln --device host --budget 60s", declare_tune},
     command{"cache", "Look after the kernel cache", "kiln cache stats", declare_cache},
     command{"farm", "The build farm: submit models to any number of workers over Redis", "kiln farm submit *.onnx --wait -o compiled", declare_farm},
     command{"devices", "Show the devices of this machine", "kiln devices", declare_devices},
     command{"targets", "Show what can be targeted", "kiln targets", declare_targets},
+    command{"hip", "Compile HIP C++ kernels into portable SPIR-V", "kiln hip relu6.hip -o relu6.spv", declare_hip},
     command{"ops", "Show the ONNX operators that are supported", "kiln ops", declare_ops},
 };
 

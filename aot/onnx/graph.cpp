@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "aot/onnx/custom.hpp"
 #include "aot/onnx/operators.hpp"
 #include "ir/error.hpp"
 
@@ -201,6 +202,10 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
     std::vector<value> results;
     if (auto function = state_.functions.find({domain, proto.op_type()}); function != state_.functions.end()) {
       results = import_function(*function->second, proto, inputs);
+    } else if (auto custom = custom_operators(state_, domain, proto.op_type()); !custom.empty()) {
+      auto opset = state_.opsets.find(domain);
+      node n(*this, b_, proto, opset == state_.opsets.end() ? 1 : opset->second, std::move(inputs));
+      results = import_custom(n, custom);
     } else {
       const operator_row& row = operator_of(state_, domain, proto.op_type());
       node n(*this, b_, proto, state_.opsets.at(domain), std::move(inputs));

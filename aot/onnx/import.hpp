@@ -18,6 +18,10 @@
 
 namespace kiln {
 
+namespace spirv {
+struct object;
+}
+
 // What a named dimension becomes: a number, or a symbol that stays open within a range.
 using dim_spec = std::variant<std::int64_t, dim_range>;
 
@@ -26,6 +30,7 @@ std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text);
 
 struct import_options {
   std::map<std::string, dim_spec> dims;    // by the model's dim_param; a name that the model lacks is error{usage}
+  const std::vector<spirv::object>* custom_operators = nullptr;  // from HIP sources, asked before our own; only read during the import
   std::filesystem::path external_weights;  // folder of external data files, or one file in place of all; empty: the model's folder
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "aot/onnx/import.hpp"
+#include "spirv/library/library.hpp"
 
 namespace kiln {
 namespace onnx_import {
@@ -35,6 +36,10 @@ const operator_row* find_operator(std::string_view domain, std::string_view name
 std::vector<onnx_operator> supported_onnx_operators() {
   std::vector<onnx_operator> result;
   for (const auto& [key, row] : onnx_import::operators()) result.push_back({row->domain, row->name, row->min_opset, row->max_opset, row->notes});
+  for (const spirv::object& o : spirv::library())
+    if (o.domain.empty() && std::ranges::none_of(result, [&](const onnx_operator& known) { return known.domain.empty() && known.name == o.name; }))
+      result.push_back({o.domain, o.name, 1, 21, "float32; a HIP kernel, without a built-in reference"});
+  std::ranges::sort(result, {}, [](const onnx_operator& o) { return std::pair(o.domain, o.name); });
   return result;
 }
 

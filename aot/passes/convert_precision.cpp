@@ -92,7 +92,8 @@ class converter {
     bool exact = exact_.contains(&i);
     bool to_integer = i.op().is<convert>() && is_integer(i.outputs()[0].type) && exact_.contains(i.inputs()[0].producer);
     std::vector<value> inputs;
-    for (value v : i.inputs()) inputs.push_back(exact || to_integer ? as(mapped(v), v.type().type) : narrowed(v));
+    bool as_written = exact || to_integer || i.op().is<code_object>();  // a custom operator's kernel is written for its types
+    for (value v : i.inputs()) inputs.push_back(as_written ? as(mapped(v), v.type().type) : narrowed(v));
     operation op = exact ? i.op() : changed(i.op());
     std::vector<module*> bodies;
     for (module* body : i.bodies()) bodies.push_back(bodies_.at(body));
@@ -145,6 +146,7 @@ bool convert_precision::apply(program& p) const {
     made[m] = is_main ? &result.main() : &result.add_module(m->name());
     converter(*m, *made[m], type, is_main, made).run();
   }
+  for (const auto& [hash, payload] : p.kernels()) result.add_kernel(hash, payload);
   result.symbols = p.symbols;
   result.metadata = p.metadata;
   p = std::move(result);

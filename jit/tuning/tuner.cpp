@@ -32,6 +32,7 @@ native_bytes tuner::compile(const kernel_group& g, const kernel_configuration& c
 
 // The default first, then what won before (with another compiler, or in a session that did not end), then the rest.
 std::vector<kernel_configuration> tuner::candidates(const kernel_group& g, const std::optional<tuning_record>& record) {
+  if (g.portable.format != code_format::mlir_bytecode) return std::vector<kernel_configuration>(1);  // a kernel that somebody wrote has no choices
   std::vector<kernel_configuration> list = candidate_configurations(compiler_.clone(g), jit_.target, options_.effort);
   if (!record) return list;
   std::vector<kernel_configuration> hints;

@@ -15,6 +15,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "mlir_bridge/codegen/vectorization.hpp"
 #include "mlir_bridge/gpu/back_ends.hpp"
 
 namespace kiln::codegen {
@@ -60,17 +61,10 @@ std::vector<std::byte> emit(llvm::Module& module, llvm::TargetMachine& machine, 
   return {data, data + bytes.size()};
 }
 
-}  // namespace
-
-void optimize(llvm::Module& module, const target_row& target, bool unroll) {
+void run_default_pipeline(llvm::Module& module, const target_row& target, const llvm::PipelineTuningOptions& tuning) {
   llvm::TargetMachine& machine = machine_for(target);
   module.setDataLayout(machine.createDataLayout());
   module.setTargetTriple(machine.getTargetTriple());
-  llvm::PipelineTuningOptions tuning;
-  // The generators vectorize.
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopUnrolling = unroll;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -83,6 +77,19 @@ void optimize(llvm::Module& module, const target_row& target, bool unroll) {
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
+
+}  // namespace
+
+void optimize(llvm::Module& module, const target_row& target, bool unroll) {
+  llvm::PipelineTuningOptions tuning;
+  // The generators vectorize.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = unroll;
+  run_default_pipeline(module, target, tuning);
+}
+
+void optimize_and_vectorize(llvm::Module& module, const target_row& target) { run_default_pipeline(module, target, {}); }
 
 std::string emit_assembly(llvm::Module& module, const target_row& target) {
   auto text = emit(module, machine_for(target), llvm::CodeGenFileType::AssemblyFile);

@@ -7,38 +7,15 @@
 #include "mlir_bridge/codegen/machine_code.hpp"
 #include "mlir_bridge/codegen/stopwatch.hpp"
 #include "mlir_bridge/gpu/anchors.hpp"
-#include "mlir_bridge/gpu/code_object_info.hpp"
-#include "mlir_bridge/gpu/disassembly.hpp"
 #include "mlir_bridge/gpu/link.hpp"
 #include "mlir_bridge/gpu/lowering.hpp"
+#include "mlir_bridge/gpu/statistics.hpp"
 
 namespace kiln {
 
 namespace {
 
 std::span<const std::byte> as_bytes(const std::string& text) { return {reinterpret_cast<const std::byte*>(text.c_str()), text.size() + 1}; }
-
-void add_statistics(native_kernel& kernel, const target_row& target) {
-  if (target.family == target_family::nvidia) {
-    auto entries = gpu::read_ptx({reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()});
-    for (launch& l : kernel.launches) {
-      auto found = std::ranges::find(entries, l.symbol, &gpu::ptx_entry_info::name);
-      if (found == entries.end()) throw error(error_kind::compile_failed, "the PTX has no kernel '" + l.symbol + "'");
-      l.statistics.private_bytes = found->local_bytes;
-      l.statistics.matrix_instructions = found->mma + found->wgmma;
-    }
-    return;
-  }
-  auto kernels = gpu::read_code_object(kernel.object);
-  for (launch& l : kernel.launches) {
-    auto found = std::ranges::find(kernels, l.symbol, &gpu::kernel_info::name);
-    if (found == kernels.end()) throw error(error_kind::compile_failed, "the code object has no kernel '" + l.symbol + "'");
-    l.statistics = {found->vgprs, found->agprs, found->sgprs, found->vgpr_spills + found->sgpr_spills, found->scratch, found->static_lds,
-                    gpu::count_matrix_instructions(kernel.object, l.symbol).total()};
-    kernel.registers = std::max(kernel.registers, found->vgprs);
-    kernel.spills += found->vgpr_spills;
-  }
-}
 
 }  // namespace
 
@@ -73,7 +50,7 @@ native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, con
     result.object = gpu::link_code_object(codegen::emit_object(*module, target, out.want_texts ? &out.assembly : nullptr));
   }
   out.codegen_ms = time.lap();
-  add_statistics(result, target);
+  gpu::add_statistics(result, target);
   return result;
 }
 

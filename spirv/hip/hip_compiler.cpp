@@ -11,15 +11,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
-#include <llvm/Support/CodeGen.h>
-#include <llvm/Support/CrashRecoveryContext.h>
-#include <llvm/Support/ErrorHandling.h>
-#include <llvm/Support/TargetSelect.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/VirtualFileSystem.h>
-#include <llvm/TargetParser/Triple.h>
-#include <llvm/Transforms/IPO/GlobalDCE.h>
-#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
 #include <array>
@@ -29,26 +21,12 @@
 #include <mutex>
 
 #include "spirv/hip/operator_macros.hpp"
-
-// LLVM's SPIR-V back end as a function; it has no header in Debian's packages.
-namespace llvm {
-extern "C" bool SPIRVTranslate(Module* module, std::string& object, std::string& message, const std::vector<std::string>& extensions, CodeGenOptLevel level, Triple target);
-}
-extern "C" {
-void LLVMInitializeSPIRVTargetInfo();
-void LLVMInitializeSPIRVTarget();
-void LLVMInitializeSPIRVTargetMC();
-void LLVMInitializeSPIRVAsmPrinter();
-}
+#include "spirv/hip/translate.hpp"
 
 namespace kiln::spirv {
 namespace {
 
-constexpr const char* triple = "spirv64-amd-amdhsa";
 constexpr const char* header_folder = "/kiln/device/";
-
-// The back end may use these where it needs them; everything else it has to do without, or refuse.
-const std::vector<std::string> extensions{"SPV_KHR_no_integer_wrap_decoration", "SPV_EXT_shader_atomic_float_add", "SPV_INTEL_kernel_attributes", "SPV_KHR_bit_instructions", "SPV_KHR_expect_assume", "SPV_KHR_float_controls"};
 
 // Standard headers that kernels include by habit: the device header has what portable kernels may use of them.
 constexpr std::array standard_headers{"cstdint", "stdint.h", "cstddef", "stddef.h", "cmath", "math.h", "climits", "limits.h", "cfloat", "float.h"};
@@ -92,8 +70,6 @@ std::string written_name(const std::string& symbol) {
   }
   return text.substr(begin, end - begin);
 }
-
-bool is_kernel(const llvm::Function& f) { return f.getCallingConv() == llvm::CallingConv::SPIR_KERNEL && !f.isDeclaration(); }
 
 // Threads of a workgroup that __launch_bounds__ allows: the header keeps them as annotations, {function, "kiln.launch_bounds", file, line, {threads, ...}}.
 std::map<const llvm::Function*, std::uint32_t> launch_bounds(const llvm::Module& module) {
@@ -182,52 +158,6 @@ void erase_markers(llvm::Module& module) {
     if (llvm::NamedMDNode* node = module.getNamedMetadata(name)) node->eraseFromParent();
 }
 
-// The SPIR-V of the module, of these kernels only (all where `symbols` is null). LLVM's fatal errors are caught.
-std::vector<std::byte> translate(const llvm::Module& source, const std::vector<std::string>* symbols) {
-  std::unique_ptr<llvm::Module> module = llvm::CloneModule(source);
-  if (symbols) {
-    for (llvm::Function& f : llvm::make_early_inc_range(*module)) {
-      if (is_kernel(f) && std::ranges::find(*symbols, f.getName().str()) == symbols->end()) f.eraseFromParent();
-    }
-  }
-  for (llvm::Function& f : *module)
-    if (!f.isDeclaration() && !is_kernel(f)) f.setLinkage(llvm::GlobalValue::InternalLinkage);
-  for (llvm::GlobalVariable& g : module->globals())
-    if (g.hasInitializer()) g.setLinkage(llvm::GlobalValue::InternalLinkage);
-  llvm::ModuleAnalysisManager analyses;
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager groups;
-  llvm::PassBuilder builder;
-  builder.registerModuleAnalyses(analyses);
-  builder.registerCGSCCAnalyses(groups);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, groups, analyses);
-  llvm::GlobalDCEPass().run(*module, analyses);
-
-  std::string object, message;
-  bool done = false;
-  llvm::ScopedFatalErrorHandler handler(
-      [](void* text, const char* reason, bool) {
-        *static_cast<std::string*>(text) = reason;
-        llvm::CrashRecoveryContext::GetCurrent()->HandleExit(1);
-      },
-      &message);
-  llvm::CrashRecoveryContext::Enable();
-  llvm::CrashRecoveryContext recovery;
-  llvm::Module* raw = module.get();
-  bool returned = recovery.RunSafely([&] { done = llvm::SPIRVTranslate(raw, object, message, extensions, llvm::CodeGenOptLevel::Default, llvm::Triple(triple)); });
-  llvm::CrashRecoveryContext::Disable();
-  if (!returned) {
-    (void)module.release();  // in the middle of a pass: what it holds cannot be freed
-    throw error(error_kind::unsupported, "LLVM's SPIR-V back end gave up: " + (message.empty() ? "it crashed" : message));
-  }
-  if (!done) throw error(error_kind::unsupported, "LLVM's SPIR-V back end refused the kernels: " + message);
-  const auto* begin = reinterpret_cast<const std::byte*>(object.data());
-  return {begin, begin + object.size()};
-}
-
 std::string first_error(const std::string& diagnostics) {
   auto at = diagnostics.find("error: ");
   if (at == std::string::npos) at = 0;
@@ -252,17 +182,8 @@ llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files_with(std::string_view sour
 compiled_source compile_hip(std::string_view source, const std::string& file, const hip_options& options) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
-  static const bool initialized = [] {
-    LLVMInitializeSPIRVTargetInfo();
-    LLVMInitializeSPIRVTarget();
-    LLVMInitializeSPIRVTargetMC();
-    LLVMInitializeSPIRVAsmPrinter();
-    return true;
-  }();
-  (void)initialized;
-
-  std::string path = std::filesystem::absolute(file).string();
-  std::vector<std::string> arguments{"-triple", triple, "-aux-triple", "x86_64-unknown-linux-gnu", "-fcuda-is-device", "-emit-llvm-only", "-x", "hip", "-std=c++20", "-fdeclspec", "-nostdsysteminc", "-nobuiltininc",
+  initialize_back_end();
+  std::vector<std::string> arguments{"-triple", spirv_triple, "-aux-triple", "x86_64-unknown-linux-gnu", "-fcuda-is-device", "-emit-llvm-only", "-x", "hip", "-std=c++20", "-fdeclspec", "-nostdsysteminc", "-nobuiltininc",
                                      "-internal-isystem", header_folder, "-O2", "-ffp-contract=on"};
   for (const std::string& d : options.definitions) arguments.push_back("-D" + d);
   arguments.push_back(file);

@@ -16,10 +16,10 @@
 
 namespace kiln::spirv {
 
-// error{compile_failed}: what() is one line, the first mistake; diagnostics() is Clang's text, with file, line and caret for each.
+// error{invalid_model}: what() is one line, the first mistake; diagnostics() is Clang's text, with file, line and caret for each.
 class source_error : public error {
  public:
-  source_error(std::string summary, std::string diagnostics) : error(error_kind::compile_failed, std::move(summary)), diagnostics_(std::move(diagnostics)) {}
+  source_error(std::string summary, std::string diagnostics) : error(error_kind::invalid_model, std::move(summary)), diagnostics_(std::move(diagnostics)) {}
   const std::string& diagnostics() const { return diagnostics_; }
 
  private:

@@ -53,7 +53,7 @@ class collector : public clang::PPCallbacks {
     const char* name;
     handler handle;
   };
-  static const row rows[7];
+  static const row rows[8];
 
   macro_text read(clang::MacroArgs& arguments, unsigned index) {
     macro_text result;
@@ -86,9 +86,17 @@ class collector : public clang::PPCallbacks {
   bool integer(const macro_text& m) {
     return checked(m, [&] { evaluate_integer(m.text, scope()); });
   }
+  // The text of one or several literals in quotes, joined.
   std::string unquoted(const macro_text& m) {
-    if (m.text.size() < 2 || m.text.front() != '"' || m.text.back() != '"') fail(m.at(0), "a text in quotes is needed here");
-    return m.text.size() < 2 ? "" : m.text.substr(1, m.text.size() - 2);
+    std::string result;
+    bool inside = false, some = false;
+    for (char c : m.text) {
+      if (c == '"') inside = !inside, some = true;
+      else if (inside) result += c;
+      else if (c != ' ') some = false;
+    }
+    if (!some || inside) fail(m.at(0), "a text in quotes is needed here");
+    return result;
   }
   std::uint32_t index(const macro_text& m, std::size_t expected, const char* what) {
     std::uint32_t number = 0;
@@ -112,12 +120,20 @@ class collector : public clang::PPCallbacks {
     if (checked(a[1], [&] { evaluate_type(a[1].text, scope()); })) current().result.restrictions.push_back({input, a[1].text});
   }
 
+  void add_requirement(const std::vector<macro_text>& a) {
+    if (integer(a[0])) current().result.requirements.push_back(a[0].text);
+  }
+
   void add_attribute(const std::vector<macro_text>& a) {
     for (const auto& [known, value] : current().result.attributes)
       if (known == a[0].text) return fail(a[0].at(0), "attribute '" + known + "' is declared twice");
     if (parse_buffer(a[0].text) || a[0].text.empty()) return fail(a[0].at(0), "'" + a[0].text + "' cannot be an attribute's name");
     attribute_value value;
-    if (a[1].text.starts_with('"')) value = unquoted(a[1]);
+    if (a[1].text.starts_with("list(") && a[1].text.back() == ')') {
+      std::vector<std::int64_t> sizes;
+      for (std::string_view size : split_arguments(std::string_view(a[1].text).substr(5, a[1].text.size() - 6))) checked(a[1], [&] { sizes.push_back(evaluate_integer(size, scope()).value()); });
+      value = std::move(sizes);
+    } else if (a[1].text.starts_with('"')) value = unquoted(a[1]);
     else if (a[1].text.find_first_of(".eE") != std::string::npos) checked(a[1], [&] { value = evaluate_real(a[1].text, scope()); });
     else checked(a[1], [&] { value = evaluate_integer(a[1].text, scope()).value(); });
     current().result.attributes.emplace_back(a[0].text, std::move(value));
@@ -160,9 +176,9 @@ class collector : public clang::PPCallbacks {
   clang::SourceLocation at_;
 };
 
-const collector::row collector::rows[7] = {
+const collector::row collector::rows[8] = {
     {"KILN_OPERATOR", &collector::begin_operator}, {"KILN_INPUT", &collector::add_input},     {"KILN_ATTRIBUTE", &collector::add_attribute}, {"KILN_OUTPUT", &collector::add_output},
-    {"KILN_SCRATCH", &collector::add_scratch},     {"KILN_LAUNCH", &collector::add_launch},   {"KILN_SHARED", &collector::set_shared},
+    {"KILN_SCRATCH", &collector::add_scratch},     {"KILN_LAUNCH", &collector::add_launch},   {"KILN_SHARED", &collector::set_shared},       {"KILN_REQUIRE", &collector::add_requirement},
 };
 
 std::string names_of(const std::vector<hip_kernel>& kernels) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <map>
 #include <memory>
 
 
@@ -30,15 +32,16 @@ constexpr std::array known_capabilities{
     Capability::GroupNonUniformVote, Capability::GroupNonUniformBallot, Capability::GroupNonUniformShuffle, Capability::GroupNonUniformShuffleRelative,
     Capability::AtomicFloat32AddEXT, Capability::AtomicFloat64AddEXT, Capability::AtomicFloat16AddEXT, Capability::AtomicFloat32MinMaxEXT, Capability::AtomicFloat64MinMaxEXT,
     Capability::AtomicFloat16MinMaxEXT, Capability::KernelAttributesINTEL, Capability::ArbitraryPrecisionIntegersINTEL, Capability::FPFastMathModeINTEL,
-    Capability::ExpectAssumeKHR, Capability::OptNoneINTEL, bfloat16_type};
+    Capability::ExpectAssumeKHR, Capability::OptNoneINTEL, Capability::BitInstructions, Capability::DenormPreserve, Capability::SignedZeroInfNanPreserve, Capability::RoundingModeRTE, bfloat16_type};
 
-constexpr std::array<std::string_view, 17> known_extensions{
+constexpr std::array<std::string_view, 18> known_extensions{
     "SPV_KHR_no_integer_wrap_decoration", "SPV_KHR_bfloat16", "SPV_KHR_expect_assume", "SPV_KHR_linkonce_odr", "SPV_EXT_shader_atomic_float_add", "SPV_EXT_shader_atomic_float16_add",
     "SPV_EXT_shader_atomic_float_min_max", "SPV_INTEL_kernel_attributes", "SPV_INTEL_arbitrary_precision_integers", "SPV_ALTERA_arbitrary_precision_integers", "SPV_INTEL_fp_fast_math_mode",
-    "SPV_INTEL_optnone", "SPV_EXT_optnone", "SPV_KHR_bit_instructions", "SPV_INTEL_memory_access_aliasing", "SPV_KHR_non_semantic_info", "SPV_KHR_subgroup_rotate"};
+    "SPV_INTEL_optnone", "SPV_EXT_optnone", "SPV_KHR_bit_instructions", "SPV_INTEL_memory_access_aliasing", "SPV_KHR_non_semantic_info", "SPV_KHR_float_controls", "SPV_KHR_subgroup_rotate"};
 
-// Switches the validator's rule off that a type is declared once: bfloat16 is validated as if it were half.
+// Switches the validator's rule off that a type is declared once: bfloat16 is shown to it as half, for example.
 constexpr std::string_view ignore_unique_types = "SPV_VALIDATOR_ignore_type_decl_unique";
+constexpr std::string_view shown_as_ignoring[] = {"SPV_KHR_bfloat16", "SPV_INTEL_arbitrary_precision_integers", "SPV_ALTERA_arbitrary_precision_integers"};
 
 [[noreturn]] void corrupted(const std::string& what) { throw error(error_kind::corrupted, "SPIR-V: " + what); }
 [[noreturn]] void unsupported(const std::string& what) { throw error(error_kind::unsupported, "SPIR-V: " + what); }
@@ -155,24 +158,41 @@ void binary::check_known() const {
   }
 }
 
-// SPIRV-Tools 2023.1 is older than bfloat16 types and one extension's new name: it sees what it knows in their place.
-void binary::validate() const {
+// SPIRV-Tools 2023.1 does not know bfloat16, nor integers of other widths than 8, 16, 32 and 64 bits. It is shown a module that is valid exactly
+// where this one is: with half for bfloat16, with the next wider integer, and conversions between what became the same width as bit casts.
+void binary::validate() {
   std::vector<std::uint32_t> copy(words_.begin(), words_.begin() + header_words);
-  auto& bfloats = const_cast<std::vector<std::uint32_t>&>(bfloats_);
+  std::map<std::uint32_t, std::uint32_t> widths, types;  // shown bits by integer type; type by result
+  auto width_of = [&](std::uint32_t id) {
+    auto found = widths.find(id);
+    return found == widths.end() ? 0 : found->second;
+  };
   for (const instruction_words& i : instructions_) {
     auto opcode = static_cast<Op>(i.opcode);
     const std::uint32_t* end = i.operands.data() + i.operands.size();
     const std::uint32_t* begin = i.operands.data() - (i.type != 0) - (i.result != 0) - 1;
+    auto capability = [&](Capability c) { copy.insert(copy.end(), {2u << 16 | static_cast<std::uint32_t>(Op::OpCapability), static_cast<std::uint32_t>(c)}); };
+    if (i.type && i.result) types[i.result] = i.type;
     if (opcode == Op::OpCapability && static_cast<Capability>(i.operands[0]) == bfloat16_type) {
-      copy.insert(copy.end(), {*begin, static_cast<std::uint32_t>(Capability::Float16)});
-    } else if (opcode == Op::OpExtension && read_string(i.operands).text == "SPV_KHR_bfloat16") {
+      capability(Capability::Float16);
+    } else if (opcode == Op::OpCapability && static_cast<Capability>(i.operands[0]) == Capability::ArbitraryPrecisionIntegersINTEL) {
+      for (Capability c : {Capability::Int8, Capability::Int16, Capability::Int64}) capability(c);
+    } else if (opcode == Op::OpExtension && std::ranges::find(shown_as_ignoring, read_string(i.operands).text) != std::end(shown_as_ignoring)) {
       append_string_instruction(copy, Op::OpExtension, ignore_unique_types);
-    } else if (opcode == Op::OpExtension && read_string(i.operands).text == "SPV_ALTERA_arbitrary_precision_integers") {
-      append_string_instruction(copy, Op::OpExtension, "SPV_INTEL_arbitrary_precision_integers");
     } else if (opcode == Op::OpTypeFloat && i.operands.size() == 2) {
       if (i.operands[0] != 16 || i.operands[1] != 0) unsupported(fmt::format("a float of {} bits with encoding {}", i.operands[0], i.operands[1]));
-      bfloats.push_back(i.result);
+      bfloats_.push_back(i.result);
       copy.insert(copy.end(), {3u << 16 | i.opcode, i.result, 16});
+    } else if (opcode == Op::OpTypeInt && i.operands.size() == 2) {
+      if (i.operands[0] == 0 || i.operands[0] > 64) unsupported(fmt::format("integers of {} bits", i.operands[0]));
+      std::uint32_t shown = std::max(8u, std::bit_ceil(i.operands[0]));
+      widths[i.result] = shown;
+      copy.insert(copy.end(), {*begin, i.result, shown, i.operands[1]});
+    } else if (opcode == Op::OpTypeVector && i.operands.size() == 2 && width_of(i.operands[0])) {
+      widths[i.result] = width_of(i.operands[0]);
+      copy.insert(copy.end(), begin, end);
+    } else if ((opcode == Op::OpUConvert || opcode == Op::OpSConvert) && i.operands.size() == 1 && width_of(i.type) && width_of(i.type) == width_of(types[i.operands[0]])) {
+      copy.insert(copy.end(), {4u << 16 | static_cast<std::uint32_t>(Op::OpBitcast), i.type, i.result, i.operands[0]});
     } else {
       copy.insert(copy.end(), begin, end);
     }

@@ -33,7 +33,7 @@ class binary {
  private:
   void split();
   void check_known() const;
-  void validate() const;
+  void validate();
 
   std::vector<std::uint32_t> words_;
   std::vector<instruction_words> instructions_;

@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint32_t unknown_size = 0xffffffff;           // LLVM's SPIR-V back end writes an array without a length so
 constexpr std::uint64_t largest_object = std::uint64_t{1} << 30;
-constexpr std::uint32_t widest_integer = 128;
 
 }  // namespace
 
@@ -150,7 +149,6 @@ void translator::declare_type(const instruction_words& i) {
     case Op::OpTypeVoid: t.type = llvm::Type::getVoidTy(context_); break;
     case Op::OpTypeBool: t.type = llvm::Type::getInt1Ty(context_); break;
     case Op::OpTypeInt:
-      if (i.operands[0] == 0 || i.operands[0] > widest_integer) refuse(fmt::format("integers of {} bits", i.operands[0]));
       t.type = llvm::Type::getIntNTy(context_, i.operands[0]);
       break;
     case Op::OpTypeFloat:

@@ -14,7 +14,7 @@ PERF_KEYS = {"load_ms", "finalize_ms", "first_run_ms", "p50_ms", "p90_ms", "p99_
 
 class Commands(KilnCase):
     def test_every_command_has_help_with_an_example(self):
-        for command in ["compile", "run", "perf", "verify", "inspect", "finalize", "cache", "devices", "targets", "ops"]:
+        for command in ["compile", "run", "perf", "verify", "inspect", "finalize", "cache", "devices", "targets", "hip", "ops"]:
             text = self.kiln(command, "--help").stdout
             self.assertIn("Example", text)
             self.assertIn("--json", text)

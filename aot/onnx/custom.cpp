@@ -1,0 +1,74 @@
+#include "aot/onnx/custom.hpp"
+
+#include <algorithm>
+
+#include "aot/onnx/graph.hpp"
+#include "aot/onnx/operators.hpp"
+#include "spirv/library/library.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+// The operator with the node's attributes in place of the defaults.
+spirv::object with_attributes(const node& n, spirv::object o) {
+  for (const auto& given : n.proto.attribute()) {
+    auto known = std::ranges::find(o.attributes, given.name(), &std::pair<std::string, spirv::attribute_value>::first);
+    if (known == o.attributes.end()) invalid("attribute '" + given.name() + "' is not declared by the custom operator");
+    spirv::attribute_value& value = known->second;
+    if (std::holds_alternative<std::int64_t>(value)) value = n.integer(given.name(), 0);
+    else if (std::holds_alternative<double>(value)) value = given.has_i() ? static_cast<double>(given.i()) : n.real(given.name(), 0);
+    else if (std::holds_alternative<std::string>(value)) value = n.text(given.name(), "");
+    else value = n.integers(given.name()).value_or(std::vector<std::int64_t>{});
+  }
+  for (auto& [name, value] : o.attributes)
+    if (name == "opset" && std::holds_alternative<std::int64_t>(value)) value = n.opset;
+  return o;
+}
+
+bool fits(const node& n, const spirv::object& o, std::span<const shape> inputs) {
+  bool types = std::ranges::all_of(o.restrictions, [&](const spirv::input_restriction& r) {
+    return r.input < inputs.size() && inputs[r.input].type == spirv::evaluate_type(r.type, {inputs, {}, &o.attributes});
+  });
+  if (!types || o.requirements.empty()) return types;
+  spirv::object here = with_attributes(n, o);
+  return std::ranges::all_of(o.requirements, [&](const std::string& r) { return spirv::evaluate_integer(r, {inputs, {}, &here.attributes}).value() != 0; });
+}
+
+}  // namespace
+
+std::vector<const spirv::object*> custom_operators(const import_state& state, std::string_view domain, std::string_view name) {
+  std::vector<const spirv::object*> found;
+  auto collect = [&](const std::vector<spirv::object>& operators) {
+    for (const spirv::object& o : operators)
+      if (o.domain == domain && o.name == name) found.push_back(&o);
+  };
+  if (state.options.custom_operators) collect(*state.options.custom_operators);
+  if (found.empty() && !find_operator(domain, name)) collect(spirv::library());
+  return found;
+}
+
+std::vector<value> import_custom(node& n, const std::vector<const spirv::object*>& candidates) {
+  std::vector<value> inputs;
+  std::vector<shape> types;
+  std::string text;
+  for (std::size_t i = 0; i < n.inputs(); ++i) {
+    inputs.push_back(n.in(i));
+    types.push_back(n.type(i));
+    text += (text.empty() ? "" : ", ") + types.back().str();
+  }
+  const spirv::object* chosen = nullptr;
+  for (const spirv::object* o : candidates)
+    if (!chosen && fits(n, *o, types)) chosen = o;
+  if (!chosen) refuse("the operator's kernels do not take " + (text.empty() ? "no inputs" : text) + " with these attributes");
+  spirv::object o = with_attributes(n, *chosen);
+  std::vector<shape> outputs = spirv::infer(o, types);
+  // Rules and arguments name tensors by number: that all of them exist is known here, not on the device.
+  if (std::ranges::all_of(types, &shape::is_static) && std::ranges::all_of(outputs, &shape::is_static)) spirv::resolve(o, types, outputs);
+  content_hash payload = n.owner.state().result.add_kernel(spirv::serialize(o));
+  value first = n.b.add(code_object::make(o.name, code_format::amdgcnspirv, payload, "", outputs), std::move(inputs));
+  std::vector<value> results;
+  for (std::uint32_t k = 0; k < outputs.size(); ++k) results.push_back(builder::output(first, k));
+  return results;
+}
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,88 @@
+#include "mlir_bridge/finalize_llvm.hpp"
+
+#include "ir/error.hpp"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir_bridge/codegen/code_builder.hpp"
+#include "mlir_bridge/codegen/machine_code.hpp"
+#include "mlir_bridge/codegen/stopwatch.hpp"
+#include "mlir_bridge/codegen/to_llvm.hpp"
+#include "mlir_bridge/codegen/vectorization.hpp"
+#include "mlir_bridge/gpu/link.hpp"
+#include "mlir_bridge/gpu/machine.hpp"
+#include "mlir_bridge/gpu/statistics.hpp"
+#include "mlir_bridge/portable_kernel_impl.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr char math_prefix[] = "kiln.math.";
+
+// One function of one width, in the dialects that our generators use.
+void add_function(mlir::ModuleOp library, const std::string& name, const codegen::machine& machine) {
+  auto dot = name.rfind('.');
+  std::string function = name.substr(0, dot);
+  codegen::code_builder code(library.getContext(), machine);
+  mlir::Type type = name.substr(dot + 1) == "f64" ? mlir::Type(code.builder.getF64Type()) : mlir::Type(code.builder.getF32Type());
+  bool binary = function == "pow" || function == "fmod";
+  code.builder.setInsertionPointToEnd(library.getBody());
+  auto made = code.make<mlir::func::FuncOp>(math_prefix + name, code.builder.getFunctionType(std::vector<mlir::Type>(binary ? 2 : 1, type), {type}));
+  mlir::Block* entry = made.addEntryBlock();
+  code.builder.setInsertionPointToStart(entry);
+  std::vector<mlir::Value> operands(entry->args_begin(), entry->args_end());
+  mlir::Value result = machine.function(code, function, operands);
+  code.make<mlir::func::ReturnOp>(result);
+}
+
+}  // namespace
+
+void define_math(llvm::Module& module, std::span<const std::string> names, const target_row& target) {
+  if (names.empty()) return;
+  compiler_context context;
+  mlir::MLIRContext& mlir_context = context.impl()->context;
+  mlir::OwningOpRef<mlir::ModuleOp> library = mlir::ModuleOp::create(mlir::UnknownLoc::get(&mlir_context));
+  for (const std::string& name : names) add_function(*library, name, gpu::gpu_machine(target.family, 32));
+  auto functions = codegen::to_llvm(*library, module.getContext());
+  functions->setTargetTriple(module.getTargetTriple());
+  functions->setDataLayout(module.getDataLayout());
+  for (llvm::Function& function : *functions) {
+    if (function.isDeclaration()) continue;
+    function.addFnAttr("target-cpu", target.processor);
+    if (!target.features.empty()) function.addFnAttr("target-features", target.features);
+    function.addFnAttr("no-trapping-math", "true");
+    function.addFnAttr(llvm::Attribute::AlwaysInline);
+    function.setDoesNotThrow();
+  }
+  if (llvm::Linker::linkModules(module, std::move(functions))) throw error(error_kind::compile_failed, "LLVM could not link the functions of libm into a kernel");
+  for (const std::string& name : names) module.getFunction(math_prefix + name)->setLinkage(llvm::GlobalValue::InternalLinkage);
+}
+
+void finalize_llvm(llvm::Module& module, const target_row& target, native_kernel& kernel, finalize_trace* trace) {
+  stopwatch time;
+  finalize_trace unused;
+  finalize_trace& out = trace ? *trace : unused;
+  std::string problems;
+  llvm::raw_string_ostream stream(problems);
+  if (llvm::verifyModule(module, &stream)) throw error(error_kind::internal, "a kernel became invalid LLVM IR: " + problems.substr(0, problems.find('\n')));
+  bool cpu = target.family == target_family::cpu;
+  if (cpu) codegen::optimize_and_vectorize(module, target);
+  else codegen::optimize(module, target, /*unroll=*/true);
+  out.optimize_ms = time.lap();
+  if (out.want_texts) out.llvm_ir = printed([&](auto& text) { module.print(text, nullptr); });
+  time.lap();
+  if (target.family == target_family::nvidia) {
+    std::string ptx = codegen::emit_assembly(module, target);
+    auto bytes = std::as_bytes(std::span(ptx.c_str(), ptx.size() + 1));
+    kernel.object.assign(bytes.begin(), bytes.end());
+    if (out.want_texts) out.assembly = std::move(ptx);
+  } else {
+    kernel.object = codegen::emit_object(module, target, out.want_texts ? &out.assembly : nullptr);
+    if (!cpu) kernel.object = gpu::link_code_object(kernel.object);
+  }
+  out.codegen_ms = time.lap();
+  if (!cpu) gpu::add_statistics(kernel, target);
+}
+
+}  // namespace kiln

@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <fstream>
+#include <memory>
+
+#include "ir/error.hpp"
+#include "ir/hash.hpp"
+#include "spirv/disassembly.hpp"
+#include "spirv/hip/hip_compiler.hpp"
+#include "tools/command.hpp"
+
+namespace kiln::tools {
+namespace {
+
+struct options {
+  std::string file, output;
+  std::vector<std::string> definitions;
+  bool disassemble = false;
+};
+
+constexpr std::array<std::string_view, 6> parameter_names{"pointer", "i32", "i64", "f32", "f64", "other"};
+
+int compile_source(const options& o, const output_options& output) {
+  spirv::compiled_source compiled;
+  try {
+    compiled = spirv::compile_hip_file(o.file, {.definitions = o.definitions});
+  } catch (const spirv::source_error& e) {
+    fmt::print(stderr, "{}", e.diagnostics());
+    throw;
+  }
+  fmt::print(stderr, "{}", compiled.warnings);
+  if (!o.output.empty()) {
+    std::ofstream out(o.output, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(compiled.words.data()), static_cast<std::streamsize>(compiled.words.size()));
+    out.close();
+    if (!out) throw error(error_kind::io, fmt::format("{}: cannot be written", o.output));
+  }
+  auto kernels = nlohmann::ordered_json::array(), operators = nlohmann::ordered_json::array();
+  for (const spirv::hip_kernel& k : compiled.kernels) {
+    std::vector<std::string_view> parameters;
+    for (spirv::kernel_parameter p : k.parameters) parameters.push_back(parameter_names[static_cast<std::size_t>(p)]);
+    kernels.push_back({{"name", k.name}, {"symbol", k.symbol}, {"parameters", parameters}, {"max_threads", k.max_threads}});
+  }
+  for (const spirv::object& op : compiled.operators) operators.push_back({{"domain", op.domain}, {"name", op.name}, {"launches", op.launches.size()}, {"bytes", spirv::serialize(op).size()}});
+  nlohmann::ordered_json document{{"file", o.file}, {"bytes", compiled.words.size()}, {"hash", blake3(compiled.words).hex()}, {"kernels", kernels}, {"operators", operators}};
+  if (o.disassemble) document["text"] = spirv::disassemble(compiled.words);
+  output.print(document, [&] {
+    if (o.disassemble) return static_cast<void>(std::fputs(document["text"].get<std::string>().c_str(), stdout));
+    fmt::print("{}: {} bytes of SPIR-V\n", o.file, compiled.words.size());
+    for (const auto& k : kernels) fmt::print("  kernel    {:<24} at most {} threads\n", k["name"].get<std::string>(), k["max_threads"].get<int>());
+    for (const auto& op : operators) fmt::print("  operator  {:<24} domain '{}', {} launches, {} bytes\n", op["name"].get<std::string>(), op["domain"].get<std::string>(), op["launches"].get<int>(), op["bytes"].get<int>());
+  });
+  return 0;
+}
+
+}  // namespace
+
+action declare_hip(CLI::App& app) {
+  auto o = std::make_shared<options>();
+  app.add_option("FILE", o->file, "HIP C++ source")->required();
+  app.add_option("-o,--output", o->output, "File for the SPIR-V module");
+  app.add_option("-D", o->definitions, "NAME or NAME=VALUE for the preprocessor");
+  app.add_flag("--disassemble", o->disassemble, "Print the module as text");
+  return [o](const output_options& output) { return compile_source(*o, output); };
+}
+
+}  // namespace kiln::tools
