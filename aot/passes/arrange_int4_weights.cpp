@@ -34,9 +34,28 @@ std::optional<dequantization> find_dequantization(value v) {
   return std::nullopt;
 }
 
+// How many neighbours along `axis` of a constant matrix have the same number: all of them, or a power of two that divides the extent. Small models
+// have scales that were spread when they were imported.
+std::int64_t run_of_constant(const literal& data, std::size_t axis) {
+  const auto dims = data.type().static_dims();
+  const std::int64_t stride = axis == 0 ? dims[1] : 1;
+  auto repeats = [&](std::int64_t group) {
+    for (std::int64_t i = 0; i < dims[0] * dims[1]; ++i) {
+      const std::int64_t index = axis == 0 ? i / dims[1] : i % dims[1];
+      if (data.at(i) != data.at(i - index % group * stride)) return false;
+    }
+    return true;
+  };
+  if (repeats(dims[axis])) return dims[axis];
+  std::int64_t group = dims[axis] & -dims[axis];
+  while (group > 1 && !repeats(group)) group /= 2;
+  return group;
+}
+
 // How many neighbours along `axis` of a matrix are known to have the same number, seen from its broadcast.
 std::int64_t run_along(value v, std::size_t axis) {
   const std::int64_t extent = v.type().static_dims()[axis];
+  if (const literal* data = module::constant(v)) return run_of_constant(*data, axis);
   if (as<convert>(v)) return run_along(operand(v), axis);
   if (as<broadcast>(v)) return padded_dims(operand(v).type().dims, 2)[axis] == dim(1) ? extent : 1;
   if (!as<reshape>(v)) return 1;

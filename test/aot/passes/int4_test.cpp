@@ -63,6 +63,19 @@ TEST(arrange_int4_weights, puts_k_innermost) {
       }
 }
 
+TEST(arrange_int4_weights, finds_groups_in_scales_that_were_spread) {
+  std::vector<double> scales(48 * 20);
+  for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = 1 + static_cast<double>(i / 20 / 16 * 20 + i % 20) / 64;
+  program p = transformed(
+      [&](builder& b) {
+        value scale = b.m.add_constant(literal::from_doubles({f32, {48, 20}}, scales));
+        b.out({b.m.add(dot{}, {b.p("x", {3, 48}), b.f(mul, b.m.add(convert{f32}, {b.m.add_constant(nibbles(i4, {48, 20}, 3))}), scale)})});
+      },
+      {arrange_int4_weights{}});
+  weights_of(p.main());
+  EXPECT_EQ(packed_constant(p.main()).type().static_dims(), (std::vector<std::int64_t>{20, 3, 16}));
+}
+
 TEST(arrange_int4_weights, looks_through_a_transpose_and_dims_of_one) {
   program p = transformed(
       [&](builder& b) {
