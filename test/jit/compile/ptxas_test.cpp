@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 class ptxas_in_folders : public testing::Test {
  protected:
-  void SetUp() override { root = fs::temp_directory_path() / ("kiln_ptxas_" + std::to_string(getpid()) + "_" + testing::UnitTest::GetInstance()->current_test_info()->name()); }
+  void SetUp() override { root = fs::path(testing::TempDir()) / ("kiln_ptxas_" + std::to_string(getpid()) + "_" + testing::UnitTest::GetInstance()->current_test_info()->name()); }
   void TearDown() override { fs::remove_all(root); }
 
   // A folder whose ptxas answers --version with `version`, and otherwise does `command`.
