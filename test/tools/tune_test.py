@@ -64,13 +64,16 @@ class Tune(KilnCase):
         first = self.json("run", file, "--tune", "quick", "--tune-budget", "20s", "--output-dir", self.path("out"))
         self.assertTrue(os.path.exists(self.path("out/y.npy")))
         self.assertGreater(first["tuning"]["seconds"], 0)
-        self.assertEqual(first["tuning"]["tuned"], first["tuning"]["kernels"])
+        self.assertGreaterEqual(first["tuning"]["tuned"], 1)
         self.assertEqual(self.json("run", file, "--if-cached")["tuning"]["tier"], 1)
 
     def test_perf_with_tune_measures_both_tiers_and_the_time_between(self):
         document = self.json("perf", self.products(), "--tune", "quick", "--tune-budget", "20s", "-n", "20", "--warmup", "2")
         tuning = document["tuning"]
-        self.assertEqual((tuning["tier"], tuning["tuned"], tuning["progress"]), (1, tuning["kernels"], 1))
+        # How many are done within the budget is the machine's business.
+        self.assertEqual(tuning["tier"], 1)
+        self.assertGreaterEqual(tuning["tuned"], 1)
+        self.assertAlmostEqual(tuning["progress"], tuning["tuned"] / tuning["kernels"])
         self.assertEqual((tuning["tier0"]["runs"], tuning["tier1"]["runs"]), (20, 20))
         self.assertGreater(tuning["during"]["runs"], 0)
         self.assertNotIn("problem", tuning)
