@@ -69,10 +69,12 @@ class Kernel:
         self.module = driver.Module(path)
         self.case = case
         self.functions = [self.module.function(l["symbol"], l["lds_bytes"]) for l in case["launches"]]
+        self.scratch = []
 
     def bind(self, inputs, outputs):
-        self.scratch = [torch.zeros(max(16, s["bytes"]), dtype=torch.uint8, device="cuda") for s in self.case["scratch"]]
-        lists = {"input": inputs, "output": outputs, "scratch": self.scratch}
+        scratch = [torch.zeros(max(16, s["bytes"]), dtype=torch.uint8, device="cuda") for s in self.case["scratch"]]
+        self.scratch.append(scratch)  # launches know addresses only
+        lists = {"input": inputs, "output": outputs, "scratch": scratch}
         calls = [driver.Launch(f, l, [lists[a["kind"]][a["index"]].data_ptr() for a in l["arguments"]]) for f, l in zip(self.functions, self.case["launches"])]
         for call, l in zip(calls, self.case["launches"]):
             if l["prepare"]:
