@@ -16,7 +16,7 @@ struct device_options {
   unsigned threads = 0;                  // of the host; 0: every processor this process may use
   bool pinned = false;                   // a processor of its own for every worker of the host
   std::chrono::milliseconds wait_limit{0};  // of a GPU's work; 0: none
-  std::string cuda_library, hip_library; // instead of the places where the drivers usually are
+  std::string cuda_library = {}, hip_library = {};  // instead of the places where the drivers usually are
 };
 
 // Throws error{usage} for what is not a device's name, error{absent} with what was looked for when the device is not here.

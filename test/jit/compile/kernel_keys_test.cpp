@@ -6,8 +6,11 @@
 #include <sys/resource.h>
 
 #include <clocale>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -65,6 +68,29 @@ std::vector<std::function<void(target_row&)>> edits_of_a_row(const target_row& r
     edits.push_back([edit](target_row& r) { edit(r.gpu); });
   return edits;
 }
+
+// This process in another folder, environment and locale; other tests of it find what they expect afterwards.
+struct elsewhere {
+  std::filesystem::path folder = std::filesystem::current_path();
+  std::string locale = std::setlocale(LC_ALL, nullptr);
+  std::map<const char*, std::optional<std::string>> environment;
+
+  elsewhere() {
+    std::filesystem::current_path("/");
+    for (const char* name : {"KILN_CACHE_DIR", "HOME", "TZ", "LANG", "TMPDIR", "OMP_NUM_THREADS"}) {
+      const char* value = std::getenv(name);
+      environment[name] = value ? std::optional<std::string>(value) : std::nullopt;
+      ::setenv(name, "/nowhere", 1);
+    }
+    std::setlocale(LC_ALL, "");
+  }
+  ~elsewhere() {
+    for (const auto& [name, value] : environment) value ? ::setenv(name, value->c_str(), 1) : ::unsetenv(name);
+    std::setlocale(LC_ALL, locale.c_str());
+    std::error_code gone;
+    std::filesystem::current_path(folder, gone);
+  }
+};
 
 }  // namespace
 
@@ -125,11 +151,7 @@ TEST(kernel_keys, nothing_else_does) {
   renamed.target = find_target("x86-64-v3");
   renamed.target.name = "another name for the same row";
   EXPECT_EQ(renamed.key(), key);
-  std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path("/");
-  for (const char* name : {"KILN_CACHE_DIR", "HOME", "TZ", "LANG", "TMPDIR", "OMP_NUM_THREADS"}) ::setenv(name, "/nowhere", 1);
-  std::setlocale(LC_ALL, "");
+  elsewhere process;
   EXPECT_EQ(key_here(), key);
   std::thread([&] { EXPECT_EQ(key_here(), key); }).join();
-  std::filesystem::current_path(before);
 }
