@@ -56,8 +56,10 @@ void graph_replay::begin_run() {
     fail(e.what());
   }
   if (eager_for_good_ || !trial_) return;
-  way_ = trial_->next();
+  turn_ = trial_->next();
+  way_ = turn_.way;
   measuring_ = true;
+  made_before_ = made();
 }
 
 std::size_t graph_replay::run(std::uint32_t block, std::size_t step, plan_pointers& pointers, device_stream& stream) noexcept {
@@ -79,15 +81,15 @@ std::size_t graph_replay::run(std::uint32_t block, std::size_t step, plan_pointe
 
 void graph_replay::end_run(double milliseconds) {
   if (launched_) ++replays_;
-  if (!measuring_) return;
-  take(way_, milliseconds);
+  if (!measuring_ || made() != made_before_) return;
+  take(turn_, milliseconds);
   if (trial_) return;
   for (segment_graphs& g : graphs_) g.keep(way_ == run_way::branches);  // nothing is under way
 }
 
-void graph_replay::take(run_way way, double milliseconds) {
+void graph_replay::take(const graph_trial::turn& turn, double milliseconds) {
   if (!trial_) return;
-  trial_->add(way, milliseconds);
+  trial_->add(turn, milliseconds);
   decision_ = trial_->decision();
   if (!decision_) return;
   trial_.reset();
@@ -101,13 +103,11 @@ void graph_replay::begin_queued(device_stream& stream) {
   open_ = nullptr;
   if (!measuring_) return;
   measuring_ = false;
+  if (queued_end_ - queued_begin_ == queued_.size()) return;
+  queued_run& q = queued_[queued_end_ % queued_.size()];
   try {
-    for (queued_run& q : queued_) {
-      if (q.waiting) continue;
-      q.begin->record(&stream);
-      open_ = &q;
-      break;
-    }
+    q.begin->record(&stream);
+    open_ = &q;
   } catch (const std::exception& e) {
     fail(e.what());
   }
@@ -117,11 +117,15 @@ void graph_replay::begin_queued(device_stream& stream) {
 void graph_replay::end_queued(device_stream& stream) {
   if (launched_) ++replays_;
   if (!open_) return;
+  if (made() != made_before_) {
+    open_ = nullptr;
+    return;
+  }
   open_->host_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - queued_since_).count();
-  open_->way = way_;
+  open_->turn = turn_;
   try {
     open_->end->record(&stream);
-    open_->waiting = true;
+    ++queued_end_;
   } catch (const std::exception& e) {
     fail(e.what());
   }
@@ -130,10 +134,10 @@ void graph_replay::end_queued(device_stream& stream) {
 
 // A run costs what the device or the host needs for it, whichever is more: the other one waits.
 void graph_replay::look_at_queued() {
-  for (queued_run& q : queued_) {
-    if (!q.waiting || !q.end->happened()) continue;
-    q.waiting = false;
-    take(q.way, std::max(q.host_ms, q.end->milliseconds_since(*q.begin)));
+  for (; queued_begin_ != queued_end_; ++queued_begin_) {
+    queued_run& q = queued_[queued_begin_ % queued_.size()];
+    if (!q.end->happened()) return;
+    take(q.turn, std::max(q.host_ms, q.end->milliseconds_since(*q.begin)));
   }
 }
 

@@ -39,14 +39,14 @@ class graph_replay {
  private:
   struct queued_run {
     std::unique_ptr<device_event> begin, end;
-    run_way way = run_way::eager;
+    graph_trial::turn turn;
     double host_ms = 0;
-    bool waiting = false;  // for its end
   };
 
   void prepare();
   void start_trial();
-  void take(run_way way, double milliseconds);
+  void take(const graph_trial::turn& turn, double milliseconds);
+  std::size_t made() const { return counts_.captures + counts_.rebuilds; }
   void look_at_queued();
   void fail(const char* what) noexcept;
 
@@ -55,7 +55,9 @@ class graph_replay {
   graph_options options_;
   bool eager_for_good_ = false, prepared_ = false;
   run_way way_ = run_way::eager;   // of the run under way, or the last one
+  graph_trial::turn turn_;         // of the run under way, where something is measured
   bool measuring_ = false;         // the run under way is timed
+  std::size_t made_before_ = 0;    // graphs, when it began
   bool launched_ = false;          // the run under way launched a graph
   std::size_t runs_ = 0;
   std::vector<graph_segment> parts_;
@@ -63,7 +65,8 @@ class graph_replay {
   std::vector<std::vector<std::uint32_t>> part_at_;   // per block and step: part + 1, 0 for none
   std::unique_ptr<graph_trial> trial_;
   std::optional<graph_decision> decision_;
-  std::array<queued_run, 8> queued_;
+  std::array<queued_run, 8> queued_;                  // a ring
+  std::size_t queued_begin_ = 0, queued_end_ = 0;     // those whose end is waited for
   queued_run* open_ = nullptr;                        // the queued run under way
   std::chrono::steady_clock::time_point queued_since_;
   graph_counts counts_;
