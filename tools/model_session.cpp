@@ -170,6 +170,7 @@ void model_session::finish(const output_options& output) {
   begin = clock::now();
   if (cache_) prepared_ = make_prepared_store(*cache_);
   executable_ = load(native_, device(), planning());
+  graphs_ = graph_memory(*records_, device(), native_, graph_policy_named(options_.graph).value());
   load_ms = since(begin);
 }
 
@@ -204,7 +205,7 @@ std::map<std::string, literal> model_session::named_inputs() const {
 
 std::vector<literal> model_session::run_once() {
   auto begin = clock::now();
-  auto outputs = executable_->evaluate(inputs_, graphs(), &graph);
+  auto outputs = executable_->evaluate(inputs_, graphs_.options(), &graph);
   if (first_run_ms < 0) first_run_ms = since(begin);
   return outputs;
 }
@@ -230,17 +231,13 @@ nlohmann::ordered_json model_session::describe() const {
           {"prepared_bytes", plan.prepared_bytes},
           {"cache", {{"hits", report.hits}, {"misses", report.misses}, {"repaired", counters.repaired},
                      {"layers", {{"folder", counters.folder_hits}, {"read_only", counters.layer_hits}, {"embedded", counters.embedded_hits}, {"remote", counters.remote_hits}}}}},
-          {"graph", describe_graph(graph)},
+          {"graph", graphs_.describe(graph, graphs_.options().decision)},
           {"tuning", describe_tuning(*this)}};
 }
 
-graph_options model_session::graphs() const { return {.policy = graph_policy_named(options_.graph).value()}; }
-
-nlohmann::ordered_json describe_graph(const graph_report& r, const std::optional<graph_decision>& decision) {
-  nlohmann::ordered_json document{{"mode", r.mode},       {"captures", r.captures}, {"replays", r.replays},   {"patches", r.patches},   {"updates", r.updates},
-                                  {"rebuilds", r.rebuilds}, {"failures", r.failures}, {"segments", r.segments}, {"branches", r.branches}, {"reason", r.reason}};
-  if (decision) document["eager_ms"] = decision->eager_ms, document["replay_ms"] = decision->replay_ms;
-  return document;
+void model_session::adopt(kiln::executable better) {
+  if (&better.plan() != &executable_->plan()) graphs_.forget();
+  executable_ = std::move(better);
 }
 
 void write_outputs(const std::string& folder, const plan& of, std::span<const literal> outputs) {

@@ -18,6 +18,7 @@
 #include "runtime/executable.hpp"
 #include "tools/chosen_device.hpp"
 #include "tools/command.hpp"
+#include "tools/graph_memory.hpp"
 
 namespace kiln::tools {
 
@@ -48,8 +49,6 @@ struct model_options {
 };
 void add_model_options(CLI::App& app, model_options& options);
 
-// The key `graph` of documents.
-nlohmann::ordered_json describe_graph(const graph_report& report, const std::optional<graph_decision>& decision = {});
 // NAME.npy of every output of the plan into a folder, which is made if need be.
 void write_outputs(const std::string& folder, const plan& of, std::span<const literal> outputs);
 
@@ -73,11 +72,11 @@ class model_session {
   std::map<std::string, literal> named_inputs() const;
   const kiln::executable& executable() const { return *executable_; }
   std::vector<literal> run_once();                                 // with outputs of its own; the first run's time is kept
-  graph_options graphs() const;                                    // --graph
+  const graph_memory& graphs() const { return graphs_; }           // --graph, and what is known about this program
   kernel_cache* cache() const { return cache_.get(); }
   tuning_records* records() const { return records_.get(); }
   const program& native() const { return native_; }                // what the executable was loaded from
-  void adopt(kiln::executable better) { executable_ = std::move(better); }  // of the same program, with other kernels
+  void adopt(kiln::executable better);                             // of the same program, with other kernels
   plan_options planning() const { return {.store = prepared_.get()}; }
   kiln::device& device() { return *chosen_.device; }
   jit_options compiling() const;  // as this program was compiled
@@ -100,6 +99,7 @@ class model_session {
   std::unique_ptr<prepared_store> prepared_;
   std::string hints_;  // of the file
   std::optional<kiln::executable> executable_;
+  graph_memory graphs_;
   std::vector<literal> inputs_;
 };
 

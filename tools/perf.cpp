@@ -101,7 +101,7 @@ int measure(const options& o, const output_options& output) {
   session.run_once();
   auto tiers = o.tune == "off" ? nlohmann::ordered_json() : measure_tiers(session, o, budget_ms, o.runs, o.warmup);
   const executable& exe = session.executable();
-  execution_context context = exe.make_context(session.graphs());
+  execution_context context = exe.make_context(session.graphs().options());
   if (o.tensor_sets > 1 && !(o.feeds.empty() && o.counters.empty())) throw error(error_kind::usage, "--tensor-sets: what is fed stays in one set of tensors");
   tensor_turns turns(exe, o.tensor_sets);
   fed_runs fed(exe.plan(), o.feeds, o.counters, session.inputs());
@@ -118,6 +118,7 @@ int measure(const options& o, const output_options& output) {
     run(false);
     if (!fed.empty()) turns.start(fed);  // counters stay where the model has room for them
   }
+  session.graphs().keep(context);
   turns.start(fed);
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(o.runs));
@@ -140,7 +141,7 @@ int measure(const options& o, const output_options& output) {
   document["queued_ms"] = host ? document["mean_ms"].get<double>() : time_queued(exe, context, turns, fed, o.runs);
   turns.start(fed);
   document["host_ms"] = host ? document["mean_ms"].get<double>() : time_host(exe, context, turns, fed, std::min(o.runs, 50));
-  document["graph"] = describe_graph(context.report(), context.decision());
+  document["graph"] = session.graphs().describe(context.report(), context.decision());
   document["runs"] = o.runs;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

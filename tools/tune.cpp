@@ -29,24 +29,27 @@ struct options : model_options {
 
 double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
 
+// Whole runs of a program, the way that --graph asks for; what is found out about graphs meanwhile is kept.
+struct runner {
+  const executable& exe;
+  const graph_memory graphs;
+  execution_context context;
+  io_buffers tensors;
+  std::vector<double> times;
+  runner(const executable& e, graph_memory memory, const std::vector<literal>& data) : exe(e), graphs(std::move(memory)), context(e.make_context(graphs.options())), tensors(e) {
+    tensors.upload(data);
+    exe.settle(context, tensors.inputs(), tensors.outputs());
+    graphs.keep(context);
+  }
+  void run(bool counts) {
+    auto begin = clock::now();
+    exe.run(context, tensors.inputs(), tensors.outputs());
+    if (counts) times.push_back(milliseconds_since(begin));
+  }
+};
+
 // Medians of whole runs before and after, taken in turn.
-std::pair<timing, timing> measure_both(const executable& before, const executable& after, const std::vector<literal>& inputs) {
-  struct runner {
-    const executable& exe;
-    execution_context context;
-    io_buffers tensors;
-    std::vector<double> times;
-    explicit runner(const executable& e, const std::vector<literal>& data) : exe(e), context(e.make_context()), tensors(e) {
-      tensors.upload(data);
-      exe.settle(context, tensors.inputs(), tensors.outputs());
-    }
-    void run(bool counts) {
-      auto begin = clock::now();
-      exe.run(context, tensors.inputs(), tensors.outputs());
-      if (counts) times.push_back(milliseconds_since(begin));
-    }
-  };
-  runner a(before, inputs), b(after, inputs);
+std::pair<timing, timing> measure_both(runner& a, runner& b) {
   auto begin = clock::now();
   for (int i = 0; i < warm_runs + measured_runs && (i < warm_runs + 3 || milliseconds_since(begin) < longest_measuring_ms); ++i)
     for (runner* r : {&a, &b}) r->run(i >= warm_runs);
@@ -103,7 +106,9 @@ int tune_file(options o, const output_options& output) {
   tuned.only_if_cached = false;
   program best = compile_bytecode(session.bound(), tuned);
   executable before = load(standard, session.device(), session.planning()), after = load(best, session.device(), session.planning());
-  auto [slow, fast] = measure_both(before, after, session.inputs());
+  auto graphs_of = [&](const program& native) { return graph_memory(*session.records(), session.device(), native, graph_policy_named(o.graph).value(), o.again); };
+  runner plain_runs(before, graphs_of(standard), session.inputs()), tuned_runs(after, graphs_of(best), session.inputs());
+  auto [slow, fast] = measure_both(plain_runs, tuned_runs);
 
   json document{{"file", o.file}, {"device", session.device().info().name}, {"device_class", session.records()->device_class()}, {"effort", enum_name(tuning.effort)}, {"budget_ms", budget}};
   document["seconds"] = tuning_ms / 1e3;
@@ -112,6 +117,7 @@ int tune_file(options o, const output_options& output) {
   document["tier1_ms"] = fast.median;
   document["speedup"] = fast.median > 0 ? slow.median / fast.median : 1.0;
   document["difference"] = difference(before, after, session.inputs());
+  document["graph"] = tuned_runs.graphs.describe(tuned_runs.context.report(), tuned_runs.context.decision());
   document["tuning"] = describe_tuning(session);
   auto rows = json::array();
   for (const kernel_tuning& t : results) rows.push_back(describe(t));
@@ -141,7 +147,7 @@ action declare_tune(CLI::App& app) {
   app.add_option("--budget", o->budget, "Wall-clock limit, such as 30s or 5m");
   app.add_flag("--exhaustive", o->exhaustive, "Every legal configuration of every kernel (at most 64 without)");
   app.add_flag("--quick", o->quick, "At most 8 configurations of each kernel");
-  app.add_flag("--again", o->again, "Also kernels that have been tuned with as much effort before");
+  app.add_flag("--again", o->again, "Also kernels that have been tuned with as much effort before, and whether graphs are faster");
   app.add_flag("--cold", o->cold, "Write over the device's caches before each timed run");
   app.add_flag("--isolated", o->isolated, "Compile each candidate in a process of its own");
   app.add_flag("--embed", o->embed, "Put what is known into the file, as hints for other machines");

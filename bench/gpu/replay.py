@@ -6,10 +6,10 @@
 MODELS_DIR holds filled models (fill.py). Every model runs at batch 1 in f16 (llama_decode_fp16 as it is, and once more as 500 tokens with its KV
 cache fed back in the memory of the device, with f16 and with int4 weights; *int8* and *int4* files as they are, see qdq_model.py) with --graph off, on and auto in turn, in rounds. The columns: the median of a
 run in ms, tokens (runs) per second over all runs, the time in which the host gives a run away (us), the gain of replay, what auto decided
-and how far it is from the better of both (%), whether the outputs are the same bytes, and what patching costs: the host's time for a run whose
+by a measurement of its own in every round and how far it is from the better of both (%), whether a later process takes that decision without measuring, whether the outputs are the same bytes, and what patching costs: the host's time for a run whose
 tensors take turns among more sets than there are graphs for, and that per patched node.
 """
-import argparse, json, os, subprocess, sys, tempfile, time
+import argparse, glob, json, os, subprocess, sys, tempfile, time
 
 NAMES = ["llama_decode_fp16", "resnet50", "mobilenet_v2", "yolov10n", "bert_base", "llama_decode_fp16 --int4-weights"]
 
@@ -23,6 +23,11 @@ def kiln(*arguments, timeout=170):
 
 def median(values):
     return sorted(values)[len(values) // 2]
+
+
+def forget_decisions(work):
+    for record in glob.glob(os.path.join(work, "cache", "records", "*.graph.json")):
+        os.remove(record)
 
 
 def same_files(a, b):
@@ -39,12 +44,17 @@ def zero_position(folder):
 
 def measure(o, work, name, compiled, extra, runs, key):
     """One row: the policies in turn, `o.rounds` times; the outputs of the last run of each compared."""
-    found, outputs = {p: [] for p in ("off", "on", "auto")}, {}
+    found, outputs, remembered = {p: [] for p in ("off", "on", "auto")}, {}, True
     for round_number in range(o.rounds):
         for policy in sorted(found, key=lambda p: (list(found).index(p) + round_number) % 3):  # so that none always comes last
             outputs[policy] = os.path.join(work, f"{key}.{policy}".replace(" ", "_"))
-            found[policy].append(kiln(o.kiln, "perf", compiled, "--device", o.device, "--cache", os.path.join(work, "cache"), "--graph", policy, "-n", runs, "--warmup", 3,
+            forget_decisions(work)  # each process measures for itself
+            found[policy].append(kiln(o.kiln, "perf", compiled, "--device", o.device, "--cache", os.path.join(work, "cache"), "--graph", policy, "-n", runs, "--warmup", o.warmup,
                                       "--output-dir", outputs[policy], *extra))
+            if policy == "auto":
+                decided = found[policy][-1]["graph"]["decision"]
+                later = kiln(o.kiln, "perf", compiled, "--device", o.device, "--cache", os.path.join(work, "cache"), "-n", 3, "--warmup", 1)["graph"]
+                remembered &= later["remembered"] and later["decision"] == decided and later["captures"] == (decided != "eager") * later["segments"]
     ms = {p: median([d["p50_ms"] for d in found[p]]) for p in found}
     queued = {p: median([d["queued_ms"] for d in found[p]]) for p in found}
     rate = {p: median([d["runs_per_second"] for d in found[p]]) for p in found}
@@ -58,7 +68,8 @@ def measure(o, work, name, compiled, extra, runs, key):
     best = min(ms["off"], ms["on"])
     return {"name": key, "launches": found["on"][-1]["launches"], "off_ms": ms["off"], "on_ms": ms["on"], "auto_ms": ms["auto"], "off_queued_ms": queued["off"], "on_queued_ms": queued["on"],
             "off_per_s": rate["off"], "on_per_s": rate["on"], "auto_per_s": rate["auto"], "gain": rate["on"] / rate["off"], "host_off_us": host["off"], "host_on_us": host["on"],
-            "auto": auto["mode"] + (" branches" if auto["branches"] else ""), "auto_loss_percent": 100 * (ms["auto"] / best - 1),
+            "auto": str(auto["decision"]), "on": found["on"][-1]["graph"]["decision"], "all_auto": [d["graph"]["decision"] for d in found["auto"]], "all_on": [d["graph"]["decision"] for d in found["on"]],
+            "all_ms": {p: [d["p50_ms"] for d in found[p]] for p in found}, "remembered": remembered, "auto_loss_percent": 100 * (ms["auto"] / best - 1),
             "same_bytes": same_files(outputs["off"], outputs["on"]) and same_files(outputs["off"], outputs["auto"]), "graph": graph, "auto_graph": auto, **patch}
 
 
@@ -69,7 +80,8 @@ def main():
     ap.add_argument("--only", nargs="*")
     ap.add_argument("--rounds", type=int, default=2)
     ap.add_argument("--tokens", type=int, default=500)
-    ap.add_argument("-n", "--runs", type=int, default=200)
+    ap.add_argument("-n", "--runs", type=int, default=500)
+    ap.add_argument("--warmup", type=int, default=300, help="runs, beyond the rise of clocks")
     ap.add_argument("--json")
     ap.add_argument("--no-patches", action="store_true", help="do not measure what patching costs")
     ap.add_argument("--sanitizer", action="store_true", help="one replayed model under compute-sanitizer")
@@ -97,11 +109,12 @@ def main():
                 for key, extra, runs in cases:
                     r = measure(o, work, name, compiled, extra, runs, key)
                     rows.append(r)
-                    wrong += not r["same_bytes"]
+                    wrong += not r["same_bytes"] or not r["remembered"]
                     print(f"{key:<28}{r['launches']:>9}{r['off_ms']:>9.3f}{r['on_ms']:>9.3f}{r['auto_ms']:>9.3f}{r['off_per_s']:>9.0f}{r['on_per_s']:>9.0f}{r['gain']:>7.2f}{r['host_off_us']:>12.1f}"
-                          f"{r['host_on_us']:>11.1f}  {r['auto']:<16}{r['auto_loss_percent']:>7.1f}  {'same' if r['same_bytes'] else 'DIFFERENT'}", flush=True)
+                          f"{r['host_on_us']:>11.1f}  {r['auto']:<16}{r['auto_loss_percent']:>7.1f}  {'same' if r['same_bytes'] else 'DIFFERENT'}{'' if r['remembered'] else ', decision not remembered'}", flush=True)
                     if "patch_us" in r:
                         print(f"    new pointers on every run: {r['patched_nodes']:.1f} nodes patched, host {r['patched_host_us']:.1f} us a run, {r['patch_us']:.2f} us a node", flush=True)
+                    print(f"    per round: on {r['all_on']}, auto {r['all_auto']}, ms {json.dumps(r['all_ms'])}", flush=True)
                     print(f"    queued off {r['off_queued_ms']:.3f} on {r['on_queued_ms']:.3f} ms; on {json.dumps(r['graph'])}; auto {json.dumps(r['auto_graph'])}", flush=True)
             except Exception as e:  # the other models are measured all the same
                 wrong += 1

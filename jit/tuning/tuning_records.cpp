@@ -30,10 +30,21 @@ file_failure write_text(file_system& files, const std::filesystem::path& folder,
   return write_file(files, folder, name, std::as_bytes(std::span(text)), {});
 }
 
-std::string graph_name(const std::string& program_hash, const std::string& device_class) { return field_hasher().add("kiln graph decision").add(program_hash).add(device_class).finish().hex() + std::string(graph_suffix); }
+// What a decision is about.
+struct graph_subject {
+  const std::string& program;
+  const std::string& device_class;
+  const compiler_identity& compiler;
+  std::string file_name() const {
+    return field_hasher().add("kiln graph decision").add(program).add(device_class).add(std::int64_t{compiler.pipeline}).add(compiler.llvm).finish().hex() + std::string(graph_suffix);
+  }
+};
 
-std::string graph_text(const std::string& program_hash, const std::string& device_class, const graph_decision& d) {
-  return json{{"kiln_graph_decision", tuning_record_version}, {"program", program_hash}, {"device_class", device_class}, {"replay", d.replay}, {"branches", d.branches}, {"eager_ms", d.eager_ms}, {"replay_ms", d.replay_ms}}.dump(1) + "\n";
+std::string graph_text(const graph_subject& of, const graph_decision& d) {
+  return json{{"kiln_graph_decision", tuning_record_version}, {"program", of.program},       {"device_class", of.device_class}, {"pipeline", of.compiler.pipeline}, {"llvm", of.compiler.llvm},
+              {"replay", d.replay},                           {"branches", d.branches},      {"eager_ms", d.eager_ms},          {"replay_ms", d.replay_ms}}
+             .dump(1) +
+         "\n";
 }
 
 json check_graph(std::string_view text) {
@@ -46,10 +57,10 @@ json check_graph(std::string_view text) {
   }
 }
 
-graph_decision parse_graph(std::string_view text, const std::string& program_hash, const std::string& device_class) {
+graph_decision parse_graph(std::string_view text, const graph_subject& of) {
   json d = check_graph(text);
   try {
-    if (d.at("program") != program_hash || d.at("device_class") != device_class) throw error(error_kind::corrupted, "a graph decision about something else");
+    if (d.at("program") != of.program || d.at("device_class") != of.device_class || d.at("pipeline") != of.compiler.pipeline || d.at("llvm") != of.compiler.llvm) throw error(error_kind::corrupted, "a graph decision about something else");
     return {d.at("replay").get<bool>(), d.at("branches").get<bool>(), d.at("eager_ms").get<double>(), d.at("replay_ms").get<double>()};
   } catch (const nlohmann::json::exception& e) {
     throw error(error_kind::corrupted, fmt::format("no graph decision: {}", e.what()));
@@ -143,15 +154,26 @@ void tuning_records::store(const tuning_record& record) const {
 }
 
 std::optional<graph_decision> tuning_records::find_graph(const std::string& program_hash) const {
+  const graph_subject subject{program_hash, options_.device_class, options_.compiler};
   std::optional<graph_decision> found;
-  read(graph_name(program_hash, options_.device_class), [&](std::string_view text) {
-    if (!found) found = parse_graph(text, program_hash, options_.device_class);
+  read(subject.file_name(), [&](std::string_view text) {
+    if (!found) found = parse_graph(text, subject);
   });
   return found;
 }
 
 void tuning_records::store_graph(const std::string& program_hash, const graph_decision& decision) const {
-  write(graph_name(program_hash, options_.device_class), graph_text(program_hash, options_.device_class, decision));
+  const graph_subject subject{program_hash, options_.device_class, options_.compiler};
+  bool newer = false;
+  std::vector<std::byte> bytes;
+  if (!options_.folder.empty() && !read_file(files_, options_.folder / records_folder_name / subject.file_name(), most_record_bytes, bytes)) {
+    try {
+      check_graph(text_of(bytes));
+    } catch (const error& e) {
+      newer = e.kind() == error_kind::newer_version;  // a damaged one is replaced
+    }
+  }
+  if (!newer) write(subject.file_name(), graph_text(subject, decision));
 }
 
 std::string hints_text(const std::vector<tuning_record>& records) {

@@ -46,7 +46,7 @@ class tuning_records {
   kernel_configuration winner(const std::string& payload, const std::vector<shape>& inputs, const std::vector<shape>& outputs) const;
   void store(const tuning_record& record) const;
 
-  // What was found out about graph replay of a program, by a hash of it.
+  // What was found out about graph replay of a program (launched_program_hash), on this class of devices and with this compiler's kernels.
   std::optional<graph_decision> find_graph(const std::string& program_hash) const;
   void store_graph(const std::string& program_hash, const graph_decision& decision) const;
 

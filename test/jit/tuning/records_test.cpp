@@ -238,10 +238,38 @@ TEST_F(records_test, copies_merge_with_what_is_there) {
   EXPECT_FALSE(there.find_graph("program")->replay);  // its own stays
 }
 
-TEST_F(records_test, decisions_about_graphs_are_kept_for_each_program_and_class) {
+TEST_F(records_test, decisions_about_graphs_are_kept_for_each_program_class_and_compiler) {
   const graph_decision decision{true, false, 1.25, 0.5};
   EXPECT_FALSE(open().find_graph("program"));
   open().store_graph("program", decision);
   EXPECT_EQ(open().find_graph("program"), decision);
   EXPECT_FALSE(open().find_graph("another program"));
+  auto opened_as = [&](const char* device_class, const compiler_identity& compiler) { return tuning_records({.folder = folder.path() / "cache", .device_class = device_class, .compiler = compiler}).find_graph("program"); };
+  EXPECT_EQ(opened_as(here, ours), decision);
+  EXPECT_FALSE(opened_as("another class", ours));
+  EXPECT_FALSE(opened_as(here, older));
+  EXPECT_FALSE(opened_as(here, {ours.pipeline, "23.0.0"}));
+  const graph_decision other{false, false, 0.5, 1.25};
+  open().store_graph("program", other);  // measured again
+  EXPECT_EQ(open().find_graph("program"), other);
+}
+
+TEST_F(records_test, decisions_about_graphs_that_are_damaged_are_replaced_and_newer_ones_are_not) {
+  const graph_decision decision{true, true, 1.25, 0.5};
+  open().store_graph("program", decision);
+  std::vector<fs::path> files;
+  for (const auto& f : fs::directory_iterator(folder.path() / "cache" / "records")) files.push_back(f.path());
+  ASSERT_EQ(files.size(), 1u);
+  std::string whole;
+  std::getline(std::ifstream(files[0]), whole, '\0');
+  auto becomes = [&](const std::string& text) {
+    std::ofstream(files[0]) << text;
+    EXPECT_FALSE(open().find_graph("program")) << text;
+    open().store_graph("program", decision);
+    return open().find_graph("program");
+  };
+  std::string about_another = whole;
+  about_another.replace(about_another.find("\"program\": \"program\""), 20, "\"program\": \"somebody\"");
+  for (const std::string& text : {std::string(), whole.substr(0, whole.size() / 2), std::string("[]"), std::string("{\"kiln_graph_decision\": 1}"), about_another}) EXPECT_EQ(becomes(text), decision) << text;
+  EXPECT_FALSE(becomes("{\"kiln_graph_decision\": 99}"));
 }

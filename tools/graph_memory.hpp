@@ -1,0 +1,36 @@
+// What `--graph auto` found out about a loaded program: taken out of the tuning records for this process, and put there for later ones.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "ir/program.hpp"
+#include "jit/tuning/tuning_records.hpp"
+#include "runtime/executable.hpp"
+
+namespace kiln::tools {
+
+class graph_memory {
+ public:
+  graph_memory() = default;
+  // `native` is what was loaded on `target`; `records` outlives this. `again`: what is known is measured again.
+  graph_memory(const tuning_records& records, const device& target, const program& native, graph_policy policy, bool again = false);
+
+  // For contexts. `on` uses of a decision which order of independent steps is the faster, where that was graphs' way.
+  graph_options options() const { return {.policy = policy_, .decision = remembered_}; }
+  // Keeps what a context made with options() has found out under `automatic`, if anything.
+  void keep(const execution_context& context) const;
+  // The key `graph` of documents, for such a context's report and decision.
+  nlohmann::ordered_json describe(const graph_report& report, const std::optional<graph_decision>& decision) const;
+  // The next executable has other kernels: nothing is known about them, nor kept.
+  void forget() { records_ = nullptr, remembered_.reset(); }
+
+ private:
+  const tuning_records* records_ = nullptr;  // null: nothing is kept
+  std::string program_;
+  graph_policy policy_ = graph_policy::automatic;
+  std::optional<graph_decision> remembered_;
+};
+
+}  // namespace kiln::tools
