@@ -149,7 +149,7 @@ TEST(device_class, holds_what_times_depend_on_and_nothing_else) {
   EXPECT_EQ(device_class(one, v3), device_class(same, v3));
 
   target_row gpu{"sm_90", target_family::nvidia, "n", "sm_90a", "", 128, 255};
-  device_info h200{.name = "cuda:0", .family = "nvidia", .memory_bytes = 150'000'000'000, .architecture = "sm_90", .multiprocessors = 132, .driver_version = "12.8"}, other = h200;
+  device_info h200{.name = "cuda:0", .description = "a GPU", .family = "nvidia", .memory_bytes = 150'000'000'000, .architecture = "sm_90", .multiprocessors = 132, .driver_version = "12.8"}, other = h200;
   other.name = "cuda:5";
   other.driver_version = "13.0";
   other.memory_bytes += 50'000'000;

@@ -280,6 +280,19 @@ TEST_P(gpu_graphs, automatic_decides_and_can_be_told) {
     EXPECT_EQ(told.decision()->eager_ms, 2.0);
   }
 
+  // Once decided, a run makes the same calls as if nothing had ever been measured.
+  const graph_decision decided = *context.decision();
+  execution_context always = e.make_context(decided.replay ? decided.branches ? branches : nodes : graph_options{.policy = graph_policy::off});
+  auto calls_of = [&](execution_context& which) {
+    e.run(which, a.inputs(), a.outputs());  // makes its graph
+    control.reset();
+    e.run(which, a.inputs(), a.outputs());
+    return control.log();
+  };
+  const std::string expected_calls = calls_of(always);
+  EXPECT_FALSE(expected_calls.empty());
+  EXPECT_EQ(calls_of(context), expected_calls);
+
   // Told to replay, the first runs still find the faster order.
   execution_context ordered = e.make_context({.policy = graph_policy::on});
   EXPECT_TRUE(ordered.measuring());
