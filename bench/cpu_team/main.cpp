@@ -23,15 +23,22 @@ using clock_type = std::chrono::steady_clock;
 
 double microseconds_since(clock_type::time_point begin) { return std::chrono::duration<double, std::micro>(clock_type::now() - begin).count(); }
 
-// A kernel: every item of its grid adds to numbers of its own, `steps` times each.
+// A kernel: every item of its grid adds ones to numbers of its own, `steps` times each; they lie on a cache line of their own.
 struct kernel {
-  std::int64_t grid, steps;
-  std::vector<float> values;
-  kernel(std::int64_t items, std::int64_t work) : grid(items), steps(work), values(static_cast<std::size_t>(items) * 16, 0.0f) {}
+  struct alignas(64) line {
+    std::array<float, 16> values{};
+  };
+  std::int64_t steps;
+  std::vector<line> lines;
+  kernel(std::int64_t items, std::int64_t work) : steps(work), lines(static_cast<std::size_t>(items)) {}
+  std::int64_t grid() const { return static_cast<std::int64_t>(lines.size()); }
   void operator()(std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
+    for (std::int64_t i = begin; i < end; ++i) {
+      line sums = lines[static_cast<std::size_t>(i)];
       for (std::int64_t s = 0; s < steps; ++s)
-        for (std::int64_t k = 0; k < 16; ++k) values[static_cast<std::size_t>(i * 16 + k)] += 1.0f;
+        for (float& v : sums.values) v += 1.0f;
+      lines[static_cast<std::size_t>(i)] = sums;
+    }
   }
 };
 
@@ -63,21 +70,21 @@ int main(int argc, char** argv) {
   bench::woken_pool pool(team.size());
   auto on_team = [&](kernel& k, int count) {
     team.stay_awake(1);
-    for (int i = 0; i < count; ++i) team.run(k.grid, k);
+    for (int i = 0; i < count; ++i) team.run(k.grid(), k);
     team.stay_awake(-1);
   };
-  std::array<way, 4> ways{{{"one thread", [](kernel& k, int count) { for (int i = 0; i < count; ++i) k(0, k.grid); }},
+  std::array<way, 4> ways{{{"one thread", [](kernel& k, int count) { for (int i = 0; i < count; ++i) k(0, k.grid()); }},
                            {"team", on_team},
                            {"team, asleep at first", [&](kernel& k, int count) { on_team(k, count); }},
                            {"pool, woken each time", [&](kernel& k, int count) {
                               bench::woken_pool::work work = [&k](std::int64_t begin, std::int64_t end) { k(begin, end); };
-                              for (int i = 0; i < count; ++i) pool.run(k.grid, work);
+                              for (int i = 0; i < count; ++i) pool.run(k.grid(), work);
                             }}}};
   fmt::print("{} threads, chains of {} kernels, medians of {} rounds; us per kernel\n", team.size(), chain, rounds);
   fmt::print("{:>10}", "items");
   for (const way& w : ways) fmt::print("{:>24}", w.name);
   fmt::print("{:>14}\n", "pool / team");
-  for (std::int64_t steps : {10, 30, 100, 1000}) {
+  for (std::int64_t steps : {30, 100, 300, 3000}) {
     const std::int64_t grid = 8 * team.size();
     for (way& w : ways) w.us.clear();
     for (int round = 0; round < rounds; ++round)
@@ -86,13 +93,13 @@ int main(int argc, char** argv) {
         // Members sleep after some microseconds without work; "team" begins with them awake.
         if (w.name == "team") on_team(k, 3);
         else std::this_thread::sleep_for(std::chrono::milliseconds(4));
-        std::fill(k.values.begin(), k.values.end(), 0.0f);
+        std::ranges::fill(k.lines, kernel::line{});
         auto begin = clock_type::now();
         w.run(k, chain);
         w.us.push_back(microseconds_since(begin) / chain);
         // Sums of ones are exact below 2^24.
         const float expected = static_cast<float>(std::min<std::int64_t>(steps * chain, 1 << 24));
-        if (std::ranges::any_of(k.values, [&](float v) { return v != expected; })) {
+        if (std::ranges::any_of(k.lines, [&](const kernel::line& l) { return std::ranges::any_of(l.values, [&](float v) { return v != expected; }); })) {
           fmt::print(stderr, "{}: wrong sums\n", w.name);
           return 1;
         }
