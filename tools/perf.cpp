@@ -116,7 +116,7 @@ int measure(const options& o, const output_options& output) {
   };
   for (int i = 0; i < o.warmup || context.measuring(); ++i) {
     run(false);
-    if (!fed.empty()) turns.start(fed);  // counters stay where the model has room for them
+    if (!fed.empty() && (i + 1) % o.runs == 0) turns.start(fed);  // counters stay where the model has room for them
   }
   session.graphs().keep(context);
   turns.start(fed);
