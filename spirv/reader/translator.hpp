@@ -28,6 +28,12 @@ struct decoration {
   std::vector<std::uint32_t> words;
 };
 
+// Both scalars, or vectors of one length.
+inline bool same_lanes(llvm::Type* a, llvm::Type* b) {
+  auto *x = llvm::dyn_cast<llvm::FixedVectorType>(a), *y = llvm::dyn_cast<llvm::FixedVectorType>(b);
+  return x && y ? x->getNumElements() == y->getNumElements() : !x && !y;
+}
+
 class translator {
  public:
   translator(const binary& source, llvm::Module& module, const read_options& options);
@@ -62,16 +68,19 @@ class translator {
   void refuse_recursion() const;
   void emit_call(const instruction_words& i);
 
-  // instructions.cpp
+  // instructions.cpp: one of these takes it
   void emit(const instruction_words& i);
-  bool emit_arithmetic(const instruction_words& i);
-  bool emit_conversion(const instruction_words& i);
-  bool emit_memory(const instruction_words& i);
-  bool emit_composite(const instruction_words& i);
-  void emit_access_chain(const instruction_words& i);
-  llvm::Value* check_pointer(std::uint32_t id, const instruction_words& i) const;
   llvm::Value* integer_operand(std::uint32_t id, const instruction_words& i) const;
   std::uint32_t type_of(std::uint32_t id) const;
+
+  bool emit_arithmetic(const instruction_words& i);  // arithmetic.cpp
+  bool emit_conversion(const instruction_words& i);  // conversions.cpp
+  bool emit_composite(const instruction_words& i);   // composites.cpp
+
+  // memory.cpp
+  bool emit_memory(const instruction_words& i);
+  void emit_access_chain(const instruction_words& i);
+  llvm::Value* check_pointer(std::uint32_t id, const instruction_words& i) const;
 
   // atomics.cpp
   bool emit_atomic(const instruction_words& i);

@@ -1,0 +1,66 @@
+// From one type to another.
+#include "spirv/reader/translator.hpp"
+
+namespace kiln::spirv {
+
+using spv::Op;
+
+bool translator::emit_conversion(const instruction_words& i) {
+  auto opcode = static_cast<Op>(i.opcode);
+  if (opcode < Op::OpConvertFToU || opcode > Op::OpBitcast) return false;
+  llvm::Value* x = value(i.operands[0]);
+  llvm::Type *from = x->getType(), *to = llvm_type(i.type);
+  require(same_lanes(from, to) || opcode == Op::OpBitcast, i);
+  require(!llvm::isa<llvm::Function>(x), i, "its operand is a function");
+  bool int_from = from->isIntOrIntVectorTy(), int_to = to->isIntOrIntVectorTy(), fp_from = from->isFPOrFPVectorTy(), fp_to = to->isFPOrFPVectorTy(), ptr_from = from->isPointerTy(), ptr_to = to->isPointerTy();
+  auto space_cast = [&](llvm::Value* pointer) { return pointer->getType() == to ? pointer : b_.CreateAddrSpaceCast(pointer, to); };
+  switch (opcode) {
+    case Op::OpConvertFToU: require(fp_from && int_to, i); define(i, b_.CreateFPToUI(x, to)); return true;
+    case Op::OpConvertFToS: require(fp_from && int_to, i); define(i, b_.CreateFPToSI(x, to)); return true;
+    case Op::OpConvertSToF: require(int_from && fp_to, i); define(i, b_.CreateSIToFP(x, to)); return true;
+    case Op::OpConvertUToF: require(int_from && fp_to, i); define(i, b_.CreateUIToFP(x, to)); return true;
+    case Op::OpUConvert: require(int_from && int_to, i); define(i, b_.CreateZExtOrTrunc(x, to)); return true;
+    case Op::OpSConvert: require(int_from && int_to, i); define(i, b_.CreateSExtOrTrunc(x, to)); return true;
+    case Op::OpFConvert: {
+      require(fp_from && fp_to, i);
+      unsigned a = from->getScalarSizeInBits(), c = to->getScalarSizeInBits();
+      require(a != c || from == to, i, "from one type of 16 bits to another");
+      define(i, a < c ? b_.CreateFPExt(x, to) : a > c ? b_.CreateFPTrunc(x, to) : x);
+      return true;
+    }
+    case Op::OpConvertPtrToU: require(ptr_from && int_to, i); define(i, b_.CreatePtrToInt(x, to)); return true;
+    case Op::OpConvertUToPtr:
+      require(int_from && ptr_to, i);
+      // A pointer that went through an integer only to change its address space.
+      if (auto* origin = llvm::dyn_cast<llvm::PtrToIntInst>(x); origin && from->getIntegerBitWidth() == 64) {
+        unsigned had = origin->getPointerAddressSpace(), wanted = to->getPointerAddressSpace();
+        const address_spaces& s = options_.spaces;
+        if (had == wanted || (wanted == s.generic && (had == s.global || had == s.constant))) {
+          define(i, space_cast(origin->getPointerOperand()));
+          return true;
+        }
+      }
+      define(i, b_.CreateIntToPtr(x, to));
+      return true;
+    case Op::OpPtrCastToGeneric:
+    case Op::OpGenericCastToPtr: require(ptr_from && ptr_to, i); define(i, space_cast(x)); return true;
+    case Op::OpBitcast:
+      if (ptr_from && ptr_to) {
+        require(from == to, i, "between storage classes");
+        define(i, x);
+      } else if (ptr_from) {
+        require(to->isIntegerTy(), i);
+        define(i, b_.CreatePtrToInt(x, to));
+      } else if (ptr_to) {
+        require(from->isIntegerTy(), i);
+        define(i, b_.CreateIntToPtr(x, to));
+      } else {
+        require((int_from || fp_from) && (int_to || fp_to) && from->getPrimitiveSizeInBits() == to->getPrimitiveSizeInBits(), i);
+        define(i, b_.CreateBitCast(x, to));
+      }
+      return true;
+    default: return false;
+  }
+}
+
+}  // namespace kiln::spirv
