@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -32,6 +33,7 @@ struct jit_options {
   // from the compiling threads. Without it kernels stay as the finalizer made them.
   std::function<std::vector<std::byte>(std::span<const std::byte> object)> assemble = nullptr;
   std::string driver = {};
+  std::int64_t rocm = 0;                          // the version of HIP where that compiles amdgcnspirv too (rocm_candidate.hpp): what the tuner may try
   std::string worker = {};                        // compile each kernel in a process of its own: the executable for it (compile_worker.hpp)
   std::function<void(std::size_t done, std::size_t total)> progress = nullptr;  // called from the compiling threads, one at a time
 };

@@ -13,6 +13,7 @@
 #include "jit/deadline.hpp"
 #include "jit/finalize_spirv.hpp"
 #include "jit/kernel_keys.hpp"
+#include "jit/rocm_candidate.hpp"
 #include "jit/tuning/tuning_records.hpp"
 
 namespace kiln {
@@ -35,7 +36,10 @@ native_bytes find_sound(kernel_cache* cache, const kernel_key& key) { return cac
 
 kernel_configuration kernel_compiler::configuration(const kernel_group& g) const {
   if (!options_.configuration.empty() || !options_.records) return options_.configuration;
-  return options_.records->winner(g.portable.payload, g.inputs, g.outputs);
+  kernel_configuration winner = options_.records->winner(g.portable.payload, g.inputs, g.outputs);
+  // What another version of HIP made of it says nothing about this one.
+  if (auto rocm = chosen_rocm(winner); rocm && rocm != options_.rocm) winner.clear();
+  return winner;
 }
 
 kernel_key kernel_compiler::key(const kernel_group& g, const kernel_configuration& configuration) const {
@@ -88,7 +92,17 @@ portable_kernel kernel_compiler::clone(const kernel_group& g) {
   return found->second.clone();
 }
 
+std::optional<native_kernel> kernel_compiler::rocm_form(const kernel_group& g) const {
+  return rocm_candidate(source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs, options_.target);
+}
+
 std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g, const kernel_configuration& configuration) {
+  if (auto rocm = chosen_rocm(configuration); rocm && g.portable.format == code_format::amdgcnspirv) {
+    if (rocm != options_.rocm) throw error(error_kind::unsupported, fmt::format("it is to be compiled by HIP {}, which is not here", rocm));
+    auto wrapped = rocm_form(g);
+    if (!wrapped) throw error(error_kind::unsupported, "its launches have no form that HIP can compile");
+    return serialize(*wrapped);
+  }
   if (!options_.worker.empty()) {
     auto payload = source_.kernel(content_hash::from_hex(g.portable.payload));
     return compile_in_worker({{payload.begin(), payload.end()}, g.inputs, g.outputs, options_.target.name, configuration}, {.time = options_.kernel_limit}, options_.worker);

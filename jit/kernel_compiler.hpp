@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/native_kernel.hpp"
 #include "jit/cache/work_claim.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/kernel_groups.hpp"
@@ -42,6 +43,9 @@ class kernel_compiler {
   native_bytes compile(const kernel_group& g, const kernel_configuration& configuration);
 
   void keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native) const;
+
+  // The form that HIP compiles itself (jit/rocm_candidate.hpp), of a kernel in amdgcnspirv; none where there is none.
+  std::optional<native_kernel> rocm_form(const kernel_group& g) const;
 
   // The kernel with the group's shapes, the caller's own.
   portable_kernel clone(const kernel_group& g);

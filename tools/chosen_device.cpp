@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/error.hpp"
+#include "jit/rocm_candidate.hpp"
 #include "jit/targets.hpp"
 #include "runtime/devices.hpp"
 
@@ -19,6 +20,7 @@ constexpr std::chrono::minutes longest_wait{2};
 
 jit_options chosen_device::compiling() const {
   jit_options options{.target = target};
+  if (target.family == target_family::amdgpu) options.rocm = rocm_finalizer(device->info().driver_version);
   if (driver.empty()) return options;
   options.driver = driver;
   options.assemble = [compiler = device.get(), tool = ptxas](std::span<const std::byte> object) {

@@ -9,6 +9,7 @@
 
 #include "jit/deadline.hpp"
 #include "jit/parallel.hpp"
+#include "jit/rocm_candidate.hpp"
 #include "jit/tuning/contest.hpp"
 
 namespace kiln {
@@ -33,7 +34,11 @@ native_bytes tuner::compile(const kernel_group& g, const kernel_configuration& c
 
 // The default first, then what won before (with another compiler, or in a session that did not end), then the rest.
 std::vector<kernel_configuration> tuner::candidates(const kernel_group& g, const std::optional<tuning_record>& record) {
-  if (g.portable.format != code_format::mlir_bytecode) return std::vector<kernel_configuration>(1);  // a kernel that somebody wrote has no choices
+  if (g.portable.format == code_format::amdgcnspirv) {  // a kernel that somebody wrote: the choice is who compiles it
+    std::vector<kernel_configuration> list(1);
+    if (jit_.rocm && compiler_.rocm_form(g)) list.push_back({{rocm_choice, jit_.rocm}});
+    return list;
+  }
   std::vector<kernel_configuration> list = candidate_configurations(compiler_.clone(g), jit_.target, options_.effort);
   if (!record) return list;
   std::vector<kernel_configuration> hints;
@@ -42,6 +47,12 @@ std::vector<kernel_configuration> tuner::candidates(const kernel_group& g, const
   std::erase_if(list, [&](const kernel_configuration& c) { return std::ranges::find(hints, c) != hints.end(); });
   list.insert(list.begin() + (list.empty() ? 0 : 1), hints.begin(), hints.end());
   return list;
+}
+
+// Another version of HIP is a new choice for a kernel in amdgcnspirv.
+bool tuner::saw_all(const tuning_session& session, const kernel_group& g) {
+  if (g.portable.format != code_format::amdgcnspirv) return true;
+  return std::ranges::all_of(candidates(g, std::nullopt), [&](const kernel_configuration& c) { return c.empty() || std::ranges::find(session.candidates, c, &candidate_result::configuration) != session.candidates.end(); });
 }
 
 kernel_tuning tuner::tune(std::size_t group, double until_ms) {
@@ -53,12 +64,12 @@ kernel_tuning tuner::tune(std::size_t group, double until_ms) {
   }
   auto record = records_ ? records_->find(g.portable.payload, g.inputs, g.outputs) : std::nullopt;
   const tuning_session* before = record ? record->session_of(records_->compiler()) : nullptr;
-  if (before && before->complete && before->effort >= options_.effort && !options_.again) {
-    result.outcome = kernel_tuning::state::known;
-    result.session = *before;
-    return result;
-  }
   try {
+    if (before && before->complete && before->effort >= options_.effort && !options_.again && saw_all(*before, g)) {
+      result.outcome = kernel_tuning::state::known;
+      result.session = *before;
+      return result;
+    }
     std::vector<kernel_configuration> configurations = candidates(g, record);
     if (configurations.size() == 1) {
       result.outcome = kernel_tuning::state::tuned;  // there is nothing to choose

@@ -67,6 +67,7 @@ class tuner {
   native_bytes compile(const kernel_group& g, const kernel_configuration& configuration);
   kernel_tuning finish(std::size_t group, kernel_tuning result, const tuning_session* before);
   std::vector<kernel_configuration> candidates(const kernel_group& g, const std::optional<tuning_record>& record);
+  bool saw_all(const tuning_session& session, const kernel_group& g);
   const program& source_;
   std::shared_ptr<device> device_;
   jit_options jit_;

@@ -66,6 +66,7 @@ module::module(state& of, std::span<const std::byte> object) : state_(of) {
   const driver_functions& f = of.functions();
   std::vector<std::byte> text;
   if (is_elf(object)) check_elf(object);
+  else if (f.hip_module_load && is_bundle(object)) check_bundle(object);  // which HIP compiles
   else object = text = as_text(object);
   if (f.hip_module_load) {
     of.require(f.hip_module_load(&native_, object.data()), "loading a kernel");

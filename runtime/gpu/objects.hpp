@@ -37,6 +37,32 @@ inline void check_elf(std::span<const std::byte> object) {
   for (std::uint64_t i = 0; i < segment_count; ++i) inside(field(segments + i * segment_bytes + 8, 8), field(segments + i * segment_bytes + 32, 8));
 }
 
+inline constexpr std::string_view bundle_magic = "__CLANG_OFFLOAD_BUNDLE__";
+
+inline bool is_bundle(std::span<const std::byte> object) { return object.size() >= bundle_magic.size() && std::memcmp(object.data(), bundle_magic.data(), bundle_magic.size()) == 0; }
+
+// Throws error{corrupted} for a clang offload bundle whose entries are not inside of it: the magic, their number, and of each its offset, its size and its
+// name with the name's length before it.
+inline void check_bundle(std::span<const std::byte> object) {
+  std::size_t at = bundle_magic.size();
+  auto skip = [&](std::uint64_t bytes) {
+    if (bytes > object.size() - at) throw error(error_kind::corrupted, "a kernel's offload bundle is truncated: finalize the program again");
+    at += bytes;
+  };
+  auto number = [&] {
+    std::uint64_t value = 0;
+    std::size_t begin = at;
+    skip(sizeof value);
+    std::memcpy(&value, object.data() + begin, sizeof value);
+    return value;
+  };
+  for (std::uint64_t left = number(); left > 0; --left) {
+    std::uint64_t offset = number(), size = number();
+    if (offset > object.size() || size > object.size() - offset) throw error(error_kind::corrupted, "a kernel's offload bundle is truncated: finalize the program again");
+    skip(number());
+  }
+}
+
 // Text that a driver reads up to its zero byte; throws error{corrupted} where it holds one before its end.
 inline std::vector<std::byte> as_text(std::span<const std::byte> object) {
   std::vector<std::byte> text(object.begin(), object.end());

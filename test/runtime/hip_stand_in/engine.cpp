@@ -98,7 +98,7 @@ const control controls{
       engine& e = the_engine();
       std::lock_guard lock(e.mutex);
       e.counts.clear(), e.log_text.clear(), e.faults.clear();
-      e.lost = 0, e.late_uses = 0, e.device_count = 2;
+      e.lost = 0, e.late_uses = 0, e.device_count = 2, e.version = 0;
     },
     [](const char* name) {
       engine& e = the_engine();
@@ -166,6 +166,11 @@ const control controls{
       e.device_count = count;
     },
     [] { return engine::inside_scope::depth > 0; },
+    [](int version) {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      e.version = version;
+    },
 };
 
 }  // namespace

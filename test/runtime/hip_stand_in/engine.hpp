@@ -97,7 +97,7 @@ struct engine {
     int status;
   };
   std::vector<fault> faults;
-  int lost = 0, device_count = 2;
+  int lost = 0, device_count = 2, version = 0;
   std::size_t late_uses = 0, contexts = 0;
   std::map<char*, std::size_t> device_memory, host_memory;  // real addresses
   std::set<stream_object*> streams;

@@ -16,6 +16,8 @@ namespace {
 
 engine& e = the_engine();
 
+constexpr std::string_view bundle_magic = "__CLANG_OFFLOAD_BUNDLE__";
+
 void* biased(void* real) { return reinterpret_cast<void*>(reinterpret_cast<std::size_t>(real) + device_bias); }
 char* unbiased(void* device) { return reinterpret_cast<char*>(reinterpret_cast<std::size_t>(device) - device_bias); }
 
@@ -48,7 +50,39 @@ int copy(void* to, const void* from, std::size_t bytes, void* stream, bool from_
   return later(stream, copy_work(to, from, bytes, from_host, to_host), node_object::kind::copy);
 }
 
+int driver_version() {
+#if defined(KILN_STAND_IN_CUDA)
+  constexpr int built_as = 12080;
+#elif defined(KILN_STAND_IN_HIP5)
+  constexpr int built_as = 50722804;
+#else
+  constexpr int built_as = 60342134;
+#endif
+  return e.version ? e.version : built_as;
+}
+
+// The entry points of the SPIR-V in a bundle, whose last entry it is.
+int load_bundle(void** module, const char* image) {
+  constexpr std::string_view wanted = "hip-spirv64-amd-amdhsa--amdgcnspirv";
+  if (driver_version() < 60400000) return invalid_image;
+  std::uint64_t entries = 0, about[3] = {};
+  std::memcpy(&entries, image + bundle_magic.size(), sizeof entries);
+  const char* at = image + bundle_magic.size() + sizeof entries;
+  for (std::uint64_t i = 0; i < entries; ++i, at += sizeof about + about[2]) {
+    std::memcpy(about, at, sizeof about);
+    if (std::string_view(at + sizeof about, about[2]) != wanted) continue;
+    module_object object;
+    constexpr std::size_t header_words = 5, entry_point = 15;
+    const auto* words = reinterpret_cast<const std::uint32_t*>(image + about[0]);
+    for (std::size_t word = header_words; word < about[1] / 4; word += words[word] >> 16)
+      if ((words[word] & 0xffff) == entry_point) object.names.insert(reinterpret_cast<const char*>(words + word + 3));
+    return make(e.modules, module, std::move(object));
+  }
+  return invalid_image;
+}
+
 int load_module(void** module, const void* image) {
+  if (std::strncmp(static_cast<const char*>(image), bundle_magic.data(), bundle_magic.size()) == 0) return load_bundle(module, static_cast<const char*>(image));
   std::string text(static_cast<const char*>(image));
   std::string_view rest = text;
   if (!rest.starts_with(module_first_line) || !rest.ends_with(module_last_line)) return invalid_image;
@@ -71,16 +105,7 @@ EXPORT int ENTRY(cuInit, hipInit)(unsigned) {
   return e.call(NAME(cuInit, hipInit), [] { return ok; });
 }
 EXPORT int ENTRY(cuDriverGetVersion, hipDriverGetVersion)(int* version) {
-  return e.call(NAME(cuDriverGetVersion, hipDriverGetVersion), [&] {
-#if defined(KILN_STAND_IN_CUDA)
-    *version = 12080;
-#elif defined(KILN_STAND_IN_HIP5)
-    *version = 50722804;
-#else
-    *version = 60342134;
-#endif
-    return ok;
-  });
+  return e.call(NAME(cuDriverGetVersion, hipDriverGetVersion), [&] { return *version = driver_version(), ok; });
 }
 EXPORT int ENTRY(cuDeviceGetCount, hipGetDeviceCount)(int* count) {
   return e.call(NAME(cuDeviceGetCount, hipGetDeviceCount), [&] { return *count = e.device_count, ok; });

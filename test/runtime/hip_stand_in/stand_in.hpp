@@ -3,6 +3,7 @@
 // cannot be read by the host, new memory holds rubbish, and whatever is asked of objects that are not alive is an error.
 // A graph runs its nodes in an order that their dependencies allow, the last of those that may run first.
 // Built three times from the same sources: HIP 6, HIP 5 (without memory pools, the newer properties and some functions of graphs), CUDA.
+// HIP from 6.4 on takes an offload bundle of amdgcnspirv as a module too, whose functions are the entry points that it has.
 // This header is what tests and the library share. All functions may be called from any thread.
 #pragma once
 
@@ -22,6 +23,7 @@ struct control {
   void (*abandon)();                                                  // forgets all objects, as the end of the process would
   void (*set_device_count)(int count);                                // 2 at first
   bool (*inside)();                                                   // the calling thread is in the stand-in
+  void (*set_version)(int version);                                   // of the driver; 0, as after reset: the one that it was built as
 };
 
 // Exported by the library under this name.
