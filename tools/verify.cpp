@@ -9,6 +9,7 @@
 #include "ir/error.hpp"
 #include "jit/comparison.hpp"
 #include "mlir_bridge/portable_kernel.hpp"
+#include "spirv/library/reference.hpp"
 #include "tools/command.hpp"
 #include "tools/custom_ops.hpp"
 #include "tools/model_session.hpp"
@@ -37,21 +38,27 @@ nlohmann::ordered_json describe(const std::string& name, const comparison& c) {
   return {{"name", name}, {"ok", c.ok}, {"max_error", c.max_error}, {"rms_error", c.rms_error}, {"relative_norm", c.relative_norm}, {"tolerance", c.tolerance}, {"reason", c.reason}};
 }
 
+// What a kernel in MLIR bytecode should give.
+std::vector<literal> cluster_reference(compiler_context& context, const program& source, const instruction& i, std::span<const literal> inputs) {
+  portable_kernel kernel = portable_kernel::parse(context, source.kernel(content_hash::from_hex(i.op().get_if<code_object>()->payload)));
+  std::vector<shape> types;
+  for (const literal& l : inputs) types.push_back(l.type());
+  kernel.specialize(types, i.outputs());
+  return evaluate(*to_cluster(kernel), inputs);
+}
+
 // Runs the compiled program kernel by kernel on the device, each on the reference's inputs, and compares every output.
 nlohmann::ordered_json compare_kernels(model_session& session, const options& o) {
   auto list = nlohmann::ordered_json::array();
   compiler_context context;
   auto run = [&](const instruction& i, std::span<const literal> inputs) {
     const auto& c = *i.op().get_if<code_object>();
-    if (c.format != code_format::mlir_bytecode) {  // no reference: what it gives is what its users get
+    auto library = spirv::find_library_reference(session.bound(), i);
+    if (c.format != code_format::mlir_bytecode && !library) {  // no reference: what it gives is what its users get
       list.push_back({{"name", c.symbol}, {"ok", true}, {"reason", "a custom operator has no built-in reference"}, {"payload", c.payload}, {"origin", i.origin()}});
       return run_single_kernel(session.bound(), i, inputs, session.compiling(), session.device());
     }
-    portable_kernel kernel = portable_kernel::parse(context, session.bound().kernel(content_hash::from_hex(c.payload)));
-    std::vector<shape> types;
-    for (const literal& l : inputs) types.push_back(l.type());
-    kernel.specialize(types, i.outputs());
-    auto expected = evaluate(*to_cluster(kernel), inputs);
+    auto expected = library ? library(inputs, i.outputs()) : cluster_reference(context, session.bound(), i, inputs);
     auto got = run_single_kernel(session.bound(), i, inputs, session.compiling(), session.device());
     for (std::size_t k = 0; k < got.size(); ++k) {
       comparison found = compare(got[k], expected[k], o.fp16 || o.bf16);
@@ -66,11 +73,11 @@ nlohmann::ordered_json compare_kernels(model_session& session, const options& o)
   return list;
 }
 
-// Before kernels are formed, the only code objects are those of custom operators.
-bool has_custom_operators(const program& imported) {
+// Before kernels are formed, the only code objects are those of custom operators and of the library.
+bool lacks_references(const program& imported) {
   for (const module& m : imported.modules())
     for (const instruction& i : m.instructions())
-      if (i.op().is<code_object>()) return true;
+      if (i.op().is<code_object>() && !spirv::find_library_reference(imported, i)) return true;
   return false;
 }
 
@@ -107,9 +114,12 @@ int verify_model(options o, const output_options& output) {
     if (expected.size() == names.size()) against = "supplied outputs";
     else if (!expected.empty()) throw error(error_kind::missing_file, fmt::format("{}: has some of the {} expected outputs, not all", o.inputs_dir, names.size()));
   }
-  if (expected.empty() && has_custom_operators(reference))
+  if (expected.empty() && lacks_references(reference))
     throw error(error_kind::usage, "the model has custom operators, which have no built-in reference: give the expected outputs beside the inputs, with --inputs FOLDER (NAME.npy or output_N.pb)");
-  if (expected.empty()) expected = evaluate(reference.bind(bindings_from_inputs(reference, session.named_inputs())).main(), session.inputs());
+  if (expected.empty()) {
+    program bound = reference.bind(bindings_from_inputs(reference, session.named_inputs()));
+    expected = evaluate(bound.main(), session.inputs(), spirv::library_runner(bound));
+  }
 
   bool ok = true;
   auto outputs = nlohmann::ordered_json::array();

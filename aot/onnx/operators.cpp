@@ -38,7 +38,7 @@ std::vector<onnx_operator> supported_onnx_operators() {
   for (const auto& [key, row] : onnx_import::operators()) result.push_back({row->domain, row->name, row->min_opset, row->max_opset, row->notes});
   for (const spirv::object& o : spirv::library())
     if (o.domain.empty() && std::ranges::none_of(result, [&](const onnx_operator& known) { return known.domain.empty() && known.name == o.name; }))
-      result.push_back({o.domain, o.name, 1, 21, "float32; a HIP kernel, without a built-in reference"});
+      result.push_back({o.domain, o.name, 1, 21, "float32; a HIP kernel"});
   std::ranges::sort(result, {}, [](const onnx_operator& o) { return std::pair(o.domain, o.name); });
   return result;
 }

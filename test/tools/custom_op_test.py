@@ -102,6 +102,8 @@ class CustomOps(KilnCase):
         self.kiln("compile", file, "-o", self.path("random.kiln"))
         y = self.run_model(self.path("random.kiln"), np.zeros(1000, np.float32))
         self.assertTrue(((y >= 1) & (y < 2)).all() and abs(y.mean() - 1.5) < 0.05)
+        for extra in [], ["--per-kernel"]:  # the library has references of its own
+            self.assertEqual(self.json("verify", file, *extra)["against"], "reference")
 
     def test_roi_align_agrees_with_onnxruntime(self):
         import onnxruntime
@@ -120,6 +122,7 @@ class CustomOps(KilnCase):
                 inputs += ["--input", f"{name}={self.path(name + '.npy')}"]
             self.kiln("run", self.path("roi.kiln"), *inputs, "--output-dir", self.path("out"))
             np.testing.assert_allclose(np.load(self.path("out/y.npy")), want, rtol=1e-4, atol=1e-5, err_msg=f"{opset} {mode} {more}")
+            self.assertEqual(self.json("verify", file, *inputs, "--per-kernel")["against"], "reference")
 
 
 if __name__ == "__main__":

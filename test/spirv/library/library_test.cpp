@@ -15,9 +15,12 @@
 #include <set>
 
 #include "jit/compile_bytecode.hpp"
+#include "jit/rocm_candidate.hpp"
 #include "jit/targets.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/host_device.hpp"
+#include "spirv/library/reference.hpp"
+#include "spirv/reader/binary.hpp"
 
 namespace kiln::spirv {
 namespace {
@@ -44,6 +47,13 @@ object operation_for(const std::string& name, const std::vector<literal>& inputs
   throw error(error_kind::usage, "the library has no " + name + " for these inputs");
 }
 
+// What HIP is given to compile: the module whose kernels take buffers only, after the bundle's first page, is valid too.
+void expect_rocm_form(const object& o, const std::vector<shape>& inputs) {
+  auto made = rocm_candidate(serialize(o), inputs, infer(o, inputs), find_target("gfx942"));
+  ASSERT_TRUE(made) << o.name;
+  EXPECT_NO_THROW(binary{std::span(made->object).subspan(4096)}) << o.name;
+}
+
 std::vector<literal> run(const std::string& name, const std::vector<literal>& inputs, const attribute_values& attributes = {}) {
   static host_device device(2);
   object o = operation_for(name, inputs, attributes);
@@ -54,6 +64,7 @@ std::vector<literal> run(const std::string& name, const std::vector<literal>& in
     arguments.push_back(p.main().add_parameter("p" + std::to_string(i), inputs[i].type()));
     types.push_back(inputs[i].type());
   }
+  expect_rocm_form(o, types);
   content_hash payload = p.add_kernel(serialize(o));
   value made = p.main().add(code_object::make(o.name, code_format::amdgcnspirv, payload, "", infer(o, types)), arguments);
   std::vector<value> outputs;
@@ -64,6 +75,22 @@ std::vector<literal> run(const std::string& name, const std::vector<literal>& in
   }
   p.main().set_outputs(outputs, names);
   return load(compile_bytecode(p, {.target = find_target("native")}), device).evaluate(inputs);
+}
+
+// Besides, as the library's reference has it.
+std::vector<literal> run_beside_reference(const std::string& name, const std::vector<literal>& inputs, const attribute_values& attributes = {}) {
+  object o = operation_for(name, inputs, attributes);
+  auto results = run(name, inputs, attributes);
+  std::vector<shape> types;
+  for (const literal& l : results) types.push_back(l.type());
+  auto reference = find_library_reference(o);
+  if (!reference) throw error(error_kind::internal, name + " has no reference");
+  auto expected = reference(inputs, types);
+  for (std::size_t k = 0; k < results.size(); ++k)
+    for (std::int64_t i = 0; i < types[k].element_count(); ++i) EXPECT_NEAR(results[k].at(i), expected[k].at(i), 2e-5 * std::max(1.0, std::abs(expected[k].at(i)))) << name << " " << i;
+  o.words.pop_back();
+  EXPECT_FALSE(find_library_reference(o));  // not the library's
+  return results;
 }
 
 template <class T>
@@ -262,7 +289,7 @@ double bilinear(const std::vector<float>& image, std::int64_t h, std::int64_t w,
 TEST(library, roi_align) {
   auto x = random_floats(8 * 10);
   std::vector<float> regions{1, 2, 7, 6.5f, 0, 0, 9, 7};
-  auto out = run("RoiAlign", {floats({1, 1, 8, 10}, x), floats({2, 4}, regions), longs({2}, {0, 0})},
+  auto out = run_beside_reference("RoiAlign", {floats({1, 1, 8, 10}, x), floats({2, 4}, regions), longs({2}, {0, 0})},
                  {{"output_height", std::int64_t{3}}, {"output_width", std::int64_t{2}}, {"sampling_ratio", std::int64_t{2}}});
   std::vector<float> expected;
   for (int r = 0; r < 2; ++r)
@@ -275,6 +302,15 @@ TEST(library, roi_align) {
         expected.push_back(static_cast<float>(sum / 4));
       }
   expect_near(out[0], expected, 1e-5f);
+  // Every choice, regions that leave the image among them.
+  auto images = random_floats(2 * 3 * 8 * 10);
+  std::vector<float> places{1, 2, 7, 6.5f, -4, -3, 30, 20, 5, 5, 5.1f, 5.2f, 20, 1, 28, 3};
+  for (const char* mode : {"avg", "max"})
+    for (const char* shifted : {"half_pixel", "output_half_pixel"})
+      for (std::int64_t samples : {0, 3})
+        run_beside_reference("RoiAlign", {floats({2, 3, 8, 10}, images), floats({4, 4}, places), longs({4}, {0, 1, 1, 0})},
+                             {{"output_height", std::int64_t{3}}, {"output_width", std::int64_t{4}}, {"sampling_ratio", samples}, {"mode", std::string(mode)}, {"coordinate_transformation_mode", std::string(shifted)},
+                              {"spatial_scale", 0.9}});
 }
 
 TEST(library, grid_sample_of_images_and_volumes) {
@@ -340,11 +376,11 @@ TEST(library, resize) {
 
 TEST(library, random_numbers) {
   // Philox 4x32-10 of counter 0 and key 0 (Random123's known answers): 6627e8d5 e169c58d bc57ac4c 9b00dbd8.
-  auto first = vector_of<float>(run("RandomUniform", {}, {{"shape", std::vector<std::int64_t>{4}}})[0]);
+  auto first = vector_of<float>(run_beside_reference("RandomUniform", {}, {{"shape", std::vector<std::int64_t>{4}}})[0]);
   const std::uint32_t known[]{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(first[i], static_cast<float>(known[i] >> 8) * 0x1p-24f);
-  auto uniform = vector_of<float>(run("RandomUniform", {}, {{"shape", std::vector<std::int64_t>{101, 99}}, {"low", -1.0}, {"high", 3.0}, {"seed", 5.0}})[0]);
-  auto normal = vector_of<float>(run("RandomNormalLike", {floats({101, 99}, std::vector<float>(9999))}, {{"mean", 2.0}, {"scale", 3.0}})[0]);
+  auto uniform = vector_of<float>(run_beside_reference("RandomUniform", {}, {{"shape", std::vector<std::int64_t>{101, 99}}, {"low", -1.0}, {"high", 3.0}, {"seed", 5.0}})[0]);
+  auto normal = vector_of<float>(run_beside_reference("RandomNormalLike", {floats({101, 99}, std::vector<float>(9999))}, {{"mean", 2.0}, {"scale", 3.0}})[0]);
   auto moments = [](const std::vector<float>& v) {
     double mean = 0, square = 0;
     for (float x : v) mean += x / static_cast<double>(v.size());
@@ -355,7 +391,7 @@ TEST(library, random_numbers) {
   EXPECT_NEAR(moments(uniform).second, 4 / std::sqrt(12.0), 0.03);
   EXPECT_NEAR(moments(normal).first, 2, 0.1);
   EXPECT_NEAR(moments(normal).second, 3, 0.1);
-  EXPECT_EQ(vector_of<float>(run("RandomUniform", {}, {{"shape", std::vector<std::int64_t>{101, 99}}, {"low", -1.0}, {"high", 3.0}, {"seed", 5.0}})[0]), uniform);
+  EXPECT_EQ(vector_of<float>(run_beside_reference("RandomUniform", {}, {{"shape", std::vector<std::int64_t>{101, 99}}, {"low", -1.0}, {"high", 3.0}, {"seed", 5.0}})[0]), uniform);
 }
 
 }  // namespace
