@@ -41,6 +41,6 @@ native_kernel finalize_cpu(portable_kernel kernel, const target_row& target, con
   return result;
 }
 
-int cpu_pipeline_version() { return 5; }
+int cpu_pipeline_version() { return 6; }
 
 }  // namespace kiln

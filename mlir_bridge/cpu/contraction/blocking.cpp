@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+
 namespace kiln::cpu {
 
 namespace {
@@ -10,9 +12,11 @@ namespace {
 // Multiply-adds that make a work item worth scheduling (about 10 µs), and how many items feed a large machine.
 constexpr std::int64_t item_products = 1 << 19;
 constexpr std::int64_t wanted_items = 256;
-// Up to so many rows a product waits for its right factor, which is then fetched so far ahead.
+// Up to so many rows a product waits for its right factor. How far ahead that is fetched, from memory and from the second-level cache.
 constexpr std::int64_t few_rows = 32;
-constexpr std::int64_t prefetch_bytes = 8 << 10;
+constexpr std::int64_t far_prefetch_bytes = 8 << 10, near_prefetch_bytes = 2 << 10;
+// Multiply-adds of an element during which its place in the results can be fetched.
+constexpr std::int64_t fetching_products = 64;
 
 // Sums of an item that wait in memory where steps are done in blocks.
 constexpr std::int64_t partial_bytes = 64 << 10;
@@ -121,8 +125,13 @@ void choose_items(const kernel_emitter& e, contraction& c) {
     std::int64_t& n = c.panels_per_item > 1 && !enough_tiles ? c.panels_per_item : c.tiles_per_item;
     n = std::max((n + 1) / 2, &n == &c.tiles_per_item ? fewest_tiles : 1);
   }
-  // A few rows use up the right factor faster than it comes.
-  if (tiles * c.rows <= few_rows) c.prefetch_steps = choose(e.configuration, "prefetch", std::max<std::int64_t>(1, prefetch_bytes / (width * static_cast<std::int64_t>(storage_bytes(c.right.type, 1)))));
+  // A few rows use up the right factor faster than it comes from memory; others still wait for what comes from the second-level cache.
+  const std::int64_t step_bytes = width * static_cast<std::int64_t>(storage_bytes(c.right.type, 1));
+  const std::int64_t ahead = tiles * c.rows <= few_rows ? far_prefetch_bytes : panel_bytes > e.target.l1_bytes ? near_prefetch_bytes : 0;
+  c.prefetch_steps = choose(e.configuration, "prefetch", ahead ? std::max<std::int64_t>(1, ahead / step_bytes) : 0);
+  // Results that will have left the second-level cache since they, or what a short epilogue adds to them, were last touched, where sums take long enough.
+  const std::int64_t result_bytes = e.anchor_result().type().element_count() * static_cast<std::int64_t>(storage_bytes(e.anchor_result().type().type, 1));
+  c.fetch_results = result_bytes > e.target.l2_bytes / 4 && products >= fetching_products && epilogue_cost(e) <= light_epilogue;
 }
 
 namespace {

@@ -131,11 +131,15 @@ class contraction_emitter {
       code.loop(first_tile, last_tile, 1, [&](Value tile) { at_tile(tile, [&] { keep(tile, sums_of(segment, panel, kept(tile))); }); });
     });
     first_step = {};
-    code.loop(first_tile, last_tile, 1, [&](Value tile) { at_tile(tile, [&] { write(segment, writer, panel, kept(tile)); }); });
+    code.loop(first_tile, last_tile, 1, [&](Value tile) { at_tile(tile, [&] { writer.write(kept(tile), place_of(segment, panel)); }); });
   }
 
   void emit_tile(const column_segment& segment, tile_writer& writer, Value panel, Value tile) {
-    at_tile(tile, [&] { write(segment, writer, panel, sums_of(segment, panel, zero_tile(code, {c.rows, segment.vectors, segment.lanes}, accumulation))); });
+    at_tile(tile, [&] {
+      const tile_place place = place_of(segment, panel);
+      if (c.fetch_results) writer.fetch(place);
+      writer.write(sums_of(segment, panel, zero_tile(code, {c.rows, segment.vectors, segment.lanes}, accumulation)), place);
+    });
   }
 
   // Sets where the tile is, and runs the body if it is anywhere.
@@ -172,7 +176,8 @@ class contraction_emitter {
     return reduce(0, shape, left_offset, right_offset, code.constant(0), std::move(sums));
   }
 
-  void write(const column_segment& segment, tile_writer& writer, Value panel, const values& sums) {
+  // Where the tile at hand lies in the result.
+  tile_place place_of(const column_segment& segment, Value panel) {
     tile_place place;
     place.valid_rows = valid_rows;
     const auto& phases = c.axes.back().phases;
@@ -189,7 +194,7 @@ class contraction_emitter {
         if (c.axes[i].phases.size() > 1) where[i] = code.add(code.mul(where[i], static_cast<std::int64_t>(c.axes[i].phases.size())), phase[i]);
       return c.locate(batch, group, where);
     };
-    writer.write(sums, place);
+    return place;
   }
 
   values reduce(std::size_t i, const tile_shape& shape, Value left_offset, Value right_offset, Value window, values sums) {

@@ -64,6 +64,7 @@ struct contraction {
   std::int64_t panels_per_item = 1, tiles_per_item = 1;
   bool panels_inside = false;               // whether an item's loop over panels is inside that over tiles
   std::int64_t prefetch_steps = 0;          // how far ahead the right factor is prefetched; 0: left to the hardware
+  bool fetch_results = false;               // whether a tile's place in the results, and what the epilogue reads there, is fetched before its sums are computed
 
   // Indices of the result, all but the last, of (batch, group, outputs...), and the last one's offset of a group.
   std::function<values(Value batch, Value group, std::span<const Value> outputs)> locate;

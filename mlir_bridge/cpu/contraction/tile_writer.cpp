@@ -1,5 +1,7 @@
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
+#include <algorithm>
+
 #include "ir/ops/elementwise.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 
@@ -44,7 +46,7 @@ std::int64_t epilogue_cost(const kernel_emitter& e) {
 }
 
 tile_writer::tile_writer(kernel_emitter& emitter, const tile_shape& shape, element_type accumulation)
-    : e(emitter), shape_(shape), accumulation_(accumulation), light_(epilogue_cost(emitter) <= 6),
+    : e(emitter), shape_(shape), accumulation_(accumulation), light_(epilogue_cost(emitter) <= light_epilogue),
       memory_(emitter.code.stack(accumulation, shape.rows * shape.columns())) {}
 
 void tile_writer::store(Value sum, const values& where) {
@@ -91,6 +93,30 @@ void tile_writer::write_from_memory(const values& sums, const tile_place& place)
         }
       });
   });
+}
+
+void tile_writer::fetch(const buffer& b, const tile_place& place, bool written) {
+  code_builder& code = e.code;
+  const std::int64_t line = 64 * 8 / storage_bits(b.type);
+  const Value pointer = e.pointer(b);
+  for (std::int64_t row = 0; row < shape_.rows; ++row) {
+    values where = place.locate(code.constant(row));
+    where.push_back(place.column);
+    const Value first = code.linearize(where, b.dims);
+    for (std::int64_t column = 0; column < shape_.columns(); column += line) {
+      const Value offset = code.add(first, column);
+      code.make<mlir::LLVM::Prefetch>(code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.storage_type(b.type), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{offset}), written ? 1u : 0u, 3u, 1u);
+    }
+  }
+}
+
+void tile_writer::fetch(const tile_place& place) {
+  const std::vector<value> factors = e.anchor()->inputs();
+  for (value v : e.cluster.parameters()) {
+    const std::optional<buffer> b = e.in_memory(v);
+    if (b && storage_bits(b->type) >= 8 && b->dims == e.dims(e.anchor_result()) && std::ranges::find(factors, v) == factors.end()) fetch(*b, place, false);
+  }
+  for (std::size_t i = 0; i < e.cluster.outputs().size(); ++i) fetch(e.output(i), place, true);
 }
 
 void tile_writer::write(const values& sums, const tile_place& place) {

@@ -25,11 +25,14 @@ class tile_writer {
   // To be made in the open stage, before its loops: takes room on the stack.
   tile_writer(kernel_emitter& emitter, const tile_shape& shape, element_type accumulation);
   void write(const values& sums, const tile_place& place);
+  // Fetches what write() will read and write there, while the sums are being computed.
+  void fetch(const tile_place& place);
 
  private:
   void write_inline(const values& sums, const tile_place& place);
   void write_from_memory(const values& sums, const tile_place& place);
   void store(Value sum, const values& where);
+  void fetch(const buffer& b, const tile_place& place, bool written);
   kernel_emitter& e;
   tile_shape shape_;
   element_type accumulation_;
@@ -39,5 +42,7 @@ class tile_writer {
 
 // The cluster's work for each element of the result, in instructions of machine code, roughly.
 std::int64_t epilogue_cost(const kernel_emitter& e);
+// What is small enough to be repeated for every vector of a tile.
+inline constexpr std::int64_t light_epilogue = 6;
 
 }  // namespace kiln::cpu
