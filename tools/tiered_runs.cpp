@@ -25,10 +25,7 @@ json describe(std::vector<double> times) {
 json measure_tiers(model_session& session, const model_options& options, double budget_ms, int runs, int warmup) {
   tiered_options tiers{.budget_ms = budget_ms, .plan = session.planning()};
   tiers.tuning.effort = parse_effort(options.tune);
-  // What is known about graphs is about the kernels that the session begins with.
-  tiers.make_context = [graphs = session.graphs().options(), first = &session.executable().plan()](const executable& e) {
-    return e.make_context(&e.plan() == first ? graphs : graph_options{.policy = graphs.policy});
-  };
+  tiers.graphs = session.graphs().options();
   jit_options jit = session.compiling();
   jit.only_if_cached = false;
   json before = describe_tuning(session);

@@ -14,6 +14,7 @@ namespace kiln {
 namespace {
 
 constexpr std::size_t largest_heat = 16;
+constexpr double compiling_share = 0.5;  // of the time that is left: what has been compiled is to be raced as well
 constexpr double largest_element_error = 30;  // of one element, in tolerances of the norm times the outputs' root mean square: one wrong element shows
 
 // In outputs before a run: NaN in every float type, and a small positive number. What a candidate leaves out differs under one of them.
@@ -56,12 +57,13 @@ void contest::note(std::size_t candidate, const timing& time) {
   c.samples = time.samples;
 }
 
-// Compiles [begin, end) in parallel. Equal code is timed once.
-void contest::compile_heat(std::size_t begin, std::size_t end) {
+// Compiles [begin, end) in parallel, or what of it time allows, and says where that ends. Equal code is timed once.
+std::size_t contest::compile_heat(std::size_t begin, std::size_t end) {
   std::vector<std::optional<error>> failures(end - begin);
   std::vector<char> tried(end - begin);
+  const double now = o_.options.now_ms(), until = now + (o_.until_ms - now) * compiling_share;
   parallel_for(end - begin, o_.threads, [&](std::size_t i) {
-    if (time_is_up()) return;
+    if (time_is_up() || (i > 0 && o_.options.now_ms() >= until)) return;
     tried[i] = 1;
     try {
       entries_[begin + i].native = o_.compile(o_.configurations[begin + i]);
@@ -71,16 +73,16 @@ void contest::compile_heat(std::size_t begin, std::size_t end) {
       failures[i].emplace(error_kind::compile_failed, e.what());
     }
   });
+  end = begin + static_cast<std::size_t>(std::ranges::find(tried, 0) - tried.begin());
   for (std::size_t i = begin; i < end; ++i) {
     if (failures[i - begin]) {
       fail(i, outcome_of(*failures[i - begin], candidate_outcome::compile_failed), failures[i - begin]->what());
-    } else if (!tried[i - begin]) {
-      session_.complete = false;
     } else if (auto [same, fresh] = code_.try_emplace(blake3(*entries_[i].native), i); !fresh) {
       fail(i, candidate_outcome::duplicate, fmt::format("the code of candidate {}", same->second));
       entries_[i].native = nullptr;
     }
   }
+  return end;
 }
 
 // Loads it and runs it once, under the time limit.
@@ -196,12 +198,11 @@ tuning_session contest::run() {
   const std::size_t size = heat_size();
   std::size_t tried = 1;
   while (tried < entries_.size() && !time_is_up()) {
-    const std::size_t end = std::min(entries_.size(), tried + size);
-    compile_heat(tried, end);
+    const std::size_t end = compile_heat(tried, std::min(entries_.size(), tried + size));
     std::vector<std::size_t> members;
     for (std::size_t i = tried; i < end; ++i)
       if (entries_[i].native && session_.candidates[i].outcome == candidate_outcome::measured) members.push_back(i);
-    heat(members);
+    if (end > tried) heat(members);
     tried = end;
   }
   session_.complete = session_.complete && tried == entries_.size() && !lost_;

@@ -41,7 +41,7 @@ class contest {
   };
   bool time_is_up() const;
   int samples_within(double ms, int most) const;
-  void compile_heat(std::size_t begin, std::size_t end);
+  std::size_t compile_heat(std::size_t begin, std::size_t end);
   void load(std::size_t candidate);
   void heat(const std::vector<std::size_t>& members);
   bool is_right(std::size_t candidate);

@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "jit/tuning/heat.hpp"
 #include "jit/tuning/replace_kernels.hpp"
 
@@ -17,8 +19,8 @@ constexpr double rebuild_ratio = 10;  // between two rebuilds passes so many tim
 constexpr std::chrono::milliseconds longest_first_run{1000};  // of a candidate: a run may have to wait for it
 constexpr double turn_share_of_run = 0.25;
 
-jit_options one_thread(jit_options jit) {
-  jit.threads = 1;
+jit_options in_background(jit_options jit, const device& of) {
+  jit.threads = of.info().host_memory ? 1 : std::max(1, static_cast<int>(std::thread::hardware_concurrency() / 2));
   return jit;
 }
 
@@ -38,7 +40,7 @@ tiered_model::tiered_model(const program& bound, program native, jit_report repo
       options_(std::move(options)),
       device_(loaded.target()),
       turns_(options_.share),
-      tuner_(bound, std::move(timing), one_thread(jit), records,
+      tuner_(bound, std::move(timing), in_background(jit, device_), records,
              [&] {
                tuner_options tuning = options_.tuning;
                tuning.bench.turns = &turns_;
@@ -47,7 +49,7 @@ tiered_model::tiered_model(const program& bound, program native, jit_report repo
                return tuning;
              }()),
       inputs_(std::move(inputs)),
-      current_(new version{loaded, options_.make_context(loaded)}) {}
+      current_(new version{loaded, loaded.make_context(options_.graphs)}) {}
 
 tiered_model::~tiered_model() {
   finish();
@@ -67,6 +69,7 @@ void tiered_model::run(std::span<const executable::input_span> inputs, std::span
 }
 
 void tiered_model::start() {
+  graph_ = current_->context.decision();
   thread_ = std::jthread([this] {
     lower_priority(options_.nice);
     auto begin = clock::now();
@@ -136,7 +139,9 @@ void tiered_model::rebuild() {
   native_ = replace_kernels(native_, bound_, tuner_.groups(), better_);
   better_.clear();
   executable exe = load(native_, device_, options_.plan);
-  auto made = std::make_unique<version>(exe, options_.make_context(exe));
+  graph_options graphs = options_.graphs;
+  graphs.decision = graph_;
+  auto made = std::make_unique<version>(exe, exe.make_context(graphs));
   io_buffers tensors(exe);
   tensors.upload(inputs_);
   for (int i = 0; i < warm_runs || made->context.report().mode == "measuring"; ++i) {

@@ -25,9 +25,9 @@ struct tiered_options {
   tuner_options tuning = {};
   double budget_ms = 30000;
   double share = 0.2;         // of the device's time that goes to timing while the model runs
-  int nice = 10;              // of the background thread, which also compiles
+  int nice = 10;              // of the background thread, and of those that compile for it: one where kernels run on the host, else half as many as there are processors
   plan_options plan = {};
-  std::function<execution_context(const executable&)> make_context = [](const executable& e) { return e.make_context(); };
+  graph_options graphs = {};  // of the first version; later ones run the way that it found to be the fastest
 };
 
 struct tiered_progress {
@@ -72,6 +72,7 @@ class tiered_model {
   device_turns turns_;
   tuner tuner_;
   std::vector<literal> inputs_;
+  std::optional<graph_decision> graph_;         // of the first version, when tuning began
   std::unique_ptr<version> current_;            // the running thread's
   std::atomic<version*> next_ = nullptr;        // made, and not taken yet
   std::atomic<version*> retired_ = nullptr;     // the running thread is done with it
