@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <regex>
 
 #include "ir/error.hpp"
@@ -36,6 +39,31 @@ std::optional<std::string> version_of(const std::string& executable) {
   }
   return std::nullopt;
 }
+
+// A file of its own in the folder for temporary files, for as long as it lives. ptxas opens its output by name, and the standard output that
+// run_in_child gives it is a socket, which cannot be opened.
+class output_file {
+ public:
+  output_file() : path_((std::filesystem::temp_directory_path() / "kiln-ptxas-XXXXXX").string()) {
+    int made = mkstemp(path_.data());
+    if (made < 0) throw error(error_kind::io, path_ + ": " + std::strerror(errno));
+    close(made);
+  }
+  ~output_file() { unlink(path_.c_str()); }
+  output_file(const output_file&) = delete;
+  output_file& operator=(const output_file&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::vector<std::byte> read() const {
+    std::ifstream in(path_, std::ios::binary);
+    std::vector<char> text{std::istreambuf_iterator<char>(in), {}};
+    auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
+  }
+
+ private:
+  std::string path_;
+};
 
 // What follows ".target" in the text, up to a comma.
 std::string architecture_of(const std::string& ptx) {
@@ -78,7 +106,9 @@ std::vector<std::byte> assemble_ptx(const ptxas_tool& tool, std::span<const std:
   if (object.size() >= elf.size() && text_of(object.first(elf.size())) == elf) return {object.begin(), object.end()};
   std::string ptx = text_of(object);
   ptx.resize(std::min(ptx.size(), ptx.find('\0')));
-  return run_in_child({tool.executable, "-arch=" + architecture_of(ptx), "-", "-o", "/dev/stdout"}, std::as_bytes(std::span(ptx)));
+  output_file cubin;
+  run_in_child({tool.executable, "-arch=" + architecture_of(ptx), "-", "-o", cubin.path()}, std::as_bytes(std::span(ptx)));
+  return cubin.read();
 }
 
 }  // namespace kiln

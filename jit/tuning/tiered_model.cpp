@@ -14,8 +14,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr int heat_runs = 3, warm_runs = 2;
-constexpr double rebuild_ratio = 10;  // between two rebuilds passes so many times what one takes
+constexpr int heat_runs = 2, warm_runs = 1;  // of which each may make a run wait for as long as it takes itself
+constexpr double rebuild_ratio = 10;  // between two rebuilds passes so many times what one takes,
+constexpr double rebuild_runs = 250;  // and so many runs, of which one or two wait: fewer than one in a hundred
 constexpr std::chrono::milliseconds longest_first_run{1000};  // of a candidate: a run may have to wait for it
 constexpr double turn_share_of_run = 0.25;
 
@@ -121,7 +122,7 @@ void tiered_model::tune() {
       ++improved_;
       better_[group] = t.winner;
     }
-    if (better_.empty() || seconds_since(last) < rebuild_ratio * rebuild_seconds) return;
+    if (better_.empty() || seconds_since(last) < std::max(rebuild_ratio * rebuild_seconds, rebuild_runs * run_ms / 1000)) return;
     auto begin = clock::now();
     rebuild();
     last = clock::now();

@@ -46,14 +46,22 @@ TEST_F(ptxas_in_folders, the_first_that_the_driver_can_run_is_taken) {
 }
 
 TEST_F(ptxas_in_folders, ptx_goes_in_and_a_cubin_comes_out) {
-  auto tool = find_ptxas("12.8", {folder("good", "12.8.93", "echo \"$1 $2 $3 $4\"; cat")});
+  auto tool = find_ptxas("12.8", {folder("good", "12.8.93", "{ echo \"$1 $2 $3\"; cat; } > \"$4\"")});
   ASSERT_TRUE(tool);
   std::string ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n";
   ptx.push_back('\0');
   auto cubin = assemble_ptx(*tool, bytes_of(ptx));
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(cubin.data()), cubin.size()), "-arch=sm_90a - -o /dev/stdout\n" + ptx.substr(0, ptx.size() - 1));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(cubin.data()), cubin.size()), "-arch=sm_90a - -o\n" + ptx.substr(0, ptx.size() - 1));
   const std::string elf = "\177ELF and more";
   EXPECT_EQ(assemble_ptx(*tool, bytes_of(elf)).size(), elf.size());
+}
+
+TEST_F(ptxas_in_folders, the_toolkits_makes_a_cubin) {
+  auto tool = find_ptxas("99.0", ptxas_folders());
+  if (!tool) GTEST_SKIP() << "no ptxas on this machine";
+  auto cubin = assemble_ptx(*tool, bytes_of(".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n"));
+  ASSERT_GT(cubin.size(), 4u);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(cubin.data()), 4), "\177ELF");
 }
 
 TEST_F(ptxas_in_folders, a_refusal_is_an_error_with_its_words) {
