@@ -80,7 +80,8 @@ def under_fire(options, kiln, folder, models, want):
     try:
         for _ in range(options.workers):
             farm.start_worker()
-        submitter = subprocess.Popen([kiln, "farm", "submit", *models, "--wait", "-o", out, "--redis", farm.server.url, "--json"], stdout=subprocess.PIPE, text=True)
+        said = open(os.path.join(folder, "submitted.json"), "w+")  # a pipe would be full before anybody reads it
+        submitter = subprocess.Popen([kiln, "farm", "submit", *models, "--wait", "-o", out, "--redis", farm.server.url, "--json"], stdout=said)
         next_kill = time.time() + options.kill_every
         while submitter.poll() is None:
             time.sleep(0.2)
@@ -96,7 +97,8 @@ def under_fire(options, kiln, folder, models, want):
                 kills += 1
                 farm.start_worker()
                 next_kill = time.time() + options.kill_every
-        document = json.loads(submitter.stdout.read())
+        said.seek(0)
+        document = json.load(said)
         seconds = time.time() - began
         status = farm.call("status")["farms"][0]
         records = farm.call("status", *[j["id"] for j in document["jobs"]])["jobs"]
