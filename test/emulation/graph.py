@@ -37,7 +37,7 @@ class Graph:
     """`dtype`: the type whose values the data has. `reference`: floats are f32 in the model."""
 
     def __init__(self, dtype, reference, seed=1):
-        self.dtype, self.float = dtype, "f32" if reference else dtype
+        self.dtype, self.reference, self.float = dtype, reference, "f32" if reference else dtype
         self.random, self.opset = np.random.default_rng(seed), 17
         self.nodes, self.inputs, self.outputs, self.constants, self.data, self.output_types = [], [], [], [], {}, {}
 
@@ -107,7 +107,8 @@ class Graph:
 
     def model(self):
         graph = helper.make_graph(self.nodes, "case", self.inputs, self.outputs, self.constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10 if self.opset > 17 else 8)
+        domains = {n.domain for n in self.nodes} - {""}
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, 1) for d in domains)], ir_version=10 if self.opset > 17 else 8)
 
 
 @dataclasses.dataclass
