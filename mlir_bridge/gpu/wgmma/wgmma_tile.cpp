@@ -120,7 +120,8 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   tile.splits = choose(configuration, "splits", configuration.contains("tile_m") ? 1 : tile.splits);
   fill_stages(tile, size, target);
   tile.stages = choose(configuration, "stages", tile.stages);
-  tile.group = choose(configuration, "group", tile.group);
+  // Tiles that all run at once need no order, and one division less saves the register that an epilogue with many may lack.
+  tile.group = choose(configuration, "group", tiles_of(tile, size) <= resident_clusters(tile, target) ? 1 : tile.group);
   tile.bounded = choose(configuration, "bounded", 0) != 0;
   if (!legal(tile, size, target)) return std::nullopt;
   return tile;
