@@ -55,22 +55,34 @@ class cutter {
     segments_.push_back(std::move(segment_));
   }
 
-  // The nearest conflicting steps first; what those wait for, directly or not, needs no edge.
+  // The nearest conflicting steps first; what those wait for, directly or not, needs no edge. Steps that do not conflict are laid into lanes, and wait
+  // for the one before them in theirs.
   void order(const std::vector<std::vector<access>>& accesses) {
     std::size_t count = accesses.size();
     std::vector<std::vector<bool>> before(count);  // per node: all that it waits for, directly or not
+    std::vector<std::uint32_t> lanes;              // the last node of each
     segment_.after.resize(count);
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::uint32_t i = 0; i < count; ++i) {
       before[i].resize(i);
-      for (std::size_t j = i; j-- > 0;) {
-        if (before[i][j] || !conflict(accesses[i], accesses[j])) continue;
-        segment_.after[i].push_back(static_cast<std::uint32_t>(j));
-        before[i][j] = true;
-        for (std::size_t k = 0; k < j; ++k)
-          if (before[j][k]) before[i][k] = true;
+      for (std::uint32_t j = i; j-- > 0;)
+        if (!before[i][j] && conflict(accesses[i], accesses[j])) wait(before, i, j);
+      auto lane = std::ranges::find_if(lanes, [&](std::uint32_t last) { return before[i][last]; });
+      if (lane == lanes.end() && lanes.size() < most_lanes) lane = lanes.insert(lane, i);
+      if (lane == lanes.end()) {
+        lane = std::ranges::min_element(lanes);
+        std::erase_if(segment_.after[i], [&](std::uint32_t j) { return before[*lane][j]; });
+        wait(before, i, *lane);
       }
+      *lane = i;
       if (i && std::ranges::find(segment_.after[i], i - 1) == segment_.after[i].end()) segment_.branches = true;
     }
+  }
+
+  void wait(std::vector<std::vector<bool>>& before, std::uint32_t i, std::uint32_t j) {
+    segment_.after[i].push_back(j);
+    before[i][j] = true;
+    for (std::uint32_t k = 0; k < j; ++k)
+      if (before[j][k]) before[i][k] = true;
   }
 
   void look_at(const launch_step& s) {

@@ -1,58 +1,60 @@
-// Fuzzes the reader of SPIR-V: damaged modules (test/spirv/reader/mutations.hpp) until the time is over. A crash is a finding; what AddressSanitizer
-// reports ends the process. `fuzz_spirv SECONDS MODULE.spv...`; prints how many modules were refused and read. Built and run by fuzz_spirv.sh.
+// libFuzzer's target for the reader of SPIR-V: any bytes are refused as corrupted or unsupported, or they are a module. Anything else - a crash, what
+// AddressSanitizer and UBSan report, another kind of error, more than libFuzzer's -timeout - is a finding. Seven of eight mutations damage instructions
+// and ids (spirv_mutations.hpp), which reach deep into the reader; the others are libFuzzer's own. Built and run by fuzz_spirv.sh.
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
-#include <chrono>
-#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
-#include "../spirv/reader/mutations.hpp"
 #include "ir/error.hpp"
+#include "spirv/reader/binary.hpp"
 #include "spirv/reader/reader.hpp"
+#include "spirv_mutations.hpp"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t capacity);
 
 namespace {
 
-unsigned long long seed = 1;
-extern "C" void say_seed() { std::fprintf(stderr, "fuzz_spirv: seed %llu\n", seed); }
+struct {
+  unsigned long long refused_early = 0, refused_late = 0, read = 0;
+} counts;
 
 }  // namespace
 
-// Called by AddressSanitizer before it ends the process.
-extern "C" void __asan_on_error() { say_seed(); }
-
-int main(int count, char** arguments) {
-  if (count < 3) return 2;
-  std::signal(SIGSEGV, [](int) {
-    say_seed();
-    std::_Exit(1);
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  std::atexit([] {
+    std::fprintf(stderr, "fuzz_spirv: %llu modules: %llu refused before or by the validator, %llu by the translation, %llu read\n",
+                 counts.refused_early + counts.refused_late + counts.read, counts.refused_early, counts.refused_late, counts.read);
   });
-  std::vector<std::vector<std::byte>> modules;
-  for (int i = 2; i < count; ++i) {
-    std::ifstream in(arguments[i], std::ios::binary);
-    std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
-    auto view = std::as_bytes(std::span(bytes));
-    modules.emplace_back(view.begin(), view.end());
-  }
-  if (const char* first = std::getenv("FUZZ_SEED")) seed = std::strtoull(first, nullptr, 10);
-  unsigned long long refused = 0, read = 0;
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(arguments[1]));
-  for (; std::chrono::steady_clock::now() < end; ++seed) {
-    auto module = kiln::spirv::mutator(seed).damaged(modules[seed % modules.size()]);
+  return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t capacity, unsigned seed) {
+  if (size < 20 || seed % 8 == 0) return LLVMFuzzerMutate(data, size, capacity);
+  auto damaged = kiln::spirv::mutator(seed).damaged(std::as_bytes(std::span(data, size)));
+  std::size_t kept = std::min(damaged.size(), capacity);
+  std::memcpy(data, damaged.data(), kept);
+  return kept;
+}
+
+// -1 keeps an input from being mutated further: what its own checks or SPIRV-Tools refuse would be refused for the same fault again.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  auto module = std::as_bytes(std::span(data, size));
+  bool valid = false;
+  try {
+    kiln::spirv::binary checked(module);
+    valid = true;
     llvm::LLVMContext context;
-    try {
-      kiln::spirv::read(module, context, {kiln::spirv::amdgpu_spaces});
-      ++read;
-    } catch (const kiln::error& e) {
-      if (e.kind() != kiln::error_kind::corrupted && e.kind() != kiln::error_kind::unsupported) {
-        std::fprintf(stderr, "fuzz_spirv: seed %llu: %s\n", seed, e.what());
-        return 1;
-      }
-      ++refused;
+    kiln::spirv::read(module, context, {kiln::spirv::amdgpu_spaces});
+    ++counts.read;
+  } catch (const kiln::error& e) {
+    if (e.kind() != kiln::error_kind::corrupted && e.kind() != kiln::error_kind::unsupported) {
+      std::fprintf(stderr, "fuzz_spirv: %s\n", e.what());
+      std::abort();
     }
+    ++(valid ? counts.refused_late : counts.refused_early);
   }
-  std::printf("fuzz_spirv: %llu modules: %llu refused, %llu read, no crash\n", refused + read, refused, read);
+  return valid ? 0 : -1;
 }

@@ -70,6 +70,22 @@ TEST(graph_segments, branches_wait_for_their_data_and_for_memory_that_is_used_ag
         }
 }
 
+TEST(graph_segments, what_could_all_run_at_once_is_laid_into_lanes) {
+  host_device device(1);
+  program p;
+  module& m = p.main();
+  value x = m.add_parameter("x", vector_type);
+  std::vector<value> outputs;
+  std::vector<std::string> names;
+  for (int i = 0; i < 10; ++i) outputs.push_back(twice(p, m, x)), names.push_back("y" + std::to_string(i));
+  m.set_outputs(outputs, names);
+  auto parts = cut_segments(plan_of(p, device));
+  ASSERT_EQ(parts.size(), 1u);
+  static_assert(most_lanes == 4);
+  EXPECT_TRUE(parts[0].branches);
+  EXPECT_EQ(parts[0].after, (std::vector<std::vector<std::uint32_t>>{{}, {}, {}, {}, {0}, {1}, {2}, {3}, {4}, {5}}));
+}
+
 TEST(graph_segments, control_flow_cuts) {
   host_device device(1);
   program p;

@@ -1,14 +1,13 @@
-// Damaged modules are refused, or they are modules: never a crash. The long form, under AddressSanitizer, is test/long/fuzz_spirv.sh.
+// What is no module, or none that the reader knows, is refused by name. Damage at random, under AddressSanitizer, is test/long/fuzz_spirv.sh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
-#include <chrono>
 #include <cstring>
+#include <map>
 
 #include "ir/error.hpp"
-#include "mutations.hpp"
 #include "spirv/hip/hip_compiler.hpp"
 #include "spirv/offload_bundle.hpp"
 #include "spirv/reader/reader.hpp"
@@ -68,21 +67,6 @@ TEST(spirv_reader, names_what_it_does_not_know) {
   EXPECT_THAT(message, HasSubstr("OpKill"));
   EXPECT_EQ(kind_of(with_first(sound("shared.hip"), {3u << 16 | 10, 0x5f565053, 0x00000058}), &message), error_kind::unsupported);
   EXPECT_THAT(message, HasSubstr("SPV_X"));
-}
-
-TEST(spirv_reader, survives_damage) {
-  std::uint64_t seed = 1, refused = 0, read = 0;
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (std::chrono::steady_clock::now() < end)
-    for (const char* file : {"control_flow.hip", "barriers.hip", "shared.hip", "lanes.hip", "atomics.hip", "types.hip", "functions.hip"}) {
-      SCOPED_TRACE(testing::Message() << file << ", seed " << seed);
-      error_kind kind = kind_of(mutator(seed++).damaged(sound(file)));
-      ++(kind == error_kind::mismatch ? read : refused);
-      ASSERT_TRUE(kind == error_kind::mismatch || kind == error_kind::corrupted || kind == error_kind::unsupported) << static_cast<int>(kind);
-    }
-  EXPECT_GT(refused, 0u);
-  RecordProperty("refused", static_cast<int>(refused));
-  RecordProperty("read", static_cast<int>(read));
 }
 
 // The form that clang-offload-bundler writes: magic, count, entries with offsets and sizes, contents.

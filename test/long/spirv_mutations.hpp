@@ -1,5 +1,6 @@
 // Damage for SPIR-V modules: single bits and words, whole instructions moved, repeated, dropped or mixed, ids and literals exchanged. The same seed
-// gives the same damage. Most results stay well-formed enough to reach deep into the reader. Used by damage_test.cpp and test/long/fuzz_spirv.cpp.
+// gives the same damage. Half of it respects types (another value of the same type, another instruction with as many words), which the validator
+// lets through more often. Used by test/long/fuzz_spirv.cpp.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +8,10 @@
 #include <cstring>
 #include <random>
 #include <span>
+#include <unordered_map>
 #include <vector>
+
+#include "spirv/reader/opcodes.hpp"
 
 namespace kiln::spirv {
 
@@ -18,7 +22,8 @@ class mutator {
   std::vector<std::byte> damaged(std::span<const std::byte> module) {
     std::vector<std::uint32_t> words(module.size() / 4);
     std::memcpy(words.data(), module.data(), words.size() * 4);
-    for (std::size_t n = 1 + below(4); n > 0; --n) damage(words);
+    do below(2) ? damage(words) : damage_within_types(words);
+    while (below(3) == 0);
     std::vector<std::byte> result(words.size() * 4);
     std::memcpy(result.data(), words.data(), result.size());
     if (below(50) == 0) result.resize(below(result.size() + 1));
@@ -41,6 +46,28 @@ class mutator {
       at += size;
     }
     return result;
+  }
+
+  void damage_within_types(std::vector<std::uint32_t>& words) {
+    auto parts = instructions(words);
+    std::unordered_map<std::uint32_t, std::uint32_t> type_of;
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_type;
+    std::unordered_map<std::size_t, std::vector<part>> of_size;
+    for (part p : parts) {
+      bool result = false, type = false;
+      spv::HasResultAndType(static_cast<spv::Op>(words[p.at] & 0xffffu), &result, &type);
+      if (!type || !result || p.size < 3) continue;
+      type_of[words[p.at + 2]] = words[p.at + 1];
+      of_type[words[p.at + 1]].push_back(words[p.at + 2]);
+      of_size[p.size].push_back(p);
+    }
+    if (of_size.empty()) return;
+    auto group = std::next(of_size.begin(), static_cast<std::ptrdiff_t>(below(of_size.size())));
+    part p = group->second[below(group->second.size())], q = group->second[below(group->second.size())];
+    if (below(4) == 0) words[p.at] = words[q.at];
+    std::uint32_t& operand = words[p.at + 2 + (p.size > 3 ? 1 + below(p.size - 3) : 0)];
+    auto type = type_of.find(operand);
+    if (p.size > 3 && type != type_of.end()) operand = of_type[type->second][below(of_type[type->second].size())];
   }
 
   void damage(std::vector<std::uint32_t>& words) {
