@@ -132,6 +132,16 @@ kiln_status kiln_program_output(const kiln_program* program, size_t index, kiln_
   return program ? describe(program->loaded.plan().outputs, index, info) : fail(KILN_USAGE, "the program is null");
 }
 
+kiln_status kiln_program_output_extent(const kiln_program* program, size_t index, size_t axis, size_t* count) {
+  if (!program || !count) return fail(KILN_USAGE, "the program or the pointer for the result is null");
+  const auto& ports = program->loaded.plan().outputs;
+  if (index >= ports.size() || axis >= ports[index].dims.size()) return fail(KILN_USAGE, "there is no such output, or no such axis of it");
+  *count = ports.size();
+  for (const kiln::counted_axis& c : ports[index].counted)
+    if (c.axis == axis) *count = c.count;
+  return KILN_OK;
+}
+
 kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info* info) {
   if (!program || !info) return fail(KILN_USAGE, "the program or the pointer for the result is null");
   const kiln::plan_report& r = program->loaded.plan().report;

@@ -1,5 +1,7 @@
 #include "runtime/io_buffers.hpp"
 
+#include "ir/ops/counted.hpp"
+
 namespace kiln {
 
 io_buffers::io_buffers(const executable& of) : plan_(&of.plan()), device_(&of.target()) {
@@ -30,6 +32,8 @@ std::vector<literal> io_buffers::download() const {
     device_->download(bytes.data(), outputs_[i].data(), bytes.size());
     results.emplace_back(plan_->outputs[i].type, std::move(bytes));
   }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    for (const counted_axis& c : plan_->outputs[i].counted) results[i] = first_of(results[i], static_cast<std::int64_t>(c.axis), results[c.count].at_int(0));
   return results;
 }
 

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 2
+#define KILN_API_VERSION 3
 
 typedef enum kiln_status {
   KILN_OK = 0,
@@ -68,6 +68,9 @@ size_t kiln_program_input_count(const kiln_program* program);
 size_t kiln_program_output_count(const kiln_program* program);
 kiln_status kiln_program_input(const kiln_program* program, size_t index, kiln_tensor_info* info);
 kiln_status kiln_program_output(const kiln_program* program, size_t index, kiln_tensor_info* info);
+/* An output whose size depends on data has its largest dims in its info; a run fills the first of them along `axis`, as many as the int64_t says that it
+ * leaves in output *count. *count is the number of outputs for an axis that is always whole. Since version 3. */
+kiln_status kiln_program_output_extent(const kiln_program* program, size_t index, size_t axis, size_t* count);
 kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info* info);
 
 /* How a GPU is given its work: launch by launch, as a graph that is made once and replayed, or whichever of the two turns out to be

@@ -117,12 +117,18 @@ struct plan_instruction {
   std::string payload; // hex hash, empty unless a kernel
 };
 
+// An output of which a run fills only a part along `axis`: as much as the i64 that the run leaves in output `count` says.
+struct counted_axis {
+  std::size_t axis = 0, count = 0;
+};
+
 struct plan_port {
   std::string name;
   shape type;
   std::vector<std::int64_t> dims;
   std::size_t bytes = 0, alignment = 1;
   buffer_id buffer = 0;
+  std::vector<counted_axis> counted = {};
 };
 
 // A call of the embedder's that does the work of some code objects, such as one of a vendor's library. `enqueue` gives the work to a stream

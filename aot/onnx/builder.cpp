@@ -105,6 +105,10 @@ value builder::dims_tensor(const std::vector<dim>& dims, std::size_t rank) {
       parts.push_back(integers({d.value()}));
       continue;
     }
+    if (auto count = counts_.find(d.str()); count != counts_.end()) {
+      parts.push_back(count->second);
+      continue;
+    }
     value ones = target_.add(kiln::broadcast{{d}}, {integers({1})});
     value sum = target_.add(reduce{reduction_kind::sum, {0}, true}, {ones});
     for (value v : {ones, sum}) v.producer->set_origin(origin_);

@@ -35,6 +35,11 @@ class builder {
   // Elements as dims where known.
   std::optional<known_elements> known(value v) const;
   void set_known(value v, known_elements elements) { known_[v] = std::move(elements); }
+  // `count`, i64[1], is what the symbol stands for.
+  void set_count(const dim& symbol, value count) {
+    counts_.emplace(symbol.str(), count);
+    known_[count] = {symbol};
+  }
 
   value broadcast_to(value x, const std::vector<dim>& dims);
   std::vector<value> broadcast_together(std::vector<value> values);
@@ -57,6 +62,7 @@ class builder {
   module& target_;
   std::string origin_;
   std::map<value, known_elements> known_;
+  std::map<std::string, value> counts_;
 };
 
 }  // namespace kiln::onnx_import

@@ -25,13 +25,31 @@ spirv::object with_attributes(const node& n, spirv::object o) {
   return o;
 }
 
-bool fits(const node& n, const spirv::object& o, std::span<const shape> inputs) {
-  bool types = std::ranges::all_of(o.restrictions, [&](const spirv::input_restriction& r) {
+bool fits_types(const spirv::object& o, std::span<const shape> inputs) {
+  return std::ranges::all_of(o.restrictions, [&](const spirv::input_restriction& r) {
     return r.input < inputs.size() && inputs[r.input].type == spirv::evaluate_type(r.type, {inputs, {}, &o.attributes});
   });
-  if (!types || o.requirements.empty()) return types;
+}
+
+bool fits(const node& n, const spirv::object& o, std::span<const shape> inputs) {
+  if (!fits_types(o, inputs)) return false;
+  if (o.requirements.empty()) return true;
   spirv::object here = with_attributes(n, o);
   return std::ranges::all_of(o.requirements, [&](const std::string& r) { return spirv::evaluate_integer(r, {inputs, {}, &here.attributes}).value() != 0; });
+}
+
+// One code object for an operator whose attributes are the node's already.
+std::vector<value> add_object(node& n, const spirv::object& o, std::vector<value> inputs) {
+  std::vector<shape> types;
+  for (value v : inputs) types.push_back(v.type());
+  std::vector<shape> outputs = spirv::infer(o, types);
+  // Rules and arguments name tensors by number: that all of them exist is known here, not on the device.
+  if (std::ranges::all_of(types, &shape::is_static) && std::ranges::all_of(outputs, &shape::is_static)) spirv::resolve(o, types, outputs);
+  content_hash payload = n.owner.state().result.add_kernel(spirv::serialize(o));
+  value first = n.b.add(code_object::make(o.name, code_format::amdgcnspirv, payload, "", outputs), std::move(inputs));
+  std::vector<value> results;
+  for (std::uint32_t k = 0; k < outputs.size(); ++k) results.push_back(builder::output(first, k));
+  return results;
 }
 
 }  // namespace
@@ -60,15 +78,18 @@ std::vector<value> import_custom(node& n, const std::vector<const spirv::object*
   for (const spirv::object* o : candidates)
     if (!chosen && fits(n, *o, types)) chosen = o;
   if (!chosen) refuse("the operator's kernels do not take " + (text.empty() ? "no inputs" : text) + " with these attributes");
-  spirv::object o = with_attributes(n, *chosen);
-  std::vector<shape> outputs = spirv::infer(o, types);
-  // Rules and arguments name tensors by number: that all of them exist is known here, not on the device.
-  if (std::ranges::all_of(types, &shape::is_static) && std::ranges::all_of(outputs, &shape::is_static)) spirv::resolve(o, types, outputs);
-  content_hash payload = n.owner.state().result.add_kernel(spirv::serialize(o));
-  value first = n.b.add(code_object::make(o.name, code_format::amdgcnspirv, payload, "", outputs), std::move(inputs));
-  std::vector<value> results;
-  for (std::uint32_t k = 0; k < outputs.size(); ++k) results.push_back(builder::output(first, k));
-  return results;
+  return add_object(n, with_attributes(n, *chosen), std::move(inputs));
+}
+
+std::vector<value> import_kernel(node& n, std::string_view name, std::vector<value> inputs, const spirv::attribute_values& attributes) {
+  std::vector<shape> types;
+  for (value v : inputs) types.push_back(v.type());
+  for (spirv::object o : spirv::library()) {
+    if (o.domain != "kiln" || o.name != name || !fits_types(o, types)) continue;
+    for (const auto& [key, given] : attributes) *std::ranges::find(o.attributes, key, &std::pair<std::string, spirv::attribute_value>::first) = {key, given};
+    return add_object(n, std::move(o), std::move(inputs));
+  }
+  refuse("no kernel of the library takes " + types.at(0).str());
 }
 
 }  // namespace kiln::onnx_import

@@ -18,4 +18,7 @@ std::vector<const spirv::object*> custom_operators(const import_state& state, st
 // Takes the first of `candidates` (not empty) whose types fit the inputs. Refuses where none does, and for attributes that none declares.
 std::vector<value> import_custom(node& n, const std::vector<const spirv::object*>& candidates);
 
+// A kernel of our library's domain "kiln" as a part of an operator. `attributes` replace the defaults. Refuses types that it has no kernel for.
+std::vector<value> import_kernel(node& n, std::string_view name, std::vector<value> inputs, const spirv::attribute_values& attributes = {});
+
 }  // namespace kiln::onnx_import

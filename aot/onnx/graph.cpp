@@ -59,8 +59,6 @@ void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::strin
 const operator_row& operator_of(const import_state& state, const std::string& domain, const std::string& name) {
   auto opset = state.opsets.find(domain);
   const operator_row* row = find_operator(domain, name);
-  if (!row && domain.empty() && !custom_operators(state, "kiln", name).empty())  // its result's size depends on data
-    refuse("operator " + name + " of domain '' is not supported; domain 'kiln' has a kernel for it that gives the largest result and a count, see spirv/README.md");
   if (!row || opset == state.opsets.end()) refuse("operator " + name + " of domain '" + domain + "' is not supported; see kiln ops");
   if (opset->second < row->min_opset || opset->second > row->max_opset)
     refuse("operator " + name + " of opset " + std::to_string(opset->second) + " is not supported, only " + std::to_string(row->min_opset) + " to " + std::to_string(row->max_opset) + "; see kiln ops");

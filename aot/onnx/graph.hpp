@@ -15,6 +15,13 @@
 
 namespace kiln::onnx_import {
 
+// A count that depends on data, while it is a symbol (counted_dims.hpp).
+struct counted_dim {
+  dim symbol;
+  value count;            // i64[1], in the main module
+  std::int64_t most = 0;  // what it is at most
+};
+
 // What all scopes of one import share.
 struct import_state {
   program result;
@@ -25,6 +32,7 @@ struct import_state {
   std::map<std::string, std::string> dimension_names = {};  // symbol → the model's name for it
   int depth = 0;                                            // of nested graphs, bounded
   int bodies = 0;                                           // modules made for bodies, to name them
+  std::vector<counted_dim> counted = {};
 };
 
 class scope {

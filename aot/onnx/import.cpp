@@ -1,5 +1,6 @@
 #include "aot/onnx/import.hpp"
 
+#include "aot/onnx/counted_dims.hpp"
 #include "aot/onnx/graph.hpp"
 #include "ir/error.hpp"
 
@@ -67,6 +68,7 @@ program import_model(std::span<const std::byte> bytes, const std::string& what, 
   for (module& m : state.result.modules()) m.erase_dead();
   state.result.erase_unreachable_modules();
   record_symbols(state);
+  settle_counted_dims(state);
   for (const auto& [domain, version] : state.opsets) state.result.metadata["opset" + (domain.empty() ? "" : "." + domain)] = std::to_string(version);
   if (!model.producer_name().empty()) state.result.metadata["producer"] = model.producer_name() + (model.producer_version().empty() ? "" : " " + model.producer_version());
   state.result.validate();

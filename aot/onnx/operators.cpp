@@ -17,7 +17,7 @@ const table& operators() {
     table result;
     for (auto group : {unary_operators, binary_operators, shape_operators, movement_operators, indexing_operators, generator_operators, convolution_operators,
                        pooling_operators, normalization_operators, matmul_operators, einsum_operators, reduction_operators, resize_operators, recurrent_operators,
-                       control_operators, quantization_operators, loss_operators, grid_sample_operators})
+                       control_operators, quantization_operators, loss_operators, grid_sample_operators, counted_operators})
       for (const operator_row& row : group()) result.emplace(std::pair(row.domain, row.name), &row);
     return result;
   }();

@@ -28,5 +28,6 @@ std::span<const operator_row> control_operators();
 std::span<const operator_row> quantization_operators();
 std::span<const operator_row> loss_operators();
 std::span<const operator_row> grid_sample_operators();
+std::span<const operator_row> counted_operators();
 
 }  // namespace kiln::onnx_import

@@ -40,13 +40,16 @@ bool is_symbol(const dim& d) {
   return symbols.size() == 1 && *symbols.begin() == d.str();
 }
 
-// -1, 0, 1 for a < b, a == b, a > b, where the sign follows for every positive value of the symbols.
+// What a symbol is at least: a count may be zero (counted_dims.hpp).
+std::int64_t least(const dim& symbol) { return symbol.str().starts_with(count_prefix) ? 0 : 1; }
+
+// -1, 0, 1 for a < b, a == b, a > b, where the sign follows for every value that the symbols may have.
 std::optional<int> compare(const dim& a, const dim& b) {
   if (a == b) return 0;
   dim difference = a - b;
   if (difference.is_static()) return difference.value() < 0 ? -1 : 1;
-  if (is_symbol(a) && b.is_static() && b.value() < 1) return 1;
-  if (is_symbol(b) && a.is_static() && a.value() < 1) return -1;
+  if (is_symbol(a) && b.is_static() && b.value() < least(a)) return 1;
+  if (is_symbol(b) && a.is_static() && a.value() < least(b)) return -1;
   return std::nullopt;
 }
 
@@ -85,8 +88,8 @@ std::optional<dim> apply(scalar_function f, element_type type, std::span<const d
     case scalar_function::min:
     case scalar_function::max: {
       auto order = compare(x[0], x[1]);
-      if (!order && is_symbol(x[0]) && x[1] == dim(1)) order = 1;
-      if (!order && is_symbol(x[1]) && x[0] == dim(1)) order = -1;
+      if (!order && is_symbol(x[0]) && x[1] == dim(least(x[0]))) order = 1;
+      if (!order && is_symbol(x[1]) && x[0] == dim(least(x[1]))) order = -1;
       if (!order) return std::nullopt;
       return (*order < 0) == (f == scalar_function::min) ? x[0] : x[1];
     }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "ir/operation.hpp"
@@ -14,10 +15,13 @@ using known_elements = std::vector<dim>;
 
 inline constexpr std::int64_t max_known_elements = 1024;
 
+// Symbols that begin so are counts that depend on data (counted_dims.hpp), and may be zero.
+inline constexpr std::string_view count_prefix = "counted.";
+
 // The elements of a literal where all of them are integers and there are few; floats with integral values count.
 std::optional<known_elements> elements_of(const literal& data);
 
-// nullopt where the result cannot be written as dims. Never throws. Symbols count as positive numbers.
+// nullopt where the result cannot be written as dims. Never throws. Symbols count as positive numbers, counts as numbers that are not negative.
 std::optional<known_elements> evaluate_known(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output);
 
 }  // namespace kiln::onnx_import

@@ -92,7 +92,7 @@ class converter {
     bool exact = exact_.contains(&i);
     bool to_integer = i.op().is<convert>() && is_integer(i.outputs()[0].type) && exact_.contains(i.inputs()[0].producer);
     std::vector<value> inputs;
-    bool as_written = exact || to_integer || i.op().is<code_object>();  // a custom operator's kernel is written for its types
+    bool as_written = exact || to_integer || i.op().is<code_object>() || i.op().is<counted>();  // a custom operator's kernel is written for its types; outputs keep theirs
     for (value v : i.inputs()) inputs.push_back(as_written ? as(mapped(v), v.type().type) : narrowed(v));
     operation op = exact ? i.op() : changed(i.op());
     std::vector<module*> bodies;

@@ -8,18 +8,11 @@
 
 #include "ir/code_object.hpp"
 #include "ir/error.hpp"
+#include "spirv/library/counted_reference.hpp"
 #include "spirv/library/library.hpp"
 
 namespace kiln::spirv {
 namespace {
-
-template <class T>
-T attribute_of(const object& o, std::string_view name) {
-  auto found = std::ranges::find(o.attributes, name, &std::pair<std::string, attribute_value>::first);
-  const T* value = found == o.attributes.end() ? nullptr : std::get_if<T>(&found->second);
-  if (!value) throw error(error_kind::corrupted, "operator " + o.name + " has no such attribute '" + std::string(name) + "'");
-  return *value;
-}
 
 // The four pixels around a place in [-1, height] × [-1, width], each times its weight; nothing outside.
 std::array<double, 4> bilinear_parts(std::span<const float> image, std::int64_t height, std::int64_t width, double y, double x) {
@@ -107,12 +100,18 @@ std::vector<literal> random_normal(const object& o, std::span<const literal>, st
 }
 
 struct reference_row {
-  std::string_view name;  // in ONNX's own domain
+  std::string_view domain, name;
   std::vector<literal> (*evaluate)(const object& o, std::span<const literal> inputs, std::span<const shape> outputs);
 };
 constexpr std::array rows{
-    reference_row{"RoiAlign", roi_align},           reference_row{"RandomUniform", random_uniform},    reference_row{"RandomUniformLike", random_uniform},
-    reference_row{"RandomNormal", random_normal}, reference_row{"RandomNormalLike", random_normal},
+    reference_row{"", "RoiAlign", roi_align},
+    reference_row{"", "RandomUniform", random_uniform},
+    reference_row{"", "RandomUniformLike", random_uniform},
+    reference_row{"", "RandomNormal", random_normal},
+    reference_row{"", "RandomNormalLike", random_normal},
+    reference_row{"kiln", "NonZero", non_zero_reference},
+    reference_row{"kiln", "Unique", unique_reference},
+    reference_row{"kiln", "NonMaxSuppression", non_max_suppression_reference},
 };
 
 bool is_ours(const object& o) {
@@ -122,8 +121,8 @@ bool is_ours(const object& o) {
 }  // namespace
 
 library_reference find_library_reference(const object& o) {
-  auto row = std::ranges::find(rows, o.name, &reference_row::name);
-  if (!o.domain.empty() || row == rows.end() || !is_ours(o)) return nullptr;
+  auto row = std::ranges::find_if(rows, [&](const reference_row& r) { return r.domain == o.domain && r.name == o.name; });
+  if (row == rows.end() || !is_ours(o)) return nullptr;
   return [o, evaluate = row->evaluate](std::span<const literal> inputs, std::span<const shape> outputs) { return evaluate(o, inputs, outputs); };
 }
 

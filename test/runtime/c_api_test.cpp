@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ir/container/container.hpp"
+#include "ir/ops/counted.hpp"
 #include "programs.hpp"
 #include "runtime/kiln.h"
 
@@ -86,6 +87,36 @@ TEST_F(c_api, opens_describes_and_runs_a_finalized_file) {
   caller(-1.0f);
   other.join();
   kiln_program_close(program);
+}
+
+TEST_F(c_api, outputs_that_depend_on_data_name_their_count) {
+  program p;
+  module& m = p.main();
+  value x = m.add_parameter("x", vector_type), count = m.add_parameter("count", {element_type::i64, {1}});
+  m.set_outputs({sum(p, m, x), m.add(counted{0}, {twice(p, m, x), count}), count}, {"total", "y", "y.count"});
+  {
+    host_device device(1);
+    executable e = load(p, device);
+    auto got = e.evaluate(std::vector{vector_literal(ramp()), literal::from_int64({5})});
+    ASSERT_EQ(got[1].type().dims, (std::vector<dim>{5}));
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(got[1].as<float>()[i], 2 * ramp()[i]);
+  }
+  kiln_program* program = nullptr;
+  ASSERT_EQ(kiln_program_open(write(p).c_str(), 1, &program), KILN_OK) << kiln_last_error();
+  std::size_t where = 0;
+  ASSERT_EQ(kiln_program_output_extent(program, 1, 0, &where), KILN_OK);
+  EXPECT_EQ(where, 2u);
+  ASSERT_EQ(kiln_program_output_extent(program, 2, 0, &where), KILN_OK);
+  EXPECT_EQ(where, 3u);  // always whole
+  EXPECT_EQ(kiln_program_output_extent(program, 1, 1, &where), KILN_USAGE);
+  EXPECT_EQ(kiln_program_output_extent(program, 3, 0, &where), KILN_USAGE);
+  kiln_program_close(program);
+
+  kiln::program lost;
+  module& main = lost.main();
+  main.set_outputs({main.add(counted{0}, {main.add_parameter("x", vector_type), main.add_parameter("count", {element_type::i64, {1}})})}, {"y"});
+  EXPECT_NE(kiln_program_open(write(lost).c_str(), 1, &program), KILN_OK);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("has a count that is no output"));
 }
 
 TEST_F(c_api, errors_are_codes_with_a_message_per_thread) {

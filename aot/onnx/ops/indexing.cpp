@@ -43,33 +43,6 @@ std::vector<value> arg(node& n) {
   return {n.b.add(arg_reduce{Largest, n.axis("axis", 0, n.rank(0)), n.integer("keepdims", 1) != 0, n.integer("select_last_index", 0) != 0}, {n.in(0)})};
 }
 
-// Elements of the axis (of the flat tensor without one) where the condition holds; their number is the output's size.
-std::vector<value> compress(node& n) {
-  literal condition = n.constant(1, "condition");
-  value x = n.in(0);
-  std::int64_t axis = 0;
-  if (n.has_attribute("axis")) axis = n.axis("axis", 0, x.type().rank());
-  else x = n.b.with_dims(x, {x.type().elements()});
-  std::vector<std::int64_t> kept;
-  for (std::int64_t i = 0; i < condition.type().element_count(); ++i)
-    if (condition.at_int(i)) kept.push_back(i);
-  return {n.b.add(gather{axis}, {x, n.b.integers(kept)})};
-}
-
-// Indices of the elements that are not zero, [rank, count].
-std::vector<value> nonzero(node& n) {
-  literal x = n.constant(0, "input");
-  auto dims = x.type().static_dims();
-  auto strides = row_major_strides(dims);
-  std::vector<std::int64_t> hits;
-  for (std::int64_t i = 0; i < x.type().element_count(); ++i)
-    if (x.at(i) != 0) hits.push_back(i);
-  std::vector<std::int64_t> indices;
-  for (std::size_t axis = 0; axis < dims.size(); ++axis)
-    for (auto i : hits) indices.push_back(i / strides[axis] % dims[axis]);
-  return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {static_cast<std::int64_t>(dims.size()), static_cast<std::int64_t>(hits.size())}}, indices))};
-}
-
 // The first sequence_lens[b] time steps of each batch entry in reverse: i becomes len - 1 - i where i < len.
 std::vector<value> reverse_sequence(node& n) {
   builder& b = n.b;
@@ -85,7 +58,7 @@ std::vector<value> reverse_sequence(node& n) {
 constexpr operator_row rows[] = {
     {"Gather", gathered}, {"GatherElements", gathered_elements, 11}, {"GatherND", gathered_nd, 11}, {"ScatterElements", scattered_elements, 11},
     {"Scatter", scattered_elements, 9, 10}, {"ScatterND", scattered_nd, 11}, {"TopK", top, 7, 21, "k known at import"}, {"ArgMax", arg<true>}, {"ArgMin", arg<false>},
-    {"Compress", compress, 9, 21, "constant condition"}, {"NonZero", nonzero, 9, 21, "constant input"}, {"ReverseSequence", reverse_sequence, 10},
+    {"ReverseSequence", reverse_sequence, 10},
 };
 
 }  // namespace

@@ -1,0 +1,167 @@
+#include "aot/onnx/counted_dims.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using axes = std::set<std::size_t>;
+
+bool is_counted(const dim& d) {
+  return !d.is_static() && std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(count_prefix); });
+}
+
+axes counted_axes(const shape& type) {
+  axes result;
+  for (std::size_t i = 0; i < type.rank(); ++i)
+    if (is_counted(type.dims[i])) result.insert(i);
+  return result;
+}
+
+const shape& in(const instruction& i, std::size_t k) { return i.inputs()[k].type(); }
+
+// `axis` of the first input, and of further ones where all of them have it, is whole.
+bool whole(const instruction& i, std::int64_t axis, std::size_t inputs = 1) {
+  for (std::size_t k = 0; k < inputs; ++k)
+    if (counted_axes(in(i, k)).contains(static_cast<std::size_t>(normalize_axis(axis, in(i, k).rank())))) return false;
+  return true;
+}
+
+bool all_whole(const instruction& i, std::span<const std::int64_t> over) {
+  return std::ranges::all_of(over, [&](std::int64_t axis) { return whole(i, axis); });
+}
+
+bool any(const instruction&) { return true; }
+
+// Counted axes keep what is before and behind them, in elements.
+bool keeps_places(const instruction& i) {
+  auto places = [](const shape& type) {
+    std::vector<std::array<dim, 3>> result;
+    for (std::size_t axis : counted_axes(type)) {
+      dim before = 1, behind = 1;
+      for (std::size_t k = 0; k < type.rank(); ++k) (k < axis ? before : behind) = (k < axis ? before : behind) * (k == axis ? dim(1) : type.dims[k]);
+      result.push_back({before, type.dims[axis], behind});
+    }
+    return result;
+  };
+  return places(in(i, 0)) == places(i.outputs()[0]);
+}
+
+bool begins_at_zero(const instruction& i) {
+  const auto& op = *i.op().get_if<slice>();
+  for (std::size_t axis = 0; axis < op.lengths.size(); ++axis) {
+    if (!is_counted(op.lengths[axis]) && !is_counted(in(i, 0).dims[axis])) continue;
+    bool same = in(i, 0).dims[axis].is_static() || in(i, 0).dims[axis] == op.lengths[axis];
+    if (op.starts[axis] != 0 || op.steps[axis] != 1 || !same || !is_counted(op.lengths[axis])) return false;
+  }
+  return true;
+}
+
+bool free_rows(const instruction& i) {  // of a product
+  const auto& op = *i.op().get_if<dot>();
+  return whole(i, op.transpose_a ? -2 : -1);
+}
+
+bool batch_only(const instruction& i) {
+  axes counted = counted_axes(in(i, 0));
+  return std::ranges::all_of(counted, [](std::size_t axis) { return axis == 0; }) && std::ranges::all_of(std::span(i.inputs()).subspan(1), [](value v) { return counted_axes(v.type()).empty(); });
+}
+
+// Operations that may have counted axes, and whether this one treats the places along them one by one. What is not listed does not.
+struct row {
+  std::string_view operation;
+  bool (*place_by_place)(const instruction&);
+};
+constexpr row rows[] = {
+    {"convert", any},
+    {"broadcast", any},
+    {"transpose", any},
+    {"iota", any},
+    {"reshape", keeps_places},
+    {"slice", begins_at_zero},
+    {"concat", [](const instruction& i) { return whole(i, i.op().get_if<concat>()->axis, i.inputs().size()); }},
+    {"gather", [](const instruction& i) { return whole(i, i.op().get_if<gather>()->axis); }},
+    {"gather_elements", [](const instruction& i) { return whole(i, i.op().get_if<gather_elements>()->axis); }},
+    {"gather_nd", [](const instruction& i) { return counted_axes(in(i, 0)).empty() && whole(i, -1) && counted_axes(in(i, 1)) != axes{in(i, 1).rank() - 1}; }},
+    {"dot", free_rows},
+    {"convolution", batch_only},
+    {"pooling", batch_only},
+    {"reduce", [](const instruction& i) { return all_whole(i, i.op().get_if<reduce>()->axes); }},
+    {"normalize", [](const instruction& i) { return all_whole(i, i.op().get_if<normalize>()->axes); }},
+    {"arg_reduce", [](const instruction& i) { return whole(i, i.op().get_if<arg_reduce>()->axis); }},
+    {"softmax", [](const instruction& i) { return whole(i, i.op().get_if<softmax>()->axis); }},
+    {"top_k", [](const instruction& i) { return whole(i, i.op().get_if<top_k>()->axis); }},
+    {"cumulative_sum", [](const instruction& i) { return whole(i, i.op().get_if<cumulative_sum>()->axis) || !i.op().get_if<cumulative_sum>()->reverse; }},
+};
+
+bool place_by_place(const instruction& i) {
+  if (i.op().is<elementwise>()) return true;
+  auto found = std::ranges::find(rows, i.op().name(), &row::operation);
+  return found != std::end(rows) && found->place_by_place(i);
+}
+
+void check_uses(const module& m, bool is_main) {
+  for (const instruction& i : m.instructions()) {
+    auto has_count = [](const shape& s) { return !counted_axes(s).empty(); };
+    bool concerned = std::ranges::any_of(i.inputs(), [&](value v) { return has_count(v.type()); }) || std::ranges::any_of(i.outputs(), has_count);
+    if (!concerned) continue;
+    std::string what = "'" + i.origin() + "' needs the size of a result that depends on data: ";
+    if (!is_main) refuse(what + "bodies of If and Loop cannot");
+    for (const shape& s : i.outputs())
+      for (const dim& d : s.dims)
+        if (is_counted(d) && d.symbols() != std::set{d.str()}) refuse(what + "a dimension of " + d.str() + " cannot be had");
+    if (!place_by_place(i)) refuse(what + std::string(i.op().name()) + " does not treat the places along that axis one by one");
+  }
+}
+
+}  // namespace
+
+value shortened(node& n, value data, std::int64_t axis, value count) {
+  import_state& state = n.owner.state();
+  const dim& most = data.type().dims[static_cast<std::size_t>(axis)];
+  if (!most.is_static()) refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+  if (&n.b.target() != &state.result.main()) refuse("a result whose size depends on data cannot be had in the body of If or Loop");
+  auto known = std::ranges::find(state.counted, count, &counted_dim::count);
+  if (known == state.counted.end()) {
+    dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.counted.size()));
+    n.b.set_count(symbol, count);
+    known = state.counted.insert(known, {symbol, count, most.value()});
+  }
+  return n.b.slice_axis(data, axis, 0, known->symbol);
+}
+
+void settle_counted_dims(import_state& state) {
+  if (state.counted.empty()) return;
+  program& p = state.result;
+  for (const module& m : p.modules()) check_uses(m, &m == &p.main());
+  module& main = p.main();
+  std::vector<value> outputs = main.outputs(), counts;
+  std::vector<std::string> names = main.output_names(), added;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (std::size_t axis : counted_axes(outputs[i].type())) {
+      const counted_dim& c = *std::ranges::find(state.counted, outputs[i].type().dims[axis], &counted_dim::symbol);
+      if (std::ranges::find(counts, c.count) == counts.end()) {
+        counts.push_back(c.count);
+        added.push_back(names[i] + ".count");
+        while (std::ranges::count(names, added.back()) || std::ranges::count(added, added.back()) > 1) added.back() += "_";
+      }
+      outputs[i] = main.add(counted{static_cast<std::int64_t>(axis)}, {outputs[i], c.count});
+    }
+  }
+  outputs.insert(outputs.end(), counts.begin(), counts.end());
+  names.insert(names.end(), added.begin(), added.end());
+  main.set_outputs(std::move(outputs), std::move(names));
+  dim_bindings largest;
+  for (const counted_dim& c : state.counted) {
+    p.symbols[c.symbol.str()] = {0, c.most, {}};
+    largest[c.symbol.str()] = c.most;
+  }
+  p = p.bind(largest);
+}
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,19 @@
+// Results whose size depends on data (NonZero, Unique, ...). Their kernels give the largest possible tensor and a count. During the import the size is a
+// symbol, so that shapes, Shape and Reshape follow it through the graph; at the end of the import it becomes the largest size, and outputs that had the
+// symbol become `counted` values (ir/ops/counted.hpp). What lies past the count is padding: so every operation in between must treat the places along
+// such an axis one by one, and those that do not (a sum over the axis, a scatter) are refused by name.
+#pragma once
+
+#include "aot/onnx/graph.hpp"
+
+namespace kiln::onnx_import {
+
+// The first `count` (i64[1], of the module being built) along `axis` of a tensor whose dimension there is known, as a tensor with a symbol for that
+// dimension; all tensors of one count share the symbol. Refuses in bodies of If and Loop.
+value shortened(node& n, value data, std::int64_t axis, value count);
+
+// Checks the uses of all counts, adds each count that an output needs as an output "NAME.count", NAME being the first that needs it, and puts the
+// largest sizes in place of the symbols.
+void settle_counted_dims(import_state& state);
+
+}  // namespace kiln::onnx_import

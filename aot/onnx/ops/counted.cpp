@@ -1,0 +1,128 @@
+// Operators whose result's size depends on data: kernels of our library that give the largest result and a count (counted_dims.hpp). Where the data is
+// known at import, so is the size.
+#include <algorithm>
+#include <array>
+
+#include "aot/onnx/counted_dims.hpp"
+#include "aot/onnx/custom.hpp"
+#include "aot/onnx/operators.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+std::vector<std::int64_t> non_zero_places(const literal& x) {
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < x.type().element_count(); ++i)
+    if (x.at(i) != 0) places.push_back(i);
+  return places;
+}
+
+struct counted_places {
+  value places, count;  // flat, i64[n], and i64[1]; past the count the places are 0
+};
+
+counted_places find_non_zero(node& n, value x) {
+  constexpr std::array direct{element_type::f32, element_type::i32, element_type::i64, element_type::boolean};
+  bool as_is = std::ranges::find(direct, x.type().type) != direct.end();
+  auto found = import_kernel(n, "NonZero", {as_is ? x : n.b.to_type(x, element_type::boolean)});
+  return {n.b.binary(fn::max, found[0], 0.0), found[1]};
+}
+
+// Indices of the elements that are not zero, [rank, count].
+std::vector<value> non_zero(node& n) {
+  builder& b = n.b;
+  value x = n.in(0);
+  const auto rank = static_cast<std::int64_t>(n.rank(0));
+  auto data = b.constant_of(x);
+  if (!n.type(0).is_static()) refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+  const auto dims = n.type(0).static_dims(), strides = row_major_strides(dims);
+  if (data || n.type(0).element_count() == 0) {
+    auto hits = data ? non_zero_places(*data) : std::vector<std::int64_t>{};
+    std::vector<std::int64_t> indices;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis)
+      for (auto i : hits) indices.push_back(i / strides[axis] % dims[axis]);
+    return {b.constant(literal::of<std::int64_t>({element_type::i64, {rank, static_cast<std::int64_t>(hits.size())}}, indices))};
+  }
+  if (rank == 0) refuse("an input of rank 0 whose value is not known at import");
+  auto [places, count] = find_non_zero(n, x);
+  const dim most = places.type().dims[0];
+  std::vector<value> rows;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    value index = strides[axis] == 1 ? places : b.binary(fn::div, places, static_cast<double>(strides[axis]));
+    rows.push_back(b.with_dims(axis == 0 ? index : b.binary(fn::mod, index, static_cast<double>(dims[axis])), {1, most}));
+  }
+  return {shortened(n, rows.size() == 1 ? rows[0] : b.add(concat{0}, rows), 1, count)};
+}
+
+// Elements of the axis (of the flat tensor without one) where the condition holds.
+std::vector<value> compress(node& n) {
+  builder& b = n.b;
+  value x = n.in(0);
+  std::int64_t axis = 0;
+  if (n.has_attribute("axis")) axis = n.axis("axis", 0, x.type().rank());
+  else x = b.with_dims(x, {x.type().elements()});
+  if (auto condition = b.constant_of(n.in(1))) return {b.add(gather{axis}, {x, b.integers(non_zero_places(*condition))})};
+  auto [places, count] = find_non_zero(n, n.in(1));
+  return {shortened(n, b.add(gather{axis}, {x, places}), axis, count)};
+}
+
+// How the library sees a type of ONNX's: the type itself, or one that holds all its values.
+element_type sortable(element_type type) {
+  using enum element_type;
+  switch (type) {
+    case f32: case i32: case i64: return type;
+    case f16: case bf16: return f32;
+    case i8: case u8: case i16: case u16: case boolean: return i32;
+    case u32: return i64;
+    default: refuse("elements of " + std::string(name(type)));
+  }
+}
+
+// The places of the sorted order: smallest first, equal elements as they stand.
+value order_of(builder& b, value vector) { return builder::output(b.add(top_k{vector.type().dims[0].value(), 0, false}, {vector}), 1); }
+
+std::vector<value> unique(node& n) {
+  builder& b = n.b;
+  if (n.has_attribute("axis")) refuse("attribute axis: only the elements of the flat tensor are compared");
+  if (!n.type(0).is_static()) refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+  const std::int64_t elements = n.type(0).element_count();
+  if (elements == 0) refuse("an input without elements");
+  const element_type type = n.type(0).type;
+  auto found = import_kernel(n, "Unique", {b.with_dims(b.to_type(n.in(0), sortable(type)), {elements})});
+  value values = found[0], first = found[1], inverse = found[2], counts = found[3], count = found[4];
+  if (n.integer("sorted", 1) == 0) {  // in the order in which they first occur; the padding, -1, goes last
+    value order = order_of(b, b.where(b.binary(fn::less, first, 0.0), b.scalar(element_type::i64, static_cast<double>(elements)), first));
+    inverse = b.add(gather{0}, {order_of(b, order), inverse});
+    for (value* v : {&values, &first, &counts}) *v = b.add(gather{0}, {*v, order});
+  }
+  std::vector<value> results{shortened(n, b.to_type(values, type), 0, count), shortened(n, first, 0, count), inverse, shortened(n, counts, 0, count)};
+  results.resize(std::min(results.size(), n.outputs()));
+  return results;
+}
+
+// Rows of image, class and box, by falling score within each list, [count, 3].
+std::vector<value> non_max_suppression(node& n) {
+  value boxes = n.in(0), scores = n.in(1);
+  if (n.rank(0) != 3 || n.rank(1) != 3) invalid("boxes and scores must have rank 3");
+  auto number = [&](std::size_t i, std::string_view what, double otherwise) { return n.has(i) ? n.number(i, what) : otherwise; };
+  const auto most = static_cast<std::int64_t>(number(2, "max_output_boxes_per_class", 0));
+  if (most < 0) invalid("max_output_boxes_per_class is negative");
+  if (most == 0) return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {0, 3}}, {}))};
+  auto found = import_kernel(n, "NonMaxSuppression", {boxes, scores},
+                             {{"max_output_boxes_per_class", most}, {"iou_threshold", number(3, "iou_threshold", 0)}, {"score_threshold", number(4, "score_threshold", -3.0e38)},
+                              {"center_point_box", n.integer("center_point_box", 0)}});
+  return {shortened(n, found[0], 0, found[1])};
+}
+
+constexpr operator_row rows[] = {
+    {"NonZero", non_zero, 9}, {"Compress", compress, 9}, {"Unique", unique, 11, 21, "without axis"},
+    {"NonMaxSuppression", non_max_suppression, 10, 21, "limits known at import"},
+};
+
+}  // namespace
+
+std::span<const operator_row> counted_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

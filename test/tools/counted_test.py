@@ -1,0 +1,90 @@
+"""Results whose size depends on data (NonZero, Unique, NonMaxSuppression, Compress) beside onnxruntime."""
+import numpy as np
+import onnxruntime
+from onnx import TensorProto as T
+from onnx import helper, numpy_helper
+
+import kiln_case
+from kiln_case import KilnCase
+
+node = helper.make_node
+
+
+def constants(**arrays):
+    return [numpy_helper.from_array(a, name) for name, a in arrays.items()]
+
+
+class Counted(KilnCase):
+    def agrees(self, nodes, inputs, outputs, initializers=(), options=(), tolerance=1e-5):
+        """Compiles, runs and verifies; returns the shapes that `run` tells."""
+        model = self.save("m.onnx", nodes, [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in inputs.items()],
+                          [helper.make_tensor_value_info(n, t, None) for n, t in outputs.items()], initializers)
+        wanted = onnxruntime.InferenceSession(model).run(list(outputs), inputs)
+        given = []
+        for name, array in inputs.items():
+            np.save(self.path(f"{name}.npy"), array)
+            given += ["--input", f"{name}={self.path(name + '.npy')}"]
+        self.kiln("compile", model, "-o", self.path("m.kiln"), *options)
+        told = self.json("run", self.path("m.kiln"), "--output-dir", self.path("out"), *given)["outputs"]
+        for name, want in zip(outputs, wanted):
+            got = np.load(self.path(f"out/{name}.npy"))
+            self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype), name)
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+        if not options:
+            self.assertTrue(self.json("verify", model, "--per-kernel", *given)["ok"])
+        return {row["name"]: row["shape"] for row in told}
+
+    def sparse(self, dtype=np.float32):
+        rng = np.random.default_rng(0)
+        return ((rng.random((5, 7, 3)) > 0.6) * rng.integers(1, 9, (5, 7, 3))).astype(dtype)
+
+    def test_non_zero(self):
+        for dtype in (np.float32, np.int32, np.int64, np.bool_, np.uint8, np.float16):
+            with self.subTest(dtype=dtype):
+                x = self.sparse(dtype)
+                shapes = self.agrees([node("NonZero", ["x"], ["y"])], {"x": x}, {"y": T.INT64})
+                self.assertEqual(shapes, {"y": f"i64[3, {np.count_nonzero(x)}]", "y.count": "i64[1]"})
+
+    def test_what_follows(self):
+        nodes = [node("NonZero", ["x"], ["i"]), node("Transpose", ["i"], ["t"], perm=[1, 0]), node("GatherND", ["x", "t"], ["v"]), node("Exp", ["v"], ["e"]), node("Shape", ["e"], ["s"]),
+                 node("Cast", ["t"], ["f"], to=T.FLOAT), node("MatMul", ["f", "w"], ["p"]), node("Softmax", ["p"], ["z"], axis=1)]
+        w = constants(w=np.random.default_rng(1).standard_normal((3, 4)).astype(np.float32))
+        for x in (self.sparse(), np.zeros((5, 7, 3), np.float32)):
+            self.agrees(nodes, {"x": x}, {"e": T.FLOAT, "s": T.INT64, "z": T.FLOAT}, w)
+
+    def test_unique(self):
+        x = np.random.default_rng(2).integers(-4, 5, (6, 9))
+        for dtype, sorted_ in ((np.float32, 0), (np.float32, 1), (np.int64, 1), (np.int8, 0)):
+            with self.subTest(dtype=dtype, sorted=sorted_):
+                kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+                shapes = self.agrees([node("Unique", ["x"], ["y", "first", "inverse", "counts"], sorted=sorted_)], {"x": x.astype(dtype)},
+                                     {"y": kind, "first": T.INT64, "inverse": T.INT64, "counts": T.INT64})
+                self.assertEqual(list(shapes), ["y", "first", "inverse", "counts", "y.count"])
+
+    def test_compress(self):
+        keep = np.random.default_rng(3).random(105) > 0.5
+        self.agrees([node("Compress", ["x", "q"], ["y"])], {"x": self.sparse(), "q": keep}, {"y": T.FLOAT})
+        self.agrees([node("Compress", ["x", "q"], ["y"], axis=1)], {"x": self.sparse(), "q": keep[:7]}, {"y": T.FLOAT})
+
+    def test_the_end_of_a_detector(self):
+        """The boxes that are left and their scores, as detectors are exported."""
+        rng = np.random.default_rng(4)
+        boxes = rng.random((2, 50, 4)).astype(np.float32)
+        boxes[..., 2:] = boxes[..., :2] + 0.5 * boxes[..., 2:]
+        inputs = {"b": boxes, "s": rng.random((2, 3, 50)).astype(np.float32)}
+        nodes = [node("NonMaxSuppression", ["b", "s", "most", "overlap", "score"], ["y"]), node("Gather", ["y", "zero"], ["image"], axis=1), node("Gather", ["y", "two"], ["box"], axis=1),
+                 node("Concat", ["image", "box"], ["where"], axis=1), node("GatherND", ["b", "where"], ["kept"]), node("GatherND", ["s", "y"], ["scores"]),
+                 node("Unsqueeze", ["scores", "one"], ["column"]), node("Concat", ["kept", "column"], ["found"], axis=1)]
+        numbers = constants(most=np.array([20], np.int64), overlap=np.array([0.3], np.float32), score=np.array([0.5], np.float32), zero=np.array([0], np.int64), one=np.array([1], np.int64),
+                            two=np.array([2], np.int64))
+        shapes = self.agrees(nodes, inputs, {"found": T.FLOAT, "y": T.INT64}, numbers)
+        self.assertNotEqual(shapes["y"], "i64[120, 3]", "some boxes are dropped")
+        self.agrees(nodes, inputs, {"found": T.FLOAT}, numbers, ["--fp16"], 1e-2)
+
+    def test_a_use_that_mixes_places_is_refused(self):
+        model = self.save("m.onnx", [node("NonZero", ["x"], ["i"]), node("ReduceSum", ["i"], ["y"])], [helper.make_tensor_value_info("x", T.FLOAT, [4, 4])], [helper.make_tensor_value_info("y", T.INT64, None)])
+        self.assertIn("reduce does not treat the places along that axis one by one", self.error_line(self.kiln("compile", model, "-o", self.path("m.kiln"), code=3)))
+
+
+if __name__ == "__main__":
+    kiln_case.main()
