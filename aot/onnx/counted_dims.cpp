@@ -87,7 +87,7 @@ constexpr row rows[] = {
     {"concat", [](const instruction& i) { return whole(i, i.op().get_if<concat>()->axis, i.inputs().size()); }},
     {"gather", [](const instruction& i) { return whole(i, i.op().get_if<gather>()->axis); }},
     {"gather_elements", [](const instruction& i) { return whole(i, i.op().get_if<gather_elements>()->axis); }},
-    {"gather_nd", [](const instruction& i) { return counted_axes(in(i, 0)).empty() && whole(i, -1) && counted_axes(in(i, 1)) != axes{in(i, 1).rank() - 1}; }},
+    {"gather_nd", [](const instruction& i) { return counted_axes(in(i, 0)).empty() && !counted_axes(in(i, 1)).contains(in(i, 1).rank() - 1); }},
     {"dot", free_rows},
     {"convolution", batch_only},
     {"pooling", batch_only},
@@ -121,16 +121,19 @@ void check_uses(const module& m, bool is_main) {
 
 }  // namespace
 
+void need_known_dims(const shape& type) {
+  if (!type.is_static()) refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+}
+
 value shortened(node& n, value data, std::int64_t axis, value count) {
   import_state& state = n.owner.state();
-  const dim& most = data.type().dims[static_cast<std::size_t>(axis)];
-  if (!most.is_static()) refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+  need_known_dims(data.type());
   if (&n.b.target() != &state.result.main()) refuse("a result whose size depends on data cannot be had in the body of If or Loop");
   auto known = std::ranges::find(state.counted, count, &counted_dim::count);
   if (known == state.counted.end()) {
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.counted.size()));
     n.b.set_count(symbol, count);
-    known = state.counted.insert(known, {symbol, count, most.value()});
+    known = state.counted.insert(known, {symbol, count, data.type().dims[static_cast<std::size_t>(axis)].value()});
   }
   return n.b.slice_axis(data, axis, 0, known->symbol);
 }

@@ -8,7 +8,10 @@
 
 namespace kiln::onnx_import {
 
-// The first `count` (i64[1], of the module being built) along `axis` of a tensor whose dimension there is known, as a tensor with a symbol for that
+// Refuses an input with open dimensions: the largest result is not known.
+void need_known_dims(const shape& type);
+
+// The first `count` (i64[1], of the module being built) along `axis` of a tensor without open dimensions, as a tensor with a symbol for that
 // dimension; all tensors of one count share the symbol. Refuses in bodies of If and Loop.
 value shortened(node& n, value data, std::int64_t axis, value count);
 

@@ -36,7 +36,7 @@ std::vector<value> non_zero(node& n) {
   value x = n.in(0);
   const auto rank = static_cast<std::int64_t>(n.rank(0));
   auto data = b.constant_of(x);
-  if (!n.type(0).is_static()) refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+  need_known_dims(n.type(0));
   const auto dims = n.type(0).static_dims(), strides = row_major_strides(dims);
   if (data || n.type(0).element_count() == 0) {
     auto hits = data ? non_zero_places(*data) : std::vector<std::int64_t>{};
@@ -86,7 +86,7 @@ value order_of(builder& b, value vector) { return builder::output(b.add(top_k{ve
 std::vector<value> unique(node& n) {
   builder& b = n.b;
   if (n.has_attribute("axis")) refuse("attribute axis: only the elements of the flat tensor are compared");
-  if (!n.type(0).is_static()) refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+  need_known_dims(n.type(0));
   const std::int64_t elements = n.type(0).element_count();
   if (elements == 0) refuse("an input without elements");
   const element_type type = n.type(0).type;
