@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "aot/onnx/counted_masks.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 
@@ -96,7 +97,7 @@ constexpr row rows[] = {
     {"arg_reduce", [](const instruction& i) { return whole(i, i.op().get_if<arg_reduce>()->axis); }},
     {"softmax", [](const instruction& i) { return whole(i, i.op().get_if<softmax>()->axis); }},
     {"top_k", [](const instruction& i) { return whole(i, i.op().get_if<top_k>()->axis); }},
-    {"cumulative_sum", [](const instruction& i) { return whole(i, i.op().get_if<cumulative_sum>()->axis) || !i.op().get_if<cumulative_sum>()->reverse; }},
+    {"cumulative_sum", [](const instruction& i) { return whole(i, i.op().get_if<cumulative_sum>()->axis); }},
 };
 
 bool place_by_place(const instruction& i) {
@@ -105,17 +106,21 @@ bool place_by_place(const instruction& i) {
   return found != std::end(rows) && found->place_by_place(i);
 }
 
-void check_uses(const module& m, bool is_main) {
+bool is_concerned(const instruction& i) {
+  auto has_count = [](const shape& s) { return !counted_axes(s).empty(); };
+  return std::ranges::any_of(i.inputs(), [&](value v) { return has_count(v.type()); }) || std::ranges::any_of(i.outputs(), has_count);
+}
+
+// `masked` may combine the places along a counted axis.
+void check_uses(const module& m, bool is_main, const std::set<const instruction*>& masked) {
   for (const instruction& i : m.instructions()) {
-    auto has_count = [](const shape& s) { return !counted_axes(s).empty(); };
-    bool concerned = std::ranges::any_of(i.inputs(), [&](value v) { return has_count(v.type()); }) || std::ranges::any_of(i.outputs(), has_count);
-    if (!concerned) continue;
+    if (!is_concerned(i)) continue;
     std::string what = "'" + i.origin() + "' needs the size of a result that depends on data: ";
     if (!is_main) refuse(what + "bodies of If and Loop cannot");
     for (const shape& s : i.outputs())
       for (const dim& d : s.dims)
         if (is_counted(d) && d.symbols() != std::set{d.str()}) refuse(what + "a dimension of " + d.str() + " cannot be had");
-    if (!place_by_place(i)) refuse(what + std::string(i.op().name()) + " does not treat the places along that axis one by one");
+    if (!place_by_place(i) && !masked.contains(&i)) refuse(what + std::string(i.op().name()) + " does not treat the places along that axis one by one");
   }
 }
 
@@ -141,8 +146,14 @@ value shortened(node& n, value data, std::int64_t axis, value count) {
 void settle_counted_dims(import_state& state) {
   if (state.counted.empty()) return;
   program& p = state.result;
-  for (const module& m : p.modules()) check_uses(m, &m == &p.main());
   module& main = p.main();
+  std::vector<instruction*> mixing;
+  for (instruction& i : main.instructions())
+    if (is_concerned(i) && !place_by_place(i)) mixing.push_back(&i);
+  std::set<const instruction*> masked;
+  for (instruction* i : mixing)
+    if (const instruction* now = mask_padding(main, *i, state.counted)) masked.insert(now);
+  for (const module& m : p.modules()) check_uses(m, &m == &main, masked);
   std::vector<value> outputs = main.outputs(), counts;
   std::vector<std::string> names = main.output_names(), added;
   for (std::size_t i = 0; i < outputs.size(); ++i) {

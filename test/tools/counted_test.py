@@ -81,8 +81,16 @@ class Counted(KilnCase):
         self.assertNotEqual(shapes["y"], "i64[120, 3]", "some boxes are dropped")
         self.agrees(nodes, inputs, {"found": T.FLOAT}, numbers, ["--fp16"], 1e-2)
 
+    def test_what_combines_places_is_masked(self):
+        nodes = [node("Compress", ["x", "q"], ["v"], axis=0)]
+        nodes += [node(f"Reduce{kind}", ["v"], [kind], axes=[0, 2], keepdims=0) for kind in ("Max", "Min", "Mean")]
+        nodes += [node("Softmax", ["v"], ["soft"], axis=0), node("ReduceSum", ["v", "zero"], ["Sum"], keepdims=1)]
+        keep = np.random.default_rng(5).random(40) > 0.5
+        x = np.random.default_rng(6).standard_normal((40, 7, 3)).astype(np.float32)
+        self.agrees(nodes, {"x": x, "q": keep}, {name: T.FLOAT for name in ("Max", "Min", "Mean", "soft", "Sum")}, constants(zero=np.array([0], np.int64)))
+
     def test_a_use_that_mixes_places_is_refused(self):
-        model = self.save("m.onnx", [node("NonZero", ["x"], ["i"]), node("ReduceSum", ["i"], ["y"])], [helper.make_tensor_value_info("x", T.FLOAT, [4, 4])], [helper.make_tensor_value_info("y", T.INT64, None)])
+        model = self.save("m.onnx", [node("NonZero", ["x"], ["i"]), node("ReduceMin", ["i"], ["y"])], [helper.make_tensor_value_info("x", T.FLOAT, [4, 4])], [helper.make_tensor_value_info("y", T.INT64, None)])
         self.assertIn("reduce does not treat the places along that axis one by one", self.error_line(self.kiln("compile", model, "-o", self.path("m.kiln"), code=3)))
 
 
