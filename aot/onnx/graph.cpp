@@ -29,6 +29,7 @@ dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int in
   }
   std::string name = d.dim_param().empty() ? info.name() + "_dim" + std::to_string(index) : d.dim_param();
   dim symbol = dim::symbol(name);
+  if (symbol.str().starts_with(count_prefix)) refuse("dimension '" + name + "': names that begin with " + std::string(count_prefix) + " are taken");
   auto [seen, fresh] = state.dimension_names.emplace(symbol.str(), name);
   if (!fresh && seen->second != name) invalid("dimensions '" + seen->second + "' and '" + name + "' have one name when written as '" + symbol.str() + "'");
   auto spec = state.options.dims.find(name);

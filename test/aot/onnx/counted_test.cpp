@@ -178,6 +178,10 @@ TEST(counted_dims, uses_that_mix_places_are_refused_by_name) {
   open.node("NonZero", {"x"}, {"y"});
   expect_refused(open, "needs inputs without open dimensions");
 
+  model_builder taken;
+  taken.input("x", float_type, {"counted.0", "3"}).output("x");
+  expect_refused(taken, "names that begin with counted. are taken");
+
   model_builder by_axis;
   by_axis.input("x", float_type, {"3", "3"}).output("y");
   graph_builder::attribute(by_axis.node("Unique", {"x"}, {"y"}), "axis", 0);
