@@ -12,7 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 #        name                batch, heads, key heads, queries, keys, depth, causal
 CASES = {"long_causal": (1, 16, 16, 4096, 4096, 128, True), "long": (1, 16, 16, 4096, 4096, 64, False), "bert": (1, 12, 12, 128, 128, 64, False),
          "vit": (1, 12, 12, 197, 197, 64, False), "decode": (1, 32, 8, 1, 4096, 128, False), "odd": (2, 3, 3, 333, 517, 72, False),
-         "grouped": (2, 16, 4, 1000, 1300, 128, True), "odd_long": (1, 16, 16, 777, 1111, 64, False)}
+         "grouped": (2, 16, 4, 1000, 1300, 128, True), "odd_long": (1, 16, 16, 777, 1111, 64, False),
+         "queries_4": (1, 32, 8, 4, 4096, 128, False), "queries_16": (1, 32, 32, 16, 1024, 128, False), "queries_17": (1, 8, 8, 17, 4096, 128, False), "queries_256": (1, 8, 8, 256, 2048, 64, False)}
+CASES.update({f"decode_{keys}": (1, 32, 8, 1, keys, 128, False) for keys in (64, 512, 1024, 2048, 8192, 16384)})
+CASES.update({f"decode_b{batch}": (batch, 32, 8, 1, 4096, 128, False) for batch in (2, 3, 4, 8)})
 
 
 def build(path, case):

@@ -4,7 +4,8 @@
   python3 bench/gpu/attention_kernels.py make KILN FOLDER CASE[:NAME=VALUE,...] ...    # anywhere; cases of attention.py
   python3 bench/gpu/attention_kernels.py run FOLDER                                    # on the GPU
 
-`run` checks each on random data (outputs filled with NaN before) against attention in f32, then times it beside PyTorch's fastest back end.
+`run` checks each on random data (outputs and scratch filled with NaN before) against attention in f32, then times it beside PyTorch's fastest back end, and wants the
+same bits from the last run of the many as from the first.
 One line for each; exit code 1 where one is wrong.
 """
 import json
@@ -64,7 +65,7 @@ def run(folder):
         best = min(peers[key].values())
         try:
             y = torch.full((b, h, sq, d), float("nan"), device="cuda", dtype=torch.float16)
-            memory = {"input": [q, k, v], "output": [y], "scratch": [torch.zeros(max(16, s["bytes"]), dtype=torch.uint8, device="cuda") for s in kernel["scratch"]]}
+            memory = {"input": [q, k, v], "output": [y], "scratch": [torch.full((max(16, s["bytes"]),), 0 if s["zeroed"] else 255, dtype=torch.uint8, device="cuda") for s in kernel["scratch"]]}
             module = driver.Module(os.path.join(path, kernel["object"]))
             calls = [driver.Launch(module.function(l["symbol"], l["lds_bytes"]), l, [memory[a["kind"]][a["index"]].data_ptr() for a in l["arguments"]]) for l in kernel["launches"]]
             def all_calls():
@@ -72,9 +73,12 @@ def run(folder):
                     call()
             all_calls()
             torch.cuda.synchronize()
-            error = float(((y.float() - references[key]).norm() / references[key].norm()))
+            first, error = y.clone(), float(((y.float() - references[key]).norm() / references[key].norm()))
             ms = driver.time_ms([all_calls])
-            good = error < 2e-3
+            y.fill_(float("nan"))
+            all_calls()
+            torch.cuda.synchronize()
+            good = error < 2e-3 and torch.equal(first, y)
             wrong += not good
             print(f"{about['text']:60s} {'ok' if good else 'WRONG'} {error:.1e}  {ms * 1e3:8.1f} us  peer {best * 1e3:8.1f} us  ratio {best / ms:.2f}", flush=True)
         except Exception as e:

@@ -54,6 +54,6 @@ native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, con
   return result;
 }
 
-int gpu_pipeline_version() { return 5; }
+int gpu_pipeline_version() { return 6; }
 
 }  // namespace kiln

@@ -155,8 +155,51 @@ def attention_decode(g):
 
 @case("f16")
 def attention_split_keys(g):
-    """Few rows: parts of the keys in workgroups of their own, joined by a second launch."""
+    """Few rows: parts of the keys in workgroups of their own, joined by the last to arrive."""
     g.output(attention(g, *attention_inputs(g, 2, 3, 547, 64), 0.125))
+
+
+def grouped(g, tensor, heads, share, columns, width):
+    """Heads of keys that several query heads share, as models write it."""
+    wide = g.op("Expand", g.op("Unsqueeze", tensor, g.constant(np.array([2]), "i64")), g.constant(np.array([1, heads, share, columns, width]), "i64"))
+    return g.op("Reshape", wide, g.constant(np.array([1, heads * share, columns, width]), "i64"))
+
+
+@case("f16 bf16", short=True)
+def attention_narrow(g):
+    """Grouped heads of one query, whose keys and values waves read straight from memory; the last block is not full."""
+    heads, share, keys, depth = 2, 4, 203, 128
+    q, k, v = g.input("q", [1, heads * share, 1, depth]), g.input("k", [1, heads, keys, depth]), g.input("v", [1, heads, keys, depth])
+    g.output(attention(g, q, grouped(g, k, heads, share, keys, depth), grouped(g, v, heads, share, keys, depth), 0.09))
+
+
+@case("f16")
+def attention_narrow_causal(g):
+    """Several queries of a head, all parts of the rows' tile, a mask that hides keys from some, and one row that sees a single key."""
+    rows, keys = 13, 96
+    mask = g.constant(np.where(np.tri(rows, keys, 0) > 0, 0.0, -10000.0)[None, None])
+    g.output(attention(g, *attention_inputs(g, 2, rows, keys, 128), 0.09, mask))
+
+
+@case("f16")
+def attention_narrow_split_keys(g):
+    """Rounds of blocks in a wave, waves in a workgroup, and parts of the keys joined by the last workgroup to arrive."""
+    g.output(attention(g, *attention_inputs(g, 3, 2, 1500, 128), 0.09))
+
+
+@case("f16")
+def attention_narrow_tiles(g):
+    """More rows than one tile has, each tile read by waves of its own; the last tile has few rows, the last block few keys."""
+    g.output(attention(g, *attention_inputs(g, 2, 37, 131, 128), 0.09))
+
+
+@case("f16")
+def attention_narrow_layouts(g):
+    """Heads after positions in all tensors, and a residual added to the result."""
+    heads, rows, keys, depth = 3, 2, 150, 128
+    first = lambda name, count: g.op("Transpose", g.input(name, [1, count, heads, depth]), perm=[0, 2, 1, 3])
+    y = g.op("Transpose", attention(g, first("q", rows), first("k", keys), first("v", keys), 0.09), perm=[0, 2, 1, 3])
+    g.output(g.op("Add", y, g.input("residual", [1, rows, heads, depth])))
 
 
 @case("f16")

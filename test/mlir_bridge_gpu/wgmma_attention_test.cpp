@@ -1,4 +1,4 @@
-// attention by warpgroups (mlir_bridge/gpu/attention/wgmma_attention): what the PTX for sm_90 holds, and when other instructions are taken.
+// attention (mlir_bridge/gpu/attention) by warpgroups and of few rows: what the PTX for sm_90 holds, and which generator is taken when. Numbers come from the emulator and from GPUs.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -104,14 +104,43 @@ TEST(wgmma_attention, other_instructions_do_the_rest) {
   EXPECT_THAT(finalize_for(small, "sm_90", {{"wgmma", 1}}).ptx, HasSubstr(warpgroups));
 }
 
-TEST(wgmma_attention, few_rows_split_their_keys) {
+std::int64_t workgroups(const native_kernel& kernel) { return kernel.launches[0].grid * kernel.launches[0].grid_y * kernel.launches[0].grid_z; }
+
+// Neither copies to shared memory nor barriers between blocks: 32 keys by 128 depths of keys and values and the queries are 36 loads of 16 bytes.
+TEST(narrow_attention, few_rows_read_keys_straight_from_memory) {
   const attention_case decode{{1, 32, 1, 128}, {1, 8, 4096, 128}};
-  auto kernel = finalize_for(decode).kernel;
-  ASSERT_EQ(kernel.launches.size(), 2u);  // parts of the keys, and what joins them
-  EXPECT_GE(kernel.launches[0].grid * kernel.launches[0].grid_y, 132);
-  EXPECT_EQ(kernel.scratch.size(), 2u);
-  EXPECT_EQ(finalize_for(decode, "sm_90", {{"key_parts", 1}}).kernel.launches.size(), 1u);
-  EXPECT_EQ(finalize_for({{1, 32, 1, 128}, {1, 8, 256, 128}}).kernel.launches.size(), 1u);
+  auto [kernel, ptx] = finalize_for(decode);
+  ASSERT_EQ(kernel.launches.size(), 1u);
+  EXPECT_EQ(workgroups(kernel), 128);  // of 132 compute units
+  ASSERT_EQ(kernel.scratch.size(), 3u);
+  EXPECT_TRUE(kernel.scratch[2].zeroed);
+  EXPECT_EQ(kernel.scratch[2].bytes, 8 * 4);  // a counter for each head of keys
+  EXPECT_THAT(ptx, HasSubstr("atom."));
+  EXPECT_THAT(ptx, Not(HasSubstr("cp.async")));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  EXPECT_EQ(finalize_for(decode, "sm_90", {{"key_parts", 1}}).kernel.scratch.size(), 0u);
+  EXPECT_EQ(workgroups(finalize_for(decode, "sm_90", {{"key_parts", 5}}).kernel), 40);
+  EXPECT_EQ(finalize_for(decode, "sm_90", {{"waves", 4}}).kernel.launches[0].block, 128);
+}
+
+TEST(narrow_attention, parts_fill_the_device_and_no_more) {
+  auto parts = [](std::int64_t batch, std::int64_t key_heads, std::int64_t keys) { return workgroups(finalize_for({{batch, 32, 1, 128}, {batch, key_heads, keys, 128}}).kernel) / (batch * key_heads); };
+  EXPECT_EQ(parts(1, 8, 64), 1);
+  EXPECT_EQ(parts(2, 8, 4096), 8);
+  EXPECT_EQ(parts(4, 32, 1024), 1);
+  EXPECT_EQ(parts(64, 8, 128), 1);
+}
+
+TEST(narrow_attention, other_depths_and_many_rows_go_through_shared_memory) {
+  const attention_case depth{{1, 32, 1, 72}, {1, 8, 4096, 72}}, rows{{1, 32, 100, 128}, {1, 8, 4096, 128}};
+  for (const attention_case& c : {depth, rows}) {
+    auto kernel = finalize_for(c).kernel;
+    ASSERT_EQ(kernel.launches.size(), 1u);
+    EXPECT_EQ(kernel.launches[0].block, 128);
+    EXPECT_EQ(kernel.scratch.size(), 3u);  // keys split all the same
+    EXPECT_EQ(finalize_for(c, "sm_90", {{"key_parts", 1}}).kernel.scratch.size(), 0u);
+  }
+  EXPECT_EQ(finalize_for({{1, 32, 1, 128}, {1, 8, 4096, 128}}, "sm_90", {{"narrow", 0}}).kernel.launches[0].block, 128);
 }
 
 }  // namespace

@@ -38,6 +38,8 @@ struct attention_problem {
 
   // Scores in units of log2: the scaled product with the mask of `lanes` keys from j applied (j within the keys).
   Value masked_score(kernel_emitter& e, const place& p, Value row, Value j, Value product, std::int64_t multiple) const;
+  // Scores of neighbouring keys from j on out of their products; where `masked`, -inf from row_end on.
+  values scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j, const values& products, bool masked) const;
   // The query's number within its head.
   Value query_of(code_builder& code, Value row) const { return share == 1 ? row : code.rem(row, n.queries); }
   // One more than the last key that a row sees.
@@ -52,6 +54,12 @@ struct attention_problem {
 // workgroup and "keys" of a block overrule the choice.
 bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem);
 std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention_problem& problem);
+// The same for few rows of a head of keys, whose keys and values go straight from memory to the instructions. False where that does not fit. "narrow" of the
+// configuration, 0 or 1, overrules the choice, "waves" and "key_parts" how the work is divided.
+bool emit_narrow_attention(kernel_emitter& e, const attention_problem& problem);
+std::vector<candidate> narrow_attention_space(kernel_emitter& e, const attention_problem& problem);
+// What both take: 16 rows at a time. Null where the target has none for the type.
+const matrix_instruction* attention_instruction(const kernel_emitter& e, element_type type);
 // Any floating type, any depth, on the vector unit. The configuration's "waves" overrules the choice.
 void emit_vector_attention(kernel_emitter& e, const attention_problem& problem);
 std::vector<candidate> vector_attention_space(kernel_emitter& e, const attention_problem& problem);

@@ -34,10 +34,22 @@ void key_value_blocks::allocate() {
   values_ = group_.lds(value_depth_ * (key_block_ / chunk) * chunk_bytes, 128);
 }
 
-Value key_value_blocks::chunk_of(const value& tensor, const position& where, Value inside) {
-  evaluator ev(e_);
-  Value stored = reinterpret(code_, code_.to_storage(ev.at(tensor, where, chunk), type_), chunk_type(code_));
-  return inside ? code_.select(inside, stored, code_.integer(chunk_type(code_), 0)) : stored;
+Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside) {
+  evaluator ev(e);
+  Value stored = reinterpret(e.code, e.code.to_storage(ev.at(tensor, where, chunk), tensor.type().type), chunk_type(e.code));
+  return inside ? e.code.select(inside, stored, e.code.integer(chunk_type(e.code), 0)) : stored;
+}
+
+values transposed(code_builder& code, std::span<const Value> chunks, element_type type) {
+  mlir::Type elements_type = code_builder::with_lanes(code.storage_type(type), chunk);
+  values rows, result;
+  for (Value v : chunks) rows.push_back(reinterpret(code, v, elements_type));
+  for (std::int64_t column = 0; column < chunk; ++column) {
+    values elements;
+    for (Value row : rows) elements.push_back(code.lane(row, column));
+    result.push_back(reinterpret(code, code.from_lanes(elements), chunk_type(code)));
+  }
+  return result;
 }
 
 key_value_blocks::piece key_value_blocks::piece_of_round(std::int64_t round, std::int64_t pieces) {
@@ -59,7 +71,7 @@ void key_value_blocks::fetch(const attention_problem::place& at, Value first_key
     piece here = piece_of_round(i, key_pieces());
     Value j = code_.add(first_key, code_.div(here.number, key_pitch_)), depth = code_.mul(code_.rem(here.number, key_pitch_), chunk), inside;
     if (key_pitch_ * chunk != p_.n.depth) inside = code_.less(depth, code_.constant(p_.n.depth)), depth = code_.min(depth, p_.n.depth - chunk);
-    fetched_keys_.push_back(chunk_of(p_.key, p_.of_key(at, code_.min(j, last), depth, chunk, chunk), inside));
+    fetched_keys_.push_back(chunk_of(e_, p_.key, p_.of_key(at, code_.min(j, last), depth, chunk, chunk), inside));
   }
   // A piece is 8 keys (in the order of lane_layout::key) by 8 depths, neighbouring threads taking neighbouring depths.
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
@@ -70,7 +82,7 @@ void key_value_blocks::fetch(const attention_problem::place& at, Value first_key
     for (std::int64_t k = 0; k < chunk; ++k) {
       Value j = code_.add(base, lanes_.key(0, k));
       Value seen = p_.n.keys % key_block_ ? both(code_, inside, code_.less(j, code_.constant(p_.n.keys))) : inside;
-      fetched_values_.push_back(chunk_of(p_.value_, p_.of_value(at, code_.min(j, last), depth, chunk, chunk), seen));
+      fetched_values_.push_back(chunk_of(e_, p_.value_, p_.of_value(at, code_.min(j, last), depth, chunk, chunk), seen));
     }
   }
 }
@@ -82,20 +94,16 @@ void key_value_blocks::store() {
     Value place = code_.add(code_.mul(row, key_pitch_), bit_xor(code_, column, swizzle(code_, row, key_pitch_)));
     when_used(here, [&] { store_chunk(code_, byte_address(code_, keys_, code_.mul(place, chunk_bytes)), fetched_keys_[static_cast<std::size_t>(i)]); });
   }
-  mlir::Type halves = code_.with_lanes(code_.storage_type(type_), chunk);
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
     piece here = piece_of_round(i, value_pieces());
     Value column = code_.div(here.number, value_depth_ / chunk), depth_chunk = code_.rem(here.number, value_depth_ / chunk);
     Value base = code_.add(code_.mul(code_.div(depth_chunk, lanes_.lane_groups), lanes_.group_keys), code_.mul(code_.rem(depth_chunk, lanes_.lane_groups), lanes_.key_of_lane_group));
-    values of_keys;
-    for (std::int64_t k = 0; k < chunk; ++k) of_keys.push_back(reinterpret(code_, fetched_values_[static_cast<std::size_t>(i * chunk + k)], halves));
     when_used(here, [&] {
+      values of_depths = transposed(code_, std::span(fetched_values_).subspan(static_cast<std::size_t>(i * chunk), chunk), type_);
       for (std::int64_t d = 0; d < chunk; ++d) {
-        values elements;
-        for (Value v : of_keys) elements.push_back(code_.lane(v, d));
         Value row = code_.add(base, lanes_.key(0, d));
         Value place = code_.add(code_.mul(row, key_block_ / chunk), bit_xor(code_, column, swizzle(code_, row, key_block_ / chunk)));
-        store_chunk(code_, byte_address(code_, values_, code_.mul(place, chunk_bytes)), reinterpret(code_, code_.from_lanes(elements), chunk_type(code_)));
+        store_chunk(code_, byte_address(code_, values_, code_.mul(place, chunk_bytes)), of_depths[static_cast<std::size_t>(d)]);
       }
     });
   }

@@ -7,6 +7,11 @@
 
 namespace kiln::gpu {
 
+// 8 elements of a tensor of 16-bit elements as a chunk; zero where `inside` (may be null) does not hold.
+Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside);
+// 8 chunks of 8 elements, rows and columns exchanged.
+values transposed(code_builder& code, std::span<const Value> chunks, element_type type);
+
 class key_value_blocks {
  public:
   // `key_block`: keys of a block. The lanes, the problem and the workgroup must outlive it.
@@ -20,6 +25,8 @@ class key_value_blocks {
   std::int64_t value_depth() const { return value_depth_; }    // of values, whole groups
 
   void allocate();
+  // Shared memory that nobody uses before the first and after the last block.
+  Value memory() const { return keys_; }
   // Begins the loads of the block at first_key (of the head and batch `at`); keys beyond the last one give that one, values beyond it zero.
   void fetch(const attention_problem::place& at, Value first_key);
   // What was fetched, to shared memory. The caller puts barriers around it.
@@ -28,9 +35,6 @@ class key_value_blocks {
   // Fragments of `map` out of shared memory: keys [first, first + one tile), depths of group g; depths [first, ...), keys of group g.
   fragment keys(const factor_map& map, std::int64_t first, std::int64_t g) { return read(keys_, map, first, key_pitch_, g); }
   fragment depths(const factor_map& map, std::int64_t first, std::int64_t g) { return read(values_, map, first, key_block_ / lane_layout::chunk, g); }
-
-  // 8 elements of a tensor as a chunk; zero where `inside` (may be null) does not hold.
-  Value chunk_of(const value& tensor, const position& where, Value inside);
 
  private:
   struct piece {

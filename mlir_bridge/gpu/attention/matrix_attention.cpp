@@ -17,12 +17,6 @@ namespace arith = mlir::arith;
 constexpr std::int64_t chunk = lane_layout::chunk;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
-const matrix_instruction* find_instruction(const kernel_emitter& e, element_type type) {
-  for (const matrix_instruction* unit : find_matrix_instructions(e.target.gpu.matrix, type, false))
-    if (unit->m == 16) return unit;
-  return nullptr;
-}
-
 // How a workgroup divides the work.
 struct matrix_attention_shape {
   std::int64_t waves = 4;   // of 16 rows each
@@ -33,9 +27,8 @@ struct matrix_attention_shape {
 // None where matrix instructions do not fit.
 std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, const attention_problem& p, const kernel_configuration& configuration) {
   const element_type type = p.query.type().type;
-  if (type != element_type::f16 && type != element_type::bf16) return std::nullopt;
   if (p.n.depth % chunk || p.n.value_depth % chunk || p.n.keys == 0) return std::nullopt;
-  const matrix_instruction* unit = find_instruction(e, type);
+  const matrix_instruction* unit = attention_instruction(e, type);
   if (!unit) return std::nullopt;
   const lane_layout lanes(*unit, e.target.family, e.target.gpu.wave);
   matrix_attention_shape shape;
@@ -71,7 +64,7 @@ class matrix_attention {
  public:
   matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction, const lane_layout& layout, const matrix_attention_shape& shape)
       : e(emitter), code(e.code), p(problem), unit(instruction), type(p.query.type().type), lanes(layout), product(e, unit, {type, element_type::f32}), key_block(shape.keys), tiles(ceil_div(p.rows, shape.waves * lanes.row_tile)),
-        split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts) : std::nullopt), group(e, "attention", {tiles * shape.key_parts, p.n.key_heads, p.n.batch}, shape.waves * e.target.gpu.wave), blocks(e, p, lanes, group, key_block) {}
+        split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, shape.waves * lanes.row_tile) : std::nullopt), group(e, "attention", {tiles * shape.key_parts, p.n.key_heads, p.n.batch}, shape.waves * e.target.gpu.wave), blocks(e, p, lanes, group, key_block) {}
 
   void emit() {
     blocks.allocate();
@@ -115,8 +108,8 @@ class matrix_attention {
     state = walk(first, whole, std::move(state), false);
     state = walk(whole, end, std::move(state), true);
     write(state);
+    if (split) split->join(group, {group.block(2), group.block(1), key_part, first_row}, tile, blocks.memory());
     group.close();
-    if (split) split->join();
   }
 
  private:
@@ -153,7 +146,7 @@ class matrix_attention {
   Value query_chunk(Value row, Value number) {
     Value depth = code.mul(number, chunk), inside;
     if (p.n.depth % lanes.group_keys) inside = code.less(depth, code.constant(p.n.depth)), depth = code.min(depth, p.n.depth - chunk);
-    return blocks.chunk_of(p.query, p.of_query(code, at, row, depth, chunk, chunk), inside);
+    return chunk_of(e, p.query, p.of_query(code, at, row, depth, chunk, chunk), inside);
   }
 
   void multiply(const fragment& rows_side, const fragment& other, std::span<Value> sums) {
@@ -208,7 +201,7 @@ class matrix_attention {
           values raw;
           for (std::int64_t i = 0; i < run; ++i) raw.push_back(lanes.element(code, scores, part, g, first + i));
           Value j = code.add(first_key, code.add(code.mul(lane_group, lanes.key_of_lane_group), g * lanes.group_keys + lanes.key(0, first)));
-          values done = score(rows[at_part], row_ends[at_part], j, raw, masked);
+          values done = p.scores(e, at, rows[at_part], row_ends[at_part], j, raw, masked);
           for (Value v : done) {
             s[static_cast<std::size_t>(g)].push_back(v);
             top = code.make<arith::MaxNumFOp>(top, v);
@@ -245,23 +238,6 @@ class matrix_attention {
   }
 
   Value power(Value x) { return code.make<mlir::math::Exp2Op>(x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn)); }
-
-  // Neighbouring keys from j on: scaled, with the mask, -inf where the row sees no such key.
-  values score(Value row, Value row_end, Value j, const values& raw, bool masked) {
-    const auto run = static_cast<std::int64_t>(raw.size());
-    values result;
-    if (masked || !p.mask.producer || p.n.keys % run) {
-      for (std::int64_t i = 0; i < run; ++i) {
-        Value at_key = code.add(j, i), product_i = raw[static_cast<std::size_t>(i)];
-        Value v = p.masked_score(e, at, row, masked ? code.min(at_key, p.n.keys - 1) : at_key, product_i, 1);
-        result.push_back(masked ? code.select(code.less(at_key, row_end), v, code.number(v.getType(), lowest)) : v);
-      }
-      return result;
-    }
-    Value all = p.masked_score(e, at, row, j, code.from_lanes(raw), run);
-    for (std::int64_t i = 0; i < run; ++i) result.push_back(code.lane(all, i));
-    return result;
-  }
 
   void add_weights(fragment& f, Value own) {
     if (!lanes.whole_row) {
@@ -338,7 +314,7 @@ std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention
 bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem) {
   const auto shape = choose_shape(e, problem, e.configuration);
   if (!shape) return false;
-  const matrix_instruction& unit = *find_instruction(e, problem.query.type().type);
+  const matrix_instruction& unit = *attention_instruction(e, problem.query.type().type);
   matrix_attention(e, problem, unit, lane_layout(unit, e.target.family, e.target.gpu.wave), *shape).emit();
   return true;
 }

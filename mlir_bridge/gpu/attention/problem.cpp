@@ -61,11 +61,38 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
   return code.make<arith::AddFOp>(score, code.make<arith::MulFOp>(m, code.number(m.getType(), std::numbers::log2e)).getResult());
 }
 
+values attention_problem::scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j, const values& products, bool masked) const {
+  code_builder& code = e.code;
+  const auto run = static_cast<std::int64_t>(products.size());
+  values result;
+  if (masked || !mask.producer || n.keys % run) {
+    for (std::int64_t i = 0; i < run; ++i) {
+      Value at_key = code.add(j, i), v = masked_score(e, p, row, masked ? code.min(at_key, n.keys - 1) : at_key, products[static_cast<std::size_t>(i)], 1);
+      result.push_back(masked ? code.select(code.less(at_key, row_end), v, code.number(v.getType(), -std::numeric_limits<double>::infinity())) : v);
+    }
+    return result;
+  }
+  Value all = masked_score(e, p, row, j, code.from_lanes(products), run);
+  for (std::int64_t i = 0; i < run; ++i) result.push_back(code.lane(all, i));
+  return result;
+}
+
+const matrix_instruction* attention_instruction(const kernel_emitter& e, element_type type) {
+  if (type != element_type::f16 && type != element_type::bf16) return nullptr;
+  for (const matrix_instruction* unit : find_matrix_instructions(e.target.gpu.matrix, type, false))
+    if (unit->m == 16) return unit;
+  return nullptr;
+}
+
 std::vector<candidate> attention_space(kernel_emitter& e) {
   attention_problem problem(e);
   if (problem.n.batch * problem.n.heads * problem.n.queries * problem.n.value_depth == 0) return {};
-  std::vector<candidate> result = wgmma_attention_space(e, problem), others = matrix_attention_space(e, problem);
+  std::vector<candidate> result = wgmma_attention_space(e, problem), narrow = narrow_attention_space(e, problem), others = matrix_attention_space(e, problem);
   if (others.empty()) others = vector_attention_space(e, problem);
+  if (!narrow.empty()) {
+    for (candidate& c : others) c.configuration["narrow"] = 0;
+    others.insert(others.end(), narrow.begin(), narrow.end());
+  }
   // Where both can be, the name says which: their other names mean different things.
   if (!result.empty())
     for (candidate& c : others) c.configuration["wgmma"] = 0;
@@ -76,7 +103,7 @@ std::vector<candidate> attention_space(kernel_emitter& e) {
 void emit_attention(kernel_emitter& e) {
   attention_problem problem(e);
   if (problem.n.batch * problem.n.heads * problem.n.queries * problem.n.value_depth == 0) return;
-  if (emit_wgmma_attention(e, problem)) return;
+  if (emit_wgmma_attention(e, problem) || emit_narrow_attention(e, problem)) return;
   if (!emit_matrix_attention(e, problem)) emit_vector_attention(e, problem);
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/last_workgroup.hpp"
 
 namespace kiln::gpu {
 
@@ -11,18 +12,53 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t together = 8;  // parts whose loads are on their way at once
+constexpr std::int64_t together = 16;  // parts whose loads are on their way at once
+constexpr std::int64_t lanes = 4;      // depths of a thread that joins
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-split_keys::split_keys(kernel_emitter& e, const attention_problem& problem, std::int64_t parts)
-    : e_(e), p_(problem), parts_(parts), results_(e.add_scratch(element_type::f32, {p_.n.batch, p_.n.key_heads, parts, p_.rows, p_.n.value_depth})),
-      states_(e.add_scratch(element_type::f32, {p_.n.batch, p_.n.key_heads, parts, p_.rows, 2})) {}
+row_part no_keys(code_builder& code, std::int64_t count) {
+  mlir::Type f32 = code.builder.getF32Type();
+  return {code.number(f32, lowest), code.number(f32, 0), code.number(code_builder::with_lanes(f32, count), 0)};
+}
+
+row_part join_parts(code_builder& code, const row_part& so_far, std::span<const row_part> parts) {
+  mlir::Type f32 = code.builder.getF32Type();
+  row_part all = so_far;
+  for (const row_part& part : parts) all.top = code.make<arith::MaxNumFOp>(all.top, part.top);
+  // Where no part has seen a key yet, nothing is subtracted: -inf - -inf is no number.
+  Value shift = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, all.top, code.number(f32, lowest)), code.number(f32, 0), all.top);
+  auto weight = [&](Value of) -> Value { return code.make<mlir::math::Exp2Op>(code.make<arith::SubFOp>(of, shift).getResult()); };
+  const std::int64_t count = code_builder::lanes_of(so_far.result);
+  Value old = weight(so_far.top);
+  all.sum = code.make<arith::MulFOp>(so_far.sum, old), all.result = code.make<arith::MulFOp>(so_far.result, code.splat(old, count));
+  for (const row_part& part : parts) {
+    Value w = weight(part.top);
+    all.sum = code.fma(part.sum, w, all.sum);
+    all.result = code.fma(part.result, code.splat(w, count), all.result);
+  }
+  return all;
+}
+
+void store_row(kernel_emitter& e, const attention_problem& problem, const attention_problem::place& at, Value row, Value depth, const row_part& all) {
+  code_builder& code = e.code;
+  const element_type type = problem.query.type().type;
+  const std::int64_t count = code_builder::lanes_of(all.result);
+  Value result = code.make<arith::DivFOp>(all.result, code.splat(all.sum, count));
+  evaluator ev(e);
+  ev.bind(e.anchor_result(), code.to_compute(code.to_storage(result, type), type));
+  ev.store_outputs(problem.of_output(code, at, row, depth, count, count), count);
+}
+
+split_keys::split_keys(kernel_emitter& e, const attention_problem& problem, std::int64_t parts, std::int64_t tile_rows)
+    : e_(e), p_(problem), parts_(parts), tile_rows_(tile_rows), tiles_(ceil_div(p_.rows, tile_rows)),
+      results_(e.add_scratch(element_type::f32, {p_.n.batch, p_.n.key_heads, parts, p_.rows, p_.n.value_depth})),
+      states_(e.add_scratch(element_type::f32, {p_.n.batch, p_.n.key_heads, parts, p_.rows, 2})), counters_(e.add_zeroed_scratch(element_type::i32, {p_.n.batch, p_.n.key_heads, tiles_})) {}
 
 std::int64_t split_keys::worthwhile(const kernel_emitter& e, const kernel_configuration& configuration, const attention_problem& problem, std::int64_t workgroups, std::int64_t key_block) {
   const std::int64_t blocks = ceil_div(problem.n.keys, key_block), most = std::clamp<std::int64_t>(blocks, 1, 64);
-  // The second launch costs as much as some blocks, so few of them are not worth it.
+  // Joining costs as much as some blocks, so few of them are not worth it.
   const std::int64_t units = e.target.gpu.compute_units;
   std::int64_t parts = blocks < 8 || 2 * workgroups > units ? 1 : std::min(ceil_div(2 * units, workgroups), ceil_div(blocks, 2));
   parts = choose(configuration, "key_parts", parts);
@@ -42,49 +78,42 @@ void split_keys::store_result(const place& at, Value depth, std::span<const Valu
   code_builder& code = e_.code;
   Value offset = code.add(code.mul(state_offset(at), p_.n.value_depth), depth);
   const auto count = static_cast<std::int64_t>(elements.size());
-  for (std::int64_t i = 0; i < count; i += 4)
-    code.store(e_.pointer(results_), code.add(offset, i), element_type::f32, code.from_lanes(elements.subspan(static_cast<std::size_t>(i), 4)), 4);
+  for (std::int64_t i = 0; i < count; i += lanes)
+    code.store(e_.pointer(results_), code.add(offset, i), element_type::f32, code.from_lanes(elements.subspan(static_cast<std::size_t>(i), static_cast<std::size_t>(lanes))), lanes);
 }
 
-void split_keys::join() {
+void split_keys::join(workgroup& group, const place& first, Value tile, Value memory) {
   code_builder& code = e_.code;
-  const element_type type = p_.query.type().type;
-  constexpr std::int64_t lanes = 4;  // depths of a thread
-  e_.parallel("join", {p_.n.batch, p_.n.key_heads, p_.rows, p_.n.value_depth / lanes}, std::numeric_limits<std::int32_t>::max(), [&](std::span<const Value> item) {
-    Value results = e_.pointer(results_), states = e_.pointer(states_), depth = code.mul(item[3], lanes);
-    mlir::Type f32 = code.builder.getF32Type();
-    Value top = code.number(f32, lowest), sum = code.number(f32, 0), total = code.number(code.with_lanes(f32, lanes), 0);
-    // An online softmax over some parts at a time; loads come first.
-    auto meet = [&](Value first, std::int64_t count, std::span<const Value> so_far) {
-      values found, elements;
-      for (std::int64_t i = 0; i < count; ++i) {
-        Value row = state_offset({item[0], item[1], code.add(first, i), item[2]});
-        found.push_back(code.load(states, code.mul(row, 2), element_type::f32, 2, 2));
-        elements.push_back(code.load(results, code.add(code.mul(row, p_.n.value_depth), depth), element_type::f32, lanes, 4));
+  Value counter = code.add(code.mul(code.add(code.mul(first.batch, p_.n.key_heads), first.key_head), tiles_), tile);
+  Value results = e_.pointer(results_), states = e_.pointer(states_);
+  when_last(e_, group, counters_, counter, parts_, memory, [&] {
+    auto at = p_.at(code, first.batch, first.key_head);
+    const std::int64_t of_row = p_.n.value_depth / lanes;
+    Value rows = code.min(code.sub(code.constant(p_.rows), first.row), tile_rows_);
+    code.loop(group.thread(), code.mul(rows, of_row), group.threads(), [&](Value item) {
+      Value row = code.add(first.row, code.div(item, of_row)), depth = code.mul(code.rem(item, of_row), lanes);
+      // Loads come first.
+      auto meet = [&](Value from, std::int64_t count, const row_part& so_far) {
+        std::vector<row_part> parts;
+        for (std::int64_t i = 0; i < count; ++i) {
+          Value offset = state_offset({first.batch, first.key_head, code.add(from, i), row});
+          Value state = code.load(states, code.mul(offset, 2), element_type::f32, 2, 2);
+          parts.push_back({code.lane(state, 0), code.lane(state, 1), code.load(results, code.add(code.mul(offset, p_.n.value_depth), depth), element_type::f32, lanes, lanes)});
+        }
+        return join_parts(code, so_far, parts);
+      };
+      const std::int64_t whole = parts_ / together * together;
+      row_part all = no_keys(code, lanes);
+      if (whole) {
+        values joined = code.loop(code.constant(0), code.constant(whole), together, {all.top, all.sum, all.result}, [&](Value from, std::span<const Value> carried) {
+          row_part next = meet(from, together, {carried[0], carried[1], carried[2]});
+          return values{next.top, next.sum, next.result};
+        });
+        all = {joined[0], joined[1], joined[2]};
       }
-      auto larger = [&](Value a, Value b) -> Value { return code.make<arith::MaxNumFOp>(a, b); };
-      Value next_top = so_far[0];
-      for (Value f : found) next_top = larger(next_top, code.lane(f, 0));
-      // Where no part has seen a key yet, nothing is subtracted: -inf - -inf is no number.
-      Value shift = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, next_top, code.number(f32, lowest)), code.number(f32, 0), next_top);
-      auto weight = [&](Value of) -> Value { return code.make<mlir::math::Exp2Op>(code.make<arith::SubFOp>(of, shift).getResult()); };
-      Value old = weight(so_far[0]), next_sum = code.make<arith::MulFOp>(so_far[1], old), next_total = code.make<arith::MulFOp>(so_far[2], code.splat(old, lanes));
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        Value w = weight(code.lane(found[i], 0));
-        next_sum = code.fma(code.lane(found[i], 1), w, next_sum);
-        next_total = code.fma(elements[i], code.splat(w, lanes), next_total);
-      }
-      return values{next_top, next_sum, next_total};
-    };
-    const std::int64_t whole = parts_ / together * together;
-    values state{top, sum, total};
-    state = code.loop(code.constant(0), code.constant(whole), together, state, [&](Value first, std::span<const Value> so_far) { return meet(first, together, so_far); });
-    if (whole < parts_) state = meet(code.constant(whole), parts_ - whole, state);
-    Value result = code.make<arith::DivFOp>(state[2], code.splat(state[1], lanes));
-    evaluator ev(e_);
-    ev.bind(e_.anchor_result(), code.to_compute(code.to_storage(result, type), type));
-    auto place = p_.at(code, item[0], item[1]);
-    ev.store_outputs(p_.of_output(code, place, item[2], depth, lanes, lanes), lanes);
+      if (whole < parts_) all = meet(code.constant(whole), parts_ - whole, all);
+      store_row(e_, p_, at, row, depth, all);
+    });
   });
 }
 

@@ -1,14 +1,9 @@
 #include "mlir_bridge/gpu/contraction/split_depth.hpp"
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/last_workgroup.hpp"
 
 namespace kiln::gpu {
-
-namespace {
-
-const char* device_scope(target_family family) { return family == target_family::nvidia ? "device" : "agent"; }
-
-}  // namespace
 
 split_depth::split_depth(kernel_emitter& e, std::int64_t tiles, std::int64_t splits, std::int64_t threads, std::int64_t registers, element_type sum)
     : e_(e), splits_(splits), threads_(threads), sum_(sum), partial_(e.add_scratch(sum, {tiles, splits, registers, threads})), counters_(e.add_zeroed_scratch(element_type::i32, {tiles})) {}
@@ -41,22 +36,7 @@ void split_depth::combine(workgroup& group, Value tile, Value split, const value
     for (std::int64_t part = 0; part < lanes; part += 4) code.store(pointer, offset(split, first + part, 4), sum_, part_of(code, v, part, 4), 4);
   });
 
-  // What this workgroup wrote is seen by whoever sees the count.
-  const char* scope = device_scope(e_.target.family);
-  code.make<mlir::LLVM::FenceOp>(mlir::LLVM::AtomicOrdering::release, scope);
-  group.barrier();
-  mlir::Type i32 = code.builder.getI32Type();
-  Value counter = code.address(e_.pointer(counters_), tile, element_type::i32);
-  code.when(code.equal(group.thread(), code.constant(0)), [&] {
-    Value before = code.make<mlir::LLVM::AtomicRMWOp>(mlir::LLVM::AtomicBinOp::add, counter, code.integer(i32, 1), mlir::LLVM::AtomicOrdering::acq_rel, scope);
-    code.make<mlir::LLVM::StoreOp>(before, memory, 4u);
-  });
-  group.barrier();
-  Value arrived = code.make<mlir::LLVM::LoadOp>(i32, memory, 4u);
-  code.when(code.equal(arrived, code.integer(i32, splits_ - 1)), [&] {
-    code.make<mlir::LLVM::FenceOp>(mlir::LLVM::AtomicOrdering::acquire, scope);
-    // The next run finds the counter at zero.
-    code.when(code.equal(group.thread(), code.constant(0)), [&] { code.make<mlir::LLVM::StoreOp>(code.integer(i32, 0), counter, 4u); });
+  when_last(e_, group, counters_, tile, splits_, memory, [&] {
     values zeros;
     for (Value sum : sums) zeros.push_back(code.number(sum.getType(), 0));
     values total = code.loop(0, splits_, 1, zeros, [&](Value part, std::span<const Value> so_far) {
