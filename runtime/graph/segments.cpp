@@ -70,7 +70,7 @@ class cutter {
       if (lane == lanes.end() && lanes.size() < most_lanes) lane = lanes.insert(lane, i);
       if (lane == lanes.end()) {
         lane = std::ranges::min_element(lanes);
-        std::erase_if(segment_.after[i], [&](std::uint32_t j) { return before[*lane][j]; });
+        std::erase_if(segment_.after[i], [&](std::uint32_t j) { return j < *lane && before[*lane][j]; });
         wait(before, i, *lane);
       }
       *lane = i;

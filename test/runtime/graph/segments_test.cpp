@@ -84,6 +84,19 @@ TEST(graph_segments, what_could_all_run_at_once_is_laid_into_lanes) {
   static_assert(most_lanes == 4);
   EXPECT_TRUE(parts[0].branches);
   EXPECT_EQ(parts[0].after, (std::vector<std::vector<std::uint32_t>>{{}, {}, {}, {}, {0}, {1}, {2}, {3}, {4}, {5}}));
+
+  // Two that wait for the same step: the second goes behind the oldest of the other lanes, and still waits for its data.
+  program forked;
+  module& f = forked.main();
+  x = f.add_parameter("x", vector_type);
+  outputs.clear();
+  for (int i = 0; i < 4; ++i) outputs.push_back(twice(forked, f, x));
+  for (int i = 0; i < 2; ++i) outputs.push_back(exponential(forked, f, outputs[3]));
+  names.resize(outputs.size());
+  f.set_outputs(outputs, names);
+  parts = cut_segments(plan_of(forked, device));
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].after, (std::vector<std::vector<std::uint32_t>>{{}, {}, {}, {}, {3}, {3, 0}}));
 }
 
 TEST(graph_segments, control_flow_cuts) {
