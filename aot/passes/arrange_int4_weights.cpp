@@ -18,7 +18,7 @@ const Op* as(value v) { return v.producer->op().get_if<Op>(); }
 // (constant − zero) × scale, as DequantizeLinear is imported.
 struct dequantization {
   const literal* elements = nullptr;
-  value scale, zero;  // of the elements' dims; zero may be null
+  value scale = {}, zero = {};  // of the elements' dims; zero may be null
 };
 
 std::optional<dequantization> find_dequantization(value v) {

@@ -14,9 +14,9 @@ namespace kiln {
 
 struct int4_matrix {
   std::int64_t rows = 0, depth = 0, group = 0;  // n, k, and the neighbours along k that share a scale; group divides depth
-  literal elements;                             // i4 or u4 [rows, depth]
-  literal scales;                               // a float [rows, depth / group]
-  std::optional<literal> zero_points;           // the same type and dims as the scales
+  literal elements = {};                        // i4 or u4 [rows, depth]
+  literal scales = {};                          // a float [rows, depth / group]
+  std::optional<literal> zero_points = {};      // the same type and dims as the scales
 };
 
 // Puts the matrix in front of `before`; `dims` are [1..., rows, depth]. Scales and zero points must be of the type that is multiplied in.

@@ -85,7 +85,7 @@ struct softmax_emitter {
   void emit_looped() {
     mlir::Type vector = code.type(type, team.lanes());
     // Not -inf, whose difference to itself is NaN.
-    Value lowest = code.number(vector, exact ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest()), zero = code.number(vector, 0), one = code.number(vector, 1);
+    Value lowest = code.number(vector, exact ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest()), zero = code.number(vector, 0);
     values total = team.walk({lowest, zero}, [&](const row_team::place& at, std::span<const Value> state) {
       Value x = team.masked(at, read(at), lowest), top = larger_number(state[0], x);
       return values{top, plus(times(state[1], power(minus(state[0], top))), team.masked(at, power(minus(x, top)), zero))};

@@ -77,7 +77,9 @@ TEST(contraction, large_products_use_the_matrix_unit_without_spills) {
       native_kernel kernel = finalize_for(*square(1024, type, result, type == i8 ? epilogue::none : epilogue::bias_relu_residual), target);
       const launch& product = kernel.launches.back();
       EXPECT_EQ(product.statistics.spills + product.statistics.private_bytes, 0);
-      if (!gpu::find_matrix_instructions(target.gpu.matrix, type, false).empty()) EXPECT_GT(product.statistics.matrix_instructions, 0);
+      if (!gpu::find_matrix_instructions(target.gpu.matrix, type, false).empty()) {
+        EXPECT_GT(product.statistics.matrix_instructions, 0);
+      }
     }
 }
 

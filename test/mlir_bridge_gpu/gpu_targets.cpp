@@ -47,7 +47,9 @@ void check_all_targets(const module& cluster, bool private_memory) {
       EXPECT_FALSE(kernel.launches.empty());
       for (const launch& l : kernel.launches) {
         EXPECT_EQ(l.statistics.spills, 0) << l.symbol;
-        if (!private_memory) EXPECT_EQ(l.statistics.private_bytes, 0) << l.symbol;
+        if (!private_memory) {
+          EXPECT_EQ(l.statistics.private_bytes, 0) << l.symbol;
+        }
         EXPECT_LE(l.statistics.static_lds_bytes + l.lds_bytes, target.gpu.lds_bytes) << l.symbol;
         EXPECT_LE(l.block, target.gpu.max_threads) << l.symbol;
         EXPECT_GT(l.grid * l.grid_y * l.grid_z, 0) << l.symbol;

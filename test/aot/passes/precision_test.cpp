@@ -9,8 +9,9 @@ using enum scalar_function;
 
 void expect_no_f32_inside(const module& m) {
   for (const instruction& i : m.instructions())
-    if (!i.op().is<parameter>() && !i.op().is<convert>())
+    if (!i.op().is<parameter>() && !i.op().is<convert>()) {
       for (const shape& out : i.outputs()) EXPECT_NE(out.type, element_type::f32) << i.op().str();
+    }
 }
 
 TEST(convert_precision, keeps_the_interface_and_converts_inside) {

@@ -27,7 +27,9 @@ std::string str(const kernel_configuration& configuration) {
 // The long form: KILN_EFFORT=full or exhaustive in the environment, for all targets (minutes to hours).
 tuning_effort wanted_effort() {
   tuning_effort effort = tuning_effort::quick;
-  if (const char* text = std::getenv("KILN_EFFORT")) EXPECT_TRUE(parse_enum(text, effort)) << text;
+  if (const char* text = std::getenv("KILN_EFFORT")) {
+    EXPECT_TRUE(parse_enum(text, effort)) << text;
+  }
   return effort;
 }
 
@@ -93,9 +95,15 @@ TEST(candidates, efforts_are_prefixes_of_each_other) {
       EXPECT_TRUE(now[0].empty());
       ASSERT_GE(now.size(), before.size());
       EXPECT_TRUE(std::equal(before.begin(), before.end(), now.begin())) << kernel.name;
-      if (effort == tuning_effort::off) EXPECT_EQ(now.size(), 1u);
-      if (effort == tuning_effort::quick) EXPECT_LE(now.size(), 8u);
-      if (effort == tuning_effort::full) EXPECT_LE(now.size(), 64u);
+      if (effort == tuning_effort::off) {
+        EXPECT_EQ(now.size(), 1u);
+      }
+      if (effort == tuning_effort::quick) {
+        EXPECT_LE(now.size(), 8u);
+      }
+      if (effort == tuning_effort::full) {
+        EXPECT_LE(now.size(), 64u);
+      }
       EXPECT_EQ(now, candidate_configurations(portable(*kernel.cluster), target, effort)) << kernel.name;
       before = now;
     }
