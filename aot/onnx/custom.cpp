@@ -84,10 +84,12 @@ std::vector<value> import_custom(node& n, const std::vector<const spirv::object*
 std::vector<value> import_kernel(node& n, std::string_view name, std::vector<value> inputs, const spirv::attribute_values& attributes) {
   std::vector<shape> types;
   for (value v : inputs) types.push_back(v.type());
-  for (spirv::object o : spirv::library()) {
-    if (o.domain != "kiln" || o.name != name || !fits_types(o, types)) continue;
-    for (const auto& [key, given] : attributes) *std::ranges::find(o.attributes, key, &std::pair<std::string, spirv::attribute_value>::first) = {key, given};
-    return add_object(n, std::move(o), std::move(inputs));
+  for (const spirv::object& each : spirv::library()) {
+    if (each.domain != "kiln" || each.name != name || !fits_types(each, types)) continue;
+    spirv::object o = each;
+    for (auto& [key, value] : o.attributes)
+      if (auto given = std::ranges::find(attributes, key, &spirv::attribute_values::value_type::first); given != attributes.end()) value = given->second;
+    return add_object(n, o, std::move(inputs));
   }
   refuse("no kernel of the library takes " + types.at(0).str());
 }
