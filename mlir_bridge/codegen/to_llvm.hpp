@@ -3,9 +3,13 @@
 
 #include <memory>
 
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
-#include "mlir/IR/BuiltinOps.h"
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+namespace mlir {
+class ModuleOp;
+}
 
 namespace kiln::codegen {
 

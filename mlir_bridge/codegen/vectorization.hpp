@@ -1,8 +1,11 @@
 // The other way to optimize (machine_code.hpp): for code that no generator of ours has vectorized. Internal to mlir_bridge.
 #pragma once
 
-#include "llvm/IR/Module.h"
 #include "mlir_bridge/target_row.hpp"
+
+namespace llvm {
+class Module;
+}
 
 namespace kiln::codegen {
 

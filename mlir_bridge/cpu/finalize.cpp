@@ -1,6 +1,8 @@
 #include "mlir_bridge/cpu/finalize.hpp"
 
 #include "ir/ops/contraction.hpp"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
 #include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/cpu/lowering.hpp"
 #include "mlir_bridge/codegen/machine_code.hpp"

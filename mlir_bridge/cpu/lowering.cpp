@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "llvm/IR/Module.h"
 #include "mlir_bridge/codegen/to_llvm.hpp"
 
 namespace kiln::cpu {
