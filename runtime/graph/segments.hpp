@@ -27,8 +27,8 @@ struct graph_segment {
 
 // Shorter parts are not worth a graph: one launch is as fast by itself.
 inline constexpr std::size_t least_graph_steps = 2;
-// Steps that run side by side at most. Wider graphs cost the host and the device more than they gain: a decoder whose cache is copied by 24 independent
-// steps, on the H200, 12.6 us of the host and 0.281 ms a run; with 4 lanes 5.5 us and 0.265 ms.
+// Steps that run side by side at most. Wider graphs cost the host more than they gain: llama_decode_fp16 on the H200 takes 12.6 us of it for a run without
+// a bound, 5.6 us with this one (bench/README.md).
 inline constexpr std::size_t most_lanes = 4;
 
 std::vector<graph_segment> cut_segments(const plan& of);
