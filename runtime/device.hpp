@@ -127,6 +127,8 @@ class device {
   virtual void synchronize(device_stream* stream = nullptr) = 0;
 
   virtual std::unique_ptr<device_stream> make_stream() = 0;
+  // The device's own stream; what launches given to the result leave, only check() and synchronize() of the result throw.
+  virtual std::unique_ptr<device_stream> own_stream() = 0;
   // A stream of the caller's: a hipStream_t or CUstream, null for the driver's default stream. It must outlive the result.
   virtual std::unique_ptr<device_stream> borrow_stream(void* native) = 0;
   virtual std::unique_ptr<device_event> make_event() = 0;

@@ -59,7 +59,7 @@ void finish_always(device& target, device_stream& stream, Work&& work) {
 }  // namespace
 
 execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target, const graph_options& graph)
-    : plan_(std::move(what)), device_(&target), arena_(target.allocate(plan_->arena_bytes)), zeroed_(target.allocate(plan_->zeroed_bytes)), stream_(target.make_stream()),
+    : plan_(std::move(what)), device_(&target), arena_(target.allocate(plan_->arena_bytes)), zeroed_(target.allocate(plan_->zeroed_bytes)), stream_(target.make_stream()), own_stream_(target.own_stream()),
       pointers_(*plan_, target, arena_.data(), zeroed_.data()), replay_(std::make_unique<graph_replay>(*plan_, target, graph)) {}
 
 execution_context::execution_context(execution_context&&) noexcept = default;
@@ -123,7 +123,7 @@ void executable::run(execution_context& context, std::span<const input_span> inp
   graph_replay& replay = *context.replay_;
   replay.begin_run();
   auto begin = clock::now();
-  device_stream& stream = *context.stream_;
+  device_stream& stream = replay.on_own_stream() ? *context.own_stream_ : *context.stream_;
   if (context.last_stream_) {
     device_->wait(&stream, *context.last_run_);
     replay.forget_run();
@@ -140,19 +140,28 @@ void executable::run(execution_context& context, std::span<const input_span> inp
   if (!context.last_run_) context.last_run_ = device_->make_event();
   else if (context.last_stream_ && context.last_stream_ != &stream) device_->wait(&stream, *context.last_run_);
   context.last_stream_ = &stream;
+  device_stream& on = replay.on_own_stream() ? *context.own_stream_ : stream;
+  auto end = [&] {
+    context.last_run_->record(&on);
+    if (&on != &stream) device_->wait(&stream, *context.last_run_);
+  };
   try {
-    replay.begin_queued(stream);
-    enqueue(context, stream, &replay, nullptr);
-    replay.end_queued(stream);
+    if (&on != &stream) {
+      context.last_run_->record(&stream);
+      device_->wait(&on, *context.last_run_);
+    }
+    replay.begin_queued(on);
+    enqueue(context, on, &replay, nullptr);
+    replay.end_queued(on);
   } catch (...) {
     // What was launched before the error still runs: the next run, and the end of the context, wait for it.
     try {
-      context.last_run_->record(&stream);
+      end();
     } catch (const error&) {
     }
     throw;
   }
-  context.last_run_->record(&stream);
+  end();
 }
 
 void executable::settle(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
@@ -166,7 +175,7 @@ void executable::run_timed(execution_context& context, std::span<const input_spa
   profile.instructions.resize(plan_->instructions.size());
   if (!context.timer_) context.timer_ = std::make_unique<step_timer>(*device_);
   context.timer_->start(profile);
-  device_stream& stream = *context.stream_;
+  device_stream& stream = context.replay_->may_replay() ? *context.own_stream_ : *context.stream_;
   if (context.last_stream_) device_->wait(&stream, *context.last_run_);
   context.last_stream_ = nullptr;
   auto begin = clock::now();

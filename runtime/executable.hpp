@@ -42,7 +42,7 @@ class execution_context {
   std::shared_ptr<const plan> plan_;
   device* device_;
   device_memory arena_, zeroed_;
-  std::unique_ptr<device_stream> stream_;
+  std::unique_ptr<device_stream> stream_, own_stream_;  // the context's, the device's
   std::unique_ptr<device_event> last_run_;  // the end of the last asynchronous one; made by the first
   const device_stream* last_stream_ = nullptr;
   bool clean_ = false;                      // zeroed_ is zero
@@ -74,7 +74,7 @@ class executable {
   // Runs until nothing is measured any more, which the caller's own runs would do otherwise; once at least.
   void settle(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
 
-  // As run(), without a graph, adding the time that the device spent in every step to `profile` (sized by the first call).
+  // As run(), without a graph (where other runs may have one, on the device's own stream), adding the time that the device spent in every step to `profile` (sized by the first call).
   void run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, run_profile& profile) const;
 
   // Throws error{usage} naming the input whose type or dims differ.

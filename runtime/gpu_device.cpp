@@ -174,6 +174,8 @@ std::unique_ptr<device_stream> gpu_device::make_stream() {
   return std::make_unique<gpu::stream>(parts_->state);
 }
 
+std::unique_ptr<device_stream> gpu_device::own_stream() { return std::make_unique<gpu::stream>(parts_->own.native()); }
+
 std::unique_ptr<device_stream> gpu_device::borrow_stream(void* native) { return std::make_unique<gpu::stream>(native); }
 
 std::unique_ptr<device_event> gpu_device::make_event() {

@@ -32,6 +32,7 @@ class gpu_device final : public device {
   void check(device_stream* stream) override;
   void synchronize(device_stream* stream = nullptr) override;
   std::unique_ptr<device_stream> make_stream() override;
+  std::unique_ptr<device_stream> own_stream() override;
   std::unique_ptr<device_stream> borrow_stream(void* native) override;
   std::unique_ptr<device_event> make_event() override;
   void wait(device_stream* stream, const device_event& event) override;

@@ -27,6 +27,7 @@ class host_device final : public device {
   void check(device_stream*) override {}
   void synchronize(device_stream* = nullptr) override {}
   std::unique_ptr<device_stream> make_stream() override;
+  std::unique_ptr<device_stream> own_stream() override { return make_stream(); }
   std::unique_ptr<device_stream> borrow_stream(void* native) override;
   std::unique_ptr<device_event> make_event() override;
   void wait(device_stream*, const device_event&) override {}

@@ -33,6 +33,7 @@ void graph_replay::prepare() {
     part_at_[parts_[p].block][parts_[p].first] = static_cast<std::uint32_t>(p + 1);
     graphs_.emplace_back(*plan_, parts_[p], *device_, options_);
     branches |= graphs_.back().has_branches();
+    captures_ |= graphs_.back().maker() == graph_maker::capture;
   }
   way_ = options_.order == graph_order::branches || (decision_ && decision_->branches) ? run_way::branches : run_way::chain;
   if (decision_) return;
@@ -66,7 +67,7 @@ std::size_t graph_replay::run(std::uint32_t block, std::size_t step, plan_pointe
   if (eager_for_good_ || !prepared_ || way_ == run_way::eager) return 0;
   std::uint32_t part = part_at_[block][step];
   if (!part) return 0;
-  if (runs_ == 1 && graphs_[part - 1].maker() == graph_maker::capture) return 0;  // what drivers load late cannot be loaded into a capture
+  if (before_capture() && graphs_[part - 1].maker() == graph_maker::capture) return 0;
   try {
     graphs_[part - 1].run(pointers, stream, way_ == run_way::branches, counts_);
     launched_ = true;

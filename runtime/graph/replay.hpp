@@ -28,6 +28,11 @@ class graph_replay {
   // The same for runs that nobody waits for: events lie around the work of a run, and are looked at when later runs begin.
   void begin_queued(device_stream& stream);
   void end_queued(device_stream& stream);
+  // Whether the run makes launches one by one though later ones may be graphs: then it belongs on the device's own stream. NVIDIA's driver (13.0) makes all
+  // graphs of a process slower, for good, once two streams have been given eight launches each, and the device's own has those of `prepare`.
+  bool on_own_stream() const { return !eager_for_good_ && (way_ == run_way::eager || before_capture()); }
+  // Whether any run may be a graph.
+  bool may_replay() const { return !eager_for_good_; }
   // The last run was not a fair measurement.
   void forget_run() { measuring_ = false; }
 
@@ -44,6 +49,8 @@ class graph_replay {
   };
 
   void prepare();
+  // What drivers load late cannot be loaded into a capture, so a captured part is run once before.
+  bool before_capture() const { return runs_ == 1 && captures_; }
   void start_trial();
   void take(const graph_trial::turn& turn, double milliseconds);
   std::size_t made() const { return counts_.captures + counts_.rebuilds; }
@@ -54,6 +61,7 @@ class graph_replay {
   device* device_;
   graph_options options_;
   bool eager_for_good_ = false, prepared_ = false;
+  bool captures_ = false;          // some of the graphs
   run_way way_ = run_way::eager;   // of the run under way, or the last one
   graph_trial::turn turn_;         // of the run under way, where something is measured
   bool measuring_ = false;         // the run under way is timed

@@ -140,7 +140,27 @@ TYPED_TEST_P(device_conformance, events_order_streams_and_tell_time) {
   this->target->synchronize(a.get());
 }
 
+TYPED_TEST_P(device_conformance, its_own_stream_is_the_one_that_null_means) {
+  native_kernel kernel = TypeParam::kernel();
+  const native_kernel* list[] = {&kernel};
+  auto library = this->target->load(list);
+  auto twice = library->find(0, "twice");
+  constexpr std::size_t count = 37, bytes = count * sizeof(float);
+  auto own = this->target->own_stream();
+  device_memory x = this->target->allocate(bytes), y = this->target->allocate(bytes), z = this->target->allocate(bytes);
+  std::vector<float> values(count, 1.5f), result(count);
+  this->target->upload(x.data(), values.data(), bytes);
+  void* first[] = {x.data(), y.data()};
+  void* second[] = {y.data(), z.data()};
+  this->target->launch({twice, count, 1, 1, 1, 0, first, {}, own.get()});
+  this->target->launch({twice, count, 1, 1, 1, 0, second, {}, nullptr});
+  this->target->check(own.get());
+  this->target->download(result.data(), z.data(), bytes, own.get());
+  EXPECT_EQ(result, std::vector<float>(count, 6.0f));
+  this->target->synchronize(own.get());
+}
+
 REGISTER_TYPED_TEST_SUITE_P(device_conformance, says_what_it_is, memory_is_aligned_and_its_own, memory_that_is_not_there_is_an_error, launches_run_in_order,
-                            missing_functions_and_damaged_objects_are_errors, copies_and_zeros_stay_in_order, events_order_streams_and_tell_time);
+                            missing_functions_and_damaged_objects_are_errors, copies_and_zeros_stay_in_order, events_order_streams_and_tell_time, its_own_stream_is_the_one_that_null_means);
 
 }  // namespace kiln::testing

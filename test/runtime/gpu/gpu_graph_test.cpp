@@ -313,6 +313,34 @@ TEST_P(gpu_graphs, automatic_decides_and_can_be_told) {
   EXPECT_TRUE(queued.decision());
 }
 
+// See graph_replay::on_own_stream.
+TEST_P(gpu_graphs, launches_of_contexts_with_graphs_go_to_one_stream) {
+  auto device = open_stand_in(GetParam());
+  auto theirs = device->make_stream();
+  control.reset();
+  load(rich_program(), *device);  // which has `prepare` launches
+  EXPECT_EQ(control.launched_streams(), 1u);
+  executable e = load(branching_program(), *device);
+  auto inputs = inputs_for(e, 0.5f), expected = e.evaluate(inputs, nodes);
+  tensor_sets sets(e, 2);
+  auto run = [&](execution_context& context, int i) {
+    EXPECT_EQ(run_mixed(e, context, *sets.sets[i % 2], *sets.sets[0], inputs, i % 3 == 1 ? theirs.get() : nullptr), expected);
+  };
+  for (const graph_options& options : {automatic, capture}) {
+    execution_context context = e.make_context(options);
+    std::size_t before = control.calls(GetParam().launch);
+    for (int i = 0; i < 12; ++i) run(context, i);
+    EXPECT_GT(control.calls(GetParam().launch), before);
+    run_profile profile;
+    if (context.report().mode != "eager") e.run_timed(context, sets.sets[0]->inputs(), sets.sets[0]->outputs(), profile);
+  }
+  EXPECT_EQ(control.launched_streams(), 1u);
+  // Runs that never are graphs are their own contexts', so that they may overlap.
+  execution_context a = e.make_context({.policy = graph_policy::off}), b = e.make_context({.policy = graph_policy::off});
+  run(a, 0), run(b, 0);
+  EXPECT_EQ(control.launched_streams(), 3u);
+}
+
 TEST_P(gpu_graphs, timed_runs_are_launches) {
   auto device = open_stand_in(GetParam());
   executable e = load(plain_program(), *device);

@@ -97,7 +97,7 @@ const control controls{
     [] {
       engine& e = the_engine();
       std::lock_guard lock(e.mutex);
-      e.counts.clear(), e.log_text.clear(), e.faults.clear();
+      e.counts.clear(), e.log_text.clear(), e.faults.clear(), e.launched_streams.clear();
       e.lost = 0, e.late_uses = 0, e.device_count = 2, e.version = 0;
     },
     [](const char* name) {
@@ -164,6 +164,11 @@ const control controls{
       engine& e = the_engine();
       std::lock_guard lock(e.mutex);
       e.device_count = count;
+    },
+    [] {
+      engine& e = the_engine();
+      std::lock_guard lock(e.mutex);
+      return e.launched_streams.size();
     },
     [] { return engine::inside_scope::depth > 0; },
     [](int version) {

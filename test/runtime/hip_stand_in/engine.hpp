@@ -101,6 +101,7 @@ struct engine {
   std::size_t late_uses = 0, contexts = 0;
   std::map<char*, std::size_t> device_memory, host_memory;  // real addresses
   std::set<stream_object*> streams;
+  std::set<void*> launched_streams;  // handles
   std::set<event_object*> events;
   std::set<module_object*> modules;
   std::set<pool_object*> pools;

@@ -400,6 +400,7 @@ EXPORT int ENTRY(cuLaunchKernel, hipModuleLaunchKernel)(void* function, unsigned
     const unsigned grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
     work run;
     int status = kernel_work(function, grid, block, parameters, run);
+    if (!e.stream(stream)->capture) e.launched_streams.insert(stream);
     return status ? status : later(stream, std::move(run), node_object::kind::kernel);
   });
 }

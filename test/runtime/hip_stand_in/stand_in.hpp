@@ -22,6 +22,7 @@ struct control {
   std::size_t (*late_uses)();                                         // work that used memory which was released before it ran
   void (*abandon)();                                                  // forgets all objects, as the end of the process would
   void (*set_device_count)(int count);                                // 2 at first
+  std::size_t (*launched_streams)();                                  // that single kernels were given to since reset
   bool (*inside)();                                                   // the calling thread is in the stand-in
   void (*set_version)(int version);                                   // of the driver; 0, as after reset: the one that it was built as
 };
