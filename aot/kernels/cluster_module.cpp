@@ -10,6 +10,33 @@
 namespace kiln {
 namespace {
 
+// Which dims follow from the shapes of a kernel's parameters and outputs, as far as finalizing finds out (mlir_bridge/specialize.cpp).
+class told_dims {
+ public:
+  void add(const shape& type) { whole_.insert(whole_.end(), type.dims.begin(), type.dims.end()); }
+
+  void solve() {
+    for (std::size_t before = known_.size() + 1; before != known_.size();) {
+      before = known_.size();
+      for (const dim& d : whole_)
+        if (auto open = unknown(d); open.size() == 1) known_.insert(open[0]);
+    }
+  }
+
+  bool has(const dim& d) const { return std::ranges::find(whole_, d) != whole_.end() || unknown(d).empty(); }
+
+ private:
+  std::vector<std::string> unknown(const dim& d) const {
+    std::vector<std::string> open;
+    for (const std::string& symbol : d.symbols())
+      if (!known_.contains(symbol)) open.push_back(symbol);
+    return open;
+  }
+
+  std::vector<dim> whole_;
+  std::set<std::string> known_;
+};
+
 class copier {
  public:
   copier(const partition& whole, std::size_t index) : whole_(whole), index_(index) { made_.body = std::make_unique<module>("kernel"); }
@@ -25,6 +52,7 @@ class copier {
     }
     made_.body->set_outputs(std::move(outputs), std::move(names));
     made_.symbol = symbol();
+    find_untold();
     return std::move(made_);
   }
 
@@ -86,7 +114,20 @@ class copier {
     std::vector<value> inputs;
     for (std::size_t k = 0; k < at.inputs().size(); ++k) inputs.push_back(copy(at.inputs()[k], needs_memory(at, k)));
     if (!at.origin().empty() && std::find(made_.origins.begin(), made_.origins.end(), at.origin()) == made_.origins.end()) made_.origins.push_back(at.origin());
-    return made_.body->add(at.op(), std::move(inputs));
+    value made = made_.body->add(at.op(), std::move(inputs));
+    sources_.emplace_back(made.producer, &at);
+    return made;
+  }
+
+  // Where such dims begin: a broadcast of a scalar, say, that is only summed.
+  void find_untold() {
+    told_dims told;
+    for (value v : made_.body->parameters()) told.add(v.type());
+    for (value v : made_.body->outputs()) told.add(v.type());
+    told.solve();
+    auto open = [&](const shape& type) { return !std::ranges::all_of(type.dims, [&](const dim& d) { return told.has(d); }); };
+    for (auto [copy, source] : sources_)
+      if (std::ranges::any_of(copy->outputs(), open) && std::ranges::none_of(copy->inputs(), [&](value v) { return open(v.type()); })) made_.untold.push_back(source);
   }
 
   std::string symbol() const {
@@ -111,6 +152,7 @@ class copier {
   cluster_copy made_;
   std::map<std::pair<value, bool>, value> copies_;
   std::set<std::pair<value, bool>> met_;
+  std::vector<std::pair<const instruction*, const instruction*>> sources_;  // of the copies
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ struct cluster_copy {
   std::vector<value> arguments;      // values of the model's module, one for each parameter
   std::string symbol;                // "convolution_add_relu", "map_mul_add"; a function of the body only
   std::vector<std::string> origins;  // of all that was copied, each once
+  std::vector<const instruction*> untold;  // the model's, whose copies have dims that the shapes of parameters and outputs do not tell
 };
 
 cluster_copy copy_cluster(const partition& whole, std::size_t index);

@@ -40,11 +40,27 @@ literal evaluate_constant_like(value v) {
   return v.producer->op().evaluate(inputs)[v.index];
 }
 
+struct divided {
+  partition whole;
+  std::vector<cluster_copy> copies;  // of its clusters
+};
+
+// Every kernel knows its dims from the shapes that it is given: what has others is computed by a kernel of its own.
+divided divide(module& m) {
+  for (partition_options options;;) {
+    divided d{make_partition(m, options), {}};
+    const std::size_t before = options.in_memory.size();
+    for (std::size_t i = 0; i < d.whole.clusters.size(); ++i) {
+      d.copies.push_back(copy_cluster(d.whole, i));
+      options.in_memory.insert(d.copies.back().untold.begin(), d.copies.back().untold.end());
+    }
+    if (options.in_memory.size() == before) return d;
+  }
+}
+
 void form_module(module& m, kernel_pool& pool) {
   m.erase_dead();
-  partition whole = make_partition(m);
-  std::vector<cluster_copy> copies;
-  for (std::size_t i = 0; i < whole.clusters.size(); ++i) copies.push_back(copy_cluster(whole, i));
+  auto [whole, copies] = divide(m);
 
   // Arguments may be outputs of kernels made later in this loop (the order is restored at the end) or replaced already.
   std::map<value, value> replaced;

@@ -51,6 +51,7 @@ class partitioner {
   partition run() {
     for (std::size_t n = 0; n < nodes_.size(); ++n) form_around_anchors(n);
     for (value v : module_.outputs()) of(v).in_memory = true;
+    for (const instruction* i : options_.in_memory) nodes_[number_.at(i)].in_memory = true;
     for (std::size_t n = nodes_.size(); n-- > 0;) decide(n);
     return result();
   }

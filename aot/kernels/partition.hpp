@@ -30,6 +30,7 @@ struct partition {
 struct partition_options {
   std::size_t most_operations = 96;  // of one kernel
   std::size_t most_outputs = 8;
+  std::unordered_set<const instruction*> in_memory = {};  // results that no kernel may compute for itself
 };
 
 // The module must be topologically sorted and hold no dead instructions.

@@ -176,6 +176,7 @@ void settle_counted_dims(import_state& state) {
     largest[c.symbol.str()] = c.most;
   }
   p = p.bind(largest);
+  p.main().erase_dead();
 }
 
 }  // namespace kiln::onnx_import

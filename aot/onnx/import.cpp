@@ -42,6 +42,19 @@ void record_symbols(import_state& state) {
   }
 }
 
+// What gives a count stays for as long as there are symbols (settle_counted_dims), though a shape may be all that needs it.
+void erase_dead(import_state& state) {
+  module& main = state.result.main();
+  const std::vector<value> outputs = main.outputs();
+  const std::vector<std::string> names = main.output_names();
+  std::vector<value> kept = outputs;
+  for (const counted_dim& c : state.counted) kept.push_back(c.count);
+  main.set_outputs(kept, std::vector<std::string>(kept.size()));
+  for (module& m : state.result.modules()) m.erase_dead();
+  main.set_outputs(outputs, names);
+  state.result.erase_unreachable_modules();
+}
+
 // Names in messages come from the file: whatever they hold, a message stays one line.
 std::string one_line(std::string text) {
   for (char& c : text)
@@ -65,8 +78,7 @@ program import_model(std::span<const std::byte> bytes, const std::string& what, 
   if (std::set<std::string>(names.begin(), names.end()).size() != names.size()) throw error(error_kind::invalid_model, what + " has two outputs of one name");
   if (names.empty()) throw error(error_kind::invalid_model, what + " has no outputs");
   state.result.main().set_outputs(std::move(outputs), std::move(names));
-  for (module& m : state.result.modules()) m.erase_dead();
-  state.result.erase_unreachable_modules();
+  erase_dead(state);
   record_symbols(state);
   settle_counted_dims(state);
   for (const auto& [domain, version] : state.opsets) state.result.metadata["opset" + (domain.empty() ? "" : "." + domain)] = std::to_string(version);

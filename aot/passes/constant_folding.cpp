@@ -9,12 +9,15 @@
 namespace kiln {
 namespace {
 
-// Evaluates constants and what spreads them (broadcast, iota); the spread copy is dropped again after its use.
+bool is_empty(const shape& type) { return type.is_static() && type.element_count() == 0; }
+
+// Evaluates constants, what has no elements, and what spreads constants (broadcast, iota); the spread copy is dropped again after its use.
 std::optional<literal> evaluate_spread(value v, std::size_t& source_bytes, std::size_t limit) {
   if (const literal* data = module::constant(v)) {
     source_bytes += data->bytes().size();
     return *data;
   }
+  if (is_empty(v.type())) return literal(v.type(), {});
   const instruction& at = *v.producer;
   bool spreads = at.op().is<broadcast>() || at.op().is<iota>();
   if (!spreads || !v.type().is_static() || v.type().bytes() > limit) return std::nullopt;
@@ -29,14 +32,15 @@ std::optional<literal> evaluate_spread(value v, std::size_t& source_bytes, std::
 
 bool foldable(const instruction& at) {
   const operation& op = at.op();
-  if (at.inputs().empty() || !at.bodies().empty() || op.is<code_object>() || stays_packed(op, at.inputs()[0].type())) return false;
+  if (at.inputs().empty() || !at.bodies().empty() || op.is<code_object>() || op.is<counted>() || stays_packed(op, at.inputs()[0].type())) return false;
   for (const shape& out : at.outputs())
     if (!out.is_static()) return false;
+  if (std::ranges::all_of(at.outputs(), is_empty)) return true;
   // A broadcast that only adds dims of 1 is a reshape of its constant.
   if (op.is<broadcast>()) return at.inputs()[0].producer->op().is<constant>() && at.inputs()[0].type().elements() == at.outputs()[0].elements();
   return std::all_of(at.inputs().begin(), at.inputs().end(), [](value input) {
     const operation& from = input.producer->op();
-    return from.is<constant>() || from.is<broadcast>() || from.is<iota>();
+    return from.is<constant>() || from.is<broadcast>() || from.is<iota>() || is_empty(input.type());
   });
 }
 
@@ -45,6 +49,25 @@ std::optional<literal> repeated_element(const literal& data) {
   if (data.type().rank() == 0 || storage_bits(data.type().type) < 8 || !data.splat()) return std::nullopt;
   auto first = data.bytes().first(storage_bytes(data.type().type, 1));
   return literal({data.type().type, {}}, std::vector<std::byte>(first.begin(), first.end()));
+}
+
+// nullopt where that would keep more than `limit` and more than there was.
+std::optional<std::vector<literal>> fold(const instruction& at, std::size_t limit) {
+  std::vector<literal> results, inputs;
+  if (std::ranges::all_of(at.outputs(), is_empty)) {
+    for (const shape& out : at.outputs()) results.emplace_back(out, std::vector<std::byte>{});
+    return results;
+  }
+  std::size_t result_bytes = 0, source_bytes = 0;
+  for (const shape& out : at.outputs()) result_bytes += out.bytes();
+  for (value input : at.inputs()) {
+    auto data = evaluate_spread(input, source_bytes, std::max(limit, result_bytes));
+    if (!data) return std::nullopt;
+    inputs.push_back(*std::move(data));
+  }
+  if (result_bytes > limit && result_bytes > source_bytes) return std::nullopt;
+  if (at.op().is<reshape>() || at.op().is<broadcast>()) return std::vector{inputs[0].reshaped(at.outputs()[0].dims)};
+  return at.op().evaluate(inputs);
 }
 
 value add_folded(module& m, instruction* before, literal data, const std::string& origin) {
@@ -73,14 +96,9 @@ bool constant_folding::apply(module& m) const {
       continue;
     }
     if (!foldable(at)) continue;
-    std::size_t result_bytes = 0, source_bytes = 0;
-    for (const shape& out : at.outputs()) result_bytes += out.bytes();
-    std::vector<literal> inputs;
-    for (value input : at.inputs())
-      if (auto data = evaluate_spread(input, source_bytes, std::max(limit_bytes, result_bytes))) inputs.push_back(*std::move(data));
-    if (inputs.size() != at.inputs().size() || (result_bytes > limit_bytes && result_bytes > source_bytes)) continue;
-    auto results = at.op().is<reshape>() || at.op().is<broadcast>() ? std::vector{inputs[0].reshaped(at.outputs()[0].dims)} : at.op().evaluate(inputs);
-    for (std::uint32_t i = 0; i < results.size(); ++i) m.replace({&at, i}, add_folded(m, &at, std::move(results[i]), at.origin()));
+    auto results = fold(at, limit_bytes);
+    if (!results) continue;
+    for (std::uint32_t i = 0; i < results->size(); ++i) m.replace({&at, i}, add_folded(m, &at, std::move((*results)[i]), at.origin()));
     changed = true;
   }
   m.erase_dead();

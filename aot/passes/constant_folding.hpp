@@ -1,4 +1,4 @@
-// Replaces what depends on constants only by constants, through operation::evaluate. A broadcast is never folded (it would only grow
+// Replaces what depends on constants, or on nothing since there are no elements, by constants, through operation::evaluate. A broadcast is never folded (it would only grow
 // the file); what consumes one is. A result larger than `limit_bytes` is folded only where it is not larger than its inputs
 // (a transposed weight). A result that is one number everywhere becomes a scalar and a broadcast. Constants
 // of 4 bits are converted only where they are small (stays_packed).

@@ -131,6 +131,8 @@ value slice_after_reshape(rewriter& write, value root, const match::captures& fo
     bool sliced = s.starts[axis] != 0 || s.steps[axis] != 1 || !(s.lengths[axis] == whole[axis]);
     auto group = std::find_if(groups->begin(), groups->end(), [&](const reshape_group& g) { return std::find(g.from.begin(), g.from.end(), axis) != g.from.end(); });
     if (sliced && group != groups->end() && (group->from.size() != 1 || group->to.size() != 1)) return {};
+    // One element of an axis that others are merged across.
+    if (sliced && std::ranges::any_of(*groups, [&](const reshape_group& g) { return g.from.front() < axis && axis < g.from.back(); })) return {};
     if (sliced) add(whole[axis], s.starts[axis], s.lengths[axis], s.steps[axis]);
     else if (group != groups->end() && group->from.front() == axis)
       for (std::size_t to : group->to) add(root.type().dims[to], 0, root.type().dims[to], 1);

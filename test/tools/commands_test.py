@@ -4,9 +4,10 @@ import os
 
 import numpy as np
 import onnxruntime
+from onnx import TensorProto, helper
 
 import kiln_case
-from kiln_case import KilnCase
+from kiln_case import KilnCase, tensor
 
 PERF_KEYS = {"load_ms", "finalize_ms", "first_run_ms", "p50_ms", "p90_ms", "p99_ms", "min_ms", "runs", "kernels", "launches",
              "peak_memory_bytes", "cache", "graph", "device", "per_kernel"}
@@ -209,6 +210,17 @@ class Commands(KilnCase):
         self.assertEqual(np.load(self.path("one/output.npy")).shape, (1, 1000))
         self.kiln("run", self.path("m.kiln"), "--dim", "batch=5", code=2)
         self.kiln("run", self.path("m.kiln"), code=2)
+
+    def test_the_size_of_an_open_dimension_is_a_number_like_others(self):
+        node = helper.make_node
+        nodes = [node("Shape", ["x"], ["dims"]), node("Shape", ["x"], ["rows"], end=1), node("Cast", ["rows"], ["f"], to=TensorProto.FLOAT), node("Div", ["x", "f"], ["y"])]
+        model = self.save("m.onnx", nodes, [tensor("x", ["n", 4])], [tensor("y", ["n", 4]), tensor("dims", [2], TensorProto.INT64)])
+        self.kiln("compile", model, "-o", self.path("m.kiln"), "--dim", "n=1:9")
+        for n in (1, 3):
+            np.save(self.path("x.npy"), np.full((n, 4), 6, np.float32))
+            self.kiln("run", self.path("m.kiln"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"))
+            np.testing.assert_array_equal(np.load(self.path("out/y.npy")), np.full((n, 4), 6 / n, np.float32))
+            np.testing.assert_array_equal(np.load(self.path("out/dims.npy")), [n, 4])
 
     def test_wrong_inputs_are_named(self):
         file = self.compiled()

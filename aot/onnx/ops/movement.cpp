@@ -30,15 +30,13 @@ std::vector<value> concatenated(node& n) {
 
 // One bound of a slice, brought into [low, high] where `size` is the axis. A symbolic axis takes bounds from its ends only:
 // how many elements lie beyond a number cannot be said before the symbol has a value, unless its range tells.
-dim bound(node& n, dim at, const dim& size, bool backwards) {
+dim bound(node& n, dim at, const dim& size, std::int64_t low, const dim& high) {
   constexpr std::int64_t far = INT32_MAX;
-  std::int64_t low = backwards ? -1 : 0;
-  dim high = backwards ? size - dim(1) : size;
   if (at == size) return high;
   if (at.is_static() && at.value() >= far) return high;
-  if (at.is_static() && at.value() <= -far) return low;
+  if (at.is_static() && at.value() <= -far && !size.is_static()) return low;
   if (at.is_static() && at.value() < 0) at = at + size;
-  if (at.is_static() && size.is_static()) return std::clamp(at.value(), low, std::max(low, high.value()));
+  if (at.is_static() && size.is_static()) return std::clamp(at.value(), std::min(low, high.value()), high.value());
   if (at.is_static() && at.value() == 0) return at;
   if (!at.is_static()) return at;
   auto& options = n.owner.state().options.dims;
@@ -75,7 +73,8 @@ std::vector<value> sliced(node& n) {
     const dim& size = dims[axis];
     std::int64_t step = steps[i];
     if (step == 0 || step < -INT32_MAX || step > INT32_MAX) invalid("step " + std::to_string(step) + " is out of range");
-    dim start = bound(n, starts[i], size, step < 0), end = bound(n, ends[i], size, step < 0);
+    const dim high = step < 0 ? size - dim(1) : size;
+    dim start = bound(n, starts[i], size, 0, high), end = bound(n, ends[i], size, step < 0 ? -1 : 0, high);
     if (step > 0 && start == size) end = start;
     if (!start.is_static() && !(start == end)) refuse("starts at '" + start.str() + "' of a symbolic dimension; give it a value with --dim");
     dim span = step > 0 ? end - start : start - end;

@@ -54,6 +54,26 @@ TEST(counted_dims, outputs_have_the_largest_size_and_a_count) {
   EXPECT_EQ(run(p, {floats({2, 3}, {0, 0, 0, 0, 0, 0})})[0].type().str(), "i64[2, 0]");
 }
 
+TEST(counted_dims, the_size_may_be_all_that_is_used) {
+  model_builder m = places();
+  m.output("made");
+  m.node("Shape", {"y"}, {"size"});
+  m.node("ConstantOfShape", {"size"}, {"made"});
+  program p = m.import();
+  EXPECT_EQ(p.main().output_names(), (std::vector<std::string>{"made", "made.count"}));
+  EXPECT_EQ(run(p, {floats({2, 3}, {0, 1, 0, 2, 0, 3})})[0], floats({2, 3}, {0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(run(p, {floats({2, 3}, {0, 0, 0, 0, 0, 0})})[0].type().str(), "f32[2, 0]");
+}
+
+TEST(counted_dims, what_is_not_used_is_not_computed) {
+  model_builder m = places();
+  m.output("z");
+  m.node("Relu", {"x"}, {"z"});
+  program p = m.import();
+  EXPECT_EQ(p.main().output_names(), std::vector<std::string>{"z"});
+  for (const instruction& i : p.main().instructions()) EXPECT_FALSE(i.op().is<code_object>());
+}
+
 TEST(counted_dims, sizes_follow_through_the_graph) {
   model_builder m = places();
   m.output("values").output("size", int64_type).output("some", bool_type).output("rows", int64_type);

@@ -171,6 +171,18 @@ TEST(folding, batch_normalization_is_a_multiplication_and_an_addition) {
   for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(y[i], wanted[i], 1e-4) << i;
 }
 
+// A start below the axis is its first element, whichever way the slice goes.
+TEST(slices, bounds_beyond_the_axis) {
+  for (std::int64_t step : {1, -1}) {
+    model_builder m;
+    m.input("x", float_type, {"3"}).output("y");
+    m.integers("starts", {1}, {-9}), m.integers("ends", {1}, {step > 0 ? INT64_MAX : INT64_MIN}), m.integers("axes", {1}, {0}), m.integers("steps", {1}, {step});
+    m.node("Slice", {"x", "starts", "ends", "axes", "steps"}, {"y"});
+    std::vector<literal> inputs{literal::of<float>({element_type::f32, {3}}, {1, 2, 3})};
+    EXPECT_EQ(evaluate(m.import().main(), inputs)[0].to_doubles(), step > 0 ? (std::vector<double>{1, 2, 3}) : (std::vector<double>{1})) << step;
+  }
+}
+
 TEST(origins, name_the_node) {
   model_builder m;
   m.input("x", float_type, {"2"}).output("y");

@@ -20,6 +20,16 @@ TEST(constant_folding, folds_what_depends_on_constants_only) {
   EXPECT_EQ(count<transpose>(p.main()), 0u);
 }
 
+TEST(constant_folding, what_has_no_elements_needs_no_data) {
+  auto build = [](builder& b) {
+    value x = b.p("x", {3, 0, 5}), sum = b.m.add(reduce{reduction_kind::sum, {1}, false}, {b.f(exp, {x})});
+    value places = b.m.add(arg_reduce{true, 2, true, false}, {x});
+    b.out({b.f(add, b.p("y", {3, 5}), sum), b.m.add(reduce{reduction_kind::max, {1}, false}, {b.r(b.m.add(convert{element_type::f32}, {places}), {3, 0})})});
+  };
+  program p = transformed(build, {constant_folding{}});
+  EXPECT_EQ(count<reduce>(p.main()) + count<arg_reduce>(p.main()) + count<elementwise>(p.main()), 1u) << p.str();  // the addition
+}
+
 TEST(constant_folding, keeps_broadcasts_and_shrinks_splats) {
   auto build = [](builder& b) {
     value x = b.p("x", {7, 3});

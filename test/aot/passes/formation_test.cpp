@@ -83,6 +83,30 @@ TEST(formation, equal_layers_share_a_payload) {
   EXPECT_EQ(f.p.kernels().size(), 1u);
 }
 
+TEST(formation, kernels_are_told_all_their_dims) {
+  dim n = dim::symbol("n"), k = dim::symbol("k");
+  program p;
+  builder b(p.main());
+  value x = b.p("x", {n, k});
+  value ones = b.m.add(broadcast{{n * dim(2)}}, {b.c(1)});  // no input or output of a kernel that sums them would say how many there are
+  value count = b.m.add(reduce{reduction_kind::sum, {0}, true}, {ones});
+  value rows = b.m.add(reduce{reduction_kind::sum, {1}, true}, {b.f(add, x, b.m.add(iota{element_type::f32, {n, k}, 1}, {}))});  // x tells n and k
+  b.out({b.f(div, rows, count)});
+  std::vector<formed_kernel> kernels;
+  form_kernels(p, write_text, &kernels);
+  EXPECT_EQ(kernels.size(), 3u);
+  for (const formed_kernel& kernel : kernels) {
+    std::set<std::string> told, used;
+    for (value v : kernel.cluster->parameters())
+      for (const dim& d : v.type().dims) told.merge(d.symbols());
+    for (value v : kernel.cluster->outputs())
+      for (const dim& d : v.type().dims) told.merge(d.symbols());
+    for (const instruction& i : kernel.cluster->instructions())
+      for (const dim& d : i.outputs()[0].dims) used.merge(d.symbols());
+    EXPECT_EQ(told, used) << kernel.cluster->str();
+  }
+}
+
 TEST(formation, origins_name_everything_that_went_in) {
   program p;
   builder b(p.main());

@@ -51,6 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
         movement_case{"slice_across_inputs", [](builder& b, value x) { return cut(b, b.m.add(concat{1}, {x, x}), {0, 2, 0}, {4, 2, 5}, {1, 1, 1}); }, {"concat", "slice"}},
         movement_case{"slice_after_reshape", [](builder& b, value x) { return b.r(cut(b, x, {1, 0, 0}, {2, 3, 5}, {1, 1, 1}), {2, 15}); }, {"reshape", "slice"}},
         movement_case{"reshape_across_slice_stays", [](builder& b, value x) { return b.r(cut(b, x, {1, 0, 0}, {2, 3, 5}, {1, 1, 1}), {6, 5}); }, {"slice", "reshape"}},
+        movement_case{"reshape_across_one_element_stays", [](builder& b, value x) { return b.r(cut(b, x, {0, 1, 0}, {4, 1, 5}, {1, 1, 1}), {2, 10}); }, {"slice", "reshape"}},
         movement_case{"no_padding", [](builder& b, value x) { return b.m.add(pad{{0, 0, 0}, {0, 0, 0}}, {x}); }, {}},
         movement_case{"concat_of_one", [](builder& b, value x) { return b.m.add(concat{-1}, {x}); }, {}},
         movement_case{"concat_of_concat", [](builder& b, value x) { return b.m.add(concat{1}, {b.m.add(concat{-2}, {x, x}), x}); }, {"concat"}},
