@@ -2,6 +2,7 @@
 // Bodies of If and Loop become modules of their own, whose captures of outer names are explicit parameters.
 #pragma once
 
+#include <array>
 #include <list>
 #include <map>
 #include <string>
@@ -33,6 +34,7 @@ struct import_state {
   int depth = 0;                                            // of nested graphs, bounded
   int bodies = 0;                                           // modules made for bodies, to name them
   std::vector<counted_dim> counted = {};
+  std::map<value, std::array<value, 2>> non_zero = {};  // the places of what is not zero, and their count, where they have been looked for
 };
 
 class scope {

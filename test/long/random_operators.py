@@ -51,9 +51,9 @@ def unary(g):
     if v is None:
         return None
     a, most = v.array, np.abs(v.array).max(initial=0)
-    names = ["Relu", "Sigmoid", "Tanh", "Abs", "Neg", "Erf", "Softplus", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Sin", "Cos", "Atan", "Softsign", "Mish", "Celu", "Asinh", "Identity", "Gelu", "Dropout"]
+    names = ["Relu", "Sigmoid", "Tanh", "Abs", "Neg", "Erf", "Softplus", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Atan", "Softsign", "Mish", "Celu", "Asinh", "Identity", "Gelu", "Dropout"]
     if most <= 4:
-        names += ["Exp", "Sinh", "Cosh"]
+        names += ["Exp", "Sinh", "Cosh", "Sin", "Cos"]
     if most <= 0.9:
         names += ["Asin", "Acos", "Atanh", "Tan"]
     if a.min(initial=1) >= 0.25:

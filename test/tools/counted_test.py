@@ -66,6 +66,25 @@ class Counted(KilnCase):
         self.agrees([node("Compress", ["x", "q"], ["y"])], {"x": self.sparse(), "q": keep}, {"y": T.FLOAT})
         self.agrees([node("Compress", ["x", "q"], ["y"], axis=1)], {"x": self.sparse(), "q": keep[:7]}, {"y": T.FLOAT})
 
+    def test_one_mask_for_several_tensors(self):
+        rng = np.random.default_rng(8)
+        inputs = {"b": rng.random((30, 4)).astype(np.float32), "s": rng.random((30, 1)).astype(np.float32), "q": rng.random(30) > 0.5}
+        nodes = [node("Compress", ["b", "q"], ["kept"], axis=0), node("NonZero", ["q"], ["i"]), node("Transpose", ["i"], ["t"]), node("GatherND", ["s", "t"], ["scores"]),
+                 node("Concat", ["kept", "scores"], ["y"], axis=1)]
+        self.agrees(nodes, inputs, {"y": T.FLOAT})
+        long = {"b": inputs["b"], "q": np.concatenate([inputs["q"], np.ones(3, np.bool_)])}
+        self.agrees([node("Compress", ["b", "q"], ["y"], axis=0)], long, {"y": T.FLOAT})
+
+    def test_limits_of_non_max_suppression(self):
+        rng = np.random.default_rng(9)
+        inputs = {"b": rng.random((1, 20, 4)).astype(np.float32), "s": (-3.2e38 * rng.random((1, 2, 20))).astype(np.float32)}
+        most = constants(most=np.array([2**63 - 1], np.int64), overlap=np.array([0.5], np.float32))
+        self.agrees([node("NonMaxSuppression", ["b", "s", "most", "overlap"], ["y"])], inputs, {"y": T.INT64}, most)
+        for boxes, scores, overlap in [([1, 20, 5], [1, 2, 20], 0.5), ([1, 20, 4], [1, 2, 21], 0.5), ([2, 20, 4], [1, 2, 20], 0.5), ([1, 20, 4], [1, 2, 20], 1.5)]:
+            model = self.save("m.onnx", [node("NonMaxSuppression", ["b", "s", "most", "overlap"], ["y"])], [helper.make_tensor_value_info("b", T.FLOAT, boxes), helper.make_tensor_value_info("s", T.FLOAT, scores)],
+                              [helper.make_tensor_value_info("y", T.INT64, None)], constants(most=np.array([2], np.int64), overlap=np.array([overlap], np.float32)))
+            self.assertIn("NonMaxSuppression", self.error_line(self.kiln("compile", model, "-o", self.path("m.kiln"), code=3)))
+
     def test_the_end_of_a_detector(self):
         """The boxes that are left and their scores, as detectors are exported."""
         rng = np.random.default_rng(4)

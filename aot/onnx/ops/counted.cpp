@@ -2,6 +2,7 @@
 // known at import, so is the size.
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "aot/onnx/counted_dims.hpp"
 #include "aot/onnx/custom.hpp"
@@ -23,11 +24,16 @@ struct counted_places {
   value places, count;  // flat, i64[n], and i64[1]; past the count the places are 0
 };
 
+// Once for all uses of `x`, so that what they leave has one size.
 counted_places find_non_zero(node& n, value x) {
+  auto& known = n.owner.state().non_zero;
+  if (auto seen = known.find(x); seen != known.end()) return {seen->second[0], seen->second[1]};
   constexpr std::array direct{element_type::f32, element_type::i32, element_type::i64, element_type::boolean};
   bool as_is = std::ranges::find(direct, x.type().type) != direct.end();
   auto found = import_kernel(n, "NonZero", {as_is ? x : n.b.to_type(x, element_type::boolean)});
-  return {n.b.binary(fn::max, found[0], 0.0), found[1]};
+  value places = n.b.binary(fn::max, found[0], 0.0);
+  known[x] = {places, found[1]};
+  return {places, found[1]};
 }
 
 // Indices of the elements that are not zero, [rank, count].
@@ -63,8 +69,11 @@ std::vector<value> compress(node& n) {
   std::int64_t axis = 0;
   if (n.has_attribute("axis")) axis = n.axis("axis", 0, x.type().rank());
   else x = b.with_dims(x, {x.type().elements()});
-  if (auto condition = b.constant_of(n.in(1))) return {b.add(gather{axis}, {x, b.integers(non_zero_places(*condition))})};
-  auto [places, count] = find_non_zero(n, n.in(1));
+  value condition = b.with_dims(n.in(1), {n.type(1).elements()});
+  const dim length = x.type().dims[static_cast<std::size_t>(axis)], given = n.type(1).elements();
+  if (length.is_static() && given.is_static() && given.value() > length.value()) condition = b.slice_axis(condition, 0, 0, length);
+  if (auto known = b.constant_of(condition)) return {b.add(gather{axis}, {x, b.integers(non_zero_places(*known))})};
+  auto [places, count] = find_non_zero(n, condition);
   return {shortened(n, b.add(gather{axis}, {x, places}), axis, count)};
 }
 
@@ -106,12 +115,16 @@ std::vector<value> unique(node& n) {
 std::vector<value> non_max_suppression(node& n) {
   value boxes = n.in(0), scores = n.in(1);
   if (n.rank(0) != 3 || n.rank(1) != 3) invalid("boxes and scores must have rank 3");
+  if (!(n.type(0).dims[2] == dim(4)) || !(n.type(0).dims[0] == n.type(1).dims[0]) || !(n.type(0).dims[1] == n.type(1).dims[2]))
+    invalid("boxes are " + n.type(0).str() + ", scores " + n.type(1).str() + ": they must be [images, boxes, 4] and [images, classes, boxes]");
   auto number = [&](std::size_t i, std::string_view what, double otherwise) { return n.has(i) ? n.number(i, what) : otherwise; };
-  const auto most = static_cast<std::int64_t>(number(2, "max_output_boxes_per_class", 0));
+  const std::int64_t most = n.has(2) ? n.constant(2, "max_output_boxes_per_class").at_int(0) : 0;
   if (most < 0) invalid("max_output_boxes_per_class is negative");
+  const double overlap = number(3, "iou_threshold", 0);
+  if (!(overlap >= 0 && overlap <= 1)) invalid("iou_threshold is not in [0, 1]");
   if (most == 0) return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {0, 3}}, {}))};
   auto found = import_kernel(n, "NonMaxSuppression", {boxes, scores},
-                             {{"max_output_boxes_per_class", most}, {"iou_threshold", number(3, "iou_threshold", 0)}, {"score_threshold", number(4, "score_threshold", -3.0e38)},
+                             {{"max_output_boxes_per_class", most}, {"iou_threshold", overlap}, {"score_threshold", number(4, "score_threshold", -std::numeric_limits<double>::infinity())},
                               {"center_point_box", n.integer("center_point_box", 0)}});
   return {shortened(n, found[0], 0, found[1])};
 }
