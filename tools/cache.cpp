@@ -160,34 +160,35 @@ action declare_cache(CLI::App& app) {
   auto o = std::make_shared<options>();
   auto chosen = std::make_shared<action>();
   app.require_subcommand(1);
-  auto add = [&](const char* name, const char* summary, action act) {
+  auto add = [&](const char* name, const char* summary, const char* example, action act) {
     CLI::App* sub = app.add_subcommand(name, summary);
+    sub->footer(fmt::format("Example:\n  kiln cache {}", example));
     add_cache_option(*sub, o->cache);
     sub->fallthrough();  // --json, --quiet and --verbose may follow
     sub->final_callback([chosen, act = std::move(act)] { *chosen = act; });
     return sub;
   };
-  add("stats", "Count entries and bytes", [o](const output_options& out) { return stats(*o, out); });
+  add("stats", "Count entries and bytes", "stats --json", [o](const output_options& out) { return stats(*o, out); });
   auto name_file = [o](CLI::App& sub) {
     sub.add_option("--device", o->device, "host, hip:0 or cuda:0");
     sub.add_option("--target", o->target, "Target instead of the processor found");
     sub.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   };
-  CLI::App* sound = add("verify", "Read and verify every entry; or compile the kernels of a file again and compare", [o](const output_options& out) { return o->recompile ? recompile(*o, out) : verify(*o, out); });
+  CLI::App* sound = add("verify", "Read and verify every entry; or compile the kernels of a file again and compare", "verify --remove", [o](const output_options& out) { return o->recompile ? recompile(*o, out) : verify(*o, out); });
   sound->add_flag("--remove", o->remove, "Remove damaged entries, replace those that differ");
   CLI::Option* file = sound->add_option("FILE", o->file, ".kiln file, with --recompile");
   file->needs(sound->add_flag("--recompile", o->recompile, "Compile every kernel of FILE that the cache has, and compare")->needs(file));
   name_file(*sound);
-  add("gc", "Remove stale temporaries and the least recently used entries", [o](const output_options& out) { return gc(*o, out); })
+  add("gc", "Remove stale temporaries and the least recently used entries", "gc --max-bytes 1000000000", [o](const output_options& out) { return gc(*o, out); })
       ->add_option("--max-bytes", o->max_bytes, "How much may stay");
-  CLI::App* why = add("explain", "For every kernel of a file: hit or miss, and which field of the key differs", [o](const output_options& out) { return explain(*o, out); });
+  CLI::App* why = add("explain", "For every kernel of a file: hit or miss, and which field of the key differs", "explain resnet50.kiln --device host", [o](const output_options& out) { return explain(*o, out); });
   why->add_option("FILE", o->file, ".kiln file")->required();
   name_file(*why);
-  add("export", "Copy every sound entry and the tuning records to a folder or a .tar.zst archive", [o](const output_options& out) { return copy(folder_of(*o), o->archive, transfer_of(*o), out); })
+  add("export", "Copy every sound entry and the tuning records to a folder or a .tar.zst archive", "export fleet.tar.zst", [o](const output_options& out) { return copy(folder_of(*o), o->archive, transfer_of(*o), out); })
       ->add_option("TO", o->archive, "Folder, or file ending in .tar.zst")->required();
-  add("import", "Copy every sound entry and the tuning records from a folder or an archive", [o](const output_options& out) { return copy(o->archive, folder_of(*o), transfer_of(*o), out); })
+  add("import", "Copy every sound entry and the tuning records from a folder or an archive", "import fleet.tar.zst", [o](const output_options& out) { return copy(o->archive, folder_of(*o), transfer_of(*o), out); })
       ->add_option("FROM", o->archive, "Folder or archive")->required();
-  add("keygen", "Make a key that signs entries", [o](const output_options& out) { return keygen(*o, out); })
+  add("keygen", "Make a key that signs entries", "keygen fleet.key", [o](const output_options& out) { return keygen(*o, out); })
       ->add_option("FILE", o->key_file, "File for the signing key; the public key goes to FILE.pub")->required();
   return [chosen](const output_options& output) { return (*chosen)(output); };
 }

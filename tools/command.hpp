@@ -15,7 +15,7 @@ struct output_options {
   // With --json, prints the document; otherwise calls `text`, unless --quiet.
   template <class Text>
   void print(const nlohmann::ordered_json& document, Text text) const {
-    if (json) std::printf("%s\n", document.dump(2).c_str());
+    if (json) std::printf("%s\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     else if (!quiet) text();
   }
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "ir/error.hpp"
 #include "spirv/hip/hip_compiler.hpp"
 
@@ -16,11 +18,11 @@ std::vector<spirv::object> compile_custom_ops(const std::vector<std::string>& fi
   for (const std::string& file : files) {
     try {
       auto compiled = spirv::compile_hip_file(file, {.whole_module = false});
-      fmt::print(stderr, "{}", compiled.warnings);
+      std::fputs(compiled.warnings.c_str(), stderr);
       if (compiled.operators.empty()) throw error(error_kind::usage, fmt::format("{}: declares no operator: KILN_OPERATOR is missing", file));
       for (spirv::object& o : compiled.operators) result.push_back(std::move(o));
     } catch (const spirv::source_error& e) {
-      fmt::print(stderr, "{}", e.diagnostics());
+      std::fputs(e.diagnostics().c_str(), stderr);
       throw;
     }
   }

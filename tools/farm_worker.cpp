@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 
@@ -43,7 +44,7 @@ int work(const options& o, const output_options& output) {
   w.perform = [limits](const farm_job& job, const std::filesystem::path& folder) { return perform_in_child(job, folder, limits); };
   w.report = [&output](const worker_event& e) {
     if (output.quiet) return;
-    fmt::print(stderr, "{:<8} {}  {:.2f} s  {}{}{}\n", e.outcome, e.id.substr(0, 16), e.ms / 1e3, e.label, e.message.empty() ? "" : ": ", e.message);
+    std::fputs(fmt::format("{:<8} {}  {:.2f} s  {}{}{}\n", e.outcome, e.id.substr(0, 16), e.ms / 1e3, e.label, e.message.empty() ? "" : ": ", e.message).c_str(), stderr);
     std::fflush(stderr);
   };
   worker_totals t = run_farm_worker(w, stop.token());

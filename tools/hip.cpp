@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdio>
 #include <fstream>
 #include <memory>
 
@@ -26,10 +27,10 @@ int compile_source(const options& o, const output_options& output) {
   try {
     compiled = spirv::compile_hip_file(o.file, {.definitions = o.definitions});
   } catch (const spirv::source_error& e) {
-    fmt::print(stderr, "{}", e.diagnostics());
+    std::fputs(e.diagnostics().c_str(), stderr);
     throw;
   }
-  fmt::print(stderr, "{}", compiled.warnings);
+  std::fputs(compiled.warnings.c_str(), stderr);
   if (!o.output.empty()) {
     std::ofstream out(o.output, std::ios::binary);
     out.write(reinterpret_cast<const char*>(compiled.words.data()), static_cast<std::streamsize>(compiled.words.size()));

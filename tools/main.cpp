@@ -3,7 +3,12 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 
@@ -40,8 +45,20 @@ int report(std::string_view kind, std::string_view message, int code) {
   std::string line(message);
   for (char& c : line)
     if (c == '\n') c = ' ';
-  fmt::print(stderr, "kiln: {}: {}\n", kind, line);
+  std::fputs(fmt::format("kiln: {}: {}\n", kind, line).c_str(), stderr);  // where nobody can be told, the exit code tells
   return code;
+}
+
+// Where a standard stream is closed, the next file that is opened would take its place. What is written to these fails.
+void occupy_standard_streams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);
+}
+
+// `code`, unless what was printed did not arrive.
+int after_printing(int code) {
+  const bool arrived = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  return arrived || code != 0 ? code : report("io", "standard output cannot be written", 3);
 }
 
 int run(int argc, char** argv) {
@@ -63,7 +80,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    return report("usage", fmt::format("{}: see --help", e.what()), 2);
+    std::string text = e.what();
+    if (auto range = text.find(" not in range "); range != std::string::npos && text.find(" to 17976931", range) != std::string::npos) text = text.substr(0, range) + " is too small";  // no upper limit but a double's
+    return report("usage", fmt::format("{}: see --help", text), 2);
   }
   spdlog::set_default_logger(spdlog::stderr_color_st("kiln"));
   spdlog::set_pattern("kiln: %l: %v");
@@ -76,6 +95,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc == 2 && argv[1] == std::string_view(kiln::compile_worker_argument)) return kiln::run_compile_worker();
   if (argc == 2 && argv[1] == std::string_view(farm_child_argument)) return run_farm_child();
+  occupy_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // the write fails, and what was begun is removed
   int code;
   try {
     code = run(argc, argv);
@@ -84,8 +105,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     code = report("io", "out of memory", 3);
   } catch (const std::exception& e) {
-    code = report("internal", e.what(), 4);
+    code = std::ferror(stdout) ? 0 : report("internal", e.what(), 4);
   }
+  code = after_printing(code);
   if (kiln::abandoned_calls() == 0) return code;
   std::fflush(nullptr);
   std::_Exit(code);  // a compile that ran past its limit is still running on its thread

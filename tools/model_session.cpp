@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <map>
 
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
@@ -34,7 +35,7 @@ std::map<std::string, literal> read_inputs(const program& p, const std::vector<s
     auto [name, file] = split_assignment(text, "--input");
     auto found = parameters.find(name);
     if (found == parameters.end()) throw error(error_kind::usage, fmt::format("the model has no input '{}'", name));
-    result.insert_or_assign(name, as_type(read_npy(file), found->second.type().type));
+    if (!result.emplace(name, as_type(read_npy(file), found->second.type().type)).second) throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
   }
   return result;
 }
@@ -244,7 +245,13 @@ void write_outputs(const std::string& folder, const plan& of, std::span<const li
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) throw error(error_kind::io, fmt::format("{}: {}", folder, failed.message()));
-  for (std::size_t i = 0; i < outputs.size(); ++i) write_npy(std::filesystem::path(folder) / (file_name(of.outputs[i].name) + ".npy"), outputs[i]);
+  std::map<std::string, std::string> written;  // file → output
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string file = file_name(of.outputs[i].name) + ".npy";
+    auto [first, fresh] = written.emplace(file, of.outputs[i].name);
+    if (!fresh) throw error(error_kind::unsupported, fmt::format("outputs '{}' and '{}' would both be written to {}", first->second, of.outputs[i].name, (std::filesystem::path(folder) / file).string()));
+    write_npy(std::filesystem::path(folder) / file, outputs[i]);
+  }
 }
 
 }  // namespace kiln::tools

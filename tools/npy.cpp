@@ -62,6 +62,12 @@ std::vector<dim> parse_shape(std::string_view text, const std::filesystem::path&
   return dims;
 }
 
+std::size_t bytes_of(const shape& type, const std::filesystem::path& file) try {
+  return type.bytes();
+} catch (const error&) {  // 64 bits are too few
+  fail(error_kind::corrupted, file, "malformed shape");
+}
+
 }  // namespace
 
 literal read_npy(const std::filesystem::path& file) {
@@ -83,11 +89,12 @@ literal read_npy(const std::filesystem::path& file) {
     if (descriptor.size() < 5 || descriptor.substr(1, 3) != r.descriptor) continue;
     shape type{r.type, parse_shape(field(header, "shape", file), file)};
     std::string_view data = std::string_view(bytes).substr(begin + length);
-    if (data.size() < type.bytes()) fail(error_kind::truncated, file, fmt::format("holds {} bytes, {} needs {}", data.size(), type.str(), type.bytes()));
-    auto raw = std::as_bytes(std::span(data.data(), type.bytes()));
+    const std::size_t needed = bytes_of(type, file);
+    if (data.size() < needed) fail(error_kind::truncated, file, fmt::format("holds {} bytes, {} needs {}", data.size(), type.str(), needed));
+    auto raw = std::as_bytes(std::span(data.data(), needed));
     return literal(std::move(type), std::vector<std::byte>(raw.begin(), raw.end()));
   }
-  fail(error_kind::unsupported, file, fmt::format("has elements of kind {}", descriptor.substr(0, 6)));
+  fail(error_kind::unsupported, file, fmt::format("has elements of kind {}: numbers of 1 to 8 bytes, little-endian, are taken", descriptor.substr(0, descriptor.find(','))));
 }
 
 literal as_type(literal data, element_type wanted) {
@@ -112,7 +119,10 @@ void write_npy(const std::filesystem::path& file, const literal& data) {
   out << magic << '\x01' << '\x00' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8) << header;
   out.write(reinterpret_cast<const char*>(data.bytes().data()), static_cast<std::streamsize>(data.bytes().size()));
   out.close();
-  if (!out) fail(error_kind::io, file, "cannot be written");
+  if (out) return;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored)) std::filesystem::remove(file, ignored);  // no half of it stays
+  fail(error_kind::io, file, "cannot be written");
 }
 
 std::string file_name(std::string_view name) {

@@ -38,15 +38,39 @@ mapped_file::~mapped_file() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-output_file::output_file(std::filesystem::path target) : target_(std::move(target)) {
+namespace {
+
+std::filesystem::path folder_of(const std::filesystem::path& target) { return target.has_parent_path() ? target.parent_path() : std::filesystem::path("."); }
+
+// A file that only the descriptor refers to: nothing is left of it when the process is killed. -1 where that cannot be had, or could not be named later.
+int open_nameless(const std::filesystem::path& folder) {
+  if (::access("/proc/self/fd", X_OK) != 0) return -1;
+  return ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+}
+
+// Tries names beside the target; `make` returns whether it made a file of that name, errno why not.
+template <class Make>
+bool with_temporary_name(const std::filesystem::path& target, std::filesystem::path& name, Make make) {
   std::random_device random;
-  for (int attempt = 0; attempt < 16 && descriptor_ < 0; ++attempt) {
-    temporary_ = target_;
-    temporary_ += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(random());
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0 && errno != EEXIST && errno != EINTR) fail("cannot be created", errno);
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    name = target;
+    name += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(random());
+    if (make()) return true;
+    if (errno != EEXIST && errno != EINTR) break;
   }
-  if (descriptor_ < 0) fail("cannot be created", EEXIST);
+  name.clear();
+  return false;
+}
+
+}  // namespace
+
+output_file::output_file(std::filesystem::path target) : target_(std::move(target)), descriptor_(open_nameless(folder_of(target_))) {
+  if (descriptor_ >= 0) return;
+  auto create = [&] {
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return descriptor_ >= 0;
+  };
+  if (!with_temporary_name(target_, temporary_, create)) fail("cannot be created", errno);
 }
 
 output_file::~output_file() {
@@ -75,14 +99,17 @@ void output_file::pad_to(std::uint64_t offset) {
 
 void output_file::commit() {
   if (::fsync(descriptor_) != 0) fail("cannot be written", errno);
+  if (temporary_.empty()) {
+    const std::string nameless = "/proc/self/fd/" + std::to_string(descriptor_);
+    if (!with_temporary_name(target_, temporary_, [&] { return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0; })) fail("cannot be put in place", errno);
+  }
   int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0 && errno != EINTR) fail("cannot be written", errno);
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be put in place", errno);
   temporary_.clear();
   // The name itself must survive a power cut too. A folder that cannot be synchronized (some network file systems) is no
   // reason to fail: the file is there and whole.
-  auto folder = target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
-  if (int at = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); at >= 0) {
+  if (int at = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); at >= 0) {
     ::fsync(at);
     ::close(at);
   }

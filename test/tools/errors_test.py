@@ -1,5 +1,8 @@
 """Models that cannot be compiled, and files that cannot be read: one line that names the culprit, exit 3."""
+import json
 import os
+import resource
+import subprocess
 
 import numpy as np
 import onnx
@@ -85,6 +88,55 @@ class Errors(KilnCase):
             with open(self.path("cut.onnx"), "wb") as f:
                 f.write(whole[:size])
             self.error_line(self.kiln("compile", self.path("cut.onnx"), "-o", self.path("cut.kiln"), code=3))
+
+    def test_what_is_printed_has_to_arrive(self):
+        file = self.compiled()
+        with open("/dev/full", "w") as full:
+            for arguments in [["run", file], ["run", file, "--json"], ["inspect", file], ["ops"], ["devices", "--json"], ["--help"], ["--version"]]:
+                done = subprocess.run([kiln_case.KILN, *arguments, *(["--no-cache"] if "run" in arguments else [])], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual((done.returncode, len(done.stderr.splitlines())), (3, 1), arguments)
+            # Nor does anything else depend on someone listening.
+            self.assertEqual(subprocess.run([kiln_case.KILN, "run", "nosuch.kiln"], stderr=full).returncode, 3)
+        closed = lambda: [os.close(stream) for stream in (0, 1, 2)]
+        self.assertEqual(subprocess.run([kiln_case.KILN, "compile", self.conv_model(), "-o", self.path("again.kiln")], preexec_fn=closed).returncode, 3)  # its text did not arrive
+        with open(file, "rb") as a, open(self.path("again.kiln"), "rb") as b:
+            self.assertEqual(a.read(), b.read(), "what was printed must not land in the file")
+
+    def test_names_that_are_not_text_or_not_different(self):
+        file = self.compiled()
+        odd = os.path.join(os.fsencode(self.dir), b"odd\xff.kiln")
+        os.rename(file, odd)
+        done = subprocess.run([kiln_case.KILN, "run", odd, "--json", "--no-cache"], capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("odd\ufffd.kiln", json.loads(done.stdout)["file"])
+        nodes = [helper.make_node("Relu", ["x"], ["a/b"]), helper.make_node("Neg", ["x"], ["a:b"])]
+        file = self.compiled(self.save("m.onnx", nodes, [tensor("x", [2])], [tensor("a/b", [2]), tensor("a:b", [2])]))
+        line = self.error_line(self.kiln("run", file, "--output-dir", self.path("out"), code=3))
+        self.assertIn("a/b", line)
+        self.assertIn("a:b", line)
+        self.assertIn("twice", self.error_line(self.kiln("run", file, "--input", "x=" + self.vector(), "--input", "x=" + self.vector(), code=2)))
+
+    def vector(self):
+        np.save(self.path("x.npy"), np.ones(2, np.float32))
+        return self.path("x.npy")
+
+    def test_a_compile_that_is_killed_leaves_nothing(self):
+        model = self.save("m.onnx", [helper.make_node("Add", ["x", "w"], ["y"])], [tensor("x", [1 << 23])], [tensor("y", [1 << 23])],
+                          [numpy_helper.from_array(np.random.default_rng(0).standard_normal(1 << 23).astype(np.float32), "w")])
+        os.mkdir(self.path("out"))
+        for wait in [0.05, 0.1, 0.15, 0.2, 0.25, 0.3]:
+            running = subprocess.Popen([kiln_case.KILN, "compile", model, "-o", self.path("out/m.kiln")], stdout=subprocess.DEVNULL)
+            try:
+                running.wait(wait)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                running.wait()
+            self.assertLessEqual(set(os.listdir(self.path("out"))), {"m.kiln"})
+        limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        done = subprocess.run([kiln_case.KILN, "compile", model, "-o", self.path("out/large.kiln")], preexec_fn=limited, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("large.kiln", self.error_line(done))
+        self.assertLessEqual(set(os.listdir(self.path("out"))), {"m.kiln"})
 
     def test_unwritable_output(self):
         self.error_line(self.kiln("compile", self.conv_model(), "-o", self.path("no/such/folder/o.kiln"), code=3))
