@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 
 #include "ir/error.hpp"
@@ -26,6 +28,13 @@ struct options {
 };
 
 json describe(const warm_failure& f) { return {{"file", f.file}, {"error_kind", name(f.kind)}, {"error", f.message}}; }
+
+// One line on standard error, as of every error.
+void say(const warm_failure& f) {
+  std::string line = fmt::format("kiln: {}: {}{}", name(f.kind), f.message.starts_with(f.file) ? "" : f.file + ": ", f.message);
+  std::ranges::replace(line, '\n', ' ');
+  std::fputs((line + "\n").c_str(), stderr);
+}
 
 // One event for each kernel, in the plan's order.
 json describe(const warm_sources& sources, const std::vector<warm_result>& results) {
@@ -72,8 +81,8 @@ int fill(const options& o, const output_options& output) {
   json document{{"files", sources.files.size()}, {"kernels", results.size()}, {"compiled", count(warm_state::compiled)}, {"present", count(warm_state::present)}, {"failed", count(warm_state::failed)}, {"left", count(warm_state::left)},
                 {"duplicates", sources.plan.duplicates()}, {"seconds", seconds}, {"rate", seconds > 0 ? static_cast<double>(count(warm_state::compiled)) / seconds : 0}, {"interrupted", stop.requested()},
                 {"cache", cache.folder().string()}, {"archive", written.archive}, {"embedded", written.embedded}, {"failures", failures}, {"events", describe(sources, results)}};
+  for (const warm_failure& f : sources.failures) say(f);
   output.print(document, [&] {
-    for (const warm_failure& f : sources.failures) fmt::print("{}: {}: {}\n", f.file, name(f.kind), f.message);
     fmt::print("{} kernels of {} files: {} compiled, {} there already, {} failed, {} left; {} shared ones made once; {:.2f} s\n", results.size(), sources.files.size(), count(warm_state::compiled), count(warm_state::present),
                count(warm_state::failed), count(warm_state::left), sources.plan.duplicates(), seconds);
   });

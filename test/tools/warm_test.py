@@ -75,6 +75,7 @@ class Warm(KilnCase):
             f.write(b"no model")
         document = self.warm(self.path("bad.kiln"), good, self.path("none.kiln"), "--target", "x86-64-v3", code=3)
         self.assertEqual(document["compiled"], 1)
+        self.assertIn("none.kiln", self.error_line(self.kiln("warm", self.path("none.kiln"), "--target", "x86-64-v3", "--cache", self.path("warm"), "--quiet", code=3)))
         self.assertEqual(sorted(os.path.basename(f["file"]) for f in document["failures"]), ["bad.kiln", "none.kiln"])
         for arguments, words in [([], "name .kiln files"), ([good], "no target"), ([good, "--target", "z80"], "z80"), ([good, "--target", "gfx942", "--no-cache"], "--archive"), ([good, "--target", "gfx942", "--archive", "x.zip"], ".tar.zst")]:
             self.assertIn(words, self.warm_error(2, *arguments))
