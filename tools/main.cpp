@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <system_error>
 
 #include "ir/error.hpp"
 #include "jit/compile_bytecode.hpp"
@@ -81,6 +83,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     std::string text = e.what();
+    if (argc > 1 && argv[1][0] != '-' && std::ranges::find(commands, std::string_view(argv[1]), &command::name) == commands.end()) text = fmt::format("there is no command '{}'", argv[1]);
     if (auto range = text.find(" not in range "); range != std::string::npos && text.find(" to 17976931", range) != std::string::npos) text = text.substr(0, range) + " is too small";  // no upper limit but a double's
     return report("usage", fmt::format("{}: see --help", text), 2);
   }
@@ -104,6 +107,9 @@ int main(int argc, char** argv) {
     code = report(kiln::name(e.kind()), e.what(), kiln::exit_code(e.kind()));
   } catch (const std::bad_alloc&) {
     code = report("io", "out of memory", 3);
+  } catch (const std::system_error& e) {
+    const bool threads = e.code() == std::errc::resource_unavailable_try_again;
+    code = std::ferror(stdout) ? 0 : threads ? report("absent", "the system starts no more threads: ask for fewer with --threads, or raise its limits", 4) : report("internal", e.what(), 4);
   } catch (const std::exception& e) {
     code = std::ferror(stdout) ? 0 : report("internal", e.what(), 4);
   }

@@ -85,7 +85,7 @@ void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("--graph", o.graph, "Graph replay")->check(CLI::IsMember({"on", "off", "auto"}));
   app.add_option("--tune", o.tune, "Tuning")->check(CLI::IsMember({"off", "quick", "full", "exhaustive"}));
   app.add_option("--tune-budget", o.tune_budget, "Wall-clock limit of tuning, e.g. 30s");
-  app.add_option("--threads", o.threads, "Threads that run kernels (0: all processors)")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", o.threads, "Threads that run kernels (0: all processors)")->check(CLI::Range(0, 4096));
   app.add_flag("--pin", o.pin, "A processor of its own for every thread that runs kernels on the host");
   add_cache_option(app, o.cache);
   add_remote_option(app, o.cache);

@@ -105,7 +105,7 @@ action declare_warm(CLI::App& app) {
   app.add_flag("--no-cache", o->cache.disabled, "Keep nothing in the cache folder: the archive or the files get everything");
   app.add_option("--archive", o->archive, "Also add the entries to this archive (.tar.zst), for kiln cache import");
   app.add_flag("--embed", o->embed, "Also put each file's entries into the file itself");
-  app.add_option("--threads", o->threads, "Kernels at once (0: as many as processors)")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", o->threads, "Kernels at once (0: as many as processors)")->check(CLI::Range(0, 4096));
   app.add_flag("--isolated", o->isolated, "Compile each kernel in a process of its own: slower, and a crash of the compiler becomes an error");
   return [o](const output_options& output) { return fill(*o, output); };
 }

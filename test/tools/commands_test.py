@@ -24,6 +24,9 @@ class Commands(KilnCase):
         for arguments in [[], ["nosuch"], ["compile"], ["compile", "a.onnx"], ["run"], ["run", "a.kiln", "--nosuch"],
                           ["inspect", "a.kiln", "--emit", "poem"], ["perf", "a.kiln", "-n", "many"]]:
             self.error_line(self.kiln(*arguments, code=2))
+        self.assertIn("'nosuch'", self.error_line(self.kiln("nosuch", code=2)))
+        self.assertIn("too small", self.error_line(self.kiln("perf", "a.kiln", "-n", "-1", code=2)))
+        self.assertIn("--threads", self.error_line(self.kiln("run", "a.kiln", "--threads", "99999999", code=2)))
 
     def test_devices_targets_ops(self):
         devices = self.json("devices")
