@@ -2,9 +2,9 @@
 
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
+#include "ir/container/files.hpp"
 #include "ir/error.hpp"
 #include "ir/hash.hpp"
 #include "spirv/disassembly.hpp"
@@ -32,10 +32,9 @@ int compile_source(const options& o, const output_options& output) {
   }
   std::fputs(compiled.warnings.c_str(), stderr);
   if (!o.output.empty()) {
-    std::ofstream out(o.output, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(compiled.words.data()), static_cast<std::streamsize>(compiled.words.size()));
-    out.close();
-    if (!out) throw error(error_kind::io, fmt::format("{}: cannot be written", o.output));
+    container::output_file out(o.output);
+    out.write(compiled.words);
+    out.commit();
   }
   auto kernels = nlohmann::ordered_json::array(), operators = nlohmann::ordered_json::array();
   for (const spirv::hip_kernel& k : compiled.kernels) {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
+#include <span>
 #include <string>
 
-#include "ir/error.hpp"
+#include "ir/container/files.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -103,10 +103,9 @@ void write_html_report(const std::filesystem::path& file, const nlohmann::ordere
       "<!doctype html><html lang='en'><meta charset='utf-8'><title>{0}</title><style>{1}</style><h1>{0}</h1><p>{2}, {3} threads</p>{4}<h2>Runs</h2>{5}<h2>Distribution</h2>{6}<h2>Kernels</h2>"
       "<p>Milliseconds of one run with every launch timed on its own.</p>{7}</html>\n",
       title, style, escape(document["device_description"].get<std::string>()), document["threads"].dump(), figures(document), runs_plot(runs_ms), histogram(runs_ms), kernel_table(document["per_kernel"]));
-  std::ofstream out(file, std::ios::binary);
-  out << page;
-  out.close();
-  if (!out) throw error(error_kind::io, fmt::format("{}: cannot be written", file.string()));
+  container::output_file out(file);
+  out.write(std::as_bytes(std::span(page)));
+  out.commit();
 }
 
 }  // namespace kiln::tools

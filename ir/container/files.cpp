@@ -64,7 +64,10 @@ bool with_temporary_name(const std::filesystem::path& target, std::filesystem::p
 
 }  // namespace
 
-output_file::output_file(std::filesystem::path target) : target_(std::move(target)), descriptor_(open_nameless(folder_of(target_))) {
+output_file::output_file(std::filesystem::path target) : target_(std::move(target)) {
+  struct stat there {};
+  if (::stat(target_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) throw error(error_kind::io, target_.string() + ": is not a regular file");  // a device would be replaced
+  descriptor_ = open_nameless(folder_of(target_));
   if (descriptor_ >= 0) return;
   auto create = [&] {
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

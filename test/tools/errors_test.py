@@ -2,6 +2,7 @@
 import json
 import os
 import resource
+import stat
 import subprocess
 
 import numpy as np
@@ -139,6 +140,10 @@ class Errors(KilnCase):
         self.assertLessEqual(set(os.listdir(self.path("out"))), {"m.kiln"})
 
     def test_unwritable_output(self):
+        os.mkfifo(self.path("pipe"))
+        for place in [self.path("pipe"), self.dir]:
+            self.assertIn("not a regular file", self.error_line(self.kiln("compile", self.conv_model(), "-o", place, code=3)))
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.path("pipe")).st_mode))
         self.error_line(self.kiln("compile", self.conv_model(), "-o", self.path("no/such/folder/o.kiln"), code=3))
 
 
