@@ -96,7 +96,7 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
     }
     const launch_statistics& n = l.statistics;
     schema::Statistics statistics(n.registers, n.accumulation_registers, n.scalar_registers, n.spills, n.private_bytes, n.static_lds_bytes, n.matrix_instructions);
-    launches.push_back(schema::CreateLaunch(builder, symbol, l.grid, l.grid_y, l.grid_z, l.block, l.lds_bytes, list, l.prepare, maps, n == launch_statistics{} ? nullptr : &statistics));
+    launches.push_back(schema::CreateLaunch(builder, symbol, l.grid, l.grid_y, l.grid_z, l.block, l.lds_bytes, list, l.prepare, maps, n == launch_statistics{} ? nullptr : &statistics, l.waits));
   }
   std::vector<flatbuffers::Offset<schema::Scratch>> scratch;
   for (const scratch_buffer& s : kernel.scratch) scratch.push_back(schema::CreateScratch(builder, s.bytes, s.prepared, s.zeroed));
@@ -146,6 +146,7 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
       out.block = l->block();
       out.lds_bytes = l->lds_bytes();
       out.prepare = l->prepare();
+      out.waits = l->waits();
       if (l->arguments())
         for (const schema::Argument* a : *l->arguments())
           out.arguments.push_back({static_cast<buffer_kind>(a->kind()), a->index()});

@@ -67,6 +67,8 @@ struct launch {
   bool prepare = false;
   std::vector<tensor_map> tensor_maps = {};  // nvidia; at most one for each argument
   launch_statistics statistics = {};
+  // nvidia: its code waits by itself for the grids before it (griddepcontrol.wait) before it touches memory, so a graph may begin it before they have ended.
+  bool waits = false;
   friend bool operator==(const launch&, const launch&) = default;
 };
 

@@ -40,7 +40,7 @@ const std::array<target_row, 14>& table() {
       {"sm_80", ptx, nvidia, "sm_80", "+ptx80", 128, 255, 192 * kib, 40 * mib, {32, 163 * kib, 255, 65536, 1024, 108, mma_sync, dot_unit::none, true}},
       {"sm_86", ptx, nvidia, "sm_86", "+ptx80", 128, 255, 128 * kib, 6 * mib, {32, 99 * kib, 255, 65536, 1024, 84, mma_sync, dot_unit::none, true}},
       {"sm_89", ptx, nvidia, "sm_89", "+ptx80", 128, 255, 128 * kib, 72 * mib, {32, 99 * kib, 255, 65536, 1024, 128, mma_sync, dot_unit::none, true}},
-      {"sm_90", ptx, nvidia, "sm_90a", "+ptx80", 128, 255, 256 * kib, 50 * mib, {32, 227 * kib, 255, 65536, 1024, 132, wgmma, dot_unit::none, true, true}},
+      {"sm_90", ptx, nvidia, "sm_90a", "+ptx80", 128, 255, 256 * kib, 50 * mib, {32, 227 * kib, 255, 65536, 1024, 132, wgmma, dot_unit::none, true, true, true}},
   }};
   return rows;
 }
@@ -99,7 +99,7 @@ std::string describe(const target_row& row) {
   std::string text = fmt::format("{} {} {} {} {} {} {}/{}", enum_name(row.family), row.triple, row.processor, row.features, row.vector_bits, row.vector_registers, row.l1_bytes, row.l2_bytes);
   if (row.family == target_family::cpu) return text;
   const gpu_row& g = row.gpu;
-  return fmt::format("{} {} {} {}/{} {} {} {} {} {}{}", text, g.wave, g.lds_bytes, g.registers, g.register_file, g.max_threads, g.compute_units, enum_name(g.matrix), enum_name(g.dots), g.async_copy, g.tensor_copy);
+  return fmt::format("{} {} {} {}/{} {} {} {} {} {}{}{}", text, g.wave, g.lds_bytes, g.registers, g.register_file, g.max_threads, g.compute_units, enum_name(g.matrix), enum_name(g.dots), g.async_copy, g.tensor_copy, g.early_launch);
 }
 
 }  // namespace kiln

@@ -10,6 +10,7 @@
 #include "mlir_bridge/codegen/stopwatch.hpp"
 #include "mlir_bridge/codegen/to_llvm.hpp"
 #include "mlir_bridge/codegen/vectorization.hpp"
+#include "mlir_bridge/gpu/early_launch.hpp"
 #include "mlir_bridge/gpu/link.hpp"
 #include "mlir_bridge/gpu/machine.hpp"
 #include "mlir_bridge/gpu/statistics.hpp"
@@ -67,6 +68,7 @@ void finalize_llvm(llvm::Module& module, const target_row& target, native_kernel
   llvm::raw_string_ostream stream(problems);
   if (llvm::verifyModule(module, &stream)) throw error(error_kind::internal, "a kernel became invalid LLVM IR: " + problems.substr(0, problems.find('\n')));
   bool cpu = target.family == target_family::cpu;
+  gpu::begin_early(module, target, kernel.launches);
   if (cpu) codegen::optimize_and_vectorize(module, target);
   else codegen::optimize(module, target, /*unroll=*/true);
   out.optimize_ms = time.lap();

@@ -40,6 +40,7 @@ struct gpu_row {
   dot_unit dots = dot_unit::none;
   bool async_copy = false;            // global → shared memory without registers (cp.async)
   bool tensor_copy = false;           // the bulk tensor copy engine (TMA)
+  bool early_launch = false;          // a kernel may begin before those that it waits for have ended (griddepcontrol)
 };
 
 struct target_row {

@@ -97,6 +97,7 @@ struct launch_request {
   std::span<void* const> buffers;
   std::span<void* const> parameters = {};
   device_stream* stream = nullptr;
+  bool waits = false;  // see launch::waits
 };
 
 // A tensor map as a kernel takes it.

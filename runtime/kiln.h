@@ -74,9 +74,8 @@ kiln_status kiln_program_output_extent(const kiln_program* program, size_t index
 kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info* info);
 
 /* How a GPU is given its work: launch by launch, as a graph that is made once and replayed, or whichever of the two turns out to be
- * faster on the first runs. Results are the same bits. Where NVIDIA's driver 13.0 has launched many different kernels one by one, as that
- * measurement does, graphs of the same process stay up to a tenth slower: a program that knows what an earlier process found out (kiln_graph_info)
- * passes KILN_GRAPH_ON or KILN_GRAPH_OFF. */
+ * faster on the first runs. Results are the same bits. NVIDIA's driver 13.0 makes graphs of a process up to a tenth slower once two streams have been
+ * given launches; these contexts make theirs on one, and a caller who launches kernels on others, or uses KILN_GRAPH_OFF beside graphs, pays for it. */
 typedef enum kiln_graph_policy { KILN_GRAPH_OFF, KILN_GRAPH_ON, KILN_GRAPH_AUTO } kiln_graph_policy;
 
 typedef struct kiln_graph_info {

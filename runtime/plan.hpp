@@ -49,6 +49,7 @@ struct launch_step {
   std::int64_t grid = 1, grid_y = 1, grid_z = 1, block = 1, lds_bytes = 0;
   std::uint32_t first_argument = 0, argument_count = 0;  // in plan::arguments
   std::uint32_t first_map = 0, map_count = 0;            // in plan::tensor_maps
+  bool waits = false;                                    // see launch::waits
 };
 
 struct copy_step {

@@ -95,7 +95,7 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
     }
     launch_step step{plan_.library->find(index, what.symbol), what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes,
                      static_cast<std::uint32_t>(plan_.arguments.size()), static_cast<std::uint32_t>(arguments.size()),
-                     static_cast<std::uint32_t>(plan_.tensor_maps.size()), static_cast<std::uint32_t>(what.tensor_maps.size())};
+                     static_cast<std::uint32_t>(plan_.tensor_maps.size()), static_cast<std::uint32_t>(what.tensor_maps.size()), what.waits};
     for (const tensor_map& map : what.tensor_maps) {
       check_tensor_map(i, map, plan_.buffers[arguments[map.argument]].bytes);
       plan_.tensor_maps.push_back({step.first_argument + map.argument, map});

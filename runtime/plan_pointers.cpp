@@ -38,7 +38,7 @@ launch_request plan_pointers::launch(const launch_step& step) {
     device_->encode(what.map, base, &maps_[m]);
     mapped_[m] = base;
   }
-  return {step.kernel, step.grid, step.grid_y, step.grid_z, step.block, step.lds_bytes, {}, {arguments_.data() + step.first_argument, step.argument_count}};
+  return {step.kernel, step.grid, step.grid_y, step.grid_z, step.block, step.lds_bytes, {}, {arguments_.data() + step.first_argument, step.argument_count}, nullptr, step.waits};
 }
 
 foreign_work plan_pointers::call(const call_step& step) {

@@ -71,7 +71,7 @@ nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& ker
     arguments.push_back({{"kind", text_of(a.kind)}, {"index", a.index}, {"size", size}, {"offset", offset}});
   }
   for (const tensor_map& m : l.tensor_maps) maps.push_back(describe_tensor_map(m));
-  return {{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", {l.block, 1, 1}}, {"lds_bytes", l.lds_bytes}, {"prepare", l.prepare}, {"arguments", arguments}, {"tensor_maps", maps}, {"statistics", describe_statistics(l.statistics)}};
+  return {{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", {l.block, 1, 1}}, {"lds_bytes", l.lds_bytes}, {"prepare", l.prepare}, {"waits", l.waits}, {"arguments", arguments}, {"tensor_maps", maps}, {"statistics", describe_statistics(l.statistics)}};
 }
 
 nlohmann::ordered_json describe_scratch(const native_kernel& kernel) {

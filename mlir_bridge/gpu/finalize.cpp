@@ -7,6 +7,7 @@
 #include "mlir_bridge/codegen/machine_code.hpp"
 #include "mlir_bridge/codegen/stopwatch.hpp"
 #include "mlir_bridge/gpu/anchors.hpp"
+#include "mlir_bridge/gpu/early_launch.hpp"
 #include "mlir_bridge/gpu/link.hpp"
 #include "mlir_bridge/gpu/lowering.hpp"
 #include "mlir_bridge/gpu/statistics.hpp"
@@ -37,6 +38,7 @@ native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, con
   time.lap();
   llvm::LLVMContext llvm_context;
   auto module = gpu::lower_to_llvm(*code, llvm_context, target, result.launches);
+  gpu::begin_early(*module, target, result.launches);
   out.lower_ms = time.lap();
   codegen::optimize(*module, target, /*unroll=*/true);
   out.optimize_ms = time.lap();
@@ -54,6 +56,6 @@ native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, con
   return result;
 }
 
-int gpu_pipeline_version() { return 6; }
+int gpu_pipeline_version() { return 7; }
 
 }  // namespace kiln

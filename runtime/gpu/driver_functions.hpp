@@ -94,6 +94,8 @@ namespace kiln::gpu {
   X(optional, cuda_add_fill, cuGraphAddMemsetNode, int,                                                                                    \
     (void** node, void* graph, void* const* after, std::size_t count, const void* parameters, void* context))                              \
   X(optional, cuda_set_fill, cuGraphExecMemsetNodeSetParams, int, (void* exec, void* node, const void* parameters, void* context))         \
+  X(optional, cuda_add_edges, cuGraphAddDependencies_v2, int,                                                                              \
+    (void* graph, void* const* from, void* const* to, const void* edges, std::size_t count))                                               \
   X(optional, exec_update_2, cuGraphExecUpdate_v2, int, (void* exec, void* graph, void* result))
 
 #define KILN_GPU_HIP_ONLY(X)                                                                                                               \
@@ -181,6 +183,15 @@ struct hip_fill_node {
   std::size_t width;
 };
 static_assert(sizeof(hip_fill_node) == 48);
+
+// CUgraphEdgeData
+struct cuda_edge {
+  unsigned char from_port = 0;  // 1: CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+  unsigned char to_port = 0;
+  unsigned char type = 0;       // 1: CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+  unsigned char reserved[5] = {};
+};
+static_assert(sizeof(cuda_edge) == 8);
 
 // CUgraphExecUpdateResultInfo
 struct cuda_update_result {

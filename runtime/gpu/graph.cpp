@@ -96,8 +96,24 @@ void gpu_graph::launch(device_stream& stream) {
   state_.require(state_.functions().graph_launch(exec_, on.native()), "launching a graph");
 }
 
+bool node_graph::add_early(const graph_node& node, std::uint32_t after) {
+  const driver_functions& f = state_.functions();
+  if (!f.cuda_add_edges) return false;
+  void* made = nullptr;
+  state_.require(add_node(state_, graph_.get(), {}, node, &made), "adding a node to a graph");
+  constexpr cuda_edge early{1, 0, 1}, full;
+  int status = f.cuda_add_edges(graph_.get(), &nodes_[after], &made, &early, 1);
+  state_.note(status);
+  if (status) state_.require(f.cuda_add_edges(graph_.get(), &nodes_[after], &made, &full, 1), "ordering a graph");
+  nodes_.push_back(made);
+  return true;
+}
+
 void node_graph::add(const graph_node& node, std::span<const std::uint32_t> after) {
   working_device now(state_);
+  bool launches = node.what == graph_node::kind::launch;
+  launches_.push_back(launches);
+  if (launches && node.launch.waits && after.size() == 1 && launches_[after[0]] && add_early(node, after[0])) return;
   after_.clear();
   for (std::uint32_t earlier : after) after_.push_back(nodes_[earlier]);
   void* made = nullptr;

@@ -72,8 +72,11 @@ class node_graph final : public gpu_graph {
 
  private:
   void* native() override { return graph_.get(); }
+  // Adds a launch that waits by itself behind another launch, which it need not see the end of. False where the driver does not do that; nothing is added.
+  bool add_early(const graph_node& node, std::uint32_t after);
   raw_graph graph_;
-  std::vector<void*> after_;  // of the node being added
+  std::vector<bool> launches_;  // per node
+  std::vector<void*> after_;    // of the node being added
 };
 
 class captured_graph final : public gpu_graph {

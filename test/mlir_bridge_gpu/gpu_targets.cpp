@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <string_view>
 
 #include "ir/error.hpp"
 #include "jit/targets.hpp"
@@ -39,12 +40,29 @@ native_kernel finalize_for(const module& cluster, const target_row& target, fina
   return kernel;
 }
 
+// Where kernels may begin early, each waits before it touches memory, and says so.
+void check_waits(const native_kernel& kernel, const target_row& target) {
+  for (const launch& l : kernel.launches) EXPECT_EQ(l.waits, target.gpu.early_launch) << l.symbol;
+  if (target.family != target_family::nvidia) return;
+  std::string_view ptx(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size() - 1);
+  for (const launch& l : kernel.launches) {
+    auto begin = ptx.find(".entry " + l.symbol + "(");
+    ASSERT_NE(begin, std::string_view::npos) << l.symbol;
+    std::string_view code = ptx.substr(begin, ptx.find(".entry ", begin + 1) - begin);
+    auto wait = code.find("griddepcontrol.wait;");
+    EXPECT_EQ(wait != std::string_view::npos, target.gpu.early_launch) << l.symbol;
+    if (!target.gpu.early_launch) continue;
+    for (const char* access : {"ld.global", "st.global", "cp.async", "atom.", "red."}) EXPECT_LT(wait, code.find(access)) << l.symbol << " " << access;
+  }
+}
+
 void check_all_targets(const module& cluster, bool private_memory) {
   for (const target_row& target : gpu_targets()) {
     SCOPED_TRACE(target.name + "\n" + cluster.str());
     try {
       native_kernel kernel = finalize_for(cluster, target);
       EXPECT_FALSE(kernel.launches.empty());
+      check_waits(kernel, target);
       for (const launch& l : kernel.launches) {
         EXPECT_EQ(l.statistics.spills, 0) << l.symbol;
         if (!private_memory) {

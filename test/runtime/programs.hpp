@@ -29,6 +29,7 @@ inline launch make_launch(const char* symbol, std::int64_t grid, std::vector<lau
   l.grid = grid;
   l.arguments = std::move(arguments);
   l.prepare = prepare;
+  l.waits = true;
   return l;
 }
 

@@ -119,6 +119,30 @@ TEST_P(gpu_graphs, taking_turns_with_a_few_sets_of_tensors_patches_nothing) {
   EXPECT_EQ(floats(many.sets[0]->download()[0]), plain_result(ramp(2.0f, 0.001f)));
 }
 
+TEST_P(gpu_graphs, kernels_that_wait_by_themselves_begin_early) {
+  auto device = open_stand_in(GetParam());
+  executable e = load(plain_program(), *device);
+  io_buffers a(e);
+  a.upload(std::vector{vector_literal(ramp(3.0f))});
+  auto run = [&] {
+    execution_context context = e.make_context(nodes);
+    e.run(context, a.inputs(), a.outputs());
+    EXPECT_EQ(floats(a.download()[0]), plain_result(ramp(3.0f)));
+    EXPECT_EQ(context.report().failures, 0u) << context.report().reason;
+    EXPECT_EQ(context.report().replays, 1u);
+  };
+  control.reset();
+  run();
+  std::size_t edges = control.calls("cuGraphAddDependencies_v2");
+  EXPECT_EQ(edges, GetParam().api == gpu::api::cuda ? e.plan().report.launches - 1 : 0);
+  if (!edges) return;
+  // A driver that refuses such an edge is given a full one.
+  control.reset();
+  control.fail("cuGraphAddDependencies_v2", 1, 801);
+  run();
+  EXPECT_EQ(control.calls("cuGraphAddDependencies_v2"), edges + 1);
+}
+
 TEST_P(gpu_graphs, one_tensor_for_two_inputs) {
   auto device = open_stand_in(GetParam());
   executable e = load(branching_program(), *device);

@@ -220,6 +220,20 @@ EXPORT int ENTRY(cuGraphExecChildGraphNodeSetParams, hipGraphExecChildGraphNodeS
 
 #ifdef KILN_STAND_IN_CUDA
 
+// Nodes behind a programmatic edge are kernels that wait by themselves, for kernels: here they are run as if it were a full one.
+EXPORT int cuGraphAddDependencies_v2(void* graph, void* const* from, void* const* to, const void* edges, std::size_t count) {
+  return e.call("cuGraphAddDependencies_v2", [&] {
+    if (!e.graphs.contains(static_cast<graph_object*>(graph))) return invalid_value;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto *before = static_cast<node_object*>(from[i]), *after = static_cast<node_object*>(to[i]);
+      auto& edge = static_cast<const cuda_edge*>(edges)[i];
+      bool kernels = before->what == node_object::kind::kernel && after->what == node_object::kind::kernel;
+      if (before->of != graph || after->of != graph || edge.from_port != edge.type || edge.type > 1 || edge.to_port || (edge.type && !kernels)) return invalid_value;
+      after->after.push_back(before);
+    }
+    return ok;
+  });
+}
 EXPORT int cuGraphAddMemcpyNode(void** node, void* graph, void* const* after, std::size_t count, const void* parameters, void* context) {
   return e.call("cuGraphAddMemcpyNode", [&] {
     auto& c = *static_cast<const cuda_copy_node*>(parameters);
