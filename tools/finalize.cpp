@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "ir/container/container.hpp"
+#include "ir/container/files.hpp"
 #include "ir/error.hpp"
 #include "ir/native_kernel.hpp"
 #include "jit/compile_bytecode.hpp"
@@ -30,10 +31,9 @@ struct options {
 };
 
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  if (!out) throw error(error_kind::io, fmt::format("{}: cannot be written", path.string()));
+  container::output_file out(path);
+  out.write(std::as_bytes(std::span(bytes)));
+  out.commit();
 }
 
 std::string_view object_extension(target_family family) {
@@ -145,7 +145,7 @@ int finalize_file(const options& o, const output_options& output) {
   for (const kernel_report& k : report.kernels) compiled.push_back({{"symbol", k.symbol}, {"payload", k.payload}, {"occurrences", k.occurrences}, {"cached", k.cached}, {"compile_ms", k.compile_ms}});
   nlohmann::ordered_json document{{"file", o.file}, {"target", target.name}, {"kernels", kernels}, {"compiled", compiled}, {"finalize_ms", report.elapsed_ms}, {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
   auto listing = list_program(native, written, o.export_constants ? std::optional(std::filesystem::path(o.folder) / "constants") : std::nullopt);
-  write_file(std::filesystem::path(o.folder) / "kernels.json", nlohmann::ordered_json{{"target", target.name}, {"kernels", kernels}, {"program", listing}}.dump(2) + "\n");
+  write_file(std::filesystem::path(o.folder) / "kernels.json", nlohmann::ordered_json{{"target", target.name}, {"kernels", kernels}, {"program", listing}}.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   output.print(document, [&] { fmt::print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name, report.elapsed_ms / 1e3, o.folder); });
   return 0;
 }
