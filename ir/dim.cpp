@@ -206,6 +206,7 @@ dim operator*(const dim& a, const dim& b) {
 dim operator/(const dim& a, const dim& b) {
   if (a.is_static() && b.is_static()) {
     if (b.value_ == 0) throw error(error_kind::invalid_model, "a tensor dimension is divided by zero");
+    if (b.value_ == -1) return dim(0) - a;  // checked: the smallest integer has no negative
     return floor_divide(a.value_, b.value_);
   }
   if (a == b) return 1;

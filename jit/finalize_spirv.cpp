@@ -43,7 +43,7 @@ native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const
   auto module = spirv::read(object.words, context, {row.spaces, target.triple.c_str()});
   if (trace) trace->generate_ms = milliseconds_since(begin);
   begin = std::chrono::steady_clock::now();
-  spirv::lowering_target lowering{row.kind, row.kind == spirv::machine_kind::host ? spirv::host_wave : target.gpu.wave, target.processor, target.features};
+  spirv::lowering_target lowering{row.kind, row.kind == spirv::machine_kind::host ? spirv::host_wave : target.gpu.wave, target.processor, target.features, target.gpu.lds_bytes};
   spirv::make_entries(*module, sites);
   auto functions = spirv::lower_math(*module, lowering);
   if (row.kind == spirv::machine_kind::host) spirv::lower_host(*module, sites, lowering);

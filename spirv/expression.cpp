@@ -14,9 +14,9 @@ using number = std::variant<dim, double, std::string, element_type>;
 constexpr int max_depth = 64;
 constexpr std::uint32_t max_index = 1 << 16;
 
-constexpr std::array<std::pair<std::string_view, element_type>, 13> onnx_names{{{"float64", element_type::f64}, {"double", element_type::f64}, {"float32", element_type::f32}, {"float", element_type::f32},
+constexpr std::array<std::pair<std::string_view, element_type>, 14> onnx_names{{{"float64", element_type::f64}, {"double", element_type::f64}, {"float32", element_type::f32}, {"float", element_type::f32},
                                                                                {"float16", element_type::f16}, {"bfloat16", element_type::bf16}, {"int64", element_type::i64}, {"int32", element_type::i32},
-                                                                               {"int16", element_type::i16}, {"int8", element_type::i8}, {"uint8", element_type::u8}, {"uint32", element_type::u32},
+                                                                               {"int16", element_type::i16}, {"int8", element_type::i8}, {"uint8", element_type::u8}, {"uint16", element_type::u16}, {"uint32", element_type::u32},
                                                                                {"uint64", element_type::u64}}};
 
 std::optional<element_type> type_named(std::string_view text) {
@@ -146,8 +146,9 @@ class parser {
         if (sign != "==" && sign != "!=") fail("only == and != compare texts and types");
         return dim((left == right) == (sign == "=="));
       }
-      double a = real_of(left), b = real_of(right);
-      return dim(sign == "==" ? a == b : sign == "!=" ? a != b : sign == "<=" ? a <= b : sign == ">=" ? a >= b : sign == "<" ? a < b : a > b);
+      auto compared = [&](auto a, auto b) { return sign == "==" ? a == b : sign == "!=" ? a != b : sign == "<=" ? a <= b : sign == ">=" ? a >= b : sign == "<" ? a < b : a > b; };
+      if (left.index() == 0 && right.index() == 0) return dim(compared(plain(left), plain(right)));
+      return dim(compared(real_of(left), real_of(right)));
     }
     return left;
   }
@@ -181,10 +182,16 @@ class parser {
     }
   }
 
+  dim whole(double value) const {
+    if (!(value >= -0x1p63 && value < 0x1p63)) fail("no integer of 64 bits is that large");
+    return static_cast<std::int64_t>(value);
+  }
+
   dim quotient(const dim& a, const dim& b, char sign) const {
     if (idle_) return 1;
     if (a.is_static() && b.is_static()) {
       if (b.value() == 0) fail("division by zero");
+      if (b.value() == -1) return sign == '/' ? dim(0) - a : dim(0);  // the smallest integer has no negative
       return sign == '/' ? a.value() / b.value() : a.value() % b.value();
     }
     return sign == '/' ? a / b : dim(plain(a) % plain(b));
@@ -276,6 +283,8 @@ class parser {
       if (axis < 0 || axis >= rank) fail("there is no dimension " + std::to_string(axes[0]) + " in " + t.str());
       return t.dims[static_cast<std::size_t>(axis)];
     }
+    if (name == "has") return dim(present(word()));
+    if (name == "item" || name == "length") return of_list(name);
     std::vector<number> given;
     if (!accept(")")) {
       do given.push_back(choice());
@@ -290,10 +299,42 @@ class parser {
       return idle_ ? dim(1) : dim(name == "min" ? std::min(plain(given[0]), plain(given[1])) : std::max(plain(given[0]), plain(given[1])));
     }
     if (name == "ceil_div" && given.size() == 2) return idle_ ? dim(1) : quotient(integer_of(given[0]) + integer_of(given[1]) - dim(1), integer_of(given[1]), '/');
-    if (name == "floor" && given.size() == 1) return idle_ ? dim(1) : dim(static_cast<std::int64_t>(std::floor(real_of(given[0]))));
+    if (name == "floor" && given.size() == 1) return idle_ ? dim(1) : whole(std::floor(real_of(given[0])));
     if (name == "real" && given.size() == 1) return real_of(given[0]);
     at_ = begin;
     fail("'" + std::string(name) + "' with " + std::to_string(given.size()) + " arguments is not a function");
+  }
+
+  // has(input1): whether the node gives that input.
+  bool present(std::string_view input) {
+    auto found = parse_buffer(input);
+    if (!found || found->first != "input") fail("'" + std::string(input) + "' is not an input: input0, input1, ...");
+    expect(")");
+    if (idle_) return true;
+    bool left_out = scope_.attributes && std::ranges::find(*scope_.attributes, left_out_input(found->second), &attribute_values::value_type::first) != scope_.attributes->end();
+    return !left_out && found->second < scope_.inputs.size();
+  }
+
+  // item(pads, 1), length(pads): of an attribute that is a list.
+  number of_list(std::string_view function) {
+    std::string_view name = word();
+    const std::vector<std::int64_t>* list = nullptr;
+    if (scope_.attributes)
+      for (const auto& [known, value] : *scope_.attributes)
+        if (known == name) list = std::get_if<std::vector<std::int64_t>>(&value);
+    if (!list) fail("'" + std::string(name) + "' is not an attribute that is a list");
+    std::int64_t index = 0;
+    if (function == "item") {
+      expect(",");
+      index = plain(choice());
+    }
+    expect(")");
+    if (idle_) return dim(1);
+    auto size = static_cast<std::int64_t>(list->size());
+    if (function == "length") return dim(size);
+    if (index < 0) index += size;
+    if (index < 0 || index >= size) fail("'" + std::string(name) + "' has " + std::to_string(size) + " items");
+    return dim((*list)[static_cast<std::size_t>(index)]);
   }
 
   std::string_view text_;
@@ -375,6 +416,8 @@ std::optional<std::pair<std::string_view, std::uint32_t>> parse_buffer(std::stri
   }
   return std::nullopt;
 }
+
+std::string left_out_input(std::uint32_t index) { return "no input" + std::to_string(index); }
 
 std::vector<std::string_view> split_arguments(std::string_view text) {
   std::vector<std::string_view> result;

@@ -1,5 +1,5 @@
 // The small language of shape rules, launch rules and arguments (spirv/README.md): numbers, attributes, dim(input0, 1), elements(output0),
-// rank(input0), product(input0, first, last), type(input0) == float32, + - * / %, comparisons, && || !, ?:, min, max, ceil_div, floor(real), real(integer).
+// rank(input0), product(input0, first, last), type(input0) == float32, has(input1), item(pads, 0), length(pads) of a list, + - * / %, comparisons, && || !, ?:, min, max, ceil_div, floor(real), real(integer).
 // `/` of integers rounds toward zero, exactly where dims are symbolic; a real operand makes the result real. Pure functions of their
 // arguments. Mistakes throw expression_error, an error{invalid_model} that knows its place in the text.
 #pragma once
@@ -50,6 +50,10 @@ std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& sc
 
 // "input3" as {"input", 3}; "output0", "scratch1" likewise. Nothing for any other text.
 std::optional<std::pair<std::string_view, std::uint32_t>> parse_buffer(std::string_view text);
+
+// The name of the attribute (no source can declare it: it has a blank) that an object has for each input that its node leaves out. Such an input is
+// an empty float32 tensor, and has() tells it from others.
+std::string left_out_input(std::uint32_t index);
 
 // Arguments of a call or macro, split at its top-level commas, without the blanks around them.
 std::vector<std::string_view> split_arguments(std::string_view text);

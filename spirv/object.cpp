@@ -11,21 +11,21 @@ namespace kiln::spirv {
 namespace {
 
 // Far above what a kernel needs; what a hostile file can make us allocate or evaluate stays small.
-constexpr std::size_t max_list = 256, max_text = 4096, max_words = std::size_t{64} << 20;
+constexpr std::size_t max_words = std::size_t{64} << 20;
 constexpr std::int64_t max_grid = std::numeric_limits<std::int32_t>::max(), max_bytes = std::int64_t{1} << 40;
 
 [[noreturn]] void damaged(const std::string& what) { throw error(error_kind::corrupted, "damaged amdgcnspirv object: " + what); }
 
 std::string text_of(const flatbuffers::String* stored) {
   if (!stored) return {};
-  if (stored->size() > max_text) damaged("an endless text");
+  if (stored->size() > longest_text) damaged("an endless text");
   return stored->str();
 }
 
 template <class T>
 std::size_t bounded(const flatbuffers::Vector<T>* list) {
   if (!list) return 0;
-  if (list->size() > max_list) damaged("a list of " + std::to_string(list->size()) + " entries");
+  if (list->size() > longest_list) damaged("a list of " + std::to_string(list->size()) + " entries");
   return list->size();
 }
 
@@ -64,7 +64,17 @@ std::uint64_t bits_of(const parameter& p, const expression_scope& scope) {
 
 std::vector<std::byte> serialize(const object& o) {
   flatbuffers::FlatBufferBuilder b(o.words.size() + 4096);
-  auto text = [&](const std::string& s) { return b.CreateString(s); };
+  auto text = [&](const std::string& s) {
+    if (s.size() > longest_text) throw error(error_kind::unsupported, o.name + ": a text of " + std::to_string(s.size()) + " characters; at most " + std::to_string(longest_text) + " are read");
+    return b.CreateString(s);
+  };
+  auto fits = [&](std::size_t count) {
+    if (count > longest_list) throw error(error_kind::unsupported, o.name + ": a list of " + std::to_string(count) + " entries; at most " + std::to_string(longest_list) + " are read");
+  };
+  for (std::size_t count : {o.restrictions.size(), o.requirements.size(), o.attributes.size(), o.results.size(), o.scratch.size(), o.launches.size()}) fits(count);
+  for (const auto& [name, value] : o.attributes)
+    if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&value)) fits(sizes->size());
+  for (const auto& l : o.launches) fits(l.parameters.size());
   std::vector<flatbuffers::Offset<schema::Restriction>> restrictions;
   for (const auto& r : o.restrictions) restrictions.push_back(schema::CreateRestriction(b, r.input, text(r.type)));
   std::vector<flatbuffers::Offset<schema::Attribute>> attributes;

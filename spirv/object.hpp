@@ -68,6 +68,10 @@ struct object {
   friend bool operator==(const object&, const object&) = default;
 };
 
+// What a reader takes of each text and of each list.
+inline constexpr std::size_t longest_text = 4096, longest_list = 256;
+
+// Throws error{unsupported} where a text or a list is longer.
 std::vector<std::byte> serialize(const object& o);
 object deserialize_object(std::span<const std::byte> bytes);
 

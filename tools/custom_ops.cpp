@@ -19,7 +19,7 @@ std::vector<spirv::object> compile_custom_ops(const std::vector<std::string>& fi
     try {
       auto compiled = spirv::compile_hip_file(file, {.whole_module = false});
       std::fputs(compiled.warnings.c_str(), stderr);
-      if (compiled.operators.empty()) throw error(error_kind::usage, fmt::format("{}: declares no operator: KILN_OPERATOR is missing", file));
+      if (compiled.operators.empty()) throw error(error_kind::invalid_model, fmt::format("{}: declares no operator: KILN_OPERATOR is missing", file));
       for (spirv::object& o : compiled.operators) result.push_back(std::move(o));
     } catch (const spirv::source_error& e) {
       std::fputs(e.diagnostics().c_str(), stderr);

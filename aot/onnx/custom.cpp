@@ -1,6 +1,8 @@
 #include "aot/onnx/custom.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <optional>
 
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
@@ -10,7 +12,7 @@ namespace kiln::onnx_import {
 namespace {
 
 // The operator with the node's attributes in place of the defaults.
-spirv::object with_attributes(const node& n, spirv::object o) {
+spirv::object with_attributes(const node& n, spirv::object o, const std::vector<bool>& given_inputs) {
   for (const auto& given : n.proto.attribute()) {
     auto known = std::ranges::find(o.attributes, given.name(), &std::pair<std::string, spirv::attribute_value>::first);
     if (known == o.attributes.end()) invalid("attribute '" + given.name() + "' is not declared by the custom operator");
@@ -22,20 +24,59 @@ spirv::object with_attributes(const node& n, spirv::object o) {
   }
   for (auto& [name, value] : o.attributes)
     if (name == "opset" && std::holds_alternative<std::int64_t>(value)) value = n.opset;
+  for (std::uint32_t i = 0; i < given_inputs.size(); ++i)
+    if (!given_inputs[i]) o.attributes.emplace_back(spirv::left_out_input(i), std::int64_t{1});
   return o;
 }
 
-bool fits_types(const spirv::object& o, std::span<const shape> inputs) {
-  return std::ranges::all_of(o.restrictions, [&](const spirv::input_restriction& r) {
-    return r.input < inputs.size() && inputs[r.input].type == spirv::evaluate_type(r.type, {inputs, {}, &o.attributes});
-  });
+// What the operator's rules and launches name of tensor `input`; how it asks whether the node gives it.
+struct input_use {
+  bool named = false, asked = false;
+};
+input_use use_of(const spirv::object& o, std::size_t input) {
+  std::string name = "input" + std::to_string(input), question = "has(" + name + ")";
+  input_use result;
+  auto look = [&](std::string text) {
+    std::erase(text, ' ');
+    result.asked |= text.find(question) != std::string::npos;
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) result.named |= at + name.size() == text.size() || !std::isdigit(static_cast<unsigned char>(text[at + name.size()]));
+  };
+  for (const spirv::input_restriction& r : o.restrictions) result.named |= r.input == input, look(r.type);
+  for (const std::string& r : o.requirements) look(r);
+  for (const spirv::result_rule& r : o.results) look(r.type), look(r.dims);
+  for (const std::string& bytes : o.scratch) look(bytes);
+  for (const spirv::kernel_launch& l : o.launches) {
+    for (const auto* texts : {&l.count, &l.block})
+      for (const std::string& text : *texts) look(text);
+    look(l.shared_bytes);
+    for (const spirv::parameter& p : l.parameters) result.named |= p.kind == spirv::parameter_kind::input && p.index == input, look(p.expression);
+  }
+  return result;
 }
 
-bool fits(const node& n, const spirv::object& o, std::span<const shape> inputs) {
-  if (!fits_types(o, inputs)) return false;
-  if (o.requirements.empty()) return true;
-  spirv::object here = with_attributes(n, o);
-  return std::ranges::all_of(o.requirements, [&](const std::string& r) { return spirv::evaluate_integer(r, {inputs, {}, &here.attributes}).value() != 0; });
+// An input that the operator names without asking whether it is there, and that is not.
+std::optional<std::size_t> missing_input(const spirv::object& o, const std::vector<bool>& given) {
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (input_use use = given[i] ? input_use{} : use_of(o, i); use.named && !use.asked) return i;
+  return std::nullopt;
+}
+
+bool fits_type(const spirv::object& o, const spirv::input_restriction& r, std::span<const shape> inputs) {
+  return r.input < inputs.size() && inputs[r.input].type == spirv::evaluate_type(r.type, {inputs, {}, &o.attributes});
+}
+bool fits_types(const spirv::object& o, std::span<const shape> inputs) {
+  return std::ranges::all_of(o.restrictions, [&](const spirv::input_restriction& r) { return fits_type(o, r, inputs); });
+}
+
+// Why the operator is not for this node; empty where it is.
+std::string misfit(const node& n, const spirv::object& o, std::span<const shape> inputs, const std::vector<bool>& given) {
+  if (auto missing = missing_input(o, given)) return "input" + std::to_string(*missing) + " is missing";
+  for (const spirv::input_restriction& r : o.restrictions)
+    if (!fits_type(o, r, inputs)) return "input" + std::to_string(r.input) + " is not " + r.type;
+  spirv::object here = with_attributes(n, o, given);
+  for (const std::string& r : o.requirements)
+    if (spirv::evaluate_integer(r, {inputs, {}, &here.attributes}).value() == 0) return "'" + r + "' does not hold";
+  return "";
 }
 
 // One code object for an operator whose attributes are the node's already.
@@ -66,19 +107,36 @@ std::vector<const spirv::object*> custom_operators(const import_state& state, st
 }
 
 std::vector<value> import_custom(node& n, const std::vector<const spirv::object*>& candidates) {
-  std::vector<value> inputs;
-  std::vector<shape> types;
+  // As many inputs as the node gives or a candidate names: what is left out is an empty tensor, made where a candidate takes it so.
+  std::size_t count = n.inputs();
+  for (const spirv::object* o : candidates)
+    for (const spirv::kernel_launch& l : o->launches)
+      for (const spirv::parameter& p : l.parameters)
+        if (p.kind == spirv::parameter_kind::input) count = std::max<std::size_t>(count, p.index + 1);
+  std::vector<value> inputs(count);
+  std::vector<shape> types(count, shape{element_type::f32, {0}});
+  std::vector<bool> given(count);
   std::string text;
-  for (std::size_t i = 0; i < n.inputs(); ++i) {
-    inputs.push_back(n.in(i));
-    types.push_back(n.type(i));
-    text += (text.empty() ? "" : ", ") + types.back().str();
+  for (std::size_t i = 0; i < count; ++i) {
+    given[i] = n.has(i);
+    if (given[i]) inputs[i] = n.in(i), types[i] = n.type(i);
+    if (i < n.inputs()) text += (text.empty() ? "" : ", ") + (given[i] ? types[i].str() : "no input " + std::to_string(i));
   }
   const spirv::object* chosen = nullptr;
-  for (const spirv::object* o : candidates)
-    if (!chosen && fits(n, *o, types)) chosen = o;
-  if (!chosen) refuse("the operator's kernels do not take " + (text.empty() ? "no inputs" : text) + " with these attributes");
-  return add_object(n, with_attributes(n, *chosen), std::move(inputs));
+  std::string why;
+  for (const spirv::object* o : candidates) {
+    if (chosen) break;
+    std::string reason = misfit(n, *o, types, given);
+    if (reason.empty()) chosen = o;
+    else if (why.find(reason) == std::string::npos) why += (why.empty() ? "" : "; ") + reason;
+  }
+  if (!chosen) refuse("the operator's kernels do not take " + (text.empty() ? "no inputs" : text) + " with these attributes: " + why);
+  // Those at the end that it does not name are not there at all.
+  while (!given.empty() && !given.back() && !use_of(*chosen, given.size() - 1).named) given.pop_back();
+  inputs.resize(given.size());
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (!given[i]) inputs[i] = n.b.constant(literal(types[i], std::vector<std::byte>{}));
+  return add_object(n, with_attributes(n, *chosen, given), std::move(inputs));
 }
 
 std::vector<value> import_kernel(node& n, std::string_view name, std::vector<value> inputs, const spirv::attribute_values& attributes) {

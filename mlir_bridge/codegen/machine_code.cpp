@@ -7,7 +7,12 @@
 
 #include "ir/error.hpp"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
@@ -51,12 +56,43 @@ llvm::TargetMachine& machine_for(const target_row& target) {
   return *machine;
 }
 
+// LLVM reports what a target cannot have (too much shared memory, an instruction it lacks) to its context, and ends the process where nobody listens.
+class listener {
+ public:
+  explicit listener(llvm::LLVMContext& context) : context_(context), before_(context.getDiagnosticHandler()) { context.setDiagnosticHandler(std::make_unique<handler>(problems_)); }
+  ~listener() { context_.setDiagnosticHandler(std::move(before_)); }
+  listener(const listener&) = delete;
+  listener& operator=(const listener&) = delete;
+  // error{compile_failed} with the first of LLVM's errors.
+  void check() const {
+    if (!problems_.empty()) throw error(error_kind::compile_failed, "LLVM: " + problems_);
+  }
+
+ private:
+  struct handler : llvm::DiagnosticHandler {
+    explicit handler(std::string& problems) : problems(problems) {}
+    bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+      if (info.getSeverity() != llvm::DS_Error || !problems.empty()) return true;
+      llvm::raw_string_ostream out(problems);
+      llvm::DiagnosticPrinterRawOStream printer(out);
+      info.print(printer);
+      return true;
+    }
+    std::string& problems;
+  };
+  llvm::LLVMContext& context_;
+  std::unique_ptr<llvm::DiagnosticHandler> before_;
+  std::string problems_;
+};
+
 std::vector<std::byte> emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) throw error(error_kind::compile_failed, "LLVM cannot emit this kind of file for its target");
+  listener problems(module.getContext());
   passes.run(module);
+  problems.check();
   const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
   return {data, data + bytes.size()};
 }
@@ -75,7 +111,9 @@ void run_default_pipeline(llvm::Module& module, const target_row& target, const 
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
+  listener problems(module.getContext());
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  problems.check();
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ __KILN_INTEGER_ATOMICS__(unsigned long long)
 
 __KILN_DEVICE__ float atomicAdd(float* at, float value) { return __hip_atomic_fetch_add(at, value, __KILN_AGENT__); }
 __KILN_DEVICE__ double atomicAdd(double* at, double value) { return __hip_atomic_fetch_add(at, value, __KILN_AGENT__); }
+__KILN_DEVICE__ float unsafeAtomicAdd(float* at, float value) { return atomicAdd(at, value); }
+__KILN_DEVICE__ double unsafeAtomicAdd(double* at, double value) { return atomicAdd(at, value); }
 __KILN_DEVICE__ float atomicSub(float* at, float value) { return atomicAdd(at, -value); }
 __KILN_DEVICE__ double atomicSub(double* at, double value) { return atomicAdd(at, -value); }
 __KILN_DEVICE__ float atomicExch(float* at, float value) { return __uint_as_float(atomicExch((unsigned*)at, __float_as_uint(value))); }

@@ -10,6 +10,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__), annotate("kiln.launch_bounds", __VA_ARGS__)))
+#define __noreturn__ __attribute__((noreturn))
 #define __align__(n) __attribute__((aligned(n)))
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
 #define __KILN__ 1
@@ -49,6 +50,18 @@ extern const __device__ __kiln_block_size blockDim;
 extern const __device__ __kiln_grid_size gridDim;
 // Lanes of a wave: 32 or 64, known when the object is finalized. Not a constant expression: arrays cannot be sized by it.
 #define warpSize ((int)__builtin_amdgcn_wavefrontsize())
+#define hipThreadIdx_x (threadIdx.x)
+#define hipThreadIdx_y (threadIdx.y)
+#define hipThreadIdx_z (threadIdx.z)
+#define hipBlockIdx_x (blockIdx.x)
+#define hipBlockIdx_y (blockIdx.y)
+#define hipBlockIdx_z (blockIdx.z)
+#define hipBlockDim_x (blockDim.x)
+#define hipBlockDim_y (blockDim.y)
+#define hipBlockDim_z (blockDim.z)
+#define hipGridDim_x (gridDim.x)
+#define hipGridDim_y (gridDim.y)
+#define hipGridDim_z (gridDim.z)
 
 // ---- Barriers and fences ----
 
@@ -57,6 +70,19 @@ __KILN_DEVICE__ void __syncthreads() {
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
+// A barrier after which every thread knows in how many, in any or in all of them the predicate held.
+__KILN_DEVICE__ int __syncthreads_count(int predicate) {
+  __shared__ int count;
+  if (threadIdx.x + threadIdx.y + threadIdx.z == 0) count = 0;
+  __syncthreads();
+  if (predicate) __hip_atomic_fetch_add(&count, 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+  __syncthreads();
+  int result = count;
+  __syncthreads();
+  return result;
+}
+__KILN_DEVICE__ int __syncthreads_or(int predicate) { return __syncthreads_count(predicate != 0) != 0; }
+__KILN_DEVICE__ int __syncthreads_and(int predicate) { return __syncthreads_count(predicate == 0) == 0; }
 __KILN_DEVICE__ void __syncwarp(unsigned long long = ~0ull) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
   __builtin_amdgcn_wave_barrier();
@@ -126,8 +152,41 @@ __KILN_DEVICE__ int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(
 __KILN_DEVICE__ int __ffs(int x) { return x == 0 ? 0 : __popc((unsigned)(x & -x) - 1u) + 1; }
 __KILN_DEVICE__ int __ffsll(long long x) { return x == 0 ? 0 : __popcll((unsigned long long)(x & -x) - 1ull) + 1; }
 __KILN_DEVICE__ unsigned __brev(unsigned x) { return __builtin_bitreverse32(x); }
+__KILN_DEVICE__ unsigned long long __brevll(unsigned long long x) { return __builtin_bitreverse64(x); }
+__KILN_DEVICE__ unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  unsigned long long al = (unsigned)a, ah = a >> 32, bl = (unsigned)b, bh = b >> 32;
+  unsigned long long low = al * bl, middle = ah * bl + (low >> 32), other = al * bh + (unsigned)middle;
+  return ah * bh + (middle >> 32) + (other >> 32);
+}
+__KILN_DEVICE__ long long __mul64hi(long long a, long long b) {
+  return (long long)__umul64hi((unsigned long long)a, (unsigned long long)b) - (a < 0 ? b : 0) - (b < 0 ? a : 0);
+}
+__KILN_DEVICE__ int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
+__KILN_DEVICE__ unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
+// 32 bits of high:low, shifted.
+__KILN_DEVICE__ unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) { return (unsigned)(((unsigned long long)high << 32 | low) << (by & 31u) >> 32); }
+__KILN_DEVICE__ unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) { return (unsigned)(((unsigned long long)high << 32 | low) >> (by & 31u)); }
+// Four of the eight bytes of b:a, each named by a digit of the selector.
+__KILN_DEVICE__ unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+  unsigned long long bytes = (unsigned long long)b << 32 | a;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) result |= (unsigned)(bytes >> (8 * (selector >> 4 * i & 7u)) & 0xffu) << 8 * i;
+  return result;
+}
 __KILN_DEVICE__ unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a * b) >> 32); }
 __KILN_DEVICE__ int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }
+
+// ---- Memory ----
+
+__KILN_DEVICE__ void* memcpy(void* to, const void* from, size_t bytes) { return __builtin_memcpy(to, from, bytes); }
+__KILN_DEVICE__ void* memset(void* to, int byte, size_t bytes) { return __builtin_memset(to, byte, bytes); }
+// A load, whatever cache it asks for.
+template <class T>
+__KILN_DEVICE__ T __ldg(const T* from) { return *from; }
+template <class T>
+__KILN_DEVICE__ T __ldcg(const T* from) { return *from; }
+template <class T>
+__KILN_DEVICE__ T __ldcs(const T* from) { return *from; }
 
 // ---- What a portable kernel cannot have ----
 
@@ -136,6 +195,16 @@ extern "C" __device__ void* malloc(__SIZE_TYPE__) __attribute__((unavailable("a 
 extern "C" __device__ void free(void*) __attribute__((unavailable("a portable kernel has no heap: declare scratch memory with KILN_SCRATCH")));
 extern "C" __device__ void __assert_fail(const char*, const char*, unsigned, const char*) __attribute__((unavailable("a portable kernel cannot stop the program")));
 
+extern "C" __device__ void abort() __attribute__((unavailable("a portable kernel cannot stop the program")));
+extern "C" __device__ void __trap() __attribute__((unavailable("a portable kernel cannot stop the program")));
+#ifdef NDEBUG
+#define assert(condition) ((void)0)
+#else
+#define assert(condition) ((condition) ? (void)0 : __assert_fail(#condition, "", 0, ""))
+#endif
+
 #include "kiln_atomics.h"
 #include "kiln_math.h"
+#include "kiln_half.h"
+#include "kiln_std.h"
 #include "kiln_operator.h"

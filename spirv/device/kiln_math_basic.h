@@ -50,6 +50,19 @@ __KILN_DEVICE__ double round(double x) {
   double t = trunc(x);
   return fabs(x - t) >= 0.5 ? t + copysign(1.0, x) : copysign(t, x);
 }
+// The next number from x toward y.
+__KILN_DEVICE__ float nextafterf(float x, float y) {
+  if (x != x || y != y) return x + y;
+  if (x == y) return y;
+  if (x == 0.0f) return copysignf(__uint_as_float(1u), y);
+  return __uint_as_float(__float_as_uint(x) + ((x < y) == (x > 0.0f) ? 1u : ~0u));
+}
+__KILN_DEVICE__ double nextafter(double x, double y) {
+  if (x != x || y != y) return x + y;
+  if (x == y) return y;
+  if (x == 0.0) return copysign(__longlong_as_double(1), y);
+  return __longlong_as_double(__double_as_longlong(x) + ((x < y) == (x > 0.0) ? 1 : -1));
+}
 __KILN_DEVICE__ long lrintf(float x) { return (long)rintf(x); }
 __KILN_DEVICE__ long lrint(double x) { return (long)rint(x); }
 __KILN_DEVICE__ long lroundf(float x) { return (long)roundf(x); }

@@ -18,6 +18,19 @@ __KILN_DEVICE__ double frexp(double x, int* exponent) {
   *exponent = (int)((bits >> 52) & 2047) - 1022 - lift;
   return __longlong_as_double((bits & (long long)0x800fffffffffffffull) | 0x3fe0000000000000ll);
 }
+__KILN_DEVICE__ double logb(double x) {
+  int n;
+  if (x == 0.0) return -(double)INFINITY;
+  if (!isfinite(x)) return x * x;
+  frexp(x, &n);
+  return (double)(n - 1);
+}
+__KILN_DEVICE__ int ilogb(double x) {
+  if (x == 0.0 || x != x) return INT32_MIN;
+  return isinf(x) ? INT32_MAX : (int)logb(x);
+}
+__KILN_DEVICE__ float logbf(float x) { return (float)logb((double)x); }
+__KILN_DEVICE__ int ilogbf(float x) { return ilogb((double)x); }
 __KILN_DEVICE__ double modf(double x, double* whole) {
   *whole = trunc(x);
   return isinf(x) ? copysign(0.0, x) : copysign(x - *whole, x);

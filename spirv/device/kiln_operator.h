@@ -10,5 +10,5 @@
                                                  // One called opset receives the version of the operator's domain
 #define KILN_OUTPUT(index, type, shape)          // KILN_OUTPUT(0, type(input0), same_as(input0)), KILN_OUTPUT(1, int64, dims(dim(input0, 0), k))
 #define KILN_SCRATCH(index, bytes)               // memory for this operator's launches, called scratch0, scratch1, ...
-#define KILN_LAUNCH(kernel, rule, ...)           // one launch, in order: KILN_LAUNCH(relu6, per_element(elements(output0)), input0, output0, elements(output0), limit)
+#define KILN_LAUNCH(...)                         // kernel, rule, arguments: one launch, in order: KILN_LAUNCH(relu6, per_element(elements(output0)), input0, output0, elements(output0), limit)
 #define KILN_SHARED(bytes)                       // dynamic shared memory of the launch before it

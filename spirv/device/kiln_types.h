@@ -33,6 +33,16 @@ typedef unsigned long ulong;
 #define INT_MIN INT32_MIN
 #define INT_MAX INT32_MAX
 #define UINT_MAX UINT32_MAX
+#define CHAR_BIT 8
+#define SHRT_MIN INT16_MIN
+#define SHRT_MAX INT16_MAX
+#define LONG_MIN INT64_MIN
+#define LONG_MAX INT64_MAX
+#define ULONG_MAX UINT64_MAX
+#define LLONG_MIN (-9223372036854775807ll - 1)
+#define LLONG_MAX 9223372036854775807ll
+#define ULLONG_MAX 18446744073709551615ull
+#define SIZE_MAX UINT64_MAX
 #define FLT_MAX __FLT_MAX__
 #define FLT_MIN __FLT_MIN__
 #define FLT_EPSILON __FLT_EPSILON__
@@ -42,6 +52,16 @@ typedef unsigned long ulong;
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 #define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_E 2.7182818284590452354
+#define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
+#define M_LOG2E 1.4426950408889634074
+#define M_LOG10E 0.43429448190325182765
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.70710678118654752440
 #ifndef NULL
@@ -84,12 +104,6 @@ __KILN_DEVICE__ __half2 __floats2half2_rn(float x, float y) { return __half2{(__
 __KILN_DEVICE__ __half2 __half2half2(__half x) { return __half2{x, x}; }
 __KILN_DEVICE__ float __low2float(__half2 x) { return (float)x.x; }
 __KILN_DEVICE__ float __high2float(__half2 x) { return (float)x.y; }
-__KILN_DEVICE__ __half __hadd(__half a, __half b) { return a + b; }
-__KILN_DEVICE__ __half __hsub(__half a, __half b) { return a - b; }
-__KILN_DEVICE__ __half __hmul(__half a, __half b) { return a * b; }
-__KILN_DEVICE__ __half __hfma(__half a, __half b, __half c) { return __builtin_fmaf16(a, b, c); }
-__KILN_DEVICE__ __half2 __hadd2(__half2 a, __half2 b) { return a + b; }
-__KILN_DEVICE__ __half2 __hmul2(__half2 a, __half2 b) { return a * b; }
 
 // ---- bfloat16: 16 bits of storage, arithmetic in float, rounded to nearest even ----
 

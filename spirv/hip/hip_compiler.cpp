@@ -10,6 +10,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Support/VirtualFileSystem.h>
 
@@ -20,6 +21,8 @@
 #include <map>
 #include <mutex>
 
+#include "spirv/hip/answer.hpp"
+#include "spirv/hip/forked_copy.hpp"
 #include "spirv/hip/operator_macros.hpp"
 #include "spirv/hip/translate.hpp"
 
@@ -29,7 +32,8 @@ namespace {
 constexpr const char* header_folder = "/kiln/device/";
 
 // Standard headers that kernels include by habit: the device header has what portable kernels may use of them.
-constexpr std::array standard_headers{"cstdint", "stdint.h", "cstddef", "stddef.h", "cmath", "math.h", "climits", "limits.h", "cfloat", "float.h"};
+constexpr std::array standard_headers{"cstdint", "stdint.h", "cstddef", "stddef.h", "cmath", "math.h", "climits", "limits.h", "cfloat", "float.h", "cassert", "assert.h", "cstdio", "stdio.h", "cstdlib",
+                                      "stdlib.h", "cstring", "string.h", "limits", "type_traits", "utility", "algorithm", "hip/hip_vector_types.h", "hip/math_functions.h", "hip/device_functions.h"};
 
 class source_action : public clang::EmitLLVMOnlyAction {
  public:
@@ -47,29 +51,6 @@ class source_action : public clang::EmitLLVMOnlyAction {
   std::vector<declared_operator>& operators_;
   std::vector<hip_kernel>& kernels_;
 };
-
-kernel_parameter parameter_of(const llvm::Argument& a) {
-  llvm::Type* type = a.getType();
-  if (type->isPointerTy()) return a.hasByRefAttr() || a.hasByValAttr() ? kernel_parameter::other : kernel_parameter::pointer;
-  if (type->isIntegerTy(32)) return kernel_parameter::i32;
-  if (type->isIntegerTy(64)) return kernel_parameter::i64;
-  if (type->isFloatTy()) return kernel_parameter::f32;
-  if (type->isDoubleTy()) return kernel_parameter::f64;
-  return kernel_parameter::other;
-}
-
-// "void sort_rows<float>(float const*, long)" → "sort_rows<float>".
-std::string written_name(const std::string& symbol) {
-  std::string text = llvm::demangle(symbol);
-  int depth = 0;
-  std::size_t begin = 0, end = text.size();
-  for (std::size_t i = 0; i < end; ++i) {
-    depth += (text[i] == '<') - (text[i] == '>');
-    if (depth == 0 && text[i] == ' ') begin = i + 1;
-    if (depth == 0 && text[i] == '(') end = i;
-  }
-  return text.substr(begin, end - begin);
-}
 
 // Threads of a workgroup that __launch_bounds__ allows: the header keeps them as annotations, {function, "kiln.launch_bounds", file, line, {threads, ...}}.
 std::map<const llvm::Function*, std::uint32_t> launch_bounds(const llvm::Module& module) {
@@ -90,15 +71,20 @@ std::map<const llvm::Function*, std::uint32_t> launch_bounds(const llvm::Module&
   return result;
 }
 
-std::vector<hip_kernel> kernels_of(const llvm::Module& module) {
+std::vector<hip_kernel> kernels_of(const llvm::Module& module, const std::vector<kernel_declaration>& declarations) {
   std::vector<hip_kernel> result;
   auto bounds = launch_bounds(module);
   for (const llvm::Function& f : module) {
-    if (!is_kernel(f)) continue;
+    auto declared = is_kernel(f) ? std::ranges::find(declarations, f.getName(), [](const kernel_declaration& k) { return llvm::StringRef(k.symbol); }) : declarations.end();
+    if (declared == declarations.end()) continue;
     hip_kernel& k = result.emplace_back();
-    k.symbol = f.getName().str();
-    k.name = written_name(k.symbol);
-    for (const llvm::Argument& a : f.args()) k.parameters.push_back(parameter_of(a));
+    k.symbol = declared->symbol;
+    k.name = declared->name;
+    for (const declared_parameter& p : declared->parameters) k.parameters.push_back(p.kind);
+    k.reads_only.resize(k.parameters.size());
+    // A struct by value may be several of LLVM's parameters; such kernels cannot be launched.
+    if (f.arg_size() == k.parameters.size())
+      for (const llvm::Argument& a : f.args()) k.reads_only[a.getArgNo()] = a.getType()->isPointerTy() && a.onlyReadsMemory();
     if (auto bound = bounds.find(&f); bound != bounds.end()) k.max_threads = bound->second;
   }
   std::ranges::sort(result, {}, &hip_kernel::symbol);
@@ -109,11 +95,12 @@ void source_action::EndSourceFileAction() {
   EmitLLVMOnlyAction::EndSourceFileAction();
   result = takeModule();
   if (!result) return;
-  kernels_ = kernels_of(*result);
+  auto declarations = declared_kernels(getCompilerInstance().getASTContext());
+  kernels_ = kernels_of(*result, declarations);
   // The file has ended for the printer of diagnostics; messages about its operators still belong to it.
   clang::CompilerInstance& compiler = getCompilerInstance();
   compiler.getDiagnosticClient().BeginSourceFile(compiler.getLangOpts(), nullptr);
-  bind_kernels(compiler.getDiagnostics(), operators_, kernels_);
+  bind_kernels(compiler, operators_, kernels_, declarations);
   compiler.getDiagnosticClient().EndSourceFile();
 }
 
@@ -134,6 +121,7 @@ void refuse_unportable(llvm::Module& module) {
     for (const llvm::Instruction& i : llvm::instructions(f)) {
       const auto* call = llvm::dyn_cast<llvm::CallBase>(&i);
       if (!call) continue;
+      if (auto id = call->getIntrinsicID(); id == llvm::Intrinsic::trap || id == llvm::Intrinsic::debugtrap) refuse("function " + demangled(f) + " stops the program: a portable kernel cannot");
       if (call->isInlineAsm()) refuse("function " + demangled(f) + " has inline assembly: it would run on one kind of device only");
       if (!call->getCalledFunction()) refuse("function " + demangled(f) + " calls through a pointer: portable kernels have no function pointers or virtual functions");
     }
@@ -177,14 +165,11 @@ llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files_with(std::string_view sour
   return files;
 }
 
-}  // namespace
-
-compiled_source compile_hip(std::string_view source, const std::string& file, const hip_options& options) {
-  static std::mutex mutex;
-  std::lock_guard lock(mutex);
+compiled_source compile_here(std::string_view source, const std::string& file, const hip_options& options) {
   initialize_back_end();
   std::vector<std::string> arguments{"-triple", spirv_triple, "-aux-triple", "x86_64-unknown-linux-gnu", "-fcuda-is-device", "-emit-llvm-only", "-x", "hip", "-std=c++20", "-fdeclspec", "-nostdsysteminc", "-nobuiltininc",
-                                     "-internal-isystem", header_folder, "-O2", "-ffp-contract=on"};
+                                     "-internal-isystem", header_folder, "-O2", "-ffp-contract=on", "-fbracket-depth", "256", "-ferror-limit", "20",
+                                     "-Wno-pass-failed"};  // `#pragma unroll` over the wave's size, which is not known yet, is right where it is
   for (const std::string& d : options.definitions) arguments.push_back("-D" + d);
   arguments.push_back(file);
   std::vector<const char*> pointers;
@@ -226,7 +211,17 @@ compiled_source compile_hip(std::string_view source, const std::string& file, co
   return result;
 }
 
+}  // namespace
+
+compiled_source compile_hip(std::string_view source, const std::string& file, const hip_options& options) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  return unpack_answer(in_forked_copy(file + ": Clang", [&] { return pack_answer([&] { return compile_here(source, file, options); }); }));
+}
+
 compiled_source compile_hip_file(const std::string& file, const hip_options& options) {
+  std::error_code none;
+  if (std::filesystem::is_directory(file, none)) throw error(error_kind::missing_file, "'" + file + "' is a folder, not a HIP source");
   std::ifstream in(file, std::ios::binary);
   if (!in) throw error(error_kind::missing_file, "'" + file + "' cannot be opened");
   std::string source((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());

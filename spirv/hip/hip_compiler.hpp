@@ -1,4 +1,4 @@
-// HIP C++ → amdgcnspirv, in process: Clang as a library to LLVM IR, LLVM's own back end to SPIR-V. Needs no ROCm, no files beside the source
+// HIP C++ → amdgcnspirv: Clang as a library to LLVM IR, LLVM's own back end to SPIR-V, in a forked copy of this process (forked_copy.hpp). Needs no ROCm, no files beside the source
 // (the device header is inside the program) and no device. The same source gives the same bytes, whatever its path. Any number of threads may
 // compile; they take turns, since LLVM's SPIR-V back end keeps global state.
 // Throws source_error for mistakes in the source, error{unsupported} for what portable kernels cannot have.
@@ -32,6 +32,7 @@ struct hip_kernel {
   std::string symbol;                        // mangled
   std::string name;                          // as written: "relu6", "sort_rows<float>"
   std::vector<kernel_parameter> parameters;
+  std::vector<bool> reads_only;              // by parameter: a pointer that nothing is written through, as far as LLVM can see
   std::uint32_t max_threads = 1024;          // __launch_bounds__
 };
 

@@ -5,15 +5,11 @@
 #include <clang/Lex/PPCallbacks.h>
 #include <clang/Lex/Preprocessor.h>
 
+#include <algorithm>
 #include <charconv>
-
 
 namespace kiln::spirv {
 namespace {
-
-void report(clang::DiagnosticsEngine& diagnostics, clang::SourceLocation at, const std::string& what) {
-  diagnostics.Report(at, diagnostics.getCustomDiagID(clang::DiagnosticsEngine::Error, "%0")) << what;
-}
 
 // A part of an argument, with its places.
 macro_text part(const macro_text& whole, std::string_view piece) {
@@ -72,6 +68,10 @@ class collector : public clang::PPCallbacks {
   // Calls `check` and reports what it throws where it happened.
   template <class Check>
   bool checked(const macro_text& m, Check check) {
+    if (m.text.size() > longest_text) {
+      fail(m.at(0), "a text of " + std::to_string(m.text.size()) + " characters; at most " + std::to_string(longest_text) + " are read");
+      return false;
+    }
     try {
       check();
       return true;
@@ -151,19 +151,33 @@ class collector : public clang::PPCallbacks {
   }
 
   void add_launch(const std::vector<macro_text>& a) {
-    auto open = a[1].text.find('(');
-    std::string_view rule = std::string_view(a[1].text).substr(0, open);
+    auto given = split(a[0]);
+    // The commas of template arguments are the preprocessor's, too.
+    std::string_view whole = a[0].text;
+    auto pieces = split_arguments(whole);
+    std::size_t first = 0;
+    auto open_brackets = [&] {
+      auto name = std::string_view(pieces[0].data(), static_cast<std::size_t>(pieces[first].data() + pieces[first].size() - pieces[0].data()));
+      return std::ranges::count(name, '<') > std::ranges::count(name, '>');
+    };
+    while (first + 1 < pieces.size() && open_brackets()) ++first;
+    if (pieces.size() < first + 2) return fail(at_, "a launch is a kernel, a rule and the kernel's arguments: KILN_LAUNCH(relu6, per_element(elements(output0)), input0, output0)");
+    macro_text kernel = part(a[0], std::string_view(pieces[0].data(), static_cast<std::size_t>(pieces[first].data() + pieces[first].size() - pieces[0].data())));
+    const macro_text& rule_text = given[first + 1];
+    auto open = rule_text.text.find('(');
+    std::string_view rule = std::string_view(rule_text.text).substr(0, open);
     kernel_launch launch;
-    if (open == std::string::npos || a[1].text.back() != ')' || !parse_enum(rule, launch.rule)) return fail(a[1].at(0), "a launch rule is per_element(n), per_row(rows) or per_tile(x, y, z, threads_x, threads_y, threads_z)");
-    auto sizes = split(part(a[1], std::string_view(a[1].text).substr(open + 1, a[1].text.size() - open - 2)));
+    if (open == std::string::npos || rule_text.text.back() != ')' || !parse_enum(rule, launch.rule))
+      return fail(rule_text.at(0), "a launch rule is per_element(n), per_row(rows) or per_tile(x, y, z, threads_x, threads_y, threads_z)");
+    auto sizes = split(part(rule_text, std::string_view(rule_text.text).substr(open + 1, rule_text.text.size() - open - 2)));
     bool tile = launch.rule == launch_rule::per_tile;
-    if (tile ? sizes.size() != 6 : sizes.empty() || sizes.size() > 2) return fail(a[1].at(0), std::string(rule) + " does not take " + std::to_string(sizes.size()) + " sizes");
+    if (tile ? sizes.size() != 6 : sizes.empty() || sizes.size() > 2) return fail(rule_text.at(0), std::string(rule) + " does not take " + std::to_string(sizes.size()) + " sizes");
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (!integer(sizes[i])) return;
       (i < (tile ? 3u : 1u) ? launch.count : launch.block).push_back(sizes[i].text);
     }
     current().result.launches.push_back(std::move(launch));
-    current().launches.push_back({a[0], a.size() > 2 ? split(a[2]) : std::vector<macro_text>{}});
+    current().launches.push_back({std::move(kernel), {given.begin() + static_cast<std::ptrdiff_t>(first + 2), given.end()}});
   }
 
   void set_shared(const std::vector<macro_text>& a) {
@@ -181,17 +195,6 @@ const collector::row collector::rows[8] = {
     {"KILN_SCRATCH", &collector::add_scratch},     {"KILN_LAUNCH", &collector::add_launch},   {"KILN_SHARED", &collector::set_shared},       {"KILN_REQUIRE", &collector::add_requirement},
 };
 
-std::string names_of(const std::vector<hip_kernel>& kernels) {
-  std::string names;
-  for (const hip_kernel& k : kernels) names += (names.empty() ? "" : ", ") + k.name;
-  return names.empty() ? "none" : names;
-}
-
-std::string without_blanks(std::string text) {
-  std::erase(text, ' ');
-  return text;
-}
-
 }  // namespace
 
 clang::SourceLocation macro_text::at(std::size_t offset) const {
@@ -201,55 +204,6 @@ clang::SourceLocation macro_text::at(std::size_t offset) const {
 
 void collect_operators(clang::CompilerInstance& compiler, std::vector<declared_operator>& operators) {
   compiler.getPreprocessor().addPPCallbacks(std::make_unique<collector>(compiler.getPreprocessor(), operators));
-}
-
-void bind_kernels(clang::DiagnosticsEngine& diagnostics, std::vector<declared_operator>& operators, const std::vector<hip_kernel>& kernels) {
-  for (declared_operator& o : operators) {
-    if (o.result.launches.empty()) report(diagnostics, o.at, "operator '" + o.result.name + "' has no KILN_LAUNCH");
-    if (o.result.results.empty()) report(diagnostics, o.at, "operator '" + o.result.name + "' has no KILN_OUTPUT");
-    for (std::size_t i = 0; i < o.result.launches.size(); ++i) {
-      kernel_launch& launch = o.result.launches[i];
-      const auto& [name, arguments] = o.launches[i];
-      const hip_kernel* kernel = nullptr;
-      for (const hip_kernel& k : kernels)
-        if (without_blanks(k.name) == without_blanks(name.text)) kernel = &k;
-      if (!kernel) {
-        report(diagnostics, name.at(0), "there is no __global__ function '" + name.text + "' (a template needs an explicit instantiation); there are: " + names_of(kernels));
-        continue;
-      }
-      launch.symbol = kernel->symbol;
-      launch.max_threads = kernel->max_threads;
-      if (arguments.size() != kernel->parameters.size()) {
-        report(diagnostics, name.at(0), "'" + kernel->name + "' has " + std::to_string(kernel->parameters.size()) + " parameters, the launch gives " + std::to_string(arguments.size()));
-        continue;
-      }
-      for (std::size_t k = 0; k < arguments.size(); ++k) {
-        const macro_text& a = arguments[k];
-        auto buffer = parse_buffer(a.text);
-        kernel_parameter wanted = kernel->parameters[k];
-        std::string what = "parameter " + std::to_string(k) + " of '" + kernel->name + "'";
-        if (wanted == kernel_parameter::other) report(diagnostics, a.at(0), what + " is neither a pointer nor an int, int64_t, float or double");
-        else if ((wanted == kernel_parameter::pointer) != buffer.has_value()) report(diagnostics, a.at(0), what + (buffer ? " is a number, not a pointer" : " is a pointer: give it input0, output0 or scratch0"));
-        else if (buffer) {
-          auto [role, number] = *buffer;
-          std::size_t known = role == "output" ? o.result.results.size() : role == "scratch" ? o.result.scratch.size() : std::size_t{1} << 16;
-          if (number >= known) report(diagnostics, a.at(0), "there is no " + a.text);
-          launch.parameters.push_back({role == "input" ? parameter_kind::input : role == "output" ? parameter_kind::output : parameter_kind::scratch, number, element_type::i64, {}});
-        } else {
-          bool real = wanted == kernel_parameter::f32 || wanted == kernel_parameter::f64;
-          expression_scope scope{{}, {}, &o.result.attributes, true};
-          try {
-            if (real) evaluate_real(a.text, scope);
-            else evaluate_integer(a.text, scope);
-          } catch (const expression_error& e) {
-            report(diagnostics, a.at(e.at()), e.reason());
-          }
-          element_type type = wanted == kernel_parameter::i32 ? element_type::i32 : wanted == kernel_parameter::i64 ? element_type::i64 : wanted == kernel_parameter::f32 ? element_type::f32 : element_type::f64;
-          launch.parameters.push_back({real ? parameter_kind::real : parameter_kind::integer, 0, type, a.text});
-        }
-      }
-    }
-  }
 }
 
 }  // namespace kiln::spirv

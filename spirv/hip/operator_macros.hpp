@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "spirv/hip/hip_compiler.hpp"
+#include "spirv/hip/kernel_declaration.hpp"
 
 namespace kiln::spirv {
 
@@ -34,7 +35,11 @@ struct declared_operator {
 // Registers itself with the compiler's preprocessor; `operators` outlives the run. Mistakes become errors of the compiler's diagnostics.
 void collect_operators(clang::CompilerInstance& compiler, std::vector<declared_operator>& operators);
 
-// Gives every launch its symbol and its parameters their types, by the kernels that the source has.
-void bind_kernels(clang::DiagnosticsEngine& diagnostics, std::vector<declared_operator>& operators, const std::vector<hip_kernel>& kernels);
+// An error of the source at that place.
+void report(clang::DiagnosticsEngine& diagnostics, clang::SourceLocation at, const std::string& what);
+
+// Gives every launch its symbol and its parameters their types, by the kernels that the source has, and every operator the requirement that its tensors
+// are what the kernels' pointers point at (bind_kernels.cpp).
+void bind_kernels(clang::CompilerInstance& compiler, std::vector<declared_operator>& operators, const std::vector<hip_kernel>& kernels, const std::vector<kernel_declaration>& declarations);
 
 }  // namespace kiln::spirv

@@ -128,6 +128,7 @@ Value* amd_ballot(llvm::IRBuilder<>& b, CallInst& c, int wave) {
 }
 
 void lower_entry(llvm::Function& entry, const launch_site& launch, const lowering_target& target) {
+  check_shared_memory(entry, launch, target);
   bool nvidia = target.kind == machine_kind::nvidia;
   std::int64_t items = launch.block[0] * launch.block[1] * launch.block[2];
   intrinsic::ID item_id = nvidia ? static_cast<intrinsic::ID>(intrinsic::nvvm_read_ptx_sreg_tid_x) : static_cast<intrinsic::ID>(intrinsic::amdgcn_workitem_id_x);

@@ -396,6 +396,7 @@ void lower_entry(llvm::Module& module, const launch_site& launch, const lowering
   }
   remove_inner_fences(*body);
   std::uint64_t shared_bytes = place_shared_memory(*body, launch);
+  guard_divisions(*body);
   simplify(*body);
   bool meets = false;
   for (CallInst* c : calls_of(*body)) meets |= std::ranges::any_of(meeting_names, [&](const meeting_name& m) { return c->getCalledFunction()->getName() == m.name; });

@@ -21,6 +21,8 @@ void replace(llvm::CallInst& call, llvm::Value* with);
 llvm::Value* index_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, const launch_site& launch, int wave, const index_values& indices);
 // amdgcn's arithmetic for targets without it (rcp, fract, ubfe, ...): null where `call` is something else.
 llvm::Value* portable_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call);
+// error{unsupported} where a GPU's workgroup has less shared memory than the launch wants.
+void check_shared_memory(const llvm::Function& entry, const launch_site& launch, const lowering_target& target);
 // error{unsupported} naming a function that is declared, used and not the target's.
 void refuse_leftovers(const llvm::Module& module, machine_kind kind);
 

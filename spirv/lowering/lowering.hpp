@@ -22,7 +22,11 @@ struct lowering_target {
   machine_kind kind = machine_kind::host;
   int wave = 32;  // lanes of a wave; on the host what warpSize says there
   std::string processor, features;  // LLVM's
+  std::int64_t shared_bytes = 0;    // of a workgroup, of GPUs
 };
+
+// NVIDIA's compiler takes this much of a workgroup's shared memory as variables; more is dynamic.
+inline constexpr std::int64_t nvidia_fixed_shared_bytes = 48 << 10;
 
 // On the host a wave is this many work items of a workgroup, one after another.
 inline constexpr int host_wave = 32;

@@ -42,6 +42,9 @@ struct region_set {
   std::uint64_t standing_at = 0, value_at = 0, lane_at = 0, result_at = 0;
 };
 
+// Integer divisions that would trap give what GPUs give (division.cpp).
+void guard_divisions(llvm::Function& body);
+
 // `body` is void(buffers..., i32 item, i32 group, ptr shared), simplified, with calls of meeting points; it is not changed otherwise and
 // can be erased afterwards. `items`: of a workgroup.
 region_set make_regions(llvm::Function& body, unsigned item_parameter, std::int64_t items);

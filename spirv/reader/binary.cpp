@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -67,15 +68,20 @@ id_words ids_of(std::uint16_t opcode) {
   return {type, result};
 }
 
-std::string capability_name(std::uint32_t number) {
-  // An instruction alone, taken apart and named by SPIRV-Tools.
-  std::array<std::uint32_t, 7> module{spv::MagicNumber, newest_version, 0, 1, 0, 2u << 16 | static_cast<std::uint32_t>(Op::OpCapability), number};
+// The text of one instruction, as SPIRV-Tools writes it behind what it needs to know before; empty where it cannot.
+std::string text_of_last(std::span<const std::uint32_t> module) {
   context tools = make_context();
   spv_text text = nullptr;
-  if (spvBinaryToText(tools.get(), module.data(), module.size(), SPV_BINARY_TO_TEXT_OPTION_NO_HEADER, &text, nullptr) != SPV_SUCCESS) return std::to_string(number);
-  std::string name(text->str, text->length);
+  if (spvBinaryToText(tools.get(), module.data(), module.size(), SPV_BINARY_TO_TEXT_OPTION_NO_HEADER, &text, nullptr) != SPV_SUCCESS) return "";
+  std::string result(text->str, text->length);
   spvTextDestroy(text);
-  while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
+  while (result.ends_with(' ') || result.ends_with('\n')) result.pop_back();
+  return result.substr(result.rfind('\n') + 1);
+}
+
+std::string capability_name(std::uint32_t number) {
+  std::array<std::uint32_t, 7> module{spv::MagicNumber, newest_version, 0, 1, 0, 2u << 16 | static_cast<std::uint32_t>(Op::OpCapability), number};
+  std::string name = text_of_last(module);
   return name.starts_with("OpCapability ") ? name.substr(13) : std::to_string(number);
 }
 
@@ -91,6 +97,24 @@ void append_string_instruction(std::vector<std::uint32_t>& out, Op opcode, std::
 std::string opcode_name(std::uint32_t opcode) {
   std::string_view name = spvOpcodeString(opcode);
   return name == "unknown" ? fmt::format("instruction {}", opcode) : fmt::format("Op{}", name);
+}
+
+std::string extended_name(std::uint32_t number) {
+  // How many operands it has is what SPIRV-Tools knows, too.
+  for (std::uint32_t operands = 0; operands <= 6; ++operands) {
+    std::vector<std::uint32_t> import, module{spv::MagicNumber, newest_version, 0, 4, 0};
+    append_string_instruction(import, Op::OpExtInstImport, "OpenCL.std");
+    for (std::uint32_t word : {import[0] + (1u << 16), 1u}) module.push_back(word);  // its result, %1, comes before the name
+    std::copy(import.begin() + 1, import.end(), std::back_inserter(module));
+    for (std::uint32_t word : {(5 + operands) << 16 | static_cast<std::uint32_t>(Op::OpExtInst), 2u, 3u, 1u, number}) module.push_back(word);
+    module.resize(module.size() + operands, 2);
+    std::string text = text_of_last(module);
+    auto at = text.find("OpExtInst ");
+    if (at == std::string::npos) continue;
+    for (int k = 0; k < 3; ++k) at = text.find(' ', at) + 1;
+    return text.substr(at, text.find(' ', at) - at);
+  }
+  return std::to_string(number);
 }
 
 literal_string read_string(std::span<const std::uint32_t> words) {
@@ -203,6 +227,8 @@ void binary::validate() {
   spv_result_t result = spvValidate(tools.get(), &module, &diagnostic);
   std::string words = diagnostic ? diagnostic->error : "";
   spvDiagnosticDestroy(diagnostic);
+  while (words.ends_with('\n')) words.pop_back();
+  for (std::size_t at; (at = words.find('\n')) != std::string::npos;) words.replace(at, words.find_first_not_of(" \n", at) - at, ": ");
   if (result != SPV_SUCCESS) corrupted("not valid: " + words);
 }
 

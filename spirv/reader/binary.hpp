@@ -50,4 +50,7 @@ literal_string read_string(std::span<const std::uint32_t> words);
 // "OpIAdd", or "instruction 1234" for a number that SPIRV-Tools does not know.
 std::string opcode_name(std::uint32_t opcode);
 
+// "lgamma", or the number where SPIRV-Tools does not know it as an instruction of OpenCL.std.
+std::string extended_name(std::uint32_t number);
+
 }  // namespace kiln::spirv

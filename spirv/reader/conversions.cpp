@@ -3,6 +3,7 @@
 
 namespace kiln::spirv {
 
+using spv::Decoration;
 using spv::Op;
 
 bool translator::emit_conversion(const instruction_words& i) {
@@ -13,10 +14,20 @@ bool translator::emit_conversion(const instruction_words& i) {
   require(same_lanes(from, to) || opcode == Op::OpBitcast, i);
   require(!llvm::isa<llvm::Function>(x), i, "its operand is a function");
   bool int_from = from->isIntOrIntVectorTy(), int_to = to->isIntOrIntVectorTy(), fp_from = from->isFPOrFPVectorTy(), fp_to = to->isFPOrFPVectorTy(), ptr_from = from->isPointerTy(), ptr_to = to->isPointerTy();
+  bool to_integer = opcode == Op::OpConvertFToU || opcode == Op::OpConvertFToS;
+  if (!to_integer && find(i.result, Decoration::SaturatedConversion)) refuse("a saturated conversion between integers");
+  if (const decoration* d = find(i.result, Decoration::FPRoundingMode); d && !to_integer && d->words.at(0) != static_cast<std::uint32_t>(spv::FPRoundingMode::RTE)) refuse("a conversion to floats that does not round to nearest even");
   auto space_cast = [&](llvm::Value* pointer) { return pointer->getType() == to ? pointer : b_.CreateAddrSpaceCast(pointer, to); };
   switch (opcode) {
-    case Op::OpConvertFToU: require(fp_from && int_to, i); define(i, b_.CreateFPToUI(x, to)); return true;
-    case Op::OpConvertFToS: require(fp_from && int_to, i); define(i, b_.CreateFPToSI(x, to)); return true;
+    case Op::OpConvertFToU:
+    case Op::OpConvertFToS: {
+      require(fp_from && int_to, i);
+      bool sign = opcode == Op::OpConvertFToS;
+      llvm::Value* whole = rounded(x, i);
+      if (find(i.result, Decoration::SaturatedConversion)) define(i, b_.CreateIntrinsic(sign ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {to, from}, {whole}));
+      else define(i, sign ? b_.CreateFPToSI(whole, to) : b_.CreateFPToUI(whole, to));
+      return true;
+    }
     case Op::OpConvertSToF: require(int_from && fp_to, i); define(i, b_.CreateSIToFP(x, to)); return true;
     case Op::OpConvertUToF: require(int_from && fp_to, i); define(i, b_.CreateUIToFP(x, to)); return true;
     case Op::OpUConvert: require(int_from && int_to, i); define(i, b_.CreateZExtOrTrunc(x, to)); return true;
@@ -60,6 +71,17 @@ bool translator::emit_conversion(const instruction_words& i) {
       }
       return true;
     default: return false;
+  }
+}
+
+// What a conversion to integers begins with where it says how it rounds; toward zero is its own way.
+llvm::Value* translator::rounded(llvm::Value* x, const instruction_words& i) {
+  const decoration* d = find(i.result, Decoration::FPRoundingMode);
+  switch (d ? static_cast<spv::FPRoundingMode>(d->words.at(0)) : spv::FPRoundingMode::RTZ) {
+    case spv::FPRoundingMode::RTE: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
+    case spv::FPRoundingMode::RTP: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
+    case spv::FPRoundingMode::RTN: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
+    default: return x;
   }
 }
 

@@ -33,7 +33,7 @@ constexpr std::string_view accepted_names[] = {
     "llvm.log2", "llvm.log10", "llvm.pow", "llvm.powi", "llvm.sin", "llvm.cos", "llvm.tan", "llvm.asin", "llvm.acos", "llvm.atan", "llvm.atan2", "llvm.sinh", "llvm.cosh", "llvm.tanh",
     "llvm.abs", "llvm.smax", "llvm.smin", "llvm.umax", "llvm.umin", "llvm.ctpop", "llvm.ctlz", "llvm.cttz", "llvm.bswap", "llvm.bitreverse", "llvm.fshl", "llvm.fshr", "llvm.sadd.sat", "llvm.uadd.sat",
     "llvm.ssub.sat", "llvm.usub.sat", "llvm.sadd.with.overflow", "llvm.uadd.with.overflow", "llvm.ssub.with.overflow", "llvm.usub.with.overflow", "llvm.smul.with.overflow",
-    "llvm.umul.with.overflow", "llvm.scmp", "llvm.ucmp", "llvm.fptosi.sat", "llvm.fptoui.sat", "llvm.memcpy", "llvm.memmove", "llvm.memset", "llvm.assume", "llvm.expect", "llvm.trap", "llvm.freeze",
+    "llvm.umul.with.overflow", "llvm.scmp", "llvm.ucmp", "llvm.fptosi.sat", "llvm.fptoui.sat", "llvm.memcpy", "llvm.memmove", "llvm.memset", "llvm.assume", "llvm.expect", "llvm.freeze",
     "llvm.vector.reduce.add", "llvm.vector.reduce.mul", "llvm.vector.reduce.and", "llvm.vector.reduce.or", "llvm.vector.reduce.xor", "llvm.vector.reduce.smax", "llvm.vector.reduce.smin",
     "llvm.vector.reduce.umax", "llvm.vector.reduce.umin", "llvm.vector.reduce.fadd", "llvm.vector.reduce.fmax", "llvm.vector.reduce.fmin",
 };
@@ -211,7 +211,7 @@ bool translator::emit_extended(const instruction_words& i) {
   require(set != extended_sets_.end(), i, "its set of instructions is not imported");
   if (set->second != "OpenCL.std") return true;  // non-semantic
   auto row = std::ranges::find(extended, i.operands[1], &extended_row::number);
-  if (row == std::end(extended)) refuse(fmt::format("instruction {} of OpenCL.std", i.operands[1]));
+  if (row == std::end(extended)) refuse("instruction " + extended_name(i.operands[1]) + " of OpenCL.std");
   require(i.operands.size() == row->operands + 2, i);
   std::vector<llvm::Value*> operands;
   for (std::uint32_t id : i.operands.subspan(2)) {

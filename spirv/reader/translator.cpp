@@ -104,6 +104,10 @@ void translator::declare(const instruction_words& i) {
       if (static_cast<spv::ExecutionModel>(i.operands[0]) != spv::ExecutionModel::Kernel) refuse("an entry point that is no kernel");
       entry_points_[i.operands[1]] = read_string(i.operands.subspan(2)).text;
       break;
+    case Op::OpMemoryModel:
+      if (static_cast<spv::AddressingModel>(i.operands[0]) != spv::AddressingModel::Physical64 || static_cast<spv::MemoryModel>(i.operands[1]) != spv::MemoryModel::OpenCL)
+        refuse("an addressing model that is not Physical64, or a memory model that is not OpenCL");
+      break;
     case Op::OpExtInstImport: {
       std::string name = read_string(i.operands).text;
       if (name != "OpenCL.std" && !name.starts_with("NonSemantic.")) refuse("extended instructions '" + name + "' are not something that Kiln reads");

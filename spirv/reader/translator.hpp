@@ -75,6 +75,7 @@ class translator {
 
   bool emit_arithmetic(const instruction_words& i);  // arithmetic.cpp
   bool emit_conversion(const instruction_words& i);  // conversions.cpp
+  llvm::Value* rounded(llvm::Value* x, const instruction_words& i);
   bool emit_composite(const instruction_words& i);   // composites.cpp
 
   // memory.cpp

@@ -90,6 +90,64 @@ class CustomOps(KilnCase):
         self.assertIn("'slope' is not declared", self.error_line(self.kiln("compile", self.model(slope=1.0, name="b.onnx"), "--custom-op", self.path("relu6.hip"), "-o", self.path("x.kiln"), code=3)))
         self.assertIn("cannot be opened", self.error_line(self.kiln("compile", model, "--custom-op", "/nowhere.hip", "-o", self.path("x.kiln"), code=3)))
 
+    def test_what_the_kernels_do_not_take(self):
+        """Tensors of another type than the kernel's pointers, sources that are none, shared memory that a device does not have."""
+        def compiled(source, code, model=None):
+            with open(self.path("bad.hip"), "w") as out:
+                out.write(source)
+            return self.kiln("compile", model or self.model(), "--custom-op", self.path("bad.hip"), "-o", self.path("x.kiln"), code=code)
+        page = fenced("cpp")
+        doubles = helper.make_graph([helper.make_node("Relu6", ["x"], ["y"], domain="my.ops")], "g", [tensor("x", [4], TensorProto.DOUBLE)], [tensor("y", [4])])
+        onnx.save(helper.make_model(doubles, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("my.ops", 1)], ir_version=8), self.path("doubles.onnx"))
+        self.assertIn("do not take f64[4] with these attributes: '!has(input0) || type(input0) == f32' does not hold", self.error_line(compiled(page, 3, self.path("doubles.onnx"))))
+        self.assertIn("does not point at the elements of output0, which are f64", compiled(page.replace("KILN_OUTPUT(0, float32", "KILN_OUTPUT(0, float64"), 3).stderr)
+        self.assertIn("declares no operator", self.error_line(compiled("#include <hip/hip_runtime.h>", 3)))
+        self.assertIn("Clang crashed", self.error_line(compiled("#pragma clang __debug crash", 3)))
+        self.assertIn("is a folder", self.error_line(self.kiln("compile", self.model(), "--custom-op", self.dir, "-o", self.path("x.kiln"), code=3)))
+        compiled(page + "KILN_SHARED(100000)\n", 0)
+        for target, code in ("gfx942", 3), ("sm_90", 0):
+            done = self.kiln("finalize", self.path("x.kiln"), "--target", target, "-o", self.path("objects"), code=code)
+            self.assertEqual("100000 bytes of shared memory" in done.stderr, code == 3)
+
+    def test_inputs_left_out_lists_and_several_outputs(self):
+        with open(self.path("scale.hip"), "w") as out:
+            out.write("""#include <hip/hip_runtime.h>
+template <class T, bool Biased>
+__global__ void scale(const T* x, const T* bias, const T* factor, T* y, int32_t* sign, int64_t n, int has_factor, T offset) {
+  int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  y[i] = x[i] * (has_factor ? factor[0] : T(1)) + (Biased ? bias[i] : T(0)) + offset;
+  sign[i] = y[i] < 0 ? -1 : 1;
+}
+template __global__ void scale<float, true>(const float*, const float*, const float*, float*, int32_t*, int64_t, int, float);
+template __global__ void scale<float, false>(const float*, const float*, const float*, float*, int32_t*, int64_t, int, float);
+#define SCALE(condition, biased)                                                                                                  \\
+  KILN_OPERATOR("my.ops", "Scale")                                                                                                \\
+  KILN_REQUIRE(condition)                                                                                                         \\
+  KILN_ATTRIBUTE(offsets, list(0))                                                                                                \\
+  KILN_OUTPUT(0, float32, same_as(input0))                                                                                        \\
+  KILN_OUTPUT(1, int32, same_as(input0))                                                                                          \\
+  KILN_LAUNCH(scale<float, biased>, per_element(elements(input0)), input0, input1, input2, output0, output1, elements(input0), has(input2), item(offsets, length(offsets) - 1))
+SCALE(has(input1), true)
+SCALE(!has(input1), false)
+""")
+        x, bias, factor = np.linspace(-3, 3, 300, dtype=np.float32), np.ones(300, np.float32), np.float32([2])
+        for names in ["x", "x", "x"], ["x", "b"], ["x", "b", "f"], ["x", "", "f"]:
+            feeds = {"x": x} | ({"b": bias} if "b" in names else {}) | ({"f": factor} if "f" in names else {})
+            names = ["x"] if names == ["x", "x", "x"] else names
+            node = helper.make_node("Scale", names, ["y", "s"], domain="my.ops", offsets=[7, 3])
+            graph = helper.make_graph([node], "g", [tensor(k, v.shape) for k, v in feeds.items()], [tensor("y", [300]), tensor("s", [300], TensorProto.INT32)])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("my.ops", 1)], ir_version=8), self.path("m.onnx"))
+            inputs = []
+            for k, v in feeds.items():
+                np.save(self.path(k + ".npy"), v)
+                inputs += ["--input", f"{k}={self.path(k + '.npy')}"]
+            self.kiln("compile", self.path("m.onnx"), "--custom-op", self.path("scale.hip"), "-o", self.path("m.kiln"))
+            self.kiln("run", self.path("m.kiln"), *inputs, "--output-dir", self.path("out"))
+            want = x * (2 if "f" in names else 1) + (1 if "b" in names else 0) + 3
+            np.testing.assert_allclose(np.load(self.path("out/y.npy")), want, atol=1e-6, err_msg=str(names))
+            np.testing.assert_array_equal(np.load(self.path("out/s.npy")), np.where(want < 0, -1, 1))
+
     def test_hip_command(self):
         document = self.json("hip", self.path("relu6.hip"), "-o", self.path("relu6.spv"))
         self.assertEqual([k["name"] for k in document["kernels"]], ["relu6"])

@@ -56,6 +56,7 @@ std::vector<test_case> cases() {
   add_lanes(all);
   add_types(all);
   add_functions(all);
+  add_header(all);
   return all;
 }
 

@@ -49,5 +49,6 @@ void add_workgroups(std::vector<test_case>& all);
 void add_lanes(std::vector<test_case>& all);
 void add_types(std::vector<test_case>& all);
 void add_functions(std::vector<test_case>& all);
+void add_header(std::vector<test_case>& all);
 
 }  // namespace kiln::corpus

@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <random>
 
 #undef isnan
@@ -72,6 +73,18 @@ void check(std::initializer_list<unary_case<T>> cases) {
 
 using ld = long double;
 
+// Reduced before π is multiplied, which has no exact multiple.
+ld sine_of_pi_times(ld x) {
+  ld halves = std::rint(2 * x), rest = (x - halves / 2) * std::numbers::pi_v<ld>;
+  if (!std::isfinite(x)) return std::nanl("");
+  switch (static_cast<int>(std::fmod(halves, 4.0L)) & 3) {
+    case 0: return std::sin(rest);
+    case 1: return std::cos(rest);
+    case 2: return -std::sin(rest);
+    default: return -std::cos(rest);
+  }
+}
+
 TEST(device_math, float_functions) {
   check<float>({
       {"expf", device::expf, std::exp, -100, 88.5, 2},           {"exp2f", device::exp2f, std::exp2, -140, 127.9, 2},
@@ -105,8 +118,23 @@ TEST(device_math, double_functions) {
       {"asinh", device::asinh, std::asinh, -1e6, 1e6, 8},     {"acosh", device::acosh, std::acosh, 1, 1e6, 8},
       {"atanh", device::atanh, std::atanh, -0.999, 0.999, 8}, {"cbrt", device::cbrt, std::cbrt, -1e200, 1e200, 4},
       {"erf", device::erf, std::erf, -6, 6, 16},              {"erfc", device::erfc, std::erfc, -6, 25, 64},
-      {"round", device::round, std::round, -1e12, 1e12, 0},
+      {"round", device::round, std::round, -1e12, 1e12, 0},   {"logb", device::logb, std::logb, -1e300, 1e300, 0},
+      {"tgamma", device::tgamma, std::tgamma, 0.1, 171.5, 64}, {"tgamma, negative", device::tgamma, std::tgamma, -5, 5, 64},
+      {"lgamma", device::lgamma, std::lgamma, 0, 1e6, 16},    {"sinpi", device::sinpi, sine_of_pi_times, -1000, 1000, 4},
   });
+}
+
+TEST(device_math, gamma_where_it_is_special) {
+  for (int n = 1; n < 30; ++n) EXPECT_LE(ulps<double>(device::tgamma(static_cast<double>(n)), std::tgamma(static_cast<ld>(n))), 2) << n;
+  for (double x : {-0.5, -1.5, -20.25, -100.75, 1e-300, -1e-10}) EXPECT_NEAR(device::lgamma(x), std::lgamma(x), 1e-13 * (1 + std::abs(std::lgamma(x)))) << x;
+  EXPECT_EQ(device::lgamma(1.0), 0);
+  EXPECT_EQ(device::lgamma(2.0), 0);
+  EXPECT_EQ(device::lgamma(-3.0), HUGE_VAL);
+  EXPECT_TRUE(std::isnan(device::tgamma(-3.0)));
+  EXPECT_EQ(device::tgamma(172.0), HUGE_VAL);
+  EXPECT_EQ(device::cospi(0.5), 0);
+  EXPECT_EQ(device::cospi(1e9), 1);
+  EXPECT_FLOAT_EQ(device::tgammaf(4.5f), std::tgamma(4.5f));
 }
 
 TEST(device_math, two_arguments) {
@@ -122,6 +150,9 @@ TEST(device_math, two_arguments) {
     EXPECT_EQ(device::remainder(z, y), std::remainder(z, y)) << z << " " << y;
     EXPECT_EQ(device::fmodf(fz, fy), std::fmod(fz, fy));
     EXPECT_LE(ulps<double>(device::hypot(y, z), std::hypot(static_cast<ld>(y), static_cast<ld>(z))), 4);
+    EXPECT_EQ(device::nextafter(z, y), std::nextafter(z, y)) << z << " " << y;
+    EXPECT_EQ(device::nextafterf(fz, fy), std::nextafter(fz, fy)) << fz << " " << fy;
+    EXPECT_EQ(device::ilogb(z), std::ilogb(z));
     int e1, e2;
     EXPECT_EQ(device::frexp(z, &e1), std::frexp(z, &e2));
     EXPECT_EQ(e1, e2);

@@ -9,7 +9,7 @@ namespace kiln::spirv {
 namespace {
 
 const std::vector<shape> inputs{{element_type::f32, {2, 3, dim::symbol("n")}}, {element_type::i64, {5}}};
-const attribute_values attributes{{"k", std::int64_t{7}}, {"alpha", 0.5}, {"mode", std::string("cubic")}};
+const attribute_values attributes{{"k", std::int64_t{7}}, {"alpha", 0.5}, {"mode", std::string("cubic")}, {"pads", std::vector<std::int64_t>{2, 3, 12}}};
 const expression_scope scope{inputs, {}, &attributes};
 
 std::int64_t integer(std::string_view text) { return evaluate_integer(text, scope).value(); }
@@ -26,6 +26,11 @@ TEST(expression, integers) {
   EXPECT_EQ(integer("type(input1) == int64 && type(input0) != float16"), 1);
   EXPECT_EQ(integer("k > 6 || 1 / 0"), 1);
   EXPECT_EQ(integer("floor(alpha * 5)"), 2);
+  EXPECT_EQ(integer("item(pads, 1) * 10 + item(pads, -1) + length(pads)"), 45);
+  EXPECT_EQ(integer("has(input1) * 10 + has(input2)"), 10);
+  EXPECT_EQ(integer("9007199254740993 == 9007199254740992"), 0);
+  EXPECT_EQ(integer("-9223372036854775807 - 1 < -9223372036854775807"), 1);
+  EXPECT_EQ(integer("(-9223372036854775807 - 1) % (k - 8)"), 0);
 }
 
 TEST(expression, open_dimensions_stay_symbolic) {
@@ -52,7 +57,7 @@ TEST(expression, mistakes_know_their_place) {
   struct {
     const char* text;
     std::size_t at;
-  } cases[]{{"1 + ", 4}, {"1 + beta", 4}, {"(1", 2}, {"1 2", 2}, {"dim(input9, 0)", 10}, {"sin(1)", 0}, {"alpha % 2", 9}};
+  } cases[]{{"1 + ", 4}, {"1 + beta", 4}, {"(1", 2}, {"1 2", 2}, {"dim(input9, 0)", 10}, {"sin(1)", 0}, {"alpha % 2", 9}, {"item(k, 0)", 6}, {"item(pads, 3)", 13}, {"has(output0)", 11}, {"floor(1e300)", 12}};
   for (const auto& c : cases) try {
       evaluate_integer(c.text, scope);
       FAIL() << c.text;
@@ -61,6 +66,7 @@ TEST(expression, mistakes_know_their_place) {
     }
   EXPECT_THROW(evaluate_integer(std::string(100000, '('), scope), expression_error);
   EXPECT_THROW(evaluate_integer("1 / 0", scope), expression_error);
+  EXPECT_THROW(evaluate_integer("(-9223372036854775807 - 1) / (k - 8)", scope), error);  // and not a signal
 }
 
 object example() {
@@ -103,6 +109,15 @@ TEST(object, a_workgroup_too_large_is_refused) {
 }
 
 TEST(object, reads_back) { EXPECT_EQ(deserialize_object(serialize(example())), example()); }
+
+TEST(object, what_no_reader_would_take_is_not_written) {
+  object o = example();
+  o.launches[0].shared_bytes = std::string(longest_text + 1, '1');
+  EXPECT_THROW(serialize(o), error);
+  o = example();
+  o.attributes[3].second = std::vector<std::int64_t>(longest_list + 1);
+  EXPECT_THROW(serialize(o), error);
+}
 
 TEST(object, damage_is_an_error_and_never_a_crash) {
   const auto bytes = serialize(example());
