@@ -56,6 +56,6 @@ native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const
 
 bool is_spirv_payload(std::span<const std::byte> payload) { return payload.size() >= 8 && std::memcmp(payload.data() + 4, "KSPV", 4) == 0; }
 
-int spirv_pipeline_version() { return 2; }
+int spirv_pipeline_version() { return 3; }
 
 }  // namespace kiln
