@@ -64,9 +64,9 @@ template <class T>
 __host__ __device__ constexpr T&& forward(remove_reference_t<T>& x) { return static_cast<T&&>(x); }
 template <class T>
 __host__ __device__ constexpr void swap(T& a, T& b) {
-  T kept = move(a);
-  a = move(b);
-  b = move(kept);
+  T kept = std::move(a);
+  a = std::move(b);
+  b = std::move(kept);
 }
 template <class T>
 __host__ __device__ constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }

@@ -29,7 +29,10 @@ KILN_LAUNCH(relu6, per_element(elements(output0)), input0, output0, elements(out
 
 // One use of everything in the device header.
 const std::string everything = R"(#include <hip/hip_runtime.h>
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 extern __shared__ float dynamic[];
 __constant__ int table[4] = {1, 2, 3, 4};
 template <class T>

@@ -3,10 +3,6 @@
 #include <hip/hip_fp16.h>
 #include <hip/hip_runtime.h>
 
-#include <algorithm>
-#include <limits>
-#include <type_traits>
-
 __device__ int index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
 KILN_OPERATOR("corpus", "half_pair_functions") KILN_OUTPUT(0, float16, same_as(input0)) KILN_LAUNCH(half_pair_functions, per_element(elements(input0) / 2), input0, output0, elements(input0) / 2)
