@@ -33,7 +33,7 @@ CASES = {
     "non_max_suppression": ("kiln", "NonMaxSuppression", {"max_output_boxes_per_class": 100, "iou_threshold": 0.5}, [(F32, [4, 8000, 4], "unit"), (F32, [4, 20, 8000], "unit")],
                             [(I64, [8000, 3]), (I64, [1])], "non_max_suppression", [("choose_boxes", "pppppiiiffi", [8000, 20, 100, 0.5, -3.0e38, 0]), ("join_lists", "ppppiii", [80, 20, 100])]),
     "roi_align": ("", "RoiAlign", {"output_height": 7, "output_width": 7, "sampling_ratio": 2, "spatial_scale": 40.0}, [(F32, [4, 256, 56, 56], "normal"), (F32, [512, 4], "unit"), (I64, [512], 4)],
-                  [(F32, [512, 256, 7, 7])], "roi_align", [("roi_align", "ppppqiiiiiiffi", [512 * 256 * 49, 256, 56, 56, 7, 7, 2, 40.0, 0.5, 0])]),
+                  [(F32, [512, 256, 7, 7])], "roi_align", [("roi_align", "ppppqiqiiiiiiffi", [512 * 256 * 49, 4, 512, 256, 56, 56, 7, 7, 2, 40.0, 0.5, 0])]),
     "grid_sample_linear": ("kiln", "GridSample", {}, [(F32, [16, 64, 128, 128], "normal"), (F32, [16, 128, 128, 2], "unit")], [(F32, [16, 64, 128, 128])], "grid_sample",
                            [("sample_images", "pppqiiiqiii", [16 * 64 * 16384, 64, 128, 128, 16384, 1, 0, 0])]),
     "grid_sample_volume": ("kiln", "GridSample", {}, [(F32, [4, 16, 32, 64, 64], "normal"), (F32, [4, 32, 64, 64, 3], "unit")], [(F32, [4, 16, 32, 64, 64])], "grid_sample",

@@ -36,6 +36,7 @@ std::vector<literal> roi_align(const object& o, std::span<const literal> inputs,
   const std::int64_t out_h = outputs[0].dims[2].value(), out_w = outputs[0].dims[3].value(), samples = attribute_of<std::int64_t>(o, "sampling_ratio");
   const bool shifted = attribute_of<std::int64_t>(o, "opset") >= 16 && attribute_of<std::string>(o, "coordinate_transformation_mode") == "half_pixel", largest = attribute_of<std::string>(o, "mode") == "max";
   const double scale = attribute_of<double>(o, "spatial_scale"), shift = shifted ? 0.5 : 0;
+  if (regions.size() != 4 * images.size()) throw error(error_kind::usage, "RoiAlign: " + std::to_string(regions.size() / 4) + " regions and the images of " + std::to_string(images.size()));
   std::vector<float> result;
   for (std::size_t r = 0; r < images.size(); ++r) {
     if (images[r] < 0 || images[r] >= count) throw error(error_kind::usage, "RoiAlign: region " + std::to_string(r) + " is of image " + std::to_string(images[r]) + " of " + std::to_string(count));

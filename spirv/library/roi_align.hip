@@ -1,7 +1,8 @@
-// RoiAlign of images [n, c, h, w]: each bin of a region averages (or takes the largest of) bilinear samples.
+// RoiAlign of images [n, c, h, w]: each bin of a region averages (or takes the largest of) bilinear samples. A region's image is held inside of the images, as indices of
+// Gather are inside of their axis; regions beyond the list of images belong to its last one.
 #include "workgroup.h"
 
-__global__ void roi_align(const float* x, const float* regions, const int64_t* images, float* y, int64_t n, int channels, int height, int width, int out_h, int out_w, int samples, float scale, float offset, int largest) {
+__global__ void roi_align(const float* x, const float* regions, const int64_t* images, float* y, int64_t n, int image_count, int64_t list, int channels, int height, int width, int out_h, int out_w, int samples, float scale, float offset, int largest) {
   int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   int column = (int)(i % out_w), row = (int)(i / out_w % out_h), channel = (int)(i / ((int64_t)out_w * out_h) % channels);
@@ -12,7 +13,12 @@ __global__ void roi_align(const float* x, const float* regions, const int64_t* i
   if (offset == 0.0f) w = fmaxf(w, 1.0f), h = fmaxf(h, 1.0f);
   float bin_w = w / (float)out_w, bin_h = h / (float)out_h;
   int steps_y = samples > 0 ? samples : (int)ceilf(h / (float)out_h), steps_x = samples > 0 ? samples : (int)ceilf(w / (float)out_w);
-  const float* image = x + (images[region] * channels + channel) * (int64_t)height * width;
+  if (image_count == 0 || list == 0) {
+    y[i] = 0.0f;
+    return;
+  }
+  int64_t number = images[min(region, list - 1)];
+  const float* image = x + (min(max(number, (int64_t)0), (int64_t)image_count - 1) * channels + channel) * (int64_t)height * width;
   float sum = 0.0f, top = -INFINITY;
   for (int sy = 0; sy < steps_y; ++sy)
     for (int sx = 0; sx < steps_x; ++sx) {
@@ -48,7 +54,7 @@ KILN_ATTRIBUTE(output_width, 1)
 KILN_ATTRIBUTE(sampling_ratio, 0)
 KILN_ATTRIBUTE(spatial_scale, 1.0)
 KILN_ATTRIBUTE(opset, 16)
-KILN_REQUIRE(rank(input0) == 4 && rank(input1) == 2 && (mode == "avg" || mode == "max"))
+KILN_REQUIRE(rank(input0) == 4 && rank(input1) == 2 && rank(input2) == 1 && dim(input1, 1) == 4 && (mode == "avg" || mode == "max"))
 KILN_OUTPUT(0, float32, dims(dim(input1, 0), dim(input0, 1), output_height, output_width))
-KILN_LAUNCH(roi_align, per_element(elements(output0)), input0, input1, input2, output0, elements(output0), dim(input0, 1), dim(input0, 2), dim(input0, 3), output_height, output_width,
+KILN_LAUNCH(roi_align, per_element(elements(output0)), input0, input1, input2, output0, elements(output0), dim(input0, 0), dim(input2, 0), dim(input0, 1), dim(input0, 2), dim(input0, 3), output_height, output_width,
             sampling_ratio, spatial_scale, opset >= 16 && coordinate_transformation_mode == "half_pixel" ? 0.5 : 0.0, mode == "max")

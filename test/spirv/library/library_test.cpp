@@ -313,6 +313,16 @@ TEST(library, roi_align) {
                               {"spatial_scale", 0.9}});
 }
 
+TEST(library, roi_align_stays_inside_of_the_images) {
+  auto images = random_floats(2 * 3 * 8 * 10);
+  std::vector<float> places{1, 2, 7, 6.5f, 2, 1, 8, 7};
+  auto of_images = [&](const std::vector<std::int64_t>& list) {
+    return run("RoiAlign", {floats({2, 3, 8, 10}, images), floats({2, 4}, places), longs({static_cast<std::int64_t>(list.size())}, list)}, {{"output_height", std::int64_t{2}}, {"output_width", std::int64_t{2}}})[0];
+  };
+  EXPECT_EQ(of_images({5, -1}), of_images({1, 0}));
+  EXPECT_EQ(of_images({1}), of_images({1, 1}));
+}
+
 TEST(library, grid_sample_of_images_and_volumes) {
   auto image = random_floats(5 * 7), grid = random_floats(4 * 2 * 2, -0.8f, 0.8f);
   auto out = run("GridSample", {floats({1, 1, 5, 7}, image), floats({1, 4, 2, 2}, grid)}, {{"align_corners", std::int64_t{1}}, {"padding_mode", std::string("border")}});
