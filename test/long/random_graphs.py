@@ -3,7 +3,7 @@
 
     random_graphs.py KILN [--count N] [--seed S] [--nodes MIN:MAX] [--counted SHARE] [--keep DIR] [--seconds S]
 
-Graph S is made of the seed S alone. Its nodes come from random_operators.py; onnxruntime computes each as it is added, so every value is known. What kiln
+Graph S is made of the seed S alone. Its nodes come from random_operators.py, random_movement.py and random_special.py; onnxruntime computes each as it is added, so every value is known. What kiln
 refuses at compile time is counted by reason and is no failure; any other error, a signal or a wrong number is: the graph is then shrunk, by
 cutting nodes and making their results inputs, and kept as DIR/SEED.onnx with its inputs. Exits 1 after failures.
 """
@@ -22,6 +22,8 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 import random_operators as operators
+import random_movement  # adds its makers
+import random_special
 
 OPSET = 20
 onnxruntime.set_default_logger_severity(4)
@@ -48,7 +50,7 @@ class Graph:
             self.input(self.numbers(self.dims(), np.dtype(self.rng.choice(["float32"] * 8 + ["float16", "float64", "int8", "int32", "int64", "bool"]))))
         weights = np.array([w for w, _ in operators.MAKERS], float)
         if self.rng.random() < counted:
-            weights[[m is operators.counted for _, m in operators.MAKERS].index(True)] = 12
+            weights[[m is random_special.counted for _, m in operators.MAKERS].index(True)] = 12
         wanted = int(self.rng.integers(nodes[0], nodes[1] + 1))
         for _ in range(20 * wanted):
             if len(self.nodes) == wanted:
