@@ -10,6 +10,8 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir_bridge/codegen/to_llvm.hpp"
 
 namespace kiln::gpu {

@@ -5,10 +5,15 @@
 #include <span>
 
 #include "ir/native_kernel.hpp"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
-#include "mlir/IR/BuiltinOps.h"
 #include "mlir_bridge/target_row.hpp"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+namespace mlir {
+class ModuleOp;
+}
 
 namespace kiln::gpu {
 
