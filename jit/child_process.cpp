@@ -1,128 +1,38 @@
 #include "jit/child_process.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <optional>
-#include <string_view>
+#include <string>
 #include <thread>
-#include <utility>
 
 #include "ir/error.hpp"
-
-extern char** environ;
+#include "jit/spawned_process.hpp"
 
 namespace kiln {
 namespace {
 
 using clock = std::chrono::steady_clock;
 
-[[noreturn]] void throw_system_error(std::string_view what, int number) { throw error(error_kind::io, fmt::format("cannot start a child process: {}: {}", what, std::strerror(number))); }
-
-class descriptor {
- public:
-  explicit descriptor(int number) : number_(number) {}
-  descriptor(descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  ~descriptor() { reset(); }
-  int number() const { return number_; }
-  bool open() const { return number_ >= 0; }
-  void reset() {
-    if (number_ >= 0) close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_;
-};
-
-struct channel {
-  descriptor ours, theirs;
-};
-
-// Sockets, not pipes: writing to a child that has ended is then an error code (MSG_NOSIGNAL) instead of a signal to this process.
-channel make_channel() {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw_system_error("socketpair", errno);
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return {descriptor(ends[0]), descriptor(ends[1])};
-}
-
-// A started process in a group of its own; the group is killed, if the process still runs, and waited for at the end.
-class child {
- public:
-  child(const std::vector<std::string>& arguments, int input, int output, int errors) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_adddup2(&actions, input, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, 1);
-    posix_spawn_file_actions_adddup2(&actions, errors, 2);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    sigset_t none, defaults;
-    sigemptyset(&none);
-    sigemptyset(&defaults);
-    for (int s : {SIGPIPE, SIGINT, SIGTERM}) sigaddset(&defaults, s);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    std::vector<char*> words;
-    for (const std::string& a : arguments) words.push_back(const_cast<char*>(a.c_str()));
-    words.push_back(nullptr);
-    int failed = posix_spawn(&id_, words[0], &actions, &attributes, words.data(), environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    if (failed) throw_system_error(arguments[0], failed);
-  }
-  child(const child&) = delete;
-  ~child() {
-    if (!status_) {
-      kill(-id_, SIGKILL);
-      wait(0);
-    }
-  }
-
-  // The child reads its request first, so limits that are set before the request is written hold for all of its work.
-  void limit(const child_limits& limits) const {
-    auto set = [&](__rlimit_resource what, rlim_t value) {
-      rlimit both{value, value};
-      prlimit(id_, what, &both, nullptr);
-    };
-    set(RLIMIT_CORE, 0);
-    // Should this process be killed meanwhile, nobody else stops a child that never ends.
-    set(RLIMIT_CPU, static_cast<rlim_t>(limits.time.count() / 1000 + 5) * std::max(1u, std::thread::hardware_concurrency()));
+// The child reads its request first, so limits that are set before the request is written hold for all of its work.
+void limit(pid_t child, const child_limits& limits) {
+  auto set = [&](__rlimit_resource what, rlim_t value) {
+    rlimit both{value, value};
+    prlimit(child, what, &both, nullptr);
+  };
+  set(RLIMIT_CORE, 0);
+  // Should this process be killed meanwhile, nobody else stops a child that never ends.
+  set(RLIMIT_CPU, static_cast<rlim_t>(limits.time.count() / 1000 + 5) * std::max(1u, std::thread::hardware_concurrency()));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    if (limits.memory_bytes > 0) set(RLIMIT_AS, static_cast<rlim_t>(limits.memory_bytes));
+  if (limits.memory_bytes > 0) set(RLIMIT_AS, static_cast<rlim_t>(limits.memory_bytes));
 #endif
-  }
-
-  // The status as waitpid gives it, or nothing while the child runs. `flags`: 0 waits.
-  std::optional<int> wait(int flags) {
-    int status = 0;
-    while (!status_) {
-      pid_t done = waitpid(id_, &status, flags);
-      if (done == id_) status_ = status;
-      else if (done < 0 && errno == EINTR) continue;
-      else if (done < 0) status_ = 0;  // ECHILD: this process ignores SIGCHLD, so the system has waited for it
-      else break;
-    }
-    return status_;
-  }
-
- private:
-  pid_t id_ = -1;
-  std::optional<int> status_;
-};
+}
 
 // Moves bytes between this process and the child's three streams.
 class conversation {
@@ -154,11 +64,7 @@ class conversation {
   }
 
   // The last line on standard error, or "".
-  std::string last_words() const {
-    std::string_view text = words_;
-    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-    return std::string(text.substr(text.rfind('\n') + 1));
-  }
+  std::string last_words() const { return last_line(words_); }
 
   std::vector<std::byte> result;
 
@@ -186,19 +92,14 @@ class conversation {
   std::string words_;
 };
 
-std::string describe_end(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  return fmt::format("ended with status {}", WEXITSTATUS(status));
-}
-
 }  // namespace
 
 std::vector<std::byte> run_in_child(const std::vector<std::string>& arguments, std::span<const std::byte> input, const child_limits& limits) {
   auto deadline = clock::now() + limits.time;
-  channel in = make_channel(), out = make_channel(), errors = make_channel();
-  child process(arguments, in.theirs.number(), out.theirs.number(), errors.theirs.number());
+  channel in = make_channel(SOCK_STREAM), out = make_channel(SOCK_STREAM), errors = make_channel(SOCK_STREAM);
+  spawned_process process(arguments, in.theirs.number(), out.theirs.number(), errors.theirs.number());
   for (channel* c : {&in, &out, &errors}) c->theirs.reset();
-  process.limit(limits);
+  limit(process.id(), limits);
 
   auto said = [](const std::string& words) { return words.empty() ? "" : ": " + words; };
   conversation talk(in, out, errors, input, limits.output_bytes);

@@ -12,6 +12,7 @@
 #include "jit/kernel_groups.hpp"
 #include "jit/parallel.hpp"
 #include "jit/tuning/tuning_records.hpp"
+#include "jit/worker_pool.hpp"
 #include "mlir_bridge/finalize.hpp"
 #include "mlir_bridge/kernel_bytecode.hpp"
 
@@ -87,7 +88,9 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
       if ((j.native = compiler.find(g, {}))) j.configuration.clear();
     }
     j.report = {g.portable.symbol, g.portable.payload, g.inputs, g.occurrences, j.native != nullptr, 0, {}, {}};
-    if (!j.native) missing.push_back(&j);
+    if (j.native) continue;
+    if (missing.empty() && options.workers && !options.only_if_cached) options.workers->start();  // it takes a while: meanwhile we look for the others
+    missing.push_back(&j);
   }
   if (options.only_if_cached && !missing.empty())
     throw error(error_kind::absent, fmt::format("{} of {} kernels are not in the cache ('{}' is one): run without --if-cached to compile them", missing.size(), jobs.size(), missing[0]->report.symbol));

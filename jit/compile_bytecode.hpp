@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ namespace kiln {
 
 class kernel_cache;
 class tuning_records;
+class worker_pool;
 
 struct jit_options {
   target_row target;
@@ -34,7 +36,8 @@ struct jit_options {
   std::function<std::vector<std::byte>(std::span<const std::byte> object)> assemble = nullptr;
   std::string driver = {};
   std::int64_t rocm = 0;                          // the version of HIP where that compiles amdgcnspirv too (rocm_candidate.hpp): what the tuner may try
-  std::string worker = {};                        // compile each kernel in a process of its own: the executable for it (compile_worker.hpp)
+  // Who reads and compiles payloads (make_compile_workers). Without it this process does, which is for payloads that it made itself only.
+  std::shared_ptr<worker_pool> workers = nullptr;
   std::function<void(std::size_t done, std::size_t total)> progress = nullptr;  // called from the compiling threads, one at a time
 };
 

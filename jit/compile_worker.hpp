@@ -1,36 +1,49 @@
-// Compiling one kernel in a process of its own, since LLVM may end its process (report_fatal_error, an unreachable, a stack overflow) or never
-// come back. The worker is this program again: `kiln --compile-worker` reads one request from standard input and writes one response to standard output.
-// Any thread may call compile_in_worker, several at once: each has its own worker, which costs some 30 ms more than compiling here.
+// Whatever reads a payload with LLVM or MLIR, in another process: MLIR's bytecode reader trusts counts and indices in the bytes, so that a damaged
+// payload behind a right hash can corrupt the heap or loop, and LLVM may end its process (report_fatal_error, an unreachable, a stack overflow). The
+// workers are this program again, `kiln --compile-worker`; worker_pool.hpp says how they are started, limited and replaced.
+//
+// Payloads of files go here. Payloads that this process made itself may be compiled in it (compile_kernel.hpp). Any thread may call any function,
+// several at once. All throw what the work itself throws, as in this process, and what worker_pool::ask throws. A worker keeps what it parsed, so
+// that the candidates of one kernel start from clones.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "ir/shape.hpp"
-#include "jit/child_process.hpp"
+#include "jit/worker_pool.hpp"
+#include "mlir_bridge/candidates.hpp"
 #include "mlir_bridge/kernel_configuration.hpp"
+#include "mlir_bridge/target_row.hpp"
 
 namespace kiln {
 
 inline constexpr const char* compile_worker_argument = "--compile-worker";
 
+// What is read and for which target; shapes are static, and none are needed for the text "mlir". It refers to the caller's data.
 struct compile_request {
-  std::vector<std::byte> payload;  // a portable kernel's bytecode
-  std::vector<shape> inputs, outputs;
-  std::string target;              // a name that find_target() knows
-  kernel_configuration configuration;
+  std::span<const std::byte> payload;  // MLIR bytecode or amdgcnspirv
+  std::span<const shape> inputs, outputs;
+  const target_row& target;
+  kernel_configuration configuration = {};
 };
 
-// The bytes of the native kernel. `executable` is called with compile_worker_argument. Throws what the compile itself throws, as in this process;
-// error{compile_failed} for a worker that crashed or whose answer makes no sense; error{timed_out}; error{io}.
-std::vector<std::byte> compile_in_worker(const compile_request& request, const child_limits& limits = {}, const std::string& executable = "/proc/self/exe");
+// Workers that are this executable. With `isolated` each of them does one compile and ends.
+std::shared_ptr<worker_pool> make_compile_workers(bool isolated = false);
 
-// The worker's side: the response to a request. Errors become responses.
-std::vector<std::byte> answer_compile_request(std::span<const std::byte> request);
+// The bytes of the native kernel.
+std::vector<std::byte> compile_in_worker(worker_pool& workers, const compile_request& request, const worker_limits& limits = {});
 
-// The worker's main function: the exit status.
+// candidate_configurations() of a kernel in MLIR bytecode.
+std::vector<kernel_configuration> candidates_in_worker(worker_pool& workers, const compile_request& request, tuning_effort effort, const worker_limits& limits = {});
+
+// The kernel as text: "mlir", "llvm" or "asm", as emit_code() gives it.
+std::string text_in_worker(worker_pool& workers, const compile_request& request, const std::string& form, const worker_limits& limits = {});
+
+// The workers' main function: the exit status.
 int run_compile_worker();
 
 }  // namespace kiln

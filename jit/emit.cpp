@@ -5,6 +5,7 @@
 #include "ir/error.hpp"
 #include "jit/finalize_spirv.hpp"
 #include "mlir_bridge/finalize.hpp"
+#include "mlir_bridge/kernel_bytecode.hpp"
 #include "mlir_bridge/portable_kernel.hpp"
 #include "spirv/object.hpp"
 
@@ -12,6 +13,7 @@ namespace kiln {
 
 std::string emit_code(std::span<const std::byte> payload, std::span<const shape> inputs, const target_row& target, std::string_view form) {
   bool is_spirv = is_spirv_payload(payload);
+  if (form == "mlir" && !is_spirv) return print_kernel(payload);
   if (form != "llvm" && form != "asm")
     throw error(error_kind::unsupported, is_spirv ? fmt::format("an amdgcnspirv kernel has no '{}' form: ask for spirv, llvm or asm", form) : fmt::format("an mlir_bytecode kernel has no '{}' form: ask for mlir, llvm or asm", form));
   finalize_trace trace;

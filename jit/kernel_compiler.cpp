@@ -103,10 +103,7 @@ std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g,
     if (!wrapped) throw error(error_kind::unsupported, "its launches have no form that HIP can compile");
     return serialize(*wrapped);
   }
-  if (!options_.worker.empty()) {
-    auto payload = source_.kernel(content_hash::from_hex(g.portable.payload));
-    return compile_in_worker({{payload.begin(), payload.end()}, g.inputs, g.outputs, options_.target.name, configuration}, {.time = options_.kernel_limit}, options_.worker);
-  }
+  if (options_.workers) return compile_in_worker(*options_.workers, {source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs, options_.target, configuration}, {.time = options_.kernel_limit});
   if (g.portable.format == code_format::amdgcnspirv) {
     auto payload = source_.kernel(content_hash::from_hex(g.portable.payload));
     return call_with_deadline(options_.kernel_limit, "compiling", [payload = std::vector(payload.begin(), payload.end()), inputs = g.inputs, outputs = g.outputs, target = options_.target] {
@@ -116,6 +113,12 @@ std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g,
   // The clone and everything else that the compile touches is its own, so that it can be left behind.
   auto kernel = std::make_shared<portable_kernel>(clone(g));
   return call_with_deadline(options_.kernel_limit, "compiling", [kernel, target = options_.target, configuration] { return compile_specialized(std::move(*kernel), target, configuration); });
+}
+
+std::vector<kernel_configuration> kernel_compiler::candidates(const kernel_group& g, tuning_effort effort) {
+  if (!options_.workers) return candidate_configurations(clone(g), options_.target, effort);
+  // One answer for as many as 64 and more candidates, each of which is generated once: the limit is that of all of them.
+  return candidates_in_worker(*options_.workers, {source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs, options_.target}, effort);
 }
 
 native_bytes kernel_compiler::compile(const kernel_group& g, const kernel_configuration& configuration) {

@@ -1,5 +1,5 @@
-// Native kernels of one program for one target: out of the cache, or compiled. A payload is parsed and specialized once for each set of
-// shapes; every configuration starts from a clone of that. What compile_bytecode and the tuner share.
+// Native kernels of one program for one target: out of the cache, or compiled, in workers (compile_worker.hpp) or in this process. A payload is parsed
+// and specialized once for each set of shapes (by each worker); every configuration starts from a clone of that. What compile_bytecode and the tuner share.
 //
 // Any thread may call any function, several at once. The program and what `options` point to must outlive it.
 #pragma once
@@ -15,6 +15,7 @@
 #include "jit/cache/work_claim.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/kernel_groups.hpp"
+#include "mlir_bridge/candidates.hpp"
 #include "mlir_bridge/portable_kernel.hpp"
 
 namespace kiln {
@@ -38,7 +39,7 @@ class kernel_compiler {
   work_claim claim(const kernel_group& g, const kernel_configuration& configuration, bool wait) const;
   native_bytes find_made(const kernel_group& g, const kernel_configuration& configuration) const;
 
-  // In this process under a deadline, or in a worker, as the options say; then through the device's driver where that compiles. Throws what
+  // In a worker, or in this process under a deadline, as the options say; then through the device's driver where that compiles. Throws what
   // compile_kernel and compile_in_worker throw, with the kernel's name.
   native_bytes compile(const kernel_group& g, const kernel_configuration& configuration);
 
@@ -47,7 +48,10 @@ class kernel_compiler {
   // The form that HIP compiles itself (jit/rocm_candidate.hpp), of a kernel in amdgcnspirv; none where there is none.
   std::optional<native_kernel> rocm_form(const kernel_group& g) const;
 
-  // The kernel with the group's shapes, the caller's own.
+  // What a tuner may try of a kernel in MLIR bytecode. Throws what candidate_configurations and candidates_in_worker throw.
+  std::vector<kernel_configuration> candidates(const kernel_group& g, tuning_effort effort);
+
+  // The kernel with the group's shapes, the caller's own, read in this process.
   portable_kernel clone(const kernel_group& g);
 
  private:

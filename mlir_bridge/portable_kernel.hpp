@@ -28,8 +28,8 @@ class compiler_context {
 class portable_kernel {
  public:
   // Verifies everything. Throws error{newer_version} for a dialect version above dialect_version(), error{unsupported} where there is
-  // anything but kernel operations, error{corrupted} for all else. MLIR's diagnostics are in the message, never on stderr. The bytes must be
-  // as they were written, which their content hash says: MLIR's reader can crash on bytes that someone changed (test/mlir_bridge/kernel).
+  // anything but kernel operations, error{corrupted} for all else. MLIR's diagnostics are in the message, never on stderr. MLIR's
+  // reader can crash or loop on bytes that write_kernel did not write: a file's payloads are parsed in a worker (jit/compile_worker.hpp).
   static portable_kernel parse(const compiler_context& context, std::span<const std::byte> bytecode);
   portable_kernel(portable_kernel&&) noexcept;
   portable_kernel& operator=(portable_kernel&&) noexcept;

@@ -15,6 +15,7 @@
 #include "tools/command.hpp"
 #include "tools/model_session.hpp"
 #include "tools/progress.hpp"
+#include "tools/worker_choice.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -68,6 +69,7 @@ int recompile(const options& o, const output_options& output) {
   if (o.device == "host") jit.target = find_target(o.target);
   else jit = chosen.emplace(choose_device(o.device, o.target)).compiling();
   jit.cache = cache.get();
+  jit.workers = workers_for_files({});
   progress_bar progress("compiling", output);
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   cache_comparison c = compare_with_cache(bound, jit, o.remove);

@@ -19,6 +19,7 @@
 #include "tools/npy.hpp"
 #include "tools/program_listing.hpp"
 #include "tools/progress.hpp"
+#include "tools/worker_choice.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -27,7 +28,8 @@ struct options {
   std::string file, target, folder, native_file;
   std::vector<std::string> dims, configuration;
   cache_choice cache;
-  bool export_constants = false, isolated = false;
+  worker_choice workers;
+  bool export_constants = false;
 };
 
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
@@ -105,7 +107,7 @@ int finalize_file(const options& o, const output_options& output) {
   auto cache = open_cache(o.cache, o.cache.disabled ? nullptr : embedded_entries::read(o.file));
   progress_bar progress("finalizing", output);
   jit_options jit{.target = target, .configuration = parse_configuration(o.configuration), .cache = cache.get()};
-  if (o.isolated) jit.worker = "/proc/self/exe";
+  jit.workers = workers_for_files(o.workers);
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   jit_report report;
   program native = compile_bytecode(portable.bind(bindings), jit, &report);
@@ -159,7 +161,7 @@ action declare_finalize(CLI::App& app) {
   app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json")->required();
   app.add_option("--native-file", o->native_file, "Also write a .kiln that holds these kernels in place of the portable ones: it runs without a compiler, on this target only");
   app.add_flag("--export-constants", o->export_constants, "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
-  app.add_flag("--isolated", o->isolated, "Compile each kernel in a process of its own: slower, and a crash of the compiler becomes an error");
+  add_worker_options(app, o->workers);
   app.add_option("--configuration", o->configuration, "NAME=INTEGER,... for the generators of all kernels, such as wgmma=1,tile_m=128,tile_n=256, in place of their defaults")->delimiter(',');
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   add_cache_option(app, o->cache);

@@ -7,26 +7,30 @@
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
 #include "jit/compile_bytecode.hpp"
+#include "jit/compile_worker.hpp"
 #include "jit/emit.hpp"
 #include "jit/targets.hpp"
 #include "mlir_bridge/candidates.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/portable_kernel.hpp"
 #include "spirv/disassembly.hpp"
 #include "spirv/object.hpp"
 #include "tools/command.hpp"
 #include "tools/model_summary.hpp"
+#include "tools/worker_choice.hpp"
 
 namespace kiln::tools {
 namespace {
 
 struct options {
   std::string file, kernel, emit = "mlir", target = "native", candidates;
+  worker_choice workers;
   bool check = false;
 };
 
 // The kernel whose hash starts with `prefix`, and the shapes it is first used with.
 struct found_kernel {
   content_hash hash;
+  std::string symbol;
   code_format format = code_format::mlir_bytecode;
   std::vector<shape> inputs;
 };
@@ -37,7 +41,7 @@ found_kernel find_kernel(const program& p, const std::string& prefix) {
     for (const instruction& i : m.instructions()) {
       const auto* c = i.op().get_if<code_object>();
       if (!c || !c->payload.starts_with(prefix) || found.contains(c->payload)) continue;
-      found_kernel k{content_hash::from_hex(c->payload), c->format, {}};
+      found_kernel k{content_hash::from_hex(c->payload), c->symbol, c->format, {}};
       for (value v : i.inputs()) k.inputs.push_back(v.type());
       found.emplace(c->payload, std::move(k));
     }
@@ -46,10 +50,24 @@ found_kernel find_kernel(const program& p, const std::string& prefix) {
   return found.begin()->second;
 }
 
+// `of_kernel` with the kernel's name in front of what goes wrong.
+template <class Work>
+auto named(const found_kernel& k, Work of_kernel) {
+  try {
+    return of_kernel();
+  } catch (const error& e) {
+    throw error(e.kind(), fmt::format("kernel '{}' ({}): {}", k.symbol, k.hash.hex().substr(0, 16), e.what()));
+  }
+}
+
+// The compiler reads the payload in a worker, unless --in-process is given.
 std::string text_of(const program& p, const found_kernel& k, const options& o) {
   auto payload = p.kernel(k.hash);
   if (k.format == code_format::amdgcnspirv && o.emit == "spirv") return spirv::disassemble(spirv::deserialize_object(payload).words);
-  return k.format == code_format::mlir_bytecode && o.emit == "mlir" ? print_kernel(payload) : emit_code(payload, k.inputs, find_target(o.target), o.emit);
+  auto workers = workers_for_files(o.workers);
+  const target_row target = o.emit == "mlir" ? targets().front() : find_target(o.target);
+  const std::vector<shape> inputs = o.emit == "mlir" ? std::vector<shape>() : k.inputs;
+  return named(k, [&] { return workers ? text_in_worker(*workers, {payload, inputs, {}, target}, o.emit) : emit_code(payload, inputs, target, o.emit); });
 }
 
 int emit_kernel(const options& o, const output_options& output) {
@@ -69,10 +87,14 @@ int list_candidates(const options& o, const output_options& output) {
   const target_row target = find_target(o.candidates.substr(0, colon));
   program p = read_program(o.file);
   found_kernel k = find_kernel(p, o.kernel);
-  compiler_context context;
-  portable_kernel kernel = portable_kernel::parse(context, p.kernel(k.hash));
-  kernel.specialize(k.inputs);
-  const auto configurations = candidate_configurations(kernel, target, effort);
+  auto workers = workers_for_files(o.workers);
+  const auto configurations = named(k, [&] {
+    if (workers) return candidates_in_worker(*workers, {p.kernel(k.hash), k.inputs, {}, target}, effort);
+    compiler_context context;
+    portable_kernel kernel = portable_kernel::parse(context, p.kernel(k.hash));
+    kernel.specialize(k.inputs);
+    return candidate_configurations(kernel, target, effort);
+  });
   output.print({{"hash", k.hash.hex()}, {"target", target.name}, {"effort", enum_name(effort)}, {"candidates", configurations}}, [&] {
     for (const kernel_configuration& configuration : configurations) {
       std::string settings;
@@ -148,6 +170,7 @@ action declare_inspect(CLI::App& app) {
   app.add_option("--emit", o->emit, "In which form")->needs(kernel)->check(CLI::IsMember({"mlir", "spirv", "llvm", "asm"}));
   app.add_option("--target", o->target, "For which target (llvm and asm)")->needs(kernel);
   app.add_option("--candidates", o->candidates, "List what a tuner may try of the kernel: TARGET or TARGET:EFFORT (off, quick, full, exhaustive; full), in the form of finalize's --configuration")->needs(kernel);
+  add_worker_options(app, o->workers);
   return [o](const output_options& output) { return o->kernel.empty() ? inspect_file(*o, output) : o->candidates.empty() ? emit_kernel(*o, output) : list_candidates(*o, output); };
 }
 

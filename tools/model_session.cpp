@@ -87,6 +87,7 @@ void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("--tune-budget", o.tune_budget, "Wall-clock limit of tuning, e.g. 30s");
   app.add_option("--threads", o.threads, "Threads that run kernels (0: all processors)")->check(CLI::Range(0, 4096));
   app.add_flag("--pin", o.pin, "A processor of its own for every thread that runs kernels on the host");
+  add_worker_options(app, o.workers);
   add_cache_option(app, o.cache);
   add_remote_option(app, o.cache);
   app.add_flag("--no-cache", o.cache.disabled, "Neither read nor write the cache");
@@ -126,7 +127,8 @@ dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, 
   return bindings;
 }
 
-model_session::model_session(const model_options& options, const output_options& output) : options_(options), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
+model_session::model_session(const model_options& options, const output_options& output)
+    : options_(options), workers_(workers_for_files(options.workers)), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
   auto begin = clock::now();
   portable_ = read_program(options.file);
   if (!options.cache.disabled) embedded_ = embedded_entries::read(options.file);
@@ -136,7 +138,7 @@ model_session::model_session(const model_options& options, const output_options&
 }
 
 model_session::model_session(program portable, const model_options& options, const output_options& output)
-    : options_(options), portable_(std::move(portable)), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
+    : options_(options), portable_(std::move(portable)), workers_(options.workers.isolated ? workers_for_files(options.workers) : nullptr), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
   finish(output);
 }
 
@@ -193,6 +195,7 @@ jit_options model_session::compiling() const {
   jit.cache = cache_.get();
   jit.records = records_.get();
   jit.threads = options_.threads;
+  jit.workers = workers_;
   jit.only_if_cached = options_.if_cached;
   return jit;
 }

@@ -19,6 +19,7 @@
 #include "tools/chosen_device.hpp"
 #include "tools/command.hpp"
 #include "tools/graph_memory.hpp"
+#include "tools/worker_choice.hpp"
 
 namespace kiln::tools {
 
@@ -42,6 +43,7 @@ struct model_options {
   std::vector<std::string> inputs, dims;
   std::map<std::string, literal> given;  // inputs that a command already has; --input comes first
   cache_choice cache;
+  worker_choice workers;
   bool if_cached = false, verify_cache = false, pin = false;
   std::string record_misses;  // a log for `kiln warm --replay`
   int threads = 0;
@@ -63,7 +65,7 @@ class model_session {
  public:
   // Opens options.file.
   model_session(const model_options& options, const output_options& output);
-  // Takes a program in memory instead (verify).
+  // Takes a program in memory instead (verify), whose payloads this process made: it reads them itself, unless --isolated is given.
   model_session(program portable, const model_options& options, const output_options& output);
 
   const program& portable() const { return portable_; }
@@ -93,6 +95,7 @@ class model_session {
   model_options options_;
   program portable_, bound_, native_;
   std::shared_ptr<const embedded_entries> embedded_;  // of the file; null where there are none
+  std::shared_ptr<worker_pool> workers_;              // null: payloads are read in this process
   chosen_device chosen_;
   std::unique_ptr<kernel_cache> cache_;
   std::unique_ptr<tuning_records> records_;

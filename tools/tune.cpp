@@ -24,7 +24,7 @@ constexpr double longest_measuring_ms = 4000;
 
 struct options : model_options {
   std::string budget = "60s";
-  bool exhaustive = false, quick = false, again = false, cold = false, embed = false, isolated = false;
+  bool exhaustive = false, quick = false, again = false, cold = false, embed = false;
 };
 
 double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
@@ -94,7 +94,7 @@ int tune_file(options o, const output_options& output) {
   session.run_once();
   const double first_output_ms = milliseconds_since(begin);
   begin = clock::now();
-  auto results = tune_session(session, tuning, budget, output, o.isolated);
+  auto results = tune_session(session, tuning, budget, output);
   const double tuning_ms = milliseconds_since(begin);
 
   // The kernels of the defaults, whatever the session began with, against the winners.
@@ -149,7 +149,6 @@ action declare_tune(CLI::App& app) {
   app.add_flag("--quick", o->quick, "At most 8 configurations of each kernel");
   app.add_flag("--again", o->again, "Also kernels that have been tuned with as much effort before, and whether graphs are faster");
   app.add_flag("--cold", o->cold, "Write over the device's caches before each timed run");
-  app.add_flag("--isolated", o->isolated, "Compile each candidate in a process of its own");
   app.add_flag("--embed", o->embed, "Put what is known into the file, as hints for other machines");
   return [o](const output_options& output) { return tune_file(*o, output); };
 }

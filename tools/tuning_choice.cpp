@@ -80,13 +80,12 @@ nlohmann::ordered_json describe(const kernel_tuning& t) {
   return row;
 }
 
-std::vector<kernel_tuning> tune_session(model_session& session, const tuner_options& options, double budget_ms, const output_options& output, bool isolated) {
+std::vector<kernel_tuning> tune_session(model_session& session, const tuner_options& options, double budget_ms, const output_options& output) {
   io_buffers tensors(session.executable());
   tensors.upload(session.inputs());
   std::vector<double> heat = measure_heat(session.executable(), session.report, tensors, heat_runs);
   jit_options jit = session.compiling();
   jit.only_if_cached = false;
-  if (isolated) jit.worker = "/proc/self/exe";
   tuner tuning(session.bound(), timing_device(session), jit, session.records(), options);
   progress_bar progress("tuning", output);
   std::size_t done = 0;

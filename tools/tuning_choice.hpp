@@ -28,6 +28,6 @@ nlohmann::ordered_json describe_tuning(const model_session& session);
 nlohmann::ordered_json describe(const kernel_tuning& t);
 
 // Tunes in this thread, with all processors: after a run, when nothing else is to be done.
-std::vector<kernel_tuning> tune_session(model_session& session, const tuner_options& options, double budget_ms, const output_options& output, bool isolated = false);
+std::vector<kernel_tuning> tune_session(model_session& session, const tuner_options& options, double budget_ms, const output_options& output);
 
 }  // namespace kiln::tools

@@ -12,6 +12,7 @@
 #include "tools/progress.hpp"
 #include "tools/warm_sinks.hpp"
 #include "tools/warm_sources.hpp"
+#include "tools/worker_choice.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -23,7 +24,8 @@ struct options {
   warm_request request;
   cache_choice cache;
   std::string archive;
-  bool embed = false, isolated = false;
+  worker_choice workers;
+  bool embed = false;
   int threads = 0;
 };
 
@@ -62,7 +64,7 @@ int fill(const options& o, const output_options& output) {
   jit_options jit;
   jit.cache = &cache.get();
   jit.threads = o.threads;
-  if (o.isolated) jit.worker = "/proc/self/exe";
+  jit.workers = workers_for_files(o.workers);
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   auto results = warm(sources.plan, jit, stop.token());
   progress.finish();
@@ -106,7 +108,7 @@ action declare_warm(CLI::App& app) {
   app.add_option("--archive", o->archive, "Also add the entries to this archive (.tar.zst), for kiln cache import");
   app.add_flag("--embed", o->embed, "Also put each file's entries into the file itself");
   app.add_option("--threads", o->threads, "Kernels at once (0: as many as processors)")->check(CLI::Range(0, 4096));
-  app.add_flag("--isolated", o->isolated, "Compile each kernel in a process of its own: slower, and a crash of the compiler becomes an error");
+  add_worker_options(app, o->workers);
   return [o](const output_options& output) { return fill(*o, output); };
 }
 

@@ -157,8 +157,10 @@ class collector {
     auto found = payloads_.find(miss.payload);
     if (found == payloads_.end() && hints_.insert(miss.file).second) {
       std::error_code code;
-      if (std::filesystem::is_regular_file(miss.file, code))
-        for (const auto& [hash, bytes] : read_program(miss.file).kernels()) payloads_.emplace(hash.hex(), bytes);
+      if (std::filesystem::is_regular_file(miss.file, code)) {
+        const program there = read_program(miss.file);
+        for (const auto& [hash, bytes] : there.kernels()) payloads_.emplace(hash.hex(), bytes);
+      }
       found = payloads_.find(miss.payload);
     }
     if (found == payloads_.end()) throw error(error_kind::missing_file, fmt::format("kernel '{}' is in no file that was named, nor in {}: name the .kiln file that holds it", miss.symbol, miss.file));

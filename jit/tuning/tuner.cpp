@@ -39,7 +39,7 @@ std::vector<kernel_configuration> tuner::candidates(const kernel_group& g, const
     if (jit_.rocm && compiler_.rocm_form(g)) list.push_back({{rocm_choice, jit_.rocm}});
     return list;
   }
-  std::vector<kernel_configuration> list = candidate_configurations(compiler_.clone(g), jit_.target, options_.effort);
+  std::vector<kernel_configuration> list = compiler_.candidates(g, options_.effort);
   if (!record) return list;
   std::vector<kernel_configuration> hints;
   for (const tuning_session& s : record->sessions)

@@ -146,11 +146,13 @@ class Commands(KilnCase):
         file = self.compiled()
         for target in ["x86-64-v3", "x86-64-v4"]:
             self.kiln("finalize", file, "--target", target, "-o", self.path("here"), "--no-cache")
-            done = self.kiln("finalize", file, "--target", target, "-o", self.path("apart"), "--no-cache", "--isolated")
-            self.assertEqual(done.stderr, "")
-            for name in os.listdir(self.path("here")):
-                with open(self.path(f"here/{name}"), "rb") as here, open(self.path(f"apart/{name}"), "rb") as apart:
-                    self.assertEqual(here.read(), apart.read(), name)
+            for where in ["--isolated", "--in-process"]:
+                done = self.kiln("finalize", file, "--target", target, "-o", self.path("apart"), "--no-cache", where)
+                self.assertEqual(done.stderr, "")
+                for name in os.listdir(self.path("here")):
+                    with open(self.path(f"here/{name}"), "rb") as here, open(self.path(f"apart/{name}"), "rb") as apart:
+                        self.assertEqual(here.read(), apart.read(), name)
+        self.kiln("finalize", file, "--target", "x86-64-v3", "-o", self.path("apart"), "--isolated", "--in-process", code=2)
 
     def test_finalize_lists_the_program(self):
         file = self.compiled()

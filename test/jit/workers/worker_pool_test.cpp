@@ -1,0 +1,171 @@
+// Workers that answer, crash, loop, write too much or are not there; and what stays behind: nothing.
+#include "jit/worker_pool.hpp"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "ir/error.hpp"
+#include "test/support/scratch_folder.hpp"
+
+namespace kiln::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+std::ptrdiff_t open_descriptors() { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); }
+
+// Every test ends with no child and no descriptor more than it began with.
+class worker_pool_test : public ::testing::Test {
+ protected:
+  void SetUp() override { before_ = open_descriptors(); }
+  void TearDown() override {
+    pool_.reset();
+    EXPECT_EQ(open_descriptors(), before_);
+    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+    EXPECT_EQ(errno, ECHILD);
+  }
+
+  worker_pool& pool(worker_options options = {}) {
+    if (options.arguments.empty()) options.arguments = {KILN_TEST_WORKER};
+    if (!pool_) pool_ = std::make_unique<worker_pool>(std::move(options));
+    return *pool_;
+  }
+
+  std::string ask(const std::string& request, const worker_limits& limits = {}) {
+    auto bytes = pool().ask(std::as_bytes(std::span(request)), limits);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  std::string message_of(const std::string& request, error_kind kind, const worker_limits& limits = {}) {
+    try {
+      std::string answer = ask(request, limits);
+      ADD_FAILURE() << "nothing was thrown, the answer is " << answer;
+    } catch (const error& e) {
+      EXPECT_EQ(name(e.kind()), name(kind)) << e.what();
+      return e.what();
+    }
+    return "";
+  }
+
+  std::unique_ptr<worker_pool> pool_;
+
+ private:
+  std::ptrdiff_t before_ = 0;
+};
+
+TEST_F(worker_pool_test, requests_and_answers_of_any_size) {
+  EXPECT_EQ(ask("echo hello"), "hello");
+  EXPECT_EQ(ask("echo "), "");
+  const std::string large(20000000, 'y');
+  EXPECT_EQ(ask("echo " + large), large);
+  EXPECT_EQ(ask("late echo hello"), "hello");
+}
+
+TEST_F(worker_pool_test, a_worker_stays) {
+  const std::string first = ask("pid");
+  EXPECT_EQ(ask("pid"), first);
+  EXPECT_EQ(ask("served"), "3");
+}
+
+TEST_F(worker_pool_test, a_crash_is_an_error_and_the_pool_goes_on) {
+  EXPECT_THAT(message_of("crash", error_kind::corrupted), HasSubstr("signal 11"));
+  EXPECT_THAT(message_of("late crash", error_kind::unsupported), HasSubstr("signal 11"));
+  EXPECT_THAT(message_of("abort", error_kind::corrupted), HasSubstr("LLVM ERROR: Cannot select"));
+  EXPECT_THAT(message_of("exit", error_kind::corrupted), HasSubstr("status 7"));
+  EXPECT_EQ(ask("echo still here"), "still here");
+}
+
+TEST_F(worker_pool_test, what_never_ends_is_ended) {
+  EXPECT_THAT(message_of("loop", error_kind::corrupted, {.reading = 200ms}), HasSubstr("200 ms"));
+  EXPECT_THAT(message_of("late loop", error_kind::timed_out, {.time = 300ms}), HasSubstr("300 ms"));
+  message_of("loop", error_kind::timed_out, {.time = 50ms});
+  EXPECT_THAT(message_of("sleep 10000", error_kind::timed_out, {.time = 300ms, .reading = 100ms}), HasSubstr("300 ms"));  // not reading, only waiting for its turn
+  EXPECT_EQ(ask("echo still here"), "still here");
+}
+
+TEST_F(worker_pool_test, a_worker_that_an_earlier_request_damaged_is_not_held_against_the_next_one) {
+  ask("poison");
+  EXPECT_EQ(ask("served"), "1");
+}
+
+TEST_F(worker_pool_test, answers_are_bounded_and_verified) {
+  pool({.answer_bytes = 1000});
+  EXPECT_EQ(ask("large 1000").size(), 1000u);
+  EXPECT_THAT(message_of("large 1001", error_kind::corrupted), HasSubstr("1000 bytes"));
+  EXPECT_THAT(message_of("nonsense", error_kind::corrupted), HasSubstr("no sense"));
+  EXPECT_THAT(message_of("twice", error_kind::unsupported), HasSubstr("no sense"));
+}
+
+TEST_F(worker_pool_test, memory_is_bounded) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "skipped: sanitizers need more address space than a limit would leave";
+#endif
+  pool({.memory_bytes = 100 << 20});
+  EXPECT_EQ(ask("allocate 50000000"), "there was enough");
+  EXPECT_EQ(ask("allocate 200000000"), "there was too little");
+}
+
+TEST_F(worker_pool_test, callers_at_once_have_workers_of_their_own) {
+  std::vector<std::string> answers(4);
+  {
+    std::vector<std::jthread> callers;
+    for (std::string& a : answers) callers.emplace_back([&] { a = ask("sleep 300"); });
+  }
+  EXPECT_EQ(std::set(answers.begin(), answers.end()).size(), 4u);
+}
+
+TEST_F(worker_pool_test, workers_are_renewed) {
+  pool({.requests_per_worker = 1});
+  const std::string first = ask("pid");
+  EXPECT_NE(ask("pid"), first);
+}
+
+TEST_F(worker_pool_test, a_worker_is_as_nice_as_its_caller) {
+  EXPECT_EQ(ask("nice"), std::to_string(getpriority(PRIO_PROCESS, 0)));
+  std::jthread([&] {
+    ASSERT_EQ(setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 15), 0);
+    EXPECT_EQ(ask("nice"), "15");
+  }).join();
+}
+
+TEST_F(worker_pool_test, a_host_that_was_killed_is_replaced) {
+  kill(std::stoi(ask("host")), SIGKILL);
+  for (int i = 0; i < 100; ++i) {
+    try {
+      EXPECT_EQ(ask("echo again"), "again");
+      return;
+    } catch (const error& e) {
+      EXPECT_EQ(e.kind(), error_kind::io) << e.what();  // the first request after it may be the one that finds out
+    }
+  }
+  FAIL() << "there is no new host";
+}
+
+TEST_F(worker_pool_test, an_executable_that_is_no_host_is_an_error) {
+  testing::scratch_folder folder;
+  const std::string path = (folder.path() / "host").string();
+  pool({.arguments = {path}});
+  pool().start();  // does not throw
+  EXPECT_THAT(message_of("pid", error_kind::io), HasSubstr(path));
+  std::ofstream(path) << "#!/bin/sh\nexit 5\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  EXPECT_THAT(message_of("pid", error_kind::io), HasSubstr("--in-process"));
+}
+
+TEST_F(worker_pool_test, a_host_that_nobody_asked_anything_ends_too) {
+  pool().start();
+}
+
+}  // namespace
+}  // namespace kiln::test

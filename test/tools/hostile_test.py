@@ -1,0 +1,45 @@
+"""Files whose payloads crash MLIR's reader or make it loop, behind right hashes: one line that names the kernel, exit 3, and no signal."""
+import os
+import time
+
+import kiln_case
+from kiln_case import KilnCase
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile")
+DIMS = {"heap_corruption": ["--dim", "batch=3"], "endless_loop": ["--dim", "batch=3"], "segmentation_fault": ["--dim", "batch=3"], "abort": []}
+CULPRITS = {"heap_corruption": "c265b6ceed1f4900", "endless_loop": "ecf96cda652caf4e", "segmentation_fault": "8147bc77795b0f39", "abort": "0c92b977f15d7843"}
+
+
+class Hostile(KilnCase):
+    def refused(self, name, *arguments):
+        began = time.monotonic()
+        line = self.error_line(self.kiln(*arguments, code=3))
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertIn(CULPRITS[name], line)  # what a corrupted heap leads to varies: one of the reader's own errors, or the end of its process
+
+    def test_every_command_that_reads_payloads(self):
+        for name, dims in DIMS.items():
+            file, culprit = os.path.join(FOLDER, name + ".kiln"), CULPRITS[name]
+            with self.subTest(name):
+                self.refused(name, "run", file, "--no-cache", *dims)
+                self.refused(name, "inspect", file, "--kernel", culprit, "--emit", "mlir")
+                if not dims:
+                    for form in ["llvm", "asm"]:
+                        self.refused(name, "inspect", file, "--kernel", culprit, "--emit", form)
+                    self.refused(name, "inspect", file, "--kernel", culprit, "--candidates", "x86-64-v3")
+                for target in ["x86-64-v3", "gfx942", "sm_90"]:
+                    self.refused(name, "finalize", file, "--target", target, "-o", self.path("objects"), "--no-cache", *dims)
+                self.refused(name, "tune", file, "--budget", "1s", "--no-cache", *dims)
+
+    def test_the_other_kernels_are_compiled(self):
+        for name, dims in DIMS.items():
+            with self.subTest(name):
+                file = os.path.join(FOLDER, name + ".kiln")
+                done = self.kiln("warm", file, "--target", "x86-64-v3", "--cache", self.path(name), "--json", *dims, code=3)
+                self.assertIn(CULPRITS[name], self.error_line(done))
+                stats = self.json("cache", "stats", "--cache", self.path(name))
+                self.assertEqual(stats["kernels"], 3)
+
+
+if __name__ == "__main__":
+    kiln_case.main()
