@@ -79,7 +79,9 @@ target_include_directories(kiln_blake3 SYSTEM INTERFACE ${LLVM_PREFIX}/include)
 target_link_libraries(kiln_blake3 INTERFACE ${blake3_archive})
 
 # LLVM and MLIR; only folders that may use LLVM (DESIGN.md) link kiln_llvm. kiln_llvm_first names what must stand first on a link line.
-# fmt and spdlog have no archives in Debian: the static build takes them as headers. ONNX's message classes are a library there, generated here.
+# fmt and spdlog have no archives in Debian, nor have ONNX's message classes: the static build makes them (static_dependencies.cmake).
+# Sections of their own for functions and data serve the static build's linker; with them in both builds, both share their objects in ccache.
+add_compile_options(-ffunction-sections -fdata-sections)
 add_library(kiln_llvm INTERFACE)
 target_include_directories(kiln_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 add_library(kiln_fmt INTERFACE)

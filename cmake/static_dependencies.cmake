@@ -5,12 +5,17 @@
 find_program(LLD NAMES ld.lld-22 REQUIRED)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lld)
 file(CREATE_LINK ${LLD} ${CMAKE_BINARY_DIR}/lld/ld.lld SYMBOLIC)
-add_compile_options(-ffunction-sections -fdata-sections)
 add_link_options(-fuse-ld=lld -B${CMAKE_BINARY_DIR}/lld -static-libstdc++ -static-libgcc -Wl,--gc-sections,-O2)
 
-target_link_libraries(kiln_fmt INTERFACE fmt::fmt-header-only)
-target_compile_definitions(kiln_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
-target_link_libraries(kiln_spdlog INTERFACE kiln_fmt Threads::Threads)
+# Debian has fmt and spdlog as shared libraries and as headers, not as archives. The archives are made here, and used with the shared libraries'
+# definitions: every other source is then compiled alike in both builds, and what ccache has from one serves the other.
+add_library(kiln_fmt_archive STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt_archive.cpp)
+target_compile_definitions(kiln_fmt_archive PUBLIC FMT_SHARED)
+target_link_libraries(kiln_fmt INTERFACE kiln_fmt_archive)
+add_library(kiln_spdlog_archive STATIC ${CMAKE_CURRENT_LIST_DIR}/spdlog_archive.cpp)
+target_compile_definitions(kiln_spdlog_archive PUBLIC SPDLOG_SHARED_LIB SPDLOG_COMPILED_LIB SPDLOG_FMT_EXTERNAL)
+target_link_libraries(kiln_spdlog_archive PUBLIC kiln_fmt_archive Threads::Threads)
+target_link_libraries(kiln_spdlog INTERFACE kiln_spdlog_archive)
 
 # Debian ships ONNX's messages as a shared library and, for protobuf's lite run time, as a schema.
 set(onnx_folder ${CMAKE_BINARY_DIR}/onnx_messages)
