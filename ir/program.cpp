@@ -72,8 +72,13 @@ void copy_modules(const program& from, program& to, const dim_bindings& bindings
       std::vector<value> inputs;
       for (value v : i.inputs()) inputs.push_back(map(v));
       const auto* p = i.op().get_if<parameter>();
-      value made = p ? target.add_parameter(p->name_in_module, i.outputs()[0].substitute(bindings))
-                     : target.add(bindings.empty() ? i.op() : i.op().substitute(bindings), std::move(inputs), std::move(bodies));
+      value made;
+      try {
+        made = p ? target.add_parameter(p->name_in_module, i.outputs()[0].substitute(bindings))
+                 : target.add(bindings.empty() ? i.op() : i.op().substitute(bindings), std::move(inputs), std::move(bodies));
+      } catch (const error& e) {  // the dimensions do not suit this instruction
+        throw error(e.kind(), (i.origin().empty() ? "" : "'" + i.origin() + "': ") + e.what());
+      }
       made.producer->set_origin(i.origin());
       copies[&i] = made.producer;
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/empty_results.hpp"
 #include "ir/error.hpp"
 #include "jit/cache/kernel_key.hpp"
 
@@ -13,7 +14,7 @@ kernel_groups group_code_objects(const program& bound) {
   for (const module& m : bound.modules())
     for (const instruction& i : m.instructions()) {
       const auto* c = i.op().get_if<code_object>();
-      if (!c || c->format == code_format::native) continue;
+      if (!c || c->format == code_format::native || gives_no_elements(i)) continue;
       kernel_group g{*c, &i, {}, i.outputs(), 0};
       for (value v : i.inputs()) g.inputs.push_back(v.type());
       for (const shape& s : g.inputs)

@@ -21,7 +21,7 @@ struct kernel_groups {
   std::map<const instruction*, std::size_t> of;    // which group a code object belongs to
 };
 
-// All modules, the bodies of If and Loop too; native code objects are left out. Throws error{usage} for open dimensions.
+// All modules, the bodies of If and Loop too; native code objects are left out, and those whose outputs are empty. Throws error{usage} for open dimensions.
 kernel_groups group_code_objects(const program& bound);
 
 }  // namespace kiln

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/empty_results.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "runtime/alias.hpp"
@@ -176,7 +177,10 @@ void plan_builder::add_instruction(const instruction& i, std::uint32_t block, st
     outputs.push_back(values[v] = wanted != destinations.end() ? wanted->second : add_arena_buffer(s, bytes));
   }
   placed where{i, block, s, inputs, outputs};
-  if (const auto* object = i.op().get_if<code_object>()) return called(*object) ? add_call(where, *object) : add_kernel(where, *object);
+  const auto* object = i.op().get_if<code_object>();
+  if (object && called(*object)) return add_call(where, *object);
+  if (gives_no_elements(i)) return;
+  if (object) return add_kernel(where, *object);
   if (i.op().is<if_else>()) return add_if(where);
   if (const auto* op = i.op().get_if<loop>()) return add_loop(where, *op);
   ++plan_.report.interpreted;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/empty_results.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "runtime/plan_builder.hpp"
@@ -35,7 +36,7 @@ void plan_builder::load_kernels() {
   for (const module* m : modules)
     for (const instruction& i : m->instructions()) {
       const auto* object = i.op().get_if<code_object>();
-      if (!object || called(*object)) continue;
+      if (!object || called(*object) || gives_no_elements(i)) continue;
       if (object->format != code_format::native)
         throw error(error_kind::not_native, describe_instruction(i) + " is " + std::string(enum_name(object->format)) + ", not native: finalize the program for this device first");
       if (!device_.runs(object->target))

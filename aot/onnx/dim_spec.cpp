@@ -13,7 +13,7 @@ namespace {
 std::int64_t number(std::string_view whole, std::string_view text) {
   std::int64_t value = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size() || value < 1) refuse(whole, "'" + std::string(text) + "' is not a positive number");
+  if (code != std::errc{} || end != text.data() + text.size() || value < 0) refuse(whole, "'" + std::string(text) + "' is not a size");
   return value;
 }
 

@@ -1,7 +1,10 @@
 #include "aot/onnx/import.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include "aot/onnx/counted_dims.hpp"
 #include "aot/onnx/graph.hpp"
+#include "aot/onnx/operator_versions.hpp"
 #include "ir/error.hpp"
 
 namespace kiln {
@@ -9,14 +12,16 @@ namespace {
 
 using namespace onnx_import;
 
-constexpr std::int64_t oldest_opset = 1, newest_opset = 21;  // most operators are known from 7 on: see the table
+constexpr std::int64_t oldest_opset = 1;  // most operators are known from 7 on: see the table
 
 std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
   std::map<std::string, std::int64_t> result;
   for (const auto& o : model.opset_import()) result[o.domain() == "ai.onnx" ? "" : o.domain()] = o.version();
   auto standard = result.find("");
-  if (standard != result.end() && (standard->second < oldest_opset || standard->second > newest_opset))
-    throw error(error_kind::unsupported, "the model uses opset " + std::to_string(standard->second) + ", supported are " + std::to_string(oldest_opset) + " to " + std::to_string(newest_opset));
+  if (standard != result.end() && standard->second < oldest_opset)
+    throw error(error_kind::unsupported, "the model uses opset " + std::to_string(standard->second) + ", supported are those from " + std::to_string(oldest_opset) + " on");
+  if (standard != result.end() && standard->second > newest_opset)
+    spdlog::warn("the model uses opset {}, newer than the newest one known ({}): its operators are taken as those of opset {}", standard->second, newest_opset, newest_opset);
   if (result.empty()) throw error(error_kind::invalid_model, "the model has no opset_import");
   return result;
 }

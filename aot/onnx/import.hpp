@@ -42,11 +42,14 @@ program import_onnx(std::span<const std::byte> bytes, const import_options& opti
 struct onnx_operator {
   std::string_view domain;  // "" is ai.onnx
   std::string_view name;
+  int version;               // the newest version of the operator that is implemented
   int min_opset, max_opset;
   std::string_view notes;   // types and limits, empty where there are none
 };
 
 // Sorted by domain and name.
 std::vector<onnx_operator> supported_onnx_operators();
+// The newest standard opset that the table was compared with. A newer model is imported with a warning.
+int newest_onnx_opset();
 
 }  // namespace kiln

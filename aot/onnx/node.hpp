@@ -68,11 +68,12 @@ class node {
 
 using handler = std::vector<value> (*)(node&);
 
-// A row of the table of operators: name, the opsets that the handler knows, and what `kiln ops` says of it.
+// A row of the table of operators: name, the oldest opset that the handler knows, and what `kiln ops` says of it. The newest opset follows from
+// the operator's version (operator_versions.hpp) for the standard domain; other domains have no later version that we do not know.
 struct operator_row {
   std::string_view name;
   handler import;
-  int min_opset = 7, max_opset = 21;
+  int min_opset = 7;
   std::string_view notes = "";
   std::string_view domain = "";
 };

@@ -29,5 +29,13 @@ std::span<const operator_row> quantization_operators();
 std::span<const operator_row> loss_operators();
 std::span<const operator_row> grid_sample_operators();
 std::span<const operator_row> counted_operators();
+std::span<const operator_row> attention_operators();
+std::span<const operator_row> contrib_attention_operators();
+std::span<const operator_row> contrib_activation_operators();
+std::span<const operator_row> contrib_normalization_operators();
+std::span<const operator_row> contrib_matmul_operators();
+std::span<const operator_row> contrib_quantization_operators();
+std::span<const operator_row> machine_learning_operators();
+std::span<const operator_row> tree_operators();
 
 }  // namespace kiln::onnx_import

@@ -19,6 +19,7 @@ constexpr type_row types[] = {
 };
 constexpr std::pair<int, std::string_view> refused_types[] = {
     {8, "string"}, {14, "complex64"}, {15, "complex128"}, {18, "float8e4m3fnuz"}, {20, "float8e5m2fnuz"}, {23, "float4e2m1"},
+    {24, "float8e8m0"}, {25, "uint2"}, {26, "int2"}, {27, "float6e2m3"}, {28, "float6e3m2"},
 };
 
 shape shape_of(const ::onnx::TensorProto& tensor, const std::string& what) {

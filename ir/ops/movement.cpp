@@ -95,12 +95,23 @@ std::vector<shape> concat::infer(std::span<const shape> inputs) const {
   return {out};
 }
 
+namespace {
+
+// Indices into an axis without elements point at nothing.
+void check_source(const input_check& check, const dim& source, const shape& indices) {
+  bool some = indices.is_static() && indices.element_count() > 0;
+  check.that(!some || !(source == dim(0)), "an empty axis has nothing to gather");
+}
+
+}  // namespace
+
 std::vector<shape> gather::infer(std::span<const shape> inputs) const {
   input_check check(name(), inputs);
   check.arity(2);
   check.index_type(inputs[1]);
   const auto& data = inputs[0].dims;
   auto along = check.axis(axis, data.size());
+  check_source(check, data[static_cast<std::size_t>(along)], inputs[1]);
   shape out{inputs[0].type, {data.begin(), data.begin() + along}};
   out.dims.insert(out.dims.end(), inputs[1].dims.begin(), inputs[1].dims.end());
   out.dims.insert(out.dims.end(), data.begin() + along + 1, data.end());
@@ -137,6 +148,7 @@ std::vector<shape> gather_elements::infer(std::span<const shape> inputs) const {
   input_check check(name(), inputs);
   check.arity(2);
   check_element_indices(check, inputs, axis);
+  check_source(check, inputs[0].dims[static_cast<std::size_t>(check.axis(axis, inputs[0].rank()))], inputs[1]);
   return {inputs[1].with_type(inputs[0].type)};
 }
 
@@ -148,6 +160,7 @@ std::vector<shape> gather_nd::infer(std::span<const shape> inputs) const {
   check.that(batch_dims >= 0 && batch_dims < static_cast<std::int64_t>(std::min(data.size(), indices.size())), "batch_dims does not fit");
   auto length = static_cast<std::ptrdiff_t>(tuple_length(check, inputs, static_cast<std::size_t>(batch_dims)));
   check.dims_equal({data.begin(), data.begin() + batch_dims}, {indices.begin(), indices.begin() + batch_dims}, "batch dimensions differ");
+  for (std::ptrdiff_t i = 0; i < length; ++i) check_source(check, data[static_cast<std::size_t>(batch_dims + i)], inputs[1]);
   shape out{inputs[0].type, {indices.begin(), indices.end() - 1}};
   out.dims.insert(out.dims.end(), data.begin() + batch_dims + length, data.end());
   return {out};

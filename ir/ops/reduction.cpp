@@ -47,8 +47,10 @@ std::vector<shape> pooling::infer(std::span<const shape> inputs) const {
   auto axes = detail::window_axes(check, inputs[0].rank() - 2, window, strides, dilations, pads_begin, pads_end);
   std::size_t spatial = layout == tensor_layout::channels_first ? 2 : 1;
   shape out = inputs[0];
-  for (std::size_t i = 0; i < axes.size(); ++i)
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    check.that(!(inputs[0].dims[spatial + i] == dim(0)), "an empty image has nothing to pool");
     out.dims[spatial + i] = detail::window_count(check, inputs[0].dims[spatial + i], axes[i], ceil_mode);
+  }
   return {out};
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/error.hpp"
+#include "mlir_bridge/codegen/empty_tensors.hpp"
 #include "mlir_bridge/cpu/host_machine.hpp"
 #include "mlir_bridge/portable_kernel_impl.hpp"
 
@@ -42,6 +43,7 @@ const generator_row* find_generator(std::string_view operation) {
 generation begin_generation(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration) {
   mlir::MLIRContext& context = kernel.impl().context->context;
   generation g{to_cluster(kernel), mlir::ModuleOp::create(mlir::UnknownLoc::get(&context))};
+  codegen::replace_empty_operands(*g.cluster);
   g.emitter = std::make_unique<kernel_emitter>(*g.cluster, kernel.symbol(), target, configuration, host_machine(), *g.code);
   const instruction* anchor = g.emitter->anchor();
   g.row = find_generator(anchor ? anchor->op().name() : "");

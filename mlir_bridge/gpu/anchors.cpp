@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ir/error.hpp"
+#include "mlir_bridge/codegen/empty_tensors.hpp"
 #include "mlir_bridge/gpu/attention/attention.hpp"
 #include "mlir_bridge/gpu/contraction/generators.hpp"
 #include "mlir_bridge/gpu/machine.hpp"
@@ -50,6 +51,7 @@ const generator_row* find_generator(std::string_view operation) {
 generation begin_generation(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration) {
   mlir::MLIRContext& context = kernel.impl().context->context;
   generation g{to_cluster(kernel), mlir::ModuleOp::create(mlir::UnknownLoc::get(&context))};
+  codegen::replace_empty_operands(*g.cluster);
   const instruction* anchor = find_anchor(*g.cluster, kernel.symbol());
   g.row = find_generator(anchor ? anchor->op().name() : "");
   if (!g.row) throw error(error_kind::unsupported, "target '" + target.name + "' has no generator for '" + std::string(anchor->op().name()) + "'");

@@ -57,9 +57,9 @@ constexpr operator_row rows[] = {
     {"Add", function<fn::add>}, {"Sub", function<fn::sub>}, {"Mul", function<fn::mul>}, {"Div", function<fn::div>}, {"Pow", pow}, {"Mod", mod, 10},
     {"And", function<fn::logical_and>}, {"Or", function<fn::logical_or>}, {"Xor", function<fn::logical_xor>},
     {"BitwiseAnd", function<fn::bit_and>, 18}, {"BitwiseOr", function<fn::bit_or>, 18}, {"BitwiseXor", function<fn::bit_xor>, 18}, {"BitShift", bit_shift, 11},
-    {"Equal", function<fn::equal>, 7, 21, "no strings"}, {"Greater", function<fn::greater>}, {"GreaterOrEqual", function<fn::greater_equal>, 12},
+    {"Equal", function<fn::equal>, 7, "no strings"}, {"Greater", function<fn::greater>}, {"GreaterOrEqual", function<fn::greater_equal>, 12},
     {"Less", function<fn::less>}, {"LessOrEqual", function<fn::less_equal>, 12}, {"Max", variadic<fn::max>}, {"Min", variadic<fn::min>},
-    {"Sum", variadic<fn::add>}, {"Mean", mean}, {"Where", where, 9, 21, "no strings"}, {"PRelu", prelu},
+    {"Sum", variadic<fn::add>}, {"Mean", mean}, {"Where", where, 9, "no strings"}, {"PRelu", prelu},
 };
 
 }  // namespace

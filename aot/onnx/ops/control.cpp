@@ -209,9 +209,9 @@ std::vector<value> import_scan(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Scan", import_scan, 9, 21, "states keep their shapes; length known at import"},
-    {"If", import_if, 7, 21, "branches of equal shapes"},
-    {"Loop", import_loop, 7, 21, "carried values keep their shapes; scanned values need a constant trip count"},
+    {"Scan", import_scan, 9, "states keep their shapes; length known at import"},
+    {"If", import_if, 7, "branches of equal shapes"},
+    {"Loop", import_loop, 7, "carried values keep their shapes; scanned values need a constant trip count"},
 };
 
 }  // namespace

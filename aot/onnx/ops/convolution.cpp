@@ -1,6 +1,7 @@
 // Conv, ConvTranspose, and the integer convolutions.
 #include <algorithm>
 
+#include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/window.hpp"
 #include "aot/onnx/operators.hpp"
 
@@ -22,6 +23,13 @@ convolution convolution_of(node& n, std::size_t image, std::size_t weights) {
 std::vector<value> conv(node& n) {
   value result = n.b.add(convolution_of(n, 0, 1), {n.in(0), n.in(1)});
   return {n.has(2) ? add_channel_bias(n, result, n.in(2)) : result};
+}
+
+// inputs: X, W, bias, a tensor that is added before the activation.
+std::vector<value> fused_conv(node& n) {
+  value result = conv(n)[0];
+  if (n.has(3)) result = n.b.add(elementwise{scalar_function::add}, {result, n.in(3)});
+  return {activated(n, result)};
 }
 
 std::vector<value> conv_transpose(node& n) {
@@ -81,8 +89,9 @@ std::vector<value> qlinear_conv(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Conv", conv, 7, 21, "1 to 3 spatial axes"}, {"ConvTranspose", conv_transpose, 7, 21, "1 to 3 spatial axes"},
-    {"ConvInteger", conv_integer, 10}, {"QLinearConv", qlinear_conv, 10, 21, "8-bit types"},
+    {"FusedConv", fused_conv, 1, "1 to 3 spatial axes", microsoft_domain},
+    {"Conv", conv, 7, "1 to 3 spatial axes"}, {"ConvTranspose", conv_transpose, 7, "1 to 3 spatial axes"},
+    {"ConvInteger", conv_integer, 10}, {"QLinearConv", qlinear_conv, 10, "8-bit types"},
 };
 
 }  // namespace

@@ -130,8 +130,8 @@ std::vector<value> non_max_suppression(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"NonZero", non_zero, 9}, {"Compress", compress, 9}, {"Unique", unique, 11, 21, "without axis"},
-    {"NonMaxSuppression", non_max_suppression, 10, 21, "limits known at import"},
+    {"NonZero", non_zero, 9}, {"Compress", compress, 9}, {"Unique", unique, 11, "without axis"},
+    {"NonMaxSuppression", non_max_suppression, 10, "limits known at import"},
 };
 
 }  // namespace

@@ -59,8 +59,11 @@ std::vector<value> range(node& n) {
     count = static_cast<std::int64_t>(elements);
   }
   if (count.is_static() && count.value() < 0) count = 0;
-  value index = b.to_type(b.iota_like(element_type::i64, {count}, 0), type);
-  return {b.binary(fn::add, b.binary(fn::mul, index, delta), start)};
+  // Halves are computed in f32 (attribute stash_type, opset 27) and rounded once.
+  element_type wide = is_float(type) ? compute_type(type) : type;
+  if (wide != type && n.integer("stash_type", 1) != 1) refuse("stash_type " + std::to_string(n.integer("stash_type", 1)) + " is not supported, only 1 (float)");
+  value index = b.to_type(b.iota_like(element_type::i64, {count}, 0), wide);
+  return {b.to_type(b.binary(fn::add, b.binary(fn::mul, index, b.to_type(delta, wide)), b.to_type(start, wide)), type)};
 }
 
 std::vector<value> eye_like(node& n) {
@@ -122,10 +125,10 @@ std::vector<value> hamming(node& n) { return {cosine_window(n, 25.0 / 46, 21.0 /
 std::vector<value> blackman(node& n) { return {cosine_window(n, 0.42, 0.5, 0.08)}; }
 
 constexpr operator_row rows[] = {
-    {"Constant", constant_node, 7, 21, "no strings, no sparse tensors"}, {"ConstantOfShape", constant_of_shape, 9, 21, "shape known at import"},
-    {"Range", range, 11, 21, "bounds known at import"}, {"EyeLike", eye_like, 9}, {"Trilu", trilu, 14}, {"OneHot", one_hot, 9, 21, "depth known at import"},
-    {"HannWindow", hann, 17, 21, "size known at import"}, {"HammingWindow", hamming, 17, 21, "size known at import"},
-    {"BlackmanWindow", blackman, 17, 21, "size known at import"},
+    {"Constant", constant_node, 7, "no strings, no sparse tensors"}, {"ConstantOfShape", constant_of_shape, 9, "shape known at import"},
+    {"Range", range, 11, "bounds known at import"}, {"EyeLike", eye_like, 9}, {"Trilu", trilu, 14}, {"OneHot", one_hot, 9, "depth known at import"},
+    {"HannWindow", hann, 17, "size known at import"}, {"HammingWindow", hamming, 17, "size known at import"},
+    {"BlackmanWindow", blackman, 17, "size known at import"},
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ std::vector<value> grid_sample(node& n) {
   return {b.to_type(image, x.type().type)};
 }
 
-constexpr operator_row rows[] = {{"GridSample", grid_sample, 16, 21, "2 spatial axes"}};
+constexpr operator_row rows[] = {{"GridSample", grid_sample, 16, "2 spatial axes"}};
 
 }  // namespace
 

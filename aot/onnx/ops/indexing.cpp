@@ -57,7 +57,7 @@ std::vector<value> reverse_sequence(node& n) {
 
 constexpr operator_row rows[] = {
     {"Gather", gathered}, {"GatherElements", gathered_elements, 11}, {"GatherND", gathered_nd, 11}, {"ScatterElements", scattered_elements, 11},
-    {"Scatter", scattered_elements, 9, 10}, {"ScatterND", scattered_nd, 11}, {"TopK", top, 7, 21, "k known at import"}, {"ArgMax", arg<true>}, {"ArgMin", arg<false>},
+    {"Scatter", scattered_elements, 9}, {"ScatterND", scattered_nd, 11}, {"TopK", top, 7, "k known at import"}, {"ArgMax", arg<true>}, {"ArgMin", arg<false>},
     {"ReverseSequence", reverse_sequence, 10},
 };
 

@@ -1,4 +1,5 @@
 // Matrix products.
+#include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/window.hpp"
 #include "aot/onnx/operators.hpp"
 
@@ -12,6 +13,8 @@ dim product(const std::vector<dim>& dims, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) result = result * dims[i];
   return result;
 }
+
+}  // namespace
 
 // numpy.matmul. Where b is one matrix, the batch becomes rows of a: one product instead of a batch of them.
 value matmul(builder& b, value x, value y, element_type type) {
@@ -45,6 +48,8 @@ value matmul(builder& b, value x, value y, element_type type) {
   if (!vector_y) result.push_back(c.back());
   return b.with_dims(made, result);
 }
+
+namespace {
 
 std::vector<value> matmul(node& n) {
   if (n.type(0).type != n.type(1).type) invalid("the operands have different types: " + n.type(0).str() + " and " + n.type(1).str());
@@ -91,8 +96,11 @@ std::vector<value> qlinear_matmul(node& n) {
   return {quantized(b, b.binary(fn::mul, b.to_type(sum, element_type::f32), scale), b.with_dims(n.in(7), {}))};
 }
 
+std::vector<value> fused_gemm(node& n) { return {activated(n, gemm(n)[0])}; }
+
 constexpr operator_row rows[] = {
-    {"MatMul", matmul}, {"Gemm", gemm}, {"MatMulInteger", matmul_integer, 10}, {"QLinearMatMul", qlinear_matmul, 10, 21, "one scale per tensor"},
+    {"FusedGemm", fused_gemm, 1, "", microsoft_domain},
+    {"MatMul", matmul}, {"Gemm", gemm}, {"MatMulInteger", matmul_integer, 10}, {"QLinearMatMul", qlinear_matmul, 10, "one scale per tensor"},
 };
 
 }  // namespace

@@ -183,7 +183,7 @@ std::vector<value> center_crop_pad(node& n) {
 
 constexpr operator_row rows[] = {
     {"Transpose", transposed}, {"Concat", concatenated}, {"Slice", sliced}, {"Split", split}, {"Pad", padded},
-    {"CenterCropPad", center_crop_pad, 18, 21, "shape known at import"},
+    {"CenterCropPad", center_crop_pad, 18, "shape known at import"},
 };
 
 }  // namespace

@@ -143,8 +143,8 @@ std::vector<value> hardmax(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"BatchNormalization", batch_normalization, 7, 21, "inference only"}, {"InstanceNormalization", instance_normalization, 6},
-    {"GroupNormalization", group_normalization, 18}, {"LayerNormalization", layer_normalization, 17},
+    {"BatchNormalization", batch_normalization, 7, "inference only"}, {"InstanceNormalization", instance_normalization, 6},
+    {"GroupNormalization", group_normalization, 18}, {"LayerNormalization", layer_normalization, 1},
     {"MeanVarianceNormalization", mean_variance_normalization, 9}, {"LRN", local_response_normalization}, {"LpNormalization", lp_normalization},
     {"Softmax", soft_max<false>}, {"LogSoftmax", soft_max<true>}, {"Hardmax", hardmax},
 };

@@ -1,6 +1,7 @@
 // Poolings over windows and over whole images.
 #include <numeric>
 
+#include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/window.hpp"
 #include "aot/onnx/operators.hpp"
 
@@ -23,6 +24,13 @@ template <pooling_kind Kind>
 std::vector<value> pool(node& n) {
   n.refuse_outputs_from(1, "indices of the maxima");
   return {n.b.add(pooling_of(n, Kind), {n.in(0)})};
+}
+
+// inputs: X, its scale and zero point, the result's.
+std::vector<value> qlinear_average_pool(node& n) {
+  if (n.integer("channels_last", 0)) refuse("channels_last=1 is not supported");
+  value mean = n.b.add(pooling_of(n, pooling_kind::average), {dequantized(n.b, n.in(0), n.in(1), n.has(2) ? n.in(2) : value{})});
+  return {requantized(n.b, mean, n.in(3), n.has(4) ? n.in(4) : n.b.scalar(n.type(0).type, 0))};
 }
 
 // |x|^p averaged over the window, padding included, times the window's size: the sum.
@@ -54,7 +62,8 @@ std::vector<value> global_lp_pool(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"MaxPool", pool<pooling_kind::max>, 7, 21, "no indices"}, {"AveragePool", pool<pooling_kind::average>}, {"LpPool", lp_pool, 7, 21, "no ceil_mode"},
+    {"QLinearAveragePool", qlinear_average_pool, 1, "channels first", microsoft_domain},
+    {"MaxPool", pool<pooling_kind::max>, 7, "no indices"}, {"AveragePool", pool<pooling_kind::average>}, {"LpPool", lp_pool, 7, "no ceil_mode"},
     {"GlobalAveragePool", global_pool<reduction_kind::mean>, 1}, {"GlobalMaxPool", global_pool<reduction_kind::max>, 1}, {"GlobalLpPool", global_lp_pool},
 };
 

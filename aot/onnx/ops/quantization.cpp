@@ -33,8 +33,11 @@ std::vector<value> quantize(node& n) {
   element_type type = n.has(2) ? n.type(2).type : n.integer("output_dtype", 0) ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'") : element_type::u8;
   bool f8 = type == element_type::f8e4m3 || type == element_type::f8e5m2;
   if (!is_integer(type) && !f8) invalid("cannot quantize to " + std::string(name(type)));
-  value real = b.to_type(n.in(0), element_type::f32), scale = b.to_type(spread(n, n.in(1)), element_type::f32);
-  value scaled = b.binary(fn::div, real, scale);
+  // The quotient is f32 unless attribute precision (opset 23) names a type.
+  element_type wide = n.integer("precision", 0) ? element_type_of(n.integer("precision", 0), "attribute 'precision'") : element_type::f32;
+  if (!is_float(wide) || storage_bits(wide) < 16) invalid("attribute 'precision' is " + std::string(name(wide)));
+  value real = b.to_type(n.in(0), wide), scale = b.to_type(spread(n, n.in(1)), wide);
+  value scaled = b.to_type(b.binary(fn::div, real, scale), wide == element_type::f64 ? wide : element_type::f32);
   if (f8) return {n.integer("saturate", 1) ? saturated_f8(b, scaled, type) : b.to_type(scaled, type)};  // its zero point is always 0
   value zero = n.has(2) ? spread(n, n.in(2)) : b.scalar(type, 0);
   return {quantized(b, scaled, zero)};
@@ -42,8 +45,9 @@ std::vector<value> quantize(node& n) {
 
 std::vector<value> dequantize(node& n) {
   builder& b = n.b;
-  element_type type = n.type(1).type;
-  if (!is_float(type)) invalid("the scale is " + n.type(1).str());
+  element_type type = n.integer("output_dtype", 0) ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'") : n.type(1).type;
+  if (!is_float(n.type(1).type)) invalid("the scale is " + n.type(1).str());
+  if (!is_float(type)) invalid("attribute 'output_dtype' is " + std::string(name(type)));
   value real = b.to_type(n.in(0), element_type::f32);
   if (n.has(2)) real = b.binary(fn::sub, real, b.to_type(spread(n, n.in(2)), element_type::f32));
   return {b.to_type(b.binary(fn::mul, real, b.to_type(spread(n, n.in(1)), element_type::f32)), type)};

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/contrib.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -42,12 +43,12 @@ value stack(builder& b, const std::vector<value>& values, std::int64_t axis) {
 }
 
 // inputs: X [T, B, I], W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], sequence_lens, h0 [D, B, H], c0 [D, B, H], P. layout=1 puts the batch first.
-std::vector<value> layer(node& n, recurrent_cell cell) {
+std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recurrence) {
   builder& b = n.b;
   check_attributes(n, cell);
   if (n.has(7)) refuse("peepholes (input 7) are not supported");
   bool batch_first = n.integer("layout", 0) != 0;
-  value x = n.in(0), weights = n.in(1), recurrence = n.in(2);
+  value x = n.in(0);
   if (x.type().rank() != 3 || weights.type().rank() != 3 || recurrence.type().rank() != 3) invalid("X, W and R need rank 3");
   if (batch_first) x = b.permuted(x, {1, 0, 2});
   dim steps = x.type().dims[0], batch = x.type().dims[1], features = x.type().dims[2];
@@ -103,11 +104,30 @@ std::vector<value> layer(node& n, recurrent_cell cell) {
 }
 
 template <recurrent_cell Cell>
-std::vector<value> layer_of(node& n) { return layer(n, Cell); }
+std::vector<value> layer_of(node& n) { return layer(n, Cell, n.in(1), n.in(2)); }
+
+// inputs 8 to 11: scale and zero point of W [D, I, 4*H], then those of R [D, H, 4*H], one for each direction or for each of its columns.
+// onnxruntime also rounds X and the state to 8 bits; here they stay f32.
+std::vector<value> dynamic_quantize_lstm(node& n) {
+  builder& b = n.b;
+  auto restored = [&](std::size_t i, std::size_t scale) {
+    auto lifted = [&](std::size_t at) {
+      auto dims = n.dims(at);
+      while (dims.size() < 3) dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(dims.size(), 1)), 1);
+      return b.to_type(b.with_dims(n.in(at), dims), element_type::f32);
+    };
+    value real = b.to_type(n.in(i), element_type::f32);
+    if (n.has(scale + 1)) real = b.binary(fn::sub, real, lifted(scale + 1));
+    return b.permuted(b.binary(fn::mul, real, lifted(scale)), {0, 2, 1});
+  };
+  if (n.rank(1) != 3 || n.rank(2) != 3) invalid("W and R need rank 3");
+  return layer(n, recurrent_cell::lstm, restored(1, 8), restored(2, 10));
+}
 
 constexpr std::string_view limits = "default activations; no clip, peepholes or varying lengths";
 constexpr operator_row rows[] = {
-    {"LSTM", layer_of<recurrent_cell::lstm>, 7, 21, limits}, {"GRU", layer_of<recurrent_cell::gru>, 7, 21, limits}, {"RNN", layer_of<recurrent_cell::rnn>, 7, 21, limits},
+    {"DynamicQuantizeLSTM", dynamic_quantize_lstm, 1, limits, microsoft_domain},
+    {"LSTM", layer_of<recurrent_cell::lstm>, 7, limits}, {"GRU", layer_of<recurrent_cell::gru>, 7, limits}, {"RNN", layer_of<recurrent_cell::rnn>, 7, limits},
 };
 
 }  // namespace

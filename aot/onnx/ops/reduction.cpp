@@ -68,7 +68,7 @@ std::vector<value> cumulative(node& n) {
 constexpr operator_row rows[] = {
     {"ReduceSum", reduced<reduction_kind::sum, 13>}, {"ReduceMean", reduced<reduction_kind::mean>, 1}, {"ReduceMax", reduced<reduction_kind::max>},
     {"ReduceMin", reduced<reduction_kind::min>}, {"ReduceProd", reduced<reduction_kind::product>}, {"ReduceL1", l1}, {"ReduceL2", l2},
-    {"ReduceSumSquare", sum_square}, {"ReduceLogSum", log_sum, 1}, {"ReduceLogSumExp", log_sum_exp}, {"CumSum", cumulative, 11, 21, "constant axis"},
+    {"ReduceSumSquare", sum_square}, {"ReduceLogSum", log_sum, 1}, {"ReduceLogSumExp", log_sum_exp}, {"CumSum", cumulative, 11, "constant axis"},
 };
 
 }  // namespace

@@ -100,7 +100,7 @@ std::vector<value> upsampled(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Resize", resized, 10, 21, "no antialias, no tf_crop_and_resize; scales or sizes known at import"}, {"Upsample", upsampled, 7, 9},
+    {"Resize", resized, 10, "no antialias, no tf_crop_and_resize; scales or sizes known at import"}, {"Upsample", upsampled, 7},
 };
 
 }  // namespace

@@ -126,9 +126,11 @@ std::vector<value> space_to_depth(node& n) {
   std::int64_t block = n.integer("blocksize", 0);
   const auto dims = n.dims(0);
   if (dims.size() != 4 || block < 1 || block > 1 << 20) invalid("blocksize " + std::to_string(block) + " with an input " + n.type(0).str());
+  std::string mode = n.text("mode", "DCR");  // an attribute since opset 28
+  if (mode != "DCR" && mode != "CRD") invalid("mode '" + mode + "' is unknown");
   dim height = dims[2] / dim(block), width = dims[3] / dim(block);
   value split = n.b.with_dims(n.in(0), {dims[0], dims[1], height, block, width, block});
-  value moved = n.b.permuted(split, {0, 3, 5, 1, 2, 4});
+  value moved = n.b.permuted(split, mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4} : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4});
   return {n.b.with_dims(moved, {dims[0], dims[1] * dim(block * block), height, width})};
 }
 

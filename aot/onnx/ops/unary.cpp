@@ -160,11 +160,11 @@ constexpr operator_row rows[] = {
     {"Reciprocal", function<fn::reciprocal>, 6}, {"Relu", function<fn::relu>, 6}, {"Round", function<fn::round>, 11},
     {"Sigmoid", function<fn::sigmoid>, 6}, {"Sign", function<fn::sign>, 9}, {"Sin", function<fn::sin>}, {"Sinh", function<fn::sinh>, 9},
     {"Sqrt", function<fn::sqrt>, 6}, {"Tan", function<fn::tan>}, {"Tanh", function<fn::tanh>, 6}, {"IsNaN", function<fn::is_nan>, 9},
-    {"BitwiseNot", function<fn::bit_not>, 18}, {"IsInf", is_inf, 10}, {"Identity", identity, 7, 21, "tensors only"},
-    {"Cast", cast, 7, 21, "no strings"}, {"CastLike", cast_like, 15, 21, "no strings"}, {"Elu", elu, 6}, {"Selu", selu, 6}, {"Celu", celu, 12},
+    {"BitwiseNot", function<fn::bit_not>, 18}, {"IsInf", is_inf, 10}, {"Identity", identity, 7, "tensors only"},
+    {"Cast", cast, 7, "no strings"}, {"CastLike", cast_like, 15, "no strings"}, {"Elu", elu, 6}, {"Selu", selu, 6}, {"Celu", celu, 12},
     {"LeakyRelu", leaky_relu, 6}, {"ThresholdedRelu", thresholded_relu, 10}, {"Softplus", softplus, 1}, {"Softsign", softsign, 1}, {"Mish", mish, 18},
     {"HardSigmoid", hard_sigmoid, 6}, {"HardSwish", hard_swish, 14}, {"Gelu", gelu, 20}, {"Shrink", shrink, 9}, {"Clip", clip, 6},
-    {"Dropout", dropout, 7, 21, "inference only"},
+    {"Dropout", dropout, 7, "inference only"},
 };
 
 }  // namespace

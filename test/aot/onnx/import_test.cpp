@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "aot/onnx/operator_versions.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "test/aot/onnx/model_builder.hpp"
@@ -37,10 +40,12 @@ TEST(dim_spec, reads_values_and_ranges) {
   EXPECT_EQ(open_name, "seq");
   EXPECT_EQ(std::get<dim_range>(open), (dim_range{1, 512, {64, 128}}));
   EXPECT_EQ(std::get<dim_range>(parse_dim_spec("seq=2:9").second), (dim_range{2, 9, {}}));
+  EXPECT_EQ(std::get<dim_range>(parse_dim_spec("past=0:20").second), (dim_range{0, 20, {}}));
+  EXPECT_EQ(std::get<std::int64_t>(parse_dim_spec("past=0").second), 0);
 }
 
 TEST(dim_spec, refuses_what_is_malformed) {
-  for (const char* text : {"batch", "=4", "batch=", "batch=x", "batch=0", "batch=-1", "b=9:2", "b=1:4:5", "b=1:4:", "b=1:4:2,", "b=1:", "b=4x"})
+  for (const char* text : {"batch", "=4", "batch=", "batch=x", "batch=-1", "b=9:2", "b=1:4:5", "b=1:4:", "b=1:4:2,", "b=1:", "b=4x"})
     expect_error(error_kind::usage, text, [&] { parse_dim_spec(text); });
 }
 
@@ -114,11 +119,54 @@ TEST(dims, a_shape_that_depends_on_data_is_refused) {
 }
 
 TEST(opsets, versions_out_of_range_are_refused) {
-  for (int opset : {0, 5, 22, 99}) {
+  for (int opset : {0, 5}) {
     model_builder m(opset);
     m.input("x", float_type, {"2"}).output("y");
     m.node("Relu", {"x"}, {"y"});
     expect_error(error_kind::unsupported, "opset " + std::to_string(opset), [&] { m.import(); });
+  }
+}
+
+// Relu has been the same since opset 14.
+TEST(opsets, later_ones_are_accepted) {
+  for (int opset : {21, 22, 23, newest_onnx_opset(), newest_onnx_opset() + 1, 99}) {
+    model_builder m(opset);
+    m.input("x", float_type, {"2"}).output("y");
+    m.node("Relu", {"x"}, {"y"});
+    std::vector<literal> inputs{floats({2}, {-1, 3})};
+    EXPECT_EQ(evaluate(m.import().main(), inputs)[0].to_doubles(), (std::vector<double>{0, 3})) << opset;
+  }
+}
+
+// Scatter ended with opset 10: no later model may have it, however new.
+TEST(opsets, an_operator_whose_later_version_is_unknown_is_refused_by_name) {
+  for (int opset : {11, 22, 99}) {
+    model_builder m(opset);
+    m.input("x", float_type, {"2"}).input("i", int64_type, {"1"}).input("u", float_type, {"1"}).output("y");
+    m.node("Scatter", {"x", "i", "u"}, {"y"});
+    expect_error(error_kind::unsupported, "operator Scatter of opset " + std::to_string(opset) + " is not supported, only 9 to 10", [&] { m.import(); });
+  }
+}
+
+TEST(opsets, the_versions_are_those_of_operators) {
+  std::set<std::string_view> operators, versions;
+  for (const onnx_operator& o : supported_onnx_operators())
+    if (o.domain.empty()) operators.insert(o.name);
+  for (const auto& v : onnx_import::operator_versions()) EXPECT_TRUE(versions.insert(v.name).second) << v.name;
+  EXPECT_EQ(operators, versions);
+  EXPECT_TRUE(std::ranges::is_sorted(onnx_import::operator_versions(), {}, &onnx_import::operator_version::name));
+}
+
+TEST(opsets, space_to_depth_in_both_orders) {
+  for (std::string mode : {"DCR", "CRD"}) {
+    model_builder m(28);
+    m.input("x", float_type, {"1", "2", "2", "2"}).output("y");
+    auto& node = m.node("SpaceToDepth", {"x"}, {"y"});
+    m.attribute(node, "blocksize", 2);
+    auto& a = *node.add_attribute();
+    a.set_name("mode"), a.set_type(::onnx::AttributeProto::STRING), a.set_s(mode);
+    std::vector<literal> inputs{floats({1, 2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7})};
+    EXPECT_EQ(evaluate(m.import().main(), inputs)[0].to_doubles(), mode == "DCR" ? (std::vector<double>{0, 4, 1, 5, 2, 6, 3, 7}) : (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
   }
 }
 

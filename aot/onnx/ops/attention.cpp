@@ -1,0 +1,122 @@
+// Attention and RotaryEmbedding of the standard (opset 23 and later), RotaryEmbedding of onnxruntime.
+#include <cmath>
+
+#include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/attention_parts.hpp"
+#include "aot/onnx/ops/contrib.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+// [B, N, S, H] from a tensor of rank 4, or from [B, S, N*H] with the attribute's number of heads.
+value with_heads(node& n, std::size_t i, std::string_view heads) {
+  value x = n.in(i);
+  if (x.type().rank() == 4) return x;
+  return heads_first(n.b, split_heads(n.b, x, n.integer(heads, 0)));
+}
+
+// Keys that a query may see by its place: query i stands at offset + i.
+value window_mask(node& n, value offset, const dim& queries, const dim& keys, bool causal) {
+  builder& b = n.b;
+  value key = b.iota_like(element_type::i64, {queries, keys}, 1);
+  value place = b.binary(fn::add, b.iota_like(element_type::i64, {queries, keys}, 0), offset), seen;
+  auto narrow = [&](value condition) { seen = seen ? b.binary(fn::logical_and, seen, condition) : condition; };
+  std::int64_t left = n.integer("left_window_size", -1), right = n.integer("right_window_size", -1);
+  if (causal) narrow(b.binary(fn::less_equal, key, place));
+  if (left >= 0) narrow(b.binary(fn::greater_equal, key, b.binary(fn::sub, place, static_cast<double>(left))));
+  if (right >= 0) narrow(b.binary(fn::less_equal, key, b.binary(fn::add, place, static_cast<double>(right))));
+  return seen;
+}
+
+value joined_masks(builder& b, value given, value seen) {
+  if (!given || !seen) return given ? given : seen;
+  if (given.type().type == element_type::boolean) return b.binary(fn::logical_and, given, seen);
+  return b.where(seen, given, b.scalar(given.type().type, -INFINITY));
+}
+
+// A mask may end before the keys do; what is missing is not seen.
+value padded_mask(builder& b, value mask, const dim& keys) {
+  const dim& given = mask.type().dims.back();
+  if (given == keys || given == dim(1)) return mask;
+  if (!given.is_static() || !keys.is_static()) refuse("the mask ends at '" + given.str() + "', the keys at '" + keys.str() + "'; give them values with --dim");
+  bool boolean = mask.type().type == element_type::boolean;
+  pad op{std::vector<std::int64_t>(mask.type().rank(), 0), std::vector<std::int64_t>(mask.type().rank(), 0), pad_mode::constant_, boolean ? 0 : -INFINITY};
+  op.after.back() = keys.value() - given.value();
+  return b.add(std::move(op), {mask});
+}
+
+// inputs: Q, K, V, mask, past key, past value, valid keys per batch entry. outputs: Y, present key, present value, scores.
+std::vector<value> standard_attention(node& n) {
+  builder& b = n.b;
+  n.refuse_outputs_from(3, "qk_matmul_output");
+  attention_problem p{with_heads(n, 0, "q_num_heads"), with_heads(n, 1, "kv_num_heads"), with_heads(n, 2, "kv_num_heads")};
+  if (n.has(4) != n.has(5)) invalid("past_key and past_value come together");
+  const dim queries = p.query.type().dims[2], past = n.has(4) ? n.dims(4).at(2) : dim(0);
+  if (n.has(4)) p.key = b.add(concat{2}, {n.in(4), p.key}), p.values = b.add(concat{2}, {n.in(5), p.values});
+  const dim keys = p.key.type().dims[2], depth = p.query.type().dims[3];
+  if (!depth.is_static() && !n.has_attribute("scale")) refuse("the depth of a head must be known");
+  p.scale = n.has_attribute("scale") ? n.real("scale", 1) : 1 / std::sqrt(static_cast<double>(depth.value()));
+  p.soft_cap = n.real("softcap", 0);
+  bool causal = n.integer("is_causal", 0) != 0, windows = n.integer("left_window_size", -1) >= 0 || n.integer("right_window_size", -1) >= 0;
+  if (n.has(3)) p.mask = padded_mask(b, n.in(3), keys);
+  // The operation's own causal mask ends at the last key; it is the operator's where the queries are the last rows.
+  if (causal && !windows && !n.has(6) && past + queries == keys && !p.mask) p.causal = true;
+  else if (n.has(6)) {
+    if (n.has(4)) invalid("nonpad_kv_seqlen excludes past_key");
+    value valid = b.with_dims(b.to_type(n.in(6), element_type::i64), {n.type(6).elements(), 1, 1, 1});
+    value within = b.binary(fn::less, b.iota_like(element_type::i64, {keys}, 0), valid);
+    value seen = window_mask(n, b.binary(fn::sub, valid, b.dims_tensor({queries}, 0)), queries, keys, causal);
+    p.mask = joined_masks(b, p.mask, seen ? b.binary(fn::logical_and, within, seen) : within);
+  } else if (causal || windows) {
+    p.mask = joined_masks(b, p.mask, window_mask(n, b.dims_tensor({past}, 0), queries, keys, causal));
+  }
+  p.zero_unseen = static_cast<bool>(p.mask);
+  value y = attend(b, p);
+  std::vector<value> results{n.rank(0) == 4 ? y : join_heads(b, heads_first(b, y))};
+  if (n.outputs() > 1) results.push_back(p.key);
+  if (n.outputs() > 2) results.push_back(p.values);
+  return results;
+}
+
+// x [B, N, S, H] or [B, S, N*H] rotated; the result has the form of x. `heads` is 0 where the cosines tell the depth of a head.
+value rotary(node& n, value x, value cos, value sin, std::int64_t heads) {
+  builder& b = n.b;
+  bool interleaved = n.integer("interleaved", 0) != 0;
+  if (x.type().rank() == 4) return heads_first(b, rotated(b, heads_first(b, x), cos, sin, interleaved));
+  if (heads == 0) {
+    dim depth = cos.type().dims.back() * dim(2), width = x.type().dims.back();
+    if (x.type().rank() != 3 || !depth.is_static() || !width.is_static() || depth == dim(0)) invalid("num_heads is needed for " + x.type().str());
+    heads = width.value() / depth.value();
+  }
+  return join_heads(b, rotated(b, split_heads(b, x, heads), cos, sin, interleaved));
+}
+
+// inputs: X, cosines, sines, positions.
+std::vector<value> standard_rotary(node& n) {
+  value cos = n.in(1), sin = n.in(2);
+  if (n.has(3)) cos = rows_at(n.b, cos, n.in(3)), sin = rows_at(n.b, sin, n.in(3));
+  return {rotary(n, n.in(0), cos, sin, n.integer("num_heads", 0))};
+}
+
+// inputs: X, positions [B, S] or the first one [1], cosines, sines.
+std::vector<value> contrib_rotary(node& n) {
+  builder& b = n.b;
+  if (n.integer("is_packed_batching", 0)) refuse("is_packed_batching=1 is not supported");
+  value positions = n.in(1);
+  const dim steps = n.dims(0).at(n.rank(0) == 4 ? 2 : 1);
+  if (positions.type().rank() == 1) positions = b.with_dims(b.binary(fn::add, b.iota_like(positions.type().type, {steps}, 0), positions), {1, steps});
+  return {rotary(n, n.in(0), rows_at(b, n.in(2), positions), rows_at(b, n.in(3), positions), n.integer("num_heads", 0))};
+}
+
+constexpr operator_row rows[] = {
+    {"Attention", standard_attention, 23, "no qk_matmul_output"}, {"RotaryEmbedding", standard_rotary, 23},
+    {"RotaryEmbedding", contrib_rotary, 1, "no packed batches", microsoft_domain},
+};
+
+}  // namespace
+
+std::span<const operator_row> attention_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

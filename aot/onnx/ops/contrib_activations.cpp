@@ -1,0 +1,106 @@
+// Activations of onnxruntime's domain.
+#include <cmath>
+#include <numbers>
+
+#include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/contrib.hpp"
+
+namespace kiln::onnx_import {
+
+using fn = scalar_function;
+
+value exact_gelu(builder& b, value x) {
+  value inner = b.unary(fn::erf, b.binary(fn::mul, x, 1 / std::numbers::sqrt2));
+  return b.binary(fn::mul, b.binary(fn::mul, x, 0.5), b.binary(fn::add, inner, 1.0));
+}
+
+value tanh_gelu(builder& b, value x) {
+  value cube = b.binary(fn::mul, b.binary(fn::mul, x, x), x);
+  value inner = b.unary(fn::tanh, b.binary(fn::mul, b.binary(fn::add, x, b.binary(fn::mul, cube, 0.044715)), std::sqrt(2 / std::numbers::pi)));
+  return b.binary(fn::mul, b.binary(fn::mul, x, 0.5), b.binary(fn::add, inner, 1.0));
+}
+
+namespace {
+
+// Parameter i of a fused activation: FusedConv has a list, FusedGemm and its kin have attributes of their own.
+double parameter(const node& n, std::size_t i, double otherwise) {
+  constexpr std::string_view names[] = {"activation_alpha", "activation_beta"};
+  const auto* list = n.attribute("activation_params");
+  if (list && static_cast<int>(i) < list->floats_size()) return static_cast<double>(list->floats(static_cast<int>(i)));
+  return n.real(names[i], otherwise);
+}
+
+value clamped(builder& b, value x, double low, double high) {
+  return b.add(elementwise{fn::clamp}, b.broadcast_together({x, b.scalar(x.type().type, low), b.scalar(x.type().type, high)}));
+}
+
+struct activation_row {
+  std::string_view name;
+  value (*apply)(node& n, value x);
+};
+
+constexpr activation_row activations[] = {
+    {"", [](node&, value x) { return x; }},
+    {"Relu", [](node& n, value x) { return n.b.unary(fn::relu, x); }},
+    {"Tanh", [](node& n, value x) { return n.b.unary(fn::tanh, x); }},
+    {"Sigmoid", [](node& n, value x) { return n.b.unary(fn::sigmoid, x); }},
+    {"LeakyRelu", [](node& n, value x) { return n.b.binary(fn::prelu, x, parameter(n, 0, 0.01)); }},
+    {"Clip", [](node& n, value x) { return clamped(n.b, x, parameter(n, 0, -3.4028234663852886e38), parameter(n, 1, 3.4028234663852886e38)); }},
+    {"HardSigmoid", [](node& n, value x) { return clamped(n.b, n.b.binary(fn::add, n.b.binary(fn::mul, x, parameter(n, 0, 0.2)), parameter(n, 1, 0.5)), 0, 1); }},
+};
+
+// x plus an optional bias, in the type of computation.
+value biased(node& n) {
+  value x = n.b.to_type(n.in(0), compute_type(n.type(0).type));
+  return n.has(1) ? n.b.binary(fn::add, x, n.b.to_type(n.in(1), x.type().type)) : x;
+}
+
+std::vector<value> gelu(node& n) { return {n.b.to_type(exact_gelu(n.b, biased(n)), n.type(0).type)}; }
+std::vector<value> fast_gelu(node& n) { return {n.b.to_type(tanh_gelu(n.b, biased(n)), n.type(0).type)}; }
+
+value swish(node& n, value x, double alpha) { return n.b.binary(fn::mul, x, n.b.unary(fn::sigmoid, alpha == 1 ? x : n.b.binary(fn::mul, x, alpha))); }
+
+std::vector<value> quick_gelu(node& n) { return {n.b.to_type(swish(n, biased(n), n.real("alpha", 1.702)), n.type(0).type)}; }
+
+std::vector<value> standard_swish(node& n) {
+  element_type type = n.type(0).type;
+  return {n.b.to_type(swish(n, n.b.to_type(n.in(0), compute_type(type)), n.real("alpha", 1)), type)};
+}
+
+std::vector<value> swiglu(node& n) {
+  element_type type = n.type(0).type, wide = compute_type(type);
+  if (n.type(0) != n.type(1)) invalid("the gate " + n.type(0).str() + " and the value " + n.type(1).str() + " differ");
+  return {n.b.to_type(n.b.binary(fn::mul, swish(n, n.b.to_type(n.in(0), wide), n.real("alpha", 1)), n.b.to_type(n.in(1), wide)), type)};
+}
+
+// x and a bias along the last axis, then a skip connection.
+std::vector<value> bias_add(node& n) { return {n.b.binary(fn::add, n.b.binary(fn::add, n.in(0), n.in(1)), n.in(2))}; }
+
+// The halves of x + bias along the last axis: the first times the GELU of the second.
+std::vector<value> bias_split_gelu(node& n) {
+  value x = biased(n);
+  auto last = static_cast<std::int64_t>(x.type().rank()) - 1;
+  const dim columns = x.type().dims.back(), half = columns / dim(2);
+  if (!columns.is_static() || columns.value() % 2) invalid("the last axis of " + n.type(0).str() + " has no halves");
+  value first = n.b.slice_axis(x, last, 0, half), second = n.b.slice_axis(x, last, half.value(), half);
+  return {n.b.to_type(n.b.binary(fn::mul, first, exact_gelu(n.b, second)), n.type(0).type)};
+}
+
+constexpr operator_row rows[] = {
+    {"Swish", standard_swish, 24}, {"SwiGLU", swiglu, 28},
+    {"Gelu", gelu, 1, "", microsoft_domain}, {"BiasGelu", gelu, 1, "", microsoft_domain}, {"FastGelu", fast_gelu, 1, "", microsoft_domain},
+    {"QuickGelu", quick_gelu, 1, "", microsoft_domain}, {"BiasAdd", bias_add, 1, "", microsoft_domain}, {"BiasSplitGelu", bias_split_gelu, 1, "", microsoft_domain},
+};
+
+}  // namespace
+
+value activated(node& n, value x) {
+  std::string wanted = n.text("activation", "");
+  for (const activation_row& row : activations)
+    if (row.name == wanted) return row.apply(n, x);
+  refuse("activation '" + wanted + "' is not supported");
+}
+
+std::span<const operator_row> contrib_activation_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

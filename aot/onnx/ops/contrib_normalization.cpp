@@ -1,0 +1,108 @@
+// Normalizations of onnxruntime's domain, which its transformer optimizer and the LLM exporters write, and the RMS normalization that became standard.
+#include <numeric>
+
+#include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/contrib.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+// The sum of skip connections, normalized along the last axes; what the optional outputs give. Everything between is f32 where the input is narrower.
+struct row_normalization {
+  row_normalization(node& n, value x, std::vector<std::int64_t> axes, double epsilon, bool centered)
+      : b(n.b), type(x.type().type), x(b.to_type(x, compute_type(type))), axes(std::move(axes)), epsilon(epsilon), centered(centered) {}
+
+  value scaled(value scale, value bias) const {
+    value result = b.binary(fn::mul, b.add(normalize{axes, epsilon, centered}, {x}), b.to_type(scale, x.type().type));
+    if (bias) result = b.binary(fn::add, result, b.to_type(bias, x.type().type));
+    return b.to_type(result, type);
+  }
+  value mean() const { return b.reduced(reduction_kind::mean, x, axes, true); }
+  value inverse_deviation() const {
+    value about = centered ? b.binary(fn::sub, x, mean()) : x;
+    return b.unary(fn::rsqrt, b.binary(fn::add, b.reduced(reduction_kind::mean, b.binary(fn::mul, about, about), axes, true), epsilon));
+  }
+
+  builder& b;
+  element_type type;
+  value x;  // in the type of computation
+  std::vector<std::int64_t> axes;
+  double epsilon;
+  bool centered;
+};
+
+std::vector<std::int64_t> last_axis(const shape& type) {
+  if (type.rank() == 0) invalid("a scalar has no axis to normalize along");
+  return {static_cast<std::int64_t>(type.rank()) - 1};
+}
+
+// (X, scale) → Y, 1 / RMS. RMSNormalization of the standard (opset 23) has only the first output.
+std::vector<value> rms_normalization(node& n) {
+  std::size_t rank = n.rank(0);
+  if (rank == 0) invalid("a scalar has no axis to normalize along");
+  std::vector<std::int64_t> axes(rank - static_cast<std::size_t>(n.axis("axis", -1, rank)));
+  std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(rank - axes.size()));
+  row_normalization rows(n, n.in(0), axes, n.real("epsilon", 1e-5), false);
+  value y = rows.scaled(n.in(1), {});
+  return n.wants(1) ? std::vector<value>{y, rows.inverse_deviation()} : std::vector<value>{y};
+}
+
+// The skip may lack the batch or have a batch of 1, where the input has more.
+value sum_of_skips(node& n, std::optional<std::size_t> bias) {
+  builder& b = n.b;
+  element_type wide = compute_type(n.type(0).type);
+  value sum = b.binary(fn::add, b.to_type(n.in(0), wide), b.to_type(n.in(1), wide));
+  if (sum.type().dims != n.dims(0)) invalid("skip " + n.type(1).str() + " is larger than the input " + n.type(0).str());
+  if (bias && n.has(*bias)) sum = b.binary(fn::add, sum, b.to_type(n.in(*bias), wide));
+  return sum;
+}
+
+// outputs: normalized, mean, 1 / deviation, the sum that was normalized.
+std::vector<value> skip_normalization(node& n, bool centered, std::optional<std::size_t> beta, std::size_t bias) {
+  value sum = sum_of_skips(n, bias);
+  row_normalization rows(n, sum, last_axis(sum.type()), n.real("epsilon", 1e-12), centered);
+  element_type type = n.type(0).type;
+  std::vector<value> results{n.b.to_type(rows.scaled(n.in(2), beta && n.has(*beta) ? n.in(*beta) : value{}), type)};
+  if (n.outputs() > 1) results.push_back(n.wants(1) ? rows.mean() : value{});
+  if (n.outputs() > 2) results.push_back(n.wants(2) ? rows.inverse_deviation() : value{});
+  if (n.outputs() > 3) results.push_back(n.b.to_type(sum, type));
+  return results;
+}
+
+std::vector<value> skip_layer_normalization(node& n) { return skip_normalization(n, true, 3, 4); }
+std::vector<value> skip_simplified_layer_normalization(node& n) { return skip_normalization(n, false, std::nullopt, 3); }
+
+// inputs: ids, segments, words, positions, segment table, gamma, beta, mask, position ids. outputs: normalized, tokens under each mask, the sum.
+std::vector<value> embed_layer_normalization(node& n) {
+  builder& b = n.b;
+  const auto ids = n.dims(0);
+  if (ids.size() != 2) invalid("input 0 (ids) must be [batch, sequence], not " + n.type(0).str());
+  value sum = b.add(gather{0}, {n.in(2), n.in(0)});
+  value positions = n.has(8) ? b.add(gather{0}, {n.in(3), n.in(8)}) : b.add(gather{0}, {n.in(3), b.iota_like(element_type::i64, {ids[1]}, 0)});
+  sum = b.binary(fn::add, sum, positions);
+  if (n.has(1)) sum = b.binary(fn::add, sum, b.add(gather{0}, {n.in(4), n.in(1)}));
+  row_normalization rows(n, sum, last_axis(sum.type()), n.real("epsilon", 1e-12), true);
+  std::vector<value> results{rows.scaled(n.in(5), n.in(6))};
+  if (n.outputs() > 1) {
+    value kept = n.has(7) ? b.to_type(b.binary(fn::equal, n.in(7), 1.0), element_type::i32) : value{};
+    results.push_back(kept ? b.reduced(reduction_kind::sum, kept, {1}, false) : b.broadcast_to(b.scalar(element_type::i32, 0), {ids[0]}));
+  }
+  if (n.outputs() > 2) results.push_back(sum);
+  return results;
+}
+
+constexpr operator_row rows[] = {
+    {"RMSNormalization", rms_normalization, 23},
+    {"SimplifiedLayerNormalization", rms_normalization, 1, "onnxruntime's"},
+    {"SkipLayerNormalization", skip_layer_normalization, 1, "", microsoft_domain},
+    {"SkipSimplifiedLayerNormalization", skip_simplified_layer_normalization, 1, "", microsoft_domain},
+    {"EmbedLayerNormalization", embed_layer_normalization, 1, "", microsoft_domain},
+};
+
+}  // namespace
+
+std::span<const operator_row> contrib_normalization_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

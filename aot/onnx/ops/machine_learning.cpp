@@ -1,0 +1,190 @@
+// The ai.onnx.ml domain: what scikit-learn's exporters write around numbers. Labels that are text are refused.
+#include "aot/onnx/ops/machine_learning.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "aot/onnx/operators.hpp"
+
+namespace kiln::onnx_import {
+
+using fn = scalar_function;
+
+std::vector<float> floats_of(const node& n, std::string_view name) {
+  const auto* a = n.attribute(name);
+  if (!a) return {};
+  return {a->floats().begin(), a->floats().end()};
+}
+
+value float_table(node& n, std::string_view name, const std::vector<dim>& dims) {
+  shape type{element_type::f32, dims};
+  auto numbers = floats_of(n, name);
+  if (static_cast<std::int64_t>(numbers.size()) != type.element_count())
+    invalid("attribute '" + std::string(name) + "' has " + std::to_string(numbers.size()) + " numbers, needed are " + std::to_string(type.element_count()));
+  return n.b.constant(literal::of<float>(type, numbers));
+}
+
+value feature_rows(node& n) {
+  value x = n.b.to_type(n.in(0), element_type::f32);
+  if (x.type().rank() == 1) x = n.b.with_dims(x, {1, x.type().dims[0]});
+  if (x.type().rank() != 2 || !x.type().dims[1].is_static()) invalid("needs [rows, features], not " + n.type(0).str());
+  return x;
+}
+
+value transformed_scores(node& n, value scores) {
+  builder& b = n.b;
+  std::string kind = n.text("post_transform", "NONE");
+  if (kind == "NONE") return scores;
+  if (kind == "LOGISTIC") return b.unary(fn::sigmoid, scores);
+  if (kind == "SOFTMAX") return b.add(softmax{1, false}, {scores});
+  if (kind == "SOFTMAX_ZERO") {  // scores of exactly 0 stay and do not count
+    value zero = b.scalar(element_type::f32, 0), is_zero = b.binary(fn::equal, scores, 0.0);
+    value top = b.reduced(reduction_kind::max, scores, {1}, true);
+    value powers = b.where(is_zero, zero, b.unary(fn::exp, b.binary(fn::sub, scores, top)));
+    value sum = b.reduced(reduction_kind::sum, powers, {1}, true);
+    return b.binary(fn::div, powers, b.where(b.binary(fn::equal, sum, 0.0), b.scalar(element_type::f32, 1), sum));
+  }
+  refuse("post_transform '" + kind + "' is not supported");
+}
+
+value two_class_scores(node& n, value s, bool symmetric) {
+  builder& b = n.b;
+  std::string kind = n.text("post_transform", "NONE");
+  if (kind == "LOGISTIC") return b.add(concat{1}, {b.unary(fn::sigmoid, b.unary(fn::neg, s)), b.unary(fn::sigmoid, s)});
+  if (kind != "NONE" && kind != "SOFTMAX" && kind != "SOFTMAX_ZERO") refuse("post_transform '" + kind + "' is not supported");
+  value other = symmetric ? b.unary(fn::neg, s) : b.binary(fn::sub, b.scalar(element_type::f32, 1), s);
+  return b.add(concat{1}, {other, s});
+}
+
+namespace {
+
+std::vector<std::int64_t> labels_of(const node& n) {
+  for (std::string_view name : {"classlabels_ints", "classlabels_int64s"})
+    if (auto list = n.integers(name); list && !list->empty()) return *list;
+  return {};
+}
+
+}  // namespace
+
+std::size_t number_of_labels(const node& n) {
+  auto numbers = labels_of(n);
+  return numbers.empty() ? n.texts("classlabels_strings").size() : numbers.size();
+}
+
+value class_labels(node& n, value index) {
+  auto labels = labels_of(n);
+  if (labels.empty()) refuse("labels that are text (classlabels_strings) are not supported; export the model with integer labels");
+  return n.b.add(gather{0}, {n.b.integers(labels), index});
+}
+
+namespace {
+
+value best_class(builder& b, value scores) { return b.add(arg_reduce{true, 1, false, false}, {scores}); }
+
+// X times the rows of `coefficients`, plus `intercepts`.
+value linear_scores(node& n, value x, std::int64_t rows) {
+  builder& b = n.b;
+  value scores = b.add(dot{false, true, element_type::f32}, {x, float_table(n, "coefficients", {rows, x.type().dims[1]})});
+  return n.has_attribute("intercepts") ? b.binary(fn::add, scores, float_table(n, "intercepts", {rows})) : scores;
+}
+
+std::vector<value> linear_regressor(node& n) { return {transformed_scores(n, linear_scores(n, feature_rows(n), n.integer("targets", 1)))}; }
+
+std::vector<value> linear_classifier(node& n) {
+  builder& b = n.b;
+  value x = feature_rows(n);
+  std::int64_t features = std::max<std::int64_t>(1, x.type().dims[1].value());
+  auto rows = static_cast<std::int64_t>(floats_of(n, "coefficients").size()) / features;
+  value scores = linear_scores(n, x, rows), index, results;
+  if (rows == 1 && number_of_labels(n) == 2) {
+    index = b.to_type(b.with_dims(b.binary(fn::greater, scores, 0.0), {x.type().dims[0]}), element_type::i64);
+    results = two_class_scores(n, scores, false);
+  } else {
+    index = best_class(b, scores);
+    results = transformed_scores(n, scores);
+  }
+  return {n.wants(0) ? class_labels(n, index) : value{}, results};
+}
+
+std::vector<value> normalizer(node& n) {
+  builder& b = n.b;
+  value x = feature_rows(n), size;
+  std::string kind = n.text("norm", "MAX");
+  if (kind == "MAX") size = b.reduced(reduction_kind::max, x, {1}, true);
+  else if (kind == "L1") size = b.reduced(reduction_kind::sum, b.unary(fn::abs, x), {1}, true);
+  else if (kind == "L2") size = b.unary(fn::sqrt, b.reduced(reduction_kind::sum, b.binary(fn::mul, x, x), {1}, true));
+  else invalid("norm '" + kind + "' is unknown");
+  return {b.with_dims(b.binary(fn::div, x, b.where(b.binary(fn::equal, size, 0.0), b.scalar(element_type::f32, 1), size)), n.dims(0))};
+}
+
+std::vector<value> scaler(node& n) {
+  builder& b = n.b;
+  value x = b.to_type(n.in(0), element_type::f32);
+  for (auto [name, function] : {std::pair("offset", fn::sub), std::pair("scale", fn::mul)}) {
+    auto count = static_cast<std::int64_t>(floats_of(n, name).size());
+    if (count) x = b.binary(function, x, float_table(n, name, {count}));
+  }
+  if (x.type().dims != n.dims(0)) invalid("offset and scale do not fit " + n.type(0).str());
+  return {x};
+}
+
+std::vector<value> array_feature_extractor(node& n) {
+  value x = n.in(0), picked = n.b.with_dims(n.in(1), {n.type(1).elements()});
+  if (x.type().rank() == 1) x = n.b.with_dims(x, {1, x.type().dims[0]});
+  if (x.type().rank() == 0) invalid("a scalar has no features");
+  return {n.b.add(gather{static_cast<std::int64_t>(x.type().rank()) - 1}, {x, n.b.to_type(picked, element_type::i64)})};
+}
+
+// A list of maps is no tensor: the scores themselves, their columns in the order of the labels.
+std::vector<value> zip_map(node& n) { return {n.in(0)}; }
+
+std::vector<value> binarizer(node& n) { return {n.b.to_type(n.b.binary(fn::greater, n.in(0), n.real("threshold", 0)), n.type(0).type)}; }
+
+std::vector<value> imputer(node& n) {
+  builder& b = n.b;
+  value x = n.in(0);
+  bool real = is_float(x.type().type);
+  value replaced;
+  if (real) {
+    auto count = static_cast<std::int64_t>(floats_of(n, "imputed_value_floats").size());
+    replaced = b.to_type(float_table(n, "imputed_value_floats", {count}), x.type().type);
+  } else {
+    replaced = b.to_type(b.integers(n.integers("imputed_value_int64s").value_or(std::vector<std::int64_t>{})), x.type().type);
+  }
+  double missing = real ? n.real("replaced_value_float", 0) : static_cast<double>(n.integer("replaced_value_int64", 0));
+  value hit = std::isnan(missing) ? b.unary(fn::is_nan, x) : b.binary(fn::equal, x, missing);
+  return {b.where(hit, replaced, x)};
+}
+
+std::vector<value> feature_vectorizer(node& n) {
+  std::vector<value> parts;
+  for (value v : n.present()) {
+    v = n.b.to_type(v, element_type::f32);
+    parts.push_back(v.type().rank() == 1 ? n.b.with_dims(v, {1, v.type().dims[0]}) : v);
+  }
+  return {parts.size() == 1 ? parts[0] : n.b.add(concat{1}, parts)};
+}
+
+// One at the place of the category; text is refused.
+std::vector<value> one_hot_encoder(node& n) {
+  builder& b = n.b;
+  auto categories = n.integers("cats_int64s");
+  if (!categories || categories->empty()) refuse("categories that are text (cats_strings) are not supported");
+  auto lifted = n.dims(0);
+  lifted.emplace_back(1);
+  value x = b.with_dims(b.to_type(n.in(0), element_type::i64), lifted);
+  return {b.to_type(b.binary(fn::equal, x, b.integers(*categories)), element_type::f32)};
+}
+
+constexpr operator_row rows[] = {
+    {"LinearRegressor", linear_regressor, 1, "", ml_domain}, {"LinearClassifier", linear_classifier, 1, "integer labels", ml_domain},
+    {"Normalizer", normalizer, 1, "", ml_domain}, {"Scaler", scaler, 1, "", ml_domain}, {"ArrayFeatureExtractor", array_feature_extractor, 1, "", ml_domain},
+    {"ZipMap", zip_map, 1, "gives the scores as a tensor", ml_domain}, {"Binarizer", binarizer, 1, "", ml_domain}, {"Imputer", imputer, 1, "", ml_domain},
+    {"FeatureVectorizer", feature_vectorizer, 1, "", ml_domain}, {"OneHotEncoder", one_hot_encoder, 1, "integer categories", ml_domain},
+};
+
+}  // namespace
+
+std::span<const operator_row> machine_learning_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,51 @@
+#include "mlir_bridge/codegen/empty_tensors.hpp"
+
+#include <algorithm>
+
+#include "ir/ops/all.hpp"
+
+namespace kiln::codegen {
+namespace {
+
+bool is_empty(const shape& type) { return type.element_count() == 0; }
+bool is_empty(value v) { return is_empty(v.type()); }
+
+// Concatenation: the parts that have elements.
+value remaining_parts(module& m, instruction& i, const concat& op) {
+  std::vector<value> parts;
+  std::ranges::copy_if(i.inputs(), std::back_inserter(parts), [](value v) { return !is_empty(v); });
+  return parts.size() == 1 ? parts[0] : m.insert(&i, op, parts);
+}
+
+// Everything else does not depend on its operands' elements: a product, a convolution or an attention over nothing is 0, a reduction is its neutral
+// element, padding around nothing is the fill. The reference knows which.
+value independent_value(module& m, instruction& i) {
+  std::vector<literal> zeros;
+  for (value v : i.inputs()) zeros.push_back(literal::filled(v.type(), 0));
+  literal result = i.op().evaluate(zeros)[0];
+  auto same = result.splat();
+  if (!same) return m.insert(&i, constant{std::move(result)}, {});
+  return m.insert(&i, broadcast{result.type().dims}, {m.insert(&i, constant{literal::scalar(result.type().type, *same)}, {})});
+}
+
+value replacement(module& m, instruction& i) {
+  const operation& op = i.op();
+  if (const auto* c = op.get_if<concat>()) return remaining_parts(m, i, *c);
+  if (op.is<scatter_elements>() || op.is<scatter_nd>()) return i.inputs()[0];  // nothing is scattered
+  return independent_value(m, i);
+}
+
+}  // namespace
+
+void replace_empty_operands(module& cluster) {
+  bool changed = false;
+  for (instruction& i : cluster.instructions()) {
+    // A recurrent layer (several outputs) without time steps gives its initial state, by the generator's own loop.
+    if (i.outputs().size() != 1 || is_empty(i.outputs()[0]) || std::ranges::none_of(i.inputs(), [](value v) { return is_empty(v); })) continue;
+    cluster.replace(i.output(), replacement(cluster, i));
+    changed = true;
+  }
+  if (changed) cluster.erase_dead();
+}
+
+}  // namespace kiln::codegen
