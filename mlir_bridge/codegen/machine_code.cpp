@@ -22,6 +22,7 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir_bridge/codegen/vectorization.hpp"
 #include "mlir_bridge/gpu/back_ends.hpp"
+#include "mlir_bridge/gpu/pinned_instructions.hpp"
 
 namespace kiln::codegen {
 
@@ -125,6 +126,7 @@ void optimize(llvm::Module& module, const target_row& target, bool unroll) {
   tuning.SLPVectorization = false;
   tuning.LoopUnrolling = unroll;
   run_default_pipeline(module, target, tuning);
+  if (target.family == target_family::amdgpu) gpu::pin_matrix_instructions(module, target);
 }
 
 void optimize_and_vectorize(llvm::Module& module, const target_row& target) { run_default_pipeline(module, target, {}); }

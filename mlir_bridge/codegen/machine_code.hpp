@@ -13,8 +13,9 @@ class Module;
 
 namespace kiln::codegen {
 
-// Sets the module's data layout and triple and optimizes it. `unroll`: whether LLVM may unroll loops, which costs compile time and gains
-// nothing where the generator has written several accumulators already. Throws error{unsupported} for a triple that this build has no back end for.
+// Sets the module's data layout and triple, optimizes it, and readies it for code (gpu/pinned_instructions.hpp). `unroll`: whether LLVM may
+// unroll loops, which costs compile time and gains nothing where the generator has written several accumulators already. Throws
+// error{unsupported} for a triple that this build has no back end for.
 void optimize(llvm::Module& module, const target_row& target, bool unroll);
 // The assembly text (PTX for NVIDIA).
 std::string emit_assembly(llvm::Module& module, const target_row& target);

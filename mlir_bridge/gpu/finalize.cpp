@@ -58,6 +58,6 @@ native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, con
   return result;
 }
 
-int gpu_pipeline_version() { return 7; }
+int gpu_pipeline_version(target_family family) { return family == target_family::amdgpu ? 8 : 7; }
 
 }  // namespace kiln

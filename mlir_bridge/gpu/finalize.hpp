@@ -8,6 +8,6 @@ namespace kiln {
 
 native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration, finalize_trace* trace = nullptr);
 
-int gpu_pipeline_version();
+int gpu_pipeline_version(target_family family);
 
 }  // namespace kiln
