@@ -1,6 +1,7 @@
 // Runs modules with the reference implementations.
 #include <unordered_map>
 
+#include "ir/cancellation.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/structure.hpp"
 #include "ir/program.hpp"
@@ -23,6 +24,7 @@ std::vector<literal> run_loop(const instruction& i, std::span<const literal> inp
   std::vector<std::vector<std::byte>> stacked(scans);
   std::int64_t done = 0;
   for (; done < trips && state[0].at_int(0); ++done) {
+    check_stop();
     std::vector<literal> arguments{literal::of<std::int64_t>({element_type::i64, {}}, {done})};
     arguments.insert(arguments.end(), state.begin(), state.end());
     arguments.insert(arguments.end(), inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried), inputs.end());
@@ -69,6 +71,7 @@ std::vector<literal> evaluate(const module& m, std::span<const literal> inputs, 
     }
     std::vector<literal> arguments;
     for (value v : i.inputs()) arguments.push_back(results.at(v.producer)[v.index]);
+    check_stop();
     results[&i] = run_operation(i, arguments, run_kernel);
     for (value v : i.inputs())
       if (--remaining[v.producer] == 0) results.erase(v.producer);

@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "ir/error.hpp"
+#include "ir/temporary_file.hpp"
 #include "jit/child_process.hpp"
 
 namespace kiln {
@@ -48,6 +49,7 @@ class output_file {
     int made = mkstemp(path_.data());
     if (made < 0) throw error(error_kind::io, path_ + ": " + std::strerror(errno));
     close(made);
+    registered_.emplace(path_);
   }
   ~output_file() { unlink(path_.c_str()); }
   output_file(const output_file&) = delete;
@@ -63,6 +65,7 @@ class output_file {
 
  private:
   std::string path_;
+  std::optional<temporary_file> registered_;
 };
 
 // What follows ".target" in the text, up to a comma.

@@ -14,12 +14,6 @@ std::size_t element_alignment(element_type type) { return std::max<std::size_t>(
 
 }  // namespace
 
-std::string describe_instruction(const instruction& i) {
-  const auto* kernel = i.op().get_if<code_object>();
-  std::string text = kernel ? "kernel '" + kernel->symbol + "'" : "'" + std::string(i.op().name()) + "'";
-  return i.origin().empty() ? text : text + " (" + i.origin() + ")";
-}
-
 std::size_t static_bytes_of(value v) {
   if (!v.type().is_static())
     throw error(error_kind::usage, describe_instruction(*v.producer) + " has the open shape " + v.type().str() + ": bind every dimension before the program is loaded");

@@ -10,6 +10,7 @@
 
 #include "ir/ops/structure.hpp"
 #include "runtime/arena.hpp"
+#include "runtime/launch_check.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/plan_constants.hpp"
 #include "runtime/prepare.hpp"
@@ -60,7 +61,6 @@ class plan_builder {
   bool called(const code_object& object) const;
   void add_call(const placed& at, const code_object& object);
   void add_kernel(const placed& at, const code_object& object);
-  void check_launches(const instruction& i, const native_kernel& kernel, std::size_t inputs, std::size_t outputs) const;
 
   void hold_region(std::size_t body_scope, std::size_t s, std::int64_t step);
   void add_if(const placed& at);
@@ -82,8 +82,6 @@ class plan_builder {
   std::map<const instruction*, std::uint32_t> instruction_index_;
 };
 
-// For messages: "kernel 'softmax' (node of /Softmax)".
-std::string describe_instruction(const instruction& i);
 // Throws error{usage} for an open shape.
 std::size_t static_bytes_of(value v);
 

@@ -10,22 +10,11 @@
 namespace kiln {
 namespace {
 
-// What every GPU and both drivers take in one launch.
-constexpr std::int64_t most_groups = INT32_MAX, most_groups_y = 65535, most_items = 1024, most_lds_bytes = 1 << 20;
-constexpr std::size_t most_scratch_bytes = std::size_t{1} << 46;  // beyond any machine; keeps sums of hostile sizes from wrapping
-
 void collect_modules(const module& m, std::vector<const module*>& found) {
   if (std::ranges::find(found, &m) != found.end()) return;
   found.push_back(&m);
   for (const instruction& i : m.instructions())
     for (const module* body : i.bodies()) collect_modules(*body, found);
-}
-
-void check_tensor_map(const instruction& i, const tensor_map& map, std::size_t bytes) {
-  // Sizes are small enough not to wrap: ir/native_kernel.cpp.
-  auto end = static_cast<double>(map.dims[0]) * storage_bits(map.type) / 8;
-  for (std::size_t d = 1; d < map.dims.size(); ++d) end += static_cast<double>(map.dims[d] - 1) * static_cast<double>(map.strides[d - 1]);
-  if (end > static_cast<double>(bytes)) throw error(error_kind::corrupted, describe_instruction(i) + ": its native kernel describes a tensor that is larger than its buffer; finalize the program again");
 }
 
 }  // namespace
@@ -67,7 +56,7 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
   const auto& [i, block, s, inputs, outputs] = at;
   std::size_t index = kernel_index_.at(object.payload);
   const native_kernel& kernel = kernels_[index];
-  check_launches(i, kernel, inputs.size(), outputs.size());
+  check_launches(i, kernel, device_.info().family);
   prepare_request request{kernel, object.payload, {}, {}, {}, {}};
   for (buffer_id id : inputs) request.constants.push_back(constants_.literal_of(id));
   request.address = [&](std::size_t input) { return constants_.address(inputs[input]); };
@@ -97,34 +86,11 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
     launch_step step{plan_.library->find(index, what.symbol), what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes,
                      static_cast<std::uint32_t>(plan_.arguments.size()), static_cast<std::uint32_t>(arguments.size()),
                      static_cast<std::uint32_t>(plan_.tensor_maps.size()), static_cast<std::uint32_t>(what.tensor_maps.size()), what.waits};
-    for (const tensor_map& map : what.tensor_maps) {
-      check_tensor_map(i, map, plan_.buffers[arguments[map.argument]].bytes);
-      plan_.tensor_maps.push_back({step.first_argument + map.argument, map});
-    }
+    for (const tensor_map& map : what.tensor_maps) plan_.tensor_maps.push_back({step.first_argument + map.argument, map});
     plan_.arguments.insert(plan_.arguments.end(), arguments.begin(), arguments.end());
     plan_.most_arguments = std::max(plan_.most_arguments, arguments.size());
     add_step(block, s, step, i, arguments);
     ++plan_.report.launches;
-  }
-}
-
-void plan_builder::check_launches(const instruction& i, const native_kernel& kernel, std::size_t inputs, std::size_t outputs) const {
-  auto require = [&](bool holds, const std::string& what) {
-    if (!holds) throw error(error_kind::corrupted, describe_instruction(i) + ": its native kernel " + what + "; finalize the program again");
-  };
-  for (const scratch_buffer& b : kernel.scratch) require(b.bytes >= 0 && static_cast<std::size_t>(b.bytes) <= most_scratch_bytes, "asks for " + std::to_string(b.bytes) + " bytes of scratch memory");
-  const std::array<std::size_t, 3> counts{inputs, outputs, kernel.scratch.size()};
-  for (const launch& l : kernel.launches) {
-    require(l.grid >= 0 && l.grid_y >= 0 && l.grid_z >= 0, "has a negative grid");
-    if (device_.info().family == "cpu") {
-      require(l.grid_y == 1 && l.grid_z == 1, "has a grid of several dimensions, which a CPU does not run");
-      require(l.tensor_maps.empty(), "has tensor maps, which a CPU does not have");
-    } else {
-      require(l.grid <= most_groups && l.grid_y <= most_groups_y && l.grid_z <= most_groups_y, "has more workgroups than a GPU runs at once");
-      require(l.block <= most_items && l.lds_bytes <= most_lds_bytes, "has larger workgroups than a GPU runs");
-    }
-    for (const launch_argument& a : l.arguments)
-      require(static_cast<std::size_t>(a.kind) < counts.size() && a.index < counts[static_cast<std::size_t>(a.kind)], "names an argument that the instruction does not have");
   }
 }
 

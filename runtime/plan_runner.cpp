@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ir/cancellation.hpp"
 #include "ir/error.hpp"
 
 namespace kiln {
@@ -13,6 +14,7 @@ void plan_runner::run_block(std::uint32_t block) {
       at += replayed;
       continue;
     }
+    check_stop();
     const plan_step& step = steps[at++];
     bool holds_blocks = std::holds_alternative<if_step>(step.what) || std::holds_alternative<loop_step>(step.what);
     bool timed = timer_ && !holds_blocks;  // the time of a body belongs to its own steps
@@ -63,6 +65,7 @@ void plan_runner::run(const loop_step& step) {
   if (step.counts) device_.fill_zero(pointers_[step.iteration], sizeof(std::int64_t), &stream_);
   std::int64_t done = 0;
   for (; done < trips && go_on; ++done) {
+    check_stop();  // also where the body is empty or replayed as a graph
     if (!step.scanned.empty() && done >= step.trips)
       throw error(error_kind::unsupported, "a loop with scanned outputs goes on after its " + std::to_string(step.trips) + " trips; give the trip count as a constant");
     if (done > UINT32_MAX) throw error(error_kind::unsupported, "a loop of more than 4294967296 trips");

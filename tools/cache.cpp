@@ -42,7 +42,7 @@ int stats(const options& o, const output_options& output) {
   json document{{"folder", folder.string()},       {"entries", s.kernels + s.prepared}, {"kernels", s.kernels},       {"kernel_bytes", s.kernel_bytes}, {"prepared", s.prepared},
                 {"prepared_bytes", s.prepared_bytes}, {"unreadable", s.unreadable},        {"temporaries", s.temporaries}, {"records", s.records}, {"by_target", s.by_target}};
   output.print(document, [&] {
-    fmt::print("{}\n  {} kernels, {:.2f} MB\n  {} packed weights, {:.2f} MB\n  {} tuning records\n  {} unreadable, {} temporaries\n", folder.string(), s.kernels, static_cast<double>(s.kernel_bytes) / 1e6, s.prepared,
+    print("{}\n  {} kernels, {:.2f} MB\n  {} packed weights, {:.2f} MB\n  {} tuning records\n  {} unreadable, {} temporaries\n", folder.string(), s.kernels, static_cast<double>(s.kernel_bytes) / 1e6, s.prepared,
                static_cast<double>(s.prepared_bytes) / 1e6, s.records, s.unreadable, s.temporaries);
   });
   return 0;
@@ -54,8 +54,8 @@ int verify(const options& o, const output_options& output) {
   auto bad = json::array();
   for (const damaged_entry& d : v.damaged) bad.push_back({{"name", d.name}, {"why", d.why}});
   output.print({{"folder", folder.string()}, {"checked", v.checked}, {"bad", v.damaged.size()}, {"removed", o.remove}, {"damaged", bad}}, [&] {
-    for (const damaged_entry& d : v.damaged) fmt::print("{}: {}{}\n", d.name, d.why, o.remove ? ", removed" : "");
-    fmt::print("{} entries checked, {} damaged\n", v.checked, v.damaged.size());
+    for (const damaged_entry& d : v.damaged) print("{}: {}{}\n", d.name, d.why, o.remove ? ", removed" : "");
+    print("{} entries checked, {} damaged\n", v.checked, v.damaged.size());
   });
   return v.damaged.empty() || o.remove ? 0 : 1;
 }
@@ -77,8 +77,8 @@ int recompile(const options& o, const output_options& output) {
   auto differ = json::array();
   for (const cache_mismatch& m : c.mismatches) differ.push_back({{"symbol", m.symbol}, {"key", m.key}, {"cached", m.cached}, {"compiled", m.compiled}});
   output.print({{"file", o.file}, {"target", jit.target.name}, {"compared", c.compared}, {"absent", c.absent}, {"differ", differ}}, [&] {
-    for (const cache_mismatch& m : c.mismatches) fmt::print("{} ({}): the cache has {}, the compiler makes {}{}\n", m.key, m.symbol, m.cached, m.compiled, o.remove ? ", replaced" : "");
-    fmt::print("{} kernels compiled again, {} differ; {} are not in the cache\n", c.compared, c.mismatches.size(), c.absent);
+    for (const cache_mismatch& m : c.mismatches) print("{} ({}): the cache has {}, the compiler makes {}{}\n", m.key, m.symbol, m.cached, m.compiled, o.remove ? ", replaced" : "");
+    print("{} kernels compiled again, {} differ; {} are not in the cache\n", c.compared, c.mismatches.size(), c.absent);
   });
   return c.mismatches.empty() || o.remove ? 0 : 1;
 }
@@ -87,7 +87,7 @@ int gc(const options& o, const output_options& output) {
   auto folder = folder_of(o);
   eviction e = collect_cache(folder, o.max_bytes);
   output.print({{"folder", folder.string()}, {"removed", e.removed}, {"removed_bytes", e.removed_bytes}, {"bytes_left", e.bytes_left}},
-               [&] { fmt::print("{} entries ({:.2f} MB) removed, {:.2f} MB left\n", e.removed, static_cast<double>(e.removed_bytes) / 1e6, static_cast<double>(e.bytes_left) / 1e6); });
+               [&] { print("{} entries ({:.2f} MB) removed, {:.2f} MB left\n", e.removed, static_cast<double>(e.removed_bytes) / 1e6, static_cast<double>(e.bytes_left) / 1e6); });
   return 0;
 }
 
@@ -121,12 +121,12 @@ int explain(const options& o, const output_options& output) {
   }
   output.print({{"file", o.file}, {"hits", hits}, {"misses", kernels.size() - hits}, {"kernels", kernels}}, [&] {
     for (const auto& k : kernels) {
-      fmt::print("{}  {}  {}\n", k["hit"].get<bool>() ? "hit " : "miss", k["key"].get<std::string>().substr(0, 16), k["symbol"].get<std::string>());
+      print("{}  {}  {}\n", k["hit"].get<bool>() ? "hit " : "miss", k["key"].get<std::string>().substr(0, 16), k["symbol"].get<std::string>());
       if (k["hit"].get<bool>()) continue;
-      if (k["nearest"].is_null()) fmt::print("      no entry of this kernel\n");
-      for (const auto& d : k["differences"]) fmt::print("      {}: wanted '{}', the nearest entry has '{}'\n", d["field"].get<std::string>(), d["wanted"].get<std::string>(), d["found"].get<std::string>());
+      if (k["nearest"].is_null()) print("      no entry of this kernel\n");
+      for (const auto& d : k["differences"]) print("      {}: wanted '{}', the nearest entry has '{}'\n", d["field"].get<std::string>(), d["wanted"].get<std::string>(), d["found"].get<std::string>());
     }
-    fmt::print("{} hits, {} misses\n", hits, kernels.size() - hits);
+    print("{} hits, {} misses\n", hits, kernels.size() - hits);
   });
   return 0;
 }
@@ -135,10 +135,10 @@ int copy(const std::filesystem::path& from, const std::filesystem::path& to, tra
   cache_copy c = copy_cache(from, to, transfer);
   json document{{"from", from.string()}, {"to", to.string()}, {"copied", c.copied}, {"present", c.present}, {"damaged", c.damaged}, {"untrusted", c.untrusted}, {"records", c.records}, {"other", c.other}, {"bytes", c.bytes}};
   output.print(document, [&] {
-    fmt::print("{} entries ({:.2f} MB) and {} tuning records copied to {}, {} there already\n", c.copied, static_cast<double>(c.bytes) / 1e6, c.records, to.string(), c.present);
-    if (c.damaged) fmt::print("{} damaged ones left out\n", c.damaged);
-    if (c.untrusted) fmt::print("{} without a trusted signature left out\n", c.untrusted);
-    if (c.other) fmt::print("{} members of the archive are no entries\n", c.other);
+    print("{} entries ({:.2f} MB) and {} tuning records copied to {}, {} there already\n", c.copied, static_cast<double>(c.bytes) / 1e6, c.records, to.string(), c.present);
+    if (c.damaged) print("{} damaged ones left out\n", c.damaged);
+    if (c.untrusted) print("{} without a trusted signature left out\n", c.untrusted);
+    if (c.other) print("{} members of the archive are no entries\n", c.other);
   });
   return 0;
 }
@@ -152,7 +152,7 @@ int keygen(const options& o, const output_options& output) {
   signing_key key = signing_key::generate();
   key.write(o.key_file);
   output.print({{"signing_key", o.key_file}, {"public_key", o.key_file + ".pub"}, {"key", to_hex(key.public_half())}},
-               [&] { fmt::print("{}: keep it secret (--cache-sign-key)\n{}.pub: give it to those who trust you (--cache-trust)\n", o.key_file, o.key_file); });
+               [&] { print("{}: keep it secret (--cache-sign-key)\n{}.pub: give it to those who trust you (--cache-trust)\n", o.key_file, o.key_file); });
   return 0;
 }
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tools/terminal.hpp"
+
 namespace kiln::tools {
 
 // --json, --quiet, --verbose: the same for every command.
@@ -15,7 +17,7 @@ struct output_options {
   // With --json, prints the document; otherwise calls `text`, unless --quiet.
   template <class Text>
   void print(const nlohmann::ordered_json& document, Text text) const {
-    if (json) std::printf("%s\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    if (json) write_to(stdout, json_text(document));
     else if (!quiet) text();
   }
 };
@@ -23,10 +25,14 @@ struct output_options {
 // Returns the exit code: 0, or 1 where what it checks does not hold. Everything else is thrown (ir/error.hpp).
 using action = std::function<int(const output_options&)>;
 
+// How a command answers Ctrl-C (tools/process_limits.hpp). `by_itself`: it finishes what it has begun (tools/interruption.hpp).
+enum class stopping : std::uint8_t { at_once, limited, by_itself };  // limited: it also takes --time-limit and --memory-limit
+
 struct command {
   const char* name;
   const char* summary;
   const char* example;
+  tools::stopping stopping;
   action (*declare)(CLI::App& app);
 };
 

@@ -20,6 +20,7 @@ struct options {
   std::string model, output, external_weights, dump_dir;
   std::vector<std::string> dims, custom_ops;
   bool fp16 = false, bf16 = false, int8 = false, int4_weights = false;
+  std::size_t max_nodes = import_options{}.max_nodes;
 };
 
 // Options of the contract whose part of the compiler is not in this version.
@@ -39,6 +40,7 @@ int compile_model(const options& o, const output_options& output) {
   import_options importing;
   for (const std::string& text : o.dims) importing.dims.insert(parse_dim_spec(text));
   importing.external_weights = o.external_weights;
+  importing.max_nodes = o.max_nodes;
   auto custom = compile_custom_ops(o.custom_ops);
   importing.custom_operators = &custom;
   program imported = import_onnx(o.model, importing);
@@ -70,11 +72,11 @@ int compile_model(const options& o, const output_options& output) {
                                   {"total_ms", ms(began, written)}};
   if (o.int4_weights) document["int4_weights"] = describe(quantized);
   output.print(document, [&] {
-    fmt::print("{}: {:.1f} MB, {} kernels for {} code objects, {} operations left to the reference interpreter, {:.2f} s (import {:.2f}, optimize {:.2f}, write {:.2f})\n",
+    print("{}: {:.1f} MB, {} kernels for {} code objects, {} operations left to the reference interpreter, {:.2f} s (import {:.2f}, optimize {:.2f}, write {:.2f})\n",
                o.output, static_cast<double>(document["bytes"].get<std::uint64_t>()) / 1e6, summary.kernels, summary.code_objects, summary.interpreted,
                ms(began, written) / 1e3, ms(began, import_done) / 1e3, ms(import_done, compile_done) / 1e3, ms(compile_done, written) / 1e3);
     if (o.int4_weights)
-      fmt::print("{} weights in 4 bits, {:.1f} MB instead of {:.1f} MB, relative error at most {:.3f}; left as they are: {} small, {} that would lose too much\n", quantized.quantized,
+      print("{} weights in 4 bits, {:.1f} MB instead of {:.1f} MB, relative error at most {:.3f}; left as they are: {} small, {} that would lose too much\n", quantized.quantized,
                  static_cast<double>(quantized.bytes_after) / 1e6, static_cast<double>(quantized.bytes_before) / 1e6, quantized.largest_error, quantized.too_small, quantized.too_inexact);
   });
   return 0;
@@ -93,6 +95,7 @@ action declare_compile(CLI::App& app) {
   app.add_flag("--int4-weights", o->int4_weights, "Quantize the constant weights of matrix products to 4 bits, in groups of up to 128");
   app.add_option("--external-weights", o->external_weights, "File (or folder) that holds the model's external data, in place of what it names");
   add_custom_op_option(app, o->custom_ops);
+  app.add_option("--max-nodes", o->max_nodes, "Refuse a model of more nodes, its functions expanded")->check(CLI::PositiveNumber);
   app.add_option("--dump-ir", o->dump_dir, "Folder for the program's text after every pass");
   return [o](const output_options& output) { return compile_model(*o, output); };
 }

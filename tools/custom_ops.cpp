@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "ir/error.hpp"
 #include "spirv/hip/hip_compiler.hpp"
+#include "tools/terminal.hpp"
 
 namespace kiln::tools {
 
@@ -18,11 +17,11 @@ std::vector<spirv::object> compile_custom_ops(const std::vector<std::string>& fi
   for (const std::string& file : files) {
     try {
       auto compiled = spirv::compile_hip_file(file, {.whole_module = false});
-      std::fputs(compiled.warnings.c_str(), stderr);
+      print_lines(stderr, compiled.warnings);
       if (compiled.operators.empty()) throw error(error_kind::invalid_model, fmt::format("{}: declares no operator: KILN_OPERATOR is missing", file));
       for (spirv::object& o : compiled.operators) result.push_back(std::move(o));
     } catch (const spirv::source_error& e) {
-      std::fputs(e.diagnostics().c_str(), stderr);
+      print_lines(stderr, e.diagnostics());
       throw;
     }
   }

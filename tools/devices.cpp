@@ -22,14 +22,14 @@ nlohmann::ordered_json describe(const device_info& info) {
   return row;
 }
 
-void print(const device_info& info) {
+void print_device(const device_info& info) {
   double gigabytes = static_cast<double>(info.memory_bytes) / 1e9;
   if (!info.host_memory) {
-    fmt::print("{:<8} {}, {} multiprocessors, {:.1f} GB, {}, driver {}\n", info.name, info.description, info.multiprocessors, gigabytes, info.architecture, info.driver_version);
+    print("{:<8} {}, {} multiprocessors, {:.1f} GB, {}, driver {}\n", info.name, info.description, info.multiprocessors, gigabytes, info.architecture, info.driver_version);
     return;
   }
   target_row native = native_target();
-  fmt::print("{:<8} {}, {} threads, {:.1f} GB, {} ({} bit vectors)\n", info.name, info.description, info.threads, gigabytes, native.processor, native.vector_bits);
+  print("{:<8} {}, {} threads, {:.1f} GB, {} ({} bit vectors)\n", info.name, info.description, info.threads, gigabytes, native.processor, native.vector_bits);
 }
 
 }  // namespace
@@ -41,10 +41,10 @@ action declare_devices(CLI::App&) {
     for (const device_info& info : list.devices) rows.push_back(describe(info));
     for (const gpu::search_result& r : list.searched) searched.push_back({{"library", r.library}, {"found", r.found}, {"outcome", r.outcome}});
     output.print({{"devices", rows}, {"searched", searched}, {"failures", list.failures}}, [&] {
-      for (const device_info& info : list.devices) print(info);
-      for (const std::string& failure : list.failures) fmt::print("{}\n", failure);
-      fmt::print("searched for GPUs:\n");
-      for (const gpu::search_result& r : list.searched) fmt::print("  {}: {}\n", r.library, r.outcome);
+      for (const device_info& info : list.devices) print_device(info);
+      for (const std::string& failure : list.failures) print("{}\n", failure);
+      print("searched for GPUs:\n");
+      for (const gpu::search_result& r : list.searched) print("  {}: {}\n", r.library, r.outcome);
     });
     return 0;
   };

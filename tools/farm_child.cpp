@@ -10,9 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "ir/error.hpp"
+#include "ir/json.hpp"
 #include "tools/command.hpp"
 #include "tools/farm.hpp"
 
@@ -65,7 +65,7 @@ std::string read_standard_input() {
 
 json answer(const std::string& request) {
   try {
-    auto document = json::parse(request);
+    const json document = parse_json(request);
     auto folder = document.at("folder").get<std::string>();
     farm_kind kind;
     if (!parse_enum(document.at("kind").get<std::string>(), kind)) throw error(error_kind::internal, "a farm job of an unknown kind");
@@ -103,8 +103,8 @@ std::filesystem::path perform_in_child(const farm_job& job, const std::filesyste
   auto output = run_in_child({"/proc/self/exe", farm_child_argument}, std::as_bytes(std::span(request)), limits);
   json said;
   try {
-    said = json::parse(reinterpret_cast<const char*>(output.data()), reinterpret_cast<const char*>(output.data()) + output.size());
-  } catch (const json::exception&) {
+    said = parse_json({reinterpret_cast<const char*>(output.data()), output.size()});
+  } catch (const error&) {
     throw error(error_kind::compile_failed, fmt::format("the job's process answered with {} bytes that make no sense", output.size()));
   }
   if (said.contains("kind")) throw error(error_kind_named(said["kind"].get<std::string>()), said.value("message", ""));

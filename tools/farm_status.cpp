@@ -42,22 +42,22 @@ json describe(const farm_status& s) {
   return {{"version", s.version}, {"waiting", s.waiting}, {"running", s.running}, {"counts", counts}, {"workers", workers}, {"running_jobs", describe(s.running_jobs)}, {"dead", describe(s.dead)}, {"flaky", describe(s.flaky)}};
 }
 
-void print(const farm_record& r, const char* what) {
-  fmt::print("  {:<8} {}  {}", what, r.id.substr(0, 16), r.label);
-  if (!r.worker.empty() && r.state == "running") fmt::print("  on {}", r.worker);
-  if (r.attempts) fmt::print("  {} failures", r.attempts);
-  if (r.lost) fmt::print("  {} lost workers", r.lost);
-  if (!r.differing.empty()) fmt::print("  two workers made different bytes");
-  if (!r.error.empty()) fmt::print("  {}: {}", r.error_kind, r.error);
-  fmt::print("\n");
+void print_record(const farm_record& r, const char* what) {
+  print("  {:<8} {}  {}", what, r.id.substr(0, 16), r.label);
+  if (!r.worker.empty() && r.state == "running") print("  on {}", r.worker);
+  if (r.attempts) print("  {} failures", r.attempts);
+  if (r.lost) print("  {} lost workers", r.lost);
+  if (!r.differing.empty()) print("  two workers made different bytes");
+  if (!r.error.empty()) print("  {}: {}", r.error_kind, r.error);
+  print("\n");
 }
 
-void print(const farm_status& s) {
-  fmt::print("{}\n  {} waiting, {} running, {} workers\n", s.version, s.waiting, s.running, std::ranges::count_if(s.workers, [](const auto& w) { return w.jobs > 0 || w.idle < alive; }));
-  for (const auto& [name, count] : s.counts) fmt::print("  {:<10} {}\n", name, count);
-  for (const farm_record& r : s.running_jobs) print(r, "running");
-  for (const farm_record& r : s.dead) print(r, "dead");
-  for (const farm_record& r : s.flaky) print(r, "flaky");
+void print_status(const farm_status& s) {
+  print("{}\n  {} waiting, {} running, {} workers\n", s.version, s.waiting, s.running, std::ranges::count_if(s.workers, [](const auto& w) { return w.jobs > 0 || w.idle < alive; }));
+  for (const auto& [name, count] : s.counts) print("  {:<10} {}\n", name, count);
+  for (const farm_record& r : s.running_jobs) print_record(r, "running");
+  for (const farm_record& r : s.dead) print_record(r, "dead");
+  for (const farm_record& r : s.flaky) print_record(r, "flaky");
 }
 
 int show(const options& o, const output_options& output) {
@@ -65,7 +65,7 @@ int show(const options& o, const output_options& output) {
   if (!o.ids.empty()) {
     auto records = farm_queue(redis, compiler_version()).records(o.ids);
     output.print({{"jobs", describe(records)}}, [&] {
-      for (const farm_record& r : records) print(r, r.state.c_str());
+      for (const farm_record& r : records) print_record(r, r.state.c_str());
     });
     return 0;
   }
@@ -76,8 +76,8 @@ int show(const options& o, const output_options& output) {
     farms.push_back(describe(all.back()));
   }
   output.print({{"redis", redis.address().str()}, {"this_version", compiler_version()}, {"farms", farms}}, [&] {
-    if (all.empty()) fmt::print("no farm has used {} yet\n", redis.address().str());
-    for (const farm_status& s : all) print(s);
+    if (all.empty()) print("no farm has used {} yet\n", redis.address().str());
+    for (const farm_status& s : all) print_status(s);
   });
   return 0;
 }

@@ -165,10 +165,10 @@ int submit(const options& o, const output_options& output) {
   output.print({{"jobs", jobs}, {"new", fresh}, {"states", states}, {"seconds", seconds}}, [&] {
     for (const tracked& t : work.jobs()) {
       const farm_record& r = t.record;
-      fmt::print("{:<8} {}  {}{}{}{}\n", r.state, t.what.id.substr(0, 16), t.what.job.label, t.fetched.empty() ? "" : " → " + t.fetched.string(), r.attempts ? fmt::format("  ({} failures)", r.attempts) : "",
+      print("{:<8} {}  {}{}{}{}\n", r.state, t.what.id.substr(0, 16), t.what.job.label, t.fetched.empty() ? "" : " → " + t.fetched.string(), r.attempts ? fmt::format("  ({} failures)", r.attempts) : "",
                  r.state == "dead" ? ": " + r.error : "");
     }
-    fmt::print("{} jobs, {} of them new, in {:.2f} s\n", work.jobs().size(), fresh, seconds);
+    print("{} jobs, {} of them new, in {:.2f} s\n", work.jobs().size(), fresh, seconds);
   });
   return code;
 }

@@ -44,11 +44,11 @@ int work(const options& o, const output_options& output) {
   w.perform = [limits](const farm_job& job, const std::filesystem::path& folder) { return perform_in_child(job, folder, limits); };
   w.report = [&output](const worker_event& e) {
     if (output.quiet) return;
-    std::fputs(fmt::format("{:<8} {}  {:.2f} s  {}{}{}\n", e.outcome, e.id.substr(0, 16), e.ms / 1e3, e.label, e.message.empty() ? "" : ": ", e.message).c_str(), stderr);
+    note("{:<8} {}  {:.2f} s  {}{}{}\n", e.outcome, e.id.substr(0, 16), e.ms / 1e3, e.label, e.message.empty() ? "" : ": ", e.message);
     std::fflush(stderr);
   };
   worker_totals t = run_farm_worker(w, stop.token());
-  output.print(json{{"done", t.done}, {"repeated", t.repeated}, {"failed", t.failed}, {"interrupted", stop.requested()}}, [&] { fmt::print("{} jobs done, {} that others had done already, {} failures\n", t.done, t.repeated, t.failed); });
+  output.print(json{{"done", t.done}, {"repeated", t.repeated}, {"failed", t.failed}, {"interrupted", stop.requested()}}, [&] { print("{} jobs done, {} that others had done already, {} failures\n", t.done, t.repeated, t.failed); });
   return 0;
 }
 

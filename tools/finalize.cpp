@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "ir/cancellation.hpp"
 #include "ir/container/container.hpp"
 #include "ir/container/files.hpp"
 #include "ir/error.hpp"
@@ -14,6 +15,7 @@
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
 #include "mlir_bridge/kernel_bytecode.hpp"
+#include "runtime/launch_check.hpp"
 #include "tools/command.hpp"
 #include "tools/model_session.hpp"
 #include "tools/npy.hpp"
@@ -112,6 +114,7 @@ int finalize_file(const options& o, const output_options& output) {
   jit_report report;
   program native = compile_bytecode(portable.bind(bindings), jit, &report);
   progress.finish();
+  check_stop();  // nothing is written after the time limit
 
   std::error_code failed;
   std::filesystem::create_directories(o.folder, failed);
@@ -121,11 +124,13 @@ int finalize_file(const options& o, const output_options& output) {
   for (const module& m : native.modules())
     for (const instruction& i : m.instructions()) {
       const auto* c = i.op().get_if<code_object>();
-      if (!c || !written.try_emplace(c->payload, kernels.size()).second) continue;
+      if (!c) continue;
       native_kernel kernel = deserialize_native_kernel(native.kernel(content_hash::from_hex(c->payload)));
+      check_launches(i, kernel, enum_name(target.family));
+      if (!written.try_emplace(c->payload, kernels.size()).second) continue;
       std::string object = fmt::format("{}_{}.{}", file_name(c->symbol), c->payload.substr(0, 16), object_extension(target.family));
       // PTX ends with a NUL in memory; as a file it is text.
-      std::size_t size = kernel.object.size() - (target.family == target_family::nvidia && kernel.object.back() == std::byte{0} ? 1 : 0);
+      std::size_t size = kernel.object.size() - (target.family == target_family::nvidia && !kernel.object.empty() && kernel.object.back() == std::byte{0} ? 1 : 0);
       write_file(std::filesystem::path(o.folder) / object, {reinterpret_cast<const char*>(kernel.object.data()), size});
       auto launches = nlohmann::ordered_json::array();
       for (const launch& l : kernel.launches) launches.push_back(describe_launch(l, kernel, i));
@@ -147,8 +152,8 @@ int finalize_file(const options& o, const output_options& output) {
   for (const kernel_report& k : report.kernels) compiled.push_back({{"symbol", k.symbol}, {"payload", k.payload}, {"occurrences", k.occurrences}, {"cached", k.cached}, {"compile_ms", k.compile_ms}});
   nlohmann::ordered_json document{{"file", o.file}, {"target", target.name}, {"kernels", kernels}, {"compiled", compiled}, {"finalize_ms", report.elapsed_ms}, {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
   auto listing = list_program(native, written, o.export_constants ? std::optional(std::filesystem::path(o.folder) / "constants") : std::nullopt);
-  write_file(std::filesystem::path(o.folder) / "kernels.json", nlohmann::ordered_json{{"target", target.name}, {"kernels", kernels}, {"program", listing}}.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-  output.print(document, [&] { fmt::print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name, report.elapsed_ms / 1e3, o.folder); });
+  write_file(std::filesystem::path(o.folder) / "kernels.json", json_text({{"target", target.name}, {"kernels", kernels}, {"program", listing}}));
+  output.print(document, [&] { print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name, report.elapsed_ms / 1e3, o.folder); });
   return 0;
 }
 

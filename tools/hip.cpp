@@ -27,10 +27,10 @@ int compile_source(const options& o, const output_options& output) {
   try {
     compiled = spirv::compile_hip_file(o.file, {.definitions = o.definitions});
   } catch (const spirv::source_error& e) {
-    std::fputs(e.diagnostics().c_str(), stderr);
+    print_lines(stderr, e.diagnostics());
     throw;
   }
-  std::fputs(compiled.warnings.c_str(), stderr);
+  print_lines(stderr, compiled.warnings);
   if (!o.output.empty()) {
     container::output_file out(o.output);
     out.write(compiled.words);
@@ -46,10 +46,10 @@ int compile_source(const options& o, const output_options& output) {
   nlohmann::ordered_json document{{"file", o.file}, {"bytes", compiled.words.size()}, {"hash", blake3(compiled.words).hex()}, {"kernels", kernels}, {"operators", operators}};
   if (o.disassemble) document["text"] = spirv::disassemble(compiled.words);
   output.print(document, [&] {
-    if (o.disassemble) return static_cast<void>(std::fputs(document["text"].get<std::string>().c_str(), stdout));
-    fmt::print("{}: {} bytes of SPIR-V\n", o.file, compiled.words.size());
-    for (const auto& k : kernels) fmt::print("  kernel    {:<24} at most {} threads\n", k["name"].get<std::string>(), k["max_threads"].get<int>());
-    for (const auto& op : operators) fmt::print("  operator  {:<24} domain '{}', {} launches, {} bytes\n", op["name"].get<std::string>(), op["domain"].get<std::string>(), op["launches"].get<int>(), op["bytes"].get<int>());
+    if (o.disassemble) return print_lines(stdout, document["text"].get<std::string>());
+    print("{}: {} bytes of SPIR-V\n", o.file, compiled.words.size());
+    for (const auto& k : kernels) print("  kernel    {:<24} at most {} threads\n", k["name"].get<std::string>(), k["max_threads"].get<int>());
+    for (const auto& op : operators) print("  operator  {:<24} domain '{}', {} launches, {} bytes\n", op["name"].get<std::string>(), op["domain"].get<std::string>(), op["launches"].get<int>(), op["bytes"].get<int>());
   });
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "ir/container/files.hpp"
+#include "ir/printable.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -17,11 +18,12 @@ constexpr double width = 760, height = 180, left = 56, bottom = 24;
 
 std::string escape(std::string_view text) {
   std::string result;
-  for (char c : text) switch (c) {
+  for (char c : printable(text)) switch (c) {
       case '<': result += "&lt;"; break;
       case '>': result += "&gt;"; break;
       case '&': result += "&amp;"; break;
       case '"': result += "&quot;"; break;
+      case '\'': result += "&#39;"; break;
       default: result += c;
     }
   return result;

@@ -6,6 +6,7 @@
 
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
+#include "ir/json.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/compile_worker.hpp"
 #include "jit/emit.hpp"
@@ -74,7 +75,7 @@ int emit_kernel(const options& o, const output_options& output) {
   program p = read_program(o.file);
   found_kernel k = find_kernel(p, o.kernel);
   std::string text = text_of(p, k, o);
-  output.print({{"hash", k.hash.hex()}, {"emit", o.emit}, {"text", text}}, [&] { std::fputs(text.c_str(), stdout); });
+  output.print({{"hash", k.hash.hex()}, {"emit", o.emit}, {"text", text}}, [&] { print_lines(stdout, text); });
   return 0;
 }
 
@@ -99,7 +100,7 @@ int list_candidates(const options& o, const output_options& output) {
     for (const kernel_configuration& configuration : configurations) {
       std::string settings;
       for (const auto& [name, number] : configuration) settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", name, number);
-      fmt::print("{}\n", settings.empty() ? "(default)" : settings);
+      print("{}\n", settings.empty() ? "(default)" : settings);
     }
   });
   return 0;
@@ -117,7 +118,7 @@ int inspect_file(const options& o, const output_options& output) {
   program p = read_program(o.file);
   model_summary summary = summarize(p);
   nlohmann::ordered_json document{{"file", o.file},           {"bytes", info.file_bytes},  {"format_version", info.format_version}, {"required_version", info.written_by},
-                                  {"checked", o.check},       {"manifest", nlohmann::ordered_json::parse(info.manifest)}};
+                                  {"checked", o.check},       {"manifest", parse_json(info.manifest)}};
   auto sections = nlohmann::ordered_json::array();
   for (const section_info& s : info.sections)
     sections.push_back({{"kind", s.kind}, {"codec", s.codec}, {"offset", s.offset}, {"stored_bytes", s.stored_bytes}, {"raw_bytes", s.raw_bytes}, {"blake3", s.hash.hex()}});
@@ -145,17 +146,17 @@ int inspect_file(const options& o, const output_options& output) {
   document["operators"] = summary.operators;
   document["weights"] = {{"tensors", info.tensors}, {"folded", info.folded_tensors}, {"stored_bytes", info.stored_weight_bytes}, {"full_bytes", info.full_weight_bytes}};
   output.print(document, [&] {
-    fmt::print("{}: {} bytes, format {}, needs Kiln {} or newer{}\n", o.file, info.file_bytes, info.format_version, info.written_by, o.check ? ", every hash verified" : "");
-    fmt::print("\nsections\n");
-    for (const section_info& s : info.sections) fmt::print("  {:<14} {:<5} {:>12} bytes stored {:>12} raw  at {}\n", s.kind, s.codec, s.stored_bytes, s.raw_bytes, s.offset);
-    fmt::print("\ninputs\n");
-    for (const auto& v : document["inputs"]) fmt::print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
-    fmt::print("outputs\n");
-    for (const auto& v : document["outputs"]) fmt::print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
-    fmt::print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(), summary.code_objects, summary.interpreted);
+    print("{}: {} bytes, format {}, needs Kiln {} or newer{}\n", o.file, info.file_bytes, info.format_version, info.written_by, o.check ? ", every hash verified" : "");
+    print("\nsections\n");
+    for (const section_info& s : info.sections) print("  {:<14} {:<5} {:>12} bytes stored {:>12} raw  at {}\n", s.kind, s.codec, s.stored_bytes, s.raw_bytes, s.offset);
+    print("\ninputs\n");
+    for (const auto& v : document["inputs"]) print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
+    print("outputs\n");
+    for (const auto& v : document["outputs"]) print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
+    print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(), summary.code_objects, summary.interpreted);
     for (const auto& k : kernels)
-      fmt::print("  {}  {:<14} {:>7} bytes  x{:<3} {}\n", k["hash"].get<std::string>().substr(0, 16), k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(), k["symbol"].get<std::string>());
-    fmt::print("\nweights: {} tensors ({} folded), {} bytes stored for {}\n", info.tensors, info.folded_tensors, info.stored_weight_bytes, info.full_weight_bytes);
+      print("  {}  {:<14} {:>7} bytes  x{:<3} {}\n", k["hash"].get<std::string>().substr(0, 16), k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(), k["symbol"].get<std::string>());
+    print("\nweights: {} tensors ({} folded), {} bytes stored for {}\n", info.tensors, info.folded_tensors, info.stored_weight_bytes, info.full_weight_bytes);
   });
   return 0;
 }

@@ -1,7 +1,5 @@
 // The `kiln` program: a table of commands, one error handler.
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <system_error>
 
 #include "ir/error.hpp"
@@ -20,34 +19,35 @@
 #include "jit/deadline.hpp"
 #include "tools/command.hpp"
 #include "tools/farm_child.hpp"
+#include "tools/process_limits.hpp"
+#include "tools/terminal.hpp"
 
 namespace {
 
 using namespace kiln::tools;
 
 constexpr std::array commands{
-    command{"compile", "Compile an ONNX model into one portable .kiln file; needs no device", "kiln compile resnet50.onnx -o resnet50.kiln", declare_compile},
-    command{"run", "Finalize what is missing for this device, cache it, and run once", "kiln run resnet50.kiln --output-dir out", declare_run},
-    command{"perf", "Measure load, finalize and run times", "kiln perf resnet50.kiln -n 100 --json", declare_perf},
-    command{"verify", "Compile, run and compare with the built-in reference", "kiln verify resnet50.onnx", declare_verify},
-    command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", declare_inspect},
-    command{"finalize", "Make native objects for a target that need not be here", "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", declare_finalize},
-    command{"warm", "Fill a cache, an archive or the files themselves for targets that need not be here", "kiln warm resnet50.kiln bert.kiln --target x86-64-v4 --target gfx942 --archive fleet.tar.zst", declare_warm},
-    command{"tune", "Find the fastest configurations of a model's kernels on a device, and keep them", "kiln tune resnet50.kiln --device host --budget 60s", declare_tune},
-    command{"cache", "Look after the kernel cache", "kiln cache stats", declare_cache},
-    command{"farm", "The build farm: submit models to any number of workers over Redis", "kiln farm submit *.onnx --wait -o compiled", declare_farm},
-    command{"devices", "Show the devices of this machine", "kiln devices", declare_devices},
-    command{"targets", "Show what can be targeted", "kiln targets", declare_targets},
-    command{"hip", "Compile HIP C++ kernels into portable SPIR-V", "kiln hip relu6.hip -o relu6.spv", declare_hip},
-    command{"ops", "Show the ONNX operators that are supported", "kiln ops", declare_ops},
+    command{"compile", "Compile an ONNX model into one portable .kiln file; needs no device", "kiln compile resnet50.onnx -o resnet50.kiln", stopping::limited, declare_compile},
+    command{"run", "Finalize what is missing for this device, cache it, and run once", "kiln run resnet50.kiln --output-dir out", stopping::limited, declare_run},
+    command{"perf", "Measure load, finalize and run times", "kiln perf resnet50.kiln -n 100 --json", stopping::limited, declare_perf},
+    command{"verify", "Compile, run and compare with the built-in reference", "kiln verify resnet50.onnx", stopping::limited, declare_verify},
+    command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", stopping::at_once, declare_inspect},
+    command{"finalize", "Make native objects for a target that need not be here", "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", stopping::limited, declare_finalize},
+    command{"warm", "Fill a cache, an archive or the files themselves for targets that need not be here", "kiln warm resnet50.kiln bert.kiln --target x86-64-v4 --target gfx942 --archive fleet.tar.zst", stopping::by_itself, declare_warm},
+    command{"tune", "Find the fastest configurations of a model's kernels on a device, and keep them", "kiln tune resnet50.kiln --device host --budget 60s", stopping::at_once, declare_tune},
+    command{"cache", "Look after the kernel cache", "kiln cache stats", stopping::at_once, declare_cache},
+    command{"farm", "The build farm: submit models to any number of workers over Redis", "kiln farm submit *.onnx --wait -o compiled", stopping::by_itself, declare_farm},
+    command{"devices", "Show the devices of this machine", "kiln devices", stopping::at_once, declare_devices},
+    command{"targets", "Show what can be targeted", "kiln targets", stopping::at_once, declare_targets},
+    command{"hip", "Compile HIP C++ kernels into portable SPIR-V", "kiln hip relu6.hip -o relu6.spv", stopping::at_once, declare_hip},
+    command{"ops", "Show the ONNX operators that are supported", "kiln ops", stopping::at_once, declare_ops},
 };
 
-// Errors are one line on standard error: `kiln: KIND: message`.
+// Errors are one line on standard error. Where the limits of the process have told why it ends, they end it.
 int report(std::string_view kind, std::string_view message, int code) {
-  std::string line(message);
-  for (char& c : line)
-    if (c == '\n') c = ' ';
-  std::fputs(fmt::format("kiln: {}: {}\n", kind, line).c_str(), stderr);  // where nobody can be told, the exit code tells
+  if (!claim_report())
+    for (;;) ::pause();
+  write_report(kind, message);
   return code;
 }
 
@@ -63,11 +63,33 @@ int after_printing(int code) {
   return arrived || code != 0 ? code : report("io", "standard output cannot be written", 3);
 }
 
+// The exit code of `work`, whose errors are reported. After a request to stop, whatever it fails with is a consequence of that.
+template <class Work>
+int outcome_of(Work work, const limit_options& limits) {
+  process_limits::ending end;
+  try {
+    return work();
+  } catch (const kiln::error& e) {
+    end = {std::string(kiln::name(e.kind())), e.what(), kiln::exit_code(e.kind())};
+  } catch (const std::bad_alloc&) {
+    end = {"io", "out of memory", 3};
+  } catch (const std::system_error& e) {
+    const bool threads = e.code() == std::errc::resource_unavailable_try_again;
+    end = {threads ? "absent" : "internal", threads ? "the system starts no more threads: ask for fewer with --threads, or raise its limits" : e.what(), 4};
+  } catch (const std::exception& e) {
+    end = {"internal", e.what(), 4};
+  }
+  end = process_limits::describe_stop(limits, std::move(end));
+  return end.kind == "internal" && std::ferror(stdout) ? 0 : report(end.kind, end.message, end.code);  // after_printing() says what is wrong with standard output
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Kiln compiles a neural network once, into one portable file, and finishes it on the machine that opens it."};
   app.require_subcommand(1);
   app.set_version_flag("--version", [] { return kiln::compiler_version(); });
   output_options output;
+  limit_options limits;
+  const command* named = nullptr;
   action chosen;
   for (const command& c : commands) {
     CLI::App* sub = app.add_subcommand(c.name, c.summary);
@@ -75,8 +97,12 @@ int run(int argc, char** argv) {
     sub->add_flag("--json", output.json, "One JSON document on standard output, nothing else there");
     sub->add_flag("--quiet", output.quiet, "Print errors only");
     sub->add_flag("--verbose", output.verbose, "Print more detail to standard error");
+    if (c.stopping == stopping::limited) add_limit_options(*sub, limits);
     action act = c.declare(*sub);
-    sub->final_callback([&chosen, act] { chosen = act; });
+    sub->final_callback([&, act] {
+      chosen = act;
+      named = &c;
+    });
   }
   try {
     app.parse(argc, argv);
@@ -87,10 +113,10 @@ int run(int argc, char** argv) {
     if (auto range = text.find(" not in range "); range != std::string::npos && text.find(" to 17976931", range) != std::string::npos) text = text.substr(0, range) + " is too small";  // no upper limit but a double's
     return report("usage", fmt::format("{}: see --help", text), 2);
   }
-  spdlog::set_default_logger(spdlog::stderr_color_st("kiln"));
-  spdlog::set_pattern("kiln: %l: %v");
-  spdlog::set_level(output.verbose ? spdlog::level::debug : output.quiet ? spdlog::level::err : spdlog::level::warn);
-  return chosen(output);
+  start_log(output.verbose, output.quiet);
+  std::optional<process_limits> limited;
+  if (named->stopping != stopping::by_itself) limited.emplace(limits);
+  return outcome_of([&] { return chosen(output); }, limits);
 }
 
 }  // namespace
@@ -100,19 +126,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && argv[1] == std::string_view(farm_child_argument)) return run_farm_child();
   occupy_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // the write fails, and what was begun is removed
-  int code;
-  try {
-    code = run(argc, argv);
-  } catch (const kiln::error& e) {
-    code = report(kiln::name(e.kind()), e.what(), kiln::exit_code(e.kind()));
-  } catch (const std::bad_alloc&) {
-    code = report("io", "out of memory", 3);
-  } catch (const std::system_error& e) {
-    const bool threads = e.code() == std::errc::resource_unavailable_try_again;
-    code = std::ferror(stdout) ? 0 : threads ? report("absent", "the system starts no more threads: ask for fewer with --threads, or raise its limits", 4) : report("internal", e.what(), 4);
-  } catch (const std::exception& e) {
-    code = std::ferror(stdout) ? 0 : report("internal", e.what(), 4);
-  }
+  int code = outcome_of([&] { return run(argc, argv); }, {});
   code = after_printing(code);
   if (kiln::abandoned_calls() == 0) return code;
   std::fflush(nullptr);

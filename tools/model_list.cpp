@@ -4,10 +4,10 @@
 
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "ir/error.hpp"
+#include "ir/json.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -21,10 +21,14 @@ std::string whole_file(const std::filesystem::path& file) {
   return text;
 }
 
-std::vector<listed_model> from_json(const std::string& text) {
+std::vector<listed_model> from_json(const std::string& text) try {
   std::vector<listed_model> models;
-  for (const auto& m : nlohmann::json::parse(text)) models.push_back({m.at("file").get<std::string>(), m.value("options", std::vector<std::string>())});
+  for (const auto& m : parse_json(text)) models.push_back({m.at("file").get<std::string>(), m.value("options", std::vector<std::string>())});
   return models;
+} catch (const error& e) {
+  throw error(error_kind::usage, fmt::format("is no list of models: {}", e.what()));
+} catch (const nlohmann::json::exception& e) {
+  throw error(error_kind::usage, fmt::format("is no list of models: {}", e.what()));
 }
 
 std::vector<listed_model> from_lines(const std::string& text) {
@@ -72,8 +76,6 @@ std::vector<listed_model> read_model_list(const std::filesystem::path& list) {
     auto models = begin != std::string::npos && text[begin] == '[' ? from_json(text) : from_lines(text);
     for (listed_model& m : models) m.file = (list.parent_path() / m.file).string();
     return models;
-  } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::usage, fmt::format("{}: is no list of models: {}", list.string(), e.what()));
   } catch (const error& e) {
     throw error(e.kind(), fmt::format("{}: {}", list.string(), e.what()));
   }

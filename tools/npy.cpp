@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
 #include "ir/error.hpp"
+#include "ir/printable.hpp"
+#include "ir/temporary_file.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -115,6 +116,7 @@ void write_npy(const std::filesystem::path& file, const literal& data) {
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", found->descriptor, dims);
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
+  const temporary_file unfinished(file);
   std::ofstream out(file, std::ios::binary);
   out << magic << '\x01' << '\x00' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8) << header;
   out.write(reinterpret_cast<const char*>(data.bytes().data()), static_cast<std::streamsize>(data.bytes().size()));
@@ -126,9 +128,9 @@ void write_npy(const std::filesystem::path& file, const literal& data) {
 }
 
 std::string file_name(std::string_view name) {
-  std::string result(name);
+  std::string result = printable_name(name);
   for (char& c : result)
-    if (c == '/' || c == '\\' || c == ':' || c == '\0' || std::iscntrl(static_cast<unsigned char>(c))) c = '_';
+    if (c == '/' || c == '\\' || c == ':') c = '_';
   if (result.empty() || result == "." || result == "..") result = std::string(std::max<std::size_t>(result.size(), 1), '_');
   return result;
 }

@@ -12,9 +12,9 @@ action declare_ops(CLI::App&) {
       rows.push_back({{"domain", o.domain}, {"name", o.name}, {"version", o.version}, {"min_opset", o.min_opset}, {"max_opset", o.max_opset}, {"notes", o.notes}});
     output.print({{"newest_opset", newest_onnx_opset()}, {"operators", rows}}, [&] {
       for (const auto& r : rows)
-        fmt::print("{:<28} opset {:>2} to {:>2}  {}\n", (r["domain"].get<std::string>().empty() ? "" : r["domain"].get<std::string>() + ".") + r["name"].get<std::string>(),
+        print("{:<28} opset {:>2} to {:>2}  {}\n", (r["domain"].get<std::string>().empty() ? "" : r["domain"].get<std::string>() + ".") + r["name"].get<std::string>(),
                    r["min_opset"].get<int>(), r["max_opset"].get<int>(), r["notes"].get<std::string>());
-      fmt::print("{} operators\n", rows.size());
+      print("{} operators\n", rows.size());
     });
     return 0;
   };

@@ -150,20 +150,20 @@ int measure(const options& o, const output_options& output) {
   document["per_kernel"] = o.per_kernel || !o.html.empty() ? time_kernels(session, turns.last(), std::clamp(o.runs, 1, 20)) : nlohmann::ordered_json::array();
   if (!o.html.empty()) write_html_report(o.html, document, times);
   output.print(document, [&] {
-    fmt::print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(), document["threads"].get<int>(), document["target"].get<std::string>());
-    fmt::print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n", session.read_ms, session.finalize_ms, session.report.hits, session.report.misses, session.load_ms, session.first_run_ms);
-    fmt::print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs, document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(), document["min_ms"].get<double>());
+    print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(), document["threads"].get<int>(), document["target"].get<std::string>());
+    print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n", session.read_ms, session.finalize_ms, session.report.hits, session.report.misses, session.load_ms, session.first_run_ms);
+    print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs, document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(), document["min_ms"].get<double>());
     if (!host) {
-      fmt::print("  queued without waiting: {:.3f} ms a run; the host gives a run away in {:.1f} us\n", document["queued_ms"].get<double>(), 1000 * document["host_ms"].get<double>());
-      fmt::print("  graph: {}\n", document["graph"].dump());
+      print("  queued without waiting: {:.3f} ms a run; the host gives a run away in {:.1f} us\n", document["queued_ms"].get<double>(), 1000 * document["host_ms"].get<double>());
+      print("  graph: {}\n", document["graph"].dump());
     }
     print_tiers(document["tuning"]);
-    fmt::print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), static_cast<double>(usage.ru_maxrss) / 1024);
+    print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), static_cast<double>(usage.ru_maxrss) / 1024);
     if (!o.per_kernel) return;
-    fmt::print("  launches timed one by one, without a graph:\n");
+    print("  launches timed one by one, without a graph:\n");
     auto rows = document["per_kernel"];
     std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a["ms"].template get<double>() > b["ms"].template get<double>(); });
-    for (const auto& r : rows) fmt::print("  {:>9.4f} ms  {:<40} {}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(), r["origin"].get<std::string>().substr(0, 60));
+    for (const auto& r : rows) print("  {:>9.4f} ms  {:<40} {}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(), r["origin"].get<std::string>().substr(0, 60));
   });
   return 0;
 }

@@ -1,6 +1,5 @@
 #include "tools/progress.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -10,9 +9,6 @@ namespace kiln::tools {
 namespace {
 constexpr std::chrono::milliseconds patience{1000}, terminal_interval{100}, line_interval{5000};
 constexpr std::size_t bar_width = 30;
-
-// Work does not fail because nobody can be told about it.
-void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 }  // namespace
 
 progress_bar::progress_bar(std::string what, const output_options& output)
@@ -29,15 +25,15 @@ void progress_bar::update(std::size_t done, std::size_t total) {
   double left = rate > 0 ? static_cast<double>(total - done) / rate : 0;
   if (terminal_) {
     std::size_t filled = bar_width * done / total;
-    say(fmt::format("\r{} [{}{}] {}/{}  {:.1f}/s  {:.0f} s left ", what_, std::string(filled, '#'), std::string(bar_width - filled, ' '), done, total, rate, left));
+    note("\r{} [{}{}] {}/{}  {:.1f}/s  {:.0f} s left ", what_, std::string(filled, '#'), std::string(bar_width - filled, ' '), done, total, rate, left);
   } else {
-    say(fmt::format("{} {}/{}, {:.1f}/s, {:.0f} s left\n", what_, done, total, rate, left));
+    note("{} {}/{}, {:.1f}/s, {:.0f} s left\n", what_, done, total, rate, left);
   }
   std::fflush(stderr);
 }
 
 void progress_bar::finish() {
-  if (shown_ && terminal_) say(fmt::format("\r{:79}\r", ""));
+  if (shown_ && terminal_) note("\r{:79}\r", "");
 }
 
 }  // namespace kiln::tools

@@ -15,7 +15,7 @@ action declare_targets(CLI::App&) {
     describe_row(native_target());
     output.print({{"targets", document}}, [&] {
       for (const auto& row : document)
-        fmt::print("{:<12} {:<7} {:<16} {} bit vectors{}\n", row["name"].get<std::string>(), row["family"].get<std::string>(), row["processor"].get<std::string>(),
+        print("{:<12} {:<7} {:<16} {} bit vectors{}\n", row["name"].get<std::string>(), row["family"].get<std::string>(), row["processor"].get<std::string>(),
                    row["vector_bits"].get<int>(), row["runs_here"].get<bool>() ? "" : "  (not this machine)");
     });
     return 0;

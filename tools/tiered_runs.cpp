@@ -67,11 +67,11 @@ json measure_tiers(model_session& session, const model_options& options, double 
 }
 
 void print_tiers(const json& tuning) {
-  fmt::print("  tier {}: {} of {} kernels tuned, gain {:.2f}", tuning["tier"].get<int>(), tuning["tuned"].get<int>(), tuning["kernels"].get<int>(), tuning["gain"].get<double>());
+  print("  tier {}: {} of {} kernels tuned, gain {:.2f}", tuning["tier"].get<int>(), tuning["tuned"].get<int>(), tuning["kernels"].get<int>(), tuning["gain"].get<double>());
   if (tuning.contains("during"))
-    fmt::print("; {:.1f} s of tuning, 99 % meanwhile {:.3f} ms ({:.2f} times as long as before), {} swaps", tuning["seconds"].get<double>(), tuning["during"]["p99_ms"].get<double>(), tuning["p99_ratio"].get<double>(), tuning["swaps"].get<int>());
-  if (tuning.contains("problem")) fmt::print("; {}", tuning["problem"].get<std::string>());
-  fmt::print("\n");
+    print("; {:.1f} s of tuning, 99 % meanwhile {:.3f} ms ({:.2f} times as long as before), {} swaps", tuning["seconds"].get<double>(), tuning["during"]["p99_ms"].get<double>(), tuning["p99_ratio"].get<double>(), tuning["swaps"].get<int>());
+  if (tuning.contains("problem")) print("; {}", tuning["problem"].get<std::string>());
+  print("\n");
 }
 
 }  // namespace kiln::tools

@@ -124,15 +124,15 @@ int tune_file(options o, const output_options& output) {
   document["kernels"] = rows;
   if (o.embed) document["embedded"] = embed(session, o.file);
   output.print(document, [&] {
-    fmt::print("{} on {}: {} kernels, {:.1f} s of tuning\n", o.file, session.device().info().description, results.size(), tuning_ms / 1e3);
-    fmt::print("  {:>8}  {:>4}  {:>9}  {:>9}  {:>7}  {:>5}  {:<28}  {}\n", "ms/run", "uses", "default", "tuned", "speedup", "tried", "kernel", "winner");
+    print("{} on {}: {} kernels, {:.1f} s of tuning\n", o.file, session.device().info().description, results.size(), tuning_ms / 1e3);
+    print("  {:>8}  {:>4}  {:>9}  {:>9}  {:>7}  {:>5}  {:<28}  {}\n", "ms/run", "uses", "default", "tuned", "speedup", "tried", "kernel", "winner");
     for (const kernel_tuning& t : results) {
       std::string winner = t.outcome == kernel_tuning::state::not_reached || t.outcome == kernel_tuning::state::failed ? t.reason : t.session.winner.empty() ? "default" : "";
       if (winner.empty())
         for (const auto& [name, value] : t.session.winner) winner += fmt::format("{}{}={}", winner.empty() ? "" : " ", name, value);
-      fmt::print("  {:>8.3f}  {:>4}  {:>9.4f}  {:>9.4f}  {:>7.2f}  {:>5}  {:<28}  {}\n", t.heat_ms, t.occurrences, t.session.default_ms, t.session.winner_ms, t.gain(), t.session.candidates.size(), t.symbol.substr(0, 28), winner);
+      print("  {:>8.3f}  {:>4}  {:>9.4f}  {:>9.4f}  {:>7.2f}  {:>5}  {:<28}  {}\n", t.heat_ms, t.occurrences, t.session.default_ms, t.session.winner_ms, t.gain(), t.session.candidates.size(), t.symbol.substr(0, 28), winner);
     }
-    fmt::print("  a run: {:.3f} ms with default configurations, {:.3f} ms tuned, {:.2f} times as fast; outputs differ by {:.2g}\n", slow.median, fast.median, document["speedup"].get<double>(), document["difference"].get<double>());
+    print("  a run: {:.3f} ms with default configurations, {:.3f} ms tuned, {:.2f} times as fast; outputs differ by {:.2g}\n", slow.median, fast.median, document["speedup"].get<double>(), document["difference"].get<double>());
   });
   return 0;
 }

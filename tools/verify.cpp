@@ -156,12 +156,12 @@ int verify_model(options o, const output_options& output) {
   document["ok"] = ok;
   output.print(document, [&] {
     for (const auto& row : outputs)
-      fmt::print("{:<4} {:<24} max error {:.3g}, RMS {:.3g}, relative {:.3g} (tolerance {:.0g}) {}\n", row["ok"].get<bool>() ? "ok" : "BAD", row["name"].get<std::string>(), row["max_error"].get<double>(),
+      print("{:<4} {:<24} max error {:.3g}, RMS {:.3g}, relative {:.3g} (tolerance {:.0g}) {}\n", row["ok"].get<bool>() ? "ok" : "BAD", row["name"].get<std::string>(), row["max_error"].get<double>(),
                  row["rms_error"].get<double>(), row["relative_norm"].get<double>(), row["tolerance"].get<double>(), row["reason"].get<std::string>());
     if (document.contains("first_difference"))
-      fmt::print("first kernel that differs: {} ({}), relative {:.3g}\n", document["first_difference"]["name"].get<std::string>(), document["first_difference"]["origin"].get<std::string>(), document["first_difference"]["relative_norm"].get<double>());
-    else if (o.per_kernel) fmt::print("{} kernel outputs agree one by one\n", document["per_kernel"].size());
-    fmt::print("{} {} its {} ({} kernels, {} interpreted)\n", model, ok ? "agrees with" : "DIFFERS from", against, document["kernels"].get<int>(), document["interpreted"].get<int>());
+      print("first kernel that differs: {} ({}), relative {:.3g}\n", document["first_difference"]["name"].get<std::string>(), document["first_difference"]["origin"].get<std::string>(), document["first_difference"]["relative_norm"].get<double>());
+    else if (o.per_kernel) print("{} kernel outputs agree one by one\n", document["per_kernel"].size());
+    print("{} {} its {} ({} kernels, {} interpreted)\n", model, ok ? "agrees with" : "DIFFERS from", against, document["kernels"].get<int>(), document["interpreted"].get<int>());
   });
   return ok ? 0 : 1;
 }

@@ -35,7 +35,7 @@ json describe(const warm_failure& f) { return {{"file", f.file}, {"error_kind", 
 void say(const warm_failure& f) {
   std::string line = fmt::format("kiln: {}: {}{}", name(f.kind), f.message.starts_with(f.file) ? "" : f.file + ": ", f.message);
   std::ranges::replace(line, '\n', ' ');
-  std::fputs((line + "\n").c_str(), stderr);
+  note("{}\n", line);
 }
 
 // One event for each kernel, in the plan's order.
@@ -85,7 +85,7 @@ int fill(const options& o, const output_options& output) {
                 {"cache", cache.folder().string()}, {"archive", written.archive}, {"embedded", written.embedded}, {"failures", failures}, {"events", describe(sources, results)}};
   for (const warm_failure& f : sources.failures) say(f);
   output.print(document, [&] {
-    fmt::print("{} kernels of {} files: {} compiled, {} there already, {} failed, {} left; {} shared ones made once; {:.2f} s\n", results.size(), sources.files.size(), count(warm_state::compiled), count(warm_state::present),
+    print("{} kernels of {} files: {} compiled, {} there already, {} failed, {} left; {} shared ones made once; {:.2f} s\n", results.size(), sources.files.size(), count(warm_state::compiled), count(warm_state::present),
                count(warm_state::failed), count(warm_state::left), sources.plan.duplicates(), seconds);
   });
   if (stop.requested()) return interrupted_code;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "aot/kernels/cluster_module.hpp"
+#include "ir/cancellation.hpp"
 #include "ir/ops/all.hpp"
 
 namespace kiln {
@@ -75,6 +76,7 @@ void form_module(module& m, kernel_pool& pool) {
     replaced[at->output()] = made;
   }
   for (std::size_t i = 0; i < copies.size(); ++i) {
+    check_stop();
     const cluster& source = whole.clusters[i];
     std::vector<shape> outputs;
     for (value v : source.outputs) outputs.push_back(v.type());

@@ -29,6 +29,10 @@ value builder::constant(literal data) {
   return made;
 }
 
+bool builder::is_constant(value v) const {
+  return module::constant(v) || (v.producer->op().is<kiln::broadcast>() && is_small(v.type(), fold_limit) && module::constant(v.producer->inputs()[0]));
+}
+
 std::optional<literal> builder::constant_of(value v) const {
   if (const literal* data = module::constant(v)) return *data;
   if (!v.producer->op().is<kiln::broadcast>() || !is_small(v.type(), fold_limit)) return std::nullopt;
@@ -50,9 +54,14 @@ std::optional<value> builder::folded(const operation& op, const std::vector<valu
   if (op.is<convert>() && storage_bits(inputs[0].type().type) < 8 && !is_small(inputs[0].type(), packed_fold_limit)) return std::nullopt;
   // A broadcast says what it means in fewer bytes; only small index and shape tensors are written out.
   if (op.is<kiln::broadcast>() && (is_float(outputs[0].type) || !is_small(outputs[0], broadcast_fold_limit))) return std::nullopt;
+  std::int64_t elements = outputs[0].element_count();
+  for (value v : inputs) {
+    if (!is_small(v.type(), 16 * fold_limit) || !is_constant(v)) return std::nullopt;
+    elements += v.type().element_count();
+  }
+  if (!budget_.take_folding(elements)) return std::nullopt;
   std::vector<literal> arguments;
   for (value v : inputs) {
-    if (!is_small(v.type(), 16 * fold_limit)) return std::nullopt;
     auto data = constant_of(v);
     if (!data) return std::nullopt;
     arguments.push_back(std::move(*data));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "aot/onnx/import_budget.hpp"
 #include "aot/onnx/symbolic.hpp"
 #include "ir/module.hpp"
 #include "ir/ops/all.hpp"
@@ -15,7 +16,7 @@ namespace kiln::onnx_import {
 
 class builder {
  public:
-  explicit builder(module& target) : target_(target) {}
+  builder(module& target, import_budget& budget) : target_(target), budget_(budget) {}
 
   module& target() { return target_; }
   void set_origin(std::string origin) { origin_ = std::move(origin); }
@@ -58,8 +59,10 @@ class builder {
   value iota_like(element_type type, const std::vector<dim>& dims, std::int64_t axis) { return add(iota{type, dims, axis}, {}); }
 
  private:
+  bool is_constant(value v) const;  // whether constant_of() has a literal
   std::optional<value> folded(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& outputs);
   module& target_;
+  import_budget& budget_;
   std::string origin_;
   std::map<value, known_elements> known_;
   std::map<std::string, value> counts_;

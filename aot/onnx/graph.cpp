@@ -14,11 +14,13 @@ namespace kiln::onnx_import {
 namespace {
 
 constexpr int max_depth = 32;
+constexpr std::size_t max_label = 200;  // bytes of a node's name that are kept, for messages
 
 std::string standard_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 std::string label_of(const ::onnx::NodeProto& proto, int index) {
-  return proto.name().empty() ? proto.op_type() + "_" + std::to_string(index) : proto.name();
+  std::string label = proto.name().empty() ? proto.op_type() + "_" + std::to_string(index) : proto.name();
+  return label.size() <= max_label ? label : label.substr(0, max_label) + "...";
 }
 
 dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int index) {
@@ -117,6 +119,7 @@ shape declared_shape(import_state& state, const ::onnx::ValueInfoProto& info) {
   const auto& tensor = info.type().tensor_type();
   shape result{element_type_of(tensor.elem_type(), what), {}};
   if (!tensor.has_shape()) refuse(what + " has no rank; run ONNX shape inference on the model first");
+  check_rank(tensor.shape().dim_size(), what);
   for (int i = 0; i < tensor.shape().dim_size(); ++i) result.dims.push_back(declared_dim(state, info, i));
   return result;
 }
@@ -182,6 +185,7 @@ std::vector<value> scope::import_function(const ::onnx::FunctionProto& function,
     else inside.absent_.insert(function.input(i));
   }
   for (int i = 0; i < function.node_size(); ++i) {
+    state_.budget.take_copy(function.node(i).ByteSizeLong());
     ::onnx::NodeProto copy = function.node(i);  // a function may be called again
     bind_attributes(copy, attributes);
     inside.import_node(copy, i);
@@ -197,6 +201,7 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
   std::string label = label_of(proto, index), domain = standard_domain(proto.domain());
   std::string what = "node '" + label + "' (" + proto.op_type() + "): ";
   try {
+    state_.budget.take_node();
     std::vector<value> inputs;
     for (const auto& name : proto.input()) {
       value v = name.empty() ? value{} : find(name);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "aot/onnx/import.hpp"
+#include "aot/onnx/import_budget.hpp"
 #include "aot/onnx/node.hpp"
 #include "aot/onnx/tensors.hpp"
 
@@ -28,6 +29,7 @@ struct import_state {
   program result;
   external_files files;
   const import_options& options;
+  import_budget budget;
   std::map<std::string, std::int64_t> opsets;              // by domain, of the model or of the function being expanded
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto*> functions;  // the model's own, by domain and name
   std::map<std::string, std::string> dimension_names = {};  // symbol → the model's name for it

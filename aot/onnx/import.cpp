@@ -6,6 +6,7 @@
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operator_versions.hpp"
 #include "ir/error.hpp"
+#include "ir/printable.hpp"
 
 namespace kiln {
 namespace {
@@ -60,19 +61,12 @@ void erase_dead(import_state& state) {
   state.result.erase_unreachable_modules();
 }
 
-// Names in messages come from the file: whatever they hold, a message stays one line.
-std::string one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
-  return text;
-}
-
 program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) {
   ::onnx::ModelProto model = parse_model(bytes, what);
   if (!model.has_graph()) throw error(error_kind::invalid_model, what + " has no graph");
-  import_state state{program{}, external_files(folder), options, opsets_of(model), {}};
+  import_state state{program{}, external_files(folder), options, import_budget(options.max_nodes), opsets_of(model), {}};
   for (const auto& f : model.functions()) state.functions.emplace(std::pair(f.domain() == "ai.onnx" ? "" : f.domain(), f.name()), &f);
-  builder b(state.result.main());
+  builder b(state.result.main(), state.budget);
   scope top(state, b, nullptr);
   auto& graph = *model.mutable_graph();
   top.add_inputs(graph);
@@ -95,9 +89,9 @@ program import_model(std::span<const std::byte> bytes, const std::string& what, 
 program import_safely(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) try {
   return import_model(bytes, what, folder, options);
 } catch (const error& e) {
-  throw error(e.kind(), one_line(e.what()));
+  throw error(e.kind(), printable(e.what()));  // names come from the file
 } catch (const std::bad_alloc&) {
-  throw error(error_kind::invalid_model, one_line(what + " needs more memory than there is"));
+  throw error(error_kind::invalid_model, printable(what + " needs more memory than there is"));
 }
 
 }  // namespace

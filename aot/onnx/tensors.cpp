@@ -26,6 +26,7 @@ shape shape_of(const ::onnx::TensorProto& tensor, const std::string& what) {
   shape result{element_type_of(tensor.data_type(), what), {}};
   constexpr std::int64_t limit = std::int64_t{1} << 40;  // beyond any file, and far from overflow of a size in bytes
   std::int64_t elements = 1;
+  check_rank(tensor.dims_size(), what);
   for (std::int64_t d : tensor.dims()) {
     if (d < 0) throw error(error_kind::invalid_model, what + " has the negative dimension " + std::to_string(d));
     if (d > limit || elements > limit / std::max<std::int64_t>(d, 1)) throw error(error_kind::invalid_model, what + " is too large, with a dimension of " + std::to_string(d));
@@ -96,6 +97,10 @@ literal from_file(const ::onnx::TensorProto& tensor, shape type, external_files&
 }
 
 }  // namespace
+
+void check_rank(int rank, const std::string& what) {
+  if (rank > max_rank) throw error(error_kind::unsupported, what + " has " + std::to_string(rank) + " dimensions; at most " + std::to_string(max_rank) + " are supported");
+}
 
 element_type element_type_of(std::int64_t data_type, const std::string& what) {
   for (const auto& row : types)

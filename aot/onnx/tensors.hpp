@@ -11,6 +11,11 @@
 
 namespace kiln::onnx_import {
 
+// No model has tensors of more dimensions, and no .kiln file (ir/container/program_limits.hpp).
+inline constexpr int max_rank = 64;
+// Throws error{unsupported} naming `what`.
+void check_rank(int rank, const std::string& what);
+
 // TensorProto.DataType to ours; throws error{unsupported} naming `what`.
 element_type element_type_of(std::int64_t data_type, const std::string& what);
 

@@ -5,29 +5,36 @@
 
 #include "aot/passes/facts.hpp"
 #include "aot/passes/int4_weights.hpp"
+#include "ir/cancellation.hpp"
 
 namespace kiln {
 namespace {
 
 bool is_empty(const shape& type) { return type.is_static() && type.element_count() == 0; }
 
-// Evaluates constants, what has no elements, and what spreads constants (broadcast, iota); the spread copy is dropped again after its use.
-std::optional<literal> evaluate_spread(value v, std::size_t& source_bytes, std::size_t limit) {
-  if (const literal* data = module::constant(v)) {
-    source_bytes += data->bytes().size();
-    return *data;
-  }
-  if (is_empty(v.type())) return literal(v.type(), {});
+// The bytes of the constants behind a value that consists of constants, of what has no elements, and of what spreads constants (broadcast, iota).
+std::optional<std::size_t> source_bytes_of(value v, std::size_t limit) {
+  if (const literal* data = module::constant(v)) return data->bytes().size();
+  if (is_empty(v.type())) return 0;
   const instruction& at = *v.producer;
   bool spreads = at.op().is<broadcast>() || at.op().is<iota>();
   if (!spreads || !v.type().is_static() || v.type().bytes() > limit) return std::nullopt;
-  std::vector<literal> inputs;
+  std::size_t bytes = 0;
   for (value input : at.inputs()) {
-    auto data = evaluate_spread(input, source_bytes, limit);
-    if (!data) return std::nullopt;
-    inputs.push_back(*std::move(data));
+    auto behind = source_bytes_of(input, limit);
+    if (!behind) return std::nullopt;
+    bytes += *behind;
   }
-  return at.op().evaluate(inputs)[0];
+  return bytes;
+}
+
+// Such a value's elements. The spread copy is dropped again after its use.
+literal evaluate_spread(value v) {
+  if (const literal* data = module::constant(v)) return *data;
+  if (is_empty(v.type())) return literal(v.type(), {});
+  std::vector<literal> inputs;
+  for (value input : v.producer->inputs()) inputs.push_back(evaluate_spread(input));
+  return v.producer->op().evaluate(inputs)[0];
 }
 
 bool foldable(const instruction& at) {
@@ -52,7 +59,7 @@ std::optional<literal> repeated_element(const literal& data) {
 }
 
 // nullopt where that would keep more than `limit` and more than there was.
-std::optional<std::vector<literal>> fold(const instruction& at, std::size_t limit) {
+std::optional<std::vector<literal>> fold(const instruction& at, std::size_t limit, folding_budget* budget) {
   std::vector<literal> results, inputs;
   if (std::ranges::all_of(at.outputs(), is_empty)) {
     for (const shape& out : at.outputs()) results.emplace_back(out, std::vector<std::byte>{});
@@ -61,12 +68,15 @@ std::optional<std::vector<literal>> fold(const instruction& at, std::size_t limi
   std::size_t result_bytes = 0, source_bytes = 0;
   for (const shape& out : at.outputs()) result_bytes += out.bytes();
   for (value input : at.inputs()) {
-    auto data = evaluate_spread(input, source_bytes, std::max(limit, result_bytes));
-    if (!data) return std::nullopt;
-    inputs.push_back(*std::move(data));
+    auto behind = source_bytes_of(input, std::max(limit, result_bytes));
+    if (!behind) return std::nullopt;
+    source_bytes += *behind;
   }
   if (result_bytes > limit && result_bytes > source_bytes) return std::nullopt;
-  if (at.op().is<reshape>() || at.op().is<broadcast>()) return std::vector{inputs[0].reshaped(at.outputs()[0].dims)};
+  const bool shares_bytes = at.op().is<reshape>() || at.op().is<broadcast>();
+  if (!shares_bytes && budget && !budget->take(at)) return std::nullopt;
+  for (value input : at.inputs()) inputs.push_back(evaluate_spread(input));
+  if (shares_bytes) return std::vector{inputs[0].reshaped(at.outputs()[0].dims)};
   return at.op().evaluate(inputs);
 }
 
@@ -87,6 +97,7 @@ bool constant_folding::apply(module& m) const {
   bool changed = false;
   auto& list = m.instructions();
   for (auto next = list.begin(); next != list.end();) {
+    check_stop();
     instruction& at = *next++;
     if (!m.has_uses(&at)) continue;
     if (const auto* c = at.op().get_if<constant>()) {
@@ -96,7 +107,7 @@ bool constant_folding::apply(module& m) const {
       continue;
     }
     if (!foldable(at)) continue;
-    auto results = fold(at, limit_bytes);
+    auto results = fold(at, limit_bytes, budget);
     if (!results) continue;
     for (std::uint32_t i = 0; i < results->size(); ++i) m.replace({&at, i}, add_folded(m, &at, std::move((*results)[i]), at.origin()));
     changed = true;

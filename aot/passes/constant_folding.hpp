@@ -4,12 +4,14 @@
 // of 4 bits are converted only where they are small (stays_packed).
 #pragma once
 
+#include "aot/passes/folding_budget.hpp"
 #include "ir/module.hpp"
 
 namespace kiln {
 
 struct constant_folding {
   std::size_t limit_bytes = std::size_t{16} << 20;
+  folding_budget* budget = nullptr;  // of the program that is optimized; null: no bound
 
   std::string_view name() const { return "constant_folding"; }
   bool apply(module& m) const;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "ir/cancellation.hpp"
 #include "ir/error.hpp"
 
 namespace kiln {
@@ -26,7 +27,10 @@ bool until_stable::apply(program& p) const {
   bool ever = false;
   for (int round = 0; round < rounds; ++round) {
     bool changed = false;
-    for (const pass& each : passes) changed |= each.apply(p);
+    for (const pass& each : passes) {
+      check_stop();
+      changed |= each.apply(p);
+    }
     if (!changed) break;
     ever = true;
   }
@@ -36,6 +40,7 @@ bool until_stable::apply(program& p) const {
 void run_passes(program& p, const std::vector<pass>& passes, const std::filesystem::path& dump_dir) {
   dump(p, dump_dir, 0, "imported");
   for (std::size_t i = 0; i < passes.size(); ++i) {
+    check_stop();
     auto start = std::chrono::steady_clock::now();
     passes[i].apply(p);
     std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "aot/passes/facts.hpp"
+#include "ir/cancellation.hpp"
 
 namespace kiln {
 
@@ -39,6 +40,7 @@ bool apply_rules(module& m, std::span<const rule> rules) {
   for (int sweep = 0; sweep < most_sweeps; ++sweep) {
     bool changed = false;
     for (instruction& at : m.instructions()) {
+      check_stop();
       if (at.users().empty() && !m.has_uses(&at)) continue;
       for (const rule& r : rules) {
         match::captures found;

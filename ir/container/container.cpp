@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "ir/container/program_limits.hpp"
 #include "ir/container/program_section.hpp"
 #include "ir/container/sections.hpp"
 #include "ir/error.hpp"
@@ -56,7 +57,7 @@ program read_verified(open_container& file) {
   weight_source weights(std::move(tensors), file.weights(), file.file());
   program p;
   try {
-    p = decode_program(file.raw(section_kind::program), weights);
+    p = decode_program(file.raw(section_kind::program), [&](std::uint32_t tensor, shape type) { return weights.get(tensor, std::move(type)); });
   } catch (const error& e) {
     if (e.kind() != error_kind::unsupported || file.header().written_by <= parse_version(kiln_version())) throw;
     throw error(error_kind::newer_version, std::string(e.what()) + " (written by Kiln " + version_text(file.header().written_by) + ", this is " + std::string(kiln_version()) + ")");
@@ -74,6 +75,16 @@ container_extras read_verified_extras(open_container& file) {
   return extras;
 }
 
+// The sections as a reader would see them: what compiles today must be readable tomorrow. Limits that have a node to blame are check_writable's.
+void check_readable(std::string_view manifest, const std::vector<std::byte>& encoded, const weight_collection& weights) {
+  try {
+    verify_manifest(manifest);
+    decode_program(encoded, [&](std::uint32_t tensor, shape type) { return literal(std::move(type), weights.full_bytes(tensor), nullptr); });
+  } catch (const error& e) {
+    throw error(error_kind::unsupported, std::string("the program is larger than a file may hold: ") + e.what());
+  }
+}
+
 }  // namespace
 
 std::string_view kiln_version() { return KILN_VERSION; }
@@ -81,15 +92,17 @@ std::string_view kiln_version() { return KILN_VERSION; }
 void write_program(const program& p, const std::filesystem::path& file, const write_options& options) {
   p.validate();
   check_kernels(p);
+  check_writable(p);
   weight_collection weights(p);
   int level = options.compression_level;
   std::vector<packed_section> sections;
   // Uncompressed, so that a person can read it with any tool.
-  std::vector<std::byte> manifest = as_bytes_vector(make_manifest(p, options));
+  std::vector<std::byte> manifest = as_bytes_vector(make_manifest(p, options)), encoded = encode_program(p, weights);
+  check_readable(as_text(manifest), encoded, weights);
   content_hash manifest_hash = blake3(manifest);
   std::uint64_t manifest_bytes = manifest.size();
   sections.push_back({section_kind::manifest, codec::raw, manifest_bytes, manifest_hash, std::move(manifest)});
-  sections.push_back(pack(section_kind::program, encode_program(p, weights), level));
+  sections.push_back(pack(section_kind::program, std::move(encoded), level));
   sections.push_back(pack(section_kind::kernels, encode_kernels(p.kernels()), level));
   sections.push_back(pack(section_kind::weights_index, encode_weights_index(weights.tensors()), level));
   pack_extras(options.extras, level, sections);

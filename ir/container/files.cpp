@@ -50,12 +50,15 @@ int open_nameless(const std::filesystem::path& folder) {
 
 // Tries names beside the target; `make` returns whether it made a file of that name, errno why not.
 template <class Make>
-bool with_temporary_name(const std::filesystem::path& target, std::filesystem::path& name, Make make) {
+bool with_temporary_name(const std::filesystem::path& target, std::filesystem::path& name, std::optional<temporary_file>& registered, Make make) {
   std::random_device random;
   for (int attempt = 0; attempt < 16; ++attempt) {
     name = target;
     name += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(random());
-    if (make()) return true;
+    if (make()) {
+      registered.emplace(name);
+      return true;
+    }
     if (errno != EEXIST && errno != EINTR) break;
   }
   name.clear();
@@ -73,7 +76,7 @@ output_file::output_file(std::filesystem::path target) : target_(std::move(targe
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     return descriptor_ >= 0;
   };
-  if (!with_temporary_name(target_, temporary_, create)) fail("cannot be created", errno);
+  if (!with_temporary_name(target_, temporary_, registered_, create)) fail("cannot be created", errno);
 }
 
 output_file::~output_file() {
@@ -104,12 +107,13 @@ void output_file::commit() {
   if (::fsync(descriptor_) != 0) fail("cannot be written", errno);
   if (temporary_.empty()) {
     const std::string nameless = "/proc/self/fd/" + std::to_string(descriptor_);
-    if (!with_temporary_name(target_, temporary_, [&] { return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0; })) fail("cannot be put in place", errno);
+    if (!with_temporary_name(target_, temporary_, registered_, [&] { return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0; })) fail("cannot be put in place", errno);
   }
   int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0 && errno != EINTR) fail("cannot be written", errno);
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be put in place", errno);
   temporary_.clear();
+  registered_.reset();
   // The name itself must survive a power cut too. A folder that cannot be synchronized (some network file systems) is no
   // reason to fail: the file is there and whole.
   if (int at = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); at >= 0) {

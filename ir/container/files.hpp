@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
+
+#include "ir/temporary_file.hpp"
 
 namespace kiln::container {
 
@@ -40,6 +43,7 @@ class output_file {
  private:
   [[noreturn]] void fail(const char* what, int code) const;
   std::filesystem::path target_, temporary_;  // empty: no name
+  std::optional<temporary_file> registered_;  // of temporary_
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
 };

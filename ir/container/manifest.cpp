@@ -1,14 +1,11 @@
-#include <nlohmann/json.hpp>
-
 #include "ir/container/sections.hpp"
 #include "ir/error.hpp"
+#include "ir/json.hpp"
 
 namespace kiln::container {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-constexpr int max_depth = 32;
 
 json describe(const std::string& name, const shape& type) {
   json dims = json::array();
@@ -37,13 +34,12 @@ std::string make_manifest(const program& p, const write_options& options) {
 }
 
 void verify_manifest(std::string_view text) {
-  bool shallow = true;
-  auto limit = [&](int depth, json::parse_event_t, json&) {
-    if (depth > max_depth) shallow = false;
-    return shallow;
-  };
-  json parsed = json::parse(text, limit, false);
-  if (!shallow || !parsed.is_object()) throw error(error_kind::corrupted, "the manifest is not a JSON object");
+  try {
+    if (parse_json(text).is_object()) return;
+  } catch (const error& e) {
+    throw error(error_kind::corrupted, std::string("the manifest is not a JSON object: ") + e.what());
+  }
+  throw error(error_kind::corrupted, "the manifest is not a JSON object");
 }
 
 }  // namespace kiln::container

@@ -2,13 +2,12 @@
 #include <unordered_map>
 
 #include "ir/container/flat.hpp"
+#include "ir/container/program_limits.hpp"
 #include "ir/container/program_section.hpp"
 #include "ir/ops/structure.hpp"
 
 namespace kiln::container {
 namespace {
-
-constexpr std::size_t max_rank = 64, max_dim_text = 4096, max_body_depth = 64;
 
 [[noreturn]] void corrupted(const std::string& what) { throw error(error_kind::corrupted, what); }
 
@@ -17,7 +16,7 @@ std::size_t count(const flatbuffers::Vector<T>* list) { return list ? list->size
 
 class program_reader {
  public:
-  program_reader(std::span<const std::byte> section, weight_source& weights) : weights_(weights), budget_(section.size()) {
+  program_reader(std::span<const std::byte> section, const tensor_source& tensors) : tensors_(tensors), budget_(section.size()) {
     stored_ = verified_root<schema::Program>(section, program_identifier, "program");
   }
 
@@ -133,7 +132,7 @@ class program_reader {
     if (is_constant) {
       if (!inputs.empty() || !bodies.empty()) corrupted("a constant with inputs");
       const schema::Constant& c = *stored.constant();
-      return m.add(constant{weights_.get(c.weight(), read_shape(c.type(), *c.dims()))}, {});
+      return m.add(constant{tensors_(c.weight(), read_shape(c.type(), *c.dims()))}, {});
     }
     operation op = make_operation(name, attributes);
     if (const auto* p = op.get_if<parameter>()) {
@@ -142,14 +141,6 @@ class program_reader {
     }
     if (bodies.size() != (op.is<if_else>() ? 2u : op.is<loop>() ? 1u : 0u)) corrupted("'" + name + "' has " + std::to_string(bodies.size()) + " bodies");
     return m.add(std::move(op), std::move(inputs), std::move(bodies));
-  }
-
-  // What no tensor can have; everything else about shapes follows from the operations' own rules.
-  void check_shape(const shape& s) {
-    if (s.rank() > max_rank) corrupted("a tensor with " + std::to_string(s.rank()) + " dimensions");
-    if (s.is_static()) checked_bytes(s);
-    for (const dim& d : s.dims)
-      if (d.is_static() && d.value() < 0) corrupted("impossible tensor " + s.str());
   }
 
   void read_module(std::uint32_t index, std::size_t depth) {
@@ -185,7 +176,7 @@ class program_reader {
     }
   }
 
-  weight_source& weights_;
+  const tensor_source& tensors_;
   decode_budget budget_;
   const schema::Program* stored_ = nullptr;
   program result_;
@@ -195,6 +186,6 @@ class program_reader {
 
 }  // namespace
 
-program decode_program(std::span<const std::byte> section, weight_source& weights) { return program_reader(section, weights).run(); }
+program decode_program(std::span<const std::byte> section, const tensor_source& tensors) { return program_reader(section, tensors).run(); }
 
 }  // namespace kiln::container

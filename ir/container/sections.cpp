@@ -2,6 +2,7 @@
 
 #include <zstd.h>
 
+#include "ir/container/compression.hpp"
 #include "ir/error.hpp"
 
 namespace kiln::container {
@@ -10,16 +11,9 @@ namespace {
 std::string section_name(section_kind kind) { return "section " + std::string(enum_name(kind)); }
 
 std::vector<std::byte> decompress(std::span<const std::byte> stored, std::uint64_t raw_bytes, section_kind kind) {
-  // One frame, exactly as long as the section, that says it holds what the table says: nothing is allocated for a liar.
-  bool whole = ZSTD_findFrameCompressedSize(stored.data(), stored.size()) == stored.size() &&
-               ZSTD_getFrameContentSize(stored.data(), stored.size()) == raw_bytes;
-  std::vector<std::byte> raw;
-  if (whole) {
-    raw.resize(raw_bytes);
-    whole = ZSTD_decompress(raw.data(), raw.size(), stored.data(), stored.size()) == raw_bytes;
-  }
-  if (!whole) throw error(error_kind::corrupted, section_name(kind) + " cannot be decompressed");
-  return raw;
+  auto raw = decompress_frame(stored, raw_bytes);
+  if (!raw) throw error(error_kind::corrupted, section_name(kind) + " cannot be decompressed");
+  return *std::move(raw);
 }
 
 }  // namespace

@@ -12,13 +12,13 @@
 
 #include "ir/container/flat.hpp"
 #include "ir/container/format.hpp"
+#include "ir/container/program_limits.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/structure.hpp"
 
 namespace kiln::container {
 namespace {
 
-constexpr std::uint64_t max_tensor_bytes = std::uint64_t{1} << 46;
 // Below this, starting a thread costs more than it saves.
 constexpr std::uint64_t threaded_bytes = std::uint64_t{8} << 20;
 
@@ -105,6 +105,7 @@ weight_collection::weight_collection(const program& p) {
       std::uint64_t offset = round_up(section_bytes_, tensor_alignment);
       tensors_.push_back({offset, kept.size(), all.size(), hashes[i]});
       bytes_.push_back(kept);
+      full_bytes_.push_back(all);
       section_bytes_ = offset + kept.size();
     }
     by_address_[all.data()].emplace_back(all.size(), found->second);

@@ -32,13 +32,14 @@ class weight_collection {
   explicit weight_collection(const program& p);
   std::uint32_t index_of(const literal& data) const;
   const std::vector<stored_tensor>& tensors() const { return tensors_; }
-  std::span<const std::byte> bytes(std::size_t tensor) const { return bytes_[tensor]; }
+  std::span<const std::byte> bytes(std::size_t tensor) const { return bytes_[tensor]; }            // as stored
+  std::span<const std::byte> full_bytes(std::size_t tensor) const { return full_bytes_[tensor]; }  // of the program
   std::uint64_t section_bytes() const { return section_bytes_; }
 
  private:
   std::unordered_map<const std::byte*, std::vector<std::pair<std::size_t, std::uint32_t>>> by_address_;  // (size, tensor)
   std::vector<stored_tensor> tensors_;
-  std::vector<std::span<const std::byte>> bytes_;
+  std::vector<std::span<const std::byte>> bytes_, full_bytes_;
   std::uint64_t section_bytes_ = 0;
 };
 

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 
+#include "ir/container/files.hpp"
+#include "ir/container/format.hpp"
 #include "ir/error.hpp"
 
 namespace kiln {
@@ -15,7 +18,7 @@ namespace {
 
 // Entries are compressed already; the archive's own compression is for packed weights and the fields.
 constexpr const char* compression_level = "3";
-constexpr std::size_t block_bytes = 1 << 20;
+constexpr std::size_t block_bytes = 1 << 20, member_header_bytes = 512;
 
 using reader = std::unique_ptr<archive, decltype(&::archive_read_free)>;
 
@@ -48,30 +51,43 @@ bool is_archive_name(const std::filesystem::path& file) {
 }
 
 struct archive_writer::handle {
+  explicit handle(const std::filesystem::path& file) : file(file) {}
+  // libarchive is C: what writing throws waits here until the call is over.
+  static la_ssize_t write(archive* out, void* data, const void* bytes, std::size_t size) {
+    auto& self = *static_cast<handle*>(data);
+    try {
+      self.file.write({static_cast<const std::byte*>(bytes), size});
+      return static_cast<la_ssize_t>(size);
+    } catch (const error&) {
+      self.problem = std::current_exception();
+      ::archive_set_error(out, EIO, "cannot be written");
+      return -1;
+    }
+  }
+  container::output_file file;
+  std::exception_ptr problem;
   std::unique_ptr<archive, decltype(&::archive_write_free)> writer{::archive_write_new(), &::archive_write_free};
 };
 
-archive_writer::archive_writer(const std::filesystem::path& file)
-    : handle_(std::make_unique<handle>()), file_(file), temporary_(file.parent_path() / (".tmp-" + std::to_string(::getpid()) + "-" + file.filename().string())) {
+archive_writer::archive_writer(const std::filesystem::path& file) : handle_(std::make_unique<handle>(file)), file_(file) {
   archive* out = handle_->writer.get();
   if (!out) throw std::bad_alloc();
   bool opened = ::archive_write_set_format_ustar(out) == ARCHIVE_OK && ::archive_write_add_filter_zstd(out) == ARCHIVE_OK &&
                 ::archive_write_set_filter_option(out, "zstd", "compression-level", compression_level) == ARCHIVE_OK && ::archive_write_set_bytes_in_last_block(out, 1) == ARCHIVE_OK &&
-                ::archive_write_open_filename(out, temporary_.c_str()) == ARCHIVE_OK;
+                ::archive_write_open(out, handle_.get(), nullptr, &handle::write, nullptr) == ARCHIVE_OK;
   if (!opened) failed();
 }
 
-archive_writer::~archive_writer() {
-  std::error_code ignored;
-  if (!temporary_.empty()) std::filesystem::remove(temporary_, ignored);
-}
+archive_writer::~archive_writer() = default;
 
 void archive_writer::failed() const {
+  if (handle_->problem) std::rethrow_exception(handle_->problem);
   const char* why = ::archive_error_string(handle_->writer.get());
   throw error(error_kind::io, file_.string() + ": cannot be written: " + (why ? why : "unknown reason"));
 }
 
 void archive_writer::add(const std::string& name, std::span<const std::byte> bytes) {
+  if (bytes.size() > max_member_bytes) throw error(error_kind::unsupported, file_.string() + ": " + name + " is larger than the 1 GiB of an archive's member; export to a folder");
   archive* out = handle_->writer.get();
   std::unique_ptr<archive_entry, decltype(&::archive_entry_free)> entry(::archive_entry_new(), &::archive_entry_free);
   ::archive_entry_set_pathname(entry.get(), name.c_str());
@@ -89,10 +105,7 @@ void archive_writer::add(const std::string& name, std::span<const std::byte> byt
 
 void archive_writer::close() {
   if (::archive_write_close(handle_->writer.get()) != ARCHIVE_OK) failed();
-  std::error_code code;
-  std::filesystem::rename(temporary_, file_, code);
-  if (code) throw error(error_kind::io, file_.string() + ": cannot be written: " + code.message());
-  temporary_.clear();
+  handle_->file.commit();
 }
 
 void read_archive(const std::filesystem::path& file, const std::function<void(const archive_member&, const std::function<std::vector<std::byte>()>&)>& take) {
@@ -102,14 +115,21 @@ void read_archive(const std::filesystem::path& file, const std::function<void(co
   archive* in = opened.get();
   if (::archive_read_support_format_tar(in) != ARCHIVE_OK || ::archive_read_support_filter_zstd(in) != ARCHIVE_OK || ::archive_read_open_filename(in, file.c_str(), block_bytes) != ARCHIVE_OK)
     unreadable(file, in);
-  for (;;) {
+  std::error_code unknown;
+  const std::uintmax_t compressed = std::filesystem::file_size(file, unknown);
+  const std::uint64_t most = container::max_expansion(unknown ? 0 : compressed) + max_member_bytes;
+  for (std::uint64_t total = 0;;) {
     archive_entry* entry = nullptr;
     int code = ::archive_read_next_header(in, &entry);
     if (code == ARCHIVE_EOF) return;
     if (code != ARCHIVE_OK) unreadable(file, in);
+    // Also for members that nobody wants: they are decompressed to get past them.
+    const auto bytes = static_cast<std::uint64_t>(std::max<la_int64_t>(0, ::archive_entry_size(entry)));
     const char* name = ::archive_entry_pathname(entry);
+    if (bytes > max_member_bytes) throw error(error_kind::corrupted, file.string() + ": member " + (name ? name : "") + " of " + std::to_string(bytes) + " bytes; members have at most 1 GiB");
+    total += bytes + member_header_bytes;
+    if (total > most) throw error(error_kind::corrupted, file.string() + ": holds more than " + std::to_string(most >> 20) + " MiB, which is too much for its size");
     if (!name || ::archive_entry_filetype(entry) != AE_IFREG || ::archive_entry_hardlink(entry)) continue;
-    auto bytes = static_cast<std::uint64_t>(std::max<la_int64_t>(0, ::archive_entry_size(entry)));
     take({name, bytes}, [&] { return read_member(file, in, bytes); });
   }
 }

@@ -18,7 +18,7 @@ namespace kiln {
 // Whether `file` is written and read as an archive rather than a folder: by its name, `.tar.zst` or `.tzst`.
 bool is_archive_name(const std::filesystem::path& file);
 
-// Writes a temporary beside the file, which appears whole with close(), or not at all.
+// Writes a temporary of its own beside the file (container::output_file), which appears whole with close(), or not at all.
 class archive_writer {
  public:
   explicit archive_writer(const std::filesystem::path& file);
@@ -32,8 +32,11 @@ class archive_writer {
   [[noreturn]] void failed() const;
   struct handle;
   std::unique_ptr<handle> handle_;
-  std::filesystem::path file_, temporary_;
+  std::filesystem::path file_;
 };
+
+// A larger member is neither written nor read, and an archive that is far larger than its compressed bytes is not read to its end.
+inline constexpr std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
 
 struct archive_member {
   std::string name;

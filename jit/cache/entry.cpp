@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/container/compression.hpp"
 #include "ir/container/format.hpp"
 #include "ir/container/weights.hpp"
 #include "ir/error.hpp"
@@ -115,11 +116,9 @@ std::span<const std::byte> stored_payload(std::span<const std::byte> entry, cons
 }
 
 std::vector<std::byte> decompress(std::span<const std::byte> stored, std::uint64_t raw_bytes) {
-  bool whole = ZSTD_findFrameCompressedSize(stored.data(), stored.size()) == stored.size() && ZSTD_getFrameContentSize(stored.data(), stored.size()) == raw_bytes;
-  if (!whole) corrupted("its compression");
-  std::vector<std::byte> raw(raw_bytes);
-  if (ZSTD_decompress(raw.data(), raw.size(), stored.data(), stored.size()) != raw_bytes) corrupted("its compression");
-  return raw;
+  auto raw = container::decompress_frame(stored, raw_bytes);
+  if (!raw) corrupted("its compression");
+  return *std::move(raw);
 }
 
 entry_head decode_expected(std::span<const std::byte> entry, const content_hash& key, entry_kind kind) {
@@ -131,6 +130,7 @@ entry_head decode_expected(std::span<const std::byte> entry, const content_hash&
 }  // namespace
 
 std::vector<std::byte> encode_kernel_entry(const key_fields& fields, std::span<const std::byte> payload) {
+  if (payload.size() > max_kernel_bytes) throw error(error_kind::unsupported, "a kernel of more than 1 GiB");
   std::vector<std::byte> stored(ZSTD_compressBound(payload.size()));
   std::size_t size = ZSTD_compress(stored.data(), stored.size(), payload.data(), payload.size(), compression_level);
   if (ZSTD_isError(size)) throw error(error_kind::internal, std::string("a kernel cannot be compressed: ") + ZSTD_getErrorName(size));
@@ -170,7 +170,8 @@ entry_head decode_entry_head(std::span<const std::byte> bytes) {
   if (get<std::uint32_t>(bytes, 8) != entry_version || static_cast<std::size_t>(head.kind) >= enum_table<entry_kind>::names.size()) corrupted("its kind");
   if (hash_of(head.fields) != head.key) corrupted("its key does not follow from its fields");
   if (head.stored_bytes > std::uint64_t{1} << 46) corrupted("its size");
-  if (head.kind == entry_kind::kernel ? head.raw_bytes > container::max_expansion(head.stored_bytes) : head.raw_bytes != head.stored_bytes) corrupted("its size");
+  const bool possible = head.kind == entry_kind::kernel ? head.raw_bytes <= std::min(max_kernel_bytes, container::max_expansion(head.stored_bytes)) : head.raw_bytes == head.stored_bytes;
+  if (!possible) corrupted("its size");
   return head;
 }
 

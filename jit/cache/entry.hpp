@@ -31,6 +31,8 @@ struct enum_table<entry_kind> {
 inline constexpr std::array<std::uint8_t, 8> entry_magic{0x89, 'K', 'L', 'N', 'E', '\r', '\n', 0x1a};
 inline constexpr std::uint32_t entry_version = 1;
 inline constexpr std::size_t entry_header_bytes = 144, entry_page = 4096, max_field_bytes = std::size_t{1} << 20;
+// Of a kernel, uncompressed. Prepared weights are mapped as they lie in their file, so only the disk bounds them.
+inline constexpr std::uint64_t max_kernel_bytes = std::uint64_t{1} << 30;
 
 struct entry_head {
   entry_kind kind{};

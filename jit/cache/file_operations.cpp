@@ -8,6 +8,8 @@
 #include <random>
 #include <utility>
 
+#include "ir/temporary_file.hpp"
+
 namespace kiln {
 namespace {
 
@@ -114,6 +116,7 @@ file_failure write_file(file_system& files, const std::filesystem::path& folder,
     code = files.create(temporary, descriptor);
   }
   if (code != 0) return {"create", code};
+  const temporary_file registered(temporary);
   file_failure failure = write_temporary(files, descriptor, head, tail);
   if (!failure) {
     code = retried([&] { return files.rename(temporary, folder / name); });

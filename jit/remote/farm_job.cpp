@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "ir/error.hpp"
+#include "ir/json.hpp"
 
 namespace kiln {
 namespace {
@@ -44,7 +44,7 @@ std::string write_job(const farm_job& job) {
 
 farm_job read_job(std::string_view text) {
   try {
-    auto document = json::parse(text);
+    auto document = parse_json(text);
     farm_job job{read_kind(document.at("kind").get<std::string>()), {}, document.at("options").get<std::vector<std::string>>(), document.at("version").get<std::string>(), document.at("label").get<std::string>()};
     for (const auto& i : document.at("inputs")) {
       job.inputs.push_back({i.at("name").get<std::string>(), content_hash::from_hex(i.at("hash").get<std::string>()), i.at("bytes").get<std::uint64_t>(), i.at("path").get<std::string>()});

@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "ir/error.hpp"
+#include "ir/json.hpp"
 
 namespace kiln {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+// Versions that keep more sessions than this one may have written a record; what is beyond this is no record.
+constexpr std::size_t most_sessions_read = 64;
 
 json describe(const candidate_result& c) {
   json result{{"configuration", c.configuration}, {"outcome", enum_name(c.outcome)}};
@@ -73,7 +77,7 @@ tuning_session parse_session(const json& from) {
 // A total order of sessions of one compiler: the greatest is kept.
 auto rank(const tuning_session& s) {
   auto timed = std::ranges::count_if(s.candidates, [](const candidate_result& c) { return c.samples > 0; });
-  return std::tuple(s.generation, timed, s.effort, s.complete, describe(s).dump());
+  return std::tuple(s.generation, timed, s.effort, s.complete, describe(s).dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -116,16 +120,22 @@ std::string to_text(const tuning_record& record) {
   auto sessions = json::array();
   for (const tuning_session& s : record.sessions) sessions.push_back(describe(s));
   const record_identity& i = record.identity;
-  return json{{"kiln_tuning_record", tuning_record_version}, {"payload", i.payload}, {"inputs", i.inputs}, {"outputs", i.outputs}, {"device_class", i.device_class}, {"sessions", sessions}}.dump(1) + "\n";
+  return json{{"kiln_tuning_record", tuning_record_version}, {"payload", i.payload}, {"inputs", i.inputs}, {"outputs", i.outputs}, {"device_class", i.device_class}, {"sessions", sessions}}.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-tuning_record parse_record(std::string_view text) {
+tuning_record parse_record(std::string_view text) { return read_record(parse_json(text)); }
+
+tuning_record read_record(const json& document) {
   try {
-    json document = json::parse(text);
     if (int version = document.at("kiln_tuning_record").get<int>(); version > tuning_record_version)
       throw error(error_kind::newer_version, fmt::format("a tuning record of version {}: this Kiln reads {}", version, tuning_record_version));
     tuning_record record{{document.at("payload").get<std::string>(), document.at("inputs").get<std::vector<std::string>>(), document.at("outputs").get<std::vector<std::string>>(), document.at("device_class").get<std::string>()}, {}};
-    for (const json& s : document.at("sessions")) record.sessions.push_back(parse_session(s));
+    std::set<compiler_identity> compilers;
+    for (const json& s : document.at("sessions")) {
+      record.sessions.push_back(parse_session(s));
+      if (!compilers.insert(record.sessions.back().compiler).second) throw error(error_kind::corrupted, "a tuning record with two sessions of one compiler");
+      if (compilers.size() > most_sessions_read) throw error(error_kind::corrupted, fmt::format("a tuning record with more than {} sessions", most_sessions_read));
+    }
     return merge({record.identity, {}}, record);  // in order, whatever wrote it
   } catch (const nlohmann::json::exception& e) {
     throw error(error_kind::corrupted, fmt::format("no tuning record: {}", e.what()));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,5 +80,7 @@ tuning_record merge(const tuning_record& a, const tuning_record& b);
 std::string to_text(const tuning_record& record);
 // Throws error{newer_version} for a record of a later version, error{corrupted} for all else that is not one.
 tuning_record parse_record(std::string_view text);
+// The same for a record that is part of a larger document.
+tuning_record read_record(const nlohmann::ordered_json& document);
 
 }  // namespace kiln

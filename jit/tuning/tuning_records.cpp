@@ -5,10 +5,11 @@
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "ir/error.hpp"
+#include "ir/json.hpp"
 #include "jit/cache/file_operations.hpp"
 #include "jit/cache/folder.hpp"
 #include "jit/cache/transfer.hpp"
@@ -49,7 +50,7 @@ std::string graph_text(const graph_subject& of, const graph_decision& d) {
 
 json check_graph(std::string_view text) {
   try {
-    json d = json::parse(text);
+    json d = parse_json(text);
     if (d.at("kiln_graph_decision").get<int>() > tuning_record_version) throw error(error_kind::newer_version, "a graph decision of a later version");
     return d;
   } catch (const nlohmann::json::exception& e) {
@@ -178,16 +179,22 @@ void tuning_records::store_graph(const std::string& program_hash, const graph_de
 
 std::string hints_text(const std::vector<tuning_record>& records) {
   auto list = json::array();
-  for (const tuning_record& r : records) list.push_back(json::parse(to_text(r)));
-  return json{{"kiln_tuning_hints", tuning_record_version}, {"records", list}}.dump(1) + "\n";
+  for (const tuning_record& r : records) list.push_back(parse_json(to_text(r)));
+  std::string text = json{{"kiln_tuning_hints", tuning_record_version}, {"records", list}}.dump(1) + "\n";
+  parse_json(text);  // what no reader would take is not written
+  return text;
 }
 
 std::vector<tuning_record> parse_hints(std::string_view text) {
   try {
-    json document = json::parse(text);
+    const json document = parse_json(text);
     if (document.at("kiln_tuning_hints").get<int>() > tuning_record_version) throw error(error_kind::newer_version, "they are of a later version");
     std::vector<tuning_record> result;
-    for (const json& r : document.at("records")) result.push_back(parse_record(r.dump()));
+    std::set<content_hash> kernels;
+    for (const json& r : document.at("records")) {
+      result.push_back(read_record(r));
+      if (!kernels.insert(result.back().identity.hash()).second) throw error(error_kind::corrupted, "no tuning hints: two records of one kernel");
+    }
     return result;
   } catch (const nlohmann::json::exception& e) {
     throw error(error_kind::corrupted, fmt::format("no tuning hints: {}", e.what()));

@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "ir/error.hpp"
+#include "ir/json.hpp"
 #include "jit/cache/kernel_cache.hpp"
 #include "jit/targets.hpp"
 
@@ -82,7 +82,7 @@ std::string write_miss(const recorded_miss& miss) {
 
 recorded_miss read_miss(std::string_view line) {
   try {
-    auto d = json::parse(line);
+    auto d = parse_json(line);
     auto text = [&](const char* name) { return d.at(name).get<std::string>(); };
     return {text("symbol"), content_hash::from_hex(text("payload")).hex(), read_shapes(d.at("inputs")), read_shapes(d.at("outputs")), read_target(d.at("target")), text("driver"), text("key"), text("file")};
   } catch (const json::exception& e) {

@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
+#include "ir/cancellation.hpp"
 #include "ir/error.hpp"
 #include "programs.hpp"
 
@@ -180,6 +183,28 @@ TEST_F(control_flow, while_loops_and_nested_bodies) {
     go = sum < 1000;
   }
   for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(outputs[0].as<float>()[i], y[i] + start[i]) << i;
+}
+
+TEST_F(control_flow, an_endless_loop_ends_when_a_stop_is_requested) {
+  module& body = p.add_module("body");
+  body.add_parameter("i", count_type);
+  value go = body.add_parameter("go", flag_type), a = body.add_parameter("a", vector_type);
+  body.set_outputs({go, twice(p, body, a)}, {"go", "a"});
+  value x = m.add_parameter("x", vector_type);
+  m.set_outputs({m.add(loop{1, -1}, {m.add_constant(count(INT64_MAX)), m.add_constant(flag(true)), x}, {&body})}, {"y"});
+  executable e = load(p, device);
+  std::thread later([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    request_stop(stop_reason::interrupted);
+  });
+  try {
+    e.evaluate(std::vector{vector_literal(ramp(1.0f))});
+    ADD_FAILURE() << "the loop ended";
+  } catch (const error& problem) {
+    EXPECT_EQ(problem.kind(), error_kind::timed_out);
+  }
+  later.join();
+  detail::requested_stop = stop_reason::none;  // for tests that run in this process
 }
 
 TEST_F(control_flow, weights_of_bodies_are_prepared_once) {

@@ -25,7 +25,7 @@ void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
 // A module for a body, its builder and scope. Parameters are added in the order that the caller needs.
 struct body_module {
   body_module(node& n, const std::string& role)
-      : made(n.owner.state().result.add_module(role + "_" + std::to_string(n.owner.state().bodies++))), b(made), inside(n.owner.state(), b, &n.owner), outer(n.b) {}
+      : made(n.owner.state().result.add_module(role + "_" + std::to_string(n.owner.state().bodies++))), b(made, n.owner.state().budget), inside(n.owner.state(), b, &n.owner), outer(n.b) {}
   void parameter(const std::string& name, const shape& type) { inside.define(name, made.add_parameter(name, type)); }
   void capture(const captures& c) {
     for (std::size_t i = 0; i < c.names.size(); ++i) {

@@ -120,5 +120,30 @@ TEST(constant_conditions, takes_the_branch) {
   }
 }
 
+// A small constant whose products cost more than anything else in the model, and one that would be kept once more for every node.
+TEST(constant_folding, stays_within_its_budget) {
+  program dear;
+  builder d(dear.main());
+  value w = d.w({64, 64}), chain = w;
+  for (int i = 0; i < 40; ++i) chain = d.m.add(kiln::dot{false, false, element_type::f32}, {w, chain});
+  d.out({chain});
+  folding_budget budget(dear, 1e6);
+  run_passes(dear, {constant_folding{.budget = &budget}});
+  dear.validate();
+  EXPECT_GT(count<kiln::dot>(dear.main()), 5u);
+  EXPECT_LT(count<kiln::dot>(dear.main()), 40u) << "what is cheap enough is folded";
+
+  program large;
+  builder l(large.main());
+  value kept = l.w({1024, 1024});
+  std::vector<value> outputs;
+  for (int i = 0; i < 500; ++i) outputs.push_back(l.f(add, l.t(kept, {1, 0}), l.c(i + 1)));
+  l.out(outputs);
+  folding_budget keeping(large);
+  run_passes(large, {constant_folding{.budget = &keeping}});
+  large.validate();
+  EXPECT_GT(count<elementwise>(large.main()), 300u);
+}
+
 }  // namespace
 }  // namespace kiln::testing

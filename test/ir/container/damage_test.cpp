@@ -202,7 +202,7 @@ std::vector<std::byte> program_with(const std::function<std::vector<fb::Offset<s
 std::optional<error_kind> kind_of_decoding(const std::vector<std::byte>& section) {
   weight_source none({}, {}, nullptr);
   try {
-    decode_program(section, none);
+    decode_program(section, [&](std::uint32_t tensor, shape type) { return none.get(tensor, std::move(type)); });
   } catch (const error& e) {
     return e.kind();
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "fixtures.hpp"
 #include "ir/error.hpp"
 
@@ -114,4 +116,23 @@ TEST(cache_entry, newer_version_is_named) {
   } catch (const error& e) {
     EXPECT_EQ(e.kind(), error_kind::newer_version);
   }
+}
+
+// Entries whose frames are right and whose sizes are not: refused before anything is allocated.
+TEST(cache_entry, sizes_are_bounded) {
+  const auto entry = encode_kernel_entry(key_number(1).fields(), payload_number(1, 6 << 20));
+  auto with_raw_size = [&](std::uint64_t bytes) {
+    auto changed = entry;
+    for (std::size_t i = 0; i < 8; ++i) changed[64 + i] = static_cast<std::byte>(bytes >> (8 * i));
+    std::vector<std::byte> covered(changed.begin(), changed.begin() + 112);
+    const std::size_t head = entry_head_bytes(changed);
+    covered.insert(covered.end(), changed.begin() + entry_header_bytes, changed.begin() + static_cast<std::ptrdiff_t>(head));
+    const content_hash hash = blake3(covered);
+    std::memcpy(changed.data() + 112, hash.bytes.data(), hash.bytes.size());
+    return changed;
+  };
+  EXPECT_EQ(decode_kernel_entry(with_raw_size(6 << 20), key_number(1).hash()).size(), 6u << 20);
+  EXPECT_NO_THROW(decode_entry_head(with_raw_size(max_kernel_bytes)));
+  for (std::uint64_t bytes : {max_kernel_bytes + 1, std::uint64_t{5} << 30, std::uint64_t{1} << 62}) EXPECT_THROW(decode_entry_head(with_raw_size(bytes)), error) << bytes;
+  EXPECT_THROW(decode_kernel_entry(with_raw_size(max_kernel_bytes), key_number(1).hash()), error) << "the frame says otherwise";
 }

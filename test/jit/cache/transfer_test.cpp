@@ -1,5 +1,7 @@
 #include "jit/cache/transfer.hpp"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <gtest/gtest.h>
 
 #include "fixtures.hpp"
@@ -159,4 +161,62 @@ TEST(cache_transfer, every_truncation_and_flipped_byte_of_an_archive) {
     import(bytes);
   }
   std::printf("%zu damaged archives: %zu refused, %zu gave the entry all the same\n", 2 * good.size(), refused, whole);
+}
+
+namespace {
+
+// An archive with one member of zeros that no archive_writer would make: a few kilobytes for each GiB.
+void write_bomb(const std::filesystem::path& file, const std::string& name, std::uint64_t bytes) {
+  std::unique_ptr<archive, decltype(&::archive_write_free)> out(::archive_write_new(), &::archive_write_free);
+  ASSERT_EQ(::archive_write_set_format_pax_restricted(out.get()), ARCHIVE_OK);
+  ASSERT_EQ(::archive_write_add_filter_zstd(out.get()), ARCHIVE_OK);
+  ASSERT_EQ(::archive_write_open_filename(out.get(), file.c_str()), ARCHIVE_OK);
+  std::unique_ptr<archive_entry, decltype(&::archive_entry_free)> entry(::archive_entry_new(), &::archive_entry_free);
+  const std::vector<char> zeros(1 << 24);
+  for (int member = 0; member < 2; ++member) {
+    ::archive_entry_clear(entry.get());
+    ::archive_entry_set_pathname(entry.get(), (name + std::to_string(member)).c_str());
+    ::archive_entry_set_filetype(entry.get(), AE_IFREG);
+    ::archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes));
+    ASSERT_EQ(::archive_write_header(out.get(), entry.get()), ARCHIVE_OK);
+    for (std::uint64_t left = bytes; left > 0; left -= std::min<std::uint64_t>(left, zeros.size()))
+      ASSERT_GT(::archive_write_data(out.get(), zeros.data(), std::min<std::uint64_t>(left, zeros.size())), 0);
+  }
+  ASSERT_EQ(::archive_write_close(out.get()), ARCHIVE_OK);
+}
+
+std::string refusal(const std::filesystem::path& archive_file, const std::filesystem::path& to) {
+  try {
+    copy_cache(archive_file, to);
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::corrupted) << e.what();
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(cache_transfer, an_archive_far_larger_than_its_file_is_refused) {
+  scratch_folder scratch;
+  write_bomb(scratch / "large.tar.zst", name_of(1) + "x", max_member_bytes + 1);  // refused by its head, whoever wants the member
+  EXPECT_NE(refusal(scratch / "large.tar.zst", scratch / "to").find("1 GiB"), std::string::npos);
+  write_bomb(scratch / "many.tar.zst", "records/x", max_member_bytes - (1 << 24));
+  EXPECT_NE(refusal(scratch / "many.tar.zst", scratch / "to").find("too much for its size"), std::string::npos);
+}
+
+TEST(cache_transfer, nobody_can_lay_a_trap_where_an_archive_is_written) {
+  scratch_folder scratch;
+  fill(scratch / "c");
+  write_bytes(scratch / "precious", bytes_of("mine"));
+  // The name that this process would have used before.
+  std::filesystem::create_symlink(scratch / "precious", scratch / (".tmp-" + std::to_string(::getpid()) + "-out.tar.zst"));
+  std::filesystem::create_directory(scratch / "a");
+  std::filesystem::create_symlink(scratch / "precious", scratch / "a/out.tar.zst");  // the target itself may be a link: it is replaced, not followed
+  copy_cache(scratch / "c", scratch / "out.tar.zst");
+  copy_cache(scratch / "c", scratch / "a/out.tar.zst");
+  EXPECT_EQ(read_bytes(scratch / "precious"), bytes_of("mine"));
+  EXPECT_FALSE(std::filesystem::is_symlink(scratch / "a/out.tar.zst"));
+  EXPECT_EQ(read_bytes(scratch / "a/out.tar.zst"), read_bytes(scratch / "out.tar.zst"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch / "a"), {}), 1);
 }

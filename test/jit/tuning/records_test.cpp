@@ -209,6 +209,25 @@ TEST_F(records_test, layers_and_hints_of_a_file_are_merged_with_the_folder) {
   EXPECT_EQ(open("no hints at all").winner(payload, inputs, outputs), kernel_configuration{});
 }
 
+TEST_F(records_test, hostile_hints_are_no_hints) {
+  auto repeated = [](std::string_view text, std::size_t count) {
+    std::string result;
+    for (std::size_t i = 0; i < count; ++i) result += text;
+    return result;
+  };
+  const std::string good = to_text(record(ours, wide));
+  const std::vector<std::string> hostile{
+      "{\"kiln_tuning_hints\": 1, \"records\": [" + repeated("{\"a\":", 300'000) + "1" + repeated("}", 300'000) + "]}",
+      "{\"kiln_tuning_hints\": 1, \"records\": " + repeated("[", 1'000'000) + repeated("]", 1'000'000) + "}",
+      "{\"kiln_tuning_hints\": 1, \"records\": [" + good + "," + good + "]}",  // merging is for files that disagree, not for one that repeats itself
+  };
+  for (const std::string& text : hostile) {
+    EXPECT_THROW(parse_hints(text), error);
+    EXPECT_EQ(open(text).winner(payload, inputs, outputs), kernel_configuration{});
+  }
+  EXPECT_THROW(parse_record(repeated("[", 1'000'000)), error);
+}
+
 TEST_F(records_test, a_folder_that_cannot_be_used_costs_nothing_but_the_records) {
   tuning_records nowhere({.device_class = here, .compiler = ours});
   nowhere.store(record(ours, wide));

@@ -1,9 +1,11 @@
 // Graph replay: the same bits as launches, whatever changes between two runs.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <thread>
 
 #include "graph_programs.hpp"
+#include "ir/cancellation.hpp"
 #include "ir/error.hpp"
 #include "runtime/gpu/graph_nodes.hpp"
 
@@ -243,6 +245,36 @@ TEST_P(gpu_graphs, a_loop_whose_condition_is_known_never_waits_for_the_device) {
     EXPECT_EQ(control.calls(GetParam().launch), patched ? 0u : 10u);
     EXPECT_EQ(control.calls(GetParam().synchronize), 1u) << control.log();
     EXPECT_EQ(control.calls(GetParam().upload), 0u);
+  }
+}
+
+TEST_P(gpu_graphs, an_endless_loop_ends_when_a_stop_is_requested) {
+  auto device = open_stand_in(GetParam());
+  program p;
+  module& m = p.main();
+  module& body = p.add_module("body");
+  body.add_parameter("i", count_type);
+  value go = body.add_parameter("go", flag_type), x = body.add_parameter("x", vector_type);
+  body.set_outputs({go, twice(p, body, x)}, {"go", "x"});
+  value start = m.add_parameter("x", vector_type);
+  m.set_outputs({m.add(loop{1, -1}, {m.add_constant(literal::of<std::int64_t>(count_type, {INT64_MAX})), m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), start}, {&body})}, {"last"});
+  executable e = load(p, *device);
+  auto inputs = inputs_for(e, 0.5f);
+  for (const graph_options& options : {graph_options{.policy = graph_policy::off}, nodes, capture}) {
+    execution_context context = e.make_context(options);
+    tensor_sets sets(e, 1);
+    std::thread later([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      request_stop(stop_reason::interrupted);
+    });
+    try {
+      run_mixed(e, context, *sets.sets[0], *sets.sets[0], inputs);
+      ADD_FAILURE() << "the loop ended";
+    } catch (const error& problem) {
+      EXPECT_EQ(problem.kind(), error_kind::timed_out) << problem.what();
+    }
+    later.join();
+    detail::requested_stop = stop_reason::none;
   }
 }
 

@@ -1,0 +1,33 @@
+#include "aot/onnx/import_budget.hpp"
+
+#include <string>
+
+#include "aot/onnx/node.hpp"
+#include "ir/cancellation.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+constexpr std::uint64_t max_copied_bytes = std::uint64_t{1} << 30;
+constexpr std::int64_t always_folded = 64, max_folded_elements = std::int64_t{1} << 27;
+
+}  // namespace
+
+void import_budget::take_node() {
+  check_stop();
+  if (++nodes_ > most_nodes_) refuse("the model has more than " + std::to_string(most_nodes_) + " nodes once its functions are expanded; --max-nodes raises the limit");
+}
+
+void import_budget::take_copy(std::size_t bytes) {
+  copied_bytes_ += bytes;
+  if (copied_bytes_ > max_copied_bytes) refuse("expanding the model's functions takes more than " + std::to_string(max_copied_bytes >> 20) + " MiB");
+}
+
+bool import_budget::take_folding(std::int64_t elements) {
+  if (elements <= always_folded) return true;
+  if (elements > max_folded_elements - folded_elements_) return false;
+  folded_elements_ += elements;
+  return true;
+}
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,60 @@
+#include "ir/json.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+[[noreturn]] void beyond(std::string_view what, std::size_t limit) { throw error(error_kind::corrupted, fmt::format("JSON with more than {} {}", limit, what)); }
+
+// Counts brackets, commas and colons outside of strings. That is exact for JSON; for other text the parser says what is wrong.
+void check_limits(std::string_view text, const json_limits& limits) {
+  if (text.size() > limits.bytes) beyond("bytes", limits.bytes);
+  std::vector<std::size_t> members{0};  // of each array or object that is open, the text around them first
+  std::size_t values = 1;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      else if (c == '"') in_string = false;
+      continue;
+    }
+    switch (c) {
+      case '"': in_string = true; break;
+      case '[':
+      case '{':
+        members.push_back(0);
+        ++values;
+        if (members.size() - 1 > limits.depth) beyond("levels", limits.depth);
+        break;
+      case ']':
+      case '}':
+        if (members.size() > 1) members.pop_back();
+        break;
+      case ',': ++values; break;
+      case ':':
+        if (++members.back() > limits.members) beyond("members in one object", limits.members);
+        break;
+      default: break;
+    }
+    if (values > limits.values) beyond("values", limits.values);
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json parse_json(std::string_view text, const json_limits& limits) {
+  check_limits(text, limits);
+  try {
+    return nlohmann::ordered_json::parse(text);
+  } catch (const nlohmann::json::exception& e) {
+    throw error(error_kind::corrupted, e.what());
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,117 @@
+#include "tools/process_limits.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <exception>
+#include <new>
+
+#include "ir/cancellation.hpp"
+#include "ir/error.hpp"
+#include "ir/temporary_file.hpp"
+#include "jit/exhausted_memory.hpp"
+#include "tools/interruption.hpp"
+#include "tools/tuning_choice.hpp"
+
+namespace kiln::tools {
+namespace {
+
+// How often the watcher looks whether it is still wanted, and how long work that was asked to stop may take to unwind.
+constexpr std::chrono::milliseconds glance{50}, grace{600};
+
+struct unit {
+  std::string_view name;
+  std::uint64_t bytes;
+};
+constexpr std::array units{unit{"", 1}, unit{"B", 1}, unit{"KiB", 1 << 10}, unit{"MiB", 1 << 20}, unit{"GiB", 1 << 30}, unit{"KB", 1000}, unit{"MB", 1000000}, unit{"GB", 1000000000}};
+
+[[noreturn]] void end_without_memory() {
+  if (claim_report()) write_constant("kiln: io: out of memory: raise --memory-limit, or use a machine with more\n");
+  remove_temporary_files();
+  std::_Exit(exit_code(error_kind::io));
+}
+
+void limit_memory(std::uint64_t bytes) {
+  const rlimit both{bytes, bytes};
+  if (::setrlimit(RLIMIT_DATA, &both) != 0) throw error(error_kind::usage, "--memory-limit: is more than this user may have");
+  // LLVM would abort, and so would a function that may not throw.
+  when_memory_is_exhausted(&end_without_memory);
+  std::set_terminate([] {
+    try {
+      std::rethrow_exception(std::current_exception());
+    } catch (const std::bad_alloc&) {
+      end_without_memory();
+    } catch (...) {
+    }
+    std::abort();
+  });
+}
+
+}  // namespace
+
+void add_limit_options(CLI::App& app, limit_options& limits) {
+  app.add_option("--time-limit", limits.time, "End with code 4 when this much time has passed, e.g. 30s");
+  app.add_option("--memory-limit", limits.memory, "Allocate at most this much, e.g. 2GiB; each worker process may as well. Mapped weights and memory of GPUs do not count");
+}
+
+std::uint64_t parse_bytes(const std::string& text, const char* option) {
+  std::uint64_t number = 0, bytes = 0;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (problem == std::errc() && number > 0)
+    for (const unit& u : units)
+      if (u.name == rest && !__builtin_mul_overflow(number, u.bytes, &bytes)) return bytes;
+  throw error(error_kind::usage, fmt::format("{}: '{}' is no size: 512MiB, 2GiB", option, text));
+}
+
+process_limits::process_limits(const limit_options& limits) : limits_(limits) {
+  std::optional<clock::time_point> deadline;
+  if (!limits.time.empty()) deadline = clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double, std::milli>(std::min(parse_duration_ms(limits.time, "--time-limit"), 1e12)));
+  if (!limits.memory.empty()) limit_memory(parse_bytes(limits.memory, "--memory-limit"));
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads that are started from now on inherit it; children do not (jit/child_process.cpp)
+  watcher_ = std::jthread([this, deadline](const std::stop_token& done) { watch(done, deadline); });
+}
+
+void process_limits::watch(const std::stop_token& done, std::optional<clock::time_point> deadline) const {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  constexpr timespec pause{0, std::chrono::nanoseconds(glance).count()};
+  std::optional<clock::time_point> end;  // set once a stop has been requested
+  while (!done.stop_requested()) {
+    const bool signalled = sigtimedwait(&signals, nullptr, &pause) > 0;
+    const auto now = clock::now();
+    if (signalled && end) break;  // asked twice
+    if (!end && (signalled || (deadline && now >= *deadline))) {
+      request_stop(signalled ? stop_reason::interrupted : stop_reason::time_limit);
+      end = now + grace;
+    }
+    if (end && now >= *end) break;
+  }
+  if (done.stop_requested() || !claim_report()) return;  // the command has ended, or is telling why it does
+  remove_temporary_files();
+  const ending why = describe_stop(limits_, {});
+  write_report(why.kind, why.message);
+  std::_Exit(why.code);  // without waiting for anybody
+}
+
+process_limits::ending process_limits::describe_stop(const limit_options& limits, ending otherwise) {
+  switch (requested_stop()) {
+    case stop_reason::none: break;
+    case stop_reason::interrupted: return {"interrupted", "stopped by a signal; files that were not finished are removed", interrupted_code};
+    case stop_reason::time_limit: return {"timed_out", fmt::format("--time-limit {} has passed: give it more time", limits.time), exit_code(error_kind::timed_out)};
+  }
+  return otherwise;
+}
+
+}  // namespace kiln::tools
