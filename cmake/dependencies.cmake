@@ -41,7 +41,7 @@ endif()
 add_library(kiln_zstd INTERFACE)
 target_link_libraries(kiln_zstd INTERFACE ${ZSTD_LIBRARY})
 
-# Signatures (libsodium) and archives (libarchive: tar and zstd only). Their archives are linked by whoever links kiln_cache.
+# Signatures (libsodium) and archives (libarchive: tar and zstd only). Their archives are linked by whoever links kiln_ir and kiln_cache.
 find_path(SODIUM_INCLUDE sodium.h REQUIRED)
 find_path(ARCHIVE_INCLUDE archive.h REQUIRED)
 if(KILN_STATIC_LLVM)

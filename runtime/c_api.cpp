@@ -6,12 +6,14 @@
 
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
+#include "ir/trust/native_consent.hpp"
 #include "runtime/devices.hpp"
 
 namespace {
 
-constexpr std::array<const char*, 10> status_names{"ok",          "usage",      "missing_file", "damaged_file",  "newer_version",
-                                                   "unsupported", "not_native", "io",           "out_of_memory", "internal"};
+constexpr std::array<const char*, 11> status_names{"ok",          "usage",      "missing_file", "damaged_file",  "newer_version",
+                                                   "unsupported", "not_native", "io",           "out_of_memory", "internal",
+                                                   "untrusted"};
 
 struct row {
   kiln::error_kind kind;
@@ -47,6 +49,8 @@ kiln_status guarded(F&& f) noexcept {
   try {
     f();
     return KILN_OK;
+  } catch (const kiln::untrusted_native& e) {
+    return fail(KILN_UNTRUSTED, e.what());
   } catch (const kiln::error& e) {
     for (const row& r : statuses)
       if (r.kind == e.kind()) return fail(r.status, e.what());
@@ -110,13 +114,31 @@ const char* kiln_last_error(void) { return last_error; }
 kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program) { return kiln_program_open_on(path, "host", threads, program); }
 
 kiln_status kiln_program_open_on(const char* path, const char* device, unsigned threads, kiln_program** program) {
+  if (program) *program = nullptr;
+  if (!device) return fail(KILN_USAGE, "the device's name is null");
+  kiln_open_options options{};
+  options.size = sizeof options;
+  options.device = device;
+  options.threads = threads;
+  return kiln_program_open_with(path, &options, program);
+}
+
+kiln_status kiln_program_open_with(const char* path, const kiln_open_options* options, kiln_program** program) {
   if (!program) return fail(KILN_USAGE, "the pointer for the program is null");
   *program = nullptr;
-  if (!path || !device) return fail(KILN_USAGE, "the path or the device's name is null");
+  if (!path) return fail(KILN_USAGE, "the path is null");
+  // The first version of the options; a later one is recognized by its larger size.
+  if (options && options->size < sizeof(kiln_open_options))
+    return fail(KILN_USAGE, "the size in the options is not that of kiln_open_options");
+  if (options && options->trusted_keys && options->allow_unsigned)
+    return fail(KILN_USAGE, "trusted_keys and allow_unsigned exclude each other");
+  const kiln_open_options chosen = options ? *options : kiln_open_options{};
   return guarded([&] {
-    kiln::device_options options;
-    options.threads = threads;
-    *program = new kiln_program(kiln::read_program(path), kiln::open_device(device, options));
+    kiln::native_consent consent{.user = kiln::user_keys::of_this_user(), .allow_unsigned = chosen.allow_unsigned != 0};
+    if (chosen.trusted_keys) consent.only = kiln::trusted_keys::read(chosen.trusted_keys);
+    kiln::device_options with;
+    with.threads = chosen.threads;
+    *program = new kiln_program(kiln::read_program(path, consent), kiln::open_device(chosen.device ? chosen.device : "host", with));
   });
 }
 

@@ -3,6 +3,8 @@
  * Every function that can fail returns a kiln_status; kiln_last_error() then says what happened and what to do, in one line,
  * for the calling thread. Pointers to strings and shapes live as long as the program they came from.
  * A program may be shared by threads; a context runs one call at a time. No exception leaves this interface.
+ * A finalized file holds machine code. It is opened only where a key that you trust has signed it: your own (~/.config/kiln/key, made when
+ * `kiln finalize` signs its first file) or one in ~/.config/kiln/trusted_keys ($XDG_CONFIG_HOME is obeyed); kiln_program_open_with names others.
  * On a GPU (kiln_program_open_on) tensors are in its memory, which the caller has from HIP or CUDA. */
 #ifndef KILN_H
 #define KILN_H
@@ -14,7 +16,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 3
+#define KILN_API_VERSION 4
 
 typedef enum kiln_status {
   KILN_OK = 0,
@@ -26,7 +28,8 @@ typedef enum kiln_status {
   KILN_NOT_NATIVE,    /* the file's kernels are not finalized: `kiln finalize --native-file` does that */
   KILN_IO,
   KILN_OUT_OF_MEMORY,
-  KILN_INTERNAL
+  KILN_INTERNAL,
+  KILN_UNTRUSTED      /* no trusted key has signed the file's native code; since version 4 */
 } kiln_status;
 
 typedef enum kiln_type {
@@ -62,6 +65,16 @@ const char* kiln_last_error(void);
 kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program);
 /* On another device: "host", "hip:N" or "cuda:N". KILN_OUT_OF_MEMORY where it is not here; kiln_last_error says what was looked for. */
 kiln_status kiln_program_open_on(const char* path, const char* device, unsigned threads, kiln_program** program);
+/* Zeros are the defaults of kiln_program_open. Since version 4. */
+typedef struct kiln_open_options {
+  size_t size;              /* sizeof(kiln_open_options) */
+  const char* device;       /* null: "host" */
+  unsigned threads;
+  const char* trusted_keys; /* file of public keys: these and no others may have signed the file; null: yours, as above */
+  int allow_unsigned;       /* not 0: the file's machine code runs whoever made it, and can do whatever you can */
+} kiln_open_options;
+/* KILN_UNTRUSTED where nobody who is trusted has signed the file; null options are defaults. */
+kiln_status kiln_program_open_with(const char* path, const kiln_open_options* options, kiln_program** program);
 void kiln_program_close(kiln_program* program); /* after its contexts; null is fine */
 
 size_t kiln_program_input_count(const kiln_program* program);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <filesystem>
 #include <memory>
@@ -6,6 +7,7 @@
 
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
+#include "jit/cache/folder.hpp"
 #include "jit/cache/maintenance.hpp"
 #include "jit/cache/transfer.hpp"
 #include "jit/compare_cached.hpp"
@@ -62,7 +64,7 @@ int verify(const options& o, const output_options& output) {
 
 // Every kernel of a file that the cache has, compiled again for a device or a target.
 int recompile(const options& o, const output_options& output) {
-  program bound = read_program(o.file).bind(parse_bindings(o.dims));
+  program bound = read_program(o.file, consent_of(o.cache)).bind(parse_bindings(o.dims));
   auto cache = open_cache(o.cache, embedded_entries::read(o.file));
   jit_options jit;
   std::optional<chosen_device> chosen;
@@ -95,8 +97,13 @@ int explain(const options& o, const output_options& output) {
   cache_options layers = default_cache_options(o.cache.folder);
   std::vector<std::filesystem::path> folders{layers.folder};
   folders.insert(folders.end(), layers.read_only_layers.begin(), layers.read_only_layers.end());
-  std::erase_if(folders, [](const auto& folder) { return !std::filesystem::exists(folder); });  // nothing there: all misses
-  program bound = read_program(o.file).bind(parse_bindings(o.dims));
+  const native_consent consent = consent_of(o.cache);
+  // A folder that is not there has no hits, and neither has a layer that a run would refuse.
+  std::erase_if(folders, [&](const auto& folder) {
+    if (!std::filesystem::exists(folder)) return true;
+    return folder != layers.folder && !refuse_layer(posix_file_system(), std::filesystem::absolute(folder), consent.only.has_value()).empty();
+  });
+  program bound = read_program(o.file, consent).bind(parse_bindings(o.dims));
   // A target can be asked about on a machine that does not run it; a device must be here.
   std::string driver;
   target_row target;
@@ -113,7 +120,7 @@ int explain(const options& o, const output_options& output) {
   std::size_t hits = 0;
   auto embedded = embedded_entries::read(o.file);
   for (const wanted_kernel& w : wanted_kernels(bound, target, driver, records.get())) {
-    cache_explanation e = explain_cache(folders, w.key, entry_kind::kernel, embedded.get());
+    cache_explanation e = explain_cache(folders, w.key, entry_kind::kernel, embedded.get(), &consent);
     hits += e.hit;
     auto differences = json::array();
     for (const field_difference& d : e.differences) differences.push_back({{"field", d.field}, {"wanted", d.wanted}, {"found", d.found}});
@@ -137,15 +144,30 @@ int copy(const std::filesystem::path& from, const std::filesystem::path& to, tra
   output.print(document, [&] {
     print("{} entries ({:.2f} MB) and {} tuning records copied to {}, {} there already\n", c.copied, static_cast<double>(c.bytes) / 1e6, c.records, to.string(), c.present);
     if (c.damaged) print("{} damaged ones left out\n", c.damaged);
-    if (c.untrusted) print("{} without a trusted signature left out\n", c.untrusted);
+    if (c.untrusted)
+      print("{} without a trusted signature left out (--cache-trust FILE or ~/.config/kiln/trusted_keys names those who may sign)\n", c.untrusted);
     if (c.other) print("{} members of the archive are no entries\n", c.other);
   });
   return 0;
 }
 
-transfer_options transfer_of(const options& o) {
+// The user vouches for the user's own folder: what bears no signature gets the user's.
+transfer_options exporting(const options& o) {
   cache_options cache = cache_options_of(o.cache);
-  return {.sign_with = std::move(cache.sign_with), .trust = std::move(cache.trust), .merge_record = merge_record_files};
+  transfer_options transfer{.sign_with = std::move(cache.sign_with), .merge_record = merge_record_files};
+  if (cache.consent.only) transfer.consent = cache.consent;
+  if (transfer.sign_with || !cache.consent.user) return transfer;
+  if (auto why = refuse_layer(posix_file_system(), std::filesystem::absolute(folder_of(o)), false); !why.empty()) {
+    spdlog::warn("{} {}: what is not signed there is exported without a signature", folder_of(o).string(), why);
+    return transfer;
+  }
+  if (const signing_key* own = cache.consent.user->own()) transfer.sign_unsigned_with = *own;
+  return transfer;
+}
+
+transfer_options importing(const options& o) {
+  cache_options cache = cache_options_of(o.cache);
+  return {.sign_with = std::move(cache.sign_with), .consent = std::move(cache.consent), .merge_record = merge_record_files};
 }
 
 int keygen(const options& o, const output_options& output) {
@@ -186,9 +208,9 @@ action declare_cache(CLI::App& app) {
   CLI::App* why = add("explain", "For every kernel of a file: hit or miss, and which field of the key differs", "explain resnet50.kiln --device host", [o](const output_options& out) { return explain(*o, out); });
   why->add_option("FILE", o->file, ".kiln file")->required();
   name_file(*why);
-  add("export", "Copy every sound entry and the tuning records to a folder or a .tar.zst archive", "export fleet.tar.zst", [o](const output_options& out) { return copy(folder_of(*o), o->archive, transfer_of(*o), out); })
+  add("export", "Copy every sound entry and the tuning records to a folder or a .tar.zst archive", "export fleet.tar.zst", [o](const output_options& out) { return copy(folder_of(*o), o->archive, exporting(*o), out); })
       ->add_option("TO", o->archive, "Folder, or file ending in .tar.zst")->required();
-  add("import", "Copy every sound entry and the tuning records from a folder or an archive", "import fleet.tar.zst", [o](const output_options& out) { return copy(o->archive, folder_of(*o), transfer_of(*o), out); })
+  add("import", "Copy every sound entry and the tuning records from a folder or an archive", "import fleet.tar.zst", [o](const output_options& out) { return copy(o->archive, folder_of(*o), importing(*o), out); })
       ->add_option("FROM", o->archive, "Folder or archive")->required();
   add("keygen", "Make a key that signs entries", "keygen fleet.key", [o](const output_options& out) { return keygen(*o, out); })
       ->add_option("FILE", o->key_file, "File for the signing key; the public key goes to FILE.pub")->required();

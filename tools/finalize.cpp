@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
@@ -102,7 +103,7 @@ int finalize_file(const options& o, const output_options& output) {
   target_row target = find_target(o.target);
   if (!o.native_file.empty() && target.name == "native")
     throw error(error_kind::usage, "--native-file: a file travels, so name a target that says what it needs, such as x86-64-v3");
-  program portable = read_program(o.file);
+  program portable = read_program(o.file, consent_of(o.cache));
   dim_bindings bindings = parse_bindings(o.dims);
   for (const auto& [name, range] : portable.symbols)
     if (!bindings.contains(name)) throw error(error_kind::usage, fmt::format("dimension '{}' is open: give it a value with --dim {}=N", name, name));
@@ -146,6 +147,11 @@ int finalize_file(const options& o, const output_options& output) {
   if (!o.native_file.empty()) {
     write_options writing;
     writing.dialect_version = dialect_version();
+    const cache_options keys = cache_options_of(o.cache);
+    writing.sign_with = keys.sign_with ? &*keys.sign_with : keys.consent.user ? keys.consent.user->own() : nullptr;
+    if (!writing.sign_with)
+      spdlog::warn("{} is not signed, and runs with --allow-unsigned-native only: {}", o.native_file,
+                   keys.consent.user ? keys.consent.user->why() : "there is no folder for your key: set HOME");
     write_program(native, o.native_file, writing);
   }
   auto compiled = nlohmann::ordered_json::array();

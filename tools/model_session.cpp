@@ -44,8 +44,13 @@ std::map<std::string, literal> read_inputs(const program& p, const std::vector<s
 
 void add_cache_option(CLI::App& app, cache_choice& choice) {
   app.add_option("--cache", choice.folder, "Cache folder (default: KILN_CACHE_DIR, $XDG_CACHE_HOME/kiln or ~/.cache/kiln)");
-  app.add_option("--cache-sign-key", choice.sign_key, "Sign what is stored or exported with this key (kiln cache keygen makes one)");
-  app.add_option("--cache-trust", choice.trust, "Use no entry of a shared layer, and import none, unless a key in this file has signed it");
+  app.add_option("--cache-sign-key", choice.sign_key,
+                 "Sign native code that is stored, exported or put into a file with this key (default: your own, ~/.config/kiln/key)");
+  CLI::Option* trust = app.add_option("--cache-trust", choice.trust,
+                                      "Use native code of files, shared layers, servers and archives only where a key in this file has signed it "
+                                      "(default: your own and ~/.config/kiln/trusted_keys)");
+  app.add_flag("--allow-unsigned-native", choice.allow_unsigned,
+               "Use native code of files, servers and archives that no trusted key has signed: it can do whatever you can")->excludes(trust);
 }
 
 void add_remote_option(CLI::App& app, cache_choice& choice) {
@@ -55,9 +60,15 @@ void add_remote_option(CLI::App& app, cache_choice& choice) {
 cache_options cache_options_of(const cache_choice& choice) {
   cache_options options = default_cache_options(choice.folder);
   if (!choice.sign_key.empty()) options.sign_with = signing_key::read(choice.sign_key);
-  if (!choice.trust.empty()) options.trust = trusted_keys::read(choice.trust);
+  options.consent = consent_of(choice);
   if (!choice.remote.empty()) options.remote = make_redis_layer(parse_redis_url(choice.remote));
   return options;
+}
+
+native_consent consent_of(const cache_choice& choice) {
+  native_consent consent{.user = user_keys::of_this_user(), .allow_unsigned = choice.allow_unsigned};
+  if (!choice.trust.empty()) consent.only = trusted_keys::read(choice.trust);
+  return consent;
 }
 
 std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice, std::shared_ptr<const embedded_entries> embedded) {
@@ -130,7 +141,7 @@ dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, 
 model_session::model_session(const model_options& options, const output_options& output)
     : options_(options), workers_(workers_for_files(options.workers)), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
   auto begin = clock::now();
-  portable_ = read_program(options.file);
+  portable_ = read_program(options.file, consent_of(options.cache));
   if (!options.cache.disabled) embedded_ = embedded_entries::read(options.file);
   hints_ = read_extras(options.file).tuning_hints;
   read_ms = since(begin);
@@ -158,7 +169,7 @@ void model_session::finish(const output_options& output) {
   }
 
   cache_ = open_cache(options_.cache, embedded_);
-  records_ = cache_ ? open_records(cache_->folder(), default_cache_options(options_.cache.folder).read_only_layers, chosen_, hints_) : open_records({}, {}, chosen_, hints_);
+  records_ = cache_ ? open_records(cache_->folder(), cache_->layers(), chosen_, hints_) : open_records({}, {}, chosen_, hints_);
   auto begin = clock::now();
   progress_bar progress("finalizing", output);
   jit_options jit = compiling();

@@ -28,11 +28,14 @@ struct cache_choice {
   std::string sign_key, trust;  // --cache-sign-key, --cache-trust
   std::string remote;           // --cache-remote
   bool disabled = false;        // --no-cache
+  bool allow_unsigned = false;  // --allow-unsigned-native
 };
 void add_cache_option(CLI::App& app, cache_choice& choice);
 void add_remote_option(CLI::App& app, cache_choice& choice);
 // What the options and the environment name. Throws what signing_key::read, trusted_keys::read and parse_redis_url throw.
 cache_options cache_options_of(const cache_choice& choice);
+// Which native code may run that comes from outside, with and without a cache.
+native_consent consent_of(const cache_choice& choice);
 // Opens it, with the entries that the file which is run holds; null where the cache is disabled.
 std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice, std::shared_ptr<const embedded_entries> embedded = nullptr);
 // The tuning records for a device: those in a cache's folder (none where it is empty) and its layers, and `hints` of a file.

@@ -55,10 +55,13 @@ int fill(const options& o, const output_options& output) {
   interruption stop;
   auto began = clock::now();
   if (o.cache.disabled && o.archive.empty() && !o.embed) throw error(error_kind::usage, "--no-cache leaves nowhere to put kernels: give --archive FILE or --embed");
-  warm_sources sources = collect_sources(o.request, o.threads, stop.token());
+  const cache_options keys = cache_options_of(o.cache);
+  warm_request request = o.request;
+  request.consent = keys.consent;
+  warm_sources sources = collect_sources(request, o.threads, stop.token());
   working_cache cache(o.cache);
   warm_sinks sinks(o.archive, o.embed, sources);
-  sinks.preload(cache.get(), cache_options_of(o.cache).trust);
+  sinks.preload(cache.get());
 
   progress_bar progress("warming", output);
   jit_options jit;
@@ -73,8 +76,9 @@ int fill(const options& o, const output_options& output) {
     ++counts[static_cast<std::size_t>(results[i].state)];
     if (results[i].state == warm_state::failed) sources.failures.push_back({sources.files[sources.plan.kernels()[i].sources.front()], results[i].why, results[i].message});
   }
-  auto written = sinks.write(cache.get(), results, sources.failures);
-  if (!stop.requested()) pack_weights(sources, cache.get(), sources.failures);
+  const signing_key* key = keys.sign_with ? &*keys.sign_with : keys.consent.user ? keys.consent.user->own() : nullptr;
+  auto written = sinks.write(cache.get(), key, results, sources.failures);
+  if (!stop.requested()) pack_weights(sources, keys.consent, cache.get(), sources.failures);
 
   auto count = [&](warm_state s) { return counts[static_cast<std::size_t>(s)]; };
   double seconds = std::chrono::duration<double>(clock::now() - began).count();

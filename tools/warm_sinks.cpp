@@ -14,16 +14,6 @@
 #include "runtime/executable.hpp"
 
 namespace kiln::tools {
-namespace {
-
-bool is_trusted(std::span<const std::byte> entry, const std::optional<trusted_keys>& trust) {
-  if (!trust) return true;
-  auto signer = signer_of(entry, decode_entry_head(entry).file_bytes());
-  return signer && trust->contains(*signer);
-}
-
-}  // namespace
-
 working_cache::working_cache(const cache_choice& choice) {
   cache_choice chosen = choice;
   if (choice.disabled) {
@@ -54,19 +44,16 @@ warm_sinks::warm_sinks(const std::string& archive, bool embed, const warm_source
       if (auto inside = embedded_entries::read(file)) known_.insert(inside->all().begin(), inside->all().end());
 }
 
-void warm_sinks::preload(kernel_cache& cache, const std::optional<trusted_keys>& trust) const {
+void warm_sinks::preload(kernel_cache& cache) const {
   for (const warm_kernel& k : sources_.plan.kernels()) {
     auto found = known_.find(entry_file_name(k.key.hash(), entry_kind::kernel));
-    if (found == known_.end() || cache.find(k.key)) continue;
-    try {
-      if (is_trusted(found->second, trust)) cache.store(k.key, decode_kernel_entry(found->second, k.key.hash()));
-    } catch (const error&) {
-      continue;  // damaged: it is made again, and replaced
-    }
+    // An entry that may not be used is made again, and replaced.
+    if (found != known_.end() && !cache.find(k.key)) cache.adopt(k.key, found->second, archive_.empty() ? "the file" : archive_);
   }
 }
 
-warm_sinks::summary warm_sinks::write(kernel_cache& cache, const std::vector<warm_result>& results, std::vector<warm_failure>& failures) {
+warm_sinks::summary warm_sinks::write(kernel_cache& cache, const signing_key* key,
+                                      const std::vector<warm_result>& results, std::vector<warm_failure>& failures) {
   summary done;
   if (archive_.empty() && !embed_) return done;
   std::map<std::size_t, std::vector<std::vector<std::byte>>> of_file;
@@ -78,6 +65,7 @@ warm_sinks::summary warm_sinks::write(kernel_cache& cache, const std::vector<war
       failures.push_back({k.symbol, error_kind::io, "what was made of it is not in the cache any more: is the cache too small, or the disk full?"});
       continue;
     }
+    if (key && entry->size() == decode_entry_head(*entry).file_bytes()) entry = signed_entry(*entry, *key);
     if (embed_)
       for (std::size_t s : k.sources) of_file[s].push_back(*entry);
     if (archive_.empty()) continue;
@@ -102,7 +90,7 @@ warm_sinks::summary warm_sinks::write(kernel_cache& cache, const std::vector<war
   return done;
 }
 
-void pack_weights(const warm_sources& sources, kernel_cache& cache, std::vector<warm_failure>& failures) {
+void pack_weights(const warm_sources& sources, const native_consent& consent, kernel_cache& cache, std::vector<warm_failure>& failures) {
   if (!sources.device || !sources.device->device->info().host_memory) return;
   auto store = make_prepared_store(cache);
   jit_options jit = sources.device->compiling();
@@ -111,7 +99,7 @@ void pack_weights(const warm_sources& sources, kernel_cache& cache, std::vector<
   for (const auto& [number, bindings] : sources.on_device) {
     const std::string& file = sources.files[number];
     try {
-      load(compile_bytecode(read_program(file).bind(bindings), jit), *sources.device->device, {.store = store.get()});
+      load(compile_bytecode(read_program(file, consent).bind(bindings), jit), *sources.device->device, {.store = store.get()});
     } catch (const error& e) {
       failures.push_back({file, e.kind(), e.what()});
     }

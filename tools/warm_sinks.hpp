@@ -34,14 +34,16 @@ class warm_sinks {
   // Refers to `sources`. An archive that is there is read, and added to. Throws error{usage} for an archive's name, error{corrupted, truncated, missing_file} for its bytes.
   warm_sinks(const std::string& archive, bool embed, const warm_sources& sources);
 
-  // Gives the cache what the archive or the files hold of the plan, so that it is not made again; where `trust` is given, only what one of its keys has signed.
-  void preload(kernel_cache& cache, const std::optional<trusted_keys>& trust) const;
+  // Gives the cache what the archive or the files hold of the plan, as it is signed there, so that it is not made again; nothing that the
+  // cache has no consent for.
+  void preload(kernel_cache& cache) const;
 
   struct summary {
     std::uint64_t archive = 0, embedded = 0;  // entries that were added
   };
   // Adds what is in the cache of the plan to archive and files; those to which nothing new came are not touched.
-  summary write(kernel_cache& cache, const std::vector<warm_result>& results, std::vector<warm_failure>& failures);
+  // Entries that nobody has signed yet are signed with `key`; null: with none.
+  summary write(kernel_cache& cache, const signing_key* key, const std::vector<warm_result>& results, std::vector<warm_failure>& failures);
 
  private:
   std::filesystem::path archive_;
@@ -51,6 +53,6 @@ class warm_sinks {
 };
 
 // Loads every file on the device, so that packed weights get into the cache as well. Only for devices whose packing is kept: the host.
-void pack_weights(const warm_sources& sources, kernel_cache& cache, std::vector<warm_failure>& failures);
+void pack_weights(const warm_sources& sources, const native_consent& consent, kernel_cache& cache, std::vector<warm_failure>& failures);
 
 }  // namespace kiln::tools

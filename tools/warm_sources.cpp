@@ -114,7 +114,7 @@ class collector {
 
  private:
   void add_file(const wanted_file& w, std::size_t number) {
-    program p = read_program(w.file);
+    program p = read_program(w.file, request_.consent);
     {
       std::lock_guard lock(mutex_);
       for (const auto& [name, range] : p.symbols) dims_.insert(name);
@@ -158,7 +158,7 @@ class collector {
     if (found == payloads_.end() && hints_.insert(miss.file).second) {
       std::error_code code;
       if (std::filesystem::is_regular_file(miss.file, code)) {
-        const program there = read_program(miss.file);
+        const program there = read_program(miss.file, request_.consent);
         for (const auto& [hash, bytes] : there.kernels()) payloads_.emplace(hash.hex(), bytes);
       }
       found = payloads_.find(miss.payload);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/trust/native_consent.hpp"
 #include "jit/warm/warm.hpp"
 #include "tools/chosen_device.hpp"
 
@@ -14,6 +15,7 @@ namespace kiln::tools {
 struct warm_request {
   std::vector<std::string> files, targets, dims;
   std::string device, manifest, replay;
+  native_consent consent;  // for files that hold native code
 };
 
 // What could not be warmed; the rest goes on.

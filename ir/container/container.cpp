@@ -5,7 +5,9 @@
 #include "ir/container/program_limits.hpp"
 #include "ir/container/program_section.hpp"
 #include "ir/container/sections.hpp"
+#include "ir/container/signed_native.hpp"
 #include "ir/error.hpp"
+#include "ir/trust/native_consent.hpp"
 
 namespace kiln {
 
@@ -19,6 +21,8 @@ template <class Read>
 auto reading(const std::filesystem::path& file, Read read) {
   try {
     return read();
+  } catch (const untrusted_native& e) {
+    throw untrusted_native(file.string() + ": " + e.what());
   } catch (const error& e) {
     bool damage = e.kind() == error_kind::invalid_model || e.kind() == error_kind::usage || e.kind() == error_kind::internal;
     std::string message = e.what();
@@ -50,7 +54,7 @@ void pack_extras(const container_extras& extras, int level, std::vector<packed_s
   if (!extras.objects.empty()) sections.push_back(pack(section_kind::objects, encode_objects(extras.objects), level));
 }
 
-program read_verified(open_container& file) {
+program read_verified(open_container& file, const native_consent& consent) {
   verify_manifest(as_text(file.raw(section_kind::manifest)));
   auto tensors = decode_weights_index(file.raw(section_kind::weights_index), file.weights().size());
   verify_weights(tensors, file.weights());
@@ -65,6 +69,7 @@ program read_verified(open_container& file) {
   for (auto& [hash, payload] : decode_kernels(file.raw(section_kind::kernels))) p.add_kernel(hash, payload);
   check_kernels(p);
   p.validate();
+  if (holds_native(p)) require_consent(file, consent);
   return p;
 }
 
@@ -106,6 +111,7 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
   sections.push_back(pack(section_kind::kernels, encode_kernels(p.kernels()), level));
   sections.push_back(pack(section_kind::weights_index, encode_weights_index(weights.tensors()), level));
   pack_extras(options.extras, level, sections);
+  if (options.sign_with && holds_native(p)) sections.push_back(sign_native(sections, *options.sign_with));
   write_container(file, parse_version(kiln_version()), sections, {weights.section_bytes(), [&](output_file& out) {
                     std::uint64_t begin = out.size();
                     for (std::size_t t = 0; t < weights.tensors().size(); ++t) {
@@ -115,10 +121,12 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
                   }});
 }
 
-program read_program(const std::filesystem::path& file) {
+program read_program(const std::filesystem::path& file) { return read_program(file, native_consent{}); }
+
+program read_program(const std::filesystem::path& file, const native_consent& consent) {
   return reading(file, [&] {
     open_container opened(file);
-    program p = read_verified(opened);
+    program p = read_verified(opened, consent);
     read_verified_extras(opened);  // nobody may run a damaged file, whatever part of it is damaged
     return p;
   });
@@ -138,6 +146,7 @@ void replace_extras(const std::filesystem::path& source, const std::filesystem::
     std::vector<packed_section> sections;
     for (auto kind : {section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index}) sections.push_back(opened.packed(kind));
     pack_extras(extras, write_options{}.compression_level, sections);
+    if (opened.has(section_kind::signature)) sections.push_back(opened.packed(section_kind::signature));  // it does not cover the extras
     write_container(target, opened.header().written_by, sections, {opened.weights().size(), [&](output_file& out) { out.write(opened.weights()); }});
   });
 }
@@ -164,6 +173,7 @@ container_info inspect(const std::filesystem::path& file) {
   });
 }
 
-void check(const std::filesystem::path& file) { read_program(file); }
+// Nothing is run: whoever signed it.
+void check(const std::filesystem::path& file) { read_program(file, {.allow_unsigned = true}); }
 
 }  // namespace kiln

@@ -16,6 +16,9 @@
 
 namespace kiln {
 
+struct native_consent;
+class signing_key;
+
 // The version of this Kiln, "0.1.0".
 std::string_view kiln_version();
 
@@ -38,6 +41,7 @@ struct write_options {
   std::int64_t dialect_version = 1;  // of the kernels; shown in the manifest
   int compression_level = 12;        // zstd
   container_extras extras;
+  const signing_key* sign_with = nullptr;  // signs native code objects, so that those who trust the key run them; not owned
 };
 
 // Same program, same Kiln, same options: same bytes. The program must be valid and hold every kernel it refers to.
@@ -45,6 +49,9 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
 
 // Every section is verified before it is used. Constants lie in the mapped file, which they keep alive; only folded ones
 // (constant-filled tensors) are expanded into memory.
+// Native code objects are refused (untrusted_native of ir/trust/native_consent.hpp) unless the file's signature is that of a key which
+// `consent` trusts; without one nobody is trusted. So native code in a program was made by this process, or somebody has vouched for it.
+program read_program(const std::filesystem::path& file, const native_consent& consent);
 program read_program(const std::filesystem::path& file);
 container_extras read_extras(const std::filesystem::path& file);
 

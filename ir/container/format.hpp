@@ -31,7 +31,7 @@ inline constexpr std::size_t section_alignment = 16, weights_alignment = 4096, t
 // FlatBuffers' own limit is 2 GiB; weights are not bound by it.
 inline constexpr std::uint64_t max_raw_bytes = (std::uint64_t{1} << 31) - 1;
 
-enum class section_kind : std::uint32_t { manifest, program, kernels, weights_index, tuning_hints, objects, weights };
+enum class section_kind : std::uint32_t { manifest, program, kernels, weights_index, tuning_hints, objects, weights, signature };
 enum class codec : std::uint32_t { raw, zstd };
 
 struct section_row {
@@ -64,7 +64,8 @@ std::string version_text(const std::array<std::uint16_t, 3>& version);
 
 template <>
 struct kiln::enum_table<kiln::container::section_kind> {
-  static constexpr std::array<std::string_view, 7> names{"manifest", "program", "kernels", "weights_index", "tuning_hints", "objects", "weights"};
+  static constexpr std::array<std::string_view, 8> names{"manifest",     "program", "kernels", "weights_index",
+                                                         "tuning_hints", "objects", "weights", "signature"};
 };
 template <>
 struct kiln::enum_table<kiln::container::codec> {

@@ -82,8 +82,9 @@ const section_row& open_container::at(section_kind kind) const {
   return *row;
 }
 
-std::span<const std::byte> open_container::stored(const section_row& row) const {
-  auto bytes = file_->bytes().subspan(row.offset, row.stored_bytes);
+std::vector<std::byte> open_container::stored(const section_row& row) const {
+  auto in_file = file_->bytes().subspan(row.offset, row.stored_bytes);
+  std::vector<std::byte> bytes(in_file.begin(), in_file.end());
   if (blake3(bytes) != row.hash) throw error(error_kind::corrupted, section_name(row.kind) + " does not match its hash");
   return bytes;
 }
@@ -91,14 +92,12 @@ std::span<const std::byte> open_container::stored(const section_row& row) const 
 std::span<const std::byte> open_container::raw(section_kind kind) {
   const section_row& row = at(kind);
   auto bytes = stored(row);
-  if (row.codec == codec::raw) return bytes;
-  return unpacked_.emplace_back(decompress(bytes, row.raw_bytes, kind));
+  return unpacked_.emplace_back(row.codec == codec::raw ? std::move(bytes) : decompress(bytes, row.raw_bytes, kind));
 }
 
 packed_section open_container::packed(section_kind kind) const {
   const section_row& row = at(kind);
-  auto bytes = stored(row);
-  return {kind, row.codec, row.raw_bytes, row.hash, {bytes.begin(), bytes.end()}};
+  return {kind, row.codec, row.raw_bytes, row.hash, stored(row)};
 }
 
 std::span<const std::byte> open_container::weights() const {

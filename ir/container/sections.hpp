@@ -35,11 +35,13 @@ struct weights_section {
 void write_container(const std::filesystem::path& target, const std::array<std::uint16_t, 3>& written_by, const std::vector<packed_section>& sections,
                      const weights_section& weights);
 
-// An open file whose frame has been verified. Reading a section verifies its hash first.
+// An open file whose frame has been verified. Reading a section copies it and then verifies the copy's hash: whoever rewrites the file
+// while it is open cannot change what was verified.
 class open_container {
  public:
   explicit open_container(const std::filesystem::path& file);
   const file_header& header() const { return header_; }
+  const section_row& row(section_kind kind) const { return at(kind); }  // throws error{corrupted} where there is no such section
   bool has(section_kind kind) const { return find(kind) != nullptr; }
   // The section's raw bytes, 16-byte aligned, valid as long as `this`.
   std::span<const std::byte> raw(section_kind kind);
@@ -52,7 +54,7 @@ class open_container {
  private:
   const section_row* find(section_kind kind) const;
   const section_row& at(section_kind kind) const;
-  std::span<const std::byte> stored(const section_row& row) const;  // verified
+  std::vector<std::byte> stored(const section_row& row) const;  // verified
   std::shared_ptr<const mapped_file> file_;
   file_header header_;
   std::vector<std::vector<std::byte>> unpacked_;

@@ -53,9 +53,14 @@ entry_head decode_entry_head(std::span<const std::byte> bytes);
 // How many bytes decode_entry_head needs, from the first entry_header_bytes.
 std::size_t entry_head_bytes(std::span<const std::byte> header);
 
+// Whether a signature that follows an entry is computed, or only has to look like one (jit/cache/signature.hpp).
+enum class signature_check { compute, shape_only };
+
 // The payload of a whole entry; `key` is what was asked for. A kernel's is decompressed, a prepared one's is a view.
-std::vector<std::byte> decode_kernel_entry(std::span<const std::byte> entry, const content_hash& key);
-std::span<const std::byte> decode_prepared_entry(std::span<const std::byte> entry, const content_hash& key);
+std::vector<std::byte> decode_kernel_entry(std::span<const std::byte> entry, const content_hash& key,
+                                           signature_check check = signature_check::compute);
+std::span<const std::byte> decode_prepared_entry(std::span<const std::byte> entry, const content_hash& key,
+                                                 signature_check check = signature_check::compute);
 // Either kind, all of it, for `verify`.
 entry_head verify_entry(std::span<const std::byte> entry);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -42,13 +43,18 @@ class opened_file {
   int descriptor_;
 };
 
-file_failure open_regular(file_system& files, const std::filesystem::path& file, int& descriptor, file_status& status) {
+bool is_foreign(const file_status& status, std::uint32_t user) {
+  return (status.owner != user && status.owner != 0) || (status.mode & 0022) != 0;
+}
+
+file_failure open_regular(file_system& files, const std::filesystem::path& file, file_owner owner, int& descriptor, file_status& status) {
   if (int code = retried([&] { return files.open_to_read(file, descriptor); })) return {"open", code};
   int code = retried([&] { return files.status(descriptor, status); });
   if (code == 0 && !status.is_regular) code = EINVAL;
-  if (code == 0) return {};
+  bool foreign = code == 0 && owner == file_owner::this_user && is_foreign(status, files.user());
+  if (code == 0 && !foreign) return {};
   files.close(descriptor);
-  return {"status", code};
+  return foreign ? file_failure{"owner and mode", EPERM, true} : file_failure{"status", code};
 }
 
 file_failure write_all(file_system& files, int descriptor, std::span<const std::byte> bytes) {
@@ -74,10 +80,11 @@ file_failure write_temporary(file_system& files, int descriptor, std::span<const
 
 std::string file_failure::text() const { return std::string(call) + ": " + std::strerror(code); }
 
-file_failure read_file(file_system& files, const std::filesystem::path& file, std::size_t limit, std::vector<std::byte>& bytes) {
+file_failure read_file(file_system& files, const std::filesystem::path& file, std::size_t limit, std::vector<std::byte>& bytes,
+                       file_owner owner) {
   int descriptor = -1;
   file_status status;
-  if (auto failure = open_regular(files, file, descriptor, status)) return failure;
+  if (auto failure = open_regular(files, file, owner, descriptor, status)) return failure;
   opened_file opened(files, descriptor);
   std::vector<std::byte> data(std::min<std::uint64_t>(status.bytes, limit));
   std::size_t have = 0;
@@ -92,10 +99,10 @@ file_failure read_file(file_system& files, const std::filesystem::path& file, st
   return {};
 }
 
-file_failure map_file(file_system& files, const std::filesystem::path& file, mapping& mapped) {
+file_failure map_file(file_system& files, const std::filesystem::path& file, mapping& mapped, file_owner owner) {
   int descriptor = -1;
   file_status status;
-  if (auto failure = open_regular(files, file, descriptor, status)) return failure;
+  if (auto failure = open_regular(files, file, owner, descriptor, status)) return failure;
   opened_file opened(files, descriptor);
   if (status.bytes == 0) return {"map", ENODATA};
   const std::byte* at = nullptr;
@@ -103,6 +110,22 @@ file_failure map_file(file_system& files, const std::filesystem::path& file, map
   auto size = static_cast<std::size_t>(status.bytes);
   mapped.bytes = {at, size};
   mapped.owner = std::shared_ptr<const void>(at, [&files, size](const void* p) { files.unmap(static_cast<const std::byte*>(p), size); });
+  return {};
+}
+
+file_failure copy_file(file_system& files, const std::filesystem::path& file, mapping& copied) {
+  std::vector<std::byte> bytes;
+  if (auto failure = read_file(files, file, SIZE_MAX, bytes)) return failure;
+  if (bytes.empty()) return {"read", ENODATA};
+  struct pages {
+    explicit pages(std::size_t size) : at(static_cast<std::byte*>(::operator new(size, std::align_val_t{4096}))) {}
+    ~pages() { ::operator delete(at, std::align_val_t{4096}); }
+    std::byte* at;
+  };
+  auto owned = std::make_shared<pages>(bytes.size());
+  std::memcpy(owned->at, bytes.data(), bytes.size());
+  copied.bytes = {owned->at, bytes.size()};
+  copied.owner = std::move(owned);
   return {};
 }
 

@@ -37,6 +37,7 @@ class file_system {
   virtual void unmap(const std::byte* at, std::size_t bytes) = 0;
   virtual int status(int descriptor, file_status& out) = 0;
   virtual int status(const path& file, bool follow, file_status& out) = 0;
+  virtual int read_link(const path& link, path& target) = 0;
   virtual int rename(const path& from, const path& to) = 0;
   virtual int remove(const path& file) = 0;
   virtual int list(const path& folder, std::vector<std::string>& names) = 0;

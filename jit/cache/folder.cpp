@@ -4,12 +4,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ir/trust/safe_path.hpp"
 #include "jit/cache/kernel_cache.hpp"
 
 namespace kiln {
 namespace {
-
-constexpr std::uint32_t world_writable = 0002, group_writable = 0020, sticky = 01000;
 
 std::string cannot(const char* what, int code) { return std::string(what) + " (" + std::strerror(code) + ")"; }
 
@@ -25,20 +24,15 @@ std::string make_folders(file_system& files, const std::filesystem::path& folder
   return code == 0 || code == EEXIST ? std::string() : cannot("cannot be made", code);
 }
 
-std::string refuse_shape(const file_status& status) {
-  if (!status.is_folder) return "is not a folder";
-  if (status.mode & world_writable) return "is writable by everybody";
-  return {};
-}
-
-// Whoever may write to a folder above can put another in the place of the one below, unless it is sticky, as /tmp is.
-std::string refuse_parents(file_system& files, const std::filesystem::path& folder) {
-  for (auto parent = folder.parent_path(); parent != parent.parent_path(); parent = parent.parent_path()) {
+path_reader reader_of(file_system& files) {
+  auto examine = [&files](const std::filesystem::path& path, path_facts& facts) {
     file_status status;
-    if (int code = files.status(parent, true, status)) return cannot("lies in a folder that cannot be examined", code);
-    if ((status.mode & world_writable) && !(status.mode & sticky)) return "lies in " + parent.string() + ", which is writable by everybody";
-  }
-  return {};
+    int code = files.status(path, false, status);
+    facts = {status.is_folder, status.is_link, status.owner, status.mode};
+    return code;
+  };
+  auto read_link = [&files](const std::filesystem::path& path, std::filesystem::path& target) { return files.read_link(path, target); };
+  return {examine, read_link, files.user()};
 }
 
 const char* environment(const char* name) {
@@ -58,24 +52,29 @@ std::filesystem::path default_folder() {
 
 std::string prepare_cache_folder(file_system& files, const std::filesystem::path& folder) {
   if (auto why = make_folders(files, folder); !why.empty()) return why;
-  file_status link, target;
-  if (int code = files.status(folder, false, link)) return cannot("cannot be examined", code);
-  if (link.is_link && link.owner != files.user() && link.owner != 0) return "is a link that belongs to another user";
-  if (int code = files.status(folder, true, target)) return cannot("cannot be examined", code);
-  if (auto why = refuse_shape(target); !why.empty()) return why;
-  if (target.owner != files.user()) return "belongs to another user";
-  if (target.mode & group_writable) return "is writable by its group (chmod g-w makes it usable)";
-  return refuse_parents(files, folder);
+  path_facts found;
+  std::string way = refuse_way(folder, reader_of(files), found);
+  if (way.empty() && !found.is_folder) return "is not a folder";
+  if (way.empty()) way = refuse_facts(found, files.user());
+  return way.empty() && found.owner != files.user() ? "belongs to another user" : way;
 }
 
-std::string refuse_layer(file_system& files, const std::filesystem::path& folder) {
-  file_status status;
-  if (int code = files.status(folder, true, status)) return cannot("cannot be examined", code);
-  return refuse_shape(status);
+std::string refuse_layer(file_system& files, const std::filesystem::path& folder, bool signatures_required) {
+  if (signatures_required) {
+    file_status status;
+    if (int code = files.status(folder, true, status)) return cannot("cannot be examined", code);
+    if (!status.is_folder) return "is not a folder";
+    return status.mode & 0002 ? "is writable by everybody" : "";
+  }
+  path_facts found;
+  std::string way = refuse_way(folder, reader_of(files), found);
+  if (way.empty() && !found.is_folder) return "is not a folder";
+  return way.empty() ? refuse_facts(found, files.user()) : way;
 }
 
 cache_options default_cache_options(const std::filesystem::path& requested) {
   cache_options options;
+  options.consent.user = user_keys::of_this_user();
   options.folder = requested.empty() ? default_folder() : requested;
   if (const char* layers = environment("KILN_CACHE_PATH"))
     for (std::string_view rest = layers; !rest.empty();) {

@@ -16,11 +16,19 @@ namespace {
 // What no kernel is larger than: a damaged size must not make us read or allocate without end.
 constexpr std::size_t max_kernel_entry_bytes = std::size_t{1} << 31;
 
+// How an entry is loaded from a place that vouches for it, or from one where its signature has to.
+struct loading {
+  file_owner owner;
+  signature_check check;
+};
+constexpr loading from_this_user{file_owner::this_user, signature_check::shape_only};
+constexpr loading from_anybody{file_owner::anybody, signature_check::compute};
+
 // Loads a kernel's entry from a file and verifies it.
 auto read_kernel(file_system& files, const content_hash& key) {
-  return [&files, key](const std::filesystem::path& file, auto& into) {
-    file_failure failure = read_file(files, file, max_kernel_entry_bytes, into.entry);
-    if (!failure) into.payload = decode_kernel_entry(into.entry, key);
+  return [&files, key](const std::filesystem::path& file, const loading& how, auto& into) {
+    file_failure failure = read_file(files, file, max_kernel_entry_bytes, into.entry, how.owner);
+    if (!failure) into.payload = decode_kernel_entry(into.entry, key, how.check);
     return failure;
   };
 }
@@ -32,7 +40,7 @@ std::unique_ptr<kernel_cache> kernel_cache::open(cache_options options) { return
 kernel_cache::kernel_cache(cache_options options)
     : files_(options.files ? *options.files : posix_file_system()), warn_(std::move(options.warn)), embedded_(std::move(options.embedded)),
       remote_(std::move(options.remote), [this](const std::string& why) { problem(remote_.name(), "cannot be reached", why); }),
-      sign_with_(std::move(options.sign_with)), trust_(std::move(options.trust)), max_bytes_(options.max_bytes) {
+      sign_with_(std::move(options.sign_with)), consent_(std::move(options.consent)), max_bytes_(options.max_bytes) {
   std::error_code failed;
   if (!options.folder.empty()) {
     auto folder = std::filesystem::absolute(options.folder, failed).lexically_normal();
@@ -42,7 +50,8 @@ kernel_cache::kernel_cache(cache_options options)
     else problem(options.folder, why, "running without it");
   }
   for (const auto& layer : options.read_only_layers) {
-    std::string why = refuse_layer(files_, layer);
+    auto absolute = std::filesystem::absolute(layer, failed).lexically_normal();
+    std::string why = failed ? failed.message() : refuse_layer(files_, absolute, consent_.only.has_value());
     if (why.empty()) layers_.push_back(layer);
     else problem(layer, why, "running without this layer");
   }
@@ -60,26 +69,36 @@ void kernel_cache::problem(const std::filesystem::path& layer, std::string_view 
   else spdlog::warn(message);
 }
 
-// Sound entries that nobody vouches for are not used, neither are they damaged.
-bool kernel_cache::trusted(const std::filesystem::path& layer, const std::string& name, std::span<const std::byte> entry) {
-  if (!trust_) return true;
+// An intact entry without a trusted signature is a miss, but it is not reported as corrupt. Throws what signer_of throws.
+bool kernel_cache::consented(const std::filesystem::path& layer, const std::string& name, std::span<const std::byte> entry) {
   auto signer = signer_of(entry, decode_entry_head(entry).file_bytes());
-  if (signer && trust_->contains(*signer)) return true;
+  if (consent_.trusts(signer)) return true;
   ++untrusted_;
-  problem(layer, "holds entries without a trusted signature, which are not used", name + (signer ? " is signed by " + to_hex(*signer) : " is not signed"));
+  problem(layer, "holds entries without a trusted signature, which are not used", name + " " + consent_.complaint(signer));
   return false;
 }
 
+const signing_key* kernel_cache::signer() {
+  if (sign_with_) return &*sign_with_;
+  return consent_.user ? consent_.user->own() : nullptr;
+}
+
 template <class Found, class Load>
-std::optional<Found> kernel_cache::look(const std::filesystem::path& folder, const std::string& name, bool ours, Load load) {
+std::optional<Found> kernel_cache::look(const std::filesystem::path& folder, const std::string& name, entry_place place, Load load) {
   try {
     Found found;
-    file_failure failure = load(folder / name, found);
-    if (!failure) return ours || trusted(folder, name, found.entry) ? std::optional(std::move(found)) : std::nullopt;
-    if (failure.code != ENOENT) problem(folder, "cannot be read", failure.text());
+    file_failure failure = load(folder / name, place == entry_place::signed_layer ? from_anybody : from_this_user, found);
+    if (!failure && place == entry_place::signed_layer && !consented(folder, name, found.entry)) return std::nullopt;
+    if (!failure) return found;
+    if (failure.foreign) {
+      ++untrusted_;
+      problem(folder, "holds entries that others can change, which are not used", name);
+    } else if (failure.code != ENOENT) {
+      problem(folder, "cannot be read", failure.text());
+    }
   } catch (const error& e) {
     problem(folder, "holds damaged entries, which are made again", name + ": " + e.what());
-    if (ours) {
+    if (place == entry_place::folder) {
       files_.remove(folder / name);  // whether that works or not: the next store replaces it
       std::lock_guard lock(mutex_);
       damaged_.insert(name);
@@ -93,12 +112,13 @@ std::optional<Found> kernel_cache::look(const std::filesystem::path& folder, con
 template <class Found, class Load>
 std::optional<Found> kernel_cache::find_in_folders(const std::string& name, Load load) {
   std::optional<Found> found;
-  if (!folder_.empty() && (found = look<Found>(folder_, name, true, load))) {
+  if (!folder_.empty() && (found = look<Found>(folder_, name, entry_place::folder, load))) {
     note_use(name);
     ++folder_hits_;
   }
+  const entry_place place = consent_.only ? entry_place::signed_layer : entry_place::layer;
   for (auto layer = layers_.begin(); !found && layer != layers_.end(); ++layer)
-    if ((found = look<Found>(*layer, name, false, load))) ++layer_hits_;
+    if ((found = look<Found>(*layer, name, place, load))) ++layer_hits_;
   return found;
 }
 
@@ -115,8 +135,8 @@ std::optional<kernel_cache::found_kernel> kernel_cache::find_embedded(const std:
   auto entry = embedded_ ? embedded_->find(name) : std::nullopt;
   if (!entry) return std::nullopt;
   try {
-    found_kernel found{{entry->begin(), entry->end()}, decode_kernel_entry(*entry, key)};
-    if (!trusted(embedded_->file(), name, *entry)) return std::nullopt;
+    if (!consented(embedded_->file(), name, *entry)) return std::nullopt;
+    found_kernel found{{entry->begin(), entry->end()}, decode_kernel_entry(*entry, key, signature_check::shape_only)};
     ++embedded_hits_;
     return found;
   } catch (const std::exception& e) {
@@ -129,8 +149,8 @@ std::optional<kernel_cache::found_kernel> kernel_cache::find_remote(const std::s
   auto entry = remote_.get(name);
   if (!entry) return std::nullopt;
   try {
-    auto payload = decode_kernel_entry(*entry, key);
-    if (!trusted(remote_.name(), name, *entry)) return std::nullopt;
+    if (!consented(remote_.name(), name, *entry)) return std::nullopt;
+    auto payload = decode_kernel_entry(*entry, key, signature_check::shape_only);
     ++remote_hits_;
     if (!folder_.empty()) store_entry(name, *entry, {});
     return found_kernel{std::move(*entry), std::move(payload)};
@@ -164,7 +184,7 @@ std::optional<std::vector<std::byte>> kernel_cache::find_made(const kernel_key& 
   if (folder_.empty()) return std::nullopt;
   content_hash hash = key.hash();
   std::string name = entry_file_name(hash, entry_kind::kernel);
-  auto found = look<found_kernel>(folder_, name, true, read_kernel(files_, hash));
+  auto found = look<found_kernel>(folder_, name, entry_place::folder, read_kernel(files_, hash));
   if (!found) return std::nullopt;
   note_use(name);
   ++folder_hits_;
@@ -174,13 +194,15 @@ std::optional<std::vector<std::byte>> kernel_cache::find_made(const kernel_key& 
 
 std::optional<mapped_bytes> kernel_cache::find_mapped(const kernel_key& key) {
   content_hash hash = key.hash();
-  auto found = find_in_folders<found_mapping>(entry_file_name(hash, entry_kind::prepared), [&](const auto& file, found_mapping& into) {
+  auto load = [&](const auto& file, const loading& how, found_mapping& into) {
     mapping mapped;
-    file_failure failure = map_file(files_, file, mapped);
+    // What others can change is copied first: a mapping would show what they write after it was verified.
+    file_failure failure = how.owner == file_owner::this_user ? map_file(files_, file, mapped, how.owner) : copy_file(files_, file, mapped);
     if (failure.code == ENODATA) throw error(error_kind::truncated, "it is empty");
-    if (!failure) into = {mapped.bytes, decode_prepared_entry(mapped.bytes, hash), mapped.owner};
+    if (!failure) into = {mapped.bytes, decode_prepared_entry(mapped.bytes, hash, how.check), mapped.owner};
     return failure;
-  });
+  };
+  auto found = find_in_folders<found_mapping>(entry_file_name(hash, entry_kind::prepared), load);
   if (!found) ++misses_;
   return found ? std::optional(mapped_bytes{found->payload, std::move(found->owner)}) : std::nullopt;
 }
@@ -191,13 +213,25 @@ void kernel_cache::store(const kernel_key& key, std::span<const std::byte> bytes
   if (folder_.empty() && !remote_) return;
   try {
     auto entry = encode_kernel_entry(key.fields(), bytes);
-    if (sign_with_) entry = signed_entry(entry, *sign_with_);
+    if (const signing_key* key_of_ours = signer()) entry = signed_entry(entry, *key_of_ours);
     std::string name = entry_file_name(key.hash(), entry_kind::kernel);
     if (!folder_.empty() && store_entry(name, entry, {})) ++stores_;
     if (remote_.put(name, entry)) ++remote_stores_;
   } catch (const std::exception& e) {
     problem(folder_.empty() ? std::filesystem::path(remote_.name()) : folder_, "cannot keep an entry", e.what());
   }
+}
+
+bool kernel_cache::adopt(const kernel_key& key, std::span<const std::byte> entry, const std::filesystem::path& from) {
+  if (folder_.empty()) return false;
+  std::string name = entry_file_name(key.hash(), entry_kind::kernel);
+  try {
+    if (!consented(from, name, entry)) return false;
+    decode_kernel_entry(entry, key.hash(), signature_check::shape_only);
+  } catch (const std::exception&) {
+    return false;  // damaged: it is made again
+  }
+  return store_entry(name, entry, {});
 }
 
 void kernel_cache::store_raw(const kernel_key& key, std::span<const std::byte> bytes) {

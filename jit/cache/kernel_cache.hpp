@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/trust/native_consent.hpp"
 #include "jit/cache/embedded_entries.hpp"
 #include "jit/cache/entry.hpp"
 #include "jit/cache/file_system.hpp"
@@ -36,8 +37,10 @@ struct cache_options {
   std::function<void(const std::string&)> warn = {};  // null: spdlog
   std::shared_ptr<const embedded_entries> embedded = nullptr;  // those of the file that is run
   std::shared_ptr<remote_layer> remote = nullptr; // kernels only; asked last, and given what is stored
-  std::optional<signing_key> sign_with = {};      // signs what is stored
-  std::optional<trusted_keys> trust = {};         // entries of every layer but the folder must be signed by one of these
+  std::optional<signing_key> sign_with = {};      // signs what is stored; none: the own key of consent.user
+  // Embedded and remote entries must have a signature that it trusts. With `only`, those of read-only layers too; without it these must be
+  // this user's or root's, and no other user may be able to change them (ir/trust/safe_path.hpp).
+  native_consent consent = {};
 };
 
 // The folder is `requested`, else KILN_CACHE_DIR, else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln, else none; the layers are
@@ -50,7 +53,7 @@ struct cache_counters {
   std::uint64_t remote_stores = 0;
   std::uint64_t repaired = 0;  // damaged entries that a store replaced
   std::uint64_t evicted = 0;
-  std::uint64_t untrusted = 0; // sound entries without a trusted signature where one is required
+  std::uint64_t untrusted = 0; // entries without a trusted signature where one is required, and those that others can change
   std::uint64_t errors = 0;    // reads, writes and damaged entries that were no plain miss
 };
 
@@ -72,6 +75,8 @@ class kernel_cache {
   // The whole entry instead, byte for byte as it lies there: to hand it on.
   std::optional<std::vector<std::byte>> find_entry(const kernel_key& key);
   void store(const kernel_key& key, std::span<const std::byte> bytes);
+  // Keeps a whole entry of somebody's in the folder, with its signature, where it is sound and may be used; says whether it is there.
+  bool adopt(const kernel_key& key, std::span<const std::byte> entry, const std::filesystem::path& from);
 
   // The same for what is mapped rather than read: prepared weights. Kept beside a kernel under the same key, not instead. Folders only.
   std::optional<mapped_bytes> find_mapped(const kernel_key& key);
@@ -85,6 +90,7 @@ class kernel_cache {
 
   bool writable() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }  // empty where it was refused
+  const std::vector<std::filesystem::path>& layers() const { return layers_; }  // without those that were refused
   cache_counters counters() const;
 
  private:
@@ -95,15 +101,19 @@ class kernel_cache {
     std::span<const std::byte> entry, payload;
     std::shared_ptr<const void> owner;
   };
+  // What vouches for an entry: that it lies in the folder, that it lies in a layer which only this user and root can change, or its
+  // signature.
+  enum class entry_place { folder, layer, signed_layer };
   explicit kernel_cache(cache_options options);
   template <class Found, class Load>
-  std::optional<Found> look(const std::filesystem::path& folder, const std::string& name, bool ours, Load load);
+  std::optional<Found> look(const std::filesystem::path& folder, const std::string& name, entry_place place, Load load);
   template <class Found, class Load>
   std::optional<Found> find_in_folders(const std::string& name, Load load);
   std::optional<found_kernel> find_kernel(const kernel_key& key);
   std::optional<found_kernel> find_embedded(const std::string& name, const content_hash& key);
   std::optional<found_kernel> find_remote(const std::string& name, const content_hash& key);
-  bool trusted(const std::filesystem::path& layer, const std::string& name, std::span<const std::byte> entry);
+  bool consented(const std::filesystem::path& layer, const std::string& name, std::span<const std::byte> entry);
+  const signing_key* signer();
   void note_use(const std::string& name);
   bool store_entry(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> payload);
   void account(std::uint64_t added, const std::string& just_stored);
@@ -116,7 +126,7 @@ class kernel_cache {
   std::shared_ptr<const embedded_entries> embedded_;
   remote_guard remote_;
   std::optional<signing_key> sign_with_;
-  std::optional<trusted_keys> trust_;
+  native_consent consent_;
   std::uint64_t max_bytes_;
 
   std::atomic<std::uint64_t> misses_{0}, stores_{0}, repaired_{0}, evicted_{0}, untrusted_{0}, errors_{0};

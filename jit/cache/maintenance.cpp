@@ -6,6 +6,7 @@
 
 #include "ir/error.hpp"
 #include "jit/cache/file_operations.hpp"
+#include "jit/cache/signature.hpp"
 #include "jit/cache/transfer.hpp"
 
 namespace kiln {
@@ -100,7 +101,8 @@ eviction collect_cache(const std::filesystem::path& folder, std::uint64_t max_by
   return evict(files, folder, max_bytes);
 }
 
-cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind, const embedded_entries* embedded, file_system& files) {
+cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind,
+                                const embedded_entries* embedded, const native_consent* consent, file_system& files) {
   cache_explanation result;
   const key_fields fields = wanted.fields();
   const content_hash key = wanted.hash();
@@ -123,6 +125,7 @@ cache_explanation explain_cache(const std::vector<std::filesystem::path>& folder
   for (const auto& [name, entry] : embedded->all()) {
     try {
       entry_head head = verify_entry(entry);
+      if (consent && !consent->trusts(signer_of(entry, head.file_bytes()))) continue;
       if (head.key == key && head.kind == kind) return {true, embedded->file().string(), key, {}};
       consider(head);
     } catch (const error&) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/trust/native_consent.hpp"
 #include "jit/cache/embedded_entries.hpp"
 #include "jit/cache/entry.hpp"
 #include "jit/cache/eviction.hpp"
@@ -50,8 +51,10 @@ struct cache_explanation {
   std::optional<content_hash> nearest;        // the entry of the same payload and kind with the fewest differing fields
   std::vector<field_difference> differences;  // empty on a hit, and where there is no entry of this payload
 };
-// Looks in all the folders, in order, and then among the embedded entries (null: none).
+// Looks in all the folders, in order, and then among the embedded entries (null: none), of which only those count that `consent` trusts
+// (null: all).
 cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind = entry_kind::kernel,
-                                const embedded_entries* embedded = nullptr, file_system& files = posix_file_system());
+                                const embedded_entries* embedded = nullptr, const native_consent* consent = nullptr,
+                                file_system& files = posix_file_system());
 
 }  // namespace kiln

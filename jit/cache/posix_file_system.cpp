@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "ir/trust/safe_path.hpp"
 #include "jit/cache/file_system.hpp"
 
 namespace kiln {
@@ -70,6 +71,7 @@ class posix final : public file_system {
     if ((follow ? ::stat(file.c_str(), &s) : ::lstat(file.c_str(), &s)) != 0) return errno;
     return out = describe(s), 0;
   }
+  int read_link(const path& link, path& target) override { return posix_path_reader().read_link(link, target); }
   int rename(const path& from, const path& to) override { return result_of(::rename(from.c_str(), to.c_str())); }
   int remove(const path& file) override { return result_of(::unlink(file.c_str())); }
   int list(const path& folder, std::vector<std::string>& names) override {

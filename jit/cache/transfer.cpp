@@ -42,7 +42,7 @@ class folder_target final : public target {
   }
   std::vector<std::byte> find(const std::string& name) override {
     mapping mapped;
-    if (map_file(files_, folder_ / name, mapped)) return {};
+    if (map_file(files_, folder_ / name, mapped, file_owner::this_user)) return {};
     return {mapped.bytes.begin(), mapped.bytes.end()};
   }
   void put(const std::string& name, std::span<const std::byte> bytes) override {
@@ -90,11 +90,12 @@ class transfer {
     }
     if (options_.wanted && !options_.wanted(head)) return;
     auto signer = signer_of(entry, head.file_bytes());
-    if (options_.trust && !(signer && options_.trust->contains(*signer))) {
+    if (options_.consent && !options_.consent->trusts(signer)) {
       ++done.untrusted;
       return;
     }
-    bool sign = options_.sign_with && signer != options_.sign_with->public_half();
+    const signing_key* key = options_.sign_with ? &*options_.sign_with : nullptr;
+    if (!key && !signer && options_.sign_unsigned_with) key = &*options_.sign_unsigned_with;
     if (auto there = to_.find(name); is_sound(there, name, other)) {
       auto theirs = signer_of(there, other.file_bytes());
       if (!options_.sign_with || theirs == options_.sign_with->public_half()) {
@@ -103,7 +104,7 @@ class transfer {
       }
     }
     std::vector<std::byte> with_signature;
-    if (sign) entry = with_signature = signed_entry(entry, *options_.sign_with);
+    if (key && signer != key->public_half()) entry = with_signature = signed_entry(entry, *key);
     to_.put(name, entry);
     ++done.copied;
     done.bytes += entry.size();
@@ -134,13 +135,14 @@ class transfer {
   const transfer_options& options_;
 };
 
-void take_folder(file_system& files, const std::filesystem::path& from, transfer& work) {
+void take_folder(file_system& files, const std::filesystem::path& from, file_owner owner, transfer& work) {
   auto entries = list_entries(files, from);
   std::ranges::sort(entries, {}, &entry_file::name);
   for (const entry_file& e : entries) {
     mapping mapped;
-    map_file(files, from / e.name, mapped);  // one that cannot be read counts as damaged
-    work.take_entry(e.name, mapped.bytes);
+    // One that cannot be read counts as damaged.
+    if (map_file(files, from / e.name, mapped, owner).foreign) ++work.done.untrusted;
+    else work.take_entry(e.name, mapped.bytes);
   }
   std::vector<std::string> records;
   if (int code = files.list(from / records_folder_name, records); code != 0 && code != ENOENT) throw error(error_kind::io, (from / records_folder_name).string() + ": cannot be listed: " + std::strerror(code));
@@ -171,7 +173,7 @@ cache_copy copy_cache(const std::filesystem::path& from, const std::filesystem::
   if (is_archive_name(to)) into = std::make_unique<archive_target>(to);
   else into = std::make_unique<folder_target>(files, to);
   transfer work(*into, options);
-  if (status.is_folder) take_folder(files, from, work);
+  if (status.is_folder) take_folder(files, from, options.sign_unsigned_with ? file_owner::this_user : file_owner::anybody, work);
   else take_archive(from, work);
   into->close();
   return work.done;

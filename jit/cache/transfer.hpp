@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/trust/native_consent.hpp"
 #include "jit/cache/entry.hpp"
 #include "jit/cache/file_system.hpp"
 #include "jit/cache/signature.hpp"
@@ -29,7 +30,8 @@ struct cache_copy {
 struct transfer_options {
   std::function<bool(const entry_head&)> wanted = nullptr;  // null: all
   std::optional<signing_key> sign_with = {};                // signs what is copied, in place of any signature
-  std::optional<trusted_keys> trust = {};                   // leaves out what none of these has signed
+  std::optional<signing_key> sign_unsigned_with = {};       // signs what bears no signature; leaves out entries that others can change
+  std::optional<native_consent> consent = {};               // leaves out what it has no trust in; none: takes all
   // What becomes of a tuning record that arrives: the bytes to write, or none to leave things as they are. `there` is empty where the target has no
   // such record. Null: a record that is there stays. May throw kiln::error for a record that is none, which counts as damaged.
   std::function<std::optional<std::vector<std::byte>>(const std::string& name, std::span<const std::byte> arriving, std::span<const std::byte> there)> merge_record = nullptr;

@@ -73,7 +73,8 @@ graph_decision parse_graph(std::string_view text, const graph_subject& of) {
 compiler_identity this_compiler(target_family family) { return {pipeline_version(family), LLVM_VERSION_STRING}; }
 
 tuning_records::tuning_records(tuning_records_options options) : options_(std::move(options)), files_(options_.files ? *options_.files : posix_file_system()) {
-  std::erase_if(options_.layers, [&](const auto& layer) { return !refuse_layer(files_, layer).empty(); });  // the cache has said why
+  // The cache has said why. Records are data, so a layer whose kernels must be signed may give them.
+  std::erase_if(options_.layers, [&](const auto& layer) { return !refuse_layer(files_, layer, true).empty(); });
   if (options_.hints.empty()) return;
   try {
     for (tuning_record& r : parse_hints(options_.hints)) {

@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include <thread>
 
 #include "ir/container/container.hpp"
+#include "ir/trust/native_consent.hpp"
 #include "ir/ops/counted.hpp"
 #include "programs.hpp"
 #include "runtime/kiln.h"
@@ -23,11 +25,16 @@ class c_api : public ::testing::Test {
     std::string pattern = (std::filesystem::temp_directory_path() / "kiln-c-api-XXXXXX").string();
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     folder = pattern;
+    ::setenv("XDG_CONFIG_HOME", (folder / "config").c_str(), 1);  // where this user's keys are
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
-  std::string write(const program& p) {
+  // Signed by this user, as `kiln finalize --native-file` does it, or by the one who is given.
+  std::string write(const program& p, const signing_key* key = nullptr) {
     auto file = folder / "model.kiln";
-    write_program(p, file);
+    auto keys = user_keys::of_this_user();
+    write_options options;
+    options.sign_with = key ? key : keys->own();
+    write_program(p, file, options);
     return file.string();
   }
   std::filesystem::path folder;
@@ -146,6 +153,63 @@ TEST_F(c_api, a_file_that_is_not_finalized_is_named_as_such) {
   kiln_program* program = nullptr;
   EXPECT_EQ(kiln_program_open(write(p).c_str(), 1, &program), KILN_NOT_NATIVE);
   EXPECT_THAT(kiln_last_error(), HasSubstr("'fused'"));
+}
+
+TEST_F(c_api, native_code_runs_where_a_trusted_key_has_signed_it) {
+  program p;
+  p.main().set_outputs({twice(p, p.main(), p.main().add_parameter("x", vector_type))}, {"y"});
+  const signing_key farm = signing_key::generate();
+  auto text = [&](const char* name, const std::string& content) {
+    std::ofstream(folder / name) << content;
+    return (folder / name).string();
+  };
+  const std::string trust = text("farm.pub", farm.public_text()), stranger = text("stranger.pub", signing_key::generate().public_text());
+  auto open = [&](const std::string& file, kiln_open_options options) {
+    kiln_program* program = nullptr;
+    options.size = sizeof options;
+    kiln_status status = kiln_program_open_with(file.c_str(), &options, &program);
+    EXPECT_EQ(program != nullptr, status == KILN_OK);
+    kiln_program_close(program);
+    return status;
+  };
+  auto with_keys = [](const std::string& keys) {
+    kiln_open_options options{};
+    options.trusted_keys = keys.c_str();
+    return options;
+  };
+  kiln_open_options allowing{};
+  allowing.allow_unsigned = 1;
+  // Signed by somebody else.
+  std::string file = write(p, &farm);
+  EXPECT_EQ(open(file, {}), KILN_UNTRUSTED);
+  EXPECT_THAT(kiln_last_error(), HasSubstr(to_hex(farm.public_half())));
+  EXPECT_THAT(kiln_status_name(KILN_UNTRUSTED), StrEq("untrusted"));
+  kiln_program* program = nullptr;
+  EXPECT_EQ(kiln_program_open(file.c_str(), 1, &program), KILN_UNTRUSTED);
+  EXPECT_EQ(program, nullptr);
+  EXPECT_EQ(open(file, with_keys(trust)), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(open(file, with_keys(stranger)), KILN_UNTRUSTED);
+  EXPECT_EQ(open(file, with_keys((folder / "absent.pub").string())), KILN_MISSING_FILE);
+  EXPECT_EQ(open(file, allowing), KILN_OK);
+  std::filesystem::create_directories(folder / "config/kiln");
+  ::chmod((folder / "config/kiln").c_str(), 0700);
+  std::filesystem::copy_file(trust, folder / "config/kiln/trusted_keys");
+  EXPECT_EQ(open(file, {}), KILN_OK) << kiln_last_error();
+  // By this user.
+  file = write(p);
+  EXPECT_EQ(open(file, {}), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(kiln_program_open_with(file.c_str(), nullptr, &program), KILN_OK);
+  kiln_program_close(program);
+  EXPECT_EQ(open(file, with_keys(stranger)), KILN_UNTRUSTED) << "these and no others";
+  // By nobody.
+  write_program(p, file);
+  EXPECT_EQ(open(file, {}), KILN_UNTRUSTED);
+  EXPECT_EQ(open(file, with_keys(trust)), KILN_UNTRUSTED);
+  EXPECT_EQ(open(file, allowing), KILN_OK);
+  allowing.trusted_keys = trust.c_str();
+  EXPECT_EQ(open(file, allowing), KILN_USAGE);
+  kiln_open_options sizeless{};
+  EXPECT_EQ(kiln_program_open_with(file.c_str(), &sizeless, &program), KILN_USAGE);
 }
 
 TEST_F(c_api, wrong_pointers_are_refused) {

@@ -26,6 +26,7 @@ class KilnCase(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.dir = self.folder.name
         os.chmod(self.dir, 0o755)
+        os.environ["XDG_CONFIG_HOME"] = self.path("config")  # where keys are made
 
     def path(self, name):
         return os.path.join(self.dir, name)

@@ -73,7 +73,7 @@ TEST(embedded_entries, stand_between_the_folders_and_the_remote_layer) {
   embed_entries(file, std::vector{entry_of(1, 30), entry_of(2, 30), entry_of(3, 30)});
   for (int n : {1, 2}) kernel_cache::open({scratch / "layer"})->store(key_number(n), payload_number(20));
   kernel_cache::open({scratch / "own"})->store(key_number(1), payload_number(10));
-  auto cache = kernel_cache::open({.folder = scratch / "own", .read_only_layers = {scratch / "layer"}, .embedded = embedded_entries::read(file), .remote = remote});
+  auto cache = kernel_cache::open({.folder = scratch / "own", .read_only_layers = {scratch / "layer"}, .embedded = embedded_entries::read(file), .remote = remote, .consent = {.allow_unsigned = true}});
   EXPECT_EQ(cache->find(key_number(1)), payload_number(10));
   EXPECT_EQ(cache->find(key_number(2)), payload_number(20));
   EXPECT_EQ(cache->find(key_number(3)), payload_number(30));
@@ -101,7 +101,7 @@ TEST(embedded_entries, of_another_key_are_misses) {
   extras.objects.push_back({key_number(3).hash(), {}, payload_number(3)});
   replace_extras(file, file, extras);
   warnings said;
-  auto cache = kernel_cache::open({.folder = scratch / "own", .warn = said.sink(), .embedded = embedded_entries::read(file)});
+  auto cache = kernel_cache::open({.folder = scratch / "own", .warn = said.sink(), .embedded = embedded_entries::read(file), .consent = {.allow_unsigned = true}});
   EXPECT_FALSE(cache->find(key_number(1)));
   EXPECT_FALSE(cache->find(key_number(3)));
   EXPECT_EQ(said.lines.size(), 1u);

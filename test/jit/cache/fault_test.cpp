@@ -20,7 +20,7 @@ bool run_through(file_system& files, const std::filesystem::path& folder) {
   auto check_found = [&](const auto& found, int n) { right = right && (!found || *found == payload_number(n, 900)); };
   auto remote = std::make_shared<memory_layer>();
   remote->put(entry_file_name(key_number(0).hash(), entry_kind::kernel), encode_kernel_entry(key_number(0).fields(), payload_number(0, 900)));
-  auto cache = kernel_cache::open({.folder = folder, .read_only_layers = {folder.parent_path() / "layer"}, .max_bytes = 4500, .files = &files, .warn = [](const std::string&) {}, .remote = remote});
+  auto cache = kernel_cache::open({.folder = folder, .read_only_layers = {folder.parent_path() / "layer"}, .max_bytes = 4500, .files = &files, .warn = [](const std::string&) {}, .remote = remote, .consent = {.allow_unsigned = true}});
   for (int n = 0; n < kernels; ++n) {
     auto found = cache->find(key_number(n));
     check_found(found, n);
@@ -159,7 +159,7 @@ TEST(cache_faults, maintenance_fails_with_an_error_or_not_at_all) {
         cache_stats(scratch / "c", files);
         verify_cache(scratch / "c", false, files);
         copy_cache(scratch / "c", scratch / "out", {}, files);
-        explain_cache({scratch / "c"}, key_number(9), entry_kind::kernel, nullptr, files);
+        explain_cache({scratch / "c"}, key_number(9), entry_kind::kernel, nullptr, nullptr, files);
         ++passed;
       } catch (const error& e) {
         EXPECT_TRUE(e.kind() == error_kind::io || e.kind() == error_kind::missing_file) << e.what();

@@ -88,6 +88,7 @@ class faulty_file_system final : public file_system {
     if (pretended_owner) out.owner = *pretended_owner;
     return result;
   }
+  int read_link(const path& link, path& target) override { return fails() ? code : real_.read_link(link, target); }
   int rename(const path& from, const path& to) override { return fails() || all_writing_fails ? code : real_.rename(from, to); }
   int remove(const path& file) override { return fails() || all_writing_fails ? code : real_.remove(file); }
   int list(const path& folder, std::vector<std::string>& names) override { return fails() ? code : real_.list(folder, names); }

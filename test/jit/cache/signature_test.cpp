@@ -101,7 +101,7 @@ TEST(signature, layers_that_must_be_signed) {
   unsigned_cache->store_raw(key_number(3), payload_number(3));
   for (int n : {1, 2, 3}) EXPECT_EQ(unsigned_cache->find(key_number(n)), payload_number(n)) << "where no signature is required none is missed";
   warnings said;
-  auto cache = kernel_cache::open({.folder = scratch / "own", .read_only_layers = {scratch / "layer"}, .warn = said.sink(), .trust = trust});
+  auto cache = kernel_cache::open({.folder = scratch / "own", .read_only_layers = {scratch / "layer"}, .warn = said.sink(), .consent = {.only = trust}});
   EXPECT_EQ(cache->find(key_number(1)), payload_number(1));
   EXPECT_FALSE(cache->find(key_number(2)));
   EXPECT_FALSE(cache->find(key_number(3)));

@@ -97,11 +97,11 @@ TEST(cache_transfer, signs_and_requires_signatures) {
   fill(scratch / "c");
   kernel_cache::open({.folder = scratch / "c", .sign_with = key_of_seed(2)})->store(key_number(1), payload_number(1, 500));
   trusted_keys trust({key_of_seed(1).public_half()});
-  EXPECT_EQ(copy_cache(scratch / "c", scratch / "none", {.trust = trust}).untrusted, 5u);
+  EXPECT_EQ(copy_cache(scratch / "c", scratch / "none", {.consent = native_consent{.only = trust}}).untrusted, 5u);
   EXPECT_EQ(copy_cache(scratch / "c", scratch / "signed.tar.zst", {.sign_with = key_of_seed(1)}).copied, 5u);
-  cache_copy done = copy_cache(scratch / "signed.tar.zst", scratch / "new", {.trust = trust});
+  cache_copy done = copy_cache(scratch / "signed.tar.zst", scratch / "new", {.consent = native_consent{.only = trust}});
   EXPECT_EQ(done.copied, 5u);
-  auto cache = kernel_cache::open({.read_only_layers = {scratch / "new"}, .trust = trust});
+  auto cache = kernel_cache::open({.read_only_layers = {scratch / "new"}, .consent = {.only = trust}});
   for (int n = 0; n < 4; ++n) EXPECT_EQ(cache->find(key_number(n)), payload_number(n, 500));
   EXPECT_TRUE(std::ranges::equal(cache->find_mapped(key_number(0))->bytes, payload_number(0, 5000)));
   EXPECT_EQ(copy_cache(scratch / "c", scratch / "new", {.sign_with = key_of_seed(1)}).present, 5u);

@@ -1,0 +1,70 @@
+#include "ir/container/signed_native.hpp"
+
+#include "ir/error.hpp"
+#include "ir/trust/native_consent.hpp"
+
+namespace kiln::container {
+namespace {
+
+constexpr std::string_view domain = "Kiln native program 1\n";
+constexpr std::array covered{section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index};
+
+template <class T>
+void put(std::vector<std::byte>& out, T value) {
+  for (std::size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+}
+
+// `row_of` gives what describes a section: its codec, both sizes and hash.
+template <class RowOf>
+std::vector<std::byte> signed_message(RowOf row_of) {
+  auto line = std::as_bytes(std::span(domain));
+  std::vector<std::byte> message(line.begin(), line.end());
+  for (section_kind kind : covered) {
+    const section_row row = row_of(kind);
+    put(message, static_cast<std::uint32_t>(kind));
+    put(message, static_cast<std::uint32_t>(row.codec));
+    put(message, row.stored_bytes);
+    put(message, row.raw_bytes);
+    auto hash = std::as_bytes(std::span(row.hash.bytes));
+    message.insert(message.end(), hash.begin(), hash.end());
+  }
+  return message;
+}
+
+}  // namespace
+
+bool holds_native(const program& p) {
+  for (const module& m : p.modules())
+    for (const instruction& i : m.instructions())
+      if (const auto* c = i.op().get_if<code_object>(); c && c->format == code_format::native) return true;
+  return false;
+}
+
+packed_section sign_native(const std::vector<packed_section>& sections, const signing_key& key) {
+  auto message = signed_message([&](section_kind kind) {
+    for (const packed_section& s : sections)
+      if (s.kind == kind) return section_row{kind, s.codec, 0, s.stored.size(), s.raw_bytes, s.hash};
+    throw error(error_kind::internal, "a file without section " + std::string(enum_name(kind)) + " cannot be signed");
+  });
+  signature_block block = key.sign(message);
+  std::vector<std::byte> bytes(block.begin(), block.end());
+  content_hash hash = blake3(bytes);
+  return {section_kind::signature, codec::raw, bytes.size(), hash, std::move(bytes)};
+}
+
+void require_consent(open_container& file, const native_consent& consent) {
+  if (consent.allow_unsigned) return;
+  std::optional<public_key> signer;
+  if (file.has(section_kind::signature)) {
+    // The frame's hashes of these rows were verified against copies of the sections when those were read.
+    auto message = signed_message([&](section_kind kind) { return file.row(kind); });
+    signer = signer_of_message(file.raw(section_kind::signature), message);
+    if (!signer) throw error(error_kind::corrupted, "its signature is not that of this program");
+  }
+  if (!consent.trusts(signer))
+    throw untrusted_native("its native code " + consent.complaint(signer) +
+                           ": add the signer's public key to ~/.config/kiln/trusted_keys or --cache-trust FILE, compile the model here, or run with "
+                           "--allow-unsigned-native");
+}
+
+}  // namespace kiln::container

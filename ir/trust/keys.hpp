@@ -1,0 +1,70 @@
+// Ed25519 keys by libsodium, and the signature block that follows what is signed, 104 bytes:
+//
+//   magic[8] "\x89KLNS\r\n\x1a", public key[32], signature[64]
+//
+// A message begins with a line that names its kind ("Kiln cache entry 1\n"), so that a signature of one kind is never one of another.
+//
+// Keys are text files of one line each: "kiln-signing-key-1 <64 hex digits>" (mode 0600) and "kiln-public-key-1 <64 hex digits> [comment]".
+// A trust file is a list of the latter; blank lines and lines that begin with # mean nothing. Reading throws error{missing_file,
+// corrupted}. Values; any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+namespace kiln {
+
+inline constexpr std::array<std::uint8_t, 8> signature_magic{0x89, 'K', 'L', 'N', 'S', '\r', '\n', 0x1a};
+inline constexpr std::size_t signature_bytes = 104;
+using signature_block = std::array<std::byte, signature_bytes>;
+
+using public_key = std::array<std::uint8_t, 32>;
+std::string to_hex(const public_key& key);
+
+class signing_key {
+ public:
+  static signing_key generate();
+  static signing_key from_seed(const std::array<std::uint8_t, 32>& seed);  // the same seed gives the same key
+  // Refuses a file that belongs to another user, or that others can read or write.
+  static signing_key read(const std::filesystem::path& file);
+  // Writes `file`, which must not exist, and its public half beside it as `file`.pub. Throws error{io}.
+  void write(const std::filesystem::path& file) const;
+  // The text of either file.
+  std::string text() const;
+  std::string public_text() const;
+  ~signing_key();
+  signing_key(const signing_key&) = default;
+  signing_key& operator=(const signing_key&) = default;
+
+  const kiln::public_key& public_half() const { return public_; }
+  signature_block sign(std::span<const std::byte> message) const;
+
+ private:
+  signing_key() = default;
+  std::array<std::uint8_t, 32> seed_{};
+  std::array<std::uint8_t, 64> secret_{};
+  kiln::public_key public_{};
+};
+
+class trusted_keys {
+ public:
+  // Refuses a file that everybody can write.
+  static trusted_keys read(const std::filesystem::path& file);
+  explicit trusted_keys(std::set<public_key> keys = {}) : keys_(std::move(keys)) {}
+  bool contains(const public_key& key) const { return keys_.contains(key); }
+  void insert(const public_key& key) { keys_.insert(key); }
+
+ private:
+  std::set<public_key> keys_;
+};
+
+// Whose key signed `message`; none where `block` is no block, or its signature is not right.
+std::optional<public_key> signer_of_message(std::span<const std::byte> block, std::span<const std::byte> message);
+
+}  // namespace kiln

@@ -1,0 +1,151 @@
+// Native code objects in a file: read only where somebody who is trusted has signed exactly this program.
+#include "ir/container/signed_native.hpp"
+
+#include <gmock/gmock.h>
+
+#include "forge.hpp"
+#include "ir/native_kernel.hpp"
+#include "ir/trust/native_consent.hpp"
+
+using namespace kiln;
+using namespace kiln::testing;
+using container::section_kind;
+using ::testing::HasSubstr;
+
+namespace {
+
+signing_key key_of_seed(std::uint8_t first) { return signing_key::from_seed({first}); }
+native_consent trusting(std::uint8_t first) { return {.only = trusted_keys({key_of_seed(first).public_half()})}; }
+
+program native_program(const char* symbol = "kernel", std::int64_t rows = 2) {
+  program p;
+  native_kernel kernel;
+  kernel.object.resize(64, std::byte{7});
+  kernel.launches.push_back({.symbol = symbol, .arguments = {{buffer_kind::input, 0}, {buffer_kind::output, 0}}});
+  shape type{element_type::f32, {rows, 3}};
+  value x = p.main().add_parameter("x", type);
+  value w = p.main().add_constant(ramp(type));
+  p.main().set_outputs({p.main().add(code_object::make(symbol, code_format::native, p.add_kernel(serialize(kernel)), "x86-64-v3", {type}), {x}), w}, {"y", "w"});
+  return p;
+}
+
+void expect_untrusted(const std::filesystem::path& file, const native_consent& consent, const char* why) {
+  try {
+    read_program(file, consent);
+    ADD_FAILURE() << "read in spite of: " << why;
+  } catch (const untrusted_native& e) {
+    EXPECT_THAT(e.what(), HasSubstr(why));
+    EXPECT_THAT(e.what(), HasSubstr(file.string()));
+    EXPECT_THAT(e.what(), HasSubstr("--allow-unsigned-native"));
+  }
+}
+
+}  // namespace
+
+TEST(signed_native, who_may_read_it) {
+  scratch_folder folder;
+  program p = native_program();
+  write_program(p, folder / "bare.kiln");
+  expect_untrusted(folder / "bare.kiln", {}, "is not signed");
+  expect_untrusted(folder / "bare.kiln", trusting(1), "is not signed");
+  EXPECT_THROW(read_program(folder / "bare.kiln"), untrusted_native) << "nobody is trusted unless somebody says so";
+  EXPECT_EQ(read_program(folder / "bare.kiln", {.allow_unsigned = true}).str(), p.str());
+  EXPECT_NO_THROW(check(folder / "bare.kiln")) << "looking is not running";
+
+  const signing_key key = key_of_seed(1);
+  write_options options;
+  options.sign_with = &key;
+  write_program(p, folder / "signed.kiln", options);
+  EXPECT_EQ(read_program(folder / "signed.kiln", trusting(1)).str(), p.str());
+  expect_untrusted(folder / "signed.kiln", trusting(2), to_hex(key.public_half()).c_str());
+  expect_untrusted(folder / "signed.kiln", {}, "which is not trusted");
+  auto first = read_bytes(folder / "signed.kiln");
+  write_program(p, folder / "signed.kiln", options);
+  EXPECT_EQ(read_bytes(folder / "signed.kiln"), first) << "the same key makes the same bytes";
+  // Extras change without the program, and the signature stays.
+  container_extras extras;
+  extras.tuning_hints = "hints";
+  replace_extras(folder / "signed.kiln", folder / "signed.kiln", extras);
+  EXPECT_EQ(read_program(folder / "signed.kiln", trusting(1)).str(), p.str());
+
+  // Portable files need no signature, and get none.
+  program portable;
+  portable.main().set_outputs({portable.main().add_parameter("x", {element_type::f32, {2}})}, {"y"});
+  write_program(portable, folder / "portable.kiln", options);
+  EXPECT_NO_THROW(read_program(folder / "portable.kiln"));
+  EXPECT_EQ(inspect(folder / "portable.kiln").sections.size(), 5u);
+}
+
+TEST(signed_native, the_key_of_this_user) {
+  scratch_folder folder;
+  auto keys = std::make_shared<user_keys>(folder / "config");
+  write_options options;
+  options.sign_with = keys->own();
+  write_program(native_program(), folder / "m.kiln", options);
+  EXPECT_NO_THROW(read_program(folder / "m.kiln", {.user = keys}));
+  EXPECT_NO_THROW(read_program(folder / "m.kiln", {.user = std::make_shared<user_keys>(folder / "config")}));
+  expect_untrusted(folder / "m.kiln", {.user = std::make_shared<user_keys>(folder / "other")}, "which is not trusted");
+  expect_untrusted(folder / "m.kiln", {.only = trusted_keys({key_of_seed(1).public_half()}), .user = keys}, "which is not trusted");
+}
+
+// Somebody who knows the format takes a signed file apart, changes something, and makes every hash right again.
+TEST(signed_native, nothing_can_be_changed_or_moved) {
+  scratch_folder folder;
+  const signing_key key = key_of_seed(1), mallory = key_of_seed(9);
+  write_options options;
+  options.sign_with = &key;
+  write_program(native_program(), folder / "good.kiln", options);
+  forge again(folder / "good.kiln");
+  again.write(folder / "same.kiln");
+  EXPECT_THROW(read_program(folder / "same.kiln", trusting(1)), error) << "even other compression is another file";
+  auto refused = [&](const char* what, auto change) {
+    container::open_container opened(folder / "good.kiln");
+    std::vector<container::packed_section> sections;
+    for (const container::section_row& row : opened.header().sections)
+      if (row.kind != section_kind::weights) sections.push_back(opened.packed(row.kind));
+    std::vector<std::byte> weights(opened.weights().begin(), opened.weights().end());
+    change(sections, weights);
+    container::write_container(folder / "evil.kiln", {0, 1, 0}, sections, {weights.size(), [&](container::output_file& out) { out.write(weights); }});
+    EXPECT_THROW(read_program(folder / "evil.kiln", trusting(1)), error) << what;
+    EXPECT_THROW(read_program(folder / "evil.kiln"), error) << what;
+  };
+  auto section = [](auto& sections, section_kind kind) -> container::packed_section& {
+    return *std::ranges::find(sections, kind, &container::packed_section::kind);
+  };
+  auto section_of = [&](const program& p, section_kind kind, const signing_key* with) {
+    write_options other;
+    other.sign_with = with;
+    write_program(p, folder / "other.kiln", other);
+    return container::open_container(folder / "other.kiln").packed(kind);
+  };
+  const program renamed = native_program("other"), larger = native_program("kernel", 4);
+  refused("no signature", [&](auto& s, auto&) { s.pop_back(); });
+  refused("another launch table", [&](auto& s, auto&) {
+    section(s, section_kind::kernels) = section_of(renamed, section_kind::kernels, nullptr);
+    section(s, section_kind::program) = section_of(renamed, section_kind::program, nullptr);
+  });
+  refused("the same kernel on other shapes", [&](auto& s, auto&) {
+    for (auto kind : {section_kind::program, section_kind::weights_index}) section(s, kind) = section_of(larger, kind, nullptr);
+  });
+  refused("the signature of another file", [&](auto& s, auto&) { section(s, section_kind::signature) = section_of(renamed, section_kind::signature, &key); });
+  refused("another signer", [&](auto& s, auto&) { section(s, section_kind::signature) = container::sign_native(s, mallory); });
+  refused("another signer's key before the signature", [&](auto& s, auto&) {
+    auto& block = section(s, section_kind::signature);
+    auto theirs = container::sign_native(s, mallory);
+    std::copy_n(theirs.stored.begin() + 8, 32, block.stored.begin() + 8);
+    block.hash = blake3(block.stored);
+  });
+  refused("no block", [&](auto& s, auto&) {
+    auto& block = section(s, section_kind::signature);
+    block.stored.resize(40);
+    block.raw_bytes = 40;
+    block.hash = blake3(block.stored);
+  });
+  refused("other weights", [&](auto&, auto& weights) { weights[0] ^= std::byte{1}; });
+  for (std::size_t bit = 0; bit < signature_bytes * 8; ++bit)
+    refused("a flipped bit", [&](auto& s, auto&) {
+      auto& block = section(s, section_kind::signature);
+      block.stored[bit / 8] ^= std::byte(1u << (bit % 8));
+      block.hash = blake3(block.stored);
+    });
+}

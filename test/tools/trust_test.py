@@ -1,0 +1,400 @@
+"""Native code that this user did not make, brought in by every way that there is: none of it runs without consent, and the answer stays right.
+
+Evil code is told from good code by what it computes. A kernel of f(x) = x + 1 is put under the key of f(x) = x - 1, with every hash right and the signature of
+somebody else or of nobody: whoever runs it gets other numbers.
+"""
+import ctypes
+import json
+import os
+import shutil
+import stat
+import struct
+import subprocess
+import unittest
+
+import numpy as np
+from onnx import helper, numpy_helper
+
+import kiln_case
+from kiln_case import KilnCase, tensor
+from redis_server import WHY_NOT, RedisServer
+
+NOBODY = 65534
+MAGIC = b"\x89KLNS\r\n\x1a"
+TARGET = ["--target", "x86-64-v3"]
+
+
+def blake3(data):
+    """The hash as LLVM has it, since Python has none."""
+    folder = subprocess.run(["llvm-config-22", "--libdir"], check=True, capture_output=True, text=True).stdout.strip()
+    library = ctypes.CDLL(os.path.join(folder, "libLLVM.so"))
+    state, digest = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(32)
+    library.llvm_blake3_hasher_init(state)
+    library.llvm_blake3_hasher_update(state, data, ctypes.c_size_t(len(data)))
+    library.llvm_blake3_hasher_finalize(state, digest, ctypes.c_size_t(32))
+    return digest.raw
+
+
+def bare(entry):
+    """An entry without its signature."""
+    return entry[:-104] if entry[-104:-96] == MAGIC else entry
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+class Trust(KilnCase):
+    def setUp(self):
+        super().setUp()
+        self.good, self.bad = self.model("good.onnx", -1.0), self.model("bad.onnx", 1.0)
+        np.save(self.path("x.npy"), np.full((4, 8), 10, np.float32))
+        self.entry = {}
+        for name, file in [("good", self.good), ("bad", self.bad)]:
+            self.kiln("run", file, *TARGET, "--cache", self.path("made_" + name))
+            self.entry[name] = [f for f in os.listdir(self.path("made_" + name)) if f.endswith(".kernel")][0]
+        self.evil = self.put_under_key(bare(read(self.path("made_bad/" + self.entry["bad"]))), read(self.path("made_good/" + self.entry["good"])))
+        self.name = self.entry["good"]
+        # Somebody else, with a key of their own.
+        self.stranger = {"XDG_CONFIG_HOME": self.path("stranger_config")}
+
+    def model(self, name, number):
+        """Equal but for one number in the kernel."""
+        return self.compiled(self.save(name, [helper.make_node("Add", ["x", "c"], ["a"], name="n"), helper.make_node("Relu", ["a"], ["y"], name="r")], [tensor("x", [4, 8])], [tensor("y", [4, 8])],
+                                       [numpy_helper.from_array(np.array(number, np.float32), "c")]))
+
+    def put_under_key(self, code, key):
+        """The code of one entry with the header and fields of another, all hashes right."""
+        def parts(entry):
+            fields = struct.unpack_from("<I", entry, 48)[0]
+            stored = struct.unpack_from("<Q", entry, 56)[0]
+            return bytearray(entry[:144]), entry[144:144 + fields], entry[144 + fields:144 + fields + stored]
+        header, fields, _ = parts(key)
+        from_header, _, payload = parts(code)
+        header[56:104] = from_header[56:104]  # both sizes and the payload's hash
+        header[112:144] = blake3(bytes(header[:112]) + fields)
+        return bytes(header) + fields + payload
+
+    def runs(self, *more, file=None, code=0, env=None, **how):
+        """Runs the good model; the answer must be its own. Returns the completed process."""
+        shutil.rmtree(self.path("out"), ignore_errors=True)
+        done = self.kiln("run", file or self.good, *TARGET, "--input", "x=" + self.path("x.npy"), "--output-dir", self.path("out"), "--json", *more, code=code, env=env, **how)
+        if code == 0:
+            self.assertEqual(np.load(self.path("out/y.npy")).flat[0], self.answer)
+        return done
+
+    answer = 9  # of the good kernel; the evil one gives 11
+
+    def refused(self, *more, warnings=1, **how):
+        """The evil kernel is not run: the good one is compiled, and somebody is told."""
+        done = self.runs(*more, **how)
+        self.assertEqual(json.loads(done.stdout)["cache"]["hits"], 0)
+        lines = [l for l in done.stderr.splitlines() if l.strip()]
+        self.assertEqual(len(lines), warnings, done.stderr)
+        return done
+
+    def evil_folder(self, name, mode=0o700):
+        os.makedirs(self.path(name))
+        os.chmod(self.path(name), mode)
+        write(self.path(name + "/" + self.name), self.evil)
+        os.chmod(self.path(name + "/" + self.name), 0o600)
+        return self.path(name)
+
+    def fresh(self):
+        shutil.rmtree(self.path("fresh"), ignore_errors=True)
+        return ["--cache", self.path("fresh")]
+
+    def layer(self, *folders):
+        return {"KILN_CACHE_PATH": ":".join(folders)}
+
+    def test_the_evil_kernel_would_run(self):
+        """What the other tests refuse works where it may: they would notice."""
+        self.answer = 11
+        folder = self.evil_folder("mine")
+        self.runs(*self.fresh(), env=self.layer(folder))
+
+    # Layers and folders.
+
+    def test_layers_that_others_can_change(self):
+        self.evil_folder("layer")
+        os.makedirs(self.path("above"))
+        shutil.copytree(self.path("layer"), self.path("above/layer"))
+        os.chmod(self.path("above/layer"), 0o700)
+        os.symlink(self.path("above/layer"), self.path("link"))
+        for mode in (0o777, 0o707, 0o770, 0o775):
+            os.chmod(self.path("layer"), mode)
+            self.refused(*self.fresh(), env=self.layer(self.path("layer")))
+            self.refused(*self.fresh(), "--allow-unsigned-native", env=self.layer(self.path("layer")))
+        for mode in (0o777, 0o775):
+            os.chmod(self.path("above"), mode)
+            self.refused(*self.fresh(), env=self.layer(self.path("above/layer")))
+            self.refused(*self.fresh(), env=self.layer(self.path("link")))
+            self.refused(*self.fresh(), env={"KILN_CACHE_PATH": "above/layer"}, cwd=self.dir)
+        os.chmod(self.path("above"), 0o755)
+        if os.geteuid() != 0:
+            return
+        os.chmod(self.path("layer"), 0o755)
+        for path in "layer", "above":
+            os.chown(self.path(path), NOBODY, NOBODY)
+        self.refused(*self.fresh(), env=self.layer(self.path("layer")))
+        self.refused(*self.fresh(), env=self.layer(self.path("above/layer")))
+
+    def test_entries_that_others_can_change(self):
+        for place in "layer", "own":
+            folder = self.evil_folder(place)
+            entry = os.path.join(folder, self.name)
+            where = dict(env=self.layer(folder)) if place == "layer" else {}
+
+            def refused():
+                # The own folder is repaired by the run: the evil entry is put back each time.
+                self.refused(*(self.fresh() if place == "layer" else ["--cache", folder]), **where)
+
+            def put(mode=0o600, owner=None):
+                if os.path.lexists(entry):
+                    os.remove(entry)
+                write(entry, self.evil)
+                os.chmod(entry, mode)
+                if owner is not None:
+                    os.chown(entry, owner, owner)
+
+            for mode in 0o666, 0o660, 0o620, 0o602:
+                put(mode)
+                refused()
+            if os.geteuid() == 0:
+                put(0o644, NOBODY)
+                refused()
+                put(0o644, NOBODY)
+                os.rename(entry, self.path("elsewhere"))
+                os.link(self.path("elsewhere"), entry)
+                refused()
+                os.remove(self.path("elsewhere"))
+            os.remove(entry)
+            write(self.path("target"), self.evil)
+            os.symlink(self.path("target"), entry)
+            refused()
+
+    def test_a_copied_cache_folder_of_somebody_else(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can keep the owner")
+        folder = self.evil_folder("theirs")
+        for path in folder, os.path.join(folder, self.name):
+            os.chown(path, NOBODY, NOBODY)
+        subprocess.run(["cp", "-a", folder, self.path("copied")], check=True)
+        self.refused("--cache", self.path("copied"))
+        os.chown(self.path("copied"), 0, 0)
+        self.refused("--cache", self.path("copied"))
+
+    def test_trust_asks_every_layer_for_a_signature(self):
+        self.kiln("cache", "keygen", self.path("farm"))
+        self.kiln("cache", "keygen", self.path("other"))
+        self.runs("--cache", self.path("signed"), "--cache-sign-key", self.path("farm"))
+        for key, hits in ("farm", 1), ("other", 0):
+            done = self.runs(*self.fresh(), "--cache-trust", self.path(key + ".pub"), env=self.layer(self.path("signed")))
+            self.assertEqual(json.loads(done.stdout)["cache"]["hits"], hits)
+        self.refused(*self.fresh(), "--cache-trust", self.path("farm.pub"), env=self.layer(self.evil_folder("unsigned")))
+        # The signature of the good kernel behind the evil one.
+        signed = read(self.path("signed/" + self.name))
+        write(self.path("signed/" + self.name), self.evil + signed[-104:])
+        self.refused(*self.fresh(), "--cache-trust", self.path("farm.pub"), env=self.layer(self.path("signed")))
+
+    # Entries inside a file.
+
+    def embedded(self, entry):
+        """A copy of the good file that holds this entry, as somebody with the same format makes it: embedded, then its bytes exchanged."""
+        cache = self.path("embedding")
+        shutil.rmtree(cache, ignore_errors=True)
+        os.mkdir(cache, 0o700)
+        write(os.path.join(cache, self.name), entry)
+        file = self.path("embedded.kiln")
+        shutil.copy(self.good, file)
+        # Their own machine signs with their own key; --cache-sign-key is not needed.
+        self.kiln("warm", file, *TARGET, "--cache", cache, "--embed", env=self.stranger)
+        return file
+
+    def test_embedded_entries(self):
+        file = self.embedded(self.evil)
+        for more in self.fresh(), ["--cache-trust", self.key_of(self.path("config"))] + self.fresh():
+            self.assertIn("without a trusted signature", self.refused(*more, file=file).stderr)
+        self.assertEqual(json.loads(self.runs("--no-cache", file=file).stdout)["cache"]["hits"], 0)
+        # Nor do they get into the own cache, or get this user's signature, on the way through another command.
+        for command in (["warm", file, *TARGET, "--embed"], ["finalize", file, *TARGET, "-o", self.path("objects"), "--native-file", self.path("native.kiln")]):
+            copy = shutil.copy(file, self.path("copy.kiln"))
+            command[1] = copy
+            cache = self.fresh()
+            self.kiln(*command, *cache)
+            self.runs(*cache, "--if-cached")
+        self.runs("--no-cache", file=self.path("native.kiln"))
+        self.assertFalse(any(k["hit"] for k in self.json("cache", "explain", file, *TARGET, *self.fresh())["kernels"]))
+        # With consent they run.
+        self.answer = 11
+        self.runs(*self.fresh(), "--allow-unsigned-native", file=file)
+        self.trust(self.path("stranger_config"))
+        self.runs(*self.fresh(), file=file)
+
+    def key_of(self, config):
+        return os.path.join(config, "kiln", "key.pub")
+
+    def trust(self, config):
+        os.makedirs(self.path("config/kiln"), mode=0o700, exist_ok=True)
+        with open(self.path("config/kiln/trusted_keys"), "ab") as f:
+            f.write(read(self.key_of(config)))
+        os.chmod(self.path("config/kiln/trusted_keys"), 0o644)
+
+    def test_what_this_user_embeds_needs_no_setting_up(self):
+        file = self.good
+        self.kiln("warm", file, *TARGET, "--no-cache", "--embed")
+        done = self.runs(*self.fresh(), file=file)
+        self.assertEqual(json.loads(done.stdout)["cache"]["layers"]["embedded"], 1)
+        self.assertEqual(done.stderr, "")
+
+    # Native code objects.
+
+    def native(self, env=None, name="native.kiln"):
+        self.kiln("finalize", self.good, *TARGET, "-o", self.path("objects"), "--native-file", self.path(name), env=env)
+        return self.path(name)
+
+    def test_native_files(self):
+        mine = self.native()
+        for more in [], ["--no-cache"], ["--cache-trust", self.key_of(self.path("config"))]:
+            self.assertEqual(self.runs(*more, file=mine).stderr, "")
+        theirs = self.native(self.stranger, "theirs.kiln")
+        for more in [], ["--no-cache"], ["--cache-trust", self.key_of(self.path("config"))]:
+            line = self.error_line(self.runs(*more, file=theirs, code=3))
+            self.assertIn("theirs.kiln", line)
+            self.assertIn("--allow-unsigned-native", line)
+        self.error_line(self.runs("--cache-trust", self.key_of(self.path("stranger_config")), file=mine, code=3))
+        for command in (["perf", theirs, "-n", "1"], ["tune", theirs], ["warm", theirs, *TARGET], ["finalize", theirs, *TARGET, "-o", self.path("o"), "--native-file", self.path("washed.kiln")]):
+            self.kiln(*command, code=3)
+        self.assertFalse(os.path.exists(self.path("washed.kiln")))
+        self.kiln("inspect", theirs, "--check")  # looking is not running
+        self.runs("--allow-unsigned-native", file=theirs)
+        self.runs("--cache-trust", self.key_of(self.path("stranger_config")), file=theirs)
+        self.kiln("run", theirs, "--allow-unsigned-native", "--cache-trust", self.key_of(self.path("config")), code=2)
+        self.trust(self.path("stranger_config"))
+        self.runs(file=theirs)
+
+    def test_every_byte_of_a_native_file_is_vouched_for(self):
+        mine = self.native()
+        data = bytearray(read(mine))
+        block = bytes(data).index(MAGIC)
+        for at in [block + 8, block + 39, block + 40, block + 103]:
+            changed = bytearray(data)
+            changed[at] ^= 1
+            write(self.path("changed.kiln"), changed)
+            self.error_line(self.runs(file=self.path("changed.kiln"), code=3))
+
+    # What travels between machines.
+
+    def test_archives(self):
+        folder = self.evil_folder("theirs")
+        archive = self.path("evil.tar.zst")
+        for env in self.stranger, {"HOME": None, "XDG_CONFIG_HOME": None}:
+            self.kiln("cache", "export", archive, "--cache", folder, env=env)
+            for source in archive, folder:
+                taken = self.json("cache", "import", source, *self.fresh())
+                self.assertEqual((taken["copied"], taken["untrusted"]), (0, 1))
+                self.assertEqual(json.loads(self.runs("--cache", self.path("fresh")).stdout)["cache"]["hits"], 0)
+            os.remove(archive)
+        # Somebody else's code in a folder of somebody else's is not exported under this user's name.
+        if os.geteuid() == 0:
+            os.chown(os.path.join(folder, self.name), NOBODY, NOBODY)
+            self.assertEqual(self.json("cache", "export", archive, "--cache", folder)["copied"], 0)
+            os.chown(folder, NOBODY, NOBODY)
+            os.remove(archive)
+            self.kiln("cache", "export", archive, "--cache", folder)
+            self.assertEqual(self.json("cache", "import", archive, *self.fresh())["untrusted"], 1)
+            for path in folder, os.path.join(folder, self.name):
+                os.chown(path, 0, 0)
+        # warm --archive does not take from an archive what it has no consent for.
+        self.kiln("cache", "export", archive, "--cache", folder, env=self.stranger)
+        cache = self.fresh()
+        self.kiln("warm", self.good, *TARGET, *cache, "--archive", archive)
+        self.runs(*cache, "--if-cached")
+        # The user's own need no setting up.
+        self.runs("--cache", self.path("own"))
+        self.kiln("cache", "export", self.path("own.tar.zst"), "--cache", self.path("own"))
+        taken = self.json("cache", "import", self.path("own.tar.zst"), *self.fresh())
+        self.assertEqual((taken["untrusted"], taken["damaged"]), (0, 0))
+        self.runs("--cache", self.path("fresh"), "--if-cached")
+
+    @unittest.skipIf(WHY_NOT, WHY_NOT)
+    def test_remote_entries(self):
+        server = RedisServer(self.path("redis"))
+        self.addCleanup(server.stop)
+        remote = ["--cache-remote", server.url]
+        key = "kiln:cache:" + self.name
+
+        def put(entry):
+            subprocess.run(["redis-cli", "-p", str(server.port), "-x", "set", key], input=entry, check=True, capture_output=True)
+
+        def get():
+            return subprocess.run(["redis-cli", "-p", str(server.port), "--raw", "get", key], check=True, capture_output=True).stdout[:-1]
+
+        self.runs(*self.fresh(), *remote)
+        good = get()
+        self.assertEqual(json.loads(self.runs(*self.fresh(), *remote).stdout)["cache"]["layers"]["remote"], 1)
+        for entry in self.evil, self.evil + good[-104:]:
+            for more in [], ["--cache-trust", self.key_of(self.path("config"))]:
+                put(entry)
+                self.refused(*self.fresh(), *remote, *more)
+                self.assertNotEqual(read(self.path("fresh/" + self.name))[:len(self.evil)], self.evil)
+        # A stranger's machine fills the server.
+        subprocess.run(["redis-cli", "-p", str(server.port), "flushall"], check=True, capture_output=True)
+        self.runs(*self.fresh(), *remote, env=self.stranger)
+        self.refused(*self.fresh(), *remote)
+        subprocess.run(["redis-cli", "-p", str(server.port), "flushall"], check=True, capture_output=True)
+        self.runs(*self.fresh(), *remote, env=self.stranger)
+        self.trust(self.path("stranger_config"))
+        self.assertEqual(json.loads(self.runs(*self.fresh(), *remote).stdout)["cache"]["layers"]["remote"], 1)
+
+    # Keys.
+
+    def test_the_key_of_this_user(self):
+        folder = self.path("config/kiln")
+        self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
+        self.assertEqual(stat.S_IMODE(os.stat(folder + "/key").st_mode), 0o600)
+        self.assertEqual(sorted(os.listdir(folder)), ["key", "key.pub"])
+        mine = self.native()
+        # One that somebody else could have put there vouches for nothing.
+        os.chmod(folder + "/key", 0o644)
+        self.assertIn("key", self.error_line(self.runs(file=mine, code=3)))
+        os.chmod(folder + "/key", 0o600)
+        self.runs(file=mine)
+        os.chmod(folder, 0o777)
+        self.error_line(self.runs(file=mine, code=3))
+        os.chmod(folder, 0o700)
+        shutil.copy(self.key_of(self.path("config")), folder + "/trusted_keys")
+        os.rename(folder + "/key", self.path("kept"))
+        self.runs(file=mine)
+        os.chmod(folder + "/trusted_keys", 0o666)
+        self.error_line(self.runs(file=mine, code=3))
+        # Without a home nothing is signed, and all else works.
+        nowhere = {"HOME": None, "XDG_CONFIG_HOME": None}
+        self.assertEqual(self.runs(*self.fresh(), env=nowhere).stderr, "")
+        self.assertEqual(self.runs("--cache", self.path("fresh"), "--if-cached", env=nowhere).stderr, "")
+        self.assertIn("not signed", self.error_line(self.kiln("finalize", self.good, *TARGET, "-o", self.path("objects"), "--native-file", self.path("n.kiln"), env=nowhere)))
+        self.error_line(self.runs(file=self.path("n.kiln"), code=3))
+
+    def test_hints_and_packed_weights_bring_no_code(self):
+        """Tuning records name configurations, and packed weights are data: a layer of them alone makes no kernel appear."""
+        rng = np.random.default_rng(1)
+        file = self.compiled(self.save("dot.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], [tensor("x", [4, 64])], [tensor("y", [4, 512])],
+                                       [numpy_helper.from_array(rng.standard_normal((64, 512)).astype(np.float32), "w")]))
+        self.kiln("run", file, *TARGET, "--cache", self.path("theirs"))
+        for name in os.listdir(self.path("theirs")):
+            if name.endswith(".kernel"):
+                os.rename(self.path("theirs/" + name), self.path("theirs/" + name.replace(".kernel", ".prepared")))
+        os.makedirs(self.path("theirs/records"))
+        write(self.path("theirs/records/x.kernel.json"), b'{"object": "/tmp/evil.so"}')
+        document = self.json("run", file, *TARGET, *self.fresh(), env=self.layer(self.path("theirs")))
+        self.assertEqual(document["cache"]["hits"], 0)
+
+
+if __name__ == "__main__":
+    kiln_case.main()
