@@ -32,7 +32,7 @@ struct worker_options {
 
 struct worker_limits {
   std::chrono::milliseconds time{60000};    // for an answer
-  std::chrono::milliseconds reading{1000};  // of processor time, until the input is accepted (worker_host.hpp); milliseconds for any sound one
+  std::chrono::milliseconds reading{300};   // of processor time, until the input is accepted (worker_host.hpp); milliseconds for any sound one
 };
 
 class worker_pool {
