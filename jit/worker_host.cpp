@@ -86,7 +86,8 @@ int serve(int requests, const worker_function& answer) {
 }
 
 // Forks a worker and returns its process, or -errno.
-pid_t start_worker(const control_request& request, const descriptor& requests, const descriptor& words, pid_t host, const worker_function& answer) {
+pid_t start_worker(const control_request& request, const descriptor& requests, const descriptor& words, pid_t host,
+                   const worker_function& answer) {
   std::fflush(nullptr);
   pid_t worker = fork();
   if (worker < 0) return -errno;
@@ -94,7 +95,8 @@ pid_t start_worker(const control_request& request, const descriptor& requests, c
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != host) _exit(3);  // the host ended before the line above
   int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(words.number(), STDOUT_FILENO) < 0 || dup2(words.number(), STDERR_FILENO) < 0) _exit(3);
+  if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0) _exit(3);
+  if (dup2(words.number(), STDOUT_FILENO) < 0 || dup2(words.number(), STDERR_FILENO) < 0) _exit(3);
   limit_worker(request);
   _exit(serve(requests.number(), answer));
 }
@@ -127,9 +129,11 @@ std::optional<received> receive_control() {
   return result;
 }
 
-// A worker is a child of the host that only the host waits for, so `process` cannot have become somebody else's.
+// Only a child of this host is killed, and nobody else waits for it, so its number cannot have become somebody else's. A worker of a host before
+// this one ended with that host: its number says nothing any more.
 int stop_worker(pid_t process) {
   int status = 0;
+  if (waitpid(process, &status, WNOHANG) != 0) return status;
   kill(process, SIGKILL);
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
@@ -143,8 +147,9 @@ int run_worker_host(const std::function<worker_function()>& prepare) {
   const pid_t self = getpid();
   while (std::optional<received> message = receive_control()) {
     control_answer done;
-    if (message->request.what == control::start) done.process = start_worker(message->request, message->passed[0], message->passed[1], self, answer);
-    else done.status = stop_worker(message->request.process);
+    const control_request& request = message->request;
+    if (request.what == control::start) done.process = start_worker(request, message->passed[0], message->passed[1], self, answer);
+    else done.status = stop_worker(request.process);
     if (!write_all(STDIN_FILENO, &done, sizeof done)) break;
   }
   return 0;

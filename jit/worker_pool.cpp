@@ -137,8 +137,11 @@ control_answer worker_pool::exchange(const control_request& request, std::span<c
     status = host_->process.wait(WNOHANG);
   }
   host_.reset();
-  throw error(error_kind::io, fmt::format("the compiler's process ({}) {}: is memory short, or the number of processes limited? --in-process does without it, for files that you trust", options_.arguments.front(),
-                                          status ? describe_end(*status) : closed ? "closed its connection" : fmt::format("does not answer within {} ms", options_.start_limit.count())));
+  const std::string end = status   ? describe_end(*status)
+                          : closed ? "closed its connection"
+                                   : fmt::format("does not answer within {} ms", options_.start_limit.count());
+  throw error(error_kind::io, fmt::format("the compiler's process ({}) {}: is memory short, or the number of processes limited? "
+                                          "--in-process does without it, for files that you trust", options_.arguments.front(), end));
 }
 
 worker_pool::worker worker_pool::start_worker(int nice) {
@@ -146,7 +149,8 @@ worker_pool::worker worker_pool::start_worker(int nice) {
   const std::array<int, 2> passed{requests.theirs.number(), words.theirs.number()};
   std::lock_guard lock(host_mutex_);
   control_answer answer = exchange({.what = control::start, .nice = nice, .memory_bytes = options_.memory_bytes}, passed);
-  if (answer.process <= 0) throw error(error_kind::io, fmt::format("cannot start a child process: fork: {}", std::strerror(-answer.process)));
+  if (answer.process <= 0)
+    throw error(error_kind::io, fmt::format("cannot start a child process: fork: {}", std::strerror(-answer.process)));
   return {answer.process, nice, 0, std::move(requests.ours), std::move(words.ours), {}};
 }
 
@@ -195,19 +199,23 @@ std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byt
   std::size_t head_bytes = 0;
   std::vector<std::byte> body;
   bool accepted = false;
-  auto fail = [&](std::string what, bool ended) -> failure { return {accepted ? error_kind::unsupported : error_kind::corrupted, std::move(what), ended}; };
+  auto fail = [&](std::string what, bool ended) -> failure {
+    return {accepted ? error_kind::unsupported : error_kind::corrupted, std::move(what), ended};
+  };
   for (;;) {
     const auto limit = accepted ? end : reading_end;
     if (const auto now = clock::now(); now >= limit) {
       if (limit == end) throw failure{error_kind::timed_out, fmt::format("took longer than {} ms", limits.time.count())};
       // On a busy machine the worker may not have had its turn yet.
       const auto used = used_before ? processor_time(w.process) : std::nullopt;
-      const auto left = used ? std::chrono::duration_cast<std::chrono::milliseconds>(limits.reading - (*used - *used_before)) : std::chrono::milliseconds(0);
-      if (left <= std::chrono::milliseconds(0)) throw fail(fmt::format("did not come to an end of reading it within {} ms", limits.reading.count()), false);
+      using std::chrono::milliseconds;
+      const auto left = used ? std::chrono::duration_cast<milliseconds>(limits.reading - (*used - *used_before)) : milliseconds(0);
+      if (left <= milliseconds(0)) throw fail(fmt::format("did not come to an end of reading it within {} ms", limits.reading.count()), false);
       reading_end = std::min(end, now + left);
     }
     const bool sending = !head.empty() || !unsent.empty();
-    std::array<pollfd, 2> wanted{pollfd{w.requests.number(), static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0}, pollfd{w.words.number(), POLLIN, 0}};
+    const auto events = static_cast<short>(POLLIN | (sending ? POLLOUT : 0));
+    std::array<pollfd, 2> wanted{pollfd{w.requests.number(), events, 0}, pollfd{w.words.number(), POLLIN, 0}};
     if (poll(wanted.data(), wanted.size(), milliseconds_until(limit)) <= 0) continue;
     if (wanted[1].revents) w.hear();
     if (sending && wanted[0].revents & POLLOUT) {
@@ -254,7 +262,8 @@ std::vector<std::byte> worker_pool::ask(std::span<const std::byte> request, cons
       while (w.words.open() && w.hear()) {
       }
       const std::string words = last_line(w.said);
-      throw error(f.kind, fmt::format("the compiler's process {}{}{}", !f.ended ? f.what : status ? describe_end(*status) : "ended with its parent", words.empty() ? "" : ": ", words));
+      const std::string what = !f.ended ? f.what : status ? describe_end(*status) : "ended with its parent";
+      throw error(f.kind, fmt::format("the compiler's process {}{}{}", what, words.empty() ? "" : ": ", words));
     } catch (...) {
       stop(w);
       throw;
