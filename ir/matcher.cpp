@@ -1,5 +1,7 @@
 #include "ir/matcher.hpp"
 
+#include <algorithm>
+
 #include "ir/error.hpp"
 #include "ir/ops/structure.hpp"
 
@@ -29,11 +31,11 @@ matcher matcher::as(std::string name) const {
     if (!self(v, found)) return false;
     found.set(name, v);
     return true;
-  });
+  }, operations_);
 }
 
 matcher matcher::when(std::function<bool(value)> predicate) const {
-  return matcher([self = *this, predicate = std::move(predicate)](value v, captures& found) { return self(v, found) && predicate(v); });
+  return matcher([self = *this, predicate = std::move(predicate)](value v, captures& found) { return self(v, found) && predicate(v); }, operations_);
 }
 
 matcher matcher::single_use() const {
@@ -48,7 +50,7 @@ matcher matcher::inputs(std::vector<matcher> operands) const {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!operands[i](inputs[i], found)) return false;
     return true;
-  });
+  }, operations_);
 }
 
 matcher matcher::commuted(matcher a, matcher b) const {
@@ -60,7 +62,7 @@ matcher matcher::commuted(matcher a, matcher b) const {
     if (a(inputs[0], found) && b(inputs[1], found)) return true;
     found.rewind(mark);
     return a(inputs[1], found) && b(inputs[0], found);
-  });
+  }, operations_);
 }
 
 matcher any() {
@@ -68,7 +70,7 @@ matcher any() {
 }
 
 matcher constant() {
-  return matcher([](value v, captures&) { return v.producer->op().is<kiln::constant>(); });
+  return matcher([](value v, captures&) { return v.producer->op().is<kiln::constant>(); }, {kiln::constant().name()});
 }
 
 matcher same(std::string name) {
@@ -76,15 +78,22 @@ matcher same(std::string name) {
 }
 
 matcher either(std::vector<matcher> ways) {
+  std::vector<std::string_view> operations;
+  for (const matcher& way : ways) operations.insert(operations.end(), way.operations().begin(), way.operations().end());
+  if (std::ranges::any_of(ways, [](const matcher& way) { return way.operations().empty(); })) operations.clear();
   return matcher([ways = std::move(ways)](value v, captures& found) {
     for (const matcher& way : ways)
       if (way(v, found)) return true;
     return false;
-  });
+  }, std::move(operations));
 }
 
 matcher function(scalar_function f) {
-  return op<elementwise>([f](const elementwise& e) { return e.function == f; });
+  auto is_function = [f](value v, captures&) {
+    const auto* e = v.producer->op().get_if<elementwise>();
+    return e && e->function == f;
+  };
+  return matcher(is_function, {elementwise{f}.name()});
 }
 
 }  // namespace kiln::match

@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,10 +35,13 @@ class captures {
 class matcher {
  public:
   using test = std::function<bool(value, captures&)>;
-  matcher(test t) : test_(std::move(t)) {}
+  matcher(test t, std::vector<std::string_view> operations = {}) : test_(std::move(t)), operations_(std::move(operations)) {}
 
   // Captures made by an attempt that fails are taken back.
   bool operator()(value v, captures& found) const;
+
+  // The names of the operations that can match; empty where any can. A list of patterns is indexed by it (aot/passes/rewrite.cpp).
+  const std::vector<std::string_view>& operations() const { return operations_; }
 
   matcher as(std::string name) const;                           // captures the value
   matcher when(std::function<bool(value)> predicate) const;     // and this holds
@@ -47,6 +51,7 @@ class matcher {
 
  private:
   test test_;
+  std::vector<std::string_view> operations_;
 };
 
 matcher any();
@@ -57,10 +62,12 @@ matcher function(scalar_function f);        // an elementwise operation
 
 template <class Op>
 matcher op(std::function<bool(const Op&)> predicate = {}) {
+  std::vector<std::string_view> operations;
+  if constexpr (!std::is_same_v<Op, elementwise>) operations.push_back(Op().name());  // the name of an elementwise operation is its function's
   return matcher([predicate = std::move(predicate)](value v, captures&) {
     const Op* found = v.producer->op().get_if<Op>();
     return found && (!predicate || predicate(*found));
-  });
+  }, std::move(operations));
 }
 
 }  // namespace kiln::match

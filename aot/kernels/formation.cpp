@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <unordered_map>
 
 #include "aot/kernels/cluster_module.hpp"
+#include "aot/passes/rewrite.hpp"
 #include "ir/cancellation.hpp"
 #include "ir/ops/all.hpp"
 
@@ -75,6 +77,8 @@ void form_module(module& m, kernel_pool& pool) {
     m.replace(at->output(), made);
     replaced[at->output()] = made;
   }
+  std::unordered_map<const instruction*, place> places;  // module::insert would search for each
+  for (place at = m.instructions().begin(); at != m.instructions().end(); ++at) places[&*at] = at;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     check_stop();
     const cluster& source = whole.clusters[i];
@@ -84,7 +88,7 @@ void form_module(module& m, kernel_pool& pool) {
     for (value v : copies[i].arguments) arguments.push_back(current(v));
     std::string origins = fmt::format("{}", fmt::join(copies[i].origins, ", "));
     const formed_kernel& kernel = pool.add(copies[i]);
-    value made = m.insert(source.members.back(), code_object::make(kernel.symbol, code_format::mlir_bytecode, kernel.payload, "", outputs), std::move(arguments));
+    value made = insert_at(m, places.at(source.members.back()), code_object::make(kernel.symbol, code_format::mlir_bytecode, kernel.payload, "", outputs), std::move(arguments));
     made.producer->set_origin(std::move(origins));
     for (std::uint32_t k = 0; k < source.outputs.size(); ++k) {
       m.replace(source.outputs[k], {made.producer, k});

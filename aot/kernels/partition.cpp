@@ -1,9 +1,11 @@
 #include "aot/kernels/partition.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 
+#include "aot/kernels/kernel_order.hpp"
 #include "aot/kernels/traits.hpp"
 #include "aot/passes/facts.hpp"
 #include "aot/passes/int4_weights.hpp"
@@ -33,6 +35,7 @@ struct node {
 
 struct group {
   std::vector<std::size_t> members;   // node numbers, ascending
+  std::size_t unit = 0;               // its first member's number, in kernel_order
   bool anchored = false;
   std::size_t operations = 0;         // members and inlined copies
   const std::vector<dim>* dims = nullptr;
@@ -40,12 +43,13 @@ struct group {
 
 class partitioner {
  public:
-  partitioner(module& m, const partition_options& options) : module_(m), options_(options) {
+  partitioner(module& m, const partition_options& options)
+      : module_(m), options_(options), order_(m.instructions().size(), {[this](std::size_t unit, bool forward, const auto& each) { each_neighbour(unit, forward, each); },
+                                                                         [this](std::size_t unit) { return nodes_[unit].inlined; }}) {
     for (instruction& i : m.instructions()) {
       number_[&i] = nodes_.size();
       nodes_.push_back({.at = &i});
     }
-    seen_.assign(nodes_.size(), 0);
   }
 
   partition run() {
@@ -61,13 +65,29 @@ class partitioner {
   std::size_t number(value v) { return number_.at(v.producer); }
   const std::vector<dim>& dims_of(std::size_t n) { return nodes_[n].at->outputs()[0].dims; }
 
+  // A kernel, or an instruction that is in none.
+  std::size_t unit_of(const instruction* at) {
+    const std::size_t n = number_.at(at), c = nodes_[n].cluster;
+    return c == none ? n : groups_[c].unit;
+  }
+
+  void each_neighbour(std::size_t unit, bool forward, const std::function<void(std::size_t)>& each) {
+    auto of_member = [&](std::size_t n) {
+      if (forward) for (const instruction* user : nodes_[n].at->users()) each(unit_of(user));
+      else for (value v : nodes_[n].at->inputs()) each(unit_of(v.producer));
+    };
+    if (const std::size_t c = nodes_[unit].cluster; c == none) of_member(unit);
+    else std::ranges::for_each(groups_[c].members, of_member);
+  }
+
   std::size_t new_group(std::size_t first, bool anchored) {
-    groups_.push_back({.members = {first}, .anchored = anchored, .operations = 1, .dims = &dims_of(first)});
+    groups_.push_back({.members = {first}, .unit = first, .anchored = anchored, .operations = 1, .dims = &dims_of(first)});
     nodes_[first].cluster = groups_.size() - 1;
     return groups_.size() - 1;
   }
 
   void join(std::size_t n, std::size_t g) {
+    order_.merge(groups_[g].unit, n);
     auto& members = groups_[g].members;
     members.insert(std::upper_bound(members.begin(), members.end(), n), n);
     ++groups_[g].operations;
@@ -88,7 +108,7 @@ class partitioner {
       if (std::size_t g = of(v).cluster; g != none && takes_epilogue(nodes_[groups_[g].members.front()].at->op()) && *groups_[g].dims == dims_of(n)) candidates.push_back(g);
     std::sort(candidates.rbegin(), candidates.rend());
     for (std::size_t g : candidates) {
-      if (groups_[g].operations >= options_.most_operations || outputs_with(g, n) > options_.most_outputs || needs(n, g)) continue;
+      if (groups_[g].operations >= options_.most_operations || outputs_with(g, n) > options_.most_outputs || order_.parted(n, groups_[g].unit)) continue;
       join(n, g);
       return;
     }
@@ -101,35 +121,6 @@ class partitioner {
       outputs += std::any_of(nodes_[member].at->users().begin(), nodes_[member].at->users().end(),
                              [&](instruction* user) { std::size_t u = number_.at(user); return u != n && nodes_[u].cluster != g; });
     return outputs + 1;
-  }
-
-  // True where an input of `n` that is not in group `g` needs a result of `g`.
-  bool needs(std::size_t n, std::size_t g) {
-    std::size_t first = groups_[g].members.front();
-    stamp_ += 2;
-    std::vector<std::size_t> open;
-    auto visit = [&](value v) {
-      std::size_t input = number(v);
-      if (seen_[input] == stamp_) return;
-      seen_[input] = stamp_;
-      std::size_t last = nodes_[input].cluster == none ? input : groups_[nodes_[input].cluster].members.back();
-      if (last >= first) open.push_back(input);
-    };
-    for (value v : nodes_[n].at->inputs())
-      if (of(v).cluster != g) visit(v);
-    while (!open.empty()) {
-      std::size_t at = open.back();
-      open.pop_back();
-      std::size_t c = nodes_[at].cluster;
-      if (c == g) return true;
-      if (c == none) {
-        for (value v : nodes_[at].at->inputs()) visit(v);
-      } else {
-        for (std::size_t member : groups_[c].members)
-          for (value v : nodes_[member].at->inputs()) visit(v);
-      }
-    }
-    return false;
   }
 
   // --- the rest, from the outputs backwards --------------------------------------------------------------------------------
@@ -197,41 +188,9 @@ class partitioner {
     for (const reading& r : nodes_[n].readings) {
       const group& g = groups_[r.cluster];
       if (r.map != 0 || g.anchored || *g.dims != dims_of(n) || g.operations >= options_.most_operations || g.members.size() >= options_.most_outputs) continue;
-      if (!readers_lead_to(n, r.cluster)) return join(n, r.cluster);
+      if (!order_.parted(n, g.unit)) return join(n, r.cluster);
     }
     new_group(n, false);
-  }
-
-  // True where a reader of `n` outside cluster `g` leads to a member of `g`. Inlined readers on the way from `n` are no detour: what
-  // they compute is copied into `g`.
-  bool readers_lead_to(std::size_t n, std::size_t g) {
-    struct step {
-      std::size_t node;
-      bool outside;  // a result in memory lies between `n` and here
-    };
-    stamp_ += 2;
-    std::vector<step> open;
-    auto visit_users = [&](std::size_t at, bool outside) {
-      for (instruction* user : nodes_[at].at->users()) {
-        std::size_t u = number_.at(user);
-        if (nodes_[u].cluster == g && outside) return true;
-        if (nodes_[u].cluster == g || seen_[u] >= stamp_ - (outside ? 0 : 1)) continue;
-        seen_[u] = stamp_ - (outside ? 0 : 1);
-        open.push_back({u, outside});
-      }
-      return false;
-    };
-    bool found = visit_users(n, false);
-    while (!open.empty() && !found) {
-      auto [at, outside] = open.back();
-      open.pop_back();
-      if (nodes_[at].cluster == none) {
-        found = visit_users(at, outside || !nodes_[at].inlined);
-      } else {
-        for (std::size_t member : groups_[nodes_[at].cluster].members) found = found || visit_users(member, true);
-      }
-    }
-    return found;
   }
 
   void read_operands_of_member(std::size_t n) {
@@ -321,8 +280,7 @@ class partitioner {
   std::vector<node> nodes_;
   std::unordered_map<const instruction*, std::size_t> number_;
   std::vector<group> groups_;
-  std::vector<std::size_t> seen_;
-  std::size_t stamp_ = 0;
+  kernel_order order_;
   std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t> maps_;
   std::vector<instruction*> constants_;
 };

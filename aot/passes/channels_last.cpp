@@ -26,7 +26,8 @@ std::optional<operation> moved(const operation& op) {
 
 bool channels_last::apply(module& m) const {
   bool changed = false;
-  for (instruction& at : m.instructions()) {
+  for (place here = m.instructions().begin(); here != m.instructions().end(); ++here) {
+    instruction& at = *here;
     auto last = moved(at.op());
     if (!last) continue;
     auto rank = static_cast<std::int64_t>(at.outputs()[0].rank());
@@ -34,7 +35,7 @@ bool channels_last::apply(module& m) const {
     for (std::int64_t axis = 2; axis < rank; ++axis) to_last.push_back(axis), to_first.push_back(axis - 1), window_first.push_back(axis);
     to_last.push_back(1);
     window_first.insert(window_first.end(), {1, 0});
-    rewriter write(m, &at);
+    rewriter write(m, here);
     std::vector<value> inputs{write.transpose_by(at.inputs()[0], to_last)};
     if (at.inputs().size() > 1) inputs.push_back(write.transpose_by(at.inputs()[1], window_first));
     value made = write.add(*std::move(last), std::move(inputs));

@@ -1,48 +1,59 @@
 #include "aot/passes/common_subexpressions.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
+#include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
-#include <vector>
 
+#include "ir/ops/elementwise.hpp"
 #include "ir/ops/structure.hpp"
 
 namespace kiln {
 namespace {
 
-// Constants of one type and leading bytes.
-std::string constant_key(const literal& data) {
+std::size_t combined(std::size_t seed, std::size_t hash) { return seed ^ (hash + 0x9e3779b97f4a7c15 + (seed << 6) + (seed >> 2)); }
+
+// Equal constants have equal hashes; only the leading bytes are looked at.
+std::size_t hash_of(const literal& data) {
   auto head = data.bytes().first(std::min<std::size_t>(data.bytes().size(), 64));
-  return data.type().str() + std::string(reinterpret_cast<const char*>(head.data()), head.size());
+  std::size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(head.data()), head.size()});
+  return combined(combined(hash, data.bytes().size()), static_cast<std::size_t>(data.type().type));
+}
+
+// The name of an elementwise operation says all of it; the text of the others' attributes is what costs time here.
+std::size_t hash_of(const instruction& at) {
+  const operation& op = at.op();
+  std::size_t hash = op.is<elementwise>() ? std::hash<std::string_view>()(op.name()) : std::hash<std::string>()(op.str());
+  for (value input : at.inputs()) hash = combined(combined(hash, std::hash<const void*>()(input.producer)), input.index);
+  return hash;
 }
 
 }  // namespace
 
 bool common_subexpressions::apply(module& m) const {
-  std::unordered_map<std::string, std::vector<instruction*>> constants;
-  std::unordered_map<std::string, instruction*> computed;
-  std::unordered_map<const instruction*, std::size_t> numbers;
+  std::unordered_multimap<std::size_t, instruction*> constants, computed;
+  computed.reserve(m.instructions().size());
+  // The first instruction with this hash that equals `at`; where there is none, `at` becomes one.
+  auto first_equal = [](auto& seen, std::size_t hash, instruction& at, auto equal) -> instruction* {
+    auto [begin, end] = seen.equal_range(hash);
+    auto found = std::find_if(begin, end, [&](const auto& entry) { return equal(*entry.second); });
+    if (found != end) return found->second;
+    seen.emplace(hash, &at);
+    return nullptr;
+  };
   auto use = [&](instruction& duplicate, instruction& first) {
     for (std::uint32_t i = 0; i < duplicate.outputs().size(); ++i) m.replace({&duplicate, i}, {&first, i});
   };
   bool changed = false;
   for (instruction& at : m.instructions()) {
-    numbers.emplace(&at, numbers.size());
     if (at.op().is<parameter>() || !at.bodies().empty()) continue;
-    if (const literal* data = module::constant(at.output())) {
-      auto& equal_heads = constants[constant_key(*data)];
-      auto found = std::find_if(equal_heads.begin(), equal_heads.end(), [&](instruction* other) { return *module::constant(other->output()) == *data; });
-      if (found == equal_heads.end()) equal_heads.push_back(&at);
-      else use(at, **found), changed = true;
-      continue;
-    }
-    std::string key = at.op().str();
-    for (value input : at.inputs()) key += fmt::format(" {}.{}", numbers.at(input.producer), input.index);
-    auto [found, fresh] = computed.try_emplace(std::move(key), &at);
-    if (!fresh) use(at, *found->second), changed = true;
+    instruction* first = nullptr;
+    if (const literal* data = module::constant(at.output()))
+      first = first_equal(constants, hash_of(*data), at, [&](instruction& other) { return *module::constant(other.output()) == *data; });
+    else
+      first = first_equal(computed, hash_of(at), at, [&](instruction& other) { return other.inputs() == at.inputs() && other.op() == at.op(); });
+    if (first) use(at, *first), changed = true;
   }
   if (changed) m.erase_dead();
   return changed;

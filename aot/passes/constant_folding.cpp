@@ -5,6 +5,7 @@
 
 #include "aot/passes/facts.hpp"
 #include "aot/passes/int4_weights.hpp"
+#include "aot/passes/rewrite.hpp"
 #include "ir/cancellation.hpp"
 
 namespace kiln {
@@ -80,13 +81,13 @@ std::optional<std::vector<literal>> fold(const instruction& at, std::size_t limi
   return at.op().evaluate(inputs);
 }
 
-value add_folded(module& m, instruction* before, literal data, const std::string& origin) {
+value add_folded(module& m, place before, literal data, const std::string& origin) {
   auto element = repeated_element(data);
   auto dims = data.type().dims;
   value made = m.add_constant(element ? *std::move(element) : std::move(data));
   made.producer->set_origin(origin);
   if (!element) return made;
-  made = m.insert(before, broadcast{std::move(dims)}, {made});
+  made = insert_at(m, before, broadcast{std::move(dims)}, {made});
   made.producer->set_origin(origin);
   return made;
 }
@@ -96,23 +97,24 @@ value add_folded(module& m, instruction* before, literal data, const std::string
 bool constant_folding::apply(module& m) const {
   bool changed = false;
   auto& list = m.instructions();
-  for (auto next = list.begin(); next != list.end();) {
+  for (place next = list.begin(); next != list.end();) {
     check_stop();
-    instruction& at = *next++;
+    const place here = next++;
+    instruction& at = *here;
     if (!m.has_uses(&at)) continue;
     if (const auto* c = at.op().get_if<constant>()) {
       if (!repeated_element(c->data)) continue;
-      m.replace(at.output(), add_folded(m, next == list.end() ? nullptr : &*next, c->data, at.origin()));
+      m.replace(at.output(), add_folded(m, next, c->data, at.origin()));
       changed = true;
       continue;
     }
     if (!foldable(at)) continue;
     auto results = fold(at, limit_bytes, budget);
     if (!results) continue;
-    for (std::uint32_t i = 0; i < results->size(); ++i) m.replace({&at, i}, add_folded(m, &at, std::move((*results)[i]), at.origin()));
+    for (std::uint32_t i = 0; i < results->size(); ++i) m.replace({&at, i}, add_folded(m, here, std::move((*results)[i]), at.origin()));
     changed = true;
   }
-  m.erase_dead();
+  if (changed) m.erase_dead();
   return changed;
 }
 

@@ -25,15 +25,15 @@ void dump(const program& p, const std::filesystem::path& dump_dir, std::size_t n
 
 bool until_stable::apply(program& p) const {
   bool ever = false;
-  for (int round = 0; round < rounds; ++round) {
-    bool changed = false;
+  std::size_t at_rest = 0;  // passes in a row that changed nothing
+  for (int round = 0; round < rounds; ++round)
     for (const pass& each : passes) {
       check_stop();
-      changed |= each.apply(p);
+      const bool changed = each.apply(p);
+      ever |= changed;
+      at_rest = changed ? 0 : at_rest + 1;
+      if (at_rest == passes.size()) return ever;
     }
-    if (!changed) break;
-    ever = true;
-  }
   return ever;
 }
 

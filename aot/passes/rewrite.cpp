@@ -2,13 +2,25 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+
 #include "aot/passes/facts.hpp"
 #include "ir/cancellation.hpp"
 
 namespace kiln {
 
+value insert_at(module& m, place before, operation op, std::vector<value> inputs) {
+  value made = m.add(std::move(op), std::move(inputs));
+  auto& list = m.instructions();
+  list.splice(before, list, std::prev(list.end()));
+  return made;
+}
+
 value rewriter::add(operation op, std::vector<value> inputs) {
-  value made = module_.insert(root_, std::move(op), std::move(inputs));
+  value made = insert_at(module_, root_, std::move(op), std::move(inputs));
   made.producer->set_origin(root_->origin());
   return made;
 }
@@ -33,20 +45,49 @@ value rewriter::transpose_by(value v, const std::vector<std::int64_t>& permutati
 
 value rewriter::convert_to(value v, element_type type) { return v.type().type == type ? v : add(convert{type}, {v}); }
 
+namespace {
+
+// The rules whose pattern can match an operation of one name, in their order.
+class rule_index {
+ public:
+  explicit rule_index(std::span<const rule> rules) : rules_(rules) {}
+
+  const std::vector<const rule*>& of(std::string_view operation) {
+    auto found = by_operation_.find(operation);
+    if (found != by_operation_.end()) return found->second;
+    std::vector<const rule*>& list = by_operation_[std::string(operation)];
+    for (const rule& r : rules_) {
+      const auto& operations = r.pattern.operations();
+      if (operations.empty() || std::ranges::find(operations, operation) != operations.end()) list.push_back(&r);
+    }
+    return list;
+  }
+
+ private:
+  std::span<const rule> rules_;
+  std::map<std::string, std::vector<const rule*>, std::less<>> by_operation_;
+};
+
+}  // namespace
+
 bool apply_rules(module& m, std::span<const rule> rules) {
   constexpr int most_sweeps = 200;
   bool ever = false;
   std::string_view last;
+  rule_index index(rules);
   for (int sweep = 0; sweep < most_sweeps; ++sweep) {
     bool changed = false;
-    for (instruction& at : m.instructions()) {
+    const std::size_t before = m.instructions().size();
+    for (place here = m.instructions().begin(); here != m.instructions().end(); ++here) {
       check_stop();
+      instruction& at = *here;
       if (at.users().empty() && !m.has_uses(&at)) continue;
-      for (const rule& r : rules) {
+      for (const rule* each : index.of(at.op().name())) {
+        const rule& r = *each;
         match::captures found;
         value root = at.output();
         if (!r.pattern(root, found)) continue;
-        rewriter write(m, &at);
+        rewriter write(m, here);
         value made = r.make(write, root, found);
         if (!made || made == root) continue;
         m.replace(root, made);
@@ -55,7 +96,7 @@ bool apply_rules(module& m, std::span<const rule> rules) {
         break;
       }
     }
-    m.erase_dead();
+    if (sweep == 0 || changed || m.instructions().size() != before) m.erase_dead();  // a rule that gives up may leave what it built
     if (!changed) return ever;
     ever = true;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,12 +14,17 @@
 
 namespace kiln {
 
+using place = std::list<instruction>::iterator;
+
+// module::insert in constant time: it takes the place itself, where module::insert has to search for the instruction.
+value insert_at(module& m, place before, operation op, std::vector<value> inputs);
+
 // Builds replacements in front of one instruction; what it builds inherits that instruction's origin.
 class rewriter {
  public:
-  rewriter(module& m, instruction* root) : module_(m), root_(root) {}
+  rewriter(module& m, place root) : module_(m), root_(root) {}
   module& in() { return module_; }
-  instruction* root() { return root_; }
+  instruction* root() { return &*root_; }
 
   value add(operation op, std::vector<value> inputs);
   value constant(literal data);
@@ -33,7 +39,7 @@ class rewriter {
 
  private:
   module& module_;
-  instruction* root_;
+  place root_;
 };
 
 struct rule {

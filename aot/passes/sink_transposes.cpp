@@ -152,9 +152,10 @@ std::optional<axes> majority(const instruction& at, bool ties) {
 
 bool sink_transposes::apply(module& m) const {
   bool changed = false;
-  for (instruction& at : m.instructions()) {
+  for (place here = m.instructions().begin(); here != m.instructions().end(); ++here) {
+    instruction& at = *here;
     if (!m.has_uses(&at)) continue;
-    rewriter write(m, &at);
+    rewriter write(m, here);
     if (const auto* outer = at.op().get_if<transpose>()) {
       const auto* inner = at.inputs()[0].producer->op().get_if<transpose>();
       if (!inner) continue;

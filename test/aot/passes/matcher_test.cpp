@@ -60,5 +60,16 @@ TEST(rewrite, rules_that_never_rest_are_stopped) {
   expect_equal(expected, run(p), 0);
 }
 
+TEST(matcher, names_the_operations_that_can_match) {
+  using list = std::vector<std::string_view>;
+  auto x = any().as("x");
+  EXPECT_EQ(function(add).commuted(x, any()).when([](value) { return true; }).single_use().as("sum").operations(), list{"add"});
+  EXPECT_EQ(match::op<dot>().inputs({x, x}).operations(), list{"dot"});
+  EXPECT_EQ(match::constant().operations(), list{"constant"});
+  EXPECT_EQ(match::either({function(exp), match::op<reduce>()}).operations(), (list{"exp", "reduce"}));
+  EXPECT_TRUE(match::either({function(exp), any()}).operations().empty());
+  EXPECT_TRUE(match::op<elementwise>().operations().empty());  // the name is the function's
+}
+
 }  // namespace
 }  // namespace kiln::testing
