@@ -35,7 +35,8 @@ matcher matcher::as(std::string name) const {
 }
 
 matcher matcher::when(std::function<bool(value)> predicate) const {
-  return matcher([self = *this, predicate = std::move(predicate)](value v, captures& found) { return self(v, found) && predicate(v); }, operations_);
+  return matcher([self = *this, predicate = std::move(predicate)](value v, captures& found) { return self(v, found) && predicate(v); },
+                 operations_);
 }
 
 matcher matcher::single_use() const {

@@ -5,7 +5,7 @@
 namespace kiln {
 namespace {
 
-// The runtime's key already covers the constants and the kernel that packs them; nothing else matters.
+// The runtime's key already covers the constants and the code that packs them; nothing else matters.
 kernel_key key_of(const content_hash& key) {
   kernel_key result;
   result.constants = key.hex();

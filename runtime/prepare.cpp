@@ -1,11 +1,13 @@
 #include "runtime/prepare.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "runtime/arena.hpp"
+#include "runtime/code_identity.hpp"
 
 namespace kiln {
 namespace {
@@ -31,6 +33,71 @@ std::vector<bool> constant_launches(const prepare_request& request) {
     }
   }
   return constant;
+}
+
+// The number of a host: the code of its kernels is ELF.
+unsigned machine_of(std::span<const std::byte> object) {
+  Elf64_Half machine = 0;
+  if (object.size() >= sizeof(Elf64_Ehdr)) std::memcpy(&machine, object.data() + offsetof(Elf64_Ehdr, e_machine), sizeof machine);
+  return machine;
+}
+
+// Which launches have a part in each prepared buffer: those that share scratch with it, perhaps through others.
+std::vector<std::vector<std::size_t>> makers(const native_kernel& kernel, const std::vector<bool>& done) {
+  std::vector<std::size_t> part(kernel.scratch.size());  // equal for buffers that a launch shares
+  for (std::size_t b = 0; b < part.size(); ++b) part[b] = b;
+  auto scratch_of = [&](std::size_t l) {
+    std::vector<std::size_t> buffers;
+    for (const launch_argument& a : kernel.launches[l].arguments)
+      if (a.kind == buffer_kind::scratch) buffers.push_back(a.index);
+    return buffers;
+  };
+  for (std::size_t l = 0; l < done.size(); ++l)
+    if (auto buffers = done[l] ? scratch_of(l) : std::vector<std::size_t>(); !buffers.empty())
+      for (std::size_t b : buffers) std::ranges::replace(part, std::size_t{part[b]}, std::size_t{part[buffers[0]]});
+  std::vector<std::vector<std::size_t>> result(kernel.scratch.size());
+  for (std::size_t l = 0; l < done.size(); ++l)
+    if (auto buffers = done[l] ? scratch_of(l) : std::vector<std::size_t>(); !buffers.empty())
+      for (std::size_t b = 0; b < part.size(); ++b)
+        if (part[b] == part[buffers[0]]) result[b].push_back(l);
+  return result;
+}
+
+// A key for each prepared buffer that the launches of `done` make. It covers the constants that they read and what they do
+// with them: their code, where that can be told from the rest of the kernel (a host's), else which launches of which kernel
+// they are. It does not cover the kernel's other parts: kernels for other batch sizes, of other models and with other
+// configurations use the same buffer if they pack alike.
+std::vector<std::optional<content_hash>> buffer_keys(const prepare_request& request, const std::vector<bool>& done, bool host) {
+  const native_kernel& kernel = request.kernel;
+  std::optional<elf_object> object;
+  if (host) object.emplace(kernel.object, machine_of(kernel.object));
+  std::vector<std::optional<content_hash>> keys(kernel.scratch.size());
+  const auto launches_of = makers(kernel, done);
+  for (std::size_t b = 0; b < keys.size(); ++b) {
+    if (!kernel.scratch[b].prepared || launches_of[b].empty()) continue;
+    field_hasher key;
+    key.add("kiln prepared buffer 2").add(static_cast<std::int64_t>(object ? machine_of(kernel.object) : 0));
+    std::vector<std::size_t> numbers{b};  // buffers are told apart by the order in which they appear, the one that is wanted first
+    for (std::size_t l : launches_of[b]) {
+      const launch& what = kernel.launches[l];
+      const auto code = object ? code_identity(*object, what.symbol) : std::nullopt;
+      if (code) key.add("code").add(*code);
+      else key.add("launch").add(request.payload).add(static_cast<std::int64_t>(l));
+      for (std::int64_t number : {what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes}) key.add(number);
+      key.add(static_cast<std::int64_t>(what.arguments.size()));
+      for (const launch_argument& a : what.arguments) {
+        if (a.kind == buffer_kind::input) {
+          key.add("constant").add(request.hash(a.index));
+          continue;
+        }
+        auto known = std::ranges::find(numbers, a.index);
+        key.add("scratch").add(static_cast<std::int64_t>(known - numbers.begin())).add(kernel.scratch[a.index].bytes);
+        if (known == numbers.end()) numbers.push_back(a.index);
+      }
+    }
+    keys[b] = key.finish();
+  }
+  return keys;
 }
 
 // Packed buffers have padding that no launch writes; zeros there make equal content equal bytes.
@@ -71,22 +138,7 @@ prepared_kernel preparer::run(const prepare_request& request) {
   prepared_kernel result{std::vector<prepared_bytes>(kernel.scratch.size()), constant_launches(request)};
   if (std::ranges::none_of(result.done, std::identity())) return result;
 
-  // One key per prepared buffer, over everything that the launches read.
-  std::vector<std::optional<content_hash>> keys(kernel.scratch.size());
-  field_hasher common;
-  common.add("kiln prepared buffer 1").add(request.payload);
-  for (std::size_t l = 0; l < kernel.launches.size(); ++l) {
-    if (!result.done[l]) continue;
-    common.add(static_cast<std::int64_t>(l));
-    for (const launch_argument& a : kernel.launches[l].arguments)
-      if (a.kind == buffer_kind::input) common.add(request.hash(a.index));
-  }
-  content_hash inputs = common.finish();
-  for (std::size_t l = 0; l < kernel.launches.size(); ++l)
-    if (result.done[l])
-      for (const launch_argument& a : kernel.launches[l].arguments)
-        if (a.kind == buffer_kind::scratch && kernel.scratch[a.index].prepared) keys[a.index] = field_hasher().add(inputs).add(static_cast<std::int64_t>(a.index)).finish();
-
+  const std::vector<std::optional<content_hash>> keys = buffer_keys(request, result.done, device_.info().host_memory);
   bool complete = true;
   for (std::size_t b = 0; b < keys.size(); ++b) {
     if (!keys[b]) continue;

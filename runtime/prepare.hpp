@@ -1,6 +1,6 @@
 // Runs the `prepare` launches of native kernels (packing of weights) whose inputs are constants, once, while a plan is built. On the
 // host, results come from the prepared_store where it has them; on a GPU they stay in its memory, shared by the programs of the device
-// that need them at the same time. Equal content is prepared once per plan. Used by one thread.
+// that need them at the same time. What is packed alike from equal constants is prepared once per plan. Used by one thread.
 #pragma once
 
 #include <functional>

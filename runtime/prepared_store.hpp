@@ -1,5 +1,5 @@
 // Where results of `prepare` launches over constants (packed weights) live between processes. The key is a content hash of the
-// constants, the kernel's payload and which of its buffers it is, so equal content means equal bytes. jit/ backs it by the kernel cache.
+// constants and of the code that packs them (runtime/prepare.cpp), so equal keys mean equal bytes. jit/ backs it by the kernel cache.
 #pragma once
 
 #include <cstddef>

@@ -88,7 +88,8 @@ void form_module(module& m, kernel_pool& pool) {
     for (value v : copies[i].arguments) arguments.push_back(current(v));
     std::string origins = fmt::format("{}", fmt::join(copies[i].origins, ", "));
     const formed_kernel& kernel = pool.add(copies[i]);
-    value made = insert_at(m, places.at(source.members.back()), code_object::make(kernel.symbol, code_format::mlir_bytecode, kernel.payload, "", outputs), std::move(arguments));
+    operation op = code_object::make(kernel.symbol, code_format::mlir_bytecode, kernel.payload, "", outputs);
+    value made = insert_at(m, places.at(source.members.back()), std::move(op), std::move(arguments));
     made.producer->set_origin(std::move(origins));
     for (std::uint32_t k = 0; k < source.outputs.size(); ++k) {
       m.replace(source.outputs[k], {made.producer, k});

@@ -1,6 +1,7 @@
-// A topological order of units, kept while units are merged: instructions, and groups of them that become one kernel. With it a search for a cycle
-// visits only what lies between the two units that are to be merged, not the rest of the module. The method is that of
-// Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs" (2006), with merging in place of new edges.
+// A topological order of units, kept while units are merged: instructions, and groups of them that become one kernel.
+// With it a search for a cycle visits only what lies between the two units that are to be merged, not the rest of the
+// module. The method is that of Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs"
+// (2006), with merging in place of new edges.
 //
 // Units are numbers. Some may be transparent: no kernel, but copied into every kernel that reads them; they have no place of their own.
 #pragma once

@@ -44,8 +44,9 @@ struct group {
 class partitioner {
  public:
   partitioner(module& m, const partition_options& options)
-      : module_(m), options_(options), order_(m.instructions().size(), {[this](std::size_t unit, bool forward, const auto& each) { each_neighbour(unit, forward, each); },
-                                                                         [this](std::size_t unit) { return nodes_[unit].inlined; }}) {
+      : module_(m), options_(options),
+        order_(m.instructions().size(), {[this](std::size_t unit, bool forward, const auto& each) { each_neighbour(unit, forward, each); },
+                                         [this](std::size_t unit) { return nodes_[unit].inlined; }}) {
     for (instruction& i : m.instructions()) {
       number_[&i] = nodes_.size();
       nodes_.push_back({.at = &i});
@@ -108,7 +109,8 @@ class partitioner {
       if (std::size_t g = of(v).cluster; g != none && takes_epilogue(nodes_[groups_[g].members.front()].at->op()) && *groups_[g].dims == dims_of(n)) candidates.push_back(g);
     std::sort(candidates.rbegin(), candidates.rend());
     for (std::size_t g : candidates) {
-      if (groups_[g].operations >= options_.most_operations || outputs_with(g, n) > options_.most_outputs || order_.parted(n, groups_[g].unit)) continue;
+      if (groups_[g].operations >= options_.most_operations || outputs_with(g, n) > options_.most_outputs) continue;
+      if (order_.parted(n, groups_[g].unit)) continue;
       join(n, g);
       return;
     }

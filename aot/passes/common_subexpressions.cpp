@@ -52,7 +52,8 @@ bool common_subexpressions::apply(module& m) const {
     if (const literal* data = module::constant(at.output()))
       first = first_equal(constants, hash_of(*data), at, [&](instruction& other) { return *module::constant(other.output()) == *data; });
     else
-      first = first_equal(computed, hash_of(at), at, [&](instruction& other) { return other.inputs() == at.inputs() && other.op() == at.op(); });
+      first = first_equal(computed, hash_of(at), at,
+                          [&](instruction& other) { return other.inputs() == at.inputs() && other.op() == at.op(); });
     if (first) use(at, *first), changed = true;
   }
   if (changed) m.erase_dead();

@@ -197,6 +197,26 @@ TEST_F(plans, prepare_launches_over_constants_run_once_at_load) {
   expect_right(load(p, device));
 }
 
+// Kernels for other batch sizes, of other models and with other configurations pack alike: they use one copy.
+TEST_F(plans, prepared_buffers_are_shared_by_kernels_that_pack_alike) {
+  value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(1.0f)));
+  auto first = make_kernel({make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("multiply", n, {in(0), scratch(0), out(0)})}, {{n * sizeof(float), true}});
+  // Its payload is another one, its weights are another input, and other scratch comes first.
+  auto alike = make_kernel({make_launch("twice", n, {in(1), scratch(0)}), make_launch("reverse", n, {in(0), scratch(1)}, true), make_launch("multiply", n, {scratch(0), scratch(1), out(0)})},
+                           {{n * sizeof(float), false}, {n * sizeof(float), true}});
+  auto wider = alike, shorter = alike, other = alike;
+  wider.scratch[1].bytes += 64;
+  shorter.launches[1].grid = n - 1;
+  other.launches[1].symbol = "twice";
+  value y = call(p, m, "first", first, {x, w}, {vector_type});
+  for (const auto& kernel : {alike, wider, shorter, other}) y = call(p, m, "next", kernel, {w, y}, {vector_type});
+  m.set_outputs({y}, {"y"});
+  memory_store store;
+  executable e = load(p, device, {.store = &store});
+  EXPECT_EQ(store.entries.size(), 4u);
+  EXPECT_EQ(e.plan().report.prepared_made, 4u);
+}
+
 TEST_F(plans, prepare_launches_over_inputs_run_every_time) {
   value x = m.add_parameter("x", vector_type);
   value w = m.add_parameter("w", vector_type);

@@ -1,0 +1,63 @@
+#include "runtime/code_identity.hpp"
+
+#include <algorithm>
+
+#include "objects.hpp"
+
+namespace kiln::testing {
+namespace {
+
+std::optional<content_hash> identity_of(std::span<const std::byte> object, std::string_view function) { return code_identity(elf_object(object, EM_X86_64), function); }
+std::optional<content_hash> identity_of(const std::string& object, std::string_view function) { return identity_of(read_object(object), function); }
+
+TEST(code_identity, is_of_the_code_and_not_of_what_surrounds_it) {
+  auto pack = identity_of("packing", "pack");
+  ASSERT_TRUE(pack);
+  EXPECT_EQ(pack, identity_of("packing_main", "pack"));  // another kernel around it
+  EXPECT_EQ(pack, identity_of("packing_name", "pack_of_another_kernel"));
+  EXPECT_NE(pack, identity_of("packing_step", "pack"));
+  EXPECT_NE(pack, identity_of("packing", "pack_scaled"));
+}
+
+TEST(code_identity, covers_constants_and_names_that_the_code_refers_to) {
+  auto scaled = identity_of("packing", "pack_scaled"), calling = identity_of("packing", "pack_calling");
+  ASSERT_TRUE(scaled && calling);
+  EXPECT_EQ(scaled, identity_of("packing_main", "pack_scaled"));
+  EXPECT_NE(scaled, identity_of("packing_number", "pack_scaled"));  // the code is the same, a number in its table is not
+  EXPECT_EQ(identity_of("packing", "pack"), identity_of("packing_number", "pack"));
+  EXPECT_NE(calling, identity_of("packing_calls", "pack_calling"));  // erff has another name there
+}
+
+TEST(code_identity, is_missing_where_the_code_cannot_be_told_apart) {
+  EXPECT_FALSE(identity_of("packing", "no_such_function"));
+  EXPECT_FALSE(identity_of("packing", "pack_counting"));  // reads memory that is written
+  EXPECT_FALSE(identity_of("packing_local", "pack"));     // a call to a local function has no relocation
+}
+
+// Whatever byte of the section changes, the identity changes where the byte is the function's, and only there.
+TEST(code_identity, every_byte_of_the_function_counts) {
+  const auto bytes = read_object("packing");
+  const elf_object object(bytes, EM_X86_64);
+  std::vector<Elf64_Sym> functions;
+  for (std::size_t i = 0; i < object.symbol_count(); ++i)
+    if (Elf64_Sym s = object.symbol(i); ELF64_ST_TYPE(s.st_info) == STT_FUNC && s.st_shndx != SHN_UNDEF) functions.push_back(s);
+  ASSERT_EQ(functions.size(), 5u);
+  std::size_t changes = 0;
+  for (const Elf64_Sym& function : functions) {
+    const auto name = std::string(object.symbol_name(function));
+    const auto identity = code_identity(object, name);
+    if (!identity) continue;
+    const Elf64_Shdr& section = object.sections()[function.st_shndx];
+    for (std::uint64_t at = 0; at < section.sh_size; ++at) {
+      auto changed = bytes;
+      changed[section.sh_offset + at] ^= std::byte{0x10};
+      const bool inside = at >= function.st_value && at < function.st_value + function.st_size;
+      EXPECT_EQ(identity_of(changed, name) != identity, inside) << name << " byte " << at;
+      changes += inside;
+    }
+  }
+  EXPECT_GT(changes, 100u);
+}
+
+}  // namespace
+}  // namespace kiln::testing
