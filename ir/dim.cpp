@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
 #include "ir/error.hpp"
 
 namespace kiln {
 namespace {
 
-constexpr std::string_view floor_prefix = "floor(";
 // More than any model needs, and few enough that hostile text cannot stall a reader.
-constexpr std::size_t max_terms = 1024;
-
-std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-  std::int64_t quotient = a / b;
-  return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
-}
+constexpr std::size_t max_terms = 1024, max_atom_text = 2048, max_operands = 64;
 
 std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out;
@@ -30,98 +23,193 @@ std::int64_t checked_add(std::int64_t a, std::int64_t b) {
   return out;
 }
 
-// Recursive descent over: sum = product (('+'|'-') product)*, product = factor ('*' factor)*,
-// factor = ['-'] number | symbol | floor(sum/number).
-class parser {
- public:
-  explicit parser(std::string_view text) : text_(text) {}
+std::int64_t checked_sub(std::int64_t a, std::int64_t b) {
+  std::int64_t out;
+  if (__builtin_sub_overflow(a, b, &out)) throw error(error_kind::invalid_model, "a tensor dimension overflows 64 bits");
+  return out;
+}
 
-  dim whole() {
-    dim result = sum();
-    if (at_ != text_.size()) fail();
-    return result;
-  }
+dim made_of(dim_atom::kind kind, std::string_view name, std::vector<dim> operands, char separator) {
+  std::string text(name);
+  for (const dim& d : operands) text += (text.back() == '(' ? std::string() : std::string(1, separator)) + d.str();
+  text += ')';
+  if (text.size() > max_atom_text) throw error(error_kind::unsupported, "the dimension " + text.substr(0, 60) + "... is too long an expression");
+  return dim::from(std::make_shared<const dim_atom>(dim_atom{kind, std::move(text), std::move(operands)}));
+}
 
- private:
-  [[noreturn]] void fail() const {
-    throw error(error_kind::corrupted, "not a dimension: '" + std::string(text_) + "'");
+// a = whole * b + rest, where the coefficients of the rest are in [0, b).
+void split_by(const dim& a, std::int64_t b, dim& whole, dim& rest) {
+  dim_terms outside, inside;
+  for (const auto& [atoms, c] : a.terms()) {
+    std::int64_t remainder = ((c % b) + b) % b;
+    if (remainder != 0) inside[atoms] = remainder;
+    if (c != remainder) outside[atoms] = c / b - (c % b < 0);
   }
-  bool take(char c) {
-    if (at_ < text_.size() && text_[at_] == c) return ++at_, true;
-    return false;
+  whole = dim::from(std::move(outside));
+  rest = dim::from(std::move(inside));
+}
+
+std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
+  while (b != 0) {
+    std::int64_t rest = a % b;
+    a = b, b = rest;
   }
-  dim sum() {
-    if (++depth_ > 64) fail();
-    dim result = product();
-    for (;;) {
-      if (take('+')) result = result + product();
-      else if (take('-')) result = result - product();
-      else break;
+  return a;
+}
+
+// floor((floor(x / n) + y) / b) = floor((x + n * y) / (n * b)) for numbers n, b > 0: the numerator and divisor of the right side.
+bool unnest(dim& numerator, std::int64_t& b) {
+  for (const auto& [atoms, c] : numerator.terms()) {
+    if (c != 1 || atoms.size() != 1 || atoms[0]->is != dim_atom::kind::quotient || !atoms[0]->operands[1].is_static()) continue;
+    const dim &x = atoms[0]->operands[0], n = atoms[0]->operands[1];
+    if (n.value() <= 0) continue;
+    dim rest = numerator - dim::from(atoms[0]);
+    numerator = x + n * rest;
+    b = checked_mul(b, n.value());
+    return true;
+  }
+  return false;
+}
+
+dim divide_by_number(dim a, std::int64_t b) {
+  dim total = 0, whole, rest;
+  do {
+    split_by(a, b, whole, rest);
+    total = total + whole;
+    a = rest;
+  } while (unnest(a, b));
+  // floor((g*x + r) / (g*c)) = floor((x + floor(r/g)) / c).
+  std::int64_t common = b, constant = 0;
+  for (const auto& [atoms, c] : a.terms()) {
+    if (atoms.empty()) constant = c;
+    else common = greatest_common_divisor(common, c);
+  }
+  dim_terms reduced;
+  for (const auto& [atoms, c] : a.terms())
+    if (!atoms.empty()) reduced[atoms] = c / common;
+  a = dim::from(std::move(reduced)) + dim(constant / common);
+  b /= common;
+  if (b == 1) return total + a;
+  if (a.is_static()) return total + dim(a.value() / b);  // in [0, b)
+  // floor(-x / b) = -floor((x + b - 1) / b): of the two, the one whose first coefficient is smaller.
+  for (const auto& [atoms, c] : a.terms()) {
+    if (atoms.empty() || 2 * (c % b) == b) continue;
+    if (c % b > b / 2) return total - divide_by_number(dim(b - 1) - a, b);
+    break;
+  }
+  return total + made_of(dim_atom::kind::quotient, "floor(", {a, b}, '/');
+}
+
+// Cancels the atoms and the factor that all terms of both share.
+void cancel(dim& a, dim& b) {
+  std::int64_t factor = 0;
+  dim_product shared;
+  bool first = true;
+  for (const dim* side : {&a, &b})
+    for (const auto& [atoms, c] : side->terms()) {
+      if (c == INT64_MIN) return;
+      factor = greatest_common_divisor(factor, std::abs(c));
+      dim_product both;
+      if (!first) std::set_intersection(shared.begin(), shared.end(), atoms.begin(), atoms.end(), std::back_inserter(both), dim_atom_order{});
+      shared = first ? atoms : both;
+      first = false;
     }
-    --depth_;
-    return result;
-  }
-  dim product() {
-    dim result = factor();
-    while (take('*')) result = result * factor();
-    return result;
-  }
-  std::int64_t number() {
-    std::int64_t value = 0;
-    auto [end, code] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (code != std::errc{}) fail();
-    at_ = static_cast<std::size_t>(end - text_.data());
-    return value;
-  }
-  dim factor() {
-    if (at_ >= text_.size()) fail();
-    char c = text_[at_];
-    if (c == '-' || std::isdigit(static_cast<unsigned char>(c))) return number();
-    if (text_.substr(at_).starts_with(floor_prefix)) {
-      at_ += floor_prefix.size();
-      dim numerator = sum();
-      if (!take('/')) fail();
-      std::int64_t divisor = number();
-      if (divisor <= 0 || !take(')')) fail();
-      return numerator / dim(divisor);
-    }
-    std::size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.')) ++at_;
-    if (begin == at_) fail();
-    return dim::symbol(text_.substr(begin, at_ - begin));
-  }
+  dim common = dim::from(dim_terms{{shared, factor}});
+  dim left, right;
+  if (common == dim(1) || !divides_exactly(a, common, left) || !divides_exactly(b, common, right)) return;
+  a = left, b = right;
+}
 
-  std::string_view text_;
-  std::size_t at_ = 0;
-  int depth_ = 0;
-};
+// Minima and maxima. `pick` returns the number that wins.
+template <class Pick>
+dim extreme(dim_atom::kind kind, std::string_view name, const dim& a, const dim& b, Pick pick) {
+  std::vector<dim> open{b, a}, operands;
+  while (!open.empty()) {  // x + min(y, z) = min(x + y, x + z)
+    dim each = open.back();
+    open.pop_back();
+    auto terms = each.terms();
+    auto inner = std::find_if(terms.begin(), terms.end(), [&](const auto& t) { return t.second == 1 && t.first.size() == 1 && t.first[0]->is == kind; });
+    if (inner == terms.end()) {
+      operands.push_back(each);
+      continue;
+    }
+    dim outside = each - dim::from(inner->first[0]);
+    for (const dim& d : inner->first[0]->operands) open.push_back(outside + d);
+    if (open.size() + operands.size() > max_operands) throw error(error_kind::unsupported, "the dimension " + each.str().substr(0, 60) + "... has too many cases");
+  }
+  // Operands that differ by a number: one of them always wins.
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    for (std::size_t k = operands.size(); k-- > i + 1;)
+      if (dim difference = operands[i] - operands[k]; difference.is_static()) {
+        if (pick(difference.value(), std::int64_t{0}) == 0) operands[i] = operands[k];
+        operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(k));
+      }
+  if (operands.size() == 1) return operands[0];
+  // Terms that all operands have come out, and with them the smallest constant.
+  dim_terms common = operands[0].terms();
+  std::int64_t least = INT64_MAX;
+  for (const dim& d : operands) {
+    auto terms = d.terms();
+    auto constant = terms.find(dim_product{});
+    least = std::min(least, constant == terms.end() ? 0 : constant->second);
+    std::erase_if(common, [&](const auto& term) {
+      auto found = terms.find(term.first);
+      return found == terms.end() || found->second != term.second;
+    });
+  }
+  common.erase(dim_product{});
+  dim outside = dim::from(std::move(common)) + dim(least);
+  for (dim& d : operands) d = d - outside;
+  std::sort(operands.begin(), operands.end(), [](const dim& x, const dim& y) { return x.str() < y.str(); });
+  return outside + made_of(kind, name, std::move(operands), ',');
+}
 
 }  // namespace
+
+bool dim_atom_order::operator()(const std::shared_ptr<const dim_atom>& a, const std::shared_ptr<const dim_atom>& b) const { return a != b && a->text < b->text; }
+
+bool dim_atom_order::operator()(const dim_product& a, const dim_product& b) const {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), *this);
+}
 
 dim dim::symbol(std::string_view name) {
   std::string clean(name);
   for (char& c : clean)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
   if (clean.empty() || std::isdigit(static_cast<unsigned char>(clean[0]))) clean.insert(0, "d_");
-  return from({{{clean}, 1}});
+  return from(std::make_shared<const dim_atom>(dim_atom{dim_atom::kind::symbol, std::move(clean), {}}));
 }
 
-dim dim::parse(std::string_view text) { return parser(text).whole(); }
+dim dim::min(const dim& a, const dim& b) {
+  return extreme(dim_atom::kind::minimum, "min(", a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
+}
 
-dim dim::from(polynomial terms) {
+dim dim::max(const dim& a, const dim& b) {
+  return extreme(dim_atom::kind::maximum, "max(", a, b, [](std::int64_t x, std::int64_t y) { return std::max(x, y); });
+}
+
+dim dim::from(dim_terms terms) {
   std::erase_if(terms, [](const auto& term) { return term.second == 0; });
   if (terms.empty()) return 0;
   if (terms.size() == 1 && terms.begin()->first.empty()) return terms.begin()->second;
   dim result;
-  result.expression_ = std::make_shared<const polynomial>(std::move(terms));
+  result.expression_ = std::make_shared<const dim_terms>(std::move(terms));
   return result;
 }
 
-dim::polynomial dim::terms() const {
+dim dim::from(std::shared_ptr<const dim_atom> atom) { return from(dim_terms{{dim_product{std::move(atom)}, 1}}); }
+
+dim_terms dim::terms() const {
   if (expression_) return *expression_;
-  polynomial result;
-  if (value_ != 0) result.emplace(std::vector<std::string>{}, value_);
+  dim_terms result;
+  if (value_ != 0) result.emplace(dim_product{}, value_);
   return result;
+}
+
+bool dim::is_symbol() const {
+  if (is_static() || expression_->size() != 1) return false;
+  const auto& [atoms, coefficient] = *expression_->begin();
+  return coefficient == 1 && atoms.size() == 1 && atoms[0]->is == dim_atom::kind::symbol;
 }
 
 std::int64_t dim::value() const {
@@ -129,55 +217,47 @@ std::int64_t dim::value() const {
   return value_;
 }
 
-std::string dim::str(const polynomial& terms) {
-  std::string text;
-  for (const auto& [atoms, coefficient] : terms) {
-    if (!text.empty() && coefficient > 0) text += '+';
-    if (atoms.empty() || coefficient != 1) text += std::to_string(coefficient);
-    bool first = atoms.empty() || coefficient == 1;
-    for (const auto& atom : atoms) {
-      if (!first) text += '*';
-      text += atom;
-      first = false;
-    }
-  }
-  return text;
-}
-
-std::string dim::str() const { return is_static() ? std::to_string(value_) : str(*expression_); }
-
 std::set<std::string> dim::symbols() const {
   std::set<std::string> found;
   if (is_static()) return found;
   for (const auto& term : *expression_)
     for (const auto& atom : term.first) {
-      if (!atom.starts_with(floor_prefix)) { found.insert(atom); continue; }
-      auto slash = atom.rfind('/');
-      found.merge(parse(std::string_view(atom).substr(floor_prefix.size(), slash - floor_prefix.size())).symbols());
+      if (atom->is == dim_atom::kind::symbol) found.insert(atom->text);
+      for (const dim& d : atom->operands) found.merge(d.symbols());
     }
   return found;
 }
 
-dim dim::substitute(const dim_bindings& bindings) const {
+dim dim::replace(const std::map<std::string, dim>& replacements) const {
   if (is_static()) return *this;
+  auto of_atom = [&](const std::shared_ptr<const dim_atom>& atom) -> dim {
+    std::vector<dim> operands;
+    for (const dim& d : atom->operands) operands.push_back(d.replace(replacements));
+    switch (atom->is) {
+      case dim_atom::kind::quotient: return operands[0] / operands[1];
+      case dim_atom::kind::minimum:
+      case dim_atom::kind::maximum: {
+        dim result = operands[0];
+        for (const dim& d : operands) result = atom->is == dim_atom::kind::minimum ? min(result, d) : max(result, d);
+        return result;
+      }
+      default: break;
+    }
+    auto found = replacements.find(atom->text);
+    return found == replacements.end() ? from(atom) : found->second;
+  };
   dim total = 0;
   for (const auto& [atoms, coefficient] : *expression_) {
     dim product = coefficient;
-    for (const auto& atom : atoms) {
-      if (atom.starts_with(floor_prefix)) {
-        auto slash = atom.rfind('/');
-        dim numerator = parse(std::string_view(atom).substr(floor_prefix.size(), slash - floor_prefix.size()));
-        dim divisor = parse(std::string_view(atom).substr(slash + 1, atom.size() - slash - 2));
-        product = product * (numerator.substitute(bindings) / divisor);
-      } else if (auto found = bindings.find(atom); found != bindings.end()) {
-        product = product * dim(found->second);
-      } else {
-        product = product * symbol(atom);
-      }
-    }
+    for (const auto& atom : atoms) product = product * of_atom(atom);
     total = total + product;
   }
   return total;
+}
+
+dim dim::substitute(const dim_bindings& bindings) const {
+  if (is_static()) return *this;
+  return replace(std::map<std::string, dim>(bindings.begin(), bindings.end()));
 }
 
 dim operator+(const dim& a, const dim& b) {
@@ -187,51 +267,48 @@ dim operator+(const dim& a, const dim& b) {
   return dim::from(std::move(terms));
 }
 
-dim operator-(const dim& a, const dim& b) { return a + dim(-1) * b; }
+dim operator-(const dim& a, const dim& b) {
+  auto terms = a.terms();
+  for (const auto& [atoms, coefficient] : b.terms()) terms[atoms] = checked_sub(terms[atoms], coefficient);
+  return dim::from(std::move(terms));
+}
 
 dim operator*(const dim& a, const dim& b) {
   if (a.is_static() && b.is_static()) return checked_mul(a.value_, b.value_);
-  if (a.terms().size() * b.terms().size() > max_terms) throw error(error_kind::unsupported, "the dimension (" + a.str() + ")*(" + b.str() + ") has too many terms");
-  dim::polynomial product;
-  for (const auto& [left, x] : a.terms())
-    for (const auto& [right, y] : b.terms()) {
-      std::vector<std::string> atoms = left;
-      atoms.insert(atoms.end(), right.begin(), right.end());
-      std::sort(atoms.begin(), atoms.end());
-      product[atoms] = checked_add(product[atoms], checked_mul(x, y));
+  auto left = a.terms(), right = b.terms();
+  if (left.size() * right.size() > max_terms) throw error(error_kind::unsupported, "the dimension (" + a.str() + ")*(" + b.str() + ") has too many terms");
+  dim_terms product;
+  for (const auto& [x, c] : left)
+    for (const auto& [y, d] : right) {
+      dim_product atoms;
+      std::merge(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(atoms), dim_atom_order{});
+      auto& sum = product[atoms];
+      sum = checked_add(sum, checked_mul(c, d));
     }
   return dim::from(std::move(product));
 }
 
 dim operator/(const dim& a, const dim& b) {
-  if (a.is_static() && b.is_static()) {
-    if (b.value_ == 0) throw error(error_kind::invalid_model, "a tensor dimension is divided by zero");
-    if (b.value_ == -1) return dim(0) - a;  // checked: the smallest integer has no negative
-    return floor_divide(a.value_, b.value_);
-  }
-  if (a == b) return 1;
-  auto divisor = b.terms();
-  if (divisor.size() == 1) {  // a monomial: exact when it divides every term
-    const auto& [atoms, coefficient] = *divisor.begin();
-    dim::polynomial quotient;
-    bool exact = true;
-    for (const auto& [numerator, c] : a.terms()) {
-      std::vector<std::string> rest;
-      if (coefficient == -1 ? c == INT64_MIN : c % coefficient != 0) { exact = false; break; }
-      if (!std::includes(numerator.begin(), numerator.end(), atoms.begin(), atoms.end())) { exact = false; break; }
-      std::set_difference(numerator.begin(), numerator.end(), atoms.begin(), atoms.end(), std::back_inserter(rest));
-      quotient[rest] = c / coefficient;
-    }
-    if (exact) return dim::from(std::move(quotient));
-  }
-  if (b.is_static() && b.value_ > 0)
-    return dim::from({{{std::string(floor_prefix) + a.str() + "/" + std::to_string(b.value_) + ")"}, 1}});
-  throw error(error_kind::unsupported, "cannot divide dimension '" + a.str() + "' by '" + b.str() + "'");
+  if (b == dim(0)) throw error(error_kind::invalid_model, "a tensor dimension is divided by zero");
+  if (b.is_static() && b.value_ < 0) return (dim(0) - a) / (dim(0) - b);  // checked: the smallest integer has no negative
+  if (a.is_static() && b.is_static()) return a.value_ / b.value_ - (a.value_ % b.value_ < 0);
+  if (b.is_static()) return divide_by_number(a, b.value_);
+  dim quotient;
+  if (divides_exactly(a, b, quotient)) return quotient;
+  dim numerator = a, divisor = b;
+  cancel(numerator, divisor);
+  if (divisor.is_static()) return numerator / divisor;
+  return made_of(dim_atom::kind::quotient, "floor(", {numerator, divisor}, '/');
 }
 
 bool operator==(const dim& a, const dim& b) {
   if (a.is_static() != b.is_static()) return false;
-  return a.is_static() ? a.value_ == b.value_ : *a.expression_ == *b.expression_;
+  if (a.is_static()) return a.value_ == b.value_;
+  if (a.expression_ == b.expression_) return true;
+  auto same_atom = [](const auto& x, const auto& y) { return x == y || x->text == y->text; };
+  return std::equal(a.expression_->begin(), a.expression_->end(), b.expression_->begin(), b.expression_->end(), [&](const auto& x, const auto& y) {
+    return x.second == y.second && std::equal(x.first.begin(), x.first.end(), y.first.begin(), y.first.end(), same_atom);
+  });
 }
 
 }  // namespace kiln

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/error.hpp"
+#include "ir/ops/choice.hpp"
 #include "ir/ops/structure.hpp"
 
 namespace kiln {
@@ -21,6 +22,7 @@ std::vector<shape> shapes_of(const std::vector<value>& values) {
 std::vector<shape> infer_with_bodies(const operation& op, const std::vector<value>& inputs, const std::vector<module*>& bodies) {
   if (bodies.empty()) return op.infer(shapes_of(inputs));
   std::vector<shape> outputs = shapes_of(bodies.front()->outputs());
+  if (const auto* c = op.get_if<choice>()) return c->merged(outputs, shapes_of(bodies.back()->outputs()));
   const auto* l = op.get_if<loop>();
   if (!l) return outputs;
   if (outputs.empty() || l->carried < 0 || static_cast<std::size_t>(l->carried) >= outputs.size())

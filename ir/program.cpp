@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/error.hpp"
+#include "ir/ops/choice.hpp"
 #include "ir/ops/structure.hpp"
 
 namespace kiln {
@@ -52,42 +53,74 @@ void program::erase_unused_kernels() {
 
 namespace {
 
-// Copies every module of `from` into `to`, whose main module must be empty, with `bindings` replaced.
-void copy_modules(const program& from, program& to, const dim_bindings& bindings) {
-  std::unordered_map<const module*, module*> modules;
-  for (const module& m : from.modules()) modules[&m] = modules.empty() ? &to.main() : &to.add_module(m.name());
+// Copies the modules of `from` into `to`, whose main module must be empty, with `bindings` replaced. A choice that they decide becomes the
+// body that is taken; bodies that nothing takes any more are left out.
+class module_copier {
+ public:
+  module_copier(const program& from, program& to, const dim_bindings& bindings) : from_(from), to_(to), bindings_(bindings) {}
+
+  void run() {
+    for (const module& m : from_.modules()) modules_[&m] = modules_.empty() ? &to_.main() : &to_.add_module(m.name());
+    copy_module(from_.main());
+    if (decided_) to_.erase_unreachable_modules();
+    else for (const module& m : from_.modules()) copy_module(m);
+  }
+
+ private:
   // Bodies come after their users in the list or before; shapes of an instruction with bodies follow from them, so those first.
-  std::unordered_set<const module*> done;
-  auto copy = [&](auto&& self, const module& m) -> void {
-    if (!done.insert(&m).second) return;
-    std::unordered_map<const instruction*, instruction*> copies;
-    auto map = [&](value v) { return value{copies.at(v.producer), v.index}; };
-    module& target = *modules.at(&m);
+  void copy_module(const module& m) {
+    if (!done_.insert(&m).second) return;
+    module& target = *modules_.at(&m);
+    target.set_outputs(copy_instructions(m, target, nullptr), m.output_names());
+  }
+
+  // `arguments`: what the parameters are, for a body that is put in place. Returns the outputs.
+  std::vector<value> copy_instructions(const module& m, module& target, const std::vector<value>* arguments) {
+    std::map<std::pair<const instruction*, std::uint32_t>, value> copies;
+    auto copy_of = [&](value v) { return copies.at({v.producer, v.index}); };
+    std::size_t parameters = 0;
     for (const instruction& i : m.instructions()) {
-      std::vector<module*> bodies;
-      for (const module* body : i.bodies()) {
-        self(self, *body);
-        bodies.push_back(modules.at(body));
+      std::vector<value> inputs, made;
+      for (value v : i.inputs()) inputs.push_back(copy_of(v));
+      operation op = bindings_.empty() ? i.op() : i.op().substitute(bindings_);
+      const auto* decided = op.get_if<choice>();
+      if (const auto* p = i.op().get_if<parameter>()) {
+        made = {arguments ? arguments->at(parameters) : target.add_parameter(p->name_in_module, i.outputs()[0].substitute(bindings_))};
+        ++parameters;
+      } else if (decided && decided->condition.at(0).is_static()) {
+        decided_ = true;
+        made = copy_instructions(*i.bodies()[decided->condition[0].value() != 0 ? 0 : 1], target, &inputs);
+      } else {
+        decided = nullptr;
+        std::vector<module*> bodies;
+        for (const module* body : i.bodies()) {
+          copy_module(*body);
+          bodies.push_back(modules_.at(body));
+        }
+        value first = added(target, std::move(op), std::move(inputs), std::move(bodies), i.origin());
+        for (std::uint32_t k = 0; k < i.outputs().size(); ++k) made.push_back({first.producer, k});
       }
-      std::vector<value> inputs;
-      for (value v : i.inputs()) inputs.push_back(map(v));
-      const auto* p = i.op().get_if<parameter>();
-      value made;
-      try {
-        made = p ? target.add_parameter(p->name_in_module, i.outputs()[0].substitute(bindings))
-                 : target.add(bindings.empty() ? i.op() : i.op().substitute(bindings), std::move(inputs), std::move(bodies));
-      } catch (const error& e) {  // the dimensions do not suit this instruction
-        throw error(e.kind(), (i.origin().empty() ? "" : "'" + i.origin() + "': ") + e.what());
-      }
-      made.producer->set_origin(i.origin());
-      copies[&i] = made.producer;
+      if (!(decided || (arguments && i.op().is<parameter>()))) made[0].producer->set_origin(i.origin());
+      for (std::uint32_t k = 0; k < i.outputs().size(); ++k) copies[{&i, k}] = made.at(k);
     }
     std::vector<value> outputs;
-    for (value v : m.outputs()) outputs.push_back(map(v));
-    target.set_outputs(std::move(outputs), m.output_names());
-  };
-  for (const module& m : from.modules()) copy(copy, m);
-}
+    for (value v : m.outputs()) outputs.push_back(copy_of(v));
+    return outputs;
+  }
+
+  static value added(module& target, operation op, std::vector<value> inputs, std::vector<module*> bodies, const std::string& origin) try {
+    return target.add(std::move(op), std::move(inputs), std::move(bodies));
+  } catch (const error& e) {  // the dimensions do not suit this instruction
+    throw error(e.kind(), (origin.empty() ? "" : "'" + origin + "': ") + e.what());
+  }
+
+  const program& from_;
+  program& to_;
+  const dim_bindings& bindings_;
+  std::unordered_map<const module*, module*> modules_;
+  std::unordered_set<const module*> done_;
+  bool decided_ = false;
+};
 
 }  // namespace
 
@@ -106,7 +139,14 @@ program program::bind(const dim_bindings& bindings) const {
   }
   for (const auto& [name, value] : bindings)
     if (!symbols.contains(name)) throw error(error_kind::usage, "the model has no dimension '" + name + "'");
-  copy_modules(*this, result, bindings);
+  for (const dim_guard& g : guards) {
+    dim_guard bound{g.a.substitute(bindings), g.b.substitute(bindings), g.why};
+    if (bound.a == bound.b) continue;
+    if ((bound.a - bound.b).is_static())
+      throw error(error_kind::usage, "dimensions '" + g.a.str() + "' = " + bound.a.str() + " and '" + g.b.str() + "' = " + bound.b.str() + " must be equal: " + g.why);
+    result.guards.push_back(std::move(bound));
+  }
+  module_copier(*this, result, bindings).run();
   result.kernels_ = kernels_;
   result.metadata = metadata;
   return result;

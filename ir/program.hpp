@@ -20,6 +20,13 @@ struct dim_range {
   friend bool operator==(const dim_range&, const dim_range&) = default;
 };
 
+// Two dimensions that the model's operators want to be equal, which the symbols do not decide: checked when the symbols get values.
+struct dim_guard {
+  dim a, b;
+  std::string why;  // which operator wants it
+  friend bool operator==(const dim_guard&, const dim_guard&) = default;
+};
+
 class program {
  public:
   program();
@@ -42,10 +49,12 @@ class program {
   void erase_unused_kernels();
 
   std::map<std::string, dim_range> symbols;            // open dimensions
+  std::vector<dim_guard> guards;
   std::map<std::string, std::string> metadata;         // producer, options: deterministic facts only
 
   program clone() const;
-  // A clone with every symbol of `bindings` replaced in all modules. Throws error{usage} where a value is outside its range.
+  // A clone with every symbol of `bindings` replaced in all modules. Throws error{usage} where a value is outside its range or a
+  // guard does not hold.
   program bind(const dim_bindings& bindings) const;
   void validate() const;
   std::string str() const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/error.hpp"
+#include "ir/dims_differ.hpp"
 
 namespace kiln {
 namespace {
@@ -69,7 +69,9 @@ std::vector<dim> broadcast_dims(const std::vector<dim>& a, const std::vector<dim
     const dim& other = shorter[i];
     if (out == other || other == dim(1)) continue;
     if (out == dim(1)) { out = other; continue; }
-    throw error(error_kind::invalid_model, "dimensions " + out.str() + " and " + other.str() + " do not broadcast");
+    std::string message = "dimensions " + out.str() + " and " + other.str() + " do not broadcast";
+    if ((out - other).is_static()) throw error(error_kind::invalid_model, message);
+    throw dims_differ(message, out, other);
   }
   return result;
 }

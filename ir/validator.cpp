@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "ir/error.hpp"
+#include "ir/ops/choice.hpp"
 #include "ir/ops/structure.hpp"
 #include "ir/program.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 
 void check_bodies(const module& m, const instruction& i) {
   bool is_if = i.op().is<if_else>(), is_loop = i.op().is<loop>();
-  std::size_t wanted = is_if ? 2 : is_loop ? 1 : 0;
+  std::size_t wanted = is_if || i.op().is<choice>() ? 2 : is_loop ? 1 : 0;
   if (i.bodies().size() != wanted) fail(m, i, "needs " + std::to_string(wanted) + " bodies");
   std::size_t skipped = is_if ? 1 : 0;  // the condition is not an argument of the bodies
   for (const module* body : i.bodies()) {

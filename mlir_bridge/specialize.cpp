@@ -1,6 +1,7 @@
 // Symbolic dimensions → numbers. What a dimension is comes from three places: the text of a dimension that was given for an input or an
-// output stands for its value everywhere; symbols that follow from such dimensions uniquely give all dimensions made of them; and
-// everything else is what the shape rules infer from the operands.
+// output stands for its value everywhere; symbols and quotients that follow from such dimensions uniquely give all dimensions made of
+// them; and everything else is what the shape rules infer from the operands. aot/kernels/cluster_module.cpp forms kernels for which this
+// is enough.
 #include <map>
 #include <set>
 
@@ -43,8 +44,8 @@ class dim_solver {
 
   std::optional<std::int64_t> find(const dim& d) const {
     if (d.is_static()) return d.value();
-    dim substituted = d.substitute(bindings_);
-    if (substituted.is_static()) return substituted.value();
+    dim rest = reduced(d);
+    if (rest.is_static()) return rest.value();
     auto known = values_.find(d.str());
     return known == values_.end() ? std::nullopt : std::optional(known->second);
   }
@@ -67,18 +68,50 @@ class dim_solver {
     for (bool progress = true; progress;) {
       progress = false;
       for (auto& [expression, target] : open_) {
-        dim rest = expression.substitute(bindings_);
+        dim rest = reduced(expression);
+        if (learn_atom(rest, target)) {
+          progress = true;
+          continue;
+        }
         std::set<std::string> symbols = rest.symbols();
         if (symbols.size() != 1) continue;
         if (auto solution = solve(rest, *symbols.begin(), target)) bindings_[*symbols.begin()] = *solution, progress = true;
       }
     }
     for (auto& [expression, target] : open_)
-      if (dim rest = expression.substitute(bindings_); rest.is_static() && rest.value() != target)
+      if (dim rest = reduced(expression); rest.is_static() && rest.value() != target)
         throw error(error_kind::invalid_model, "the shapes contradict each other: " + expression.str() + " would be both " + rest.str() + " and " + std::to_string(target));
   }
 
+  // With what is known in the place of symbols and of atoms (quotients, minima, maxima).
+  dim reduced(const dim& d) const {
+    dim total = 0;
+    for (const auto& [atoms, coefficient] : d.substitute(bindings_).terms()) {
+      dim product = coefficient;
+      for (const auto& atom : atoms) {
+        auto known = atoms_.find(atom->text);
+        product = product * (known == atoms_.end() ? dim::from(atom) : dim(known->second));
+      }
+      total = total + product;
+    }
+    return total;
+  }
+
+  // rest = coefficient * atom + constant gives the atom.
+  bool learn_atom(const dim& rest, std::int64_t target) {
+    auto terms = rest.terms();
+    if (rest.is_static() || terms.size() > 2 || (terms.size() == 2 && !terms.begin()->first.empty()) || terms.rbegin()->first.size() != 1) return false;
+    std::int64_t constant = terms.size() == 2 ? terms.begin()->second : 0, coefficient = terms.rbegin()->second;
+    std::int64_t value = (coefficient < 0 ? dim(constant) - dim(target) : dim(target) - dim(constant)).value();
+    coefficient = (coefficient < 0 ? dim(0) - dim(coefficient) : dim(coefficient)).value();
+    if (value % coefficient != 0) return false;
+    const dim_atom& atom = *terms.rbegin()->first[0];
+    (atom.is == dim_atom::kind::symbol ? bindings_ : atoms_)[atom.text] = value / coefficient;
+    return true;
+  }
+
   std::map<std::string, std::int64_t> values_;
+  dim_bindings atoms_;  // by their text
   std::vector<std::pair<dim, std::int64_t>> open_;
   dim_bindings bindings_;
 };

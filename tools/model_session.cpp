@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "ir/bind_shapes.hpp"
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
 #include "jit/compare_cached.hpp"
@@ -126,15 +127,11 @@ dim_bindings parse_bindings(const std::vector<std::string>& texts) {
 }
 
 dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, literal>& given) {
-  dim_bindings bindings;
-  for (value v : p.main().parameters()) {
-    auto found = given.find(module::parameter_name(v));
-    if (found == given.end()) continue;
-    const shape &wanted = v.type(), &is = found->second.type();
-    if (wanted.rank() != is.rank() || wanted.type != is.type) throw error(error_kind::usage, fmt::format("input '{}' is {}, the model takes {}", found->first, is.str(), wanted.str()));
-    for (std::size_t i = 0; i < wanted.rank(); ++i)
-      if (auto symbol = wanted.dims[i].str(); p.symbols.contains(symbol)) bindings.try_emplace(symbol, is.dims[i].value());
-  }
+  std::vector<given_shape> shapes;
+  for (value v : p.main().parameters())
+    if (auto found = given.find(module::parameter_name(v)); found != given.end()) shapes.push_back({found->first, v.type(), found->second.type()});
+  dim_bindings bindings = bind_shapes(shapes);
+  for (const auto& [name, data] : given) bindings.merge(bind_values(p.symbols, name, data));
   return bindings;
 }
 

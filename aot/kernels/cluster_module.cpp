@@ -19,22 +19,45 @@ class told_dims {
     for (std::size_t before = known_.size() + 1; before != known_.size();) {
       before = known_.size();
       for (const dim& d : whole_)
-        if (auto open = unknown(d); open.size() == 1) known_.insert(open[0]);
+        if (const dim_atom* told = told_by(d)) known_.insert(told->text);
     }
   }
 
   bool has(const dim& d) const { return std::ranges::find(whole_, d) != whole_.end() || unknown(d).empty(); }
 
  private:
-  std::vector<std::string> unknown(const dim& d) const {
-    std::vector<std::string> open;
-    for (const std::string& symbol : d.symbols())
-      if (!known_.contains(symbol)) open.push_back(symbol);
+  // The only unknown atom of the dim, where the dim's value tells the atom's: it stands alone in one term, or grows with a lone symbol.
+  const dim_atom* told_by(const dim& d) const {
+    auto open = unknown(d);
+    if (open.size() != 1) return nullptr;
+    const dim_atom* atom = open.begin()->second;
+    bool grows = atom->is == dim_atom::kind::symbol;
+    std::size_t uses = 0;
+    const auto terms = d.terms();
+    for (const auto& [atoms, coefficient] : terms) {
+      uses += static_cast<std::size_t>(std::ranges::count_if(atoms, [&](const auto& a) { return a->text == atom->text; }));
+      grows &= coefficient > 0 || atoms.empty();
+      for (const auto& a : atoms) grows &= a->is == dim_atom::kind::symbol;
+    }
+    return uses == 1 || grows ? atom : nullptr;
+  }
+
+  bool is_known(const dim_atom& atom) const {
+    if (known_.contains(atom.text)) return true;
+    return atom.is != dim_atom::kind::symbol && std::ranges::all_of(atom.operands, [&](const dim& d) { return unknown(d).empty(); });
+  }
+
+  std::map<std::string, const dim_atom*> unknown(const dim& d) const {  // the atoms live in the dims of whole_ and of the kernel
+    std::map<std::string, const dim_atom*> open;
+    const auto terms = d.terms();
+    for (const auto& [atoms, coefficient] : terms)
+      for (const auto& atom : atoms)
+        if (!is_known(*atom)) open.emplace(atom->text, atom.get());
     return open;
   }
 
   std::vector<dim> whole_;
-  std::set<std::string> known_;
+  std::set<std::string> known_;  // texts of atoms
 };
 
 class copier {

@@ -69,41 +69,111 @@ std::optional<value> builder::folded(const operation& op, const std::vector<valu
   return constant(op.evaluate(arguments)[0]);
 }
 
-value builder::add(operation op, std::vector<value> inputs, std::vector<module*> bodies) {
-  if (bodies.empty()) {
-    std::vector<shape> shapes;
-    for (value v : inputs) shapes.push_back(v.type());
-    auto outputs = op.infer(shapes);
-    if (const auto* r = op.get_if<reshape>())
-      if (const literal* data = module::constant(inputs[0]); data && outputs[0].is_static()) return constant(data->reshaped(r->dims));  // shares the bytes
-    if (auto constant = folded(op, inputs, outputs)) return *constant;
-    std::vector<known_elements> values;
-    for (value v : inputs) {
-      auto elements = known(v);
-      if (!elements) break;
-      values.push_back(std::move(*elements));
+// Dimensions that count as equal get one expression: `to` in the place of `from`, wherever it is a whole dimension.
+void builder::relabel(operation& op, std::vector<value>& inputs, const dim& from, const dim& to) {
+  for (value& v : inputs) {
+    for (std::size_t axis = 0; axis < v.type().rank(); ++axis) {
+      if (!(v.type().dims[axis] == from)) continue;
+      auto dims = v.type().dims;
+      dims[axis] = to;
+      v = add_checked(reshape{dims}, {v});
     }
-    if (outputs.size() == 1 && values.size() == inputs.size())
-      if (auto elements = evaluate_known(op, shapes, values, outputs[0])) {
-        bool all_numbers = std::ranges::all_of(*elements, [](const dim& d) { return d.is_static(); });
-        if (all_numbers) {
-          std::vector<std::byte> bytes(outputs[0].bytes());
-          for (std::size_t i = 0; i < elements->size(); ++i) {
-            auto number = (*elements)[i].value();
-            if (is_float(outputs[0].type)) store_element(outputs[0].type, bytes.data(), static_cast<std::int64_t>(i), static_cast<double>(number));
-            else store_integer(outputs[0].type, bytes.data(), static_cast<std::int64_t>(i), number);
-          }
-          return constant(literal(outputs[0], std::move(bytes)));
-        }
-        value made = target_.add(std::move(op), std::move(inputs));
-        made.producer->set_origin(origin_);
-        known_[made] = std::move(*elements);
-        return made;
-      }
   }
-  value made = target_.add(std::move(op), std::move(inputs), std::move(bodies));
+  attribute_list fields = op.attributes();
+  bool changed = false;
+  for (auto& field : fields)
+    if (auto* dims = std::get_if<std::vector<dim>>(&field.second))
+      for (dim& d : *dims)
+        if (d == from) d = to, changed = true;
+  if (changed) op = make_operation(op.name(), fields);
+}
+
+value builder::add(operation op, std::vector<value> inputs, std::vector<module*> bodies) {
+  if (!bodies.empty()) {
+    value made = target_.add(std::move(op), std::move(inputs), std::move(bodies));
+    made.producer->set_origin(origin_);
+    return made;
+  }
+  constexpr int most_guards = 64;
+  for (int guards = 0;; ++guards) {
+    try {
+      return add_checked(op, inputs);
+    } catch (const dims_differ& e) {
+      if (guards == most_guards) throw;
+      take_as_equal(knowledge_, e, origin_);
+      const dim& kept = representative(e.a(), e.b());
+      relabel(op, inputs, kept == e.a() ? e.b() : e.a(), kept);
+    }
+  }
+}
+
+value builder::add_checked(operation op, std::vector<value> inputs) {
+  std::vector<shape> shapes;
+  for (value v : inputs) shapes.push_back(v.type());
+  auto outputs = op.infer(shapes);
+  if (const auto* r = op.get_if<reshape>())
+    if (const literal* data = module::constant(inputs[0]); data && outputs[0].is_static()) return constant(data->reshaped(r->dims));  // shares the bytes
+  if (auto constant = folded(op, inputs, outputs)) return *constant;
+  std::optional<known_elements> elements = outputs.size() == 1 ? known_result(op, inputs, shapes, outputs[0]) : std::nullopt;
+  if (elements && std::ranges::all_of(*elements, [](const dim& d) { return d.is_static(); })) {
+    std::vector<std::byte> bytes(outputs[0].bytes());
+    for (std::size_t i = 0; i < elements->size(); ++i) {
+      auto number = (*elements)[i].value();
+      if (is_float(outputs[0].type)) store_element(outputs[0].type, bytes.data(), static_cast<std::int64_t>(i), static_cast<double>(number));
+      else store_integer(outputs[0].type, bytes.data(), static_cast<std::int64_t>(i), number);
+    }
+    return constant(literal(outputs[0], std::move(bytes)));
+  }
+  std::optional<dim> each = !elements && outputs.size() == 1 ? uniform_result(op, inputs, shapes, outputs[0]) : std::nullopt;
+  value made = target_.add(std::move(op), std::move(inputs));
   made.producer->set_origin(origin_);
+  if (elements) known_[made] = std::move(*elements);
+  else if (each && is_small(outputs[0], max_known_elements)) known_[made] = known_elements(static_cast<std::size_t>(outputs[0].element_count()), *each);
+  else if (each) uniform_[made] = *each;
   return made;
+}
+
+std::optional<dim> builder::uniform(value v) const {
+  if (auto found = uniform_.find(v); found != uniform_.end()) return found->second;
+  auto elements = known(v);
+  if (!elements || elements->empty()) return std::nullopt;
+  bool same = std::ranges::all_of(*elements, [&](const dim& d) { return d == elements->front(); });
+  return same ? std::optional(elements->front()) : std::nullopt;
+}
+
+std::optional<dim> builder::uniform_result(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& shapes, const shape& output) const try {
+  bool moves_first = op.is<kiln::broadcast>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<gather>();
+  if (inputs.empty() || !(moves_first || op.is<elementwise>() || op.is<convert>() || op.is<reduce>())) return std::nullopt;
+  std::vector<known_elements> values;
+  std::vector<shape> scalars;
+  for (std::size_t i = 0; i < (moves_first ? 1 : inputs.size()); ++i) {
+    auto each = uniform(inputs[i]);
+    if (!each) return std::nullopt;
+    values.push_back({*each});
+    scalars.push_back({shapes[i].type, {}});
+  }
+  if (moves_first) return values[0][0];
+  if (const auto* r = op.get_if<reduce>()) {
+    dim count = 1;
+    for (std::int64_t axis : r->axes) count = count * shapes[0].dims[static_cast<std::size_t>(axis)];
+    if (r->kind == reduction_kind::sum) return values[0][0] * count;
+    bool keeps = r->kind == reduction_kind::max || r->kind == reduction_kind::min;
+    return keeps && facts().at_least(count, 1) ? std::optional(values[0][0]) : std::nullopt;
+  }
+  auto result = evaluate_known(op, scalars, values, {output.type, {}}, facts());
+  return result ? std::optional(result->front()) : std::nullopt;
+} catch (const error&) {  // numbers beyond all bounds
+  return std::nullopt;
+}
+
+std::optional<known_elements> builder::known_result(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& shapes, const shape& output) const {
+  std::vector<known_elements> values;
+  for (value v : inputs) {
+    auto elements = known(v);
+    if (!elements) return std::nullopt;
+    values.push_back(std::move(*elements));
+  }
+  return evaluate_known(op, shapes, values, output, facts());
 }
 
 // No operation reads a shape at run time, but a sum of ones over a symbolic dimension is that dimension.
@@ -129,11 +199,40 @@ value builder::dims_tensor(const std::vector<dim>& dims, std::size_t rank) {
   return rank == 0 ? add(reshape{{}}, {joined}) : joined;
 }
 
+void builder::need_equal(const dim& a, const dim& b, const std::string& what) {
+  if (a == b) return;
+  if ((a - b).is_static()) throw error(error_kind::invalid_model, what);
+  take_as_equal(knowledge_, dims_differ(what, a, b), origin_);
+}
+
+std::vector<dim> builder::broadcast_shape(const std::vector<dim>& a, const std::vector<dim>& b) {
+  const auto &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
+  std::vector<dim> result = longer;
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    dim& out = result[longer.size() - shorter.size() + i];
+    if (out == shorter[i] || shorter[i] == dim(1)) continue;
+    if (!(out == dim(1))) {
+      need_equal(out, shorter[i], "dimensions " + out.str() + " and " + shorter[i].str() + " do not broadcast");
+      out = representative(out, shorter[i]);
+    } else {
+      out = shorter[i];
+    }
+  }
+  return result;
+}
+
+value builder::data_of(const dim& d) {
+  if (facts().at_least(d, 0)) return dims_tensor({d}, 0);
+  dim_terms positive, negative;  // a sum of ones cannot be negative
+  for (const auto& [atoms, c] : d.terms()) (c > 0 ? positive : negative)[atoms] = c;
+  return binary(scalar_function::sub, dims_tensor({dim::from(positive)}, 0), dims_tensor({dim(0) - dim::from(negative)}, 0));
+}
+
 value builder::broadcast_to(value x, const std::vector<dim>& dims) { return x.type().dims == dims ? x : add(kiln::broadcast{dims}, {x}); }
 
 std::vector<value> builder::broadcast_together(std::vector<value> values) {
   std::vector<dim> dims;
-  for (value v : values) dims = broadcast_dims(dims, v.type().dims);
+  for (value v : values) dims = broadcast_shape(dims, v.type().dims);
   for (value& v : values) v = broadcast_to(v, dims);
   return values;
 }
@@ -151,6 +250,53 @@ value builder::slice_axis(value x, std::int64_t axis, std::int64_t start, dim le
   op.starts[static_cast<std::size_t>(axis)] = start;
   op.lengths[static_cast<std::size_t>(axis)] = length;
   return add(std::move(op), {x});
+}
+
+value builder::slice_from(value x, std::int64_t axis, const dim& start, const dim& length, std::int64_t step) {
+  auto at = static_cast<std::size_t>(axis);
+  auto dims = x.type().dims;
+  if (start.is_static()) {
+    slice op{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
+    op.starts[at] = start.value();
+    op.lengths[at] = length;
+    op.steps[at] = step;
+    return start == dim(0) && length == dims[at] && step == 1 ? x : add(std::move(op), {x});
+  }
+  // Counted from the end, a start may be a number: gather takes negative indices so.
+  dim from_end = start - dims[at];
+  value first = from_end.is_static() && from_end.value() < 0 ? scalar(element_type::i64, static_cast<double>(from_end.value())) : dims_tensor({start}, 0);
+  value index = binary(scalar_function::mul, iota_like(element_type::i64, {length}, 0), static_cast<double>(step));
+  return add(gather{axis}, {x, binary(scalar_function::add, index, first)});
+}
+
+value builder::pad_axis(value x, std::int64_t axis, const dim& before, const dim& after, pad_mode mode, double fill) {
+  auto at = static_cast<std::size_t>(axis);
+  std::size_t rank = x.type().rank();
+  dim size = x.type().dims[at], length = size + before + after;
+  auto most = facts().upper(after);
+  constexpr std::int64_t large = 1 << 16;
+  if (before == dim(0) && (mode == pad_mode::constant_ || mode == pad_mode::edge) && most && *most >= 0 && *most <= large) {
+    pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), mode, fill};
+    op.after[at] = *most;
+    return slice_axis(*most ? add(op, {x}) : x, axis, 0, length);
+  }
+  value last = dims_tensor({size - dim(1)}, 0);
+  value position = binary(scalar_function::sub, iota_like(element_type::i64, {length}, 0), data_of(before));
+  value inside = add(elementwise{scalar_function::clamp}, broadcast_together({position, scalar(element_type::i64, 0), last}));
+  switch (mode) {
+    case pad_mode::constant_: {
+      value taken = add(gather{axis}, {x, inside});
+      value is_inside = along_axis(binary(scalar_function::equal, position, inside), axis, rank);
+      return where(is_inside, taken, scalar(x.type().type, fill));
+    }
+    case pad_mode::edge: return add(gather{axis}, {x, inside});
+    case pad_mode::wrap: return add(gather{axis}, {x, binary(scalar_function::mod, position, dims_tensor({size}, 0))});
+    case pad_mode::reflect: break;
+  }
+  // Forth and back again: a period of 2 * (size - 1).
+  value period = dims_tensor({size * dim(2) - dim(2)}, 0);
+  value at_in_period = binary(scalar_function::mod, position, binary(scalar_function::max, period, 1.0));
+  return add(gather{axis}, {x, binary(scalar_function::min, at_in_period, binary(scalar_function::sub, period, at_in_period))});
 }
 
 value builder::reduced(reduction_kind kind, value x, std::vector<std::int64_t> axes, bool keep_dims) {

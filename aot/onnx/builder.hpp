@@ -9,6 +9,7 @@
 
 #include "aot/onnx/import_budget.hpp"
 #include "aot/onnx/symbolic.hpp"
+#include "aot/onnx/unify.hpp"
 #include "ir/module.hpp"
 #include "ir/ops/all.hpp"
 
@@ -16,9 +17,12 @@ namespace kiln::onnx_import {
 
 class builder {
  public:
-  builder(module& target, import_budget& budget) : target_(target), budget_(budget) {}
+  // `known` and `budget` must outlive the builder.
+  builder(module& target, dim_knowledge& known, import_budget& budget) : target_(target), knowledge_(known), budget_(budget) {}
 
   module& target() { return target_; }
+  dim_knowledge& knowledge() const { return knowledge_; }
+  const dim_facts& facts() const { return knowledge_.facts; }
   void set_origin(std::string origin) { origin_ = std::move(origin); }
 
   // The first output; others are output(v, i). Folds to a constant where all inputs are constants and the result is small.
@@ -30,17 +34,26 @@ class builder {
   value integers(const std::vector<std::int64_t>& values) { return constant(literal::from_int64(values)); }
   // i64[n], or i64[] with `rank` 0, holding dims that need not be numbers.
   value dims_tensor(const std::vector<dim>& dims, std::size_t rank = 1);
+  // The value of an expression that may be negative, i64[].
+  value data_of(const dim& d);
 
   // The literal behind a constant or a small broadcast of one.
   std::optional<literal> constant_of(value v) const;
   // Elements as dims where known.
   std::optional<known_elements> known(value v) const;
+  // What all elements of a result are, where that is one known value; for results with open dimensions too.
+  std::optional<dim> uniform(value v) const;
   void set_known(value v, known_elements elements) { known_[v] = std::move(elements); }
   // `count`, i64[1], is what the symbol stands for.
   void set_count(const dim& symbol, value count) {
     counts_.emplace(symbol.str(), count);
     known_[count] = {symbol};
   }
+
+  // Numpy's rule, where dimensions that are neither equal nor 1 count as equal (unify.hpp).
+  std::vector<dim> broadcast_shape(const std::vector<dim>& a, const std::vector<dim>& b);
+  // Throws where the dimensions cannot be equal; else they are, or count as equal from now on.
+  void need_equal(const dim& a, const dim& b, const std::string& what);
 
   value broadcast_to(value x, const std::vector<dim>& dims);
   std::vector<value> broadcast_together(std::vector<value> values);
@@ -53,6 +66,10 @@ class builder {
   value permuted(value x, const std::vector<std::int64_t>& permutation);
   // Elements [start, start + length) along one axis.
   value slice_axis(value x, std::int64_t axis, std::int64_t start, dim length);
+  // The same for a start that may be symbolic, and any step other than 0: element i is x[start + i * step].
+  value slice_from(value x, std::int64_t axis, const dim& start, const dim& length, std::int64_t step);
+  // Pads one axis by lengths that may be symbolic; negative ones cut.
+  value pad_axis(value x, std::int64_t axis, const dim& before, const dim& after, pad_mode mode, double fill);
   value reduced(reduction_kind kind, value x, std::vector<std::int64_t> axes, bool keep_dims);
   // A vector [n] as [1, ..., n, ..., 1] of the rank, with n at `axis`.
   value along_axis(value vector, std::int64_t axis, std::size_t rank);
@@ -60,11 +77,17 @@ class builder {
 
  private:
   bool is_constant(value v) const;  // whether constant_of() has a literal
+  value add_checked(operation op, std::vector<value> inputs);
+  std::optional<known_elements> known_result(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& shapes, const shape& output) const;
+  void relabel(operation& op, std::vector<value>& inputs, const dim& from, const dim& to);
   std::optional<value> folded(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& outputs);
   module& target_;
+  dim_knowledge& knowledge_;
   import_budget& budget_;
   std::string origin_;
+  std::optional<dim> uniform_result(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& shapes, const shape& output) const;
   std::map<value, known_elements> known_;
+  std::map<value, dim> uniform_;
   std::map<std::string, value> counts_;
 };
 

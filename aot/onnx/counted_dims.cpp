@@ -138,6 +138,7 @@ value shortened(node& n, value data, std::int64_t axis, value count) {
   if (known == state.counted.end()) {
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.counted.size()));
     n.b.set_count(symbol, count);
+    state.known.facts.set_range(symbol.str(), 0, data.type().dims[static_cast<std::size_t>(axis)].value());
     known = state.counted.insert(known, {symbol, count, data.type().dims[static_cast<std::size_t>(axis)].value()});
   }
   return n.b.slice_axis(data, axis, 0, known->symbol);

@@ -8,7 +8,8 @@
 #include "aot/onnx/custom.hpp"
 #include "aot/onnx/operator_versions.hpp"
 #include "aot/onnx/operators.hpp"
-#include "ir/error.hpp"
+#include "ir/bind_shapes.hpp"
+#include "ir/dims_differ.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -23,6 +24,17 @@ std::string label_of(const ::onnx::NodeProto& proto, int index) {
   return label.size() <= max_label ? label : label.substr(0, max_label) + "...";
 }
 
+std::string dimension_name(const ::onnx::ValueInfoProto& info, int index) {
+  const std::string& given = info.type().tensor_type().shape().dim(index).dim_param();
+  return given.empty() ? info.name() + "_dim" + std::to_string(index) : given;
+}
+
+const dim_spec* spec_of(const import_state& state, const std::string& name, const std::string& symbol) {
+  auto found = state.options.dims.find(name);
+  if (found == state.options.dims.end()) found = state.options.dims.find(symbol);
+  return found == state.options.dims.end() ? nullptr : &found->second;
+}
+
 dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int index) {
   const auto& d = info.type().tensor_type().shape().dim(index);
   if (d.has_dim_value()) {
@@ -30,16 +42,22 @@ dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int in
     if (d.dim_value() > largest_dim) invalid("input '" + info.name() + "' has a dimension of " + std::to_string(d.dim_value()));
     return d.dim_value();
   }
-  std::string name = d.dim_param().empty() ? info.name() + "_dim" + std::to_string(index) : d.dim_param();
-  dim symbol = dim::symbol(name);
-  if (symbol.str().starts_with(count_prefix)) refuse("dimension '" + name + "': names that begin with " + std::string(count_prefix) + " are taken");
-  auto [seen, fresh] = state.dimension_names.emplace(symbol.str(), name);
-  if (!fresh && seen->second != name) invalid("dimensions '" + seen->second + "' and '" + name + "' have one name when written as '" + symbol.str() + "'");
-  auto spec = state.options.dims.find(name);
-  if (spec == state.options.dims.end()) spec = state.options.dims.find(symbol.str());
-  if (spec == state.options.dims.end()) return symbol;
-  const auto* fixed = std::get_if<std::int64_t>(&spec->second);
-  return fixed ? dim(*fixed) : symbol;
+  std::string name = dimension_name(info, index);
+  const dim_spec* given = spec_of(state, name, dim::symbol(name).str());
+  if (const auto* number = given ? std::get_if<std::int64_t>(given) : nullptr) return *number;
+  dim_bindings fixed;
+  for (const auto& [symbol, original] : state.dimensions.symbol_names) {
+    const dim_spec* spec = spec_of(state, original, symbol);
+    if (const auto* number = spec ? std::get_if<std::int64_t>(spec) : nullptr) fixed[symbol] = *number;
+  }
+  return state.dimensions.meanings.at(name).substitute(fixed).replace(state.equal);
+}
+
+// Before IR version 4 every initializer was listed as an input too.
+std::unordered_set<std::string> default_inputs(const ::onnx::GraphProto& graph) {
+  std::unordered_set<std::string> names;
+  for (const auto& i : graph.initializer()) names.insert(i.name());
+  return names;
 }
 
 void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::string>& found, std::unordered_set<std::string>& seen) {
@@ -106,6 +124,37 @@ void bind_attributes(::onnx::NodeProto& proto, const std::vector<::onnx::Attribu
 
 }  // namespace
 
+// The elements of a small integer or boolean input as symbols.
+void know_elements(import_state& state, builder& b, const std::string& name, value input) {
+  const shape& type = input.type();
+  bool fits = type.is_static() && (type.type == element_type::boolean || is_integer(type.type)) && type.element_count() <= max_value_elements;
+  if (!fits) return;
+  known_elements elements;
+  for (std::int64_t i = 0; i < type.element_count(); ++i) {
+    dim symbol = value_symbol(name, i);
+    state.known.facts.set_range(symbol.str(), 0, type.type == element_type::boolean ? 1 : INT64_MAX);
+    elements.push_back(symbol);
+  }
+  b.set_known(input, std::move(elements));
+}
+
+void read_dimensions(import_state& state, const ::onnx::GraphProto& graph) {
+  std::unordered_set<std::string> defaults = default_inputs(graph);
+  std::vector<std::string> names;
+  for (const auto& i : graph.input()) {
+    if (defaults.contains(i.name()) || !i.type().has_tensor_type()) continue;
+    for (int k = 0; k < i.type().tensor_type().shape().dim_size(); ++k)
+      if (!i.type().tensor_type().shape().dim(k).has_dim_value()) names.push_back(dimension_name(i, k));
+  }
+  state.dimensions = read_dim_params(names);
+  for (const auto& [symbol, name] : state.dimensions.symbol_names) {
+    for (std::string_view taken : {count_prefix, value_prefix})
+      if (symbol.starts_with(taken)) refuse("dimension '" + name + "': names that begin with " + std::string(taken) + " are taken");
+    const dim_spec* spec = spec_of(state, name, symbol);
+    if (const auto* range = spec ? std::get_if<dim_range>(spec) : nullptr) state.known.facts.set_range(symbol, range->min, range->max);
+  }
+}
+
 std::vector<std::string> outer_names(const ::onnx::GraphProto& graph) {
   std::vector<std::string> found;
   std::unordered_set<std::string> seen;
@@ -125,12 +174,13 @@ shape declared_shape(import_state& state, const ::onnx::ValueInfoProto& info) {
 }
 
 void scope::add_inputs(const ::onnx::GraphProto& graph) {
-  std::unordered_set<std::string> defaults;  // before IR version 4 every initializer was listed as an input too
-  for (const auto& i : graph.initializer()) defaults.insert(i.name());
+  std::unordered_set<std::string> defaults = default_inputs(graph);
   for (const auto& i : graph.input()) {
     if (defaults.contains(i.name())) continue;
     if (i.name().empty()) invalid("a graph input has no name");
-    define(i.name(), b_.target().add_parameter(i.name(), declared_shape(state_, i)));
+    value made = b_.target().add_parameter(i.name(), declared_shape(state_, i));
+    define(i.name(), made);
+    if (state_.values_as_symbols) know_elements(state_, b_, i.name(), made);
   }
 }
 
@@ -227,6 +277,10 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
         invalid("has " + std::to_string(proto.output_size()) + " outputs, the operator gives " + std::to_string(results.size()));
       define(proto.output(i), results[static_cast<std::size_t>(i)]);
     }
+  } catch (const dims_differ& e) {
+    throw dims_differ(what + e.what(), e.a(), e.b());
+  } catch (const value_needed& e) {
+    throw value_needed(what + e.what());
   } catch (const error& e) {
     throw error(e.kind(), what + e.what());
   } catch (const std::bad_alloc&) {

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "aot/onnx/dim_param.hpp"
 #include "aot/onnx/import.hpp"
 #include "aot/onnx/import_budget.hpp"
 #include "aot/onnx/node.hpp"
@@ -32,7 +33,10 @@ struct import_state {
   import_budget budget;
   std::map<std::string, std::int64_t> opsets;              // by domain, of the model or of the function being expanded
   std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto*> functions;  // the model's own, by domain and name
-  std::map<std::string, std::string> dimension_names = {};  // symbol → the model's name for it
+  dim_knowledge known = {};
+  dim_params dimensions = {};                                // of the main graph's inputs
+  bool values_as_symbols = false;                            // of the main graph's small integer inputs
+  std::map<std::string, dim> equal = {};                     // symbols that other dimensions determine (unify.hpp)
   int depth = 0;                                            // of nested graphs, bounded
   int bodies = 0;                                           // modules made for bodies, to name them
   std::vector<counted_dim> counted = {};
@@ -68,6 +72,9 @@ class scope {
   std::unordered_map<std::string, ::onnx::TensorProto*> initializers_;  // not used yet
   std::unordered_set<std::string> absent_;                              // optional inputs of a function that its call leaves out
 };
+
+// What the dimensions of the graph's inputs are called and may be: fills state.dimensions and state.known.
+void read_dimensions(import_state& state, const ::onnx::GraphProto& graph);
 
 // Names that the graph (or one nested in it) uses and does not define, in order of first use.
 std::vector<std::string> outer_names(const ::onnx::GraphProto& graph);

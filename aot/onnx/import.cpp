@@ -5,7 +5,9 @@
 #include "aot/onnx/counted_dims.hpp"
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operator_versions.hpp"
-#include "ir/error.hpp"
+#include "aot/onnx/unify.hpp"
+#include "ir/bind_shapes.hpp"
+#include "ir/dims_differ.hpp"
 #include "ir/printable.hpp"
 
 namespace kiln {
@@ -29,22 +31,35 @@ std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
 
 // Open symbols with their ranges; every dimension that was asked for must exist.
 void record_symbols(import_state& state) {
+  const auto& [meanings, symbol_names] = state.dimensions;
   for (const auto& [name, spec] : state.options.dims) {
-    bool used = false;
-    for (const auto& [symbol, original] : state.dimension_names) used |= original == name || symbol == name;
+    bool used = symbol_names.contains(name);
+    for (const auto& [original, meaning] : meanings) used |= original == name || dim::symbol(original).str() == name;
     if (used) continue;
     std::string known;
-    for (const auto& [symbol, original] : state.dimension_names) known += (known.empty() ? "" : ", ") + original;
+    for (const auto& [symbol, original] : symbol_names) known += (known.empty() ? "" : ", ") + original;
     throw error(error_kind::usage, "--dim '" + name + "': the model has " + (known.empty() ? "no open dimensions" : "only " + known));
   }
   std::set<std::string> open;
-  for (value p : state.result.main().parameters())
-    for (const dim& d : p.type().dims) open.merge(d.symbols());
+  auto use = [&](const dim& d) {
+    if (!d.is_static()) open.merge(d.symbols());
+  };
+  for (const module& m : state.result.modules())
+    for (const instruction& i : m.instructions()) {
+      for (const shape& s : i.outputs()) std::ranges::for_each(s.dims, use);
+      for (const auto& [field, value] : i.op().attributes())
+        if (const auto* dims = std::get_if<std::vector<dim>>(&value)) std::ranges::for_each(*dims, use);
+    }
+  for (const dim_guard& g : state.result.guards) use(g.a), use(g.b);
   for (const auto& symbol : open) {
-    auto spec = state.options.dims.find(state.dimension_names.at(symbol));
+    if (symbol.starts_with(count_prefix)) continue;
+    bool is_value = symbol.starts_with(value_prefix);
+    const std::string& name = is_value ? symbol : symbol_names.at(symbol);
+    auto spec = state.options.dims.find(name);
     if (spec == state.options.dims.end()) spec = state.options.dims.find(symbol);
     const auto* range = spec == state.options.dims.end() ? nullptr : std::get_if<dim_range>(&spec->second);
-    state.result.symbols[symbol] = range ? *range : dim_range{};
+    auto least = state.known.facts.lower(dim::symbol(symbol)), most = state.known.facts.upper(dim::symbol(symbol));
+    state.result.symbols[symbol] = range ? *range : is_value ? dim_range{least.value_or(0), most.value_or(INT64_MAX), {}} : dim_range{};
   }
 }
 
@@ -61,14 +76,13 @@ void erase_dead(import_state& state) {
   state.result.erase_unreachable_modules();
 }
 
-program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) {
-  ::onnx::ModelProto model = parse_model(bytes, what);
+program import_once(::onnx::ModelProto model, const std::string& what, import_state& state) {
   if (!model.has_graph()) throw error(error_kind::invalid_model, what + " has no graph");
-  import_state state{program{}, external_files(folder), options, import_budget(options.max_nodes), opsets_of(model), {}};
   for (const auto& f : model.functions()) state.functions.emplace(std::pair(f.domain() == "ai.onnx" ? "" : f.domain(), f.name()), &f);
-  builder b(state.result.main(), state.budget);
+  builder b(state.result.main(), state.known, state.budget);
   scope top(state, b, nullptr);
   auto& graph = *model.mutable_graph();
+  read_dimensions(state, graph);
   top.add_inputs(graph);
   top.run(graph);
   auto outputs = top.outputs(graph);
@@ -78,12 +92,38 @@ program import_model(std::span<const std::byte> bytes, const std::string& what, 
   if (names.empty()) throw error(error_kind::invalid_model, what + " has no outputs");
   state.result.main().set_outputs(std::move(outputs), std::move(names));
   erase_dead(state);
+  state.result.guards = state.known.guards;
   record_symbols(state);
   settle_counted_dims(state);
   for (const auto& [domain, version] : state.opsets) state.result.metadata["opset" + (domain.empty() ? "" : "." + domain)] = std::to_string(version);
   if (!model.producer_name().empty()) state.result.metadata["producer"] = model.producer_name() + (model.producer_version().empty() ? "" : " " + model.producer_version());
   state.result.validate();
   return std::move(state.result);
+}
+
+// An import consumes the parsed message, and starts again where dimensions have to be equal that are different symbols, with one of
+// them replaced: each time there is one symbol less. Where values are needed, it starts again with those of small inputs as symbols.
+program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) {
+  std::map<std::string, dim> equal;
+  bool values_as_symbols = false;
+  constexpr int most_attempts = 256;
+  for (int attempt = 1;; ++attempt) {
+    ::onnx::ModelProto model = parse_model(bytes, what);
+    import_state state{program{}, external_files(folder), options, import_budget(options.max_nodes), opsets_of(model), {}};
+    state.equal = equal;
+    state.values_as_symbols = values_as_symbols;
+    try {
+      return import_once(std::move(model), what, state);
+    } catch (const dims_differ& e) {
+      auto solution = make_equal(e.a(), e.b(), state.known.facts);
+      if (!solution || equal.contains(solution->first) || attempt == most_attempts) throw;
+      for (auto& [symbol, meaning] : equal) meaning = meaning.replace({*solution});
+      equal.insert(*solution);
+    } catch (const value_needed&) {
+      if (values_as_symbols) throw;
+      values_as_symbols = true;
+    }
+  }
 }
 
 program import_safely(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) try {

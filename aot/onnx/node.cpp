@@ -82,7 +82,7 @@ std::vector<std::string> node::texts(std::string_view name) const {
 
 known_elements node::known(std::size_t i, std::string_view what) const {
   auto elements = b.known(in(i));
-  if (!elements) refuse(described(i, what) + " must be known at import, but depends on data");
+  if (!elements) throw value_needed(described(i, what) + " must be known at import, but depends on data");
   return *elements;
 }
 

@@ -9,6 +9,7 @@
 
 #include "aot/onnx/builder.hpp"
 #include "aot/onnx/model_file.hpp"
+#include "ir/error.hpp"
 
 namespace kiln::onnx_import {
 
@@ -19,6 +20,13 @@ inline constexpr std::int64_t largest_dim = std::int64_t{1} << 40;
 
 [[noreturn]] void refuse(const std::string& what);   // error{unsupported}
 [[noreturn]] void invalid(const std::string& what);  // error{invalid_model}
+
+// Something that has to be known at import depends on data. The importer then tries again with the elements of small integer
+// inputs as symbols, so that the program can be bound to their values.
+class value_needed : public error {
+ public:
+  explicit value_needed(std::string message) : error(error_kind::unsupported, std::move(message)) {}
+};
 
 class node {
  public:

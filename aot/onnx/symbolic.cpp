@@ -35,107 +35,111 @@ std::optional<known_elements> move(const operation& op, data_inputs which, std::
   return result;
 }
 
-bool is_symbol(const dim& d) {
-  auto symbols = d.symbols();
-  return symbols.size() == 1 && *symbols.begin() == d.str();
+// What an integer division gives, which rounds towards zero. floor(a / b) is that only where a is not negative.
+std::optional<dim> integer_quotient(const dim& a, const dim& b, const dim_facts& facts) {
+  if (b.is_static() && b.value() < 0) return b == dim(-1) ? std::optional(dim(0) - a) : integer_quotient(dim(0) - a, dim(0) - b, facts);
+  if (dim exact; divides_exactly(a, b, exact)) return exact;
+  if (!facts.at_least(b, 1)) return std::nullopt;
+  dim negative = dim(0) - a;
+  if (facts.at_least(a, 0)) return a / b;
+  if (facts.at_least(negative, 0)) return dim(0) - negative / b;
+  return facts.max(a / b, 0) - facts.max(negative / b, 0);
 }
 
-// What a symbol is at least: a count may be zero (counted_dims.hpp).
-std::int64_t least(const dim& symbol) { return symbol.str().starts_with(count_prefix) ? 0 : 1; }
-
-// -1, 0, 1 for a < b, a == b, a > b, where the sign follows for every value that the symbols may have.
-std::optional<int> compare(const dim& a, const dim& b) {
-  if (a == b) return 0;
-  dim difference = a - b;
-  if (difference.is_static()) return difference.value() < 0 ? -1 : 1;
-  if (is_symbol(a) && b.is_static() && b.value() < least(a)) return 1;
-  if (is_symbol(b) && a.is_static() && a.value() < least(b)) return -1;
-  return std::nullopt;
-}
-
-std::optional<dim> quotient(const dim& a, const dim& b, element_type type) {
+std::optional<dim> quotient(const dim& a, const dim& b, element_type type, const dim_facts& facts) {
   if (b == dim(0)) return std::nullopt;
-  if (a.is_static() && b.is_static()) {
-    if (is_integer(type)) return a.value() / b.value();
-    return a.value() % b.value() == 0 ? std::optional<dim>(a.value() / b.value()) : std::nullopt;
-  }
-  if (b.is_static() && b.value() < 0) return std::nullopt;
-  dim result = a / b;
-  if (is_float(type) && !(result * b == a)) return std::nullopt;
-  return result;
+  if (!is_float(type)) return integer_quotient(a, b, facts);
+  dim exact;
+  return divides_exactly(a, b, exact) ? std::optional(exact) : std::nullopt;
 }
 
-std::optional<dim> truth(std::optional<int> order, bool less, bool equal, bool greater) {
-  if (!order) return std::nullopt;
-  return dim(*order < 0 ? less : *order == 0 ? equal : greater);
+std::optional<dim> remainder(const dim& a, const dim& b, element_type type, const dim_facts& facts) {  // with the divisor's sign
+  if (is_float(type) || !facts.at_least(b, 1)) return std::nullopt;
+  return a - b * (a / b);
 }
 
-std::optional<dim> apply(scalar_function f, element_type type, std::span<const dim> x) {
+// Comparisons give 1 or 0: numbers where the bounds decide, else expressions that have these values.
+dim less(const dim& a, const dim& b, const dim_facts& facts) { return facts.min(facts.max(b - a, 0), 1); }
+dim inverse(const dim& truth) { return dim(1) - truth; }
+dim differs(const dim& a, const dim& b, const dim_facts& facts) {
+  if (auto order = facts.order(a, b)) return *order != 0;
+  return facts.min(facts.max(a - b, b - a), 1);
+}
+dim chosen(const dim& truth, const dim& yes, const dim& no) { return yes == no ? yes : no + truth * (yes - no); }
+
+std::optional<dim> apply(scalar_function f, element_type type, std::span<const dim> x, const dim_facts& facts) {
   switch (f) {
     case scalar_function::add: return x[0] + x[1];
     case scalar_function::sub: return x[0] - x[1];
     case scalar_function::mul: return x[0] * x[1];
-    case scalar_function::div: return quotient(x[0], x[1], type);
+    case scalar_function::div: return quotient(x[0], x[1], type, facts);
+    case scalar_function::mod: return remainder(x[0], x[1], type, facts);
     case scalar_function::neg: return dim(0) - x[0];
+    case scalar_function::abs: return facts.max(x[0], dim(0) - x[0]);
+    case scalar_function::relu: return facts.max(x[0], 0);
     case scalar_function::floor:
     case scalar_function::ceil:
     case scalar_function::round: return x[0];  // all known elements are integers
-    case scalar_function::equal: return truth(compare(x[0], x[1]), false, true, false);
-    case scalar_function::less: return truth(compare(x[0], x[1]), true, false, false);
-    case scalar_function::less_equal: return truth(compare(x[0], x[1]), true, true, false);
-    case scalar_function::greater: return truth(compare(x[0], x[1]), false, false, true);
-    case scalar_function::greater_equal: return truth(compare(x[0], x[1]), false, true, true);
-    case scalar_function::min:
-    case scalar_function::max: {
-      auto order = compare(x[0], x[1]);
-      if (!order && is_symbol(x[0]) && x[1] == dim(least(x[0]))) order = 1;
-      if (!order && is_symbol(x[1]) && x[0] == dim(least(x[1]))) order = -1;
-      if (!order) return std::nullopt;
-      return (*order < 0) == (f == scalar_function::min) ? x[0] : x[1];
-    }
-    case scalar_function::logical_not: return x[0].is_static() ? std::optional<dim>(x[0] == dim(0)) : std::nullopt;
-    case scalar_function::logical_and: return x[0].is_static() && x[1].is_static() ? std::optional<dim>(x[0].value() && x[1].value()) : std::nullopt;
-    case scalar_function::logical_or: return x[0].is_static() && x[1].is_static() ? std::optional<dim>(x[0].value() || x[1].value()) : std::nullopt;
-    case scalar_function::where: return x[0].is_static() ? std::optional<dim>(x[0].value() ? x[1] : x[2]) : std::nullopt;
+    case scalar_function::equal: return inverse(differs(x[0], x[1], facts));
+    case scalar_function::less: return less(x[0], x[1], facts);
+    case scalar_function::less_equal: return inverse(less(x[1], x[0], facts));
+    case scalar_function::greater: return less(x[1], x[0], facts);
+    case scalar_function::greater_equal: return inverse(less(x[0], x[1], facts));
+    case scalar_function::min: return facts.min(x[0], x[1]);
+    case scalar_function::max: return facts.max(x[0], x[1]);
+    case scalar_function::clamp: return facts.min(facts.max(x[0], x[1]), x[2]);
+    case scalar_function::logical_not: return inverse(x[0]);
+    case scalar_function::logical_and: return x[0] * x[1];
+    case scalar_function::logical_or: return x[0] + x[1] - x[0] * x[1];
+    case scalar_function::where: return chosen(x[0], x[1], x[2]);
     default: return std::nullopt;
   }
 }
 
-std::optional<known_elements> map(const elementwise& op, std::span<const known_elements> values, std::size_t count, element_type type) {
+std::optional<known_elements> map(const elementwise& op, std::span<const known_elements> values, std::size_t count, element_type type, const dim_facts& facts) {
   known_elements result;
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<dim> operands;
     for (const auto& v : values) operands.push_back(v.at(i));
-    auto element = apply(op.function, type, operands);
+    auto element = apply(op.function, type, operands, facts);
     if (!element) return std::nullopt;
     result.push_back(*element);
   }
   return result;
 }
 
-std::optional<known_elements> cast(element_type to, const known_elements& values) {
+std::optional<known_elements> cast(element_type to, const known_elements& values, const dim_facts& facts) {
   if (is_float(to) ? storage_bits(to) < 32 : storage_bits(to) < 32 && to != element_type::boolean) return std::nullopt;
   if (to != element_type::boolean) return values;
   known_elements result;
   for (const dim& d : values) {
-    if (!d.is_static() && !is_symbol(d)) return std::nullopt;
-    result.emplace_back(d.is_static() ? d.value() != 0 : 1);
+    result.push_back(differs(d, 0, facts));
   }
   return result;
 }
 
-std::optional<known_elements> combine(const reduce& op, const shape& input, const known_elements& values) {
-  if (op.axes.size() != input.rank() || (op.kind != reduction_kind::sum && op.kind != reduction_kind::product)) return std::nullopt;
-  dim total = op.kind == reduction_kind::sum ? 0 : 1;
-  for (const dim& d : values) total = op.kind == reduction_kind::sum ? total + d : total * d;
+std::optional<known_elements> combine(const reduce& op, const shape& input, const known_elements& values, const dim_facts& facts) {
+  if (op.axes.size() != input.rank()) return std::nullopt;
+  if (values.empty() && op.kind != reduction_kind::sum && op.kind != reduction_kind::product) return std::nullopt;
+  if (values.empty()) return known_elements{op.kind == reduction_kind::sum ? 0 : 1};
+  dim total = values[0];
+  for (const dim& d : std::span(values).subspan(1)) {
+    switch (op.kind) {
+      case reduction_kind::sum: total = total + d; break;
+      case reduction_kind::product: total = total * d; break;
+      case reduction_kind::min: total = facts.min(total, d); break;
+      case reduction_kind::max: total = facts.max(total, d); break;
+      default: return std::nullopt;
+    }
+  }
   return known_elements{total};
 }
 
-std::optional<known_elements> evaluate(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output) {
+std::optional<known_elements> evaluate(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output, const dim_facts& facts) {
   if (auto which = mover(op)) return move(op, *which, inputs, values);
-  if (const auto* e = op.get_if<elementwise>()) return map(*e, values, static_cast<std::size_t>(output.element_count()), inputs.back().type);
-  if (const auto* c = op.get_if<convert>()) return cast(c->type, values[0]);
-  if (const auto* r = op.get_if<reduce>()) return combine(*r, inputs[0], values[0]);
+  if (const auto* e = op.get_if<elementwise>()) return map(*e, values, static_cast<std::size_t>(output.element_count()), inputs.back().type, facts);
+  if (const auto* c = op.get_if<convert>()) return cast(c->type, values[0], facts);
+  if (const auto* r = op.get_if<reduce>()) return combine(*r, inputs[0], values[0], facts);
   return std::nullopt;
 }
 
@@ -153,10 +157,10 @@ std::optional<known_elements> elements_of(const literal& data) {
   return result;
 }
 
-std::optional<known_elements> evaluate_known(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output) {
+std::optional<known_elements> evaluate_known(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output, const dim_facts& facts) {
   try {
     if (inputs.empty() || !output.is_static() || output.element_count() > max_known_elements) return std::nullopt;
-    return evaluate(op, inputs, values, output);
+    return evaluate(op, inputs, values, output, facts);
   } catch (const error&) {  // overflow, a division without a closed form, an index out of range: not known then
     return std::nullopt;
   }

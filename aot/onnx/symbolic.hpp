@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/dim_facts.hpp"
 #include "ir/operation.hpp"
 
 namespace kiln::onnx_import {
@@ -21,7 +22,7 @@ inline constexpr std::string_view count_prefix = "counted.";
 // The elements of a literal where all of them are integers and there are few; floats with integral values count.
 std::optional<known_elements> elements_of(const literal& data);
 
-// nullopt where the result cannot be written as dims. Never throws. Symbols count as positive numbers, counts as numbers that are not negative.
-std::optional<known_elements> evaluate_known(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output);
+// nullopt where the result cannot be written as dims. Never throws. `facts` decide comparisons.
+std::optional<known_elements> evaluate_known(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output, const dim_facts& facts);
 
 }  // namespace kiln::onnx_import

@@ -148,6 +148,7 @@ bool convert_precision::apply(program& p) const {
   }
   for (const auto& [hash, payload] : p.kernels()) result.add_kernel(hash, payload);
   result.symbols = p.symbols;
+  result.guards = p.guards;
   result.metadata = p.metadata;
   p = std::move(result);
   return true;

@@ -1,5 +1,6 @@
 #include "ir/container/program_limits.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "ir/container/weights.hpp"
@@ -50,6 +51,10 @@ void check_writable(const program& p) {
     const std::string name = input ? "input '" + input->name_in_module + "'" : i.origin().empty() ? std::string(i.op().name()) + " in module '" + m.name() + "'" : "'" + i.origin() + "'";
     throw error(error_kind::unsupported, name + ": " + why);
   };
+  for (const dim_guard& g : p.guards) {
+    check_text(g.a);
+    check_text(g.b);
+  }
   depth_of_bodies depth;
   for (const module& m : p.modules())
     for (const instruction& i : m.instructions()) {
@@ -58,6 +63,8 @@ void check_writable(const program& p) {
           check_shape(type);
           for (const dim& d : type.dims) check_text(d);
         }
+        for (const auto& [field, value] : i.op().attributes())
+          if (const auto* dims = std::get_if<std::vector<dim>>(&value)) std::ranges::for_each(*dims, check_text);
         for (const module* body : i.bodies())
           if (depth.of(*body) >= max_body_depth) corrupted("bodies nested more than " + std::to_string(max_body_depth) + " deep");
       } catch (const error& e) {

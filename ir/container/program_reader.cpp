@@ -4,6 +4,7 @@
 #include "ir/container/flat.hpp"
 #include "ir/container/program_limits.hpp"
 #include "ir/container/program_section.hpp"
+#include "ir/ops/choice.hpp"
 #include "ir/ops/structure.hpp"
 
 namespace kiln::container {
@@ -31,6 +32,11 @@ class program_reader {
     }
     for (std::uint32_t i = 0; i < modules_.size(); ++i) read_module(i, 0);
     read_symbols();
+    if (stored_->guards())
+      for (const schema::Guard* g : *stored_->guards()) {
+        budget_.take(sizeof(dim_guard));
+        result_.guards.push_back({read_dim(budget_.text(g->a())), read_dim(budget_.text(g->b())), budget_.text(g->why())});
+      }
     if (stored_->metadata())
       for (const schema::Entry* e : *stored_->metadata()) result_.metadata[budget_.text(e->key())] = budget_.text(e->value());
     return std::move(result_);
@@ -39,6 +45,11 @@ class program_reader {
  private:
   enum class state : std::uint8_t { unread, open, read };
 
+  static dim read_dim(const std::string& text) {
+    if (text.size() > max_dim_text) corrupted("a dimension of " + std::to_string(text.size()) + " characters");
+    return dim::parse(text);
+  }
+
   std::vector<dim> read_dims(const schema::Dims& stored) {
     std::vector<dim> dims;
     budget_.take(aligned_count(stored.values()) * sizeof(dim));
@@ -46,8 +57,8 @@ class program_reader {
     if (stored.symbolic())
       for (const schema::SymbolicDim* s : *stored.symbolic()) {
         std::string text = budget_.text(s->text());
-        if (s->at() >= dims.size() || text.size() > max_dim_text) corrupted("a symbolic dimension is out of place");
-        dims[s->at()] = dim::parse(text);
+        if (s->at() >= dims.size()) corrupted("a symbolic dimension is out of place");
+        dims[s->at()] = read_dim(text);
       }
     return dims;
   }
@@ -139,7 +150,7 @@ class program_reader {
       if (!inputs.empty() || !bodies.empty()) corrupted("a parameter with inputs");
       return m.add_parameter(p->name_in_module, {p->type, p->dims});
     }
-    if (bodies.size() != (op.is<if_else>() ? 2u : op.is<loop>() ? 1u : 0u)) corrupted("'" + name + "' has " + std::to_string(bodies.size()) + " bodies");
+    if (bodies.size() != (op.is<if_else>() || op.is<choice>() ? 2u : op.is<loop>() ? 1u : 0u)) corrupted("'" + name + "' has " + std::to_string(bodies.size()) + " bodies");
     return m.add(std::move(op), std::move(inputs), std::move(bodies));
   }
 

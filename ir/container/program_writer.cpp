@@ -73,10 +73,15 @@ class program_writer {
       auto label = out_.CreateSharedString(key);
       metadata.push_back(schema::CreateEntry(out_, label, out_.CreateString(value)));
     }
+    std::vector<Offset<schema::Guard>> guards;
+    for (const dim_guard& g : program_.guards) {
+      auto a = out_.CreateString(g.a.str()), b = out_.CreateString(g.b.str()), why = out_.CreateString(g.why);
+      guards.push_back(schema::CreateGuard(out_, a, b, why));
+    }
     auto module_list = out_.CreateVector(modules);
     auto symbol_list = out_.CreateVector(symbols);
     auto metadata_list = out_.CreateVector(metadata);
-    return finish(out_, schema::CreateProgram(out_, module_list, symbol_list, metadata_list), program_identifier);
+    return finish(out_, schema::CreateProgram(out_, module_list, symbol_list, metadata_list, guards.empty() ? 0 : out_.CreateVector(guards)), program_identifier);
   }
 
  private:

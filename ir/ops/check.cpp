@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "ir/error.hpp"
+#include "ir/dims_differ.hpp"
 
 namespace kiln::detail {
 
-void input_check::reject(std::string_view why) const {
+std::string input_check::message(std::string_view why) const {
   std::string shapes;
   for (const shape& input : inputs_) shapes += (shapes.empty() ? "" : ", ") + input.str();
-  throw error(error_kind::invalid_model, fmt::format("{}({}): {}", operation_, shapes, why));
+  return fmt::format("{}({}): {}", operation_, shapes, why);
 }
+
+void input_check::reject(std::string_view why) const { throw error(error_kind::invalid_model, message(why)); }
 
 void input_check::arity(std::size_t count) const {
   if (inputs_.size() != count) reject(fmt::format("takes {} inputs, {} were given", count, inputs_.size()));
@@ -39,8 +41,17 @@ void input_check::numeric(const shape& operand) const {
 
 void input_check::floating(const shape& operand) const { that(is_float(operand.type), "needs a floating-point operand; convert it first"); }
 
+void input_check::equal(const dim& a, const dim& b, std::string_view why) const {
+  if (a == b) return;
+  if ((a - b).is_static()) reject(why);
+  throw dims_differ(message(why), a, b);
+}
+
 void input_check::dims_equal(const std::vector<dim>& a, const std::vector<dim>& b, std::string_view why) const {
-  if (a != b) reject(fmt::format("{}: {} and {}", why, shape{element_type::f32, a}.str().substr(3), shape{element_type::f32, b}.str().substr(3)));
+  if (a == b) return;
+  std::string both = fmt::format("{}: {} and {}", why, shape{element_type::f32, a}.str().substr(3), shape{element_type::f32, b}.str().substr(3));
+  if (a.size() != b.size()) reject(both);
+  for (std::size_t i = 0; i < a.size(); ++i) equal(a[i], b[i], both);
 }
 
 void input_check::extent(std::int64_t number, std::string_view what) const {
@@ -59,13 +70,10 @@ dim window_count(const input_check& check, const dim& in, const window_axis& axi
   dim room = in + dim(axis.pad_begin + axis.pad_end - axis.extent());
   if (room.is_static() && room.value() < 0) check.reject(fmt::format("a window of {} does not fit into {} with its padding", axis.extent(), in.str()));
   if (!round_up) return room / dim(axis.stride) + dim(1);
-  dim count = (room + dim(axis.stride - 1)) / dim(axis.stride) + dim(1);
-  // The last window starts at most `stride - 1` after the last whole one.
-  if (axis.pad_end + axis.stride - 1 < axis.extent()) return count;
-  if (!count.is_static())
-    throw error(error_kind::unsupported, fmt::format("pooling with ceil_mode over the symbolic dimension {}: give it a value with --dim", in.str()));
-  bool starts_outside = (count.value() - 1) * axis.stride >= in.value() + axis.pad_begin;
-  return count - dim(starts_outside ? 1 : 0);
+  // The partial window counts where it starts inside: min(ceil(room / stride), floor((in + pad_begin - 1) / stride)) + 1. The two
+  // numerators differ by a number, so one of them is the smaller for every length.
+  dim last_inside = in + dim(axis.pad_begin - 1), partial = room + dim(axis.stride - 1);
+  return dim::min(partial, last_inside) / dim(axis.stride) + dim(1);
 }
 
 std::vector<window_axis> window_axes(const input_check& check, std::size_t rank, std::span<const std::int64_t> window,

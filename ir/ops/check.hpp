@@ -27,6 +27,8 @@ class input_check {
   // Not an i4 or u4, and not a bool.
   void numeric(const shape& operand) const;
   void floating(const shape& operand) const;
+  // Throw dims_differ (ir/dims_differ.hpp) where symbols decide.
+  void equal(const dim& a, const dim& b, std::string_view why) const;
   void dims_equal(const std::vector<dim>& a, const std::vector<dim>& b, std::string_view why) const;
   // Neither negative nor so large that sums and products of a few of them overflow: what pads, windows and strides must be.
   void extent(std::int64_t number, std::string_view what) const;
@@ -35,6 +37,7 @@ class input_check {
   [[noreturn]] void reject(std::string_view why) const;
 
  private:
+  std::string message(std::string_view why) const;
   std::string_view operation_;
   std::span<const shape> inputs_;
 };
@@ -46,7 +49,7 @@ struct window_axis {
 };
 
 // How many windows fit along an axis of length `in`. round_up counts a partial last window that starts inside the image or its
-// leading padding; throws error{unsupported} where that depends on a symbol.
+// leading padding.
 dim window_count(const input_check& check, const dim& in, const window_axis& axis, bool round_up);
 
 // The axes of an operation's parallel lists; each list must have `rank` entries, windows, strides and dilations positive, pads not negative, none

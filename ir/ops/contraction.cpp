@@ -71,7 +71,7 @@ std::vector<shape> dot::infer(std::span<const shape> inputs) const {
                    "batch dimensions differ");
   const dim& depth_a = a[batch + (transpose_a ? 0 : 1)];
   const dim& depth_b = b[batch + (transpose_b ? 1 : 0)];
-  if (!(depth_a == depth_b)) check.reject(fmt::format("inner dimensions {} and {} differ", depth_a.str(), depth_b.str()));
+  check.equal(depth_a, depth_b, fmt::format("inner dimensions {} and {} differ", depth_a.str(), depth_b.str()));
   shape out{type, {a.begin(), a.begin() + static_cast<std::ptrdiff_t>(batch)}};
   out.dims.push_back(a[batch + (transpose_a ? 1 : 0)]);
   out.dims.push_back(b[batch + (transpose_b ? 0 : 1)]);
@@ -85,8 +85,7 @@ std::vector<shape> convolution::infer(std::span<const shape> inputs) const {
   weight_parts weights(check, inputs[1], layout);
   auto axes = detail::window_axes(check, out.rank() - 2, weights.window, strides, dilations, pads_begin, pads_end);
   const dim& channels = inputs[0].dims[at.channel];
-  if (!(weights.inner * dim(groups) == channels))
-    check.reject(fmt::format("weights for {} x {} channels meet an image of {}", groups, weights.inner.str(), channels.str()));
+  check.equal(weights.inner * dim(groups), channels, fmt::format("weights for {} x {} channels meet an image of {}", groups, weights.inner.str(), channels.str()));
   if (!divisible(weights.outer, groups)) check.reject(fmt::format("{} filters do not divide into {} groups", weights.outer.str(), groups));
   out.dims[at.channel] = weights.outer;
   for (std::size_t i = 0; i < axes.size(); ++i)
@@ -102,7 +101,7 @@ std::vector<shape> transposed_convolution::infer(std::span<const shape> inputs) 
   auto axes = detail::window_axes(check, out.rank() - 2, weights.window, strides, dilations, pads_begin, pads_end);
   check.that(output_padding.size() == axes.size(), "output_padding needs one entry per spatial axis");
   const dim& channels = inputs[0].dims[at.channel];
-  if (!(weights.outer == channels)) check.reject(fmt::format("weights for {} channels meet an image of {}", weights.outer.str(), channels.str()));
+  check.equal(weights.outer, channels, fmt::format("weights for {} channels meet an image of {}", weights.outer.str(), channels.str()));
   if (!divisible(channels, groups)) check.reject(fmt::format("{} channels do not divide into {} groups", channels.str(), groups));
   out.dims[at.channel] = weights.inner * dim(groups);
   for (std::size_t i = 0; i < axes.size(); ++i) {

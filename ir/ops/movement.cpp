@@ -23,7 +23,7 @@ std::vector<shape> broadcast::infer(std::span<const shape> inputs) const {
   shape out{inputs[0].type, dims};
   if (in.size() > dims.size()) check.reject("does not stretch to " + out.str());
   for (std::size_t i = 0; i < in.size(); ++i)
-    if (!(in[i] == dim(1)) && !(in[i] == dims[dims.size() - in.size() + i])) check.reject("does not stretch to " + out.str());
+    if (!(in[i] == dim(1))) check.equal(in[i], dims[dims.size() - in.size() + i], "does not stretch to " + out.str());
   return {check.result(out)};
 }
 
@@ -31,7 +31,8 @@ std::vector<shape> reshape::infer(std::span<const shape> inputs) const {
   input_check check(name(), inputs);
   check.arity(1);
   shape out{inputs[0].type, dims};
-  if (!(out.elements() == inputs[0].elements())) check.reject("does not have the elements of " + out.str());
+  // Symbols may make the sizes equal that differ as expressions; the numbers that they become are checked again.
+  if (dim difference = out.elements() - inputs[0].elements(); difference.is_static() && !(difference == dim(0))) check.reject("does not have the elements of " + out.str());
   return {check.result(out)};
 }
 
@@ -89,7 +90,7 @@ std::vector<shape> concat::infer(std::span<const shape> inputs) const {
     check.that(input.type == out.type, "inputs differ in element type");
     check.that(input.rank() == out.rank(), "inputs differ in rank");
     for (std::size_t i = 0; i < out.rank(); ++i)
-      if (i != along && !(input.dims[i] == out.dims[i])) check.reject(fmt::format("inputs differ along axis {}", i));
+      if (i != along) check.equal(out.dims[i], input.dims[i], fmt::format("inputs differ along axis {}", i));
     out.dims[along] = out.dims[along] + input.dims[along];
   }
   return {out};
@@ -202,7 +203,7 @@ std::vector<shape> resize::infer(std::span<const shape> inputs) const {
   check.arity(1);
   check.numeric(inputs[0]);
   check.that(dims.size() == inputs[0].rank() && scales.size() == inputs[0].rank(), "needs one dimension and scale per axis");
-  check.that(std::all_of(scales.begin(), scales.end(), [](double s) { return s > 0; }), "scales must be positive");
+  check.that(std::all_of(scales.begin(), scales.end(), [](double s) { return s >= 0; }), "scales must not be negative");
   for (std::size_t i = 0; i < dims.size(); ++i)
     check.that(!(inputs[0].dims[i] == dim(0)) || dims[i] == dim(0), "an empty axis cannot grow");
   return {check.result({inputs[0].type, dims})};

@@ -212,7 +212,8 @@ struct iota {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// input [..]; every axis has a scale (1 for axes that stay) and an output dim. ONNX Resize without roi.
+// input [..]; every axis has a scale (1 for axes that stay) and an output dim. A scale of 0 stands for output dim / input dim, which
+// is no number before the symbols have values. ONNX Resize without roi.
 struct resize {
   std::vector<dim> dims;
   std::vector<double> scales;
@@ -221,6 +222,10 @@ struct resize {
   resize_nearest nearest = resize_nearest::round_prefer_floor;
   double cubic_coefficient = -0.75;
   bool exclude_outside = false;
+
+  double scale(std::size_t axis, std::int64_t in, std::int64_t out) const {
+    return scales[axis] != 0 || in == 0 ? scales[axis] : static_cast<double>(out) / static_cast<double>(in);
+  }
 
   std::string_view name() const { return "resize"; }
   template <class Self, class F>

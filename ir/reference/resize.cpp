@@ -100,8 +100,9 @@ literal resized(const resize& op, const literal& input, shape out) {
   auto dims = input.type().static_dims(), target = out.static_dims();
   auto values = widened<T>(input);
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == target[i] && op.scales[i] == 1) continue;
-    values = along_axis(values, axis_view(dims, static_cast<std::int64_t>(i)), resize_taps(op, op.scales[i], dims[i], target[i]));
+    double scale = op.scale(i, dims[i], target[i]);
+    if (dims[i] == target[i] && scale == 1) continue;
+    values = along_axis(values, axis_view(dims, static_cast<std::int64_t>(i)), resize_taps(op, scale, dims[i], target[i]));
     dims[i] = target[i];
   }
   return narrowed(std::move(out), values);

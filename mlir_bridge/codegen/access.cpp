@@ -158,7 +158,7 @@ void access_analysis::trace(value v, const forms& where) {
     forms source = where;
     auto from = extents(0), to = kernel_emitter::dims(v);
     for (std::size_t i = 0; i < where.size(); ++i) {
-      if (from[i] == to[i] && r->scales[i] == 1) continue;
+      if (from[i] == to[i] && r->scale(i, from[i], to[i]) == 1) continue;
       use(where[i]);
       source[i] = opaque();
     }

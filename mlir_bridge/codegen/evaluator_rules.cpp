@@ -364,8 +364,9 @@ Value evaluator_rules::rule(const resize& op) {
   element_type type = operand().type().type;
   element_type weight_type = compute_type(type) == element_type::f64 ? element_type::f64 : element_type::f32;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    if (from[i] == to[i] && op.scales[i] == 1) continue;
-    auto taps = reference::resize_taps(op, op.scales[i], from[i], to[i]);
+    double scale = op.scale(i, from[i], to[i]);
+    if (from[i] == to[i] && scale == 1) continue;
+    auto taps = reference::resize_taps(op, scale, from[i], to[i]);
     std::size_t count = 1;
     for (const auto& t : taps) count = std::max(count, t.size());
     axis_taps mix{i, {}, {}};

@@ -35,7 +35,6 @@ mlir::LogicalResult DimsAttr::verifyEncoding(llvm::ArrayRef<std::int64_t> dims, 
   for (auto [text, size] : llvm::zip(getDims(), dims)) {
     try {
       dim parsed = dim::parse(text.getValue());
-      if (parsed.str() != text.getValue()) return emit_error() << "#kiln.dims entry '" << text.getValue() << "' must be written '" << parsed.str() << "'";
       if (parsed.is_static() ? parsed.value() != size : !mlir::ShapedType::isDynamic(size))
         return emit_error() << "#kiln.dims entry '" << text.getValue() << "' does not agree with the tensor's dimension";
       symbolic |= !parsed.is_static();

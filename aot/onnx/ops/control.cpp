@@ -3,6 +3,7 @@
 
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
+#include "ir/ops/choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -25,7 +26,7 @@ void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
 // A module for a body, its builder and scope. Parameters are added in the order that the caller needs.
 struct body_module {
   body_module(node& n, const std::string& role)
-      : made(n.owner.state().result.add_module(role + "_" + std::to_string(n.owner.state().bodies++))), b(made, n.owner.state().budget), inside(n.owner.state(), b, &n.owner), outer(n.b) {}
+      : made(n.owner.state().result.add_module(role + "_" + std::to_string(n.owner.state().bodies++))), b(made, n.b.knowledge(), n.owner.state().budget), inside(n.owner.state(), b, &n.owner), outer(n.b) {}
   void parameter(const std::string& name, const shape& type) { inside.define(name, made.add_parameter(name, type)); }
   void capture(const captures& c) {
     for (std::size_t i = 0; i < c.names.size(); ++i) {
@@ -67,6 +68,7 @@ std::vector<value> import_if(node& n) {
     inside.run(graph);
     return inside.outputs(graph);
   }
+  auto known = n.b.known(condition);
   captures outer;
   capture(n, yes, outer);
   capture(n, no, outer);
@@ -84,9 +86,10 @@ std::vector<value> import_if(node& n) {
     bodies.push_back(&body.made);
   }
   if (types[0].size() != types[1].size()) invalid("its branches have different numbers of outputs");
-  for (std::size_t i = 0; i < types[0].size(); ++i)
-    if (types[0][i] != types[1][i]) refuse("its branches give different shapes, " + types[0][i].str() + " and " + types[1][i].str());
   if (types[0].empty()) invalid("its branches have no outputs");
+  if (known) return all_outputs(n.b.add(choice{*known}, outer.values, bodies), types[0].size());
+  for (std::size_t i = 0; i < types[0].size(); ++i)
+    if (types[0][i] != types[1][i]) throw value_needed("its branches give different shapes, " + types[0][i].str() + " and " + types[1][i].str());
   std::vector<value> arguments{condition};
   arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
   return all_outputs(n.b.add(if_else{}, arguments, bodies), types[0].size());

@@ -12,16 +12,17 @@ value add_channel_bias(node& n, value image, value bias) {
   return n.b.binary(scalar_function::add, image, n.b.along_axis(bias, 0, image.type().rank() - 1));
 }
 
-convolution convolution_of(node& n, std::size_t image, std::size_t weights) {
+convolution convolution_of(node& n, std::size_t image, std::size_t weights, bool padded = false) {
   const auto& dims = n.dims(image);
   if (dims.size() < 3 || dims.size() > 5) refuse("its image has rank " + std::to_string(dims.size()) + "; 1 to 3 spatial axes are supported");
   if (n.rank(weights) != dims.size()) invalid("weights of rank " + std::to_string(n.rank(weights)) + " for an image of rank " + std::to_string(dims.size()));
-  window w = window_of(n, n.dims(image), weight_window(n, weights));
+  window w = window_of(n, n.dims(image), weight_window(n, weights), padded);
   return {w.strides, w.dilations, w.pads_begin, w.pads_end, n.integer("group", 1), tensor_layout::channels_first};
 }
 
 std::vector<value> conv(node& n) {
-  value result = n.b.add(convolution_of(n, 0, 1), {n.in(0), n.in(1)});
+  convolution op = convolution_of(n, 0, 1, true);
+  value result = n.b.add(std::move(op), {padded_image(n, n.in(0), weight_window(n, 1), 0), n.in(1)});
   return {n.has(2) ? add_channel_bias(n, result, n.in(2)) : result};
 }
 

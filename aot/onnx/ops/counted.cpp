@@ -42,6 +42,12 @@ std::vector<value> non_zero(node& n) {
   value x = n.in(0);
   const auto rank = static_cast<std::int64_t>(n.rank(0));
   auto data = b.constant_of(x);
+  if (auto each = b.uniform(x); each && rank > 0 && b.facts().order(*each, 0).value_or(0) != 0) {  // every place, in order
+    const dim count = n.type(0).elements();
+    std::vector<value> every;
+    for (std::int64_t axis = 0; axis < rank; ++axis) every.push_back(b.with_dims(b.iota_like(element_type::i64, n.dims(0), axis), {1, count}));
+    return {every.size() == 1 ? every[0] : b.add(concat{0}, every)};
+  }
   need_known_dims(n.type(0));
   const auto dims = n.type(0).static_dims(), strides = row_major_strides(dims);
   if (data || n.type(0).element_count() == 0) {

@@ -126,7 +126,7 @@ std::vector<value> einsum(node& n) {
       if (!digit && !std::isalpha(static_cast<unsigned char>(c))) invalid("equation '" + equation + "' is malformed");
       if (digit && ellipsis.find(c) == std::string::npos) ellipsis += c;
       auto [known, fresh] = size.emplace(c, n.dims(i)[k]);
-      if (!fresh) known->second = broadcast_dims({known->second}, {n.dims(i)[k]})[0];
+      if (!fresh) known->second = n.b.broadcast_shape({known->second}, {n.dims(i)[k]})[0];
       ++uses[c];
     }
     operands.push_back(without_repeats(b, {n.in(i), labels}));

@@ -23,8 +23,8 @@ value matmul(builder& b, value x, value y, element_type type) {
   if (vector_x) x = b.with_dims(x, {1, x.type().dims[0]});
   if (vector_y) y = b.with_dims(y, {y.type().dims[0], 1});
   auto a = x.type().dims, c = y.type().dims;
-  if (!(a.back() == c[c.size() - 2])) invalid("cannot multiply " + x.type().str() + " by " + y.type().str());
-  std::vector<dim> batch_a(a.begin(), a.end() - 2), batch_c(c.begin(), c.end() - 2), batch = broadcast_dims(batch_a, batch_c);
+  b.need_equal(a.back(), c[c.size() - 2], "cannot multiply " + x.type().str() + " by " + y.type().str());
+  std::vector<dim> batch_a(a.begin(), a.end() - 2), batch_c(c.begin(), c.end() - 2), batch = b.broadcast_shape(batch_a, batch_c);
   std::vector<dim> result = batch;
   value made;
   if (c.size() == 2 && a.size() > 2) {

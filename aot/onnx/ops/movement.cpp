@@ -28,22 +28,16 @@ std::vector<value> concatenated(node& n) {
   return {inputs.size() == 1 ? inputs[0] : n.b.add(concat{axis}, inputs)};
 }
 
-// One bound of a slice, brought into [low, high] where `size` is the axis. A symbolic axis takes bounds from its ends only:
-// how many elements lie beyond a number cannot be said before the symbol has a value, unless its range tells.
-dim bound(node& n, dim at, const dim& size, std::int64_t low, const dim& high) {
+// One bound of a slice, brought into [low, high] where `size` is the axis; a negative one counts from the end.
+dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
   constexpr std::int64_t far = INT32_MAX;
-  if (at == size) return high;
+  const dim_facts& facts = n.b.facts();
   if (at.is_static() && at.value() >= far) return high;
-  if (at.is_static() && at.value() <= -far && !size.is_static()) return low;
-  if (at.is_static() && at.value() < 0) at = at + size;
-  if (at.is_static() && size.is_static()) return std::clamp(at.value(), std::min(low, high.value()), high.value());
-  if (at.is_static() && at.value() == 0) return at;
-  if (!at.is_static()) return at;
-  auto& options = n.owner.state().options.dims;
-  auto spec = options.find(size.str());
-  const auto* range = spec == options.end() ? nullptr : std::get_if<dim_range>(&spec->second);
-  if (range && at.value() <= range->min) return at;
-  refuse("slices at " + at.str() + " along dimension '" + size.str() + "'; give it a value or a minimum with --dim");
+  if (at.is_static() && at.value() <= -far) return low;
+  if (facts.at_least(-1, at)) at = at + size;
+  else if (!facts.at_least(at, 0)) refuse("slices at '" + at.str() + "', which may be negative or not; give its dimensions a value or a range with --dim");
+  // An empty axis has high < low where the step is negative: high wins, as in ONNX's clamp to [0, size - 1].
+  return facts.min(facts.max(at, low), high);
 }
 
 std::vector<value> sliced(node& n) {
@@ -66,7 +60,9 @@ std::vector<value> sliced(node& n) {
     for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (starts.size() != ends.size() || starts.size() != axes.size() || starts.size() != steps.size()) invalid("starts, ends, axes and steps have different lengths");
+  const dim_facts& facts = n.b.facts();
   slice op{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
+  std::vector<std::pair<std::int64_t, dim>> moved;  // axes whose start is symbolic
   bool moves = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<std::size_t>(normalize_axis(axes[i], dims.size()));
@@ -75,27 +71,33 @@ std::vector<value> sliced(node& n) {
     if (step == 0 || step < -INT32_MAX || step > INT32_MAX) invalid("step " + std::to_string(step) + " is out of range");
     const dim high = step < 0 ? size - dim(1) : size;
     dim start = bound(n, starts[i], size, 0, high), end = bound(n, ends[i], size, step < 0 ? -1 : 0, high);
-    if (step > 0 && start == size) end = start;
-    if (!start.is_static() && !(start == end)) refuse("starts at '" + start.str() + "' of a symbolic dimension; give it a value with --dim");
-    dim span = step > 0 ? end - start : start - end;
-    if (span.is_static() && span.value() < 0) span = 0;
+    dim span = facts.max(step > 0 ? end - start : start - end, 0);
     std::int64_t stride = std::abs(step);
-    op.starts[axis] = start.is_static() ? start.value() : 0;
-    op.steps[axis] = step;
     op.lengths[axis] = stride == 1 ? span : (span + dim(stride - 1)) / dim(stride);
-    if (op.lengths[axis] == dim(0)) op.starts[axis] = 0;
+    op.steps[axis] = step;
+    if (op.lengths[axis] == dim(0)) start = 0;  // a start behind the axis is none
+    if (start.is_static()) op.starts[axis] = start.value();
+    else moved.emplace_back(static_cast<std::int64_t>(axis), start);
     moves |= op.starts[axis] != 0 || step != 1 || !(op.lengths[axis] == size);
   }
-  return {moves ? n.b.add(std::move(op), {x}) : x};
+  for (const auto& [axis, start] : moved) {
+    auto at = static_cast<std::size_t>(axis);
+    x = n.b.slice_from(x, axis, start, op.lengths[at], op.steps[at]);
+    op.starts[at] = 0;
+    op.steps[at] = 1;
+  }
+  return {moves && !(op.lengths == x.type().dims && op.steps == std::vector<std::int64_t>(dims.size(), 1)) ? n.b.add(std::move(op), {x}) : x};
 }
 
 std::vector<value> split(node& n) {
   value x = n.in(0);
   auto axis = n.axis("axis", 0, x.type().rank());
   dim size = x.type().dims[static_cast<std::size_t>(axis)];
-  auto lengths = n.numbers_since(13, "split", 1);
+  std::optional<known_elements> lengths;
+  if (n.opset >= 13 && n.has(1)) lengths = n.known(1, "split");
+  else if (auto listed = n.opset < 13 ? n.integers("split") : std::nullopt) lengths.emplace(listed->begin(), listed->end());
   std::vector<dim> parts;
-  if (lengths) parts.assign(lengths->begin(), lengths->end());
+  if (lengths) parts = *lengths;
   else {
     auto count = n.opset >= 18 && n.has_attribute("num_outputs") ? n.integer("num_outputs", 0) : static_cast<std::int64_t>(n.outputs());
     if (count < 1 || count > 1 << 20) invalid("cannot split into " + std::to_string(count) + " parts");
@@ -104,9 +106,10 @@ std::vector<value> split(node& n) {
       if (n.opset < 18 && part * count != size.value()) invalid("cannot split " + size.str() + " into " + std::to_string(count) + " equal parts");
       for (std::int64_t i = 0; i < count; ++i) parts.emplace_back(std::clamp<std::int64_t>(size.value() - i * part, 0, part));
     } else {
-      if (!(size / dim(count) * dim(count) == size)) refuse("splits dimension '" + size.str() + "' into " + std::to_string(count) + " parts; give it a value with --dim");
-      if (count > 1) refuse("splits dimension '" + size.str() + "'; give it a value with --dim");
-      parts.push_back(size);
+      const dim_facts& facts = n.b.facts();
+      dim part = n.opset < 18 ? size / dim(count) : (size + dim(count - 1)) / dim(count);
+      if (n.opset < 18) n.b.need_equal(part * dim(count), size, "cannot split " + size.str() + " into " + std::to_string(count) + " equal parts");
+      for (std::int64_t i = 0; i < count; ++i) parts.push_back(n.opset < 18 ? part : facts.min(part, facts.max(size - part * dim(i), 0)));
     }
   }
   dim total = 0;
@@ -114,12 +117,13 @@ std::vector<value> split(node& n) {
     if (p.is_static() && p.value() < 0) invalid("a part has the negative length " + p.str());
     total = total + p;
   }
-  if (!(total == size)) invalid("the parts add up to " + total.str() + ", the axis has " + size.str());
+  // Equal or smaller parts of a symbolic axis add up to it by construction, though that is not visible in the sum.
+  if (lengths) n.b.need_equal(total, size, "the parts add up to " + total.str() + ", the axis has " + size.str());
   std::vector<value> results;
-  std::int64_t start = 0;
+  dim start = 0;
   for (const dim& p : parts) {
-    results.push_back(n.b.slice_axis(x, axis, p == dim(0) ? 0 : start, p));
-    start += p.is_static() ? p.value() : 0;
+    results.push_back(p == dim(0) ? n.b.slice_axis(x, axis, 0, p) : n.b.slice_from(x, axis, start, p, 1));
+    start = start + p;
   }
   return results;
 }
@@ -127,13 +131,15 @@ std::vector<value> split(node& n) {
 std::vector<value> padded(node& n) {
   value x = n.in(0);
   std::size_t rank = x.type().rank();
-  auto pads = n.numbers_since(11, "pads", 1);
-  if (!pads) invalid("pads are missing");
+  known_elements pads;
+  if (n.opset >= 11) pads = n.known(1, "pads");
+  else if (auto listed = n.integers("pads")) pads.assign(listed->begin(), listed->end());
+  else invalid("pads are missing");
   std::vector<std::int64_t> axes;
   if (n.opset >= 18 && n.has(3)) axes = n.numbers(3, "axes");
   else
     for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (pads->size() != 2 * axes.size()) invalid("pads has " + std::to_string(pads->size()) + " entries for " + std::to_string(axes.size()) + " axes");
+  if (pads.size() != 2 * axes.size()) invalid("pads has " + std::to_string(pads.size()) + " entries for " + std::to_string(axes.size()) + " axes");
   std::string mode = n.text("mode", "constant");
   pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 0};
   if (!parse_enum(mode, op.mode)) invalid("mode '" + mode + "' is unknown");
@@ -141,7 +147,11 @@ std::vector<value> padded(node& n) {
   bool grows = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<std::size_t>(normalize_axis(axes[i], rank));
-    std::int64_t before = (*pads)[i], after = (*pads)[i + axes.size()];
+    if (!pads[i].is_static() || !pads[i + axes.size()].is_static()) {
+      x = n.b.pad_axis(x, static_cast<std::int64_t>(axis), pads[i], pads[i + axes.size()], op.mode, op.fill);
+      continue;
+    }
+    std::int64_t before = pads[i].value(), after = pads[i + axes.size()].value();
     constexpr std::int64_t limit = std::int64_t{1} << 40;
     if (std::abs(before) > limit || std::abs(after) > limit) invalid("pads are out of range");
     if (before < 0 || after < 0) {  // negative pads cut

@@ -1,4 +1,5 @@
 // Poolings over windows and over whole images.
+#include <limits>
 #include <numeric>
 
 #include "aot/onnx/ops/contrib.hpp"
@@ -10,20 +11,29 @@ namespace {
 
 using fn = scalar_function;
 
-pooling pooling_of(node& n, pooling_kind kind) {
+pooling pooling_of(node& n, pooling_kind kind, bool padded = false) {
   auto size = n.integers("kernel_shape");
   if (!size || size->empty()) invalid("kernel_shape is missing");
   if (size->size() > 3) refuse("a window of " + std::to_string(size->size()) + " axes; 1 to 3 are supported");
   size = spatial_list(n, "kernel_shape", size->size(), 1, 1);
-  window w = window_of(n, n.dims(0), *size);
+  window w = window_of(n, n.dims(0), *size, padded);
   pooling op{kind, w.size, w.strides, w.dilations, w.pads_begin, w.pads_end, n.integer("count_include_pad", 0) != 0, n.integer("ceil_mode", 0) != 0, tensor_layout::channels_first};
   return op;
+}
+
+// What no maximum is below.
+double lowest(element_type type) {
+  if (is_float(type)) return -std::numeric_limits<double>::infinity();
+  return is_signed_integer(type) ? -static_cast<double>(std::int64_t{1} << (storage_bits(type) - 1)) : 0;
 }
 
 template <pooling_kind Kind>
 std::vector<value> pool(node& n) {
   n.refuse_outputs_from(1, "indices of the maxima");
-  return {n.b.add(pooling_of(n, Kind), {n.in(0)})};
+  if (Kind != pooling_kind::max) return {n.b.add(pooling_of(n, Kind), {n.in(0)})};
+  pooling op = pooling_of(n, Kind, true);
+  value image = padded_image(n, n.in(0), op.window, lowest(n.type(0).type));
+  return {n.b.add(std::move(op), {image})};
 }
 
 // inputs: X, its scale and zero point, the result's.

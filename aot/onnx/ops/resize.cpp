@@ -7,14 +7,21 @@
 namespace kiln::onnx_import {
 namespace {
 
+// scale = first / second, where that is exact: floor(in * scale) is then a quotient of dims.
+std::optional<std::pair<std::int64_t, std::int64_t>> exact_fraction(double scale) {
+  for (std::int64_t divisor = 1; divisor <= 1 << 20; divisor *= 2)
+    if (double product = scale * static_cast<double>(divisor); product == std::floor(product)) return std::pair(static_cast<std::int64_t>(product), divisor);
+  return std::nullopt;
+}
+
 void set_scale(resize& op, std::size_t axis, const dim& in, double scale) {
   constexpr double limit = 1 << 20;
   if (!(scale > 0) || scale > limit) invalid("scale " + std::to_string(scale) + " is out of range");
   op.scales[axis] = scale;
   if (in.is_static() && in.value() > largest_dim) invalid("a dimension of " + in.str() + " is out of range");
   if (in.is_static()) op.dims[axis] = static_cast<std::int64_t>(std::floor(static_cast<double>(in.value()) * scale));
-  else if (scale == std::floor(scale)) op.dims[axis] = in * dim(static_cast<std::int64_t>(scale));
   else if (1 / scale == std::floor(1 / scale)) op.dims[axis] = in / dim(static_cast<std::int64_t>(1 / scale));
+  else if (auto fraction = exact_fraction(scale)) op.dims[axis] = in * dim(fraction->first) / dim(fraction->second);
   else refuse("scales dimension '" + in.str() + "' by " + std::to_string(scale) + "; give it a value with --dim");
 }
 
@@ -26,9 +33,9 @@ void set_size(resize& op, std::size_t axis, const dim& in, const dim& out) {
     op.scales[axis] = static_cast<double>(out.value()) / static_cast<double>(in.value());
     return;
   }
-  dim ratio = out.is_static() ? dim(0) : out / in;
-  if (!ratio.is_static() || ratio.value() < 1) refuse("resizes dimension '" + in.str() + "' to '" + out.str() + "'; give it a value with --dim");
-  op.scales[axis] = static_cast<double>(ratio.value());
+  dim ratio;
+  bool exact = divides_exactly(out, in, ratio) && ratio.is_static() && ratio.value() > 0;
+  op.scales[axis] = exact ? static_cast<double>(ratio.value()) : 0;  // 0: what the sizes say
 }
 
 // One scale for all axes, so that the image fits within (not_larger) or covers (not_smaller) the sizes.

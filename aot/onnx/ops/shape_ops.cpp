@@ -86,7 +86,7 @@ std::vector<value> expand(node& n) {
   auto target = n.known(1, "shape");
   for (const dim& d : target)
     if (d.is_static() && d.value() < 0) invalid("the new shape has the negative dimension " + d.str());
-  return {n.b.broadcast_to(n.in(0), broadcast_dims(n.dims(0), target))};
+  return {n.b.broadcast_to(n.in(0), n.b.broadcast_shape(n.dims(0), target))};
 }
 
 // [d0, d1, ...] as [1, d0, 1, d1, ...], stretched to [r0, d0, r1, d1, ...].

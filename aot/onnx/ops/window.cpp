@@ -36,7 +36,22 @@ std::int64_t static_dim(const dim& d, std::string_view what) {
   return d.value();
 }
 
-window window_of(const node& n, const std::vector<dim>& image, std::vector<std::int64_t> size) {
+value padded_image(node& n, value image, const std::vector<std::int64_t>& size, double fill) {
+  std::string automatic = n.text("auto_pad", "NOTSET");
+  auto strides = spatial_list(n, "strides", size.size(), 1, 1), dilations = spatial_list(n, "dilations", size.size(), 1, 1);
+  if ((automatic != "SAME_UPPER" && automatic != "SAME_LOWER") || image.type().rank() != size.size() + 2) return image;
+  for (std::size_t a = 0; a < size.size(); ++a) {
+    dim in = image.type().dims[a + 2], stride = strides[a];
+    if (in.is_static() || strides[a] == 1) continue;
+    dim reach = (size[a] - 1) * dilations[a] + 1, out = (in + stride - dim(1)) / stride;
+    dim total = n.b.facts().max((out - dim(1)) * stride + reach - in, 0), smaller = total / dim(2);
+    bool upper = automatic == "SAME_UPPER";
+    image = n.b.pad_axis(image, static_cast<std::int64_t>(a) + 2, upper ? smaller : total - smaller, upper ? total - smaller : smaller, pad_mode::constant_, fill);
+  }
+  return image;
+}
+
+window window_of(const node& n, const std::vector<dim>& image, std::vector<std::int64_t> size, bool padded) {
   std::size_t axes = size.size();
   if (image.size() != axes + 2) invalid("a window of " + std::to_string(axes) + " axes over an image of rank " + std::to_string(image.size()));
   window w{std::move(size), spatial_list(n, "strides", axes, 1, 1), spatial_list(n, "dilations", axes, 1, 1), {}, {}};
@@ -49,7 +64,7 @@ window window_of(const node& n, const std::vector<dim>& image, std::vector<std::
     if (automatic != "VALID") {
       // With a stride of 1 the padding does not depend on the image.
       if (w.strides[a] == 1) total = reach - 1;
-      else {
+      else if (!padded || image[a + 2].is_static()) {
         std::int64_t in = static_dim(image[a + 2], "auto_pad with strides"), out = (in + w.strides[a] - 1) / w.strides[a];
         total = std::max<std::int64_t>(0, (out - 1) * w.strides[a] + reach - in);
       }

@@ -1,4 +1,4 @@
-// onnx_import_check MODEL.onnx FOLDER: imports the model, runs it through the reference on FOLDER/input_N.pb and writes
+// onnx_import_check MODEL.onnx FOLDER [NAME=VALUE or NAME=MIN:MAX...]: imports the model, runs it through the reference on FOLDER/input_N.pb and writes
 // FOLDER/kiln_output_N.pb, the layout of ONNX's own test data. See test/long/import_models.py.
 #include <filesystem>
 #include <fstream>
@@ -6,6 +6,7 @@
 
 #include "aot/onnx/import.hpp"
 #include "aot/onnx/tensors.hpp"
+#include "ir/bind_shapes.hpp"
 #include "ir/error.hpp"
 
 namespace {
@@ -37,14 +38,16 @@ void write_output(const std::filesystem::path& path, const literal& data) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 3) return std::cerr << "usage: onnx_import_check MODEL.onnx FOLDER\n", 2;
+  if (count < 3) return std::cerr << "usage: onnx_import_check MODEL.onnx FOLDER [DIM...]\n", 2;
   try {
-    program p = import_onnx(std::filesystem::path(arguments[1]));
+    import_options options;
+    for (int i = 3; i < count; ++i) options.dims.insert(parse_dim_spec(arguments[i]));
+    program p = import_onnx(std::filesystem::path(arguments[1]), options);
     auto inputs = read_inputs(arguments[2], p.main().parameters().size());
-    dim_bindings bindings;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      for (std::size_t d = 0; d < inputs[i].type().rank(); ++d)
-        if (dim wanted = p.main().parameters()[i].type().dims[d]; !wanted.is_static()) bindings[wanted.str()] = inputs[i].type().dims[d].value();
+    std::vector<given_shape> shapes;
+    for (std::size_t i = 0; i < inputs.size(); ++i) shapes.push_back({std::to_string(i), p.main().parameters()[i].type(), inputs[i].type()});
+    dim_bindings bindings = bind_shapes(shapes);
+    for (std::size_t i = 0; i < inputs.size(); ++i) bindings.merge(bind_values(p.symbols, module::parameter_name(p.main().parameters()[i]), inputs[i]));
     auto outputs = evaluate(p.bind(bindings).main(), inputs);
     for (std::size_t i = 0; i < outputs.size(); ++i) write_output(std::filesystem::path(arguments[2]) / ("kiln_output_" + std::to_string(i) + ".pb"), outputs[i]);
   } catch (const error& e) {

@@ -36,19 +36,50 @@ TEST(dim, floor_division_stays_symbolic_until_it_can_be_evaluated) {
   EXPECT_EQ(out.substitute({{"width", 225}}), out);
   EXPECT_EQ(out.symbols(), std::set<std::string>{"height"});
   EXPECT_THROW(out.value(), kiln::error);
-  EXPECT_THROW(h / dim::symbol("width"), kiln::error);
+  EXPECT_THROW(h / dim(0), kiln::error);
+}
+
+TEST(dim, polynomials_divide_exactly) {
+  dim b = dim::symbol("b"), p = dim::symbol("p"), s = dim::symbol("s"), w = dim::symbol("w");
+  EXPECT_EQ((b * p * 64 + b * s * 64) / (p * 16 + s * 16), b * 4);
+  EXPECT_EQ((p + s) * (p - s + 3) / (p + s), p - s + 3);
+  dim quotient = (p * p + s) / (p + w);
+  EXPECT_EQ(quotient.str(), "floor(p*p+s/p+w)");
+  EXPECT_EQ(quotient.substitute({{"p", 5}, {"s", 3}, {"w", 1}}), dim(4));
+  EXPECT_EQ(p * s * 6 / (p * w * 4), s * 3 / (w * 2));  // what both sides share is cancelled
+}
+
+TEST(dim, equal_quotients_have_one_form) {
+  dim h = dim::symbol("h");
+  auto halved = [](const dim& d, std::int64_t pad) { return (d + dim(2 * pad - 3)) / dim(2) + dim(1); };
+  EXPECT_EQ(halved(h, 1), (h + 1) / dim(2));
+  EXPECT_EQ(halved(halved(h, 1), 1), (h + 3) / dim(4));  // nested quotients
+  EXPECT_EQ((h * 4 + 8) / dim(8), (h + 2) / dim(2));
+  EXPECT_EQ(h - (h * 7) / dim(8), (h + 7) / dim(8));      // rounding up, by two ways
+  EXPECT_EQ(dim(0) - (dim(0) - h) / dim(8), (h + 7) / dim(8));
+}
+
+TEST(dim, minima_and_maxima) {
+  dim p = dim::symbol("p"), s = dim::symbol("s");
+  EXPECT_EQ(dim::min(s, s + 2), s);
+  EXPECT_EQ(dim::max(p + s, p + 1), p + dim::max(s, 1));
+  EXPECT_EQ(dim::min(dim::min(s, p), 512), dim::min(512, dim::min(p, s)));
+  EXPECT_EQ(dim::min(s - 8, 0) + 8, dim::min(s, 8));
+  EXPECT_EQ(dim::min(s, 512).str(), "min(512,s)");
+  EXPECT_EQ(dim::min(s, 512).substitute({{"s", 7}}), dim(7));
+  EXPECT_EQ(dim::max(s, 512).substitute({{"s", 7}}), dim(512));
 }
 
 TEST(dim, text_reads_back) {
   dim b = dim::symbol("batch"), s = dim::symbol("past.len");
-  for (const dim& d : {dim(0), dim(-5), dim(12), b, b * s, b * -3 + 7, (b * b + s) / dim(4) * 2 - s, ((b + 1) / dim(2) + 3) / dim(5)}) {
+  for (const dim& d : {dim(0), dim(-5), dim(12), b, b * s, b * -3 + 7, (b * b + s) / dim(4) * 2 - s, ((b + 1) / dim(2) + 3) / dim(5), dim::min(b, s * 2 - 7) + 1, dim::max(dim::min(b, 9), b * s / (b + s))}) {
     EXPECT_EQ(dim::parse(d.str()), d) << d.str();
     EXPECT_EQ(dim::parse(d.str()).str(), d.str());
   }
 }
 
 TEST(dim, malformed_text_is_refused) {
-  for (const char* text : {"", "+", "a+", "*a", "floor(a)", "floor(a/0)", "floor(a/b)", "a b", "(a)", "99999999999999999999", "floor(a/2"})
+  for (const char* text : {"", "+", "a+", "*a", "floor(a)", "floor(a/0)", "floor(a/b", "min(a)b", "mean(a,b)", "min(a,", "max()", "a b", "(a)", "99999999999999999999", "floor(a/2"})
     EXPECT_THROW(dim::parse(text), kiln::error) << text;
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "floor(";

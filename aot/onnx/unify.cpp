@@ -1,0 +1,70 @@
+#include "aot/onnx/unify.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "aot/onnx/symbolic.hpp"
+#include "ir/error.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+// Without the factor and the atoms that all terms have: those are not zero.
+dim primitive(const dim& d) {
+  auto terms = d.terms();
+  std::int64_t factor = 0;
+  dim_product shared = terms.begin()->first;
+  for (const auto& [atoms, c] : terms) {
+    factor = std::gcd(factor, c);
+    dim_product both;
+    std::set_intersection(shared.begin(), shared.end(), atoms.begin(), atoms.end(), std::back_inserter(both), dim_atom_order{});
+    shared = both;
+  }
+  dim quotient;
+  return divides_exactly(d, dim::from(dim_terms{{shared, factor}}), quotient) ? quotient : d;
+}
+
+bool occurs_elsewhere(const dim_terms& terms, const dim_product& here, const std::string& symbol) {
+  return std::ranges::any_of(terms, [&](const auto& term) { return term.first != here && dim::from(dim_terms{{term.first, 1}}).symbols().contains(symbol); });
+}
+
+}  // namespace
+
+std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b, const dim_facts& facts) try {
+  dim difference = a - b;
+  if (difference.is_static()) return std::nullopt;
+  difference = primitive(difference);
+  auto terms = difference.terms();
+  std::optional<std::pair<std::string, dim>> best;
+  for (const auto& [atoms, c] : terms) {
+    if (atoms.size() != 1 || atoms[0]->is != dim_atom::kind::symbol || (c != 1 && c != -1)) continue;
+    const std::string& symbol = atoms[0]->text;
+    if (symbol.starts_with(count_prefix) || occurs_elsewhere(terms, atoms, symbol)) continue;
+    dim solved = dim(-c) * (difference - dim(c) * dim::from(atoms[0]));
+    auto least = facts.lower(dim::from(atoms[0])), most = facts.upper(dim::from(atoms[0]));
+    if (auto high = facts.upper(solved); high && least && *high < *least) continue;
+    if (auto low = facts.lower(solved); low && most && *low > *most) continue;
+    // "total = past + seq" rather than "past = total - seq".
+    bool is_sum = std::ranges::all_of(solved.terms(), [](const auto& term) { return term.second > 0; });
+    if (!best || is_sum) best.emplace(symbol, solved);
+    if (is_sum) break;
+  }
+  return best;
+} catch (const error&) {  // numbers beyond all bounds
+  return std::nullopt;
+}
+
+void take_as_equal(dim_knowledge& known, const dims_differ& wanted, const std::string& who) {
+  auto is_count = [](const dim& d) { return std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(count_prefix); }); };
+  auto order = known.facts.order(wanted.a(), wanted.b());
+  if (make_equal(wanted.a(), wanted.b(), known.facts) || (order && *order != 0) || is_count(wanted.a()) || is_count(wanted.b())) throw wanted;
+  auto same = [&](const dim_guard& g) { return (g.a == wanted.a() && g.b == wanted.b()) || (g.a == wanted.b() && g.b == wanted.a()); };
+  if (std::ranges::none_of(known.guards, same)) known.guards.push_back({wanted.a(), wanted.b(), who + ": " + wanted.what()});
+}
+
+const dim& representative(const dim& a, const dim& b) {
+  std::string left = a.str(), right = b.str();
+  return std::pair(left.size(), left) <= std::pair(right.size(), right) ? a : b;
+}
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,86 @@
+#include "ir/bind_shapes.hpp"
+
+#include <set>
+
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+[[noreturn]] void disagree(const given_shape& input, const std::string& why) {
+  throw error(error_kind::usage, "input '" + input.name + "' is " + input.is.str() + ", the model takes " + input.declared.str() + why);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> solve_dim(const dim& expression, const std::string& symbol, std::int64_t target) {
+  auto at = [&](std::int64_t value) { return expression.substitute(dim_bindings{{symbol, value}}); };
+  dim constant = at(0), slope = at(1) - constant;
+  if (!constant.is_static() || !slope.is_static()) return std::nullopt;  // other symbols are open
+  dim linear = constant + slope * dim::symbol(symbol);
+  if (expression == linear) {
+    std::int64_t rest = (dim(target) - constant).value();
+    if (slope == dim(0) || rest % slope.value() != 0 || rest / slope.value() < 0) return std::nullopt;
+    return rest / slope.value();
+  }
+  // Not linear: dimensions grow with their symbols, so bisection finds the place where the expression reaches the target.
+  constexpr std::int64_t largest = std::int64_t{1} << 31;
+  std::int64_t low = 0, high = 1;
+  while (high < largest && at(high).value() < target) high *= 2;
+  while (low < high) {
+    std::int64_t middle = low + (high - low) / 2;
+    if (at(middle).value() < target) low = middle + 1;
+    else high = middle;
+  }
+  if (at(low).value() != target || at(low + 1).value() == target) return std::nullopt;
+  return low;
+}
+
+dim value_symbol(std::string_view input, std::int64_t element) { return dim::symbol(std::string(value_prefix) + std::string(input) + "." + std::to_string(element)); }
+
+dim_bindings bind_values(const std::map<std::string, dim_range>& wanted, const std::string& input, const literal& data) {
+  dim_bindings bindings;
+  if (is_float(data.type().type) || data.type().element_count() > max_value_elements) return bindings;
+  for (std::int64_t i = 0, n = data.type().element_count(); i < n; ++i)
+    if (std::string symbol = value_symbol(input, i).str(); wanted.contains(symbol)) bindings[symbol] = data.at_int(i);
+  return bindings;
+}
+
+dim_bindings bind_shapes(std::span<const given_shape> inputs) {
+  dim_bindings bindings;
+  struct place {
+    const given_shape* input;
+    dim declared;
+    std::int64_t is;
+  };
+  std::vector<place> open;
+  for (const given_shape& input : inputs) {
+    if (input.declared.rank() != input.is.rank() || input.declared.type != input.is.type) disagree(input, "");
+    for (std::size_t i = 0; i < input.is.rank(); ++i) {
+      if (!input.declared.dims[i].is_symbol()) open.push_back({&input, input.declared.dims[i], input.is.dims[i].value()});
+      else if (auto [known, fresh] = bindings.emplace(input.declared.dims[i].str(), input.is.dims[i].value()); !fresh && known->second != input.is.dims[i].value())
+        disagree(input, ", and '" + known->first + "' is " + std::to_string(known->second) + " already");
+    }
+  }
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (const place& p : open) {
+      dim rest = p.declared.substitute(bindings);
+      auto symbols = rest.symbols();
+      if (symbols.size() != 1) continue;
+      if (auto value = solve_dim(rest, *symbols.begin(), p.is)) {
+        bindings[*symbols.begin()] = *value;
+        progress = true;
+      }
+    }
+  }
+  for (const place& p : open) {
+    dim rest = p.declared.substitute(bindings);
+    if (rest.is_static() && rest.value() != p.is)
+      disagree(*p.input, ": '" + p.declared.str() + "' is " + rest.str() + " by the other dimensions");
+    if (auto symbols = rest.symbols(); symbols.size() == 1) disagree(*p.input, ": no value of '" + *symbols.begin() + "' makes '" + p.declared.str() + "' " + std::to_string(p.is));
+  }
+  return bindings;
+}
+
+}  // namespace kiln

@@ -1,0 +1,275 @@
+// Open dimensions through the importer: what stays symbolic, what follows from bounds, what has to be equal. Each model is imported once and
+// then run by the reference for several sizes.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+
+#include "aot/onnx/dim_param.hpp"
+#include "ir/bind_shapes.hpp"
+#include "ir/error.hpp"
+#include "test/aot/onnx/model_builder.hpp"
+
+namespace {
+
+using namespace kiln;
+using namespace kiln::test;
+
+import_options with(std::initializer_list<std::string_view> dims) {
+  import_options options;
+  for (auto text : dims) options.dims.insert(parse_dim_spec(text));
+  return options;
+}
+
+literal counting(std::vector<std::int64_t> dims) {
+  shape type{element_type::f32, {dims.begin(), dims.end()}};
+  std::vector<float> values(static_cast<std::size_t>(type.element_count()));
+  std::iota(values.begin(), values.end(), 0.0f);
+  return literal::of<float>(type, values);
+}
+
+// The first output for these inputs, by the reference.
+literal run(const program& p, const std::vector<literal>& inputs) {
+  std::vector<given_shape> shapes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) shapes.push_back({module::parameter_name(p.main().parameters()[i]), p.main().parameters()[i].type(), inputs[i].type()});
+  return evaluate(p.bind(bind_shapes(shapes)).main(), inputs)[0];
+}
+
+std::string refusal(const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void set_int(::onnx::NodeProto& node, const char* name, std::int64_t x) { graph_builder::attribute(node, name, x); }
+
+// y = x[start:end:step].
+model_builder slicing(std::int64_t start, std::int64_t end, std::int64_t step) {
+  model_builder m;
+  m.input("x", float_type, {"n"}).output("y");
+  m.integers("start", {1}, {start});
+  m.integers("end", {1}, {end});
+  m.integers("axis", {1}, {0});
+  m.integers("step", {1}, {step});
+  m.node("Slice", {"x", "start", "end", "axis", "step"}, {"y"});
+  return m;
+}
+
+TEST(open_dims, slices_are_clamped_to_the_axis_as_numpy_clamps) {
+  for (std::int64_t step : {1, 2, -1, -2})
+    for (std::int64_t start : {-9, -3, -1, 0, 2, 7})
+      for (std::int64_t end : {-9, -2, 0, 3, 9}) {
+        program p = slicing(start, end, step).import();
+        for (std::int64_t n : {1, 2, 4, 6, 11}) {
+          auto clamp = [&](std::int64_t at, std::int64_t low, std::int64_t high) { return std::clamp(at < 0 ? at + n : at, low, high); };
+          std::int64_t from = step > 0 ? clamp(start, 0, n) : clamp(start, 0, n - 1), to = step > 0 ? clamp(end, 0, n) : clamp(end, -1, n - 1);
+          std::vector<double> expected;
+          for (std::int64_t i = from; step > 0 ? i < to : i > to; i += step) expected.push_back(static_cast<double>(i));
+          EXPECT_EQ(run(p, {counting({n})}).to_doubles(), expected) << start << ":" << end << ":" << step << " of " << n;
+        }
+      }
+}
+
+// A table of 16 rows, from which rows past, ..., past + seq - 1 are taken, as decoders take their positions.
+TEST(open_dims, a_slice_may_start_at_a_symbol_and_its_end_is_clamped) {
+  model_builder m;
+  m.input("past", float_type, {"p"}).input("ids", float_type, {"s"}).output("y");
+  m.floats("table", {16}, [] { std::vector<float> v(16); std::iota(v.begin(), v.end(), 0.0f); return v; }());
+  m.integers("axis", {1}, {0});
+  m.node("Shape", {"past"}, {"from"});
+  m.node("Shape", {"ids"}, {"count"});
+  m.node("Add", {"from", "count"}, {"to"});
+  m.node("Slice", {"table", "from", "to", "axis"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(run(p, {counting({3}), counting({4})}).to_doubles(), (std::vector<double>{3, 4, 5, 6}));
+  EXPECT_EQ(run(p, {counting({14}), counting({4})}).to_doubles(), (std::vector<double>{14, 15}));
+  EXPECT_EQ(run(p, {counting({20}), counting({4})}).type().element_count(), 0);
+}
+
+TEST(open_dims, integer_division_of_shapes_rounds_towards_zero) {
+  model_builder m;
+  m.input("x", float_type, {"s"}).output("y", int64_type);
+  m.integers("eight", {1}, {8});
+  m.integers("four", {1}, {4});
+  m.integers("ten", {1}, {10});
+  m.node("Shape", {"x"}, {"n"});
+  m.node("Sub", {"n", "eight"}, {"less"});
+  m.node("Div", {"less", "four"}, {"quotient"});  // (s - 8) / 4: -1 for s = 3, where the floor is -2
+  m.node("Add", {"quotient", "ten"}, {"size"});
+  m.node("ConstantOfShape", {"size"}, {"zeros"});
+  m.node("Shape", {"zeros"}, {"y"});
+  program p = m.import();
+  for (std::int64_t s : {1, 3, 4, 5, 8, 9, 12, 15}) EXPECT_EQ(run(p, {counting({s})}).to_int64(), (std::vector<std::int64_t>{(s - 8) / 4 + 10})) << s;
+}
+
+TEST(open_dims, a_name_that_is_an_expression_of_others_becomes_it) {
+  for (const char* name : {"past + seq", "past+seq", "seq + past", "(past) + seq", "past + seq + 0"}) {
+    model_builder m;
+    m.input("old", float_type, {"past", "4"}).input("fresh", float_type, {"seq", "4"}).input("mask", float_type, {name, "4"}).output("y");
+    set_int(m.node("Concat", {"old", "fresh"}, {"all"}), "axis", 0);
+    m.node("Add", {"all", "mask"}, {"y"});
+    program p = m.import();
+    EXPECT_EQ(p.main().parameters()[2].type().dims[0], dim::symbol("past") + dim::symbol("seq")) << name;
+    EXPECT_TRUE(p.guards.empty());
+    EXPECT_EQ(p.symbols.size(), 2u);
+    EXPECT_EQ(run(p, {counting({2, 4}), counting({3, 4}), counting({5, 4})}).type().dims[0], dim(5));
+    EXPECT_NE(refusal([&] { run(p, {counting({2, 4}), counting({3, 4}), counting({6, 4})}); }).find("input 'mask'"), std::string::npos);
+  }
+}
+
+TEST(open_dims, names_that_are_no_expressions_stay_one_symbol) {
+  auto meaning = [](const std::string& name, std::vector<std::string> others) {
+    others.push_back(name);
+    return onnx_import::read_dim_params(others).meanings.at(name).str();
+  };
+  EXPECT_EQ(meaning("batch-size", {}), "batch_size");          // a hyphen
+  EXPECT_EQ(meaning("batch-size", {"batch"}), "batch_size");
+  EXPECT_EQ(meaning("total-past", {"total", "past"}), "-1*past+total");
+  EXPECT_EQ(meaning("a b", {"a", "b"}), "a_b");
+  EXPECT_EQ(meaning("unk__123", {}), "unk__123");
+  EXPECT_EQ(meaning("a+b", {}), "a_b");                        // neither is known
+  EXPECT_EQ(meaning("2*s0", {}), "2*s0");
+  EXPECT_EQ(meaning("s0//2 + 1", {"s0"}), "1+floor(s0/2)");
+  EXPECT_EQ(meaning("floor(s0/2)", {"s0"}), "floor(s0/2)");
+  EXPECT_EQ(meaning("s0 % 4", {"s0"}), "-4*floor(s0/4)+s0");
+  EXPECT_EQ(meaning("s0//", {"s0"}), "s0__");
+  EXPECT_EQ(meaning("s0//0", {"s0"}), "s0__0");
+}
+
+// Where(shape == -1, 1, shape), as torch exports expand().
+TEST(open_dims, comparisons_are_decided_by_bounds) {
+  model_builder m;
+  m.input("a", float_type, {"p"}).input("b", float_type, {"s"}).output("y");
+  m.floats("one", {1}, {1});
+  m.integers("minus", {1}, {-1});
+  m.integers("ones", {1}, {1});
+  m.node("Shape", {"a"}, {"p"});
+  m.node("Shape", {"b"}, {"s"});
+  m.node("Mul", {"p", "s"}, {"ps"});
+  m.node("Add", {"ps", "p"}, {"size"});
+  m.node("Equal", {"size", "minus"}, {"free"});
+  m.node("Where", {"free", "ones", "size"}, {"target"});
+  m.node("Expand", {"one", "target"}, {"y"});
+  program p = m.import(with({"p=0:9"}));
+  EXPECT_EQ(run(p, {counting({3}), counting({4})}).type().dims[0], dim(15));
+  EXPECT_EQ(run(p, {counting({0}), counting({4})}).type().dims[0], dim(0));
+}
+
+TEST(open_dims, a_weight_says_how_many_channels_an_image_has) {
+  model_builder m;
+  m.input("x", float_type, {"n", "channels", "h", "w"}).output("y");
+  m.floats("weight", {2, 3, 1, 1}, {1, 2, 3, 4, 5, 6});
+  m.node("Conv", {"x", "weight"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(p.main().parameters()[0].type().dims[1], dim(3));
+  EXPECT_FALSE(p.symbols.contains("channels"));
+  EXPECT_EQ(run(p, {counting({1, 3, 2, 2})}).type().dims[1], dim(2));
+  EXPECT_NE(refusal([&] { run(p, {counting({1, 4, 2, 2})}); }).find("input 'x'"), std::string::npos);
+}
+
+TEST(open_dims, symbols_that_meet_become_one) {
+  model_builder m;
+  m.input("a", float_type, {"p", "s"}).input("b", float_type, {"total", "s"}).input("c", float_type, {"q", "t"}).output("y");
+  set_int(m.node("Concat", {"a", "c"}, {"ac"}), "axis", 0);
+  m.node("Add", {"ac", "b"}, {"y"});
+  program p = m.import(with({"total=2:9", "t=1:4"}));
+  EXPECT_EQ(p.main().parameters()[1].type().dims[0], dim::symbol("p") + dim::symbol("q"));
+  EXPECT_EQ(p.main().parameters()[0].type().dims[1], p.main().parameters()[2].type().dims[1]);
+  EXPECT_EQ(run(p, {counting({2, 3}), counting({5, 3}), counting({3, 3})}).type().dims[0], dim(5));
+  EXPECT_NE(refusal([&] { run(p, {counting({2, 3}), counting({6, 3}), counting({3, 3})}); }), "");
+}
+
+// Halved and doubled again, as in a U-Net: only even images fit.
+model_builder half_and_back() {
+  model_builder m;
+  m.input("x", float_type, {"1", "1", "h", "w"}).output("y");
+  m.floats("scales", {4}, {1, 1, 2, 2});
+  auto& pool = m.node("MaxPool", {"x"}, {"small"});
+  graph_builder::attribute(pool, "kernel_shape", std::vector<std::int64_t>{2, 2});
+  graph_builder::attribute(pool, "strides", std::vector<std::int64_t>{2, 2});
+  m.node("Resize", {"small", "", "scales"}, {"back"});
+  set_int(m.node("Concat", {"x", "back"}, {"y"}), "axis", 1);
+  return m;
+}
+
+TEST(open_dims, what_only_some_sizes_make_equal_is_checked_when_the_sizes_are_known) {
+  program p = half_and_back().import();
+  EXPECT_EQ(p.guards.size(), 2u);
+  EXPECT_EQ(run(p, {counting({1, 1, 4, 6})}).type().dims[1], dim(2));
+  std::string why = refusal([&] { run(p, {counting({1, 1, 5, 6})}); });
+  EXPECT_NE(why.find("dimensions 'h' = 5 and '2*floor(h/2)' = 4 must be equal"), std::string::npos) << why;
+  EXPECT_NE(why.find("Concat_node"), std::string::npos) << why;
+  // 4 x 9 and 6 x 6 have as many elements: each axis counts.
+  EXPECT_NE(refusal([&] { run(p, {counting({1, 1, 9, 4})}); }), "");
+}
+
+TEST(open_dims, images_are_resized_to_the_size_of_others) {
+  model_builder m;
+  m.input("x", float_type, {"1", "1", "h"}).input("like", float_type, {"1", "1", "to"}).output("y");
+  m.node("Shape", {"like"}, {"sizes"});
+  m.node("Resize", {"x", "", "", "sizes"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(run(p, {counting({1, 1, 2}), counting({1, 1, 4})}).to_doubles(), (std::vector<double>{0, 0, 1, 1}));
+  EXPECT_EQ(run(p, {counting({1, 1, 3}), counting({1, 1, 3})}).to_doubles(), (std::vector<double>{0, 1, 2}));
+  EXPECT_EQ(run(p, {counting({1, 1, 4}), counting({1, 1, 2})}).to_doubles(), (std::vector<double>{0, 2}));
+}
+
+// Padded to a multiple of 4, behind or in front, as windows of attention need it.
+TEST(open_dims, pads_may_follow_from_the_image) {
+  for (const char* mode : {"constant", "edge", "reflect"})
+    for (bool front : {false, true}) {
+      model_builder m;
+      m.input("x", float_type, {"n"}).output("y");
+      m.integers("four", {1}, {4});
+      m.integers("none", {1}, {0});
+      m.node("Shape", {"x"}, {"n"});
+      m.node("Mod", {"n", "four"}, {"rest"});
+      m.node("Sub", {"four", "rest"}, {"missing"});
+      m.node("Mod", {"missing", "four"}, {"pad"});
+      set_int(m.node("Concat", front ? std::vector<std::string>{"pad", "none"} : std::vector<std::string>{"none", "pad"}, {"pads"}), "axis", 0);
+      auto& a = *m.node("Pad", {"x", "pads"}, {"y"}).add_attribute();
+      a.set_name("mode");
+      a.set_type(::onnx::AttributeProto::STRING);
+      a.set_s(mode);
+      program p = m.import();
+      for (std::int64_t n : {4, 5, 6, 7, 8}) {
+        std::int64_t pad = (4 - n % 4) % 4;
+        std::vector<double> expected;
+        for (std::int64_t i = front ? -pad : 0; i < (front ? n : n + pad); ++i) {
+          std::int64_t from = i < 0 ? (mode == std::string("reflect") ? -i : 0) : i >= n ? (mode == std::string("reflect") ? 2 * n - 2 - i : n - 1) : i;
+          expected.push_back((i < 0 || i >= n) && mode == std::string("constant") ? 0 : static_cast<double>(from));
+        }
+        EXPECT_EQ(run(p, {counting({n})}).to_doubles(), expected) << mode << " " << front << " " << n;
+      }
+    }
+}
+
+TEST(open_dims, an_axis_is_split_into_parts_that_follow_from_it) {
+  model_builder m(18);
+  m.input("x", float_type, {"n"}).output("y");
+  auto& split = m.node("Split", {"x"}, {"a", "b", "c"});
+  set_int(split, "num_outputs", 3);
+  set_int(m.node("Concat", {"c", "b", "a"}, {"y"}), "axis", 0);
+  program p = m.import(with({"n=3:9"}));
+  EXPECT_EQ(run(p, {counting({7})}).to_doubles(), (std::vector<double>{6, 3, 4, 5, 0, 1, 2}));
+  EXPECT_EQ(run(p, {counting({6})}).to_doubles(), (std::vector<double>{4, 5, 2, 3, 0, 1}));
+}
+
+TEST(open_dims, pooling_with_ceil_mode_counts_the_windows_that_start_inside) {
+  model_builder m;
+  m.input("x", float_type, {"1", "1", "n"}).output("y");
+  auto& pool = m.node("MaxPool", {"x"}, {"y"});
+  graph_builder::attribute(pool, "kernel_shape", std::vector<std::int64_t>{2});
+  graph_builder::attribute(pool, "strides", std::vector<std::int64_t>{3});
+  graph_builder::attribute(pool, "pads", std::vector<std::int64_t>{0, 1});
+  set_int(pool, "ceil_mode", 1);
+  program open = m.import();
+  for (std::int64_t n : {2, 3, 4, 5, 6, 7}) {
+    EXPECT_EQ(run(open, {counting({1, 1, n})}).type().dims[2], dim((n + 2) / 3)) << n;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,47 @@
+#include "ir/dim_facts.hpp"
+
+#include <gtest/gtest.h>
+
+using kiln::dim;
+using kiln::dim_facts;
+
+TEST(dim_facts, comparisons_follow_from_the_least_values_of_symbols) {
+  dim p = dim::symbol("p"), s = dim::symbol("s");
+  dim_facts facts;
+  EXPECT_EQ(facts.order(p + s, -1), 1);
+  EXPECT_EQ(facts.order(p * s, 0), 1);
+  EXPECT_EQ(facts.order(s + 1, 1), 1);
+  EXPECT_EQ(facts.order(p * s - s, -1), 1);
+  EXPECT_EQ(facts.order(p, s), std::nullopt);
+  EXPECT_EQ(facts.order(s, 1), std::nullopt);
+}
+
+TEST(dim_facts, a_symbol_that_may_be_zero_is_not_taken_for_positive) {
+  dim p = dim::symbol("p"), s = dim::symbol("s");
+  dim_facts facts;
+  facts.set_range("p", 0, 20);
+  EXPECT_EQ(facts.order(p, 0), std::nullopt);
+  EXPECT_EQ(facts.order(p * s, 0), std::nullopt);
+  EXPECT_EQ(facts.order(p + s, 0), 1);
+  EXPECT_EQ(facts.order(p, 21), -1);
+  EXPECT_TRUE(facts.at_least(p, 0));
+}
+
+TEST(dim_facts, minima_and_quotients_are_tied_to_their_operands) {
+  dim s = dim::symbol("s");
+  dim_facts facts;
+  EXPECT_TRUE(facts.at_least(s, dim::min(s, 512)));
+  EXPECT_TRUE(facts.at_least(s, s / dim(3) * 3));
+  EXPECT_EQ(facts.upper(s - s / dim(3) * 3), 2);
+  EXPECT_EQ(facts.upper((s + 7) / dim(8) * 8 - s), 7);
+  EXPECT_EQ(facts.min(s, s + 4), s);
+  EXPECT_EQ(facts.max(s, 1), s);
+}
+
+TEST(dim_facts, numbers_beyond_all_bounds_are_unknown) {
+  dim s = dim::symbol("s");
+  dim_facts facts;
+  facts.set_range("s", 0, INT64_MAX - 1);
+  EXPECT_EQ(facts.upper(s * s), std::nullopt);
+  EXPECT_EQ(facts.lower(dim(0) - s * s * s), std::nullopt);
+}
