@@ -56,16 +56,6 @@ target_link_libraries(kiln_sodium INTERFACE ${SODIUM_LIBRARY})
 add_library(kiln_archive INTERFACE)
 target_link_libraries(kiln_archive INTERFACE ${ARCHIVE_LIBRARY} kiln_zstd)
 
-# Redis' C client, for the remote cache layer and the build farm.
-find_path(HIREDIS_INCLUDE hiredis/hiredis.h REQUIRED)
-if(KILN_STATIC_LLVM)
-  find_library(HIREDIS_LIBRARY libhiredis.a REQUIRED)
-else()
-  find_library(HIREDIS_LIBRARY hiredis REQUIRED)
-endif()
-add_library(kiln_hiredis INTERFACE)
-target_link_libraries(kiln_hiredis INTERFACE ${HIREDIS_LIBRARY})
-
 # BLAKE3, as a few objects out of LLVM's support archive, in an archive of their own: whoever links it links no LLVM, and
 # nobody links a second copy of LLVM's other support code beside libLLVM.so.
 set(blake3_archive ${CMAKE_BINARY_DIR}/blake3/libkiln_blake3.a)

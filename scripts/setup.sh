@@ -9,7 +9,7 @@ packages=(
   libflatbuffers-dev flatbuffers-compiler libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   spirv-tools spirv-headers
-  libhiredis-dev redis-server
+  redis-server
 )
 
 missing=()

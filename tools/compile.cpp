@@ -18,7 +18,8 @@ namespace {
 
 struct options {
   std::string model, output, external_weights, dump_dir;
-  std::vector<std::string> dims, custom_ops;
+  std::vector<std::string> dims;
+  custom_op_choice custom_ops;
   bool fp16 = false, bf16 = false, int8 = false, int4_weights = false;
   std::size_t max_nodes = import_options{}.max_nodes;
 };
@@ -94,7 +95,7 @@ action declare_compile(CLI::App& app) {
   app.add_flag("--int8", o->int8, "Quantize to int8");
   app.add_flag("--int4-weights", o->int4_weights, "Quantize the constant weights of matrix products to 4 bits, in groups of up to 128");
   app.add_option("--external-weights", o->external_weights, "File (or folder) that holds the model's external data, in place of what it names");
-  add_custom_op_option(app, o->custom_ops);
+  add_custom_op_options(app, o->custom_ops);
   app.add_option("--max-nodes", o->max_nodes, "Refuse a model of more nodes, its functions expanded")->check(CLI::PositiveNumber);
   app.add_option("--dump-ir", o->dump_dir, "Folder for the program's text after every pass");
   return [o](const output_options& output) { return compile_model(*o, output); };

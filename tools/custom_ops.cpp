@@ -8,15 +8,22 @@
 
 namespace kiln::tools {
 
-void add_custom_op_option(CLI::App& app, std::vector<std::string>& files) {
-  app.add_option("--custom-op", files, "HIP C++ source of a custom operator, see docs/custom_ops.md");
+void add_include_root_option(CLI::App& app, std::string& folder) {
+  app.add_option("--include-root", folder,
+                 "Folder whose files, with those below it, #include may read (default: the folder of the HIP source)")
+      ->check(CLI::ExistingDirectory);
 }
 
-std::vector<spirv::object> compile_custom_ops(const std::vector<std::string>& files) {
+void add_custom_op_options(CLI::App& app, custom_op_choice& choice) {
+  app.add_option("--custom-op", choice.files, "HIP C++ source of a custom operator, see docs/custom_ops.md");
+  add_include_root_option(app, choice.include_root);
+}
+
+std::vector<spirv::object> compile_custom_ops(const custom_op_choice& choice) {
   std::vector<spirv::object> result;
-  for (const std::string& file : files) {
+  for (const std::string& file : choice.files) {
     try {
-      auto compiled = spirv::compile_hip_file(file, {.whole_module = false});
+      auto compiled = spirv::compile_hip_file(file, {.whole_module = false, .include_root = choice.include_root});
       print_lines(stderr, compiled.warnings);
       if (compiled.operators.empty()) throw error(error_kind::invalid_model, fmt::format("{}: declares no operator: KILN_OPERATOR is missing", file));
       for (spirv::object& o : compiled.operators) result.push_back(std::move(o));

@@ -10,7 +10,8 @@
 #include "ir/container/format.hpp"
 #include "ir/error.hpp"
 #include "jit/compile_bytecode.hpp"
-#include "tools/farm_child.hpp"
+#include "spirv/hip/hip_compiler.hpp"
+#include "tools/farm_options.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -84,21 +85,54 @@ std::vector<std::pair<std::vector<std::string>, std::string>> variants_of(farm_k
   return result;
 }
 
+// Sources of custom operators with what they include, each in a folder of its own among the job's inputs.
+class source_files {
+ public:
+  // Adds the source and returns its name among the inputs.
+  std::string add(const std::string& source, model_files& to) {
+    auto found = known_.find(source);
+    if (found == known_.end()) found = known_.emplace(source, read(source, known_.size())).first;
+    for (const auto& [input, file] : found->second) {
+      if (to.files.emplace(input.name, file).second) to.inputs.push_back(input);
+    }
+    return found->second.front().first.name;
+  }
+
+ private:
+  using files = std::vector<std::pair<farm_input, fs::path>>;
+  static files read(const std::string& source, std::size_t number) {
+    const fs::path folder = fs::path(source).parent_path(), inside = fmt::format("operators{}", number);
+    files result;
+    auto add = [&](const std::string& name) { result.emplace_back(hashed((inside / name).string(), folder / name, false), folder / name); };
+    add(fs::path(source).filename().string());
+    for (const std::string& included : spirv::compile_hip_file(source, {.whole_module = false}).included) add(included);
+    return result;
+  }
+  std::map<std::string, files> known_;
+};
+
 }  // namespace
 
 std::vector<batch_job> make_batch(const std::vector<listed_model>& models, const batch_options& options) {
   std::vector<batch_job> batch;
   std::map<std::string, model_files> known;
+  source_files sources;
   std::map<std::string, std::string> names;  // of results, and whose
   for (const listed_model& model : models) {
     auto found = known.find(model.file);
     if (found == known.end()) found = known.emplace(model.file, read_model(model.file, options)).first;
-    const model_files& m = found->second;
-    for (auto& [words, suffix] : variants_of(m.kind, model.options, options)) {
-      check_farm_options(m.kind, words);
-      if (m.kind == farm_kind::warm && std::ranges::find(words, "native") != words.end()) throw error(error_kind::usage, fmt::format("{}: target 'native' is another one on every worker: name it", model.file));
+    for (auto& [words, suffix] : variants_of(found->second.kind, model.options, options)) {
+      model_files m = found->second;
+      std::vector<std::string> travelling;
+      for (const given_option& o : read_farm_options(m.kind, words)) {
+        travelling.emplace_back(o.name);
+        if (o.kind == farm_value::source) travelling.push_back(sources.add(o.value, m));
+        else if (o.kind != farm_value::none) travelling.push_back(o.value);
+      }
       batch_job b;
-      b.job = {m.kind, m.inputs, words, compiler_version(), fmt::format("{}{}{}", model.file, words.empty() ? "" : " ", fmt::join(words, " "))};
+      b.job = {m.kind, m.inputs, travelling, compiler_version(),
+               fmt::format("{}{}{}", model.file, words.empty() ? "" : " ", fmt::join(words, " "))};
+      check_farm_job(b.job);
       b.id = b.job.id();
       b.files = m.files;
       b.result_name = fs::path(model.file).stem().string() + (suffix.empty() ? "" : "." + suffix) + command_of(m.kind).extension;

@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "ir/container/container.hpp"
 #include "ir/error.hpp"
 #include "ir/json.hpp"
 #include "tools/command.hpp"
 #include "tools/farm.hpp"
+#include "tools/farm_options.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -22,14 +24,6 @@ namespace {
 using json = nlohmann::json;
 
 // Indexed by farm_kind.
-const std::array<farm_command, 2>& table() {
-  static const std::array<farm_command, 2> rows{{
-      {"compile", "model.onnx", "result.kiln", ".kiln", {"--output", "result.kiln"}, {"--dim", "--fp16", "--bf16", "--int8", "--int4-weights"}},
-      {"warm", "model.kiln", "result.tar.zst", ".tar.zst", {"--archive", "result.tar.zst", "--no-cache"}, {"--dim", "--target"}},
-  }};
-  return rows;
-}
-
 constexpr std::array<action (*)(CLI::App&), 2> declarations{declare_compile, declare_warm};
 
 // The command's action, with the words of its command line. Throws error{usage}.
@@ -45,12 +39,29 @@ action parse_command(farm_kind kind, std::vector<std::string> words) {
   return act;
 }
 
+// The words that the table has read, and no others.
 std::vector<std::string> words_of(farm_kind kind, const std::vector<std::string>& options) {
   const farm_command& c = command_of(kind);
   std::vector<std::string> words{c.model};
   words.insert(words.end(), c.result_options.begin(), c.result_options.end());
-  words.insert(words.end(), options.begin(), options.end());
+  for (const given_option& o : read_farm_options(kind, options)) {
+    words.emplace_back(o.name);
+    if (o.kind != farm_value::none) words.push_back(o.value);
+  }
   return words;
+}
+
+// A file to be warmed comes from somebody else. Native code in it would be taken for finished kernels.
+void refuse_native_code(const char* file) {
+  auto refuse = [&](const char* what) {
+    throw error(error_kind::unsupported,
+                fmt::format("{}: holds {}; a farm warms portable files only: compile the model again", file, what));
+  };
+  if (!read_extras(file).objects.empty()) refuse("embedded native kernels");
+  program p = read_program(file);
+  for (const module& m : p.modules())
+    for (const instruction& i : m.instructions())
+      if (const auto* c = i.op().get_if<code_object>(); c && c->format == code_format::native) refuse("native code objects");
 }
 
 std::string read_standard_input() {
@@ -70,6 +81,7 @@ json answer(const std::string& request) {
     farm_kind kind;
     if (!parse_enum(document.at("kind").get<std::string>(), kind)) throw error(error_kind::internal, "a farm job of an unknown kind");
     if (chdir(folder.c_str()) != 0) throw error(error_kind::io, fmt::format("{}: cannot be entered", folder));
+    if (kind == farm_kind::warm) refuse_native_code(command_of(kind).model);
     setenv("TMPDIR", folder.c_str(), 1);  // what is left there goes with the job's folder
     int code = parse_command(kind, words_of(kind, document.at("options").get<std::vector<std::string>>()))({.json = false, .quiet = true, .verbose = false});
     if (code != 0) throw error(error_kind::compile_failed, fmt::format("kiln {} ended with code {}", command_of(kind).command, code));
@@ -84,18 +96,6 @@ json answer(const std::string& request) {
 }
 
 }  // namespace
-
-const farm_command& command_of(farm_kind kind) { return table()[static_cast<std::size_t>(kind)]; }
-
-void check_farm_options(farm_kind kind, const std::vector<std::string>& options) {
-  const auto& allowed = command_of(kind).allowed;
-  for (const std::string& word : options) {
-    if (!word.starts_with('-')) continue;
-    if (std::ranges::find(allowed, word.substr(0, word.find('='))) == allowed.end())
-      throw error(error_kind::unsupported, fmt::format("option {} does not travel to a farm's workers; those that do: {}", word, fmt::join(allowed, " ")));
-  }
-  parse_command(kind, words_of(kind, options));
-}
 
 std::filesystem::path perform_in_child(const farm_job& job, const std::filesystem::path& folder, const child_limits& limits) {
   const farm_command& command = command_of(job.kind);

@@ -21,8 +21,10 @@ using json = nlohmann::ordered_json;
 using clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds patience{120};               // with a server that is restarted
+constexpr std::chrono::seconds longest_call{30};             // a chunk over a slow network
 constexpr std::chrono::milliseconds first_look{50}, last_look{1000};
 constexpr std::size_t looked_at_once = 256;                 // jobs
+constexpr std::uint64_t least_result_limit = std::uint64_t{1} << 30;
 constexpr int most_submissions = 5;                         // of one job that the server forgets again and again
 
 struct options {
@@ -47,7 +49,11 @@ struct tracked {
 class submission {
  public:
   submission(const options& o, std::vector<batch_job> batch)
-      : o_(o), keep_(keep_time(o.farm)), redis_(parse_redis_url(o.farm.redis), {.patience = patience}), queue_(redis_, compiler_version()), blobs_(redis_, keep_) {
+      : o_(o),
+        keep_(keep_time(o.farm)),
+        redis_(parse_redis_url(o.farm.redis), {.call = longest_call, .patience = patience}),
+        queue_(redis_, compiler_version()),
+        blobs_(redis_, keep_) {
     for (batch_job& b : batch) jobs_.push_back({std::move(b), {}, {}, {}, 0, false});
   }
 
@@ -103,11 +109,15 @@ class submission {
     if (t.record.state == "unknown") submit(t);
     if (t.record.state != "done") return;
     if (!o_.folder.empty()) {
+      if (t.record.result_bytes > std::max(o_.batch.max_bytes, least_result_limit))
+        throw error(error_kind::unsupported, fmt::format("{}: the result has {} bytes, more than --max-bytes {}", t.what.job.label,
+                                                         t.record.result_bytes, o_.batch.max_bytes));
       auto file = std::filesystem::path(o_.folder) / t.what.result_name;
       try {
         blobs_.fetch(content_hash::from_hex(t.record.result), t.record.result_bytes, file);
       } catch (const error& e) {
-        if (e.kind() != error_kind::missing_file && e.kind() != error_kind::corrupted) throw;
+        if (e.kind() != error_kind::missing_file && e.kind() != error_kind::corrupted && e.kind() != error_kind::usage)
+          throw;  // usage: its name is no hash
         spdlog::warn("{}: {}; it is made again", t.what.job.label, e.what());
         return submit(t);
       }
@@ -186,8 +196,11 @@ action declare_farm_submit(CLI::App& app) {
   app.add_option("-o,--output", o->folder, "Folder for the results");
   app.add_option("--timeout", o->timeout_seconds, "Seconds to wait at most")->check(CLI::NonNegativeNumber);
   app.add_flag("--retry", o->retry, "Try dead jobs again");
-  app.add_flag("--shared", o->batch.shared, "Workers read the models where they lie, under the same path; only hashes travel");
-  app.add_option("--max-bytes", o->batch.max_bytes, "Largest model that is sent, with its weights, e.g. 1GB")->transform(CLI::AsSizeValue(false));
+  app.add_flag("--shared", o->batch.shared,
+               "Workers read the models where they lie, under the same path, below their --shared-root; only hashes travel");
+  app.add_option("--max-bytes", o->batch.max_bytes,
+                 "Largest model that is sent, with its weights and sources, and largest result, e.g. 1GB")
+      ->transform(CLI::AsSizeValue(false));
   add_farm_options(app, o->farm);
   return [o](const output_options& output) { return submit(*o, output); };
 }

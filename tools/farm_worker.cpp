@@ -9,6 +9,7 @@
 #include "jit/remote/farm_worker.hpp"
 #include "tools/farm.hpp"
 #include "tools/farm_child.hpp"
+#include "tools/farm_options.hpp"
 #include "tools/interruption.hpp"
 
 namespace kiln::tools {
@@ -22,6 +23,7 @@ struct options {
   double lease_seconds = 30, time_seconds = 900;
   std::uint64_t memory_bytes = std::uint64_t{16} << 30, max_bytes = std::uint64_t{1} << 30;
   std::string scratch;
+  std::vector<std::string> shared_roots;
   bool drain = false;
 };
 
@@ -40,6 +42,8 @@ int work(const options& o, const output_options& output) {
   w.max_bytes = o.max_bytes;
   w.scratch = o.scratch.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(o.scratch);
   w.drain = o.drain;
+  w.shared_roots.assign(o.shared_roots.begin(), o.shared_roots.end());
+  w.check = check_farm_job;
   child_limits limits{.time = milliseconds(o.time_seconds), .memory_bytes = static_cast<std::int64_t>(o.memory_bytes)};
   w.perform = [limits](const farm_job& job, const std::filesystem::path& folder) { return perform_in_child(job, folder, limits); };
   w.report = [&output](const worker_event& e) {
@@ -62,11 +66,16 @@ action declare_farm_worker(CLI::App& app) {
   app.add_option("--lease", o->lease_seconds, "Seconds without a sign of life after which a worker's job is given to another; the same for all workers")->check(CLI::Range(0.1, 86400.0))->capture_default_str();
   app.add_option("--time-limit", o->time_seconds, "Seconds for one job")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--memory-limit", o->memory_bytes, "Address space of one job, e.g. 16GB")->transform(CLI::AsSizeValue(false));
-  app.add_option("--max-bytes", o->max_bytes, "Largest result, e.g. 1GB")->transform(CLI::AsSizeValue(false));
+  app.add_option("--max-bytes", o->max_bytes, "Largest result, and largest model with its files that is fetched, e.g. 1GB")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--shared-root", o->shared_roots,
+                 "Folder below which files of `submit --shared` may lie; may be given several times (default: no such file is read)")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
   app.add_option("--attempts", o->attempts, "Failures after which a job is dead")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--lost", o->lost, "Vanished workers after which a job is dead")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--scratch", o->scratch, "Folder for the files of jobs (default: the system's temporary folder)");
-  app.add_flag("--drain", o->drain, "End when the queue is empty");
+  app.add_flag("--drain", o->drain, "End when the queue is empty, or when the server has been of no use for one lease");
   return [o](const output_options& output) { return work(*o, output); };
 }
 

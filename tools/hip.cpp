@@ -10,12 +10,13 @@
 #include "spirv/disassembly.hpp"
 #include "spirv/hip/hip_compiler.hpp"
 #include "tools/command.hpp"
+#include "tools/custom_ops.hpp"
 
 namespace kiln::tools {
 namespace {
 
 struct options {
-  std::string file, output;
+  std::string file, output, include_root;
   std::vector<std::string> definitions;
   bool disassemble = false;
 };
@@ -25,7 +26,7 @@ constexpr std::array<std::string_view, 6> parameter_names{"pointer", "i32", "i64
 int compile_source(const options& o, const output_options& output) {
   spirv::compiled_source compiled;
   try {
-    compiled = spirv::compile_hip_file(o.file, {.definitions = o.definitions});
+    compiled = spirv::compile_hip_file(o.file, {.definitions = o.definitions, .include_root = o.include_root});
   } catch (const spirv::source_error& e) {
     print_lines(stderr, e.diagnostics());
     throw;
@@ -61,6 +62,7 @@ action declare_hip(CLI::App& app) {
   app.add_option("FILE", o->file, "HIP C++ source")->required();
   app.add_option("-o,--output", o->output, "File for the SPIR-V module");
   app.add_option("-D", o->definitions, "NAME or NAME=VALUE for the preprocessor");
+  add_include_root_option(app, o->include_root);
   app.add_flag("--disassemble", o->disassemble, "Print the module as text");
   return [o](const output_options& output) { return compile_source(*o, output); };
 }

@@ -23,7 +23,7 @@ namespace {
 
 struct options : model_options {
   std::string inputs_dir;
-  std::vector<std::string> custom_ops;
+  custom_op_choice custom_ops;
   bool per_kernel = false, fp16 = false, bf16 = false, int4_weights = false;
 };
 
@@ -173,7 +173,7 @@ action declare_verify(CLI::App& app) {
   add_model_options(app, *o);
   app.get_option("FILE")->description("ONNX model");
   app.add_option("--inputs", o->inputs_dir, "Folder with NAME.npy, or input_N.pb and output_N.pb; expected outputs are used where all are there");
-  add_custom_op_option(app, o->custom_ops);
+  add_custom_op_options(app, o->custom_ops);
   app.add_flag("--per-kernel", o->per_kernel, "Compare every kernel on its own and name the first that differs");
   app.add_flag("--fp16", o->fp16, "Compile in f16");
   app.add_flag("--bf16", o->bf16, "Compile in bf16");

@@ -146,18 +146,21 @@ std::optional<kernel_cache::found_kernel> kernel_cache::find_embedded(const std:
 }
 
 std::optional<kernel_cache::found_kernel> kernel_cache::find_remote(const std::string& name, const content_hash& key) {
-  auto entry = remote_.get(name);
-  if (!entry) return std::nullopt;
-  try {
-    if (!consented(remote_.name(), name, *entry)) return std::nullopt;
-    auto payload = decode_kernel_entry(*entry, key, signature_check::shape_only);
-    ++remote_hits_;
-    if (!folder_.empty()) store_entry(name, *entry, {});
-    return found_kernel{std::move(*entry), std::move(payload)};
-  } catch (const std::exception& e) {
-    problem(remote_.name(), "holds damaged entries, which are made again", name + ": " + e.what());
-    return std::nullopt;
-  }
+  std::optional<found_kernel> found;
+  remote_.get(name, [&](std::vector<std::byte> entry) {
+    try {
+      if (!consented(remote_.name(), name, entry)) return false;
+      auto payload = decode_kernel_entry(entry, key, signature_check::shape_only);
+      ++remote_hits_;
+      if (!folder_.empty()) store_entry(name, entry, {});
+      found = found_kernel{std::move(entry), std::move(payload)};
+      return true;
+    } catch (const std::exception& e) {
+      problem(remote_.name(), "holds damaged entries, which are made again", name + ": " + e.what());
+      return false;
+    }
+  });
+  return found;
 }
 
 std::optional<kernel_cache::found_kernel> kernel_cache::find_kernel(const kernel_key& key) {

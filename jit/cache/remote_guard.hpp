@@ -1,7 +1,9 @@
-// What stands between the cache and a remote layer: nothing is thrown, and a server that fails again and again is left alone for a while, so
-// that a run without network is not slower than one without remote layer. Any thread may call.
+// Stands between the cache and a remote layer: nothing is thrown, and a server that fails again and again, gives entries that cannot be
+// used, or takes more time than its answers are worth is left alone for a while, so that a run with a bad server is not slower than one
+// without. Any thread may call.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -16,6 +18,10 @@ class remote_guard {
   using clock = std::chrono::steady_clock;
   static constexpr int failures_before_pause = 3;
   static constexpr std::chrono::seconds pause{30};
+  // What a call may take without counting as wasted time, and how much wasted time within one `pause` is too much.
+  static constexpr std::chrono::milliseconds time_of_call{10};
+  static constexpr double bytes_per_second = 16e6;
+  static constexpr std::chrono::seconds most_wasted{2};
 
   // `failed` hears of every failure. `now` is for tests.
   remote_guard(std::shared_ptr<remote_layer> layer, std::function<void(const std::string&)> failed, std::function<clock::time_point()> now = clock::now)
@@ -23,28 +29,53 @@ class remote_guard {
 
   explicit operator bool() const { return layer_ != nullptr; }
   std::string name() const { return layer_->name(); }
-  std::optional<std::vector<std::byte>> get(const std::string& entry_name) {
-    std::optional<std::vector<std::byte>> found;
-    ask([&] { found = layer_->get(entry_name); });
-    return found;
+  // Hands the entry, where there is one, to `use`, which returns whether it could be used.
+  template <class Use>
+  void get(const std::string& entry_name, Use use) {
+    ask([&](auto& count) {
+      auto found = layer_->get(entry_name);
+      const auto bytes = found ? found->size() : 0;
+      const auto end = now_();
+      count(end, found && use(std::move(*found)) ? bytes : 0);
+    });
   }
   bool put(const std::string& entry_name, std::span<const std::byte> entry) {
-    return ask([&] { layer_->put(entry_name, entry); });
+    return ask([&](auto& count) {
+      layer_->put(entry_name, entry);
+      count(now_(), entry.size());
+    });
   }
 
  private:
+  // `call` reports when it ended and how many bytes of use it moved.
   template <class Call>
   bool ask(Call call) {
     if (!layer_ || paused()) return false;
+    const auto begin = now_();
+    auto count = [&](clock::time_point end, std::size_t bytes) {
+      if (count_time(begin, end, bytes)) failed_("its answers take longer than they save");
+    };
     try {
-      call();
+      call(count);
     } catch (const std::exception& e) {
       count_failure();
       failed_(e.what());
       return false;
     }
+    return true;
+  }
+  // Returns whether this call begins a pause.
+  bool count_time(clock::time_point begin, clock::time_point end, std::size_t bytes) {
+    const auto worth = time_of_call + std::chrono::duration_cast<clock::duration>(
+                                          std::chrono::duration<double>(static_cast<double>(bytes) / bytes_per_second));
     std::lock_guard lock(mutex_);
     failures_ = 0;
+    if (end - window_ >= pause) window_ = end, wasted_ = {};
+    wasted_ += std::max(clock::duration::zero(), end - begin - worth);
+    if (wasted_ < most_wasted) return false;
+    window_ = end, wasted_ = {};
+    failures_ = failures_before_pause;
+    resume_ = end + pause;
     return true;
   }
   bool paused() {
@@ -62,7 +93,8 @@ class remote_guard {
   std::function<clock::time_point()> now_;
   std::mutex mutex_;
   int failures_ = 0;  // in a row
-  clock::time_point resume_{};
+  clock::time_point resume_{}, window_{};
+  clock::duration wasted_{};  // since window_
 };
 
 }  // namespace kiln

@@ -15,74 +15,116 @@ std::string chunk_key(const std::string& head, std::uint64_t i) { return fmt::fo
 
 std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
+// An empty blob has one chunk, too.
+std::uint64_t chunk_count(std::uint64_t bytes) {
+  return std::max<std::uint64_t>(1, bytes / blob_store::chunk_bytes + (bytes % blob_store::chunk_bytes != 0));
+}
+
+std::uint64_t bytes_of_chunk(std::uint64_t bytes, std::uint64_t i) {
+  return std::min<std::uint64_t>(blob_store::chunk_bytes, bytes - i * blob_store::chunk_bytes);
+}
+
+constexpr std::size_t commands_at_once = 256;
+
+// The head and the chunks of a blob, in parts of `commands_at_once`, until `act` returns false.
+template <class Act>
+void for_all_keys(const std::string& head, std::uint64_t chunks, Act act) {
+  std::vector<std::string> keys{head};
+  for (std::uint64_t i = 0; i < chunks; ++i) {
+    keys.push_back(chunk_key(head, i));
+    if (keys.size() < commands_at_once) continue;
+    if (!act(keys)) return;
+    keys.clear();
+  }
+  if (!keys.empty()) act(keys);
+}
+
 }  // namespace
 
-// How many chunks the blob has, 0 where there is none.
-std::uint64_t blob_store::chunks_of(const std::string& head) { return static_cast<std::uint64_t>(redis_.call({"GET", head}).as_number()); }
+blob_store::state blob_store::state_of(const std::string& head, std::uint64_t bytes) {
+  redis_value answer = redis_.ask({"GET", head});
+  if (answer.is_null()) return state::missing;
+  return answer.kind == redis_value::type::text && answer.text == std::to_string(chunk_count(bytes)) ? state::whole : state::wrong;
+}
 
-bool blob_store::renew(const content_hash& hash) {
+bool blob_store::renew(const content_hash& hash, std::uint64_t bytes) {
   const std::string head = head_key(hash.hex());
-  const std::uint64_t chunks = chunks_of(head);
-  if (chunks == 0) return false;
-  std::vector<std::string> keys{head};
-  for (std::uint64_t i = 0; i < chunks; ++i) keys.push_back(chunk_key(head, i));
-  std::vector<redis_client::command> commands;
-  for (const std::string& key : keys) commands.push_back({"EXPIRE", key, keep_});
-  return std::ranges::all_of(redis_.call_all(commands), [](const redis_value& answer) { return answer.number == 1; });
+  if (state_of(head, bytes) != state::whole) return false;
+  bool whole = true;
+  for_all_keys(head, chunk_count(bytes), [&](const std::vector<std::string>& keys) {
+    std::vector<redis_client::command> commands;
+    for (const std::string& key : keys) commands.push_back({"EXPIRE", key, keep_});
+    whole = std::ranges::all_of(redis_.call_all(commands), [](const redis_value& answer) { return answer.number == 1; });
+    return whole;
+  });
+  return whole;
 }
 
 void blob_store::put(const content_hash& hash, std::span<const std::byte> bytes) {
-  if (renew(hash)) return;
+  try {
+    if (renew(hash, bytes.size())) return;
+  } catch (const oversized_reply&) {
+    // The head holds something else, which is replaced.
+  }
   const std::string head = head_key(hash.hex());
-  std::uint64_t chunks = 0;
-  for (auto rest = bytes; chunks == 0 || !rest.empty(); ++chunks) {
-    auto chunk = rest.first(std::min(rest.size(), chunk_bytes));
-    const std::string key = chunk_key(head, chunks);
-    redis_.call({"SET", key, text_of(chunk), "EX", keep_});
-    rest = rest.subspan(chunk.size());
+  const std::uint64_t chunks = chunk_count(bytes.size());
+  for (std::uint64_t i = 0; i < chunks; ++i) {
+    const std::string key = chunk_key(head, i);
+    redis_.call({"SET", key, text_of(bytes.subspan(i * chunk_bytes, bytes_of_chunk(bytes.size(), i))), "EX", keep_});
   }
   const std::string count = std::to_string(chunks);
   redis_.call({"SET", head, count, "EX", keep_});
 }
 
+// Whether the chunks have the sizes that they must have.
+bool blob_store::write_chunks(const std::string& head, std::uint64_t bytes, const std::filesystem::path& file) {
+  container::output_file out(file);
+  for (std::uint64_t i = 0; i < chunk_count(bytes); ++i) {
+    const std::string key = chunk_key(head, i);
+    const std::uint64_t expected = bytes_of_chunk(bytes, i);
+    redis_value chunk = redis_.ask({"GET", key}, {.bytes = expected + reply_bounds().bytes, .elements = 0});
+    if (chunk.is_null()) throw error(error_kind::missing_file, "");
+    if (chunk.kind != redis_value::type::text || chunk.text.size() != expected) return false;
+    out.write(std::as_bytes(std::span(chunk.text)));
+  }
+  out.commit();
+  return true;
+}
+
 void blob_store::fetch(const content_hash& hash, std::uint64_t bytes, const std::filesystem::path& file) {
   const std::string head = head_key(hash.hex());
-  auto lacks = [&] { return error(error_kind::missing_file, fmt::format("the blob {} has expired or was removed", hash.hex())); };
-  const std::uint64_t chunks = chunks_of(head);
-  if (chunks == 0) throw lacks();
   auto unverified = file;
   unverified += ".unverified";
-  bool right;
-  {
-    container::output_file out(unverified);
-    for (std::uint64_t i = 0; i < chunks && out.size() <= bytes; ++i) {
-      const std::string key = chunk_key(head, i);
-      redis_value chunk = redis_.call({"GET", key});
-      if (chunk.is_null()) throw lacks();
-      out.write(std::as_bytes(std::span(chunk.text)));
-    }
-    right = out.size() == bytes;
-    out.commit();
-  }
+  bool right = false;
   std::error_code failed;
-  if (right && blake3(container::mapped_file::open(unverified)->bytes()) == hash) {
+  try {
+    const state found = state_of(head, bytes);
+    if (found == state::missing) throw error(error_kind::missing_file, "");
+    right =
+        found == state::whole && write_chunks(head, bytes, unverified) && blake3(container::mapped_file::open(unverified)->bytes()) == hash;
+  } catch (const oversized_reply&) {
+    // A value that is larger than the blob's bytes allow: not ours.
+  } catch (const error& e) {
+    if (e.kind() != error_kind::missing_file) throw;
+    throw error(error_kind::missing_file, fmt::format("the blob {} has expired or was removed", hash.hex()));
+  }
+  if (right) {
     std::filesystem::rename(unverified, file, failed);
     if (failed) throw error(error_kind::io, fmt::format("{}: cannot be written: {}", file.string(), failed.message()));
     return;
   }
   std::filesystem::remove(unverified, failed);
-  remove(hash);
+  remove(hash, bytes);
   throw error(error_kind::corrupted, fmt::format("the bytes of blob {} are not those of its hash", hash.hex()));
 }
 
-void blob_store::remove(const content_hash& hash) {
-  const std::string head = head_key(hash.hex());
-  const std::uint64_t chunks = chunks_of(head);
-  redis_.call({"DEL", head});
-  for (std::uint64_t i = 0; i < chunks; ++i) {
-    const std::string key = chunk_key(head, i);
-    redis_.call({"DEL", key});
-  }
+void blob_store::remove(const content_hash& hash, std::uint64_t bytes) {
+  for_all_keys(head_key(hash.hex()), chunk_count(bytes), [&](const std::vector<std::string>& keys) {
+    redis_client::command words{"DEL"};
+    words.insert(words.end(), keys.begin(), keys.end());
+    redis_.call(words);
+    return true;
+  });
 }
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
-// Files in Redis under the hash of their bytes, in chunks, so that neither a value nor a message grows beyond what a server takes well. A blob is there when its
-// head `kiln:blob:HASH` is, which is written after the chunks `kiln:blob:HASH:0` ...; all of them expire together when nobody has renewed them for `keep`.
-// Everything that is read is verified. Errors: those of redis_client; one thread at a time.
+// Files in Redis under the hash of their bytes, in chunks, so that neither a value nor a message grows beyond what a server takes well. A
+// blob is there when its head `kiln:blob:HASH` is, which is written after the chunks `kiln:blob:HASH:0` ...; all of them expire together
+// when nobody has renewed them for `keep`. Callers say how many bytes a blob has: that alone decides how many chunks are asked for and how
+// large each may be, whatever the server holds. Everything that is read is verified. Errors: those of redis_client; one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -22,19 +23,21 @@ class blob_store {
   // Refers to `redis`.
   blob_store(redis_client& redis, std::chrono::seconds keep) : redis_(redis), keep_(std::to_string(keep.count())) {}
 
-  // Stores what is not there yet and renews what is.
+  // Stores what is not there yet and renews what is. Keys that hold something else are replaced.
   void put(const content_hash& hash, std::span<const std::byte> bytes);
   // Whether the blob is there in whole; if so it is renewed.
-  bool renew(const content_hash& hash);
-  // Writes the blob of so many bytes to a file, which appears only when they are right. Throws error{missing_file} where the blob is not there in whole,
-  // error{corrupted} where its bytes are others; then it is removed.
+  bool renew(const content_hash& hash, std::uint64_t bytes);
+  // Writes the blob to a file, which appears only when its bytes are right. Throws error{missing_file} where the blob is not there in
+  // whole, error{corrupted} where it is another one; then it is removed.
   void fetch(const content_hash& hash, std::uint64_t bytes, const std::filesystem::path& file);
-  void remove(const content_hash& hash);
+  void remove(const content_hash& hash, std::uint64_t bytes);
 
   static std::string head_key(const std::string& hash) { return "kiln:blob:" + hash; }
 
  private:
-  std::uint64_t chunks_of(const std::string& head);
+  enum class state { missing, whole, wrong };
+  state state_of(const std::string& head, std::uint64_t bytes);
+  bool write_chunks(const std::string& head, std::uint64_t bytes, const std::filesystem::path& file);
   redis_client& redis_;
   std::string keep_;
 };

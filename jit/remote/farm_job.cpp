@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "ir/error.hpp"
 #include "ir/json.hpp"
@@ -12,17 +14,40 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+[[noreturn]] void refuse(const std::string& why) { throw error(error_kind::corrupted, "a farm job " + why); }
+
+// Names of inputs become files in the job's folder and words of messages.
 bool stays_inside(const std::string& name) {
+  constexpr std::size_t longest_part = 200;  // with room for the suffix of a temporary
   std::filesystem::path path(name);
-  if (name.empty() || path.is_absolute() || name.find('\0') != std::string::npos) return false;
+  if (name.empty() || path.is_absolute()) return false;
   for (const auto& part : path)
-    if (part == ".." || part == "." || part.empty()) return false;
-  return true;
+    if (part == ".." || part == "." || part.empty() || part.native().size() > longest_part) return false;
+  return std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+std::string word(const nlohmann::ordered_json& value, const char* what) {
+  auto text = value.get<std::string>();
+  if (text.size() > longest_word) refuse(fmt::format("whose {} has {} bytes, more than {}", what, text.size(), longest_word));
+  return text;
+}
+
+farm_input read_input(const nlohmann::ordered_json& i) {
+  farm_input input{word(i.at("name"), "input's name"), {}, i.at("bytes").get<std::uint64_t>(), word(i.at("path"), "input's path")};
+  auto digits = word(i.at("hash"), "input's hash");
+  if (!stays_inside(input.name)) refuse("with an input whose name is no file's in its folder");
+  if (!i.at("bytes").is_number_unsigned()) refuse(fmt::format("whose input '{}' has no size", input.name));
+  try {
+    input.hash = content_hash::from_hex(digits);
+  } catch (const error&) {
+    refuse(fmt::format("whose input '{}' has no content hash", input.name));
+  }
+  return input;
 }
 
 farm_kind read_kind(const std::string& text) {
   farm_kind kind;
-  if (!parse_enum(text, kind)) throw error(error_kind::unsupported, fmt::format("a farm job of kind '{}', which this version does not know", text));
+  if (!parse_enum(text, kind)) throw error(error_kind::unsupported, "a farm job of a kind that this version does not know");
   return kind;
 }
 
@@ -43,17 +68,24 @@ std::string write_job(const farm_job& job) {
 }
 
 farm_job read_job(std::string_view text) {
+  if (text.size() > largest_job_bytes) refuse(fmt::format("of {} bytes, more than {}", text.size(), largest_job_bytes));
   try {
-    auto document = parse_json(text);
-    farm_job job{read_kind(document.at("kind").get<std::string>()), {}, document.at("options").get<std::vector<std::string>>(), document.at("version").get<std::string>(), document.at("label").get<std::string>()};
-    for (const auto& i : document.at("inputs")) {
-      job.inputs.push_back({i.at("name").get<std::string>(), content_hash::from_hex(i.at("hash").get<std::string>()), i.at("bytes").get<std::uint64_t>(), i.at("path").get<std::string>()});
-      if (!stays_inside(job.inputs.back().name)) throw error(error_kind::corrupted, fmt::format("a farm job whose input '{}' leaves its folder", job.inputs.back().name));
+    auto document = parse_json(text, {.bytes = largest_job_bytes, .depth = 8});
+    farm_job job{
+        read_kind(word(document.at("kind"), "kind")), {}, {}, word(document.at("version"), "version"), word(document.at("label"), "label")};
+    const auto &options = document.at("options"), &inputs = document.at("inputs");
+    if (!options.is_array() || options.size() > most_options) refuse(fmt::format("whose options are no list of at most {}", most_options));
+    if (!inputs.is_array() || inputs.empty() || inputs.size() > most_inputs)
+      refuse(fmt::format("whose inputs are no list of 1 to {}", most_inputs));
+    for (const auto& option : options) job.options.push_back(word(option, "option"));
+    std::set<std::string> names;
+    for (const auto& i : inputs) {
+      job.inputs.push_back(read_input(i));
+      if (!names.insert(job.inputs.back().name).second) refuse(fmt::format("with two inputs called '{}'", job.inputs.back().name));
     }
-    if (job.inputs.empty()) throw error(error_kind::corrupted, "a farm job without inputs");
     return job;
-  } catch (const json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("what lies in the queue is no farm job: {}", e.what()));
+  } catch (const nlohmann::json::exception& e) {
+    refuse(fmt::format("that cannot be read: {}", e.what()));
   }
 }
 

@@ -19,6 +19,9 @@ struct enum_table<farm_kind> {
   static constexpr std::array<std::string_view, 2> names{"compile", "warm"};
 };
 
+// Bounds of a job as it lies in the queue.
+inline constexpr std::size_t largest_job_bytes = std::size_t{1} << 20, most_inputs = 4096, most_options = 256, longest_word = 4096;
+
 struct farm_input {
   std::string name;   // relative to the job's folder; the first input is the model
   content_hash hash;
@@ -38,8 +41,8 @@ struct farm_job {
   friend bool operator==(const farm_job&, const farm_job&) = default;
 };
 
-// JSON. Reading throws error{corrupted} for text that is no job, error{unsupported} for a kind that this version does not know; names of inputs stay within
-// their folder.
+// JSON. Reading throws error{corrupted} for text that is no job, error{unsupported} for a kind that this version does not know. Names of
+// inputs differ and stay within their folder; everything is within the bounds above.
 std::string write_job(const farm_job& job);
 farm_job read_job(std::string_view text);
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
 
 #include "ir/error.hpp"
 #include "jit/remote/farm_scripts.hpp"
@@ -13,112 +16,186 @@ namespace {
 constexpr const char* group = "workers";
 constexpr const char* versions_key = "kiln:farms";
 
-// What a list of alternating names and values says.
+// Bounds of what is read from the server.
+constexpr std::size_t longest_id = 128, longest_version = 512, longest_value = 4096, most_versions = 1000;
+constexpr std::size_t largest_entry = std::size_t{1} << 16;
+
+// Fields of a record as the script `records` is asked for them.
+constexpr std::array<std::string_view, 11> record_fields{"state",        "label",    "worker", "error_kind", "error",    "result",
+                                                         "result_bytes", "attempts", "lost",   "ms",         "differing"};
+constexpr std::array<std::string_view, 5> count_names{"submitted", "done", "failed", "lost", "repeated"};
+
 std::map<std::string, redis_value> pairs(const redis_value& list) {
   std::map<std::string, redis_value> result;
   for (std::size_t i = 0; i + 1 < list.items.size(); i += 2) result.emplace(list.items[i].text, list.items[i + 1]);
   return result;
 }
 
-farm_record read_record(const std::string& id, const redis_value& hash) {
+farm_record read_record(const std::string& id, const redis_value& values) {
   farm_record r;
   r.id = id;
-  for (const auto& [name, value] : pairs(hash)) {
-    if (name == "state") r.state = value.text;
-    else if (name == "label") r.label = value.text;
-    else if (name == "worker") r.worker = value.text;
-    else if (name == "error_kind") r.error_kind = value.text;
-    else if (name == "error") r.error = value.text;
-    else if (name == "result") r.result = value.text;
-    else if (name == "result_bytes") r.result_bytes = static_cast<std::uint64_t>(value.as_number());
-    else if (name == "attempts") r.attempts = value.as_number();
-    else if (name == "lost") r.lost = value.as_number();
-    else if (name == "ms") r.ms = static_cast<double>(value.as_number());
-    else if (name == "differing") r.differing = value.text;
-  }
+  auto at = [&](std::size_t i) { return i < values.items.size() ? values.items[i] : redis_value(); };
+  auto number = [&](std::size_t i) { return std::max<std::int64_t>(0, at(i).as_number()); };
+  if (!at(0).is_null()) r.state = at(0).text;
+  r.label = at(1).text;
+  r.worker = at(2).text;
+  r.error_kind = at(3).text;
+  r.error = at(4).text;
+  r.result = at(5).text;
+  r.result_bytes = static_cast<std::uint64_t>(number(6));
+  r.attempts = number(7);
+  r.lost = number(8);
+  r.ms = static_cast<double>(number(9));
+  r.differing = at(10).text;
   return r;
+}
+
+// Names of jobs become parts of keys and are printed. Ours are hashes.
+bool is_id(std::string_view text) {
+  auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; };
+  return !text.empty() && text.size() <= longest_id && std::ranges::all_of(text, plain);
+}
+
+// "1526919030474-55"
+bool is_entry(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) || c == '-'; });
+}
+
+bool is_error(const redis_value& v) { return v.kind == redis_value::type::error; }
+
+[[noreturn]] void nonsense(const redis_client& redis, const char* what) {
+  throw error(error_kind::corrupted, fmt::format("the Redis server at {} answers {} with something else", redis.address().str(), what));
 }
 
 }  // namespace
 
 farm_queue::farm_queue(redis_client& redis, const std::string& version) : redis_(redis), version_(version), prefix_("kiln:farm:" + blake3(version).hex().substr(0, 16) + ":") {}
 
-std::vector<std::string> farm_queue::job_keys(const std::string& id) const { return {key("job:" + id), key("jobs"), key("running"), key("dead"), key("flaky"), key("counts")}; }
+redis_value farm_queue::run(std::string_view script, const std::string& id, const std::vector<std::string>& arguments,
+                            const reply_bounds& bounds) {
+  return redis_.evaluate(std::string(farm_scripts::prelude) + std::string(script),
+                         {key("job:" + id), key("jobs"), key("running"), key("dead"), key("flaky"), key("counts")}, arguments, bounds);
+}
 
 farm_queue::submission farm_queue::submit(const farm_job& job, std::chrono::seconds keep, bool revive) {
-  std::string id = job.id();
+  std::string id = job.id(), spec = write_job(job);
+  if (spec.size() > largest_job_bytes)
+    throw error(error_kind::unsupported, fmt::format("{}: the job's options and names of files have {} bytes, more than {}", job.label,
+                                                     spec.size(), largest_job_bytes));
   redis_.call({"SADD", versions_key, version_});
-  redis_value answer = redis_.evaluate(farm_scripts::submit, job_keys(id), {id, write_job(job), job.label, std::to_string(keep.count()), revive ? "1" : "0"});
-  if (answer.items.size() != 2) throw error(error_kind::io, "the farm's queue answers with what makes no sense");
+  redis_value answer = run(farm_scripts::submit, id, {id, spec, job.label, std::to_string(keep.count()), revive ? "1" : "0"});
+  if (answer.items.size() != 2) nonsense(redis_, "a submission");
   return {answer.items[0].text, answer.items[1].text};
 }
 
 std::vector<farm_record> farm_queue::records(const std::vector<std::string>& ids) {
-  std::vector<std::string> keys;
-  for (const std::string& id : ids) keys.push_back(key("job:" + id));
-  std::vector<redis_client::command> commands;
-  for (const std::string& k : keys) commands.push_back({"HGETALL", k});
   std::vector<farm_record> result;
   if (ids.empty()) return result;
-  auto answers = redis_.call_all(commands);
-  for (std::size_t i = 0; i < ids.size(); ++i) result.push_back(read_record(ids[i], answers[i]));
+  std::vector<std::string> keys, arguments{std::to_string(longest_value)};
+  for (const std::string& id : ids) keys.push_back(key("job:" + id));
+  for (std::string_view name : record_fields) arguments.emplace_back(name);
+  const std::size_t values = ids.size() * (record_fields.size() + 1);
+  auto answer =
+      redis_.evaluate(farm_scripts::records, keys, arguments, {.bytes = values * (longest_value + 64), .elements = values + ids.size()});
+  if (answer.items.size() != ids.size()) nonsense(redis_, "a question about jobs");
+  for (std::size_t i = 0; i < ids.size(); ++i) result.push_back(read_record(ids[i], answer.items[i]));
   return result;
 }
 
 void farm_queue::make_group() {
   const std::string jobs = key("jobs");
   redis_value answer = redis_.ask({"XGROUP", "CREATE", jobs, group, "0", "MKSTREAM"});
-  if (answer.kind == redis_value::type::error && !answer.text.starts_with("BUSYGROUP")) throw error(error_kind::io, fmt::format("the Redis server at {} refuses the farm's queue: {}", redis_.address().str(), answer.text));
+  if (is_error(answer) && !answer.text.starts_with("BUSYGROUP"))
+    throw error(error_kind::io, fmt::format("the Redis server at {} refuses the farm's queue: {}", redis_.address().str(), answer.text));
   redis_.call({"SADD", versions_key, version_});
 }
 
-std::optional<farm_lease> farm_queue::take(const std::string& worker, std::chrono::milliseconds lease, int max_lost, std::chrono::milliseconds wait) {
+// An entry whose lease has ended, or else the next one. Nothing where none comes in time.
+std::optional<redis_value> farm_queue::next_entry(const std::string& worker, std::chrono::milliseconds lease,
+                                                  std::chrono::milliseconds wait) {
+  const reply_bounds bounds{.bytes = largest_entry, .elements = 1024};
   const std::string jobs = key("jobs"), lease_text = std::to_string(lease.count()), wait_text = std::to_string(std::max<std::int64_t>(1, wait.count()));
-  redis_value claimed = redis_.ask({"XAUTOCLAIM", jobs, group, worker, lease_text, cursor_, "COUNT", "1"});
-  if (claimed.kind == redis_value::type::error) {
-    if (!claimed.text.starts_with("NOGROUP")) throw error(error_kind::io, fmt::format("the Redis server at {} (version 6.2 is the oldest that will do) refuses the farm's queue: {}", redis_.address().str(), claimed.text));
+  const std::string from = std::exchange(cursor_, "0-0");
+  redis_value claimed = redis_.ask({"XAUTOCLAIM", jobs, group, worker, lease_text, from, "COUNT", "1"}, bounds);
+  if (is_error(claimed) && claimed.text.starts_with("NOGROUP")) {
     make_group();
     return std::nullopt;
   }
-  if (claimed.items.size() >= 2) {
-    cursor_ = claimed.items[0].text;
-    for (const redis_value& entry : claimed.items[1].items)
-      if (auto job = begin(entry, worker, max_lost)) return job;
+  if (is_error(claimed)) {
+    const bool too_old = claimed.text.find("unknown command") != std::string::npos;
+    throw error(too_old ? error_kind::unsupported : error_kind::io,
+                fmt::format("the Redis server at {} refuses the farm's queue: {}{}", redis_.address().str(), claimed.text,
+                            too_old ? " (version 6.2 is the oldest that will do)" : ""));
   }
-  redis_value read = redis_.ask({"XREADGROUP", "GROUP", group, worker, "COUNT", "1", "BLOCK", wait_text, "STREAMS", jobs, ">"});
-  for (const redis_value& stream : read.items)
-    for (const redis_value& entry : stream.items.at(1).items)
-      if (auto job = begin(entry, worker, max_lost)) return job;
+  if (claimed.items.size() < 2 || !is_entry(claimed.items[0].text)) nonsense(redis_, "XAUTOCLAIM");
+  cursor_ = claimed.items[0].text;
+  if (!claimed.items[1].items.empty()) return std::move(claimed.items[1].items.front());
+  redis_value read = redis_.ask({"XREADGROUP", "GROUP", group, worker, "COUNT", "1", "BLOCK", wait_text, "STREAMS", jobs, ">"}, bounds);
+  if (is_error(read))
+    throw error(error_kind::io, fmt::format("the Redis server at {} refuses the farm's queue: {}", redis_.address().str(), read.text));
+  if (read.is_null()) return std::nullopt;
+  if (read.items.size() != 1 || read.items[0].items.size() != 2 || read.items[0].items[1].items.size() != 1) nonsense(redis_, "XREADGROUP");
+  return std::move(read.items[0].items[1].items.front());
+}
+
+std::optional<farm_lease> farm_queue::take(const std::string& worker, std::chrono::milliseconds lease, int max_lost,
+                                           std::chrono::milliseconds wait) {
+  try {
+    auto entry = next_entry(worker, lease, wait);
+    return entry ? begin(*entry, worker, max_lost) : std::nullopt;
+  } catch (const oversized_reply&) {
+    // The entry is this worker's now, although it could not be read.
+    if (auto refused = refuse_large_entry(worker)) return refused;
+    throw;
+  }
+}
+
+std::optional<farm_lease> farm_queue::refuse_large_entry(const std::string& worker) {
+  for (const redis_value& entry : run(farm_scripts::large_entries, "", {worker, std::to_string(largest_entry / 2)}).items)
+    if (is_entry(entry.text)) return refuse(entry.text, "it is too large to be a job's");
   return std::nullopt;
 }
 
-std::optional<farm_lease> farm_queue::begin(const redis_value& entry, const std::string& worker, int max_lost) {
-  if (entry.items.size() < 2) return std::nullopt;
-  const std::string& place = entry.items[0].text;
-  std::string id = pairs(entry.items[1])["job"].text;
-  redis_value answer = redis_.evaluate(farm_scripts::begin, job_keys(id), {id, place, worker, std::to_string(max_lost)});
-  if (answer.items.size() < 2) return std::nullopt;
-  return farm_lease{id, place, answer.items[1].text};
+farm_lease farm_queue::refuse(const std::string& entry, const std::string& reason) {
+  const std::string id = blake3(version_ + " entry " + entry).hex(), why = fmt::format("entry {} of the queue: {}", entry, reason);
+  run(farm_scripts::refuse, id, {id, entry, fmt::format("entry {}", entry), why});
+  return {id, entry, {}, why};
 }
 
-bool farm_queue::renew(const std::string& worker, const std::string& entry) { return redis_.evaluate(farm_scripts::renew, {key("jobs")}, {entry, worker}).as_number() == 1; }
+std::optional<farm_lease> farm_queue::begin(const redis_value& entry, const std::string& worker, int max_lost) {
+  if (entry.items.size() < 2 || !is_entry(entry.items[0].text)) nonsense(redis_, "a question for jobs");
+  const std::string& place = entry.items[0].text;
+  auto fields = pairs(entry.items[1]);
+  auto named = fields.find("job");
+  if (named == fields.end()) return refuse(place, "it names no job");
+  const std::string id = named->second.text;
+  if (!is_id(id)) return refuse(place, "the name of its job is none");
+  redis_value answer = run(farm_scripts::begin, id, {id, place, worker, std::to_string(max_lost), std::to_string(largest_job_bytes)},
+                           {.bytes = largest_job_bytes + (1 << 16), .elements = 2});
+  if (answer.items.empty()) nonsense(redis_, "the begin of a job");
+  if (answer.items[0].text == "drop" || answer.items.size() < 2) return std::nullopt;
+  if (answer.items[0].text == "dead") return farm_lease{id, place, {}, answer.items[1].text};
+  return farm_lease{id, place, answer.items[1].text, {}};
+}
+
+bool farm_queue::renew(const std::string& worker, const std::string& entry) {
+  return run(farm_scripts::renew, "", {entry, worker}).as_number() == 1;
+}
 
 std::string farm_queue::finish(const farm_lease& job, const content_hash& result, std::uint64_t bytes, double ms) {
-  return redis_.evaluate(farm_scripts::finish, job_keys(job.id), {job.id, job.entry, result.hex(), std::to_string(bytes), std::to_string(static_cast<std::int64_t>(ms))}).text;
+  return run(farm_scripts::finish, job.id,
+             {job.id, job.entry, result.hex(), std::to_string(bytes), std::to_string(static_cast<std::int64_t>(ms))})
+      .text;
 }
 
 std::string farm_queue::fail(const farm_lease& job, const std::string& worker, error_kind kind, const std::string& message, bool final, int max_failures) {
-  return redis_.evaluate(farm_scripts::fail, job_keys(job.id), {job.id, job.entry, worker, std::string(name(kind)), message, final ? "1" : "0", std::to_string(max_failures)}).text;
+  return run(farm_scripts::fail, job.id,
+             {job.id, job.entry, worker, std::string(name(kind)), message.substr(0, longest_value), final ? "1" : "0",
+              std::to_string(max_failures)})
+      .text;
 }
 
-void farm_queue::leave(const std::string& worker) {
-  // With jobs in hand the name stays: deleting it would delete them from the list of those that somebody must do.
-  static constexpr std::string_view script = R"lua(
-for _, c in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], 'workers')) do
-  if c[2] == ARGV[1] and c[4] == 0 then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], 'workers', ARGV[1]) end
-end)lua";
-  redis_.evaluate(script, {key("jobs")}, {worker});
-}
+void farm_queue::leave(const std::string& worker) { run(farm_scripts::leave, "", {worker}); }
 
 bool farm_queue::empty() {
   const std::string jobs = key("jobs");
@@ -126,9 +203,10 @@ bool farm_queue::empty() {
 }
 
 std::vector<farm_record> farm_queue::members(const char* set, std::size_t most) {
-  const std::string name = key(set), count = std::to_string(most);
+  const std::string name = key(set);
   std::vector<std::string> ids;
-  for (const redis_value& id : redis_.call({"ZREVRANGEBYSCORE", name, "+inf", "-inf", "LIMIT", "0", count}).items) ids.push_back(id.text);
+  for (const redis_value& id : redis_.evaluate(farm_scripts::members, {name}, {std::to_string(most), std::to_string(longest_id)}).items)
+    if (is_id(id.text)) ids.push_back(id.text);
   auto result = records(ids);
   std::erase_if(result, [&](const farm_record& r) {
     if (r.state == "unknown") redis_.call({"ZREM", name, r.id});  // it has expired
@@ -141,9 +219,14 @@ farm_status farm_queue::status(std::size_t most_jobs) {
   farm_status s;
   s.version = version_;
   const std::string jobs = key("jobs"), counts = key("counts");
-  for (const auto& [name, value] : pairs(redis_.call({"HGETALL", counts}))) s.counts[name] = value.as_number();
+  redis_client::command words{"HMGET", counts};
+  words.insert(words.end(), count_names.begin(), count_names.end());
+  redis_value values = redis_.ask(words);
+  for (std::size_t i = 0; i < count_names.size() && i < values.items.size(); ++i)
+    if (!values.items[i].is_null()) s.counts[std::string(count_names[i])] = values.items[i].as_number();
   std::int64_t all = redis_.call({"XLEN", jobs}).as_number();
-  redis_value consumers = redis_.ask({"XINFO", "CONSUMERS", jobs, group});  // an error while no worker has ever come
+  redis_value consumers = redis_.ask({"XINFO", "CONSUMERS", jobs, group},
+                                     {.bytes = std::size_t{16} << 20, .elements = 200'000});  // an error while no worker has ever come
   for (const redis_value& c : consumers.items) {
     auto fields = pairs(c);
     s.workers.push_back({fields["name"].text, fields["pending"].as_number(), std::chrono::milliseconds(fields["idle"].as_number())});
@@ -158,7 +241,9 @@ farm_status farm_queue::status(std::size_t most_jobs) {
 
 std::vector<std::string> farm_versions(redis_client& redis) {
   std::vector<std::string> result;
-  for (const redis_value& v : redis.call({"SMEMBERS", versions_key}).items) result.push_back(v.text);
+  for (const redis_value& v :
+       redis.evaluate(farm_scripts::some_of, {versions_key}, {std::to_string(most_versions), std::to_string(longest_version)}).items)
+    result.push_back(v.text);
   std::sort(result.begin(), result.end());
   return result;
 }

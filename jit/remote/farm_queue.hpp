@@ -1,5 +1,8 @@
-// The build farm's queue on a Redis server: who may do which job, and what came of it. The transitions are in farm_scripts.hpp, what a job is in farm_job.hpp.
-// Jobs of different versions of Kiln lie in different queues, since each has another result.
+// The build farm's queue on a Redis server: who may do which job, and what came of it. The transitions are in farm_scripts.hpp, what a job
+// is in farm_job.hpp. Jobs of different versions of Kiln lie in different queues, since each has another result.
+//
+// What the server holds is not trusted: an item that cannot be a job is marked dead with its reason and skipped, and every reply is
+// bounded.
 //
 // Every function may be repeated after a failure of the connection. One thread at a time; errors are those of redis_client.
 #pragma once
@@ -42,10 +45,11 @@ struct farm_status {
   std::vector<farm_record> running_jobs, dead, flaky;
 };
 
-// A job that a worker may do now.
+// A job that a worker may do now, or an item that can be none: that has been marked dead already.
 struct farm_lease {
   std::string id, entry;
   std::string spec;                    // read_job() reads it
+  std::string refusal;                 // why the item is dead; empty for a job
 };
 
 class farm_queue {
@@ -75,9 +79,13 @@ class farm_queue {
 
  private:
   std::string key(std::string_view name) const { return prefix_ + std::string(name); }
-  std::vector<std::string> job_keys(const std::string& id) const;
+  redis_value run(std::string_view script, const std::string& id, const std::vector<std::string>& arguments,
+                  const reply_bounds& bounds = {});
   void make_group();
+  std::optional<redis_value> next_entry(const std::string& worker, std::chrono::milliseconds lease, std::chrono::milliseconds wait);
   std::optional<farm_lease> begin(const redis_value& entry, const std::string& worker, int max_lost);
+  farm_lease refuse(const std::string& entry, const std::string& reason);
+  std::optional<farm_lease> refuse_large_entry(const std::string& worker);
   std::vector<farm_record> members(const char* set, std::size_t most);
 
   redis_client& redis_;

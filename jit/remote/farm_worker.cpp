@@ -18,14 +18,17 @@
 #include "jit/remote/blob_store.hpp"
 #include "jit/remote/farm_queue.hpp"
 #include "jit/remote/job_folder.hpp"
+#include "jit/remote/shared_file.hpp"
 
 namespace kiln {
 namespace {
 
 using clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds longest_wait{1000};  // for a job: how fast a request to stop is noticed
-constexpr std::chrono::hours for_ever{24 * 365};
+constexpr std::chrono::milliseconds first_pause{100}, longest_pause{2000};  // with a server that cannot be used
 constexpr std::chrono::seconds least_patience{60};      // with a server that is away while a result is to be delivered
+constexpr std::chrono::milliseconds least_drain_patience{5000};
+constexpr std::chrono::milliseconds least_call{2000};   // of a lease that is shorter
 
 // What the compiler says about a model or its options, which it will say again.
 constexpr std::array final_kinds{error_kind::usage, error_kind::mismatch, error_kind::missing_file, error_kind::truncated, error_kind::corrupted, error_kind::newer_version, error_kind::invalid_model, error_kind::unsupported};
@@ -38,12 +41,25 @@ std::string unique_name() {
   return fmt::format("{}-{}-{:08x}", host.data(), getpid(), std::random_device{}());
 }
 
+// One call may take as long as the lease: who waits longer has lost the job.
+redis_limits limits_of(const worker_options& options, std::chrono::milliseconds patience, std::stop_token stop) {
+  return {.call = std::max(options.lease, least_call), .patience = patience, .stop = std::move(stop)};
+}
+
+// How long a worker that drains the queue asks a server that is of no use.
+std::chrono::milliseconds drain_patience(const worker_options& options) { return std::max(options.lease, least_drain_patience); }
+
+// How long a result waits for a server that is away.
+std::chrono::milliseconds delivery_patience(const worker_options& options) {
+  return options.drain ? drain_patience(options) : std::max<std::chrono::milliseconds>(options.lease, least_patience);
+}
+
 // Renews the lease of one job from a thread and a connection of its own, as long as it lives.
 class heartbeat {
  public:
   heartbeat(const worker_options& options, const std::string& worker, const std::string& entry)
       : thread_([&options, worker, entry](std::stop_token stop) {
-          redis_client redis(options.address, {.stop = stop});
+          redis_client redis(options.address, limits_of(options, {}, stop));
           farm_queue queue(redis, options.version);
           std::mutex mutex;
           std::condition_variable_any changed;
@@ -64,19 +80,28 @@ class heartbeat {
 class worker {
  public:
   worker(const worker_options& options, std::stop_token stop, std::mutex& reporting, worker_totals& totals)
-      : options_(options), stop_(stop), reporting_(reporting), totals_(totals), name_(unique_name()),
-        redis_(options.address, {.patience = for_ever, .stop = stop}), waiting_(redis_, options.version), last_words_(options.address, {.patience = std::max<std::chrono::milliseconds>(options.lease, least_patience)}), queue_(last_words_, options.version),
+      : options_(options),
+        stop_(stop),
+        reporting_(reporting),
+        totals_(totals),
+        name_(unique_name()),
+        redis_(options.address, limits_of(options, {}, stop)),
+        waiting_(redis_, options.version),
+        last_words_(options.address, limits_of(options, delivery_patience(options), {})),
+        queue_(last_words_, options.version),
         blobs_(last_words_, options.keep) {}
 
   void run() {
     while (!stop_.stop_requested()) {
+      const auto begin = clock::now();
       try {
         auto job = waiting_.take(name_, options_.lease, options_.max_lost, std::min(longest_wait, options_.lease / 2));
-        if (job) work_on(*job);
+        if (job && job->refusal.empty()) work_on(*job);
+        else if (job) note({"dead", job->id, "", job->refusal, 0});
         else if (options_.drain && waiting_.empty()) break;
+        trouble_since_.reset();
       } catch (const error& e) {
-        if (e.kind() != error_kind::absent) throw;
-        spdlog::debug("{}", e.what());  // the server went away for long: the job, if any, is somebody's when it is back
+        wait_after(e, begin);
       }
     }
     try {
@@ -87,52 +112,85 @@ class worker {
   }
 
  private:
+  // The server cannot be used now. A job in hand, if any, is somebody else's when its lease ends.
+  void wait_after(const error& e, clock::time_point begin) {
+    if (e.kind() == error_kind::usage || e.kind() == error_kind::unsupported) throw e;
+    if (!trouble_since_) {
+      trouble_since_ = begin;
+      pause_ = first_pause;
+      if (!stop_.stop_requested()) spdlog::warn("{}; asking again until it answers", e.what());
+    }
+    if (options_.drain && clock::now() - *trouble_since_ >= drain_patience(options_)) throw e;
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, stop_, pause_, [] { return false; });
+    pause_ = std::min(2 * pause_, longest_pause);
+  }
+
   void work_on(const farm_lease& lease) {
     auto begin = clock::now();
     heartbeat alive(options_, name_, lease.entry);
     farm_job job;
-    std::optional<job_folder> folder;
-    std::shared_ptr<const container::mapped_file> result;
     auto failed = [&](error_kind kind, const char* why) {
       note({queue_.fail(lease, name_, kind, why, !may_be_retried(kind), options_.max_failures), lease.id, job.label, why, milliseconds_since(begin)});
     };
     try {
       job = read_job(lease.spec);
-      folder.emplace(options_.scratch);
-      for (const farm_input& input : job.inputs) fetch(input, folder->path());
+      job_folder folder(options_.scratch);
+      auto result = perform(job, folder.path());
+      content_hash hash = blake3(result->bytes());
+      blobs_.put(hash, result->bytes());
+      double ms = milliseconds_since(begin);
+      note({queue_.finish(lease, hash, result->bytes().size(), ms), lease.id, job.label, "", ms});
     } catch (const error& e) {
       if (e.kind() == error_kind::absent) throw;  // the server: says nothing about the job
-      return failed(e.kind(), e.what());
-    }
-    try {
-      result = container::mapped_file::open(options_.perform(job, folder->path()));
-      if (result->bytes().size() > options_.max_bytes) throw error(error_kind::unsupported, fmt::format("the result has {} bytes, more than this worker's --max-bytes {}", result->bytes().size(), options_.max_bytes));
-    } catch (const error& e) {
-      return failed(e.kind(), e.what());
+      failed(e.kind(), e.what());
     } catch (const std::exception& e) {
-      return failed(error_kind::internal, e.what());
+      failed(error_kind::internal, e.what());
     }
-    content_hash hash = blake3(result->bytes());
-    blobs_.put(hash, result->bytes());
-    double ms = milliseconds_since(begin);
-    note({queue_.finish(lease, hash, result->bytes().size(), ms), lease.id, job.label, "", ms});
+  }
+
+  std::shared_ptr<const container::mapped_file> perform(const farm_job& job, const std::filesystem::path& folder) {
+    check(job);
+    for (const farm_input& input : job.inputs) fetch(input, folder);
+    std::filesystem::path file;
+    try {
+      file = options_.perform(job, folder);
+    } catch (const error& e) {
+      if (e.kind() == error_kind::absent)
+        throw error(error_kind::compile_failed, e.what());  // a component that the job needs, not the server
+      throw;
+    }
+    std::error_code failed;
+    if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(file, failed)))
+      throw error(error_kind::compile_failed, "the job has left no file as its result");
+    auto result = container::mapped_file::open(file);
+    if (result->bytes().size() > options_.max_bytes)
+      throw error(error_kind::unsupported, fmt::format("the result has {} bytes, more than this worker's --max-bytes {}",
+                                                       result->bytes().size(), options_.max_bytes));
+    return result;
+  }
+
+  void check(const farm_job& job) {
+    if (job.version != options_.version) throw error(error_kind::unsupported, "the job is for another version of Kiln");
+    std::uint64_t left = options_.max_bytes;
+    for (const farm_input& input : job.inputs) {
+      if (!input.path.empty()) continue;
+      if (input.bytes > left)
+        throw error(error_kind::unsupported,
+                    fmt::format("the job's files have more bytes than this worker's --max-bytes {}", options_.max_bytes));
+      left -= input.bytes;
+    }
+    if (options_.check) options_.check(job);
   }
 
   void fetch(const farm_input& input, const std::filesystem::path& folder) {
     auto to = folder / input.name;
     std::error_code failed;
     std::filesystem::create_directories(to.parent_path(), failed);
-    if (input.path.empty()) return blobs_.fetch(input.hash, input.bytes, to);
-    // Another machine may have the folder that this one lacks: worth another try.
-    std::shared_ptr<const container::mapped_file> shared;
-    try {
-      shared = container::mapped_file::open(input.path);
-    } catch (const error& e) {
-      throw error(error_kind::io, fmt::format("the job's input is on storage that worker {} cannot read: {}", name_, e.what()));
-    }
-    if (blake3(shared->bytes()) != input.hash) throw error(error_kind::corrupted, fmt::format("{}: is not the file that was submitted", input.path));
-    std::filesystem::create_symlink(input.path, to, failed);
-    if (failed) throw error(error_kind::io, fmt::format("{}: {}", to.string(), failed.message()));
+    if (input.path.empty()) blobs_.fetch(input.hash, input.bytes, to);
+    else link_shared_file(input, to, options_.shared_roots, name_);
   }
 
   void note(const worker_event& event) {
@@ -148,6 +206,8 @@ class worker {
   std::mutex& reporting_;
   worker_totals& totals_;
   std::string name_;
+  std::optional<clock::time_point> trouble_since_;  // when the server could not be used any more
+  std::chrono::milliseconds pause_{first_pause};
   redis_client redis_;       // asks for work, and stops when we do
   farm_queue waiting_;
   redis_client last_words_;  // delivers what has been made, also after a request to stop

@@ -1,17 +1,15 @@
 #include "jit/remote/redis_client.hpp"
 
 #include <fmt/format.h>
-#include <hiredis/hiredis.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <condition_variable>
 #include <mutex>
 #include <random>
 
-#include "ir/error.hpp"
+#include "jit/remote/redis_socket.hpp"
 
 namespace kiln {
 namespace {
@@ -28,25 +26,21 @@ bool begins_with_one_of(std::string_view text, const List& list) {
   return std::ranges::any_of(list, [&](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
-timeval as_timeval(std::chrono::milliseconds t) { return {t.count() / 1000, static_cast<suseconds_t>(t.count() % 1000 * 1000)}; }
+// Words of at least this size are sent from where they lie.
+constexpr std::size_t large_word = std::size_t{1} << 16;
 
-struct reply_freer {
-  void operator()(void* reply) const { freeReplyObject(reply); }
-};
-
-redis_value value_of(const redisReply& r) {
-  using enum redis_value::type;
-  switch (r.type) {
-    case REDIS_REPLY_INTEGER: return {number, r.integer, {}, {}};
-    case REDIS_REPLY_STRING:
-    case REDIS_REPLY_STATUS: return {text, 0, {r.str, r.len}, {}};
-    case REDIS_REPLY_ERROR: return {error, 0, {r.str, r.len}, {}};
-    case REDIS_REPLY_ARRAY: {
-      redis_value result{list, 0, {}, {}};
-      for (std::size_t i = 0; i < r.elements; ++i) result.items.push_back(value_of(*r.element[i]));
-      return result;
+void send_command(redis_socket& socket, std::string& pending, const redis_client::command& words, const wait_limit& limit) {
+  pending += fmt::format("*{}\r\n", words.size());
+  for (std::string_view w : words) {
+    pending += fmt::format("${}\r\n", w.size());
+    if (w.size() < large_word) {
+      pending += w;
+    } else {
+      socket.send(pending, limit);
+      socket.send(w, limit);
+      pending.clear();
     }
-    default: return {};
+    pending += "\r\n";
   }
 }
 
@@ -60,97 +54,103 @@ void pause_for(std::chrono::milliseconds time, const std::stop_token& stop) {
 
 }  // namespace
 
-std::int64_t redis_value::as_number() const {
-  if (kind != type::text) return number;
-  std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-void redis_client::closer::operator()(redisContext* c) const { redisFree(c); }
+struct redis_client::connection {
+  redis_socket socket;
+  wait_limit limit;
+  reply_reader reader{[this](std::span<char> into) { return socket.receive(into, limit); }};
+};
 
 redis_client::redis_client(redis_address address, redis_limits limits) : address_(std::move(address)), limits_(std::move(limits)) {}
 redis_client::~redis_client() = default;
 
-void redis_client::fail(std::string_view what) {
-  std::string why = context_ && context_->err ? context_->errstr : "the answer makes no sense";
-  context_.reset();
-  throw error(error_kind::absent, fmt::format("the Redis server at {} {}: {}", address_.str(), what, why));
-}
-
-void redis_client::connect() {
-  timeval limit = as_timeval(limits_.connect);
-  context_.reset(address_.socket.empty() ? redisConnectWithTimeout(address_.host.c_str(), address_.port, limit) : redisConnectUnixWithTimeout(address_.socket.c_str(), limit));
-  if (!context_) throw std::bad_alloc();
-  if (context_->err || redisSetTimeout(context_.get(), as_timeval(limits_.call)) != REDIS_OK) fail("cannot be reached");
-  redisEnableKeepAlive(context_.get());
+void redis_client::connect(time_point deadline) {
+  redis_socket socket = redis_socket::connect(address_, {std::min(deadline, clock::now() + limits_.connect), limits_.stop});
+  connection_.reset(new connection{std::move(socket), {deadline, limits_.stop}});
   std::string database = std::to_string(address_.database);
   std::vector<command> greeting;
   if (!address_.user.empty()) greeting.push_back({"AUTH", address_.user, address_.password});
   else if (!address_.password.empty()) greeting.push_back({"AUTH", address_.password});
   greeting.push_back({"SELECT", database});
-  for (const redis_value& answer : exchange_once(greeting))
-    if (answer.kind == redis_value::type::error) {
-      context_.reset();
+  for (const redis_value& answer : talk(greeting, {}))
+    if (answer.kind == redis_value::type::error)
       throw error(error_kind::usage, fmt::format("the Redis server at {} does not let us in: {}", address_.str(), answer.text));
-    }
 }
 
-std::vector<redis_value> redis_client::exchange_once(const std::vector<command>& commands) {
-  if (!context_) connect();
-  for (const command& words : commands) {
-    std::vector<const char*> starts;
-    std::vector<std::size_t> sizes;
-    for (std::string_view w : words) starts.push_back(w.data() ? w.data() : ""), sizes.push_back(w.size());
-    if (redisAppendCommandArgv(context_.get(), static_cast<int>(words.size()), starts.data(), sizes.data()) != REDIS_OK) fail("cannot be asked");
-  }
+std::vector<redis_value> redis_client::talk(const std::vector<command>& commands, const reply_bounds& bounds) {
+  std::string pending;
+  for (const command& words : commands) send_command(connection_->socket, pending, words, connection_->limit);
+  connection_->socket.send(pending, connection_->limit);
   std::vector<redis_value> answers;
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    void* reply = nullptr;
-    if (redisGetReply(context_.get(), &reply) != REDIS_OK || !reply) fail("does not answer");
-    std::unique_ptr<void, reply_freer> owner(reply);
-    answers.push_back(value_of(*static_cast<redisReply*>(reply)));
-    if (answers.back().kind != redis_value::type::error || !begins_with_one_of(answers.back().text, passing)) continue;
-    context_.reset();  // with the answers that are still to come
-    throw error(error_kind::absent, fmt::format("the Redis server at {} cannot answer yet: {}", address_.str(), answers.back().text));
+    answers.push_back(connection_->reader.read(bounds));
+    if (answers.back().kind == redis_value::type::error && begins_with_one_of(answers.back().text, passing))
+      throw error(error_kind::absent, fmt::format("it cannot answer yet: {}", answers.back().text));
   }
+  // What comes after the last answer would be taken for the next command's.
+  if (!connection_->reader.empty()) throw reply_error("it sends what nobody asked for", false);
   return answers;
 }
 
-std::vector<redis_value> redis_client::exchange(const std::vector<command>& commands) {
-  auto end = clock::now() + limits_.patience;
+std::vector<redis_value> redis_client::exchange_by(time_point deadline, const std::vector<command>& commands, const reply_bounds& bounds) {
+  try {
+    if (connection_ && !connection_->socket.idle()) connection_.reset();  // closed, or with bytes that would be taken for the next answer
+    if (!connection_) connect(deadline);
+    connection_->limit.deadline = deadline;
+    return talk(commands, bounds);
+  } catch (const reply_error& e) {
+    connection_.reset();
+    std::string message = fmt::format("the Redis server at {} cannot be used: {}", address_.str(), e.what());
+    if (e.too_large()) throw oversized_reply(message);
+    throw error(error_kind::corrupted, message);
+  } catch (const error& e) {
+    const bool connected = connection_ != nullptr;
+    connection_.reset();
+    if (e.kind() != error_kind::absent) throw;
+    throw error(error_kind::absent, fmt::format("the Redis server at {} {}: {}", address_.str(),
+                                                connected ? "does not answer" : "cannot be reached", e.what()));
+  } catch (...) {
+    connection_.reset();
+    throw;
+  }
+}
+
+std::vector<redis_value> redis_client::exchange(const std::vector<command>& commands, const reply_bounds& bounds) {
+  auto deadline = clock::now() + limits_.call, end = clock::now() + limits_.patience;
   thread_local std::minstd_rand spread{std::random_device{}()};  // so that a thousand workers do not come back in the same instant
   for (auto pause = first_pause;; pause = std::min(2 * pause, longest_pause)) {
-    bool reused = context_ != nullptr;
+    bool reused = connection_ != nullptr;
     try {
-      return exchange_once(commands);
+      return exchange_by(deadline, commands, bounds);
     } catch (const error& e) {
-      if (e.kind() == error_kind::absent && reused) continue;  // the server may have been restarted since: that is no news worth a pause
+      if (e.kind() == error_kind::absent && reused && clock::now() < deadline)
+        continue;  // the server may have been restarted since: that is no news worth a pause
       if (e.kind() != error_kind::absent || clock::now() + pause > end || limits_.stop.stop_requested()) throw;
       spdlog::debug("{}; trying again", e.what());
       pause_for(pause / 2 + pause * std::uniform_int_distribution<int>(0, 100)(spread) / 100, limits_.stop);
+      deadline = clock::now() + limits_.call;
     }
   }
 }
 
-redis_value redis_client::ask(const command& words) { return std::move(exchange({words}).front()); }
+redis_value redis_client::ask(const command& words, const reply_bounds& bounds) { return std::move(exchange({words}, bounds).front()); }
 
-std::vector<redis_value> redis_client::call_all(const std::vector<command>& commands) {
-  auto answers = exchange(commands);
+std::vector<redis_value> redis_client::call_all(const std::vector<command>& commands, const reply_bounds& bounds) {
+  auto answers = exchange(commands, bounds);
   for (std::size_t i = 0; i < answers.size(); ++i)
     if (const redis_value& a = answers[i]; a.kind == redis_value::type::error)
       throw error(begins_with_one_of(a.text, no_entry) ? error_kind::usage : error_kind::io, fmt::format("the Redis server at {} refuses {}: {}", address_.str(), commands[i].front(), a.text));
   return answers;
 }
 
-redis_value redis_client::call(const command& words) { return std::move(call_all({words}).front()); }
+redis_value redis_client::call(const command& words, const reply_bounds& bounds) { return std::move(call_all({words}, bounds).front()); }
 
-redis_value redis_client::evaluate(std::string_view script, const std::vector<std::string>& keys, const std::vector<std::string>& arguments) {
+redis_value redis_client::evaluate(std::string_view script, const std::vector<std::string>& keys, const std::vector<std::string>& arguments,
+                                   const reply_bounds& bounds) {
   std::string count = std::to_string(keys.size());
   command words{"EVAL", script, count};
   words.insert(words.end(), keys.begin(), keys.end());
   words.insert(words.end(), arguments.begin(), arguments.end());
-  return call(words);
+  return call(words, bounds);
 }
 
 }  // namespace kiln

@@ -1,8 +1,13 @@
-// A connection to a Redis server: hiredis behind values and exceptions. It connects on the first call, and again after a connection has failed.
+// A connection to a Redis server: values and exceptions over a socket. It connects on the first call, and again after a connection has
+// failed.
 //
-// One thread at a time. Throws error{absent} where the server cannot be reached, does not answer in time or is still loading its data; error{usage}
-// where it does not let us in; error{io} for a command that it refuses. A call that failed may or may not have had its effect, so callers use commands
-// that may be repeated; redis_limits::patience repeats them here.
+// The server is not trusted: a call ends after redis_limits::call whatever is sent and however slowly, and takes no more memory than the
+// bounds that the caller gives for the reply.
+//
+// One thread at a time. Throws error{absent} where the server cannot be reached, does not answer in time or is still loading its data;
+// error{usage} where it does not let us in; error{io} for a command that it refuses; error{corrupted} where it answers with something that
+// is no reply, and oversized_reply for one beyond its bounds. A call that failed may or may not have had its effect, so callers use
+// commands that may be repeated; redis_limits::patience repeats them here.
 #pragma once
 
 #include <chrono>
@@ -13,28 +18,24 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/error.hpp"
 #include "jit/remote/redis_address.hpp"
-
-struct redisContext;
+#include "jit/remote/redis_value.hpp"
+#include "jit/remote/reply_reader.hpp"
 
 namespace kiln {
 
-struct redis_value {
-  enum class type { null, number, text, list, error };
-  type kind = type::null;
-  std::int64_t number = 0;
-  std::string text;  // binary; an error's words
-  std::vector<redis_value> items;
-
-  bool is_null() const { return kind == type::null; }
-  // A number that came as a number or as text; 0 for null.
-  std::int64_t as_number() const;
+class oversized_reply : public error {
+ public:
+  explicit oversized_reply(std::string message) : error(error_kind::corrupted, std::move(message)) {}
 };
 
 struct redis_limits {
-  std::chrono::milliseconds connect{2000}, call{10000};
-  std::chrono::milliseconds patience{0};  // how long a server that cannot be reached is tried again, with growing pauses
-  std::stop_token stop = {};              // ends patience
+  std::chrono::milliseconds connect{2000};
+  std::chrono::milliseconds call{10000};  // from the first byte sent to the last received: connecting, logging in and a second try included
+  std::chrono::milliseconds patience{
+      0};  // how long a server that cannot be reached is tried again, with growing pauses; each try takes `call` at most
+  std::stop_token stop = {};              // ends patience, and soon after the wait for an answer
 };
 
 class redis_client {
@@ -45,28 +46,28 @@ class redis_client {
   redis_client& operator=(const redis_client&) = delete;
 
   using command = std::vector<std::string_view>;
-  redis_value call(const command& words);
-  // Several commands in one round trip; the answers in their order. Any that is an error throws.
-  std::vector<redis_value> call_all(const std::vector<command>& commands);
-  // A script of Redis' own (Lua), which has all of its effects or none.
-  redis_value evaluate(std::string_view script, const std::vector<std::string>& keys, const std::vector<std::string>& arguments);
+  redis_value call(const command& words, const reply_bounds& bounds = {});
+  // Several commands in one round trip; the answers in their order, each within the bounds. Any that is an error throws.
+  std::vector<redis_value> call_all(const std::vector<command>& commands, const reply_bounds& bounds = {});
+  // A script of Redis' own (Lua).
+  redis_value evaluate(std::string_view script, const std::vector<std::string>& keys, const std::vector<std::string>& arguments,
+                       const reply_bounds& bounds = {});
   // The same as call(), with an error reply as a value.
-  redis_value ask(const command& words);
+  redis_value ask(const command& words, const reply_bounds& bounds = {});
 
   const redis_address& address() const { return address_; }
 
  private:
-  struct closer {
-    void operator()(redisContext* c) const;
-  };
-  std::vector<redis_value> exchange(const std::vector<command>& commands);
-  std::vector<redis_value> exchange_once(const std::vector<command>& commands);
-  void connect();
-  [[noreturn]] void fail(std::string_view what);
+  struct connection;
+  using time_point = std::chrono::steady_clock::time_point;
+  std::vector<redis_value> exchange(const std::vector<command>& commands, const reply_bounds& bounds);
+  std::vector<redis_value> exchange_by(time_point deadline, const std::vector<command>& commands, const reply_bounds& bounds);
+  std::vector<redis_value> talk(const std::vector<command>& commands, const reply_bounds& bounds);
+  void connect(time_point deadline);
 
   redis_address address_;
   redis_limits limits_;
-  std::unique_ptr<redisContext, closer> context_;
+  std::unique_ptr<connection> connection_;
 };
 
 }  // namespace kiln

@@ -11,7 +11,7 @@ namespace kiln {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds connect_limit{200}, call_limit{1000};
+constexpr std::chrono::milliseconds connect_limit{200}, call_limit{1000};  // the second includes the first
 constexpr std::chrono::seconds silence{30};
 constexpr std::size_t max_entry_bytes = std::size_t{64} << 20;
 constexpr const char* keep_seconds = "2592000";  // 30 days
@@ -26,8 +26,8 @@ class redis_layer final : public remote_layer {
 
   std::optional<std::vector<std::byte>> get(const std::string& entry_name) override {
     std::string key = key_of(entry_name);
-    redis_value answer = call({"GETEX", key, "EX", keep_seconds});
-    if (answer.is_null()) return std::nullopt;
+    redis_value answer = call({"GETEX", key, "EX", keep_seconds}, {.bytes = max_entry_bytes + reply_bounds().bytes, .elements = 0});
+    if (answer.kind != redis_value::type::text) return std::nullopt;
     auto bytes = std::as_bytes(std::span(answer.text));
     return std::vector<std::byte>(bytes.begin(), bytes.end());
   }
@@ -39,14 +39,14 @@ class redis_layer final : public remote_layer {
   }
 
  private:
-  redis_value call(const redis_client::command& words) {
+  redis_value call(const redis_client::command& words, const reply_bounds& bounds = {}) {
     std::unique_ptr<redis_client> client = take();
     try {
-      redis_value answer = client->call(words);
+      redis_value answer = client->call(words, bounds);
       give_back(std::move(client));
       return answer;
     } catch (const error& e) {
-      if (e.kind() != error_kind::absent) throw;
+      if (e.kind() == error_kind::io) throw;  // it refuses this command, and may take the next one
       std::lock_guard lock(mutex_);
       quiet_until_ = clock::now() + silence;
       idle_.clear();
@@ -56,7 +56,8 @@ class redis_layer final : public remote_layer {
 
   std::unique_ptr<redis_client> take() {
     std::lock_guard lock(mutex_);
-    if (clock::now() < quiet_until_) throw error(error_kind::absent, fmt::format("the Redis server at {} did not answer a moment ago", address_.str()));
+    if (clock::now() < quiet_until_)
+      throw error(error_kind::absent, fmt::format("the Redis server at {} was of no use a moment ago", address_.str()));
     if (idle_.empty()) return std::make_unique<redis_client>(address_, redis_limits{.connect = connect_limit, .call = call_limit});
     auto client = std::move(idle_.back());
     idle_.pop_back();

@@ -63,6 +63,8 @@ void pack(writer& out, const compiled_source& s) {
   }
   out.number(s.operators.size());
   for (const object& o : s.operators) out.bytes(serialize(o));
+  out.number(s.included.size());
+  for (const std::string& file : s.included) out.bytes(file);
 }
 
 }  // namespace
@@ -114,6 +116,8 @@ compiled_source unpack_answer(std::string_view answer) {
   }
   std::size_t operators = in.number<std::size_t>();
   for (std::size_t i = 0; i < operators; ++i) s.operators.push_back(deserialize_object(in.list()));
+  std::size_t included = in.number<std::size_t>();
+  for (std::size_t i = 0; i < included; ++i) s.included.emplace_back(in.bytes());
   return s;
 }
 

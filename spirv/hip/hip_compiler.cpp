@@ -20,8 +20,10 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "spirv/hip/answer.hpp"
+#include "spirv/hip/confined_files.hpp"
 #include "spirv/hip/forked_copy.hpp"
 #include "spirv/hip/operator_macros.hpp"
 #include "spirv/hip/translate.hpp"
@@ -154,15 +156,15 @@ std::string first_error(const std::string& diagnostics) {
   return diagnostics.substr(begin, diagnostics.find('\n', at) - begin);
 }
 
-llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files_with(std::string_view source, const std::string& file) {
+llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files_with(std::string_view source, const std::string& file,
+                                                           const std::string& include_root, std::set<std::string>& opened) {
   auto memory = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
   auto add = [&](const std::string& path, std::string_view text) { memory->addFile(path, 0, llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(text.data(), text.size()), path)); };
   for (auto [name, text] : device_headers()) add(header_folder + std::string(name), text);
   for (const char* name : standard_headers) add(header_folder + std::string(name), "#include <kiln_hip.h>\n");
   add(std::filesystem::absolute(file).string(), source);
-  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(llvm::vfs::getRealFileSystem());
-  files->pushOverlay(memory);
-  return files;
+  return confined_files(include_root.empty() ? std::filesystem::absolute(file).parent_path() : std::filesystem::path(include_root),
+                        std::move(memory), opened);
 }
 
 compiled_source compile_here(std::string_view source, const std::string& file, const hip_options& options) {
@@ -177,7 +179,8 @@ compiled_source compile_here(std::string_view source, const std::string& file, c
 
   std::string text;
   llvm::raw_string_ostream out(text);
-  auto files = files_with(source, file);
+  std::set<std::string> opened;
+  auto files = files_with(source, file, options.include_root, opened);
   clang::DiagnosticOptions diagnostic_options;
   auto early = clang::CompilerInstance::createDiagnostics(*files, diagnostic_options, new clang::TextDiagnosticPrinter(out, diagnostic_options));
   auto invocation = std::make_shared<clang::CompilerInvocation>();
@@ -194,6 +197,7 @@ compiled_source compile_here(std::string_view source, const std::string& file, c
   bool ok = compiler.ExecuteAction(action) && !compiler.getDiagnostics().hasErrorOccurred() && action.result;
   if (!ok) throw source_error(text.empty() ? file + ": cannot be compiled" : first_error(text), text);
   result.warnings = text;
+  result.included.assign(opened.begin(), opened.end());
   llvm::Module& module = *action.result;
   try {
     erase_markers(module);

@@ -41,14 +41,16 @@ struct compiled_source {
   std::vector<hip_kernel> kernels;   // sorted by symbol
   std::vector<object> operators;     // one for each KILN_OPERATOR, in order; each with only its own kernels
   std::string warnings;              // Clang's text, empty where there are none
+  std::vector<std::string> included; // files that the source includes, relative to the include root, sorted
 };
 
 struct hip_options {
   std::vector<std::string> definitions = {};  // NAME or NAME=VALUE
   bool whole_module = true;                   // fill `words`
+  std::string include_root = {};              // the folder that #include may read, with those below it; empty: the source's own
 };
 
-// `file` is the name for messages; `#include "..."` looks beside it.
+// `file` is the name for messages; `#include "..."` looks beside it, and reads nothing outside of hip_options::include_root.
 compiled_source compile_hip(std::string_view source, const std::string& file, const hip_options& options = {});
 // Reads the file. error{missing_file} where it cannot.
 compiled_source compile_hip_file(const std::string& file, const hip_options& options = {});

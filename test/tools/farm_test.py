@@ -1,5 +1,6 @@
 """The build farm from the command line, over a real Redis server on the loopback: `kiln farm submit`, `worker`, `status`, and `--cache-remote`."""
 import filecmp
+import json
 import os
 import signal
 import subprocess
@@ -101,7 +102,7 @@ class Farm(KilnCase):
         onnx.save(model, self.path("ext.onnx"), save_as_external_data=True, location="data/ext.bin" if os.makedirs(self.path("data")) is None else "", size_threshold=0)
         for more in [], ["--shared"]:
             self.kiln("farm", "submit", self.path("ext.onnx"), *more, *self.redis)
-        self.drain()
+        self.drain("--shared-root", self.dir)
         self.kiln("farm", "submit", self.path("ext.onnx"), "--wait", "-o", self.path("out"), *self.redis)
         self.kiln("compile", self.path("ext.onnx"), "-o", self.path("here.kiln"))
         self.assertTrue(filecmp.cmp(self.path("here.kiln"), self.path("out/ext.kiln"), shallow=False))
@@ -109,12 +110,95 @@ class Farm(KilnCase):
     def test_files_may_be_shared_instead(self):
         model = self.product("m.onnx", 5)
         self.kiln("farm", "submit", model, "--shared", "--max-bytes", "1", *self.redis)
-        os.rename(model, model + ".away")
         self.drain("--attempts", "1")
-        self.assertIn("cannot read", self.status()["farms"][0]["dead"][0]["error"])
+        self.assertIn("--shared-root", self.status()["farms"][0]["dead"][0]["error"])
+        self.kiln("farm", "submit", model, "--shared", "--max-bytes", "1", "--retry", *self.redis)
+        os.rename(model, model + ".away")
+        self.drain("--attempts", "1", "--shared-root", self.dir)
+        self.assertIn("--shared-root", self.status()["farms"][0]["dead"][0]["error"])
         os.rename(model + ".away", model)
         self.kiln("farm", "submit", model, "--shared", "--retry", *self.redis)
+        self.assertEqual(self.drain("--shared-root", self.dir)["done"], 1)
+
+    def test_custom_operators_travel_with_what_they_include(self):
+        os.makedirs(self.path("ops/parts"))
+        with open(self.path("ops/neg.hip"), "w") as out:
+            out.write('#include "parts/body.h"\nKILN_OPERATOR("my.ops", "Negate")\nKILN_OUTPUT(0, float32, same_as(input0))\n'
+                      "KILN_LAUNCH(negate, per_element(elements(output0)), input0, output0, elements(output0))\n")
+        with open(self.path("ops/parts/body.h"), "w") as out:
+            out.write("#include <hip/hip_runtime.h>\n__global__ void negate(const float* x, float* y, int64_t n) {\n"
+                      "  int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;\n  if (i < n) y[i] = -x[i];\n}\n")
+        node = helper.make_node("Negate", ["x"], ["y"], name="n", domain="my.ops")
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("my.ops", 1)]
+        graph = helper.make_graph([node], "g", [tensor("x", [3])], [tensor("y", [3])])
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), self.path("m.onnx"))
+        options = ["--options", f"--custom-op {self.path('ops/neg.hip')}"]
+        self.kiln("farm", "submit", self.path("m.onnx"), *options, *self.redis)
         self.assertEqual(self.drain()["done"], 1)
+        self.kiln("farm", "submit", self.path("m.onnx"), *options, "--wait", "-o", self.path("out"), *self.redis)
+        self.kiln("compile", self.path("m.onnx"), "--custom-op", self.path("ops/neg.hip"), "-o", self.path("here.kiln"))
+        (fetched,) = os.listdir(self.path("out"))
+        self.assertTrue(filecmp.cmp(self.path("here.kiln"), self.path("out/" + fetched), shallow=False))
+
+    def cli(self, *words, data=None):
+        more = [] if data is None else ["-x"]
+        done = subprocess.run(["redis-cli", "-p", str(self.server.port), *more, *words], input=data, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    def test_a_worker_does_what_submit_would_send_and_nothing_else(self):
+        model = self.product("m.onnx", 1)
+        document = self.json("farm", "submit", model, *self.redis)
+        self.drain()
+        good = document["jobs"][0]["id"]
+        (record,) = self.cli("KEYS", f"kiln:farm:*:job:{good}").split()
+        prefix = record[:-len("job:" + good)]
+        spec = json.loads(self.cli("HGET", record, "spec"))
+
+        def queue(number, options, inputs=(), kind="compile", first=None):
+            job = {**spec, "kind": kind, "options": options, "inputs": [first or spec["inputs"][0], *inputs]}
+            entry = self.cli("XADD", prefix + "jobs", "*", "job", f"evil{number}")
+            fields = {"state": "queued", "label": "evil", "attempts": "0", "lost": "0", "keep": "1000", "entry": entry}
+            self.cli("HSET", f"{prefix}job:evil{number}", *(word for pair in fields.items() for word in pair))
+            self.cli("HSET", f"{prefix}job:evil{number}", "spec", data=json.dumps(job).encode())
+
+        folder, secret, other = self.path("dump"), self.path("secret"), spec["inputs"][0]
+        with open(secret, "w") as out:
+            out.write("TOPSECRET-12345 is the password\n")
+        warm = {**other, "name": "model.kiln"}
+        lists = [["--dump-ir", folder], [f"--dump-ir={folder}"], ["--custom-op", secret], [f"--custom-op={secret}"], ["--custom-op", "model.onnx"],
+                 ["--fp16", secret], [secret], ["--", secret], ["--external-weights", secret], ["-o", folder], ["--output", folder],
+                 ["--dim", "a=1", secret], ["--dim", "--dump-ir"], ["--dim"], ["--fp16=1"], ["--include-root", "/"], ["--int8=false"], ["--help"],
+                 ["--json"], ["--config", secret], ["@" + secret], [""]]
+        names = [{"name": "result.kiln"}, {"name": "result.kiln/x"}, {"name": "x", "path": secret}, {"name": "x", "path": "/etc/shadow"}]
+        refused = [(options, []) for options in lists] + [([], [{**other, **name}]) for name in names]
+        refused.append((["--custom-op", f"[x,{secret}]"], [{**other, "name": f"[x,{secret}]"}]))
+        target = ["--target", "gfx942"]
+        warmed = [["--manifest", secret], ["--device", "host"], ["--target", "native"], [*target, "--embed"], ["--replay", secret],
+                  ["--cache-remote", "redis://127.0.0.1"], ["--archive", folder], ["--cache", folder], [*target, "--cache-sign-key", secret],
+                  [*target, secret], ["--dim", "batch=x,y"], ["--threads", "4000"], ["--isolated"]]
+        for number, (options, inputs) in enumerate(refused):
+            queue(number, options, inputs)
+        for number, options in enumerate(warmed):
+            queue(len(refused) + number, options, kind="warm", first=warm)
+        self.cli("XADD", prefix + "jobs", "*", "foo", "bar")
+        self.cli("SET", prefix + "job:text", "x")
+        self.cli("XADD", prefix + "jobs", "*", "job", "text")
+        self.kiln("farm", "submit", model, "--options", "--fp16", *self.redis)
+        self.assertEqual(self.drain("--attempts", "1")["done"], 1)
+        dead = {d["id"]: d["error"] for d in self.status()["farms"][0]["dead"]}
+        self.assertEqual(len(dead), len(refused) + len(warmed) + 2, dead)
+        for error in dead.values():
+            self.assertTrue(error)
+            self.assertNotIn("TOPSECRET", error)
+        self.assertFalse(os.path.exists(folder))
+        self.assertEqual(os.listdir(self.path("scratch")), [])
+
+    def test_files_with_native_code_are_not_warmed(self):
+        file = self.compiled(self.product("m.onnx", 1))
+        self.kiln("warm", file, "--target", "x86-64-v3", "--no-cache", "--embed")
+        self.kiln("farm", "submit", file, "--target", "x86-64-v3", *self.redis)
+        self.assertEqual(self.drain()["done"], 0)
+        self.assertIn("native", self.status()["farms"][0]["dead"][0]["error"])
 
     def test_manifest_and_wrong_usage(self):
         self.product("a.onnx", 1)

@@ -81,18 +81,57 @@ TEST(remote_layer, asking_resumes_after_the_pause) {
   remote_guard::clock::time_point now{};
   int failures = 0;
   remote_guard guard(shared, [&](const std::string&) { ++failures; }, [&] { return now; });
+  auto ask = [&] { guard.get("x", [](const auto&) { return true; }); };
   shared->down = true;
-  for (int n = 0; n < 5; ++n) guard.get("x");
+  for (int n = 0; n < 5; ++n) ask();
   EXPECT_EQ(failures, 3);
   now += remote_guard::pause;
-  guard.get("x");
-  guard.get("x");
+  ask();
+  ask();
   EXPECT_EQ(failures, 4) << "one failure begins the next pause";
   now += remote_guard::pause;
   shared->down = false;
   EXPECT_TRUE(guard.put("x", {}));
   shared->down = true;
-  guard.get("x");
-  guard.get("x");
+  ask();
+  ask();
   EXPECT_EQ(failures, 6) << "counted from zero again";
+}
+
+// A server that answers every question, slowly or with entries that cannot be used, may cost a run two seconds in half a minute.
+TEST(remote_layer, a_server_that_wastes_time_is_left_alone) {
+  using namespace std::chrono_literals;
+  remote_guard::clock::time_point now{};
+  struct slow_layer final : remote_layer {
+    explicit slow_layer(remote_guard::clock::time_point& now) : now(now) {}
+    std::string name() const override { return "slow://"; }
+    std::optional<std::vector<std::byte>> get(const std::string&) override {
+      now += time;
+      return entry;
+    }
+    void put(const std::string&, std::span<const std::byte>) override { now += time; }
+    remote_guard::clock::time_point& now;
+    remote_guard::clock::duration time = 900ms;
+    std::optional<std::vector<std::byte>> entry;
+  };
+  auto layer = std::make_shared<slow_layer>(now);
+  bool useful = false;
+  auto seconds_of = [&](int calls, bool puts) {
+    std::vector<std::string> said;
+    now += 10 * remote_guard::pause;
+    remote_guard guard(layer, [&](const std::string& why) { said.push_back(why); }, [&] { return now; });
+    auto begin = now;
+    for (int n = 0; n < calls; ++n)
+      if (puts) guard.put("x", {});
+      else guard.get("x", [&](const auto&) { return useful; });
+    const double seconds = std::chrono::duration<double>(now - begin).count();
+    EXPECT_EQ(said.size(), seconds < 0.9 * calls - 0.1 ? 1u : 0u);
+    return seconds;
+  };
+  EXPECT_LT(seconds_of(20, false), 3) << "misses";
+  EXPECT_LT(seconds_of(20, true), 3) << "stores";
+  layer->entry.emplace(std::size_t{20} << 20);
+  EXPECT_LT(seconds_of(20, false), 3) << "entries that cannot be used";
+  useful = true;
+  EXPECT_NEAR(seconds_of(20, false), 18, 0.1) << "large entries over a slow network are worth their time";
 }

@@ -112,7 +112,7 @@ TEST_F(farm, the_same_job_is_queued_and_done_once) {
   EXPECT_EQ(submit(j), "done");
   EXPECT_TRUE(queue->empty());
   EXPECT_EQ(record(j).result, result.hex());
-  blobs->remove(result);
+  blobs->remove(result, 6);
   EXPECT_EQ(submit(j), "done");  // but its result has gone: it is queued again
   EXPECT_EQ(record(j).state, "queued");
 }

@@ -134,9 +134,9 @@ TEST_F(blobs, come_back_whatever_their_size) {
   for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, blob_store::chunk_bytes, 2 * blob_store::chunk_bytes + 7}) {
     auto data = pattern(bytes);
     content_hash hash = blake3(data);
-    EXPECT_FALSE(store->renew(hash));
+    EXPECT_FALSE(store->renew(hash, data.size()));
     store->put(hash, data);
-    EXPECT_TRUE(store->renew(hash));
+    EXPECT_TRUE(store->renew(hash, data.size()));
     store->fetch(hash, bytes, folder / "out");
     EXPECT_EQ(testing::read_bytes(folder / "out"), data);
     EXPECT_GT(client->call({"TTL", blob_store::head_key(hash.hex())}).number, 3000);
@@ -149,12 +149,12 @@ TEST_F(blobs, what_is_incomplete_is_missing_and_is_stored_again) {
   store->put(hash, data);
   std::string second = blob_store::head_key(hash.hex()) + ":1";
   client->call({"DEL", second});
-  EXPECT_FALSE(store->renew(hash));
+  EXPECT_FALSE(store->renew(hash, data.size()));
   EXPECT_EQ(kind_of([&] { store->fetch(hash, data.size(), folder / "out"); }), error_kind::missing_file);
   store->put(hash, data);
   store->fetch(hash, data.size(), folder / "out");
-  store->remove(hash);
-  EXPECT_FALSE(store->renew(hash));
+  store->remove(hash, data.size());
+  EXPECT_FALSE(store->renew(hash, data.size()));
   EXPECT_EQ(client->call({"DBSIZE"}).number, 0);
 }
 
@@ -167,7 +167,7 @@ TEST_F(blobs, what_is_damaged_is_refused_and_removed) {
     client->call({"SET", chunk, value});
     EXPECT_EQ(kind_of([&] { store->fetch(hash, data.size(), folder / "out"); }), error_kind::corrupted);
     EXPECT_FALSE(std::filesystem::exists(folder / "out"));
-    EXPECT_FALSE(store->renew(hash));
+    EXPECT_FALSE(store->renew(hash, data.size()));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }

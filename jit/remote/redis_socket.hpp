@@ -1,0 +1,44 @@
+// A connected stream socket to a Redis server on which nothing waits longer than a deadline, name resolution included. One thread at a
+// time. Throws error{absent} where the server cannot be reached, ends the connection, or does not take or send bytes in time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <stop_token>
+#include <string_view>
+#include <utility>
+
+#include "jit/remote/redis_address.hpp"
+
+namespace kiln {
+
+// Until when to wait. After a request to stop, at most `last_moments` more, so that an answer on its way is still taken.
+struct wait_limit {
+  static constexpr std::chrono::milliseconds last_moments{2000};
+  std::chrono::steady_clock::time_point deadline;
+  std::stop_token stop = {};
+};
+
+class redis_socket {
+ public:
+  static redis_socket connect(const redis_address& address, const wait_limit& limit);
+  redis_socket(redis_socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  redis_socket& operator=(redis_socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~redis_socket();
+
+  void send(std::string_view bytes, const wait_limit& limit);
+  // Whether the connection is open and nothing has arrived that was not received.
+  bool idle() const;
+  // At least one byte.
+  std::size_t receive(std::span<char> into, const wait_limit& limit);
+
+ private:
+  explicit redis_socket(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+}  // namespace kiln
