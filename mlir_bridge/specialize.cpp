@@ -106,6 +106,7 @@ class dim_solver {
     coefficient = (coefficient < 0 ? dim(0) - dim(coefficient) : dim(coefficient)).value();
     if (value % coefficient != 0) return false;
     const dim_atom& atom = *terms.rbegin()->first[0];
+    if (atom.is == dim_atom::kind::symbol && value < 0) return false;
     (atom.is == dim_atom::kind::symbol ? bindings_ : atoms_)[atom.text] = value / coefficient;
     return true;
   }

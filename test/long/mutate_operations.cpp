@@ -254,7 +254,7 @@ void try_operation(std::string_view name, chooser& choose, tally& count) {
 
 // The instructions of control flow need bodies, constants a tensor, parameters a place; code objects a kernel.
 bool stands_alone(std::string_view name) {
-  constexpr std::string_view others[] = {"constant", "parameter", "if", "loop", "code_object"};
+  constexpr std::string_view others[] = {"constant", "parameter", "if", "loop", "choice", "code_object"};
   return std::ranges::find(others, name) == std::end(others);
 }
 

@@ -15,9 +15,9 @@ namespace {
 using namespace kiln;
 using namespace kiln::test;
 
-import_options with(std::initializer_list<std::string_view> dims) {
+import_options with(std::initializer_list<std::string> dims) {
   import_options options;
-  for (auto text : dims) options.dims.insert(parse_dim_spec(text));
+  for (const auto& text : dims) options.dims.insert(parse_dim_spec(text));
   return options;
 }
 
@@ -256,6 +256,98 @@ TEST(open_dims, an_axis_is_split_into_parts_that_follow_from_it) {
   program p = m.import(with({"n=3:9"}));
   EXPECT_EQ(run(p, {counting({7})}).to_doubles(), (std::vector<double>{6, 3, 4, 5, 0, 1, 2}));
   EXPECT_EQ(run(p, {counting({6})}).to_doubles(), (std::vector<double>{4, 5, 2, 3, 0, 1}));
+}
+
+// A decoder whose first step has no past: the branch, and with it the size of what it gives, depends on an input.
+TEST(open_dims, a_small_input_or_a_shape_decides_between_branches_of_different_sizes) {
+  for (bool by_input : {true, false}) {
+    model_builder m;
+    if (by_input) m.input("cached", bool_type, {"1"});
+    m.input("past", float_type, {"p"}).input("x", float_type, {"s"}).output("y");
+    if (!by_input) {
+      m.integers("zero", {1}, {0});
+      m.node("Shape", {"past"}, {"length"});
+      m.node("Greater", {"length", "zero"}, {"cached"});
+    }
+    auto& decide = m.node("If", {"cached"}, {"y"});
+    graph_builder yes(graph_builder::body(decide, "then_branch")), no(graph_builder::body(decide, "else_branch"));
+    set_int(yes.node("Concat", {"past", "x"}, {"both"}), "axis", 0);
+    yes.output("both");
+    no.node("Neg", {"x"}, {"negative"});
+    no.output("negative");
+    program p = m.import(with({"p=0:8"}));
+    EXPECT_EQ(p.symbols.contains("value.cached.0"), by_input);
+    for (std::int64_t past : {0, 2}) {
+      std::vector<literal> inputs{counting({past}), counting({3})};
+      std::vector<given_shape> shapes;
+      for (std::size_t i = 0; i < 2; ++i) shapes.push_back({i ? "x" : "past", p.main().parameters()[i + by_input].type(), inputs[i].type()});
+      dim_bindings bindings = bind_shapes(shapes);
+      if (by_input) {
+        inputs.insert(inputs.begin(), literal::filled({element_type::boolean, {1}}, past > 0));
+        bindings.merge(bind_values(p.symbols, "cached", inputs[0]));
+      }
+      auto expected = past ? std::vector<double>{0, 1, 0, 1, 2} : std::vector<double>{0, -1, -2};
+      EXPECT_EQ(evaluate(p.bind(bindings).main(), inputs)[0].to_doubles(), expected) << by_input << past;
+    }
+  }
+}
+
+TEST(open_dims, sizes_that_are_inputs_are_symbols) {
+  model_builder m;
+  m.input("x", float_type, {"6"}).input("sizes", int64_type, {"2"}).output("y");
+  m.node("Reshape", {"x", "sizes"}, {"y"});
+  program p = m.import();
+  EXPECT_TRUE(p.symbols.contains("value.sizes.1"));
+  literal sizes = literal::from_int64({2, 3});
+  program bound = p.bind(bind_values(p.symbols, "sizes", sizes));
+  EXPECT_EQ(bound.main().outputs()[0].type(), (shape{element_type::f32, {2, 3}}));
+  EXPECT_NE(refusal([&] { p.bind(bind_values(p.symbols, "sizes", literal::from_int64({2, 2}))); }), "");
+}
+
+// The parts that keras and tf2onnx write.
+TEST(open_dims, auto_pad_with_strides_pads_by_the_size_of_the_image) {
+  model_builder m;
+  m.input("x", float_type, {"1", "1", "n"}).output("y");
+  m.floats("weight", {1, 1, 3}, {1, 1, 1});
+  auto& conv = m.node("Conv", {"x", "weight"}, {"y"});
+  graph_builder::attribute(conv, "strides", std::vector<std::int64_t>{2});
+  auto& pad = *conv.add_attribute();
+  pad.set_name("auto_pad");
+  pad.set_type(::onnx::AttributeProto::STRING);
+  pad.set_s("SAME_UPPER");
+  program open = m.import();
+  for (std::int64_t n : {2, 3, 4, 5}) {
+    program fixed = m.import(with({"n=" + std::to_string(n)}));
+    EXPECT_EQ(run(open, {counting({1, 1, n})}).to_doubles(), run(fixed, {counting({1, 1, n})}).to_doubles()) << n;
+  }
+}
+
+// torch's repeat_interleave: the largest of many equal lengths, and the places of what is not zero in a tensor of ones.
+TEST(open_dims, tensors_of_one_value_are_known_whatever_their_size) {
+  model_builder m;
+  m.input("x", float_type, {"b", "s"}).output("y", int64_type);
+  m.integers("first", {1}, {0});
+  m.integers("second", {1}, {1});
+  m.node("Shape", {"x"}, {"shape"});
+  m.node("Gather", {"shape", "first"}, {"b"});
+  m.node("Gather", {"shape", "second"}, {"s"});
+  m.node("ConstantOfShape", {"b"}, {"zeros"});
+  m.node("Cast", {"zeros"}, {"integers"}).add_attribute()->CopyFrom([] {
+    ::onnx::AttributeProto a;
+    a.set_name("to");
+    a.set_type(::onnx::AttributeProto::INT);
+    a.set_i(int64_type);
+    return a;
+  }());
+  m.node("Add", {"integers", "s"}, {"lengths"});
+  set_int(m.node("ReduceMax", {"lengths"}, {"most"}), "keepdims", 0);
+  m.node("Unsqueeze", {"most", "first"}, {"size"});
+  m.node("ConstantOfShape", {"size"}, {"row"});
+  m.node("Cos", {"row"}, {"ones"});
+  m.node("Expand", {"ones", "size"}, {"wide"});
+  m.node("Shape", {"wide"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(run(p, {counting({2, 5})}).to_int64(), (std::vector<std::int64_t>{5}));
 }
 
 TEST(open_dims, pooling_with_ceil_mode_counts_the_windows_that_start_inside) {

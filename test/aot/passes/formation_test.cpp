@@ -1,3 +1,4 @@
+#include <algorithm>
 #include "aot/kernels/formation.hpp"
 
 #include <set>
@@ -81,6 +82,26 @@ TEST(formation, equal_layers_share_a_payload) {
   ASSERT_EQ(f.kernels.size(), 1u);
   EXPECT_EQ(f.kernels[0].uses, 4u);
   EXPECT_EQ(f.p.kernels().size(), 1u);
+}
+
+// n/16 does not say what n is: whatever has n itself is no part of a kernel that is only told n/16.
+TEST(formation, a_quotient_does_not_tell_its_symbol) {
+  dim n = dim::symbol("n");
+  program p;
+  p.symbols["n"] = {16, 64, {}};
+  builder b(p.main());
+  value x = b.p("x", {n / dim(16), 3});
+  value ones = b.m.add(broadcast{{n}}, {b.c(1)});
+  value count = b.m.add(reduce{reduction_kind::sum, {0}, true}, {ones});
+  b.out({b.f(div, x, b.m.add(broadcast{{n / dim(16), 3}}, {count}))});
+  std::vector<formed_kernel> kernels;
+  form_kernels(p, write_text, &kernels);
+  for (const formed_kernel& kernel : kernels) {
+    auto has = [&](value v) { return std::ranges::find(v.type().dims, n) != v.type().dims.end(); };
+    bool inside = std::ranges::any_of(kernel.cluster->instructions(), [&](const instruction& i) { return has({const_cast<instruction*>(&i), 0}); });
+    bool outside = std::ranges::any_of(kernel.cluster->parameters(), has) || std::ranges::any_of(kernel.cluster->outputs(), has);
+    EXPECT_TRUE(!inside || outside);
+  }
 }
 
 TEST(formation, kernels_are_told_all_their_dims) {

@@ -20,6 +20,9 @@ TEST(reshape, keeps_the_order) {
   dim batch = dim::symbol("batch");
   EXPECT_EQ((reshape{{batch * dim(4), 3}}.infer(std::vector<shape>{{element_type::f32, {batch, 12}}})[0].str()), "f32[4*batch, 3]");
   expect_error(error_kind::invalid_model, "does not have the elements of f32[4, 2]", [] { run(reshape{{4, 2}}, {six}); });
+  // What the symbols become decides; never equal is refused at once.
+  EXPECT_EQ((reshape{{batch, 2}}.infer(std::vector<shape>{{element_type::f32, {6}}})[0].str()), "f32[batch, 2]");
+  expect_error(error_kind::invalid_model, "does not have the elements", [&] { reshape{{batch + dim(1)}}.infer(std::vector<shape>{{element_type::f32, {batch}}}); });
 }
 
 TEST(transpose, permutes_axes) {

@@ -105,7 +105,8 @@ TEST(resize, integers_stay_exact_and_shrinking_to_one) {
 
 TEST(resize, refuses_what_does_not_fit) {
   expect_error(error_kind::invalid_model, "one dimension and scale per axis", [] { run(resize{{4}, {2}}, {image}); });
-  expect_error(error_kind::invalid_model, "scales must be positive", [] { run(resize{{4}, {0}}, {tensor({2}, {1, 2})}); });
+  expect_error(error_kind::invalid_model, "scales must not be negative", [] { run(resize{{4}, {-1}}, {tensor({2}, {1, 2})}); });
+  expect_values(run(resize{{4}, {0}}, {tensor({2}, {1, 2})}), {4}, {1, 1, 2, 2});  // 0: what the sizes say
   dim height = dim::symbol("height");
   EXPECT_EQ((resize{{1, height * dim(2)}, {1, 2}}.infer(std::vector<shape>{{element_type::f32, {1, height}}})[0].str()), "f32[1, 2*height]");
 }

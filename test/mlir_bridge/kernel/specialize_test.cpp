@@ -100,6 +100,13 @@ TEST(specialize, a_rounded_dimension_has_no_one_solution_but_stands_for_itself) 
   EXPECT_THROW(parsed(*two_dims(n / 2, n)).specialize(shapes({{11}, {}}), shapes({{11}, {24}})), error) << "24 / 2 is not 11";
 }
 
+TEST(specialize, a_dimension_tells_the_quotient_in_it) {
+  dim n = dim::symbol("n");
+  portable_kernel kernel = parsed(*two_dims(n / 16 * 4, n / 16 * 4 - 2));
+  kernel.specialize(shapes({{12}, {}}));
+  EXPECT_EQ(kernel.output_shapes(), shapes({{12}, {10}}));
+}
+
 TEST(specialize, a_symbol_of_outputs_only) {
   portable_kernel kernel = parsed(*two_dims(3, dim::symbol("batch")));
   EXPECT_THROW(kernel.clone().specialize(shapes({{3}, {}})), error);
