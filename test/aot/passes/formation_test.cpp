@@ -1,6 +1,6 @@
-#include <algorithm>
 #include "aot/kernels/formation.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "aot/kernels/traits.hpp"
