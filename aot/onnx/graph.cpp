@@ -3,6 +3,7 @@
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 #include "aot/onnx/custom.hpp"
@@ -77,16 +78,22 @@ void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::strin
   for (const auto& o : graph.output()) use(o.name());
 }
 
+// The version of a domain. onnxruntime writes files that use its own domains without importing them; it takes their first version.
+std::optional<std::int64_t> opset_of(const import_state& state, const std::string& domain) {
+  if (auto found = state.opsets.find(domain); found != state.opsets.end()) return found->second;
+  return domain.empty() ? std::nullopt : std::optional<std::int64_t>(1);
+}
+
 // The row for an operator at the model's opset; refuses by name.
 const operator_row& operator_of(const import_state& state, const std::string& domain, const std::string& name) {
-  auto opset = state.opsets.find(domain);
+  auto opset = opset_of(state, domain);
   const operator_row* row = find_operator(domain, name);
-  if (!row || opset == state.opsets.end()) refuse("operator " + name + " of domain '" + domain + "' is not supported; see kiln ops");
+  if (!row || !opset) refuse("operator " + name + " of domain '" + domain + "' is not supported; see kiln ops");
   // A model newer than the table was warned about; its operators are taken as those of the newest opset that the table knows.
   const operator_version* version = domain.empty() ? find_operator_version(name) : nullptr;
-  std::int64_t last = version ? version->last_opset() : opset->second, asked = std::min<std::int64_t>(opset->second, domain.empty() ? newest_opset : opset->second);
+  std::int64_t last = version ? version->last_opset() : *opset, asked = std::min<std::int64_t>(*opset, domain.empty() ? newest_opset : *opset);
   if (asked < row->min_opset || asked > last)
-    refuse("operator " + name + " of opset " + std::to_string(opset->second) + " is not supported, only " + std::to_string(row->min_opset) + " to " + std::to_string(last) + "; see kiln ops");
+    refuse("operator " + name + " of opset " + std::to_string(*opset) + " is not supported, only " + std::to_string(row->min_opset) + " to " + std::to_string(last) + "; see kiln ops");
   return *row;
 }
 
@@ -263,12 +270,11 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
     if (auto function = state_.functions.find({domain, proto.op_type()}); function != state_.functions.end()) {
       results = import_function(*function->second, proto, inputs);
     } else if (auto custom = custom_operators(state_, domain, proto.op_type()); !custom.empty()) {
-      auto opset = state_.opsets.find(domain);
-      node n(*this, b_, proto, opset == state_.opsets.end() ? 1 : opset->second, std::move(inputs));
+      node n(*this, b_, proto, opset_of(state_, domain).value_or(1), std::move(inputs));
       results = import_custom(n, custom);
     } else {
       const operator_row& row = operator_of(state_, domain, proto.op_type());
-      node n(*this, b_, proto, state_.opsets.at(domain), std::move(inputs));
+      node n(*this, b_, proto, opset_of(state_, domain).value(), std::move(inputs));
       results = row.import(n);
     }
     for (int i = 0; i < proto.output_size(); ++i) {

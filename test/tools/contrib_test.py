@@ -72,6 +72,15 @@ class Activations(OperatorCase):
         self.check("FusedGemm", [("a", normal(3, 4)), ("b", normal(4, 5)), ("c", normal(5))], activation="LeakyRelu", activation_alpha=0.3, alpha=0.5, beta=2.0)
 
 
+    def test_a_domain_that_the_model_does_not_import(self):
+        model, feeds = self.model("Gelu", [("x", normal(2, 3))], ["y"])
+        want = reference(model, feeds)
+        kept = [o for o in model.opset_import if o.domain == ""]
+        del model.opset_import[:]
+        model.opset_import.extend(kept)
+        self.agree(want, self.run_kiln(model, feeds))
+
+
 class Products(OperatorCase):
     def test_fused_matmul(self):
         for ta, tb in itertools.product((0, 1), (0, 1)):
