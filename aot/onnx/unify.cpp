@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "aot/onnx/symbolic.hpp"
+#include "ir/bind_shapes.hpp"
 #include "ir/error.hpp"
 
 namespace kiln::onnx_import {
@@ -39,7 +40,8 @@ std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b
   for (const auto& [atoms, c] : terms) {
     if (atoms.size() != 1 || atoms[0]->is != dim_atom::kind::symbol || (c != 1 && c != -1)) continue;
     const std::string& symbol = atoms[0]->text;
-    if (symbol.starts_with(count_prefix) || occurs_elsewhere(terms, atoms, symbol)) continue;
+    // Counts and elements of inputs are what the data says: they cannot be replaced, only checked.
+    if (symbol.starts_with(count_prefix) || symbol.starts_with(value_prefix) || occurs_elsewhere(terms, atoms, symbol)) continue;
     dim solved = dim(-c) * (difference - dim(c) * dim::from(atoms[0]));
     auto least = facts.lower(dim::from(atoms[0])), most = facts.upper(dim::from(atoms[0]));
     if (auto high = facts.upper(solved); high && least && *high < *least) continue;

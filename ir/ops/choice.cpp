@@ -15,8 +15,9 @@ std::vector<shape> choice::merged(const std::vector<shape>& yes, const std::vect
   if (yes.size() != no.size()) throw error(error_kind::invalid_model, "its branches have different numbers of outputs");
   std::vector<shape> result = yes;
   for (std::size_t i = 0; i < yes.size(); ++i) {
-    if (yes[i].type != no[i].type || yes[i].rank() != no[i].rank())
-      throw error(error_kind::invalid_model, "its branches give " + yes[i].str() + " and " + no[i].str() + ": types and ranks must agree");
+    const std::string both = "its branches give " + yes[i].str() + " and " + no[i].str();
+    if (yes[i].type != no[i].type) throw error(error_kind::invalid_model, both + ": their types must agree");
+    if (yes[i].rank() != no[i].rank()) throw error(error_kind::unsupported, both + ": a rank that depends on data is not supported");
     for (std::size_t axis = 0; axis < yes[i].rank(); ++axis) {
       const dim &a = yes[i].dims[axis], &b = no[i].dims[axis];
       if (!(a == b)) result[i].dims[axis] = b + condition[0] * (a - b);

@@ -20,7 +20,8 @@ struct choice {
   }
   std::vector<shape> infer(std::span<const shape> inputs) const;
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
-  // The outputs' shapes from those of the bodies. Throws error{invalid_model} where they differ in number, type or rank.
+  // The outputs' shapes from those of the bodies. Throws error{invalid_model} where they differ in number or type,
+  // error{unsupported} where they differ in rank.
   std::vector<shape> merged(const std::vector<shape>& yes, const std::vector<shape>& no) const;
 };
 

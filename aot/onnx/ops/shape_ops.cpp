@@ -86,6 +86,15 @@ std::vector<value> expand(node& n) {
   auto target = n.known(1, "shape");
   for (const dim& d : target)
     if (d.is_static() && d.value() < 0) invalid("the new shape has the negative dimension " + d.str());
+  // Where the tensor has two places or more along an axis, the new shape can only say as many, or 1: the tensor's extent is the result.
+  const auto& dims = n.dims(0);
+  for (std::size_t i = 0; i < std::min(dims.size(), target.size()); ++i) {
+    const dim& is = dims[dims.size() - 1 - i];
+    dim& wanted = target[target.size() - 1 - i];
+    if (wanted.is_static() || !n.b.facts().at_least(is, 2)) continue;
+    n.b.need_equal(dim::max(is, wanted), is, "a dimension of " + is.str() + " cannot become " + wanted.str());
+    wanted = is;
+  }
   return {n.b.broadcast_to(n.in(0), n.b.broadcast_shape(n.dims(0), target))};
 }
 
