@@ -18,6 +18,7 @@ struct options {
   std::vector<std::string> ids;
 };
 
+constexpr std::chrono::seconds longest_look{8};  // at all farms of a server
 constexpr std::chrono::seconds alive{10};  // a worker that waits asks every second, one that works is known by its job
 
 json describe(const farm_record& r) {
@@ -61,7 +62,7 @@ void print_status(const farm_status& s) {
 }
 
 int show(const options& o, const output_options& output) {
-  redis_client redis(parse_redis_url(o.farm.redis), {});
+  redis_client redis(parse_redis_url(o.farm.redis), {.end = std::chrono::steady_clock::now() + longest_look});
   if (!o.ids.empty()) {
     auto records = farm_queue(redis, compiler_version()).records(o.ids);
     output.print({{"jobs", describe(records)}}, [&] {

@@ -118,6 +118,8 @@ class submission {
       } catch (const error& e) {
         if (e.kind() != error_kind::missing_file && e.kind() != error_kind::corrupted && e.kind() != error_kind::usage)
           throw;  // usage: its name is no hash
+        // While its head is there, the queue would take the job for done.
+        if (e.kind() != error_kind::usage) blobs_.remove(content_hash::from_hex(t.record.result), t.record.result_bytes);
         spdlog::warn("{}: {}; it is made again", t.what.job.label, e.what());
         return submit(t);
       }

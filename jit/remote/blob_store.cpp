@@ -57,6 +57,16 @@ bool blob_store::renew(const content_hash& hash, std::uint64_t bytes) {
     whole = std::ranges::all_of(redis_.call_all(commands), [](const redis_value& answer) { return answer.number == 1; });
     return whole;
   });
+  if (!whole) return false;
+  std::uint64_t chunk = 0;
+  for_all_keys(head, chunk_count(bytes), [&](const std::vector<std::string>& keys) {
+    std::vector<redis_client::command> commands;
+    for (const std::string& key : keys)
+      if (key != head) commands.push_back({"STRLEN", key});
+    for (const redis_value& size : redis_.ask_all(commands))  // an error for a key of another type
+      whole &= size.kind == redis_value::type::number && static_cast<std::uint64_t>(size.number) == bytes_of_chunk(bytes, chunk++);
+    return whole;
+  });
   return whole;
 }
 
@@ -95,13 +105,13 @@ void blob_store::fetch(const content_hash& hash, std::uint64_t bytes, const std:
   const std::string head = head_key(hash.hex());
   auto unverified = file;
   unverified += ".unverified";
-  bool right = false;
+  bool sized = false, right = false;
   std::error_code failed;
   try {
     const state found = state_of(head, bytes);
     if (found == state::missing) throw error(error_kind::missing_file, "");
-    right =
-        found == state::whole && write_chunks(head, bytes, unverified) && blake3(container::mapped_file::open(unverified)->bytes()) == hash;
+    sized = found == state::whole && write_chunks(head, bytes, unverified);
+    right = sized && blake3(container::mapped_file::open(unverified)->bytes()) == hash;
   } catch (const oversized_reply&) {
     // A value that is larger than the blob's bytes allow: not ours.
   } catch (const error& e) {
@@ -114,7 +124,7 @@ void blob_store::fetch(const content_hash& hash, std::uint64_t bytes, const std:
     return;
   }
   std::filesystem::remove(unverified, failed);
-  remove(hash, bytes);
+  if (sized) remove(hash, bytes);
   throw error(error_kind::corrupted, fmt::format("the bytes of blob {} are not those of its hash", hash.hex()));
 }
 

@@ -25,10 +25,11 @@ class blob_store {
 
   // Stores what is not there yet and renews what is. Keys that hold something else are replaced.
   void put(const content_hash& hash, std::span<const std::byte> bytes);
-  // Whether the blob is there in whole; if so it is renewed.
+  // Whether the blob is there in whole, by the sizes of its chunks; if so it is renewed.
   bool renew(const content_hash& hash, std::uint64_t bytes);
   // Writes the blob to a file, which appears only when its bytes are right. Throws error{missing_file} where the blob is not there in
-  // whole, error{corrupted} where it is another one; then it is removed.
+  // whole, error{corrupted} where it is another one. It is removed only where all sizes are right and the bytes are not: a wrong size may
+  // as well be the caller's, who has it from a job, and put() replaces such a blob.
   void fetch(const content_hash& hash, std::uint64_t bytes, const std::filesystem::path& file);
   void remove(const content_hash& hash, std::uint64_t bytes);
 

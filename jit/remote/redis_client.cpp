@@ -115,7 +115,8 @@ std::vector<redis_value> redis_client::exchange_by(time_point deadline, const st
 }
 
 std::vector<redis_value> redis_client::exchange(const std::vector<command>& commands, const reply_bounds& bounds) {
-  auto deadline = clock::now() + limits_.call, end = clock::now() + limits_.patience;
+  auto call_deadline = [&] { return std::min(clock::now() + limits_.call, limits_.end); };
+  auto deadline = call_deadline(), end = clock::now() + limits_.patience;
   thread_local std::minstd_rand spread{std::random_device{}()};  // so that a thousand workers do not come back in the same instant
   for (auto pause = first_pause;; pause = std::min(2 * pause, longest_pause)) {
     bool reused = connection_ != nullptr;
@@ -127,7 +128,7 @@ std::vector<redis_value> redis_client::exchange(const std::vector<command>& comm
       if (e.kind() != error_kind::absent || clock::now() + pause > end || limits_.stop.stop_requested()) throw;
       spdlog::debug("{}; trying again", e.what());
       pause_for(pause / 2 + pause * std::uniform_int_distribution<int>(0, 100)(spread) / 100, limits_.stop);
-      deadline = clock::now() + limits_.call;
+      deadline = call_deadline();
     }
   }
 }

@@ -35,6 +35,7 @@ struct redis_limits {
   std::chrono::milliseconds call{10000};  // from the first byte sent to the last received: connecting, logging in and a second try included
   std::chrono::milliseconds patience{
       0};  // how long a server that cannot be reached is tried again, with growing pauses; each try takes `call` at most
+  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();  // of all calls together
   std::stop_token stop = {};              // ends patience, and soon after the wait for an answer
 };
 
@@ -52,7 +53,8 @@ class redis_client {
   // A script of Redis' own (Lua).
   redis_value evaluate(std::string_view script, const std::vector<std::string>& keys, const std::vector<std::string>& arguments,
                        const reply_bounds& bounds = {});
-  // The same as call(), with an error reply as a value.
+  // The same as call() and call_all(), with error replies as values.
+  std::vector<redis_value> ask_all(const std::vector<command>& commands, const reply_bounds& bounds = {}) { return exchange(commands, bounds); }
   redis_value ask(const command& words, const reply_bounds& bounds = {});
 
   const redis_address& address() const { return address_; }

@@ -83,6 +83,7 @@ std::string reply_reader::line() {
   std::string result;
   for (char c = next(); c != '\r'; c = next()) {
     if (c == '\n') nonsense("a line ends without a carriage return");
+    if (result.size() == longest_line) throw reply_error("its answer has a longer line than any of Redis", true);
     result += c;
   }
   if (next() != '\n') nonsense("a carriage return ends no line");

@@ -33,6 +33,7 @@ class reply_error : public std::runtime_error {
 class reply_reader {
  public:
   static constexpr int max_depth = 8;  // of nested lists
+  static constexpr std::size_t longest_line = std::size_t{1} << 16;
 
   // `more` fills the start of the buffer and returns how many bytes it wrote, at least one; it may throw.
   explicit reply_reader(std::function<std::size_t(std::span<char>)> more) : more_(std::move(more)) {}

@@ -208,6 +208,17 @@ TEST_F(farm_items, blobs_that_lie) {
   EXPECT_THAT(record("beyond").error, HasSubstr("--max-bytes"));
 }
 
+// The bytes of a good job's blob stay, whatever size another item gives them.
+TEST_F(farm_items, a_lie_about_a_blob_s_size_does_not_harm_the_blob) {
+  for (std::uint64_t bytes : {text.size() + 1, text.size() - 1, std::size_t{0}, 3 * blob_store::chunk_bytes}) {
+    farm_job j = good_job();
+    j.inputs[0].bytes = bytes;
+    item("lie" + std::to_string(bytes), write_job(j));
+  }
+  reasons();
+  EXPECT_EQ(queue->status().dead.size(), 4u);
+}
+
 // The result's blob is there already, with a head that counts to 10^11, or as another type.
 TEST_F(farm_items, a_lying_blob_in_the_place_of_the_result) {
   const std::string head = blob_store::head_key(blake3(text).hex());

@@ -130,6 +130,18 @@ TEST(lying_server, what_nobody_asked_for_is_never_an_answer) {
   EXPECT_EQ(client.call({"GET", "k"}).text, "real");
 }
 
+TEST(lying_server, all_calls_together_have_an_end) {
+  lying_server server(after_greeting([](peer& p, const words&) {
+    p.sleep(100ms);
+    return p.say("+OK\r\n");
+  }));
+  auto begin = clock::now();
+  redis_client client(server.address(), {.end = begin + 500ms});
+  EXPECT_THROW(
+      for (int i = 0; i < 100; ++i) client.call({"PING"}), error);
+  EXPECT_LT(clock::now() - begin, 1500ms);
+}
+
 TEST(lying_server, a_request_to_stop_ends_the_wait) {
   lying_server server([](peer& p) { p.sleep(30s); });
   std::stop_source stop;

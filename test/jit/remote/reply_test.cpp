@@ -69,6 +69,9 @@ TEST(reply_reader, refuses_what_is_larger_than_was_asked_for_before_it_arrives) 
   EXPECT_EQ(refusal("$10\r\n0123456789\r\n", small), "");
   EXPECT_EQ(refusal("$14\r\n01234567890123\r\n", small), "too large");
   EXPECT_EQ(refusal("+" + std::string(30, 'x'), small), "too large") << "a line without end";
+  const std::string line(reply_reader::longest_line, 'x');
+  EXPECT_EQ(refusal("-" + line + "\r\n"), "");
+  EXPECT_EQ(refusal("-" + line + "x\r\n", {.bytes = std::size_t{64} << 20}), "too large");
   EXPECT_EQ(refusal("*2\r\n*1\r\n:1\r\n:2\r\n", small), "");
   EXPECT_EQ(refusal("*2\r\n*2\r\n", small), "too large") << "elements of all lists together";
   EXPECT_EQ(refusal("*1\r\n*1\r\n*1\r\n*1\r\n", small), "too large");
