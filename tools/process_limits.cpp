@@ -21,7 +21,7 @@
 namespace kiln::tools {
 namespace {
 
-// How often the watcher looks whether it is still wanted, and how long work that was asked to stop may take to unwind.
+// How often the watcher looks at the clock, and how long work that was asked to stop may take to unwind.
 constexpr std::chrono::milliseconds glance{50}, grace{600};
 
 struct unit {
@@ -87,9 +87,12 @@ void process_limits::watch(const std::stop_token& done, std::optional<clock::tim
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   constexpr timespec pause{0, std::chrono::nanoseconds(glance).count()};
+  // A command that has ended does not wait for the next glance: the signal goes to this thread alone, where it is blocked like every other.
+  const std::stop_callback wake(done, [self = pthread_self()] { pthread_kill(self, SIGTERM); });
   std::optional<clock::time_point> end;  // set once a stop has been requested
   while (!done.stop_requested()) {
     const bool signalled = sigtimedwait(&signals, nullptr, &pause) > 0;
+    if (done.stop_requested()) break;
     const auto now = clock::now();
     if (signalled && end) break;  // asked twice
     if (!end && (signalled || (deadline && now >= *deadline))) {
