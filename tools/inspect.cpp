@@ -52,7 +52,7 @@ found_kernel find_kernel(const program& p, const std::string& prefix) {
   return found.begin()->second;
 }
 
-// Nothing of the file is run, so it does not matter who signed it.
+// inspect runs no code of the file, so it needs no trusted signature.
 const native_consent look_only{.allow_unsigned = true};
 
 // `of_kernel` with the kernel's name in front of what goes wrong.

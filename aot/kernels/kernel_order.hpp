@@ -23,7 +23,7 @@ class kernel_order {
   // Units 0 to units - 1, which are in topological order. `g` is asked during calls and may change between them.
   kernel_order(std::size_t units, graph g);
 
-  // Whether a path from one of the two to the other goes through a third unit: as one kernel the two would need their own results.
+  // Whether a path between the two units goes through a third one. Such units cannot be fused: the kernel would depend on its own result.
   bool parted(std::size_t a, std::size_t b);
   // Tells that `gone` becomes part of `kept`, which are not parted. Call it before the graph changes.
   void merge(std::size_t kept, std::size_t gone);

@@ -1,5 +1,4 @@
 """Whatever state the cache folder is in, the run succeeds, with one warning where something is wrong."""
-import ctypes
 import json
 import os
 import resource
@@ -12,20 +11,9 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 import kiln_case
-from kiln_case import KilnCase, tensor
+from kiln_case import KilnCase, blake3, tensor
 
 NOBODY = 65534
-
-
-def blake3(data):
-    """The hash as LLVM has it, since Python has none."""
-    folder = subprocess.run(["llvm-config-22", "--libdir"], check=True, capture_output=True, text=True).stdout.strip()
-    library = ctypes.CDLL(os.path.join(folder, "libLLVM.so"))
-    state, digest = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(32)
-    library.llvm_blake3_hasher_init(state)
-    library.llvm_blake3_hasher_update(state, data, ctypes.c_size_t(len(data)))
-    library.llvm_blake3_hasher_finalize(state, digest, ctypes.c_size_t(32))
-    return digest.raw
 
 
 class Cache(KilnCase):

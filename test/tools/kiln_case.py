@@ -1,4 +1,5 @@
 """What the black-box tests share: running `kiln`, small models, the command line of a test script."""
+import ctypes
 import json
 import os
 import subprocess
@@ -11,6 +12,17 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 KILN, MODELS = "", ""
+
+
+def blake3(data):
+    """The hash as LLVM has it, since Python has none."""
+    folder = subprocess.run(["llvm-config-22", "--libdir"], check=True, capture_output=True, text=True).stdout.strip()
+    library = ctypes.CDLL(os.path.join(folder, "libLLVM.so"))
+    state, digest = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(32)
+    library.llvm_blake3_hasher_init(state)
+    library.llvm_blake3_hasher_update(state, data, ctypes.c_size_t(len(data)))
+    library.llvm_blake3_hasher_finalize(state, digest, ctypes.c_size_t(32))
+    return digest.raw
 
 
 def main():

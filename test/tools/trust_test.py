@@ -3,7 +3,6 @@
 Evil code is told from good code by what it computes. A kernel of f(x) = x + 1 is put under the key of f(x) = x - 1, with every hash right and the signature of
 somebody else or of nobody: whoever runs it gets other numbers.
 """
-import ctypes
 import json
 import os
 import shutil
@@ -16,23 +15,12 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 import kiln_case
-from kiln_case import KilnCase, tensor
+from kiln_case import KilnCase, blake3, tensor
 from redis_server import WHY_NOT, RedisServer
 
 NOBODY = 65534
 MAGIC = b"\x89KLNS\r\n\x1a"
 TARGET = ["--target", "x86-64-v3"]
-
-
-def blake3(data):
-    """The hash as LLVM has it, since Python has none."""
-    folder = subprocess.run(["llvm-config-22", "--libdir"], check=True, capture_output=True, text=True).stdout.strip()
-    library = ctypes.CDLL(os.path.join(folder, "libLLVM.so"))
-    state, digest = ctypes.create_string_buffer(4096), ctypes.create_string_buffer(32)
-    library.llvm_blake3_hasher_init(state)
-    library.llvm_blake3_hasher_update(state, data, ctypes.c_size_t(len(data)))
-    library.llvm_blake3_hasher_finalize(state, digest, ctypes.c_size_t(32))
-    return digest.raw
 
 
 def bare(entry):
