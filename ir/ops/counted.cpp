@@ -19,7 +19,7 @@ std::vector<literal> counted::evaluate(std::span<const literal> inputs) const { 
 literal first_of(const literal& data, std::int64_t axis, std::int64_t count) {
   slice op{std::vector<std::int64_t>(data.type().rank(), 0), data.type().dims, std::vector<std::int64_t>(data.type().rank(), 1)};
   dim& length = op.lengths.at(static_cast<std::size_t>(axis));
-  if (count < 0 || count > length.value()) throw error(error_kind::internal, "a count of " + std::to_string(count) + " for " + data.type().str());
+  if (count < 0 || count > length.value()) throw error(error_kind::invalid_model, "counted: a count of " + std::to_string(count) + " along axis " + std::to_string(axis) + " of " + data.type().str());
   length = count;
   return op.evaluate(std::span(&data, 1))[0];
 }

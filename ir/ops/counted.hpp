@@ -20,7 +20,7 @@ struct counted {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// The first `count` along `axis` of a tensor. Throws error{internal} for a count that the axis cannot have.
+// The first `count` along `axis` of a tensor. Throws error{invalid_model} for a count that the axis cannot have.
 literal first_of(const literal& data, std::int64_t axis, std::int64_t count);
 
 }  // namespace kiln

@@ -21,5 +21,5 @@ export -f seed object
 printf '%s\0' test/spirv/reader/corpus/*.hip spirv/library/*.hip | xargs -0 -P2 -I{} bash -euc 'seed {}'
 printf '%s\0' spirv/reader/*.cpp test/long/fuzz_spirv.cpp | xargs -0 -P2 -I{} bash -euc 'object {}'
 "$clang" $flags "$folder"/*.o -o "$folder/fuzz_spirv" -L"$prefix/lib" -lLLVM-22 -l:libSPIRV-Tools.a -Wl,-rpath,"$prefix/lib"
-ASAN_OPTIONS=detect_container_overflow=0 "$folder/fuzz_spirv" -max_total_time="$seconds" -mutate_depth=1 -timeout=20 -rss_limit_mb=4096 -seed="${FUZZ_SEED:-0}" \
+ASAN_OPTIONS=detect_container_overflow=0 "$folder/fuzz_spirv" -max_total_time="$seconds" -mutate_depth=1 -timeout=20 -rss_limit_mb=4096 -seed="${FUZZ_SEED:-1}" \
   -print_final_stats=1 -print_funcs=0 -artifact_prefix="$folder/" "$folder/found" "$folder/seeds" 2>&1 | grep -v -E '^#[0-9]+.*(REDUCE|NEW|RELOAD)|# Uses:|Recommended dictionary'

@@ -1,7 +1,7 @@
 // Random changes to the sections of well-formed files, signed again, and everything that looks at a program before code
 // generation: reading, validating, printing, cloning, binding, writing again.
 //
-//     mutate_program [--seconds N] [--seed N] [FILE.kiln...]
+//     mutate_program [--seconds N | --trials N] [--seed N] [FILE.kiln...]
 //
 // Prints what was read and refused; exit 1 where an error is not a refusal or a program does not survive its own file. Worth
 // most in a build with sanitizers. The file under trial lies in the folder it names first, and stays there after a crash.
@@ -107,8 +107,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Random changes to .kiln files, and what reads them."};
   int seconds = 60;
   std::uint64_t seed = 1;
+  std::size_t most = 0;
   std::vector<std::string> files;
   app.add_option("--seconds", seconds, "How long");
+  app.add_option("--trials", most, "So many instead, however long they take");
   app.add_option("--seed", seed, "Seed");
   app.add_option("FILE", files, "More .kiln files to start from");
   CLI11_PARSE(app, argc, argv);
@@ -130,7 +132,7 @@ int main(int argc, char** argv) {
   std::size_t trials = 0, failed = 0;
   double slowest = 0;
   auto end = clock::now() + std::chrono::seconds(seconds);
-  while (clock::now() < end) {
+  while (most ? trials < most : clock::now() < end) {
     forge f = seeds[mutate.below(seeds.size())];
     section_kind kind = mutate.choose();
     auto found = std::ranges::find(f.sections, kind, &container::packed_section::kind);

@@ -16,7 +16,7 @@ TEST(counted, keeps_the_shape_and_gives_the_part_that_is_meant) {
   expect_values(part(0, 0), {0, 3}, {});
   expect_error(error_kind::invalid_model, "the axis is not one of the data", [] { counted{2}.infer(std::vector<shape>{six.type(), shape_of(element_type::i64, {1})}); });
   expect_error(error_kind::invalid_model, "the count must be i64[1]", [] { counted{0}.infer(std::vector<shape>{six.type(), six.type()}); });
-  expect_error(error_kind::internal, "a count of 4 for f32[2, 3]", [] { first_of(six, 1, 4); });
+  expect_error(error_kind::invalid_model, "a count of 4 along axis 1 of f32[2, 3]", [] { first_of(six, 1, 4); });
 }
 
 }  // namespace
