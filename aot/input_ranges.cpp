@@ -12,7 +12,8 @@ namespace {
 
 // Operations whose result holds the same numbers as their first input.
 bool only_moves(const operation& op) {
-  static const std::set<std::string_view> names{"reshape", "broadcast", "transpose", "slice", "concat", "gather", "convert"};
+  static const std::set<std::string_view> names{"reshape", "broadcast", "transpose", "slice",
+                                                "concat",  "gather",    "convert"};
   return names.contains(op.name());
 }
 

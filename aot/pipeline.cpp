@@ -25,7 +25,9 @@ namespace kiln {
 void optimize(program& p, const compile_options& options) {
   folding_budget folding(p);
   auto simplify = [&](std::string label) {
-    return until_stable{std::move(label), {constant_folding{.budget = &folding}, constant_conditions{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{}, simplify_attention{}, common_subexpressions{}}};
+    return until_stable{std::move(label),
+                        {constant_folding{.budget = &folding}, constant_conditions{}, simplify_arithmetic{},
+                         simplify_movement{}, simplify_contractions{}, simplify_attention{}, common_subexpressions{}}};
   };
   std::vector<pass> passes{
       dead_code{},

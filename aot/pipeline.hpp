@@ -1,5 +1,6 @@
 // The AOT stage after import: graph optimization and kernel formation. Needs no device and asks none.
-// Throws error{unsupported, invalid_model} where a model holds what kernels cannot express, error{io} where a dump cannot be written.
+// Throws error{unsupported, invalid_model} where a model holds what kernels cannot express, error{io} where a dump
+// cannot be written.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +14,10 @@
 namespace kiln {
 
 struct compile_options {
-  std::optional<element_type> precision;  // f16 or bf16: what the model's f32 becomes inside
-  bool int4_weights = false;              // quantize constant weights of products (aot/passes/quantize_weights.hpp)
+  std::optional<element_type> precision;     // f16 or bf16: what the model's f32 becomes inside
+  bool int4_weights = false;                 // quantize constant weights of products (aot/passes/quantize_weights.hpp)
   quantization_report* quantized = nullptr;  // where what that did is counted; may be null
-  std::filesystem::path dump_dir;         // where the program's text goes after every pass; empty: nowhere
+  std::filesystem::path dump_dir;            // where the program's text goes after every pass; empty: nowhere
 };
 
 // Every graph pass, in the order that pipeline.cpp shows.

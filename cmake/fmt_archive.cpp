@@ -1,5 +1,6 @@
-// fmt as an archive: Debian has it as a shared library and as headers only. Included by the static build alone (cmake/static_dependencies.cmake),
-// so that every other source is compiled with the same flags in both builds and ccache serves both.
+// fmt as an archive: Debian has it as a shared library and as headers only. Included by the static build alone
+// (cmake/static_dependencies.cmake), so that every other source is compiled with the same flags in both builds and
+// ccache serves both.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -8,7 +8,8 @@ namespace kiln {
 namespace {
 
 [[noreturn]] void disagree(const given_shape& input, const std::string& why) {
-  throw error(error_kind::usage, "input '" + input.name + "' is " + input.is.str() + ", the model takes " + input.declared.str() + why);
+  throw error(error_kind::usage,
+              "input '" + input.name + "' is " + input.is.str() + ", the model takes " + input.declared.str() + why);
 }
 
 }  // namespace
@@ -23,7 +24,8 @@ std::optional<std::int64_t> solve_dim(const dim& expression, const std::string& 
     if (slope == dim(0) || rest % slope.value() != 0 || rest / slope.value() < 0) return std::nullopt;
     return rest / slope.value();
   }
-  // Not linear: dimensions grow with their symbols, so bisection finds the place where the expression reaches the target.
+  // Not linear: dimensions grow with their symbols, so bisection finds the place where the expression reaches the
+  // target.
   constexpr std::int64_t largest = std::int64_t{1} << 31;
   std::int64_t low = 0, high = 1;
   while (high < largest && at(high).value() < target) high *= 2;
@@ -36,9 +38,12 @@ std::optional<std::int64_t> solve_dim(const dim& expression, const std::string& 
   return low;
 }
 
-dim value_symbol(std::string_view input, std::int64_t element) { return dim::symbol(std::string(value_prefix) + std::string(input) + "." + std::to_string(element)); }
+dim value_symbol(std::string_view input, std::int64_t element) {
+  return dim::symbol(std::string(value_prefix) + std::string(input) + "." + std::to_string(element));
+}
 
-dim_bindings bind_values(const std::map<std::string, dim_range>& wanted, const std::string& input, const literal& data) {
+dim_bindings bind_values(const std::map<std::string, dim_range>& wanted, const std::string& input,
+                         const literal& data) {
   dim_bindings bindings;
   if (is_float(data.type().type) || data.type().element_count() > max_value_elements) return bindings;
   for (std::int64_t i = 0, n = data.type().element_count(); i < n; ++i)
@@ -57,8 +62,10 @@ dim_bindings bind_shapes(std::span<const given_shape> inputs) {
   for (const given_shape& input : inputs) {
     if (input.declared.rank() != input.is.rank() || input.declared.type != input.is.type) disagree(input, "");
     for (std::size_t i = 0; i < input.is.rank(); ++i) {
-      if (!input.declared.dims[i].is_symbol()) open.push_back({&input, input.declared.dims[i], input.is.dims[i].value()});
-      else if (auto [known, fresh] = bindings.emplace(input.declared.dims[i].str(), input.is.dims[i].value()); !fresh && known->second != input.is.dims[i].value())
+      if (!input.declared.dims[i].is_symbol())
+        open.push_back({&input, input.declared.dims[i], input.is.dims[i].value()});
+      else if (auto [known, fresh] = bindings.emplace(input.declared.dims[i].str(), input.is.dims[i].value());
+               !fresh && known->second != input.is.dims[i].value())
         disagree(input, ", and '" + known->first + "' is " + std::to_string(known->second) + " already");
     }
   }
@@ -78,7 +85,9 @@ dim_bindings bind_shapes(std::span<const given_shape> inputs) {
     dim rest = p.declared.substitute(bindings);
     if (rest.is_static() && rest.value() != p.is)
       disagree(*p.input, ": '" + p.declared.str() + "' is " + rest.str() + " by the other dimensions");
-    if (auto symbols = rest.symbols(); symbols.size() == 1) disagree(*p.input, ": no value of '" + *symbols.begin() + "' makes '" + p.declared.str() + "' " + std::to_string(p.is));
+    if (auto symbols = rest.symbols(); symbols.size() == 1)
+      disagree(*p.input,
+               ": no value of '" + *symbols.begin() + "' makes '" + p.declared.str() + "' " + std::to_string(p.is));
   }
   return bindings;
 }

@@ -1,6 +1,7 @@
-// A request to stop that concerns the whole process: Ctrl-C, or a time limit that has passed. Long work asks between two of its pieces (an
-// instruction, a trip of a loop, a pass) and unwinds as it does from any error, so that files, devices and children are released.
-// The command line makes the request (tools/process_limits.hpp); a library never does.
+// A request to stop that concerns the whole process: Ctrl-C, or a time limit that has passed. Long work asks between
+// two of its pieces (an instruction, a trip of a loop, a pass) and unwinds as it does from any error, so that files,
+// devices and children are released. The command line makes the request (tools/process_limits.hpp); a library never
+// does.
 #pragma once
 
 #include <atomic>
@@ -24,7 +25,8 @@ inline stop_reason requested_stop() { return detail::requested_stop.load(std::me
 
 // Throws error{timed_out} once a stop has been requested; requested_stop() says why. Costs one load where none has.
 inline void check_stop() {
-  if (const stop_reason why = requested_stop(); why != stop_reason::none) [[unlikely]] detail::throw_stop(why);
+  if (const stop_reason why = requested_stop(); why != stop_reason::none) [[unlikely]]
+    detail::throw_stop(why);
 }
 
 }  // namespace kiln

@@ -1,5 +1,5 @@
-// A kernel in the program: which payload, in which format, made for which target, and how it is launched. Portable formats
-// leave `target` and the launches empty; only native code objects can run.
+// A kernel in the program: which payload, in which format, made for which target, and how it is launched. Portable
+// formats leave `target` and the launches empty; only native code objects can run.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,13 @@ struct code_object {
   std::string symbol;
   code_format format = code_format::mlir_bytecode;
   std::string payload;
-  std::string target;              // empty until native: "x86-64-v4", "gfx942", ...
+  std::string target;  // empty until native: "x86-64-v4", "gfx942", ...
   std::vector<std::string> types;
   std::vector<std::int64_t> ranks;
   std::vector<dim> dims;
 
-  static code_object make(std::string symbol, code_format format, const content_hash& payload, std::string target, const std::vector<shape>& outputs);
+  static code_object make(std::string symbol, code_format format, const content_hash& payload, std::string target,
+                          const std::vector<shape>& outputs);
 
   std::string_view name() const { return "code_object"; }
   template <class Self, class F>

@@ -13,19 +13,22 @@ constexpr std::size_t max_terms = 1024, max_atom_text = 2048, max_operands = 64;
 
 std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out;
-  if (__builtin_mul_overflow(a, b, &out)) throw error(error_kind::invalid_model, "a tensor dimension overflows 64 bits");
+  if (__builtin_mul_overflow(a, b, &out))
+    throw error(error_kind::invalid_model, "a tensor dimension overflows 64 bits");
   return out;
 }
 
 std::int64_t checked_add(std::int64_t a, std::int64_t b) {
   std::int64_t out;
-  if (__builtin_add_overflow(a, b, &out)) throw error(error_kind::invalid_model, "a tensor dimension overflows 64 bits");
+  if (__builtin_add_overflow(a, b, &out))
+    throw error(error_kind::invalid_model, "a tensor dimension overflows 64 bits");
   return out;
 }
 
 std::int64_t checked_sub(std::int64_t a, std::int64_t b) {
   std::int64_t out;
-  if (__builtin_sub_overflow(a, b, &out)) throw error(error_kind::invalid_model, "a tensor dimension overflows 64 bits");
+  if (__builtin_sub_overflow(a, b, &out))
+    throw error(error_kind::invalid_model, "a tensor dimension overflows 64 bits");
   return out;
 }
 
@@ -33,7 +36,8 @@ dim made_of(dim_atom::kind kind, std::string_view name, std::vector<dim> operand
   std::string text(name);
   for (const dim& d : operands) text += (text.back() == '(' ? std::string() : std::string(1, separator)) + d.str();
   text += ')';
-  if (text.size() > max_atom_text) throw error(error_kind::unsupported, "the dimension " + text.substr(0, 60) + "... is too long an expression");
+  if (text.size() > max_atom_text)
+    throw error(error_kind::unsupported, "the dimension " + text.substr(0, 60) + "... is too long an expression");
   return dim::from(std::make_shared<const dim_atom>(dim_atom{kind, std::move(text), std::move(operands)}));
 }
 
@@ -57,10 +61,12 @@ std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
   return a;
 }
 
-// floor((floor(x / n) + y) / b) = floor((x + n * y) / (n * b)) for numbers n, b > 0: the numerator and divisor of the right side.
+// floor((floor(x / n) + y) / b) = floor((x + n * y) / (n * b)) for numbers n, b > 0: the numerator and divisor of the
+// right side.
 bool unnest(dim& numerator, std::int64_t& b) {
   for (const auto& [atoms, c] : numerator.terms()) {
-    if (c != 1 || atoms.size() != 1 || atoms[0]->is != dim_atom::kind::quotient || !atoms[0]->operands[1].is_static()) continue;
+    if (c != 1 || atoms.size() != 1 || atoms[0]->is != dim_atom::kind::quotient || !atoms[0]->operands[1].is_static())
+      continue;
     const dim &x = atoms[0]->operands[0], n = atoms[0]->operands[1];
     if (n.value() <= 0) continue;
     dim rest = numerator - dim::from(atoms[0]);
@@ -110,7 +116,9 @@ void cancel(dim& a, dim& b) {
       if (c == INT64_MIN) return;
       factor = greatest_common_divisor(factor, std::abs(c));
       dim_product both;
-      if (!first) std::set_intersection(shared.begin(), shared.end(), atoms.begin(), atoms.end(), std::back_inserter(both), dim_atom_order{});
+      if (!first)
+        std::set_intersection(shared.begin(), shared.end(), atoms.begin(), atoms.end(), std::back_inserter(both),
+                              dim_atom_order{});
       shared = first ? atoms : both;
       first = false;
     }
@@ -128,14 +136,17 @@ dim extreme(dim_atom::kind kind, std::string_view name, const dim& a, const dim&
     dim each = open.back();
     open.pop_back();
     auto terms = each.terms();
-    auto inner = std::find_if(terms.begin(), terms.end(), [&](const auto& t) { return t.second == 1 && t.first.size() == 1 && t.first[0]->is == kind; });
+    auto inner = std::find_if(terms.begin(), terms.end(), [&](const auto& t) {
+      return t.second == 1 && t.first.size() == 1 && t.first[0]->is == kind;
+    });
     if (inner == terms.end()) {
       operands.push_back(each);
       continue;
     }
     dim outside = each - dim::from(inner->first[0]);
     for (const dim& d : inner->first[0]->operands) open.push_back(outside + d);
-    if (open.size() + operands.size() > max_operands) throw error(error_kind::unsupported, "the dimension " + each.str().substr(0, 60) + "... has too many cases");
+    if (open.size() + operands.size() > max_operands)
+      throw error(error_kind::unsupported, "the dimension " + each.str().substr(0, 60) + "... has too many cases");
   }
   // Operands that differ by a number: one of them always wins.
   for (std::size_t i = 0; i < operands.size(); ++i)
@@ -166,7 +177,10 @@ dim extreme(dim_atom::kind kind, std::string_view name, const dim& a, const dim&
 
 }  // namespace
 
-bool dim_atom_order::operator()(const std::shared_ptr<const dim_atom>& a, const std::shared_ptr<const dim_atom>& b) const { return a != b && a->text < b->text; }
+bool dim_atom_order::operator()(const std::shared_ptr<const dim_atom>& a,
+                                const std::shared_ptr<const dim_atom>& b) const {
+  return a != b && a->text < b->text;
+}
 
 bool dim_atom_order::operator()(const dim_product& a, const dim_product& b) const {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), *this);
@@ -213,7 +227,8 @@ bool dim::is_symbol() const {
 }
 
 std::int64_t dim::value() const {
-  if (!is_static()) throw error(error_kind::usage, "dimension '" + str() + "' has no value yet: give it one with --dim");
+  if (!is_static())
+    throw error(error_kind::usage, "dimension '" + str() + "' has no value yet: give it one with --dim");
   return value_;
 }
 
@@ -276,7 +291,8 @@ dim operator-(const dim& a, const dim& b) {
 dim operator*(const dim& a, const dim& b) {
   if (a.is_static() && b.is_static()) return checked_mul(a.value_, b.value_);
   auto left = a.terms(), right = b.terms();
-  if (left.size() * right.size() > max_terms) throw error(error_kind::unsupported, "the dimension (" + a.str() + ")*(" + b.str() + ") has too many terms");
+  if (left.size() * right.size() > max_terms)
+    throw error(error_kind::unsupported, "the dimension (" + a.str() + ")*(" + b.str() + ") has too many terms");
   dim_terms product;
   for (const auto& [x, c] : left)
     for (const auto& [y, d] : right) {
@@ -290,7 +306,8 @@ dim operator*(const dim& a, const dim& b) {
 
 dim operator/(const dim& a, const dim& b) {
   if (b == dim(0)) throw error(error_kind::invalid_model, "a tensor dimension is divided by zero");
-  if (b.is_static() && b.value_ < 0) return (dim(0) - a) / (dim(0) - b);  // checked: the smallest integer has no negative
+  if (b.is_static() && b.value_ < 0)
+    return (dim(0) - a) / (dim(0) - b);  // checked: the smallest integer has no negative
   if (a.is_static() && b.is_static()) return a.value_ / b.value_ - (a.value_ % b.value_ < 0);
   if (b.is_static()) return divide_by_number(a, b.value_);
   dim quotient;
@@ -306,9 +323,11 @@ bool operator==(const dim& a, const dim& b) {
   if (a.is_static()) return a.value_ == b.value_;
   if (a.expression_ == b.expression_) return true;
   auto same_atom = [](const auto& x, const auto& y) { return x == y || x->text == y->text; };
-  return std::equal(a.expression_->begin(), a.expression_->end(), b.expression_->begin(), b.expression_->end(), [&](const auto& x, const auto& y) {
-    return x.second == y.second && std::equal(x.first.begin(), x.first.end(), y.first.begin(), y.first.end(), same_atom);
-  });
+  return std::equal(a.expression_->begin(), a.expression_->end(), b.expression_->begin(), b.expression_->end(),
+                    [&](const auto& x, const auto& y) {
+                      return x.second == y.second &&
+                             std::equal(x.first.begin(), x.first.end(), y.first.begin(), y.first.end(), same_atom);
+                    });
 }
 
 }  // namespace kiln

@@ -22,7 +22,8 @@ struct dim_atom;
 // Atoms are ordered by their text, so that a canonical form does not depend on addresses.
 struct dim_atom_order {
   bool operator()(const std::shared_ptr<const dim_atom>& a, const std::shared_ptr<const dim_atom>& b) const;
-  bool operator()(const std::vector<std::shared_ptr<const dim_atom>>& a, const std::vector<std::shared_ptr<const dim_atom>>& b) const;
+  bool operator()(const std::vector<std::shared_ptr<const dim_atom>>& a,
+                  const std::vector<std::shared_ptr<const dim_atom>>& b) const;
 };
 
 // A product of atoms, sorted; an atom occurs as often as its power says. The empty product is 1.
@@ -68,8 +69,8 @@ bool divides_exactly(const dim& a, const dim& b, dim& quotient);
 struct dim_atom {
   enum class kind : std::uint8_t { symbol, quotient, minimum, maximum };
   kind is = kind::symbol;
-  std::string text;            // "seq", "floor(A/B)", "min(A,B,...)", "max(A,B,...)": canonical
-  std::vector<dim> operands;   // none for a symbol; numerator and divisor of a quotient
+  std::string text;           // "seq", "floor(A/B)", "min(A,B,...)", "max(A,B,...)": canonical
+  std::vector<dim> operands;  // none for a symbol; numerator and divisor of a quotient
 };
 
 }  // namespace kiln

@@ -1,4 +1,5 @@
-// Exact division of polynomials, by the usual long division: a monomial order that agrees with multiplication picks the leading terms.
+// Exact division of polynomials, by the usual long division: a monomial order that agrees with multiplication picks the
+// leading terms.
 #include <algorithm>
 
 #include "ir/dim.hpp"
@@ -19,7 +20,8 @@ bool less(const dim_product& a, const dim_product& b) {
 }
 
 std::pair<dim_product, std::int64_t> leading(const dim_terms& terms) {
-  auto found = std::max_element(terms.begin(), terms.end(), [](const auto& x, const auto& y) { return less(x.first, y.first); });
+  auto found =
+      std::max_element(terms.begin(), terms.end(), [](const auto& x, const auto& y) { return less(x.first, y.first); });
   return {found->first, found->second};
 }
 
@@ -31,11 +33,14 @@ bool divides_exactly(const dim& a, const dim& b, dim& quotient) {
   dim rest = a, total = 0;
   for (int step = 0; !(rest == dim(0)); ++step) {
     auto [atoms, coefficient] = leading(rest.terms());
-    if (divisor == -1 && coefficient == INT64_MIN) throw error(error_kind::invalid_model, "a tensor dimension overflows 64 bits");
+    if (divisor == -1 && coefficient == INT64_MIN)
+      throw error(error_kind::invalid_model, "a tensor dimension overflows 64 bits");
     if (step == most_steps || coefficient % divisor != 0) return false;
-    if (!std::includes(atoms.begin(), atoms.end(), divisor_atoms.begin(), divisor_atoms.end(), dim_atom_order{})) return false;
+    if (!std::includes(atoms.begin(), atoms.end(), divisor_atoms.begin(), divisor_atoms.end(), dim_atom_order{}))
+      return false;
     dim_product remaining;
-    std::set_difference(atoms.begin(), atoms.end(), divisor_atoms.begin(), divisor_atoms.end(), std::back_inserter(remaining), dim_atom_order{});
+    std::set_difference(atoms.begin(), atoms.end(), divisor_atoms.begin(), divisor_atoms.end(),
+                        std::back_inserter(remaining), dim_atom_order{});
     dim part = dim::from(dim_terms{{remaining, coefficient / divisor}});
     total = total + part;
     rest = rest - part * b;

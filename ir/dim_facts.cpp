@@ -18,7 +18,9 @@ std::int64_t ceil_quotient(std::int64_t a, std::int64_t b) { return floor_quotie
 
 bound larger(bound a, bound b) { return a && b ? std::max(*a, *b) : a ? a : b; }
 
-bool is_extreme(const dim_atom& atom) { return atom.is == dim_atom::kind::minimum || atom.is == dim_atom::kind::maximum; }
+bool is_extreme(const dim_atom& atom) {
+  return atom.is == dim_atom::kind::minimum || atom.is == dim_atom::kind::maximum;
+}
 
 }  // namespace
 
@@ -68,8 +70,8 @@ dim_facts::bound dim_facts::atom_upper(const dim_atom& atom, int depth) const {
   return result;
 }
 
-// Every atom t becomes lower(t) + t' with t' >= 0. In what this gives, terms with positive coefficients are at least 0, and those with
-// negative coefficients at most what the upper bounds of their atoms allow.
+// Every atom t becomes lower(t) + t' with t' >= 0. In what this gives, terms with positive coefficients are at least 0,
+// and those with negative coefficients at most what the upper bounds of their atoms allow.
 dim_facts::bound dim_facts::opaque_lower(const dim_terms& terms, int depth) const {
   std::map<std::string, dim> moved;     // text of t → lower(t) + t'
   std::map<std::string, bound> widths;  // name of t' → what it is at most
@@ -108,16 +110,22 @@ dim_facts::bound dim_facts::relaxed_lower(const dim& d, int depth) const {
   for (const auto& [atoms, coefficient] : terms) {
     if (atoms.size() != 1 || atoms[0]->is == dim_atom::kind::symbol) continue;
     const dim_atom& atom = *atoms[0];
-    auto uses = std::count_if(terms.begin(), terms.end(), [&](const auto& t) { return std::any_of(t.first.begin(), t.first.end(), [&](const auto& a) { return a->text == atom.text; }); });
+    auto uses = std::count_if(terms.begin(), terms.end(), [&](const auto& t) {
+      return std::any_of(t.first.begin(), t.first.end(), [&](const auto& a) { return a->text == atom.text; });
+    });
     if (uses != 1) continue;
     dim rest = d - dim(coefficient) * dim::from(atoms[0]), factor = coefficient;
     if (is_extreme(atom)) {
-      // -min(a, b) is at least -a and at least -b, so the better bound counts; min(a, b) is one of a and b, so the worse one does.
+      // -min(a, b) is at least -a and at least -b, so the better bound counts; min(a, b) is one of a and b, so the
+      // worse one does.
       bool any_holds = (atom.is == dim_atom::kind::minimum) == (coefficient < 0);
       bound result;
       for (std::size_t i = 0; i < atom.operands.size(); ++i) {
         bound next = lower(rest + factor * atom.operands[i], depth + 1);
-        result = i == 0 ? next : any_holds ? larger(result, next) : result && next ? bound(std::min(*result, *next)) : std::nullopt;
+        result = i == 0           ? next
+                 : any_holds      ? larger(result, next)
+                 : result && next ? bound(std::min(*result, *next))
+                                  : std::nullopt;
       }
       return result;
     }
@@ -142,9 +150,7 @@ dim_facts::bound dim_facts::lower(const dim& d) const try {
   return std::nullopt;
 }
 
-dim_facts::bound dim_facts::upper(const dim& d) const try {
-  return upper(d, 0);
-} catch (const error&) {
+dim_facts::bound dim_facts::upper(const dim& d) const try { return upper(d, 0); } catch (const error&) {
   return std::nullopt;
 }
 
@@ -163,8 +169,12 @@ std::optional<int> dim_facts::order(const dim& a, const dim& b) const {
   return std::nullopt;
 }
 
-dim dim_facts::min(const dim& a, const dim& b) const { return at_least(a, b) ? b : at_least(b, a) ? a : dim::min(a, b); }
+dim dim_facts::min(const dim& a, const dim& b) const {
+  return at_least(a, b) ? b : at_least(b, a) ? a : dim::min(a, b);
+}
 
-dim dim_facts::max(const dim& a, const dim& b) const { return at_least(a, b) ? a : at_least(b, a) ? b : dim::max(a, b); }
+dim dim_facts::max(const dim& a, const dim& b) const {
+  return at_least(a, b) ? a : at_least(b, a) ? b : dim::max(a, b);
+}
 
 }  // namespace kiln

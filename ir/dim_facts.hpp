@@ -1,6 +1,6 @@
-// What is known about symbolic dimensions: the range of each symbol, and what follows from the ranges for whole expressions.
-// A symbol without a range counts as at least 1. Bounds are conservative: "unknown" is always a right answer.
-// A value type without other state; const members may be called from any thread.
+// What is known about symbolic dimensions: the range of each symbol, and what follows from the ranges for whole
+// expressions. A symbol without a range counts as at least 1. Bounds are conservative: "unknown" is always a right
+// answer. A value type without other state; const members may be called from any thread.
 #pragma once
 
 #include <map>
@@ -16,7 +16,8 @@ class dim_facts {
   // `max` of INT64_MAX: no upper bound.
   void set_range(const std::string& symbol, std::int64_t min, std::int64_t max) { ranges_[symbol] = {min, max}; }
 
-  // The largest number that d is known to reach at least, the smallest that it is known not to exceed; nullopt where none is known.
+  // The largest number that d is known to reach at least, the smallest that it is known not to exceed; nullopt where
+  // none is known.
   std::optional<std::int64_t> lower(const dim& d) const;
   std::optional<std::int64_t> upper(const dim& d) const;
 

@@ -56,7 +56,9 @@ class parser {
     char c = text_[at_];
     if (c == '-' || std::isdigit(static_cast<unsigned char>(c))) return number();
     std::size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
+      ++at_;
     if (begin == at_) fail();
     std::string_view name = text_.substr(begin, at_ - begin);
     return take('(') ? function(name) : dim::symbol(name);

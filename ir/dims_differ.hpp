@@ -1,5 +1,5 @@
-// A shape rule wants two dimensions to be equal, and they are different expressions. An error like any other, which says in addition
-// which dimensions: the importer then looks for symbols that make them equal (aot/onnx/unify.hpp).
+// A shape rule wants two dimensions to be equal, and they are different expressions. An error like any other, which
+// says in addition which dimensions: the importer then looks for symbols that make them equal (aot/onnx/unify.hpp).
 #pragma once
 
 #include "ir/dim.hpp"
@@ -9,7 +9,8 @@ namespace kiln {
 
 class dims_differ : public error {
  public:
-  dims_differ(std::string message, dim a, dim b) : error(error_kind::invalid_model, std::move(message)), a_(std::move(a)), b_(std::move(b)) {}
+  dims_differ(std::string message, dim a, dim b)
+      : error(error_kind::invalid_model, std::move(message)), a_(std::move(a)), b_(std::move(b)) {}
   const dim& a() const { return a_; }
   const dim& b() const { return b_; }
 

@@ -17,12 +17,22 @@ struct row {
 
 // Indexed by element_type.
 constexpr std::array<row, element_type_count> table{{
-    {"f64", 64, family::floating},      {"f32", 32, family::floating},      {"f16", 16, family::floating},
-    {"bf16", 16, family::floating},     {"f8e4m3", 8, family::floating},    {"f8e5m2", 8, family::floating},
-    {"i64", 64, family::signed_integer}, {"i32", 32, family::signed_integer}, {"i16", 16, family::signed_integer},
-    {"i8", 8, family::signed_integer},  {"i4", 4, family::signed_integer},
-    {"u64", 64, family::unsigned_integer}, {"u32", 32, family::unsigned_integer}, {"u16", 16, family::unsigned_integer},
-    {"u8", 8, family::unsigned_integer}, {"u4", 4, family::unsigned_integer},
+    {"f64", 64, family::floating},
+    {"f32", 32, family::floating},
+    {"f16", 16, family::floating},
+    {"bf16", 16, family::floating},
+    {"f8e4m3", 8, family::floating},
+    {"f8e5m2", 8, family::floating},
+    {"i64", 64, family::signed_integer},
+    {"i32", 32, family::signed_integer},
+    {"i16", 16, family::signed_integer},
+    {"i8", 8, family::signed_integer},
+    {"i4", 4, family::signed_integer},
+    {"u64", 64, family::unsigned_integer},
+    {"u32", 32, family::unsigned_integer},
+    {"u16", 16, family::unsigned_integer},
+    {"u8", 8, family::unsigned_integer},
+    {"u4", 4, family::unsigned_integer},
     {"bool", 8, family::boolean},
 }};
 
@@ -44,7 +54,9 @@ float widen(std::uint32_t bits, small_float f) {
   if (exponent == top && f.has_infinity) magnitude = mantissa ? std::nanf("") : INFINITY;
   else if (exponent == top && mantissa == (1u << f.mantissa_bits) - 1) magnitude = std::nanf("");
   else if (exponent == 0) magnitude = std::ldexp(static_cast<float>(mantissa), 1 - f.bias - f.mantissa_bits);
-  else magnitude = std::ldexp(static_cast<float>(mantissa | 1u << f.mantissa_bits), static_cast<int>(exponent) - f.bias - f.mantissa_bits);
+  else
+    magnitude = std::ldexp(static_cast<float>(mantissa | 1u << f.mantissa_bits),
+                           static_cast<int>(exponent) - f.bias - f.mantissa_bits);
   return sign ? -magnitude : magnitude;
 }
 
@@ -52,7 +64,8 @@ std::uint32_t narrow(float value, small_float f) {
   std::uint32_t sign = std::signbit(value) ? 1u << (f.exponent_bits + f.mantissa_bits) : 0;
   std::uint32_t top = (1u << f.exponent_bits) - 1;
   std::uint32_t infinity = top << f.mantissa_bits;
-  std::uint32_t nan = f.has_infinity ? infinity | 1u << (f.mantissa_bits - 1) : infinity | ((1u << f.mantissa_bits) - 1);
+  std::uint32_t nan =
+      f.has_infinity ? infinity | 1u << (f.mantissa_bits - 1) : infinity | ((1u << f.mantissa_bits) - 1);
   if (std::isnan(value)) return sign | nan;
   std::uint32_t overflow = f.has_infinity ? infinity : nan;
   float magnitude = std::fabs(value);
@@ -62,9 +75,10 @@ std::uint32_t narrow(float value, small_float f) {
   // The mantissa as an integer multiple of the spacing at this exponent, rounded to nearest even (the default mode).
   float scaled = std::nearbyint(std::ldexp(magnitude, f.mantissa_bits - exponent));
   auto units = static_cast<std::uint32_t>(scaled);
-  std::uint32_t bits = units >= 1u << f.mantissa_bits
-                           ? (static_cast<std::uint32_t>(exponent + f.bias) << f.mantissa_bits) + (units - (1u << f.mantissa_bits))
-                           : units;
+  std::uint32_t bits =
+      units >= 1u << f.mantissa_bits
+          ? (static_cast<std::uint32_t>(exponent + f.bias) << f.mantissa_bits) + (units - (1u << f.mantissa_bits))
+          : units;
   return sign | (bits >= overflow ? overflow : bits);
 }
 

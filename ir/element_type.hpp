@@ -10,9 +10,22 @@
 namespace kiln {
 
 enum class element_type : std::uint8_t {
-  f64, f32, f16, bf16, f8e4m3, f8e5m2,
-  i64, i32, i16, i8, i4,
-  u64, u32, u16, u8, u4,
+  f64,
+  f32,
+  f16,
+  bf16,
+  f8e4m3,
+  f8e5m2,
+  i64,
+  i32,
+  i16,
+  i8,
+  i4,
+  u64,
+  u32,
+  u16,
+  u8,
+  u4,
   boolean,
 };
 

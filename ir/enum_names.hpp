@@ -12,7 +12,9 @@ template <class E>
 struct enum_table;
 
 template <class E>
-constexpr std::string_view enum_name(E value) { return enum_table<E>::names[static_cast<std::size_t>(value)]; }
+constexpr std::string_view enum_name(E value) {
+  return enum_table<E>::names[static_cast<std::size_t>(value)];
+}
 
 template <class E>
 constexpr bool parse_enum(std::string_view text, E& value) {

@@ -68,7 +68,9 @@ field_hasher& field_hasher::add(std::span<const std::byte> field) {
   return *this;
 }
 
-field_hasher& field_hasher::add(std::string_view field) { return add(std::as_bytes(std::span(field.data(), field.size()))); }
+field_hasher& field_hasher::add(std::string_view field) {
+  return add(std::as_bytes(std::span(field.data(), field.size())));
+}
 
 field_hasher& field_hasher::add(std::int64_t field) {
   std::uint8_t bytes[8];

@@ -1,5 +1,5 @@
-// BLAKE3 content hashes, 32 bytes. Source: BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn), the C implementation that
-// ships in LLVM's support archive; only its few objects are linked, not LLVM.
+// BLAKE3 content hashes, 32 bytes. Source: BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn), the C implementation
+// that ships in LLVM's support archive; only its few objects are linked, not LLVM.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace kiln {
 
 struct content_hash {
   std::array<std::uint8_t, 32> bytes{};
-  std::string hex() const;                                  // 64 lower-case digits
-  static content_hash from_hex(std::string_view digits);    // throws error{usage}
+  std::string hex() const;                                // 64 lower-case digits
+  static content_hash from_hex(std::string_view digits);  // throws error{usage}
   friend auto operator<=>(const content_hash&, const content_hash&) = default;
 };
 

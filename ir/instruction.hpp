@@ -1,5 +1,5 @@
-// One node of a module: an operation applied to values. Owned by its module, at an address that never moves; edited only
-// through the module, which keeps the lists of users right.
+// One node of a module: an operation applied to values. Owned by its module, at an address that never moves; edited
+// only through the module, which keeps the lists of users right.
 #pragma once
 
 #include <cstdint>

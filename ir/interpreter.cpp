@@ -20,7 +20,8 @@ std::vector<literal> run_loop(const instruction& i, std::span<const literal> inp
   auto carried = static_cast<std::size_t>(op.carried);
   std::size_t scans = i.outputs().size() - carried;
   std::int64_t trips = inputs[0].at_int(0);
-  std::vector<literal> state(inputs.begin() + 1, inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried));  // condition, carried...
+  std::vector<literal> state(inputs.begin() + 1,
+                             inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried));  // condition, carried...
   std::vector<std::vector<std::byte>> stacked(scans);
   std::int64_t done = 0;
   for (; done < trips && state[0].at_int(0); ++done) {
@@ -37,13 +38,15 @@ std::vector<literal> run_loop(const instruction& i, std::span<const literal> inp
     state = std::move(outputs);
   }
   if (scans && done != op.trips)
-    throw error(error_kind::unsupported, "a loop with scanned outputs stopped after " + std::to_string(done) + " of " + std::to_string(op.trips) + " trips");
+    throw error(error_kind::unsupported, "a loop with scanned outputs stopped after " + std::to_string(done) + " of " +
+                                             std::to_string(op.trips) + " trips");
   std::vector<literal> results(state.begin() + 1, state.end());
   for (std::size_t s = 0; s < scans; ++s) results.emplace_back(i.outputs()[carried + s], std::move(stacked[s]));
   return results;
 }
 
-std::vector<literal> run_operation(const instruction& i, std::span<const literal> inputs, const kernel_runner& run_kernel) {
+std::vector<literal> run_operation(const instruction& i, std::span<const literal> inputs,
+                                   const kernel_runner& run_kernel) {
   if (i.op().is<if_else>()) return run_if(i, inputs, run_kernel);
   if (i.op().is<loop>()) return run_loop(i, inputs, run_kernel);
   if (run_kernel && i.op().is<code_object>()) return run_kernel(i, inputs);
@@ -65,7 +68,8 @@ std::vector<literal> evaluate(const module& m, std::span<const literal> inputs, 
       if (next_input >= inputs.size()) throw error(error_kind::usage, "no value for input '" + p->name_in_module + "'");
       const literal& given = inputs[next_input++];
       if (given.type() != i.outputs()[0])
-        throw error(error_kind::usage, "input '" + p->name_in_module + "' is " + given.type().str() + ", the module expects " + i.outputs()[0].str());
+        throw error(error_kind::usage, "input '" + p->name_in_module + "' is " + given.type().str() +
+                                           ", the module expects " + i.outputs()[0].str());
       results[&i] = {given};
       continue;
     }

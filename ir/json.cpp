@@ -9,9 +9,12 @@
 namespace kiln {
 namespace {
 
-[[noreturn]] void beyond(std::string_view what, std::size_t limit) { throw error(error_kind::corrupted, fmt::format("JSON with more than {} {}", limit, what)); }
+[[noreturn]] void beyond(std::string_view what, std::size_t limit) {
+  throw error(error_kind::corrupted, fmt::format("JSON with more than {} {}", limit, what));
+}
 
-// Counts brackets, commas and colons outside of strings. That is exact for JSON; for other text the parser says what is wrong.
+// Counts brackets, commas and colons outside of strings. That is exact for JSON; for other text the parser says what is
+// wrong.
 void check_limits(std::string_view text, const json_limits& limits) {
   if (text.size() > limits.bytes) beyond("bytes", limits.bytes);
   std::vector<std::size_t> members{0};  // of each array or object that is open, the text around them first

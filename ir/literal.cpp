@@ -79,7 +79,8 @@ void store_element(element_type type, std::byte* data, std::int64_t index, doubl
     case element_type::f8e5m2: return write(data, index, f32_to_f8e5m2(static_cast<float>(value)));
     case element_type::boolean: return write(data, index, static_cast<std::uint8_t>(value != 0));
     case element_type::u64:
-      if (value >= 9223372036854775808.0) return write(data, index, value >= 18446744073709551616.0 ? UINT64_MAX : static_cast<std::uint64_t>(value));
+      if (value >= 9223372036854775808.0)
+        return write(data, index, value >= 18446744073709551616.0 ? UINT64_MAX : static_cast<std::uint64_t>(value));
       [[fallthrough]];
     default: return store_integer(type, data, index, to_integer(value));
   }
@@ -107,13 +108,15 @@ literal::literal(shape type, std::vector<std::byte> bytes) : type_(std::move(typ
   bytes_ = *owned;
   owner_ = std::move(owned);
   if (bytes_.size() != type_.bytes())
-    throw error(error_kind::invalid_model, type_.str() + " needs " + std::to_string(type_.bytes()) + " bytes, " + std::to_string(bytes_.size()) + " were given");
+    throw error(error_kind::invalid_model, type_.str() + " needs " + std::to_string(type_.bytes()) + " bytes, " +
+                                               std::to_string(bytes_.size()) + " were given");
 }
 
 literal::literal(shape type, std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
     : type_(std::move(type)), bytes_(bytes), owner_(std::move(owner)) {
   if (bytes_.size() != type_.bytes())
-    throw error(error_kind::invalid_model, type_.str() + " needs " + std::to_string(type_.bytes()) + " bytes, " + std::to_string(bytes_.size()) + " were given");
+    throw error(error_kind::invalid_model, type_.str() + " needs " + std::to_string(type_.bytes()) + " bytes, " +
+                                               std::to_string(bytes_.size()) + " were given");
 }
 
 literal literal::filled(shape type, double value) {
@@ -128,7 +131,8 @@ literal literal::from_int64(const std::vector<std::int64_t>& values) {
 
 literal literal::from_doubles(shape type, std::span<const double> values) {
   std::vector<std::byte> bytes(type.bytes());
-  for (std::size_t i = 0; i < values.size(); ++i) store_element(type.type, bytes.data(), static_cast<std::int64_t>(i), values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_element(type.type, bytes.data(), static_cast<std::int64_t>(i), values[i]);
   return literal(std::move(type), std::move(bytes));
 }
 
@@ -153,13 +157,16 @@ std::optional<double> literal::splat() const {
   if (width < 8) {
     for (std::int64_t i = 1, n = type_.element_count(); i < n; ++i)
       if (at_int(i) != at_int(0)) return std::nullopt;
-  } else if (bytes_.size() > width / 8 && std::memcmp(bytes_.data(), bytes_.data() + width / 8, bytes_.size() - width / 8) != 0) {
+  } else if (bytes_.size() > width / 8 &&
+             std::memcmp(bytes_.data(), bytes_.data() + width / 8, bytes_.size() - width / 8) != 0) {
     return std::nullopt;
   }
   return at(0);
 }
 
-literal literal::reshaped(std::vector<dim> dims) const { return literal(shape{type_.type, std::move(dims)}, bytes_, owner_); }
+literal literal::reshaped(std::vector<dim> dims) const {
+  return literal(shape{type_.type, std::move(dims)}, bytes_, owner_);
+}
 
 content_hash literal::hash() const { return field_hasher().add(type_.str()).add(bytes_).finish(); }
 

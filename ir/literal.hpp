@@ -48,8 +48,8 @@ class literal {
   std::vector<std::int64_t> to_int64() const;
   // The value that every element has, when there is one (NaN counts when all bits agree). None for empty tensors.
   std::optional<double> splat() const;
-  literal reshaped(std::vector<dim> dims) const;  // same bytes, same element count
-  content_hash hash() const;                      // over type, dims and bytes
+  literal reshaped(std::vector<dim> dims) const;               // same bytes, same element count
+  content_hash hash() const;                                   // over type, dims and bytes
   friend bool operator==(const literal& a, const literal& b);  // bitwise
 
  private:

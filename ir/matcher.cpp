@@ -27,15 +27,18 @@ bool matcher::operator()(value v, captures& found) const {
 }
 
 matcher matcher::as(std::string name) const {
-  return matcher([self = *this, name = std::move(name)](value v, captures& found) {
-    if (!self(v, found)) return false;
-    found.set(name, v);
-    return true;
-  }, operations_);
+  return matcher(
+      [self = *this, name = std::move(name)](value v, captures& found) {
+        if (!self(v, found)) return false;
+        found.set(name, v);
+        return true;
+      },
+      operations_);
 }
 
 matcher matcher::when(std::function<bool(value)> predicate) const {
-  return matcher([self = *this, predicate = std::move(predicate)](value v, captures& found) { return self(v, found) && predicate(v); },
+  return matcher([self = *this, predicate = std::move(predicate)](
+                     value v, captures& found) { return self(v, found) && predicate(v); },
                  operations_);
 }
 
@@ -44,26 +47,30 @@ matcher matcher::single_use() const {
 }
 
 matcher matcher::inputs(std::vector<matcher> operands) const {
-  return matcher([self = *this, operands = std::move(operands)](value v, captures& found) {
-    if (!self(v, found)) return false;
-    const auto& inputs = v.producer->inputs();
-    if (inputs.size() != operands.size()) return false;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (!operands[i](inputs[i], found)) return false;
-    return true;
-  }, operations_);
+  return matcher(
+      [self = *this, operands = std::move(operands)](value v, captures& found) {
+        if (!self(v, found)) return false;
+        const auto& inputs = v.producer->inputs();
+        if (inputs.size() != operands.size()) return false;
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+          if (!operands[i](inputs[i], found)) return false;
+        return true;
+      },
+      operations_);
 }
 
 matcher matcher::commuted(matcher a, matcher b) const {
-  return matcher([self = *this, a = std::move(a), b = std::move(b)](value v, captures& found) {
-    if (!self(v, found)) return false;
-    const auto& inputs = v.producer->inputs();
-    if (inputs.size() != 2) return false;
-    std::size_t mark = found.mark();
-    if (a(inputs[0], found) && b(inputs[1], found)) return true;
-    found.rewind(mark);
-    return a(inputs[1], found) && b(inputs[0], found);
-  }, operations_);
+  return matcher(
+      [self = *this, a = std::move(a), b = std::move(b)](value v, captures& found) {
+        if (!self(v, found)) return false;
+        const auto& inputs = v.producer->inputs();
+        if (inputs.size() != 2) return false;
+        std::size_t mark = found.mark();
+        if (a(inputs[0], found) && b(inputs[1], found)) return true;
+        found.rewind(mark);
+        return a(inputs[1], found) && b(inputs[0], found);
+      },
+      operations_);
 }
 
 matcher any() {
@@ -82,11 +89,13 @@ matcher either(std::vector<matcher> ways) {
   std::vector<std::string_view> operations;
   for (const matcher& way : ways) operations.insert(operations.end(), way.operations().begin(), way.operations().end());
   if (std::ranges::any_of(ways, [](const matcher& way) { return way.operations().empty(); })) operations.clear();
-  return matcher([ways = std::move(ways)](value v, captures& found) {
-    for (const matcher& way : ways)
-      if (way(v, found)) return true;
-    return false;
-  }, std::move(operations));
+  return matcher(
+      [ways = std::move(ways)](value v, captures& found) {
+        for (const matcher& way : ways)
+          if (way(v, found)) return true;
+        return false;
+      },
+      std::move(operations));
 }
 
 matcher function(scalar_function f) {

@@ -19,7 +19,8 @@ std::vector<shape> shapes_of(const std::vector<value>& values) {
 }
 
 // Where an instruction has bodies, its outputs' shapes are theirs (ir/ops/structure.hpp).
-std::vector<shape> infer_with_bodies(const operation& op, const std::vector<value>& inputs, const std::vector<module*>& bodies) {
+std::vector<shape> infer_with_bodies(const operation& op, const std::vector<value>& inputs,
+                                     const std::vector<module*>& bodies) {
   if (bodies.empty()) return op.infer(shapes_of(inputs));
   std::vector<shape> outputs = shapes_of(bodies.front()->outputs());
   if (const auto* c = op.get_if<choice>()) return c->merged(outputs, shapes_of(bodies.back()->outputs()));
@@ -42,7 +43,8 @@ void remove_one(std::vector<instruction*>& users, const instruction* user) {
 
 }  // namespace
 
-instruction* module::emplace(position where, operation op, std::vector<value> inputs, std::vector<shape> outputs, std::vector<module*> bodies) {
+instruction* module::emplace(position where, operation op, std::vector<value> inputs, std::vector<shape> outputs,
+                             std::vector<module*> bodies) {
   instruction& made = *instructions_.emplace(where);
   made.op_ = std::move(op);
   made.inputs_ = std::move(inputs);
@@ -53,8 +55,10 @@ instruction* module::emplace(position where, operation op, std::vector<value> in
 }
 
 module::position module::find(instruction* which) {
-  auto found = std::find_if(instructions_.begin(), instructions_.end(), [&](const instruction& i) { return &i == which; });
-  if (found == instructions_.end()) throw error(error_kind::internal, "an instruction is not in module '" + name_ + "'");
+  auto found =
+      std::find_if(instructions_.begin(), instructions_.end(), [&](const instruction& i) { return &i == which; });
+  if (found == instructions_.end())
+    throw error(error_kind::internal, "an instruction is not in module '" + name_ + "'");
   return found;
 }
 
@@ -80,7 +84,8 @@ value module::add_constant(literal data) {
 }
 
 void module::set_outputs(std::vector<value> values, std::vector<std::string> names) {
-  if (values.size() != names.size()) throw error(error_kind::internal, "module '" + name_ + "' needs one name for every output");
+  if (values.size() != names.size())
+    throw error(error_kind::internal, "module '" + name_ + "' needs one name for every output");
   outputs_ = std::move(values);
   output_names_ = std::move(names);
 }
@@ -106,7 +111,8 @@ const literal* module::constant(value v) {
 void module::replace(value old, value replacement) {
   if (old == replacement) return;
   if (old.type() != replacement.type())
-    throw error(error_kind::internal, "cannot replace " + old.type().str() + " (" + old.producer->op().str() + ") by " + replacement.type().str());
+    throw error(error_kind::internal, "cannot replace " + old.type().str() + " (" + old.producer->op().str() + ") by " +
+                                          replacement.type().str());
   std::vector<instruction*> users = old.producer->users_;
   std::sort(users.begin(), users.end());
   users.erase(std::unique(users.begin(), users.end()), users.end());
@@ -130,7 +136,8 @@ void module::set_operation(instruction* which, operation op) {
 }
 
 bool module::has_uses(const instruction* which) const {
-  return !which->users_.empty() || std::any_of(outputs_.begin(), outputs_.end(), [&](value v) { return v.producer == which; });
+  return !which->users_.empty() ||
+         std::any_of(outputs_.begin(), outputs_.end(), [&](value v) { return v.producer == which; });
 }
 
 void module::erase(instruction* which) {
@@ -172,7 +179,8 @@ void module::sort() {
         instruction* producer = at->inputs_[next++].producer;
         auto [found, fresh] = states.try_emplace(producer, state::open);
         if (fresh) stack.emplace_back(producer, 0);
-        else if (found->second == state::open) throw error(error_kind::invalid_model, "module '" + name_ + "' has a cycle through " + producer->op().str());
+        else if (found->second == state::open)
+          throw error(error_kind::invalid_model, "module '" + name_ + "' has a cycle through " + producer->op().str());
         continue;
       }
       states[at] = state::done;
@@ -195,7 +203,8 @@ std::vector<value> module::inline_module(const module& other, std::span<const va
   };
   for (const instruction& i : other.instructions_) {
     if (i.op().is<parameter>()) {
-      if (next_argument >= arguments.size()) throw error(error_kind::internal, "too few arguments to inline module '" + other.name_ + "'");
+      if (next_argument >= arguments.size())
+        throw error(error_kind::internal, "too few arguments to inline module '" + other.name_ + "'");
       replaced[&i] = arguments[next_argument++];
       continue;
     }

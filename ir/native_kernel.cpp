@@ -19,7 +19,8 @@ constexpr std::size_t max_launches = 4096, max_scratch = 4096, max_arguments = 4
 constexpr std::uint32_t max_buffer_index = 1 << 16;
 
 void require(bool condition, const char* what) {
-  if (!condition) throw error(error_kind::corrupted, std::string("damaged native kernel: ") + what + "; finalize the model again");
+  if (!condition)
+    throw error(error_kind::corrupted, std::string("damaged native kernel: ") + what + "; finalize the model again");
 }
 
 void require_writable(bool condition, const char* what) {
@@ -28,21 +29,32 @@ void require_writable(bool condition, const char* what) {
 
 template <class Require>
 void check(const tensor_map& map, const launch& l, Require&& require) {
-  auto one_of = [](std::int32_t value, std::initializer_list<std::int32_t> allowed) { return std::ranges::find(allowed, value) != allowed.end(); };
+  auto one_of = [](std::int32_t value, std::initializer_list<std::int32_t> allowed) {
+    return std::ranges::find(allowed, value) != allowed.end();
+  };
   require(map.argument < l.arguments.size(), "a tensor map names an argument that the launch does not have");
-  require(static_cast<std::size_t>(map.type) < element_type_count && storage_bits(map.type) >= 8, "a tensor map has an impossible element type");
-  require(!map.dims.empty() && map.dims.size() <= 5 && map.box.size() == map.dims.size() && map.strides.size() + 1 == map.dims.size(), "a tensor map's dims, strides and box do not match");
-  for (std::int64_t size : map.dims) require(size >= 1 && size <= std::int64_t{1} << 32, "a tensor map has an impossible dimension");
+  require(static_cast<std::size_t>(map.type) < element_type_count && storage_bits(map.type) >= 8,
+          "a tensor map has an impossible element type");
+  require(!map.dims.empty() && map.dims.size() <= 5 && map.box.size() == map.dims.size() &&
+              map.strides.size() + 1 == map.dims.size(),
+          "a tensor map's dims, strides and box do not match");
+  for (std::int64_t size : map.dims)
+    require(size >= 1 && size <= std::int64_t{1} << 32, "a tensor map has an impossible dimension");
   for (std::int64_t size : map.box) require(size >= 1 && size <= 256, "a tensor map has an impossible box");
-  for (std::int64_t stride : map.strides) require(stride >= 16 && stride % 16 == 0 && stride < std::int64_t{1} << 40, "a tensor map has an impossible stride");
-  require(one_of(map.swizzle_bytes, {0, 32, 64, 128}) && one_of(map.l2_promotion_bytes, {0, 64, 128, 256}), "a tensor map has an impossible swizzle or promotion");
+  for (std::int64_t stride : map.strides)
+    require(stride >= 16 && stride % 16 == 0 && stride < std::int64_t{1} << 40,
+            "a tensor map has an impossible stride");
+  require(one_of(map.swizzle_bytes, {0, 32, 64, 128}) && one_of(map.l2_promotion_bytes, {0, 64, 128, 256}),
+          "a tensor map has an impossible swizzle or promotion");
 }
 
-// The rules that hold for every kernel, read or written: a broken finalizer is found where it is, not on another machine.
+// The rules that hold for every kernel, read or written: a broken finalizer is found where it is, not on another
+// machine.
 template <class Require>
 void check(const native_kernel& kernel, Require&& require) {
   require(kernel.object.size() <= max_object_bytes, "its object is larger than 1 GiB");
-  require(kernel.launches.size() <= max_launches && kernel.scratch.size() <= max_scratch, "too many launches or scratch buffers");
+  require(kernel.launches.size() <= max_launches && kernel.scratch.size() <= max_scratch,
+          "too many launches or scratch buffers");
   require(kernel.registers >= 0 && kernel.spills >= 0, "negative register counts");
   for (const scratch_buffer& s : kernel.scratch) {
     require(s.bytes >= 0, "a scratch buffer has a negative size");
@@ -57,7 +69,8 @@ void check(const native_kernel& kernel, Require&& require) {
     for (const launch_argument& a : l.arguments) {
       require(a.kind <= buffer_kind::scratch, "an unknown kind of argument");
       require(a.index < max_buffer_index, "an argument's index is out of range");
-      require(a.kind != buffer_kind::scratch || a.index < kernel.scratch.size(), "an argument names scratch that does not exist");
+      require(a.kind != buffer_kind::scratch || a.index < kernel.scratch.size(),
+              "an argument names scratch that does not exist");
     }
     std::vector<bool> mapped(l.arguments.size());
     for (const tensor_map& map : l.tensor_maps) {
@@ -66,7 +79,8 @@ void check(const native_kernel& kernel, Require&& require) {
       mapped[map.argument] = true;
     }
     const launch_statistics& n = l.statistics;
-    for (std::int64_t count : {n.registers, n.accumulation_registers, n.scalar_registers, n.spills, n.private_bytes, n.static_lds_bytes, n.matrix_instructions})
+    for (std::int64_t count : {n.registers, n.accumulation_registers, n.scalar_registers, n.spills, n.private_bytes,
+                               n.static_lds_bytes, n.matrix_instructions})
       require(count >= 0, "a negative statistic");
   }
 }
@@ -84,22 +98,29 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
   std::vector<flatbuffers::Offset<schema::Launch>> launches;
   for (const launch& l : kernel.launches) {
     std::vector<schema::Argument> arguments;
-    for (const launch_argument& a : l.arguments) arguments.emplace_back(static_cast<schema::BufferKind>(a.kind), a.index);
+    for (const launch_argument& a : l.arguments)
+      arguments.emplace_back(static_cast<schema::BufferKind>(a.kind), a.index);
     auto symbol = builder.CreateString(l.symbol);
     auto list = builder.CreateVectorOfStructs(arguments);
-    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::TensorMap>>> maps;  // absent where there are none
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::TensorMap>>>
+        maps;  // absent where there are none
     if (!l.tensor_maps.empty()) {
       std::vector<flatbuffers::Offset<schema::TensorMap>> each;
       for (const tensor_map& m : l.tensor_maps)
-        each.push_back(schema::CreateTensorMapDirect(builder, m.argument, static_cast<std::uint8_t>(m.type), &m.dims, &m.strides, &m.box, m.swizzle_bytes, m.l2_promotion_bytes));
+        each.push_back(schema::CreateTensorMapDirect(builder, m.argument, static_cast<std::uint8_t>(m.type), &m.dims,
+                                                     &m.strides, &m.box, m.swizzle_bytes, m.l2_promotion_bytes));
       maps = builder.CreateVector(each);
     }
     const launch_statistics& n = l.statistics;
-    schema::Statistics statistics(n.registers, n.accumulation_registers, n.scalar_registers, n.spills, n.private_bytes, n.static_lds_bytes, n.matrix_instructions);
-    launches.push_back(schema::CreateLaunch(builder, symbol, l.grid, l.grid_y, l.grid_z, l.block, l.lds_bytes, list, l.prepare, maps, n == launch_statistics{} ? nullptr : &statistics, l.waits));
+    schema::Statistics statistics(n.registers, n.accumulation_registers, n.scalar_registers, n.spills, n.private_bytes,
+                                  n.static_lds_bytes, n.matrix_instructions);
+    launches.push_back(schema::CreateLaunch(builder, symbol, l.grid, l.grid_y, l.grid_z, l.block, l.lds_bytes, list,
+                                            l.prepare, maps, n == launch_statistics{} ? nullptr : &statistics,
+                                            l.waits));
   }
   std::vector<flatbuffers::Offset<schema::Scratch>> scratch;
-  for (const scratch_buffer& s : kernel.scratch) scratch.push_back(schema::CreateScratch(builder, s.bytes, s.prepared, s.zeroed));
+  for (const scratch_buffer& s : kernel.scratch)
+    scratch.push_back(schema::CreateScratch(builder, s.bytes, s.prepared, s.zeroed));
   builder.ForceVectorAlignment(kernel.object.size(), 1, 16);
   auto object = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(kernel.object.data()), kernel.object.size());
   auto scratch_list = builder.CreateVector(scratch);
@@ -132,7 +153,8 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
   kernel.registers = stored.registers();
   kernel.spills = stored.spills();
   if (stored.scratch())
-    for (const schema::Scratch* s : *stored.scratch()) kernel.scratch.push_back({s->bytes(), s->prepared(), s->zeroed()});
+    for (const schema::Scratch* s : *stored.scratch())
+      kernel.scratch.push_back({s->bytes(), s->prepared(), s->zeroed()});
   if (stored.launches())
     for (const schema::Launch* l : *stored.launches()) {
       require(l->symbol()->size() <= max_symbol, "an endless symbol");
@@ -152,9 +174,12 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
           out.arguments.push_back({static_cast<buffer_kind>(a->kind()), a->index()});
       if (l->tensor_maps())
         for (const schema::TensorMap* m : *l->tensor_maps())
-          out.tensor_maps.push_back({m->argument(), static_cast<element_type>(m->type()), sizes(m->dims()), sizes(m->strides()), sizes(m->box()), m->swizzle_bytes(), m->l2_promotion_bytes()});
+          out.tensor_maps.push_back({m->argument(), static_cast<element_type>(m->type()), sizes(m->dims()),
+                                     sizes(m->strides()), sizes(m->box()), m->swizzle_bytes(),
+                                     m->l2_promotion_bytes()});
       if (const schema::Statistics* n = l->statistics())
-        out.statistics = {n->registers(), n->accumulation_registers(), n->scalar_registers(), n->spills(), n->private_bytes(), n->static_lds_bytes(), n->matrix_instructions()};
+        out.statistics = {n->registers(),     n->accumulation_registers(), n->scalar_registers(),   n->spills(),
+                          n->private_bytes(), n->static_lds_bytes(),       n->matrix_instructions()};
     }
   check(kernel, require);
   return kernel;

@@ -2,12 +2,13 @@
 // implementation. A value; copies share one immutable object, so an operation may be used from any thread.
 //
 // An operation struct `Op` (see ir/ops/) provides
-//   std::string_view name() const;                                    // "dot"; unique, or the function's for elementwise
-//   template <class Self, class F> static void reflect(Self& self, F f);  // f("axis", self.axis), ... for every field
-//   std::vector<shape> infer(std::span<const shape> inputs) const;    // throws error{invalid_model}
-//   std::vector<literal> evaluate(std::span<const literal> inputs) const;  // plain C++, f64/f32 accumulation, slow and right
-// Fields are bool, int64_t, double, std::string, element_type, an enum with `std::string_view name(E)` and `E parse(...)`
-// (see ir/enum_names.hpp), or a vector of int64_t, double, std::string or dim.
+//   std::string_view name() const;                                    // "dot"; unique, or the function's for
+//   elementwise template <class Self, class F> static void reflect(Self& self, F f);  // f("axis", self.axis), ... for
+//   every field std::vector<shape> infer(std::span<const shape> inputs) const;    // throws error{invalid_model}
+//   std::vector<literal> evaluate(std::span<const literal> inputs) const;  // plain C++, f64/f32 accumulation, slow and
+//   right
+// Fields are bool, int64_t, double, std::string, element_type, an enum with `std::string_view name(E)` and `E
+// parse(...)` (see ir/enum_names.hpp), or a vector of int64_t, double, std::string or dim.
 #pragma once
 
 #include <memory>
@@ -51,7 +52,8 @@ void from_attribute(std::string_view name, const attribute& value, Field& field)
 template <class Op>
 attribute_list attributes_of(const Op& op) {
   attribute_list list;
-  Op::reflect(op, [&](std::string_view name, const auto& field) { list.emplace_back(name, detail::to_attribute(field)); });
+  Op::reflect(op,
+              [&](std::string_view name, const auto& field) { list.emplace_back(name, detail::to_attribute(field)); });
   return list;
 }
 
@@ -74,10 +76,14 @@ class operation {
     return self_ && self_->tag() == &type_tag<Op> ? &static_cast<const model<Op>*>(self_.get())->op : nullptr;
   }
   template <class Op>
-  bool is() const { return get_if<Op>() != nullptr; }
+  bool is() const {
+    return get_if<Op>() != nullptr;
+  }
 
   std::string str() const;  // "dot{transpose_b=true}"
-  friend bool operator==(const operation& a, const operation& b) { return a.name() == b.name() && a.attributes() == b.attributes(); }
+  friend bool operator==(const operation& a, const operation& b) {
+    return a.name() == b.name() && a.attributes() == b.attributes();
+  }
 
  private:
   template <class Op>
@@ -103,8 +109,9 @@ class operation {
   std::shared_ptr<const interface> self_;
 };
 
-// The operation called `name` with these attributes (missing ones keep their defaults, as a newer field does when an older
-// file is read). Throws error{unsupported} for an unknown name or attribute, error{corrupted} for a value of the wrong type.
+// The operation called `name` with these attributes (missing ones keep their defaults, as a newer field does when an
+// older file is read). Throws error{unsupported} for an unknown name or attribute, error{corrupted} for a value of the
+// wrong type.
 operation make_operation(std::string_view name, const attribute_list& attributes);
 
 // Every name that make_operation knows, sorted.

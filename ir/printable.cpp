@@ -14,10 +14,12 @@ struct code_range {
   char32_t first, last;
 };
 
-// Controls (category Cc), and the format characters (Cf) and separators that change how the text around them is laid out.
+// Controls (category Cc), and the format characters (Cf) and separators that change how the text around them is laid
+// out.
 constexpr std::array hidden{
-    code_range{0x00, 0x1f},     code_range{0x7f, 0x9f},     code_range{0xad, 0xad},     code_range{0x61c, 0x61c},     code_range{0x180e, 0x180e},     code_range{0x200b, 0x200f},
-    code_range{0x2028, 0x202e}, code_range{0x2060, 0x206f}, code_range{0xfeff, 0xfeff}, code_range{0xfff9, 0xfffb}, code_range{0x1d173, 0x1d17a}, code_range{0xe0000, 0xe0fff},
+    code_range{0x00, 0x1f},     code_range{0x7f, 0x9f},     code_range{0xad, 0xad},       code_range{0x61c, 0x61c},
+    code_range{0x180e, 0x180e}, code_range{0x200b, 0x200f}, code_range{0x2028, 0x202e},   code_range{0x2060, 0x206f},
+    code_range{0xfeff, 0xfeff}, code_range{0xfff9, 0xfffb}, code_range{0x1d173, 0x1d17a}, code_range{0xe0000, 0xe0fff},
 };
 
 bool is_hidden(char32_t code) {
@@ -35,7 +37,8 @@ decoded decode(std::string_view text) {
     std::uint8_t mask, lead;
     char32_t least;
   };
-  constexpr std::array<form, 4> forms{{{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}}};
+  constexpr std::array<form, 4> forms{
+      {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}}};
   const auto first = static_cast<std::uint8_t>(text[0]);
   for (std::size_t extra = 0; extra < forms.size(); ++extra) {
     const form& f = forms[extra];
@@ -63,7 +66,9 @@ void append_escape(std::string& to, char32_t code) {
   else fmt::format_to(out, "\\U{:08x}", static_cast<std::uint32_t>(code));
 }
 
-void append_escaped_byte(std::string& to, char byte) { fmt::format_to(std::back_inserter(to), "\\x{:02x}", static_cast<std::uint8_t>(byte)); }
+void append_escaped_byte(std::string& to, char byte) {
+  fmt::format_to(std::back_inserter(to), "\\x{:02x}", static_cast<std::uint8_t>(byte));
+}
 
 // Calls `hide` with the string so far and each hidden character, and `spoil` with it and each byte that is not UTF-8.
 template <class Hide, class Spoil>

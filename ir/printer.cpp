@@ -44,13 +44,15 @@ std::string module::str() const {
       for (std::size_t k = 0; k < i.inputs().size(); ++k) text += (k ? ", " : "") + reference(i.inputs()[k]);
       text += ")";
     }
-    for (std::size_t k = 0; k < i.bodies().size(); ++k) text += (k ? ", " : " [") + i.bodies()[k]->name() + (k + 1 == i.bodies().size() ? "]" : "");
+    for (std::size_t k = 0; k < i.bodies().size(); ++k)
+      text += (k ? ", " : " [") + i.bodies()[k]->name() + (k + 1 == i.bodies().size() ? "]" : "");
     text += several ? " : (" : " : ";
     for (std::size_t k = 0; k < i.outputs().size(); ++k) text += (k ? ", " : "") + i.outputs()[k].str();
     text += several ? ")\n" : "\n";
   }
   text += "  return";
-  for (std::size_t k = 0; k < outputs_.size(); ++k) text += (k ? ", \"" : " \"") + output_names_[k] + "\": " + reference(outputs_[k]);
+  for (std::size_t k = 0; k < outputs_.size(); ++k)
+    text += (k ? ", \"" : " \"") + output_names_[k] + "\": " + reference(outputs_[k]);
   return text + "\n";
 }
 

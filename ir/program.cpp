@@ -53,21 +53,24 @@ void program::erase_unused_kernels() {
 
 namespace {
 
-// Copies the modules of `from` into `to`, whose main module must be empty, with `bindings` replaced. A choice that they decide becomes the
-// body that is taken; bodies that nothing takes any more are left out.
+// Copies the modules of `from` into `to`, whose main module must be empty, with `bindings` replaced. A choice that they
+// decide becomes the body that is taken; bodies that nothing takes any more are left out.
 class module_copier {
  public:
-  module_copier(const program& from, program& to, const dim_bindings& bindings) : from_(from), to_(to), bindings_(bindings) {}
+  module_copier(const program& from, program& to, const dim_bindings& bindings)
+      : from_(from), to_(to), bindings_(bindings) {}
 
   void run() {
     for (const module& m : from_.modules()) modules_[&m] = modules_.empty() ? &to_.main() : &to_.add_module(m.name());
     copy_module(from_.main());
     if (decided_) to_.erase_unreachable_modules();
-    else for (const module& m : from_.modules()) copy_module(m);
+    else
+      for (const module& m : from_.modules()) copy_module(m);
   }
 
  private:
-  // Bodies come after their users in the list or before; shapes of an instruction with bodies follow from them, so those first.
+  // Bodies come after their users in the list or before; shapes of an instruction with bodies follow from them, so
+  // those first.
   void copy_module(const module& m) {
     if (!done_.insert(&m).second) return;
     module& target = *modules_.at(&m);
@@ -85,7 +88,8 @@ class module_copier {
       operation op = bindings_.empty() ? i.op() : i.op().substitute(bindings_);
       const auto* decided = op.get_if<choice>();
       if (const auto* p = i.op().get_if<parameter>()) {
-        made = {arguments ? arguments->at(parameters) : target.add_parameter(p->name_in_module, i.outputs()[0].substitute(bindings_))};
+        made = {arguments ? arguments->at(parameters)
+                          : target.add_parameter(p->name_in_module, i.outputs()[0].substitute(bindings_))};
         ++parameters;
       } else if (decided && decided->condition.at(0).is_static()) {
         decided_ = true;
@@ -108,7 +112,8 @@ class module_copier {
     return outputs;
   }
 
-  static value added(module& target, operation op, std::vector<value> inputs, std::vector<module*> bodies, const std::string& origin) try {
+  static value added(module& target, operation op, std::vector<value> inputs, std::vector<module*> bodies,
+                     const std::string& origin) try {
     return target.add(std::move(op), std::move(inputs), std::move(bodies));
   } catch (const error& e) {  // the dimensions do not suit this instruction
     throw error(e.kind(), (origin.empty() ? "" : "'" + origin + "': ") + e.what());
@@ -135,7 +140,8 @@ program program::bind(const dim_bindings& bindings) const {
       continue;
     }
     if (found->second < range.min || found->second > range.max)
-      throw error(error_kind::usage, "dimension '" + name + "' = " + std::to_string(found->second) + " is outside [" + std::to_string(range.min) + ", " + std::to_string(range.max) + "]");
+      throw error(error_kind::usage, "dimension '" + name + "' = " + std::to_string(found->second) + " is outside [" +
+                                         std::to_string(range.min) + ", " + std::to_string(range.max) + "]");
   }
   for (const auto& [name, value] : bindings)
     if (!symbols.contains(name)) throw error(error_kind::usage, "the model has no dimension '" + name + "'");
@@ -143,7 +149,8 @@ program program::bind(const dim_bindings& bindings) const {
     dim_guard bound{g.a.substitute(bindings), g.b.substitute(bindings), g.why};
     if (bound.a == bound.b) continue;
     if ((bound.a - bound.b).is_static())
-      throw error(error_kind::usage, "dimensions '" + g.a.str() + "' = " + bound.a.str() + " and '" + g.b.str() + "' = " + bound.b.str() + " must be equal: " + g.why);
+      throw error(error_kind::usage, "dimensions '" + g.a.str() + "' = " + bound.a.str() + " and '" + g.b.str() +
+                                         "' = " + bound.b.str() + " must be equal: " + g.why);
     result.guards.push_back(std::move(bound));
   }
   module_copier(*this, result, bindings).run();

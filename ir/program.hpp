@@ -20,7 +20,8 @@ struct dim_range {
   friend bool operator==(const dim_range&, const dim_range&) = default;
 };
 
-// Two dimensions that the model's operators want to be equal, which the symbols do not decide: checked when the symbols get values.
+// Two dimensions that the model's operators want to be equal, which the symbols do not decide: checked when the symbols
+// get values.
 struct dim_guard {
   dim a, b;
   std::string why;  // which operator wants it
@@ -48,13 +49,13 @@ class program {
   std::span<const std::byte> kernel(const content_hash& hash) const;  // throws error{corrupted} where it is missing
   void erase_unused_kernels();
 
-  std::map<std::string, dim_range> symbols;            // open dimensions
+  std::map<std::string, dim_range> symbols;  // open dimensions
   std::vector<dim_guard> guards;
-  std::map<std::string, std::string> metadata;         // producer, options: deterministic facts only
+  std::map<std::string, std::string> metadata;  // producer, options: deterministic facts only
 
   program clone() const;
-  // A clone with every symbol of `bindings` replaced in all modules. Throws error{usage} where a value is outside its range or a
-  // guard does not hold.
+  // A clone with every symbol of `bindings` replaced in all modules. Throws error{usage} where a value is outside its
+  // range or a guard does not hold.
   program bind(const dim_bindings& bindings) const;
   void validate() const;
   std::string str() const;
@@ -64,8 +65,8 @@ class program {
   kernel_table kernels_;
 };
 
-// Runs a module with the reference implementations; the slow truth. `inputs` in the order of parameters(); returns outputs
-// in order. Throws error{not_native} on a portable code_object.
+// Runs a module with the reference implementations; the slow truth. `inputs` in the order of parameters(); returns
+// outputs in order. Throws error{not_native} on a portable code_object.
 std::vector<literal> evaluate(const module& m, std::span<const literal> inputs);
 
 // The same, with every code object (in bodies too) handed to `run_kernel`, which returns its outputs.

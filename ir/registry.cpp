@@ -1,5 +1,5 @@
-// The operations by name: one table over the list of operation types. `constant` is not in it, since its literal is not an
-// attribute: whoever reads a program builds constants from the program's weights.
+// The operations by name: one table over the list of operation types. `constant` is not in it, since its literal is not
+// an attribute: whoever reads a program builds constants from the program's weights.
 #include <algorithm>
 #include <map>
 
@@ -14,15 +14,16 @@ using maker = operation (*)(std::string_view name, const attribute_list& attribu
 using maker_table = std::map<std::string_view, maker>;
 
 [[noreturn]] void unknown_attribute(std::string_view name, std::string_view attribute_name) {
-  throw error(error_kind::unsupported, "operation " + std::string(name) + " has no attribute \"" + std::string(attribute_name) +
-                                           "\": the file needs a newer Kiln");
+  throw error(error_kind::unsupported, "operation " + std::string(name) + " has no attribute \"" +
+                                           std::string(attribute_name) + "\": the file needs a newer Kiln");
 }
 
 template <class Op>
 Op with_attributes(Op op, std::string_view name, const attribute_list& attributes) {
   std::size_t used = 0;
   Op::reflect(op, [&](std::string_view field_name, auto& field) {
-    auto given = std::find_if(attributes.begin(), attributes.end(), [&](const auto& attribute) { return attribute.first == field_name; });
+    auto given = std::find_if(attributes.begin(), attributes.end(),
+                              [&](const auto& attribute) { return attribute.first == field_name; });
     if (given != attributes.end()) detail::from_attribute(field_name, given->second, field), ++used;
   });
   if (used == attributes.size()) return op;
@@ -45,7 +46,8 @@ operation make_elementwise(std::string_view name, const attribute_list& attribut
   parse_enum(name, named.function);
   elementwise result = with_attributes(named, name, attributes);
   if (result.function != named.function)
-    throw error(error_kind::corrupted, "operation " + std::string(name) + " claims to be " + std::string(result.name()));
+    throw error(error_kind::corrupted,
+                "operation " + std::string(name) + " claims to be " + std::string(result.name()));
   return result;
 }
 
@@ -58,9 +60,10 @@ maker_table table_of() {
 
 const maker_table& table() {
   static const maker_table instance =
-      table_of<parameter, if_else, loop, choice, counted, code_object, convert, broadcast, reshape, transpose, slice, pad, concat, gather, gather_elements,
-               gather_nd, scatter_elements, scatter_nd, iota, resize, dot, convolution, transposed_convolution, reduce, arg_reduce, pooling,
-               softmax, normalize, attention, cumulative_sum, top_k, recurrent>();
+      table_of<parameter, if_else, loop, choice, counted, code_object, convert, broadcast, reshape, transpose, slice,
+               pad, concat, gather, gather_elements, gather_nd, scatter_elements, scatter_nd, iota, resize, dot,
+               convolution, transposed_convolution, reduce, arg_reduce, pooling, softmax, normalize, attention,
+               cumulative_sum, top_k, recurrent>();
   return instance;
 }
 
@@ -69,7 +72,8 @@ const maker_table& table() {
 operation make_operation(std::string_view name, const attribute_list& attributes) {
   auto found = table().find(name);
   if (found == table().end())
-    throw error(error_kind::unsupported, "unknown operation \"" + std::string(name) + "\": the file needs a newer Kiln");
+    throw error(error_kind::unsupported,
+                "unknown operation \"" + std::string(name) + "\": the file needs a newer Kiln");
   return found->second(name, attributes);
 }
 

@@ -1,5 +1,6 @@
-// The functions that an elementwise operation applies, as one table: name, number of operands, and what it maps from and to.
-// A new function is a row here, a row in the reference (ir/reference/scalar_rules.hpp) and a row in the code generator.
+// The functions that an elementwise operation applies, as one table: name, number of operands, and what it maps from
+// and to. A new function is a row here, a row in the reference (ir/reference/scalar_rules.hpp) and a row in the code
+// generator.
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 
 namespace kiln {
 
+// clang-format off
 // KILN_SCALAR(name, arity, result): result is `same` (operands and result share a type), `boolean` (comparison or test) or
 // `logical` (bool operands and result). `where` takes (bool, T, T); `clamp` (x, low, high).
 #define KILN_SCALAR_FUNCTIONS(KILN_SCALAR) \
@@ -32,6 +34,7 @@ namespace kiln {
   KILN_SCALAR(floor, 1, same) KILN_SCALAR(ceil, 1, same) KILN_SCALAR(round, 1, same) /* half to even */ \
   KILN_SCALAR(relu, 1, same) \
   KILN_SCALAR(where, 3, same) KILN_SCALAR(clamp, 3, same)
+// clang-format on
 
 enum class scalar_function : std::uint8_t {
 #define KILN_SCALAR(name, arity, result) name,
@@ -62,6 +65,8 @@ struct enum_table<scalar_function> {
   }();
 };
 
-constexpr const scalar_function_row& row(scalar_function f) { return scalar_function_table[static_cast<std::size_t>(f)]; }
+constexpr const scalar_function_row& row(scalar_function f) {
+  return scalar_function_table[static_cast<std::size_t>(f)];
+}
 
 }  // namespace kiln

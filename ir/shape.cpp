@@ -26,7 +26,8 @@ std::int64_t shape::element_count() const {
     if (d.value() < 0) throw error(error_kind::invalid_model, "negative dimension in " + str());
   std::int64_t count = elements().value();
   // Sizes in bytes must not wrap around to something small, whatever a file or --dim says.
-  if (count > max_tensor_elements) throw error(error_kind::invalid_model, str() + " has more elements than any memory holds");
+  if (count > max_tensor_elements)
+    throw error(error_kind::invalid_model, str() + " has more elements than any memory holds");
   return count;
 }
 
@@ -68,7 +69,10 @@ std::vector<dim> broadcast_dims(const std::vector<dim>& a, const std::vector<dim
     dim& out = result[longer.size() - shorter.size() + i];
     const dim& other = shorter[i];
     if (out == other || other == dim(1)) continue;
-    if (out == dim(1)) { out = other; continue; }
+    if (out == dim(1)) {
+      out = other;
+      continue;
+    }
     std::string message = "dimensions " + out.str() + " and " + other.str() + " do not broadcast";
     if ((out - other).is_static()) throw error(error_kind::invalid_model, message);
     throw dims_differ(message, out, other);
@@ -79,7 +83,8 @@ std::vector<dim> broadcast_dims(const std::vector<dim>& a, const std::vector<dim
 std::int64_t normalize_axis(std::int64_t axis, std::size_t rank) {
   auto r = static_cast<std::int64_t>(rank);
   if (axis < -r || axis >= r)
-    throw error(error_kind::invalid_model, "axis " + std::to_string(axis) + " is outside a tensor of rank " + std::to_string(rank));
+    throw error(error_kind::invalid_model,
+                "axis " + std::to_string(axis) + " is outside a tensor of rank " + std::to_string(rank));
   return axis < 0 ? axis + r : axis;
 }
 

@@ -1,4 +1,5 @@
-// A tensor's element type and dimensions. Always dense and row-major: another layout is another shape behind a transpose.
+// A tensor's element type and dimensions. Always dense and row-major: another layout is another shape behind a
+// transpose.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +17,13 @@ struct shape {
 
   std::size_t rank() const { return dims.size(); }
   bool is_static() const;
-  dim elements() const;                          // product of the dims
-  std::int64_t element_count() const;            // the same as a number; throws while symbolic, and for negative dims
-  std::size_t bytes() const;                     // dense storage in bytes; throws while symbolic
+  dim elements() const;                           // product of the dims
+  std::int64_t element_count() const;             // the same as a number; throws while symbolic, and for negative dims
+  std::size_t bytes() const;                      // dense storage in bytes; throws while symbolic
   std::vector<std::int64_t> static_dims() const;  // throws while symbolic
   shape substitute(const dim_bindings& bindings) const;
   shape with_type(element_type other) const { return {other, dims}; }
-  std::string str() const;                       // "f32[1, 3, 224, 224]"
+  std::string str() const;  // "f32[1, 3, 224, 224]"
   friend bool operator==(const shape&, const shape&) = default;
 };
 

@@ -1,5 +1,6 @@
-// Names of temporary files that this process has made and neither renamed nor removed yet. Whoever makes a temporary holds such a name, so that a
-// process which has to end at once (tools/process_limits.hpp) can remove what destructors no longer will.
+// Names of temporary files that this process has made and neither renamed nor removed yet. Whoever makes a temporary
+// holds such a name, so that a process which has to end at once (tools/process_limits.hpp) can remove what destructors
+// no longer will.
 #pragma once
 
 #include <filesystem>

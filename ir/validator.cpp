@@ -23,15 +23,20 @@ void check_bodies(const module& m, const instruction& i) {
   std::size_t skipped = is_if ? 1 : 0;  // the condition is not an argument of the bodies
   for (const module* body : i.bodies()) {
     auto parameters = body->parameters();
-    if (i.inputs().size() < skipped || parameters.size() != i.inputs().size() - skipped) fail(m, i, "its body takes another number of arguments");
+    if (i.inputs().size() < skipped || parameters.size() != i.inputs().size() - skipped)
+      fail(m, i, "its body takes another number of arguments");
     for (std::size_t p = 0; p < parameters.size(); ++p)
       if (parameters[p].type() != i.inputs()[p + skipped].type())
-        fail(m, i, "argument " + std::to_string(p) + " is " + i.inputs()[p + skipped].type().str() + ", its body expects " + parameters[p].type().str());
+        fail(m, i,
+             "argument " + std::to_string(p) + " is " + i.inputs()[p + skipped].type().str() + ", its body expects " +
+                 parameters[p].type().str());
   }
   if (is_if) {
-    if (i.inputs().empty() || i.inputs()[0].type() != shape{element_type::boolean, {}}) fail(m, i, "its condition must be bool[]");
+    if (i.inputs().empty() || i.inputs()[0].type() != shape{element_type::boolean, {}})
+      fail(m, i, "its condition must be bool[]");
     const auto &yes = i.bodies()[0]->outputs(), &no = i.bodies()[1]->outputs();
-    bool same = std::equal(yes.begin(), yes.end(), no.begin(), no.end(), [](value a, value b) { return a.type() == b.type(); });
+    bool same =
+        std::equal(yes.begin(), yes.end(), no.begin(), no.end(), [](value a, value b) { return a.type() == b.type(); });
     if (!same) fail(m, i, "its branches give different shapes");
   }
   if (is_loop) {
@@ -39,7 +44,8 @@ void check_bodies(const module& m, const instruction& i) {
     const auto& given = i.bodies()[0]->outputs();
     if (i.inputs().size() < 2 + carried || given.size() < 1 + carried) fail(m, i, "too few values are carried");
     for (std::size_t c = 0; c < carried; ++c)
-      if (given[1 + c].type() != i.inputs()[2 + c].type()) fail(m, i, "carried value " + std::to_string(c) + " changes its shape");
+      if (given[1 + c].type() != i.inputs()[2 + c].type())
+        fail(m, i, "carried value " + std::to_string(c) + " changes its shape");
   }
 }
 
@@ -66,13 +72,15 @@ void module::validate() const {
   }
   for (const instruction& i : instructions_)
     if (i.users().size() != uses[&i]) fail(*this, i, "its list of users is wrong");
-  if (outputs_.size() != output_names_.size()) throw error(error_kind::invalid_model, "module '" + name_ + "' has unnamed outputs");
+  if (outputs_.size() != output_names_.size())
+    throw error(error_kind::invalid_model, "module '" + name_ + "' has unnamed outputs");
   for (value v : outputs_)
     if (!v.producer || !seen.contains(v.producer) || v.index >= v.producer->outputs().size())
       throw error(error_kind::invalid_model, "module '" + name_ + "' returns a value that it does not make");
   std::unordered_set<std::string> names;
   for (value p : parameters())
-    if (!names.insert(parameter_name(p)).second) throw error(error_kind::invalid_model, "module '" + name_ + "' has two parameters '" + parameter_name(p) + "'");
+    if (!names.insert(parameter_name(p)).second)
+      throw error(error_kind::invalid_model, "module '" + name_ + "' has two parameters '" + parameter_name(p) + "'");
 }
 
 void program::validate() const {
@@ -81,7 +89,8 @@ void program::validate() const {
   for (const module& m : modules_) {
     for (const instruction& i : m.instructions())
       for (const module* body : i.bodies()) {
-        if (!known.contains(body)) throw error(error_kind::invalid_model, "module '" + m.name() + "' uses a body of another program");
+        if (!known.contains(body))
+          throw error(error_kind::invalid_model, "module '" + m.name() + "' uses a body of another program");
         if (body == &modules_.front() || !entered.insert(body).second)
           throw error(error_kind::invalid_model, "module '" + body->name() + "' is entered from two places");
       }

@@ -28,7 +28,8 @@ void limit(pid_t child, const child_limits& limits) {
   };
   set(RLIMIT_CORE, 0);
   // Should this process be killed meanwhile, nobody else stops a child that never ends.
-  set(RLIMIT_CPU, static_cast<rlim_t>(limits.time.count() / 1000 + 5) * std::max(1u, std::thread::hardware_concurrency()));
+  set(RLIMIT_CPU,
+      static_cast<rlim_t>(limits.time.count() / 1000 + 5) * std::max(1u, std::thread::hardware_concurrency()));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (limits.memory_bytes > 0) set(RLIMIT_AS, static_cast<rlim_t>(limits.memory_bytes));
 #endif
@@ -37,7 +38,8 @@ void limit(pid_t child, const child_limits& limits) {
 // Moves bytes between this process and the child's three streams.
 class conversation {
  public:
-  conversation(channel& input, channel& output, channel& errors, std::span<const std::byte> request, std::int64_t output_limit)
+  conversation(channel& input, channel& output, channel& errors, std::span<const std::byte> request,
+               std::int64_t output_limit)
       : input_(input.ours), output_(output.ours), errors_(errors.ours), request_(request), output_limit_(output_limit) {
     if (request_.empty()) input_.reset();
   }
@@ -46,10 +48,12 @@ class conversation {
 
   // Waits at most until `deadline` for one event and handles it.
   state step(clock::time_point deadline) {
-    std::array<pollfd, 3> wanted{pollfd{input_.number(), POLLOUT, 0}, pollfd{output_.number(), POLLIN, 0}, pollfd{errors_.number(), POLLIN, 0}};  // negative ones are ignored
+    std::array<pollfd, 3> wanted{pollfd{input_.number(), POLLOUT, 0}, pollfd{output_.number(), POLLIN, 0},
+                                 pollfd{errors_.number(), POLLIN, 0}};  // negative ones are ignored
     if (!output_.open() && !errors_.open()) return state::finished;
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
-    if (poll(wanted.data(), wanted.size(), static_cast<int>(std::clamp<long>(left + 1, 0, 1000))) <= 0) return state::open;
+    if (poll(wanted.data(), wanted.size(), static_cast<int>(std::clamp<long>(left + 1, 0, 1000))) <= 0)
+      return state::open;
     if (wanted[0].revents) send_request();
     if (wanted[1].revents) {
       receive(output_, [&](std::span<const std::byte> part) { result.insert(result.end(), part.begin(), part.end()); });
@@ -94,7 +98,8 @@ class conversation {
 
 }  // namespace
 
-std::vector<std::byte> run_in_child(const std::vector<std::string>& arguments, std::span<const std::byte> input, const child_limits& limits) {
+std::vector<std::byte> run_in_child(const std::vector<std::string>& arguments, std::span<const std::byte> input,
+                                    const child_limits& limits) {
   auto deadline = clock::now() + limits.time;
   channel in = make_channel(SOCK_STREAM), out = make_channel(SOCK_STREAM), errors = make_channel(SOCK_STREAM);
   spawned_process process(arguments, in.theirs.number(), out.theirs.number(), errors.theirs.number());
@@ -105,17 +110,24 @@ std::vector<std::byte> run_in_child(const std::vector<std::string>& arguments, s
   conversation talk(in, out, errors, input, limits.output_bytes);
   auto state = conversation::state::open;
   while (state == conversation::state::open) {
-    if (clock::now() >= deadline) throw error(error_kind::timed_out, fmt::format("the compiler's process took longer than {} ms{}", limits.time.count(), said(talk.last_words())));
+    if (clock::now() >= deadline)
+      throw error(error_kind::timed_out, fmt::format("the compiler's process took longer than {} ms{}",
+                                                     limits.time.count(), said(talk.last_words())));
     state = talk.step(deadline);
   }
-  if (state == conversation::state::too_much) throw error(error_kind::compile_failed, fmt::format("the compiler's process wrote more than {} bytes", limits.output_bytes));
+  if (state == conversation::state::too_much)
+    throw error(error_kind::compile_failed,
+                fmt::format("the compiler's process wrote more than {} bytes", limits.output_bytes));
   // Its streams are closed; it has next to nothing left to do.
   while (!process.wait(WNOHANG)) {
-    if (clock::now() >= deadline) throw error(error_kind::timed_out, fmt::format("the compiler's process took longer than {} ms to end", limits.time.count()));
+    if (clock::now() >= deadline)
+      throw error(error_kind::timed_out,
+                  fmt::format("the compiler's process took longer than {} ms to end", limits.time.count()));
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   if (int status = *process.wait(WNOHANG); !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw error(error_kind::compile_failed, fmt::format("the compiler's process {}{}", describe_end(status), said(talk.last_words())));
+    throw error(error_kind::compile_failed,
+                fmt::format("the compiler's process {}{}", describe_end(status), said(talk.last_words())));
   return std::move(talk.result);
 }
 

@@ -31,7 +31,8 @@ cache_comparison compare_with_cache(const program& bound, const jit_options& opt
     if (*compiled != *bytes) {
       if (replace) cached.keep(*group, cached.configuration(*group), compiled);
       std::lock_guard lock(mutex);
-      found[i] = {group->portable.symbol, cached.key(*group, cached.configuration(*group)).hash().hex(), blake3(*bytes).hex(), blake3(*compiled).hex()};
+      found[i] = {group->portable.symbol, cached.key(*group, cached.configuration(*group)).hash().hex(),
+                  blake3(*bytes).hex(), blake3(*compiled).hex()};
     }
     std::lock_guard lock(mutex);
     ++done;

@@ -1,4 +1,5 @@
-// Verifying a cache against the compiler: every kernel of a program that the cache has is compiled again, and the bytes are compared.
+// Verifying a cache against the compiler: every kernel of a program that the cache has is compiled again, and the bytes
+// are compared.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ struct cache_comparison {
   std::vector<cache_mismatch> mismatches;  // in the program's order
 };
 
-// `options` as for compile_bytecode, with a cache. With `replace` what was compiled takes the place of what differs, in the folder and the remote
-// layer. Throws what compile_bytecode throws where a kernel cannot be compiled.
+// `options` as for compile_bytecode, with a cache. With `replace` what was compiled takes the place of what differs, in
+// the folder and the remote layer. Throws what compile_bytecode throws where a kernel cannot be compiled.
 cache_comparison compare_with_cache(const program& bound, const jit_options& options, bool replace);
 
 }  // namespace kiln

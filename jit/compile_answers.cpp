@@ -23,7 +23,8 @@ constexpr std::size_t most_kept = 32;
 std::vector<shape> read_shapes(const flatbuffers::Vector<flatbuffers::Offset<schema::Shape>>& tables) {
   std::vector<shape> result;
   for (const schema::Shape* table : tables) {
-    if (table->type() >= element_type_count) throw error(error_kind::internal, "a compile request has an impossible element type");
+    if (table->type() >= element_type_count)
+      throw error(error_kind::internal, "a compile request has an impossible element type");
     shape s{static_cast<element_type>(table->type()), {}};
     if (table->dims())
       for (std::int64_t size : *table->dims()) s.dims.push_back(size);
@@ -46,13 +47,15 @@ target_row read_target(const schema::Target& stored) {
     row.l1_bytes = stored.l1_bytes();
     row.l2_bytes = stored.l2_bytes();
   }
-  if (describe(row) != stored.description()->str()) throw error(error_kind::internal, "target '" + row.name + "' of a compile request is not the row of that name");
+  if (describe(row) != stored.description()->str())
+    throw error(error_kind::internal, "target '" + row.name + "' of a compile request is not the row of that name");
   return row;
 }
 
 std::vector<std::byte> error_response(error_kind kind, const char* message) {
   flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(schema::CreateCompileResponse(builder, 0, 0, 0, static_cast<std::uint8_t>(kind), builder.CreateString(message)));
+  builder.Finish(
+      schema::CreateCompileResponse(builder, 0, 0, 0, static_cast<std::uint8_t>(kind), builder.CreateString(message)));
   return finished(builder);
 }
 
@@ -78,7 +81,8 @@ std::vector<std::byte> text_response(const std::string& text) {
 
 }  // namespace
 
-portable_kernel compile_answers::clone_of(std::span<const std::byte> payload, const std::vector<shape>& inputs, const std::vector<shape>& outputs) {
+portable_kernel compile_answers::clone_of(std::span<const std::byte> payload, const std::vector<shape>& inputs,
+                                          const std::vector<shape>& outputs) {
   kernel_key key;
   key.payload = blake3(payload).hex();
   key.inputs = inputs;
@@ -96,7 +100,8 @@ portable_kernel compile_answers::clone_of(std::span<const std::byte> payload, co
   return kept_.front().kernel.clone();
 }
 
-std::vector<std::byte> compile_answers::answer(std::span<const std::byte> bytes, const std::function<void()>& accepted) {
+std::vector<std::byte> compile_answers::answer(std::span<const std::byte> bytes,
+                                               const std::function<void()>& accepted) {
   try {
     const auto* request = verified<schema::CompileRequest>(bytes);
     if (!request) throw error(error_kind::internal, "the compile worker was given no compile request");
@@ -116,8 +121,11 @@ std::vector<std::byte> compile_answers::answer(std::span<const std::byte> bytes,
     }
     portable_kernel kernel = clone_of(payload, inputs, outputs);
     accepted();
-    if (request->wanted() == schema::Wanted::candidates) return candidates_response(candidate_configurations(kernel, target, static_cast<tuning_effort>(request->effort())));
-    return kernel_response(compile_specialized(std::move(kernel), target, read_configuration(*request->configuration())));
+    if (request->wanted() == schema::Wanted::candidates)
+      return candidates_response(
+          candidate_configurations(kernel, target, static_cast<tuning_effort>(request->effort())));
+    return kernel_response(
+        compile_specialized(std::move(kernel), target, read_configuration(*request->configuration())));
   } catch (const error& e) {
     return error_response(e.kind(), e.what());
   } catch (const std::bad_alloc&) {

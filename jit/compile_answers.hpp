@@ -1,5 +1,5 @@
-// The worker's side of compile_worker.hpp: requests to responses, in a process of its own. It parses a payload once and keeps it, specialized for
-// the request's shapes; every compile starts from a clone. One thread.
+// The worker's side of compile_worker.hpp: requests to responses, in a process of its own. It parses a payload once and
+// keeps it, specialized for the request's shapes; every compile starts from a clone. One thread.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,16 @@
 #include <span>
 #include <vector>
 
-#include "ir/shape.hpp"
 #include "ir/hash.hpp"
+#include "ir/shape.hpp"
 #include "mlir_bridge/portable_kernel.hpp"
 
 namespace kiln {
 
 class compile_answers {
  public:
-  // Errors become responses; nothing is thrown. `accepted` is called when the payload has been read, verified and specialized.
+  // Errors become responses; nothing is thrown. `accepted` is called when the payload has been read, verified and
+  // specialized.
   std::vector<std::byte> answer(std::span<const std::byte> request, const std::function<void()>& accepted);
 
  private:
@@ -24,7 +25,8 @@ class compile_answers {
     content_hash identity;  // of the payload and the shapes
     portable_kernel kernel;
   };
-  portable_kernel clone_of(std::span<const std::byte> payload, const std::vector<shape>& inputs, const std::vector<shape>& outputs);
+  portable_kernel clone_of(std::span<const std::byte> payload, const std::vector<shape>& inputs,
+                           const std::vector<shape>& outputs);
 
   compiler_context context_;
   std::list<kept_kernel> kept_;  // the most recently used first

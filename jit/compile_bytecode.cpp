@@ -21,7 +21,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
+double milliseconds_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
 
 // One group on its way to native code.
 struct job {
@@ -48,7 +50,8 @@ void compile_job(job& j, kernel_compiler& compiler, bool tuned) {
 
 // The kernels that the cache lacks: first those that no other process is at, then the others.
 template <class Compile>
-void make_missing(std::span<job* const> missing, const kernel_compiler& compiler, const jit_options& options, Compile compile) {
+void make_missing(std::span<job* const> missing, const kernel_compiler& compiler, const jit_options& options,
+                  Compile compile) {
   std::mutex mutex;
   std::size_t done = 0;
   std::vector<job*> left;
@@ -89,19 +92,25 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
     }
     j.report = {g.portable.symbol, g.portable.payload, g.inputs, g.occurrences, j.native != nullptr, 0, {}, {}};
     if (j.native) continue;
-    if (missing.empty() && options.workers && !options.only_if_cached) options.workers->start();  // it takes a while: meanwhile we look for the others
+    if (missing.empty() && options.workers && !options.only_if_cached)
+      options.workers->start();  // it takes a while: meanwhile we look for the others
     missing.push_back(&j);
   }
   if (options.only_if_cached && !missing.empty())
-    throw error(error_kind::absent, fmt::format("{} of {} kernels are not in the cache ('{}' is one): run without --if-cached to compile them", missing.size(), jobs.size(), missing[0]->report.symbol));
+    throw error(
+        error_kind::absent,
+        fmt::format("{} of {} kernels are not in the cache ('{}' is one): run without --if-cached to compile them",
+                    missing.size(), jobs.size(), missing[0]->report.symbol));
 
-  make_missing(missing, compiler, options, [&](job& j) { compile_job(j, compiler, options.configuration.empty() && !j.configuration.empty()); });
+  make_missing(missing, compiler, options,
+               [&](job& j) { compile_job(j, compiler, options.configuration.empty() && !j.configuration.empty()); });
 
   std::vector<code_object> native;
   for (job& j : jobs) {
     content_hash hash = blake3(*j.native);
     result.add_kernel(hash, j.native);
-    native.push_back(code_object::make(j.report.symbol, code_format::native, hash, options.target.name, j.group->outputs));
+    native.push_back(
+        code_object::make(j.report.symbol, code_format::native, hash, options.target.name, j.group->outputs));
     j.report.native = hash.hex();
     j.report.configuration = std::move(j.configuration);
   }
@@ -121,16 +130,20 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   return result;
 }
 
-std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target, const std::string& driver, const tuning_records* records) {
+std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row& target, const std::string& driver,
+                                          const tuning_records* records) {
   std::vector<wanted_kernel> result;
   jit_options options{.target = target, .records = records, .driver = driver};
   kernel_compiler compiler(bound, options);
-  for (const kernel_group& g : group_code_objects(bound).list) result.push_back({g.portable.symbol, compiler.key(g, compiler.configuration(g))});
+  for (const kernel_group& g : group_code_objects(bound).list)
+    result.push_back({g.portable.symbol, compiler.key(g, compiler.configuration(g))});
   return result;
 }
 
 std::string compiler_version() {
-  return fmt::format("kiln {} (dialect {}, cpu pipeline {}, gpu pipeline {}, LLVM {})", kiln_version(), dialect_version(), pipeline_version(target_family::cpu), pipeline_version(target_family::amdgpu), LLVM_VERSION_STRING);
+  return fmt::format("kiln {} (dialect {}, cpu pipeline {}, gpu pipeline {}, LLVM {})", kiln_version(),
+                     dialect_version(), pipeline_version(target_family::cpu), pipeline_version(target_family::amdgpu),
+                     LLVM_VERSION_STRING);
 }
 
 }  // namespace kiln

@@ -1,4 +1,5 @@
-// Reading and writing of the tables of compile_request.fbs that both ends share. Internal to compile_worker.cpp and compile_answers.cpp.
+// Reading and writing of the tables of compile_request.fbs that both ends share. Internal to compile_worker.cpp and
+// compile_answers.cpp.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
@@ -33,7 +34,8 @@ inline auto write_bytes(flatbuffers::FlatBufferBuilder& builder, std::span<const
 
 inline auto write_configuration(flatbuffers::FlatBufferBuilder& builder, const kernel_configuration& configuration) {
   std::vector<flatbuffers::Offset<schema::Setting>> settings;
-  for (const auto& [name, value] : configuration) settings.push_back(schema::CreateSetting(builder, builder.CreateString(name), value));
+  for (const auto& [name, value] : configuration)
+    settings.push_back(schema::CreateSetting(builder, builder.CreateString(name), value));
   return schema::CreateConfiguration(builder, builder.CreateVector(settings));
 }
 

@@ -14,29 +14,38 @@ namespace {
 
 using namespace compile_messages;
 
-constexpr const char* remedy = "the file is damaged, or this is a fault of the compiler: fetch the file again, or compile the model again with this version";
+constexpr const char* remedy =
+    "the file is damaged, or this is a fault of the compiler: fetch the file again, or compile the model again with "
+    "this version";
 
 auto write_shapes(flatbuffers::FlatBufferBuilder& builder, std::span<const shape> shapes) {
   std::vector<flatbuffers::Offset<schema::Shape>> offsets;
   for (const shape& s : shapes)
-    if (!s.is_static()) throw error(error_kind::invalid_model, fmt::format("it takes {}, which is still symbolic", s.str()));
-  for (const shape& s : shapes) offsets.push_back(schema::CreateShape(builder, static_cast<std::uint8_t>(s.type), builder.CreateVector(s.static_dims())));
+    if (!s.is_static())
+      throw error(error_kind::invalid_model, fmt::format("it takes {}, which is still symbolic", s.str()));
+  for (const shape& s : shapes)
+    offsets.push_back(
+        schema::CreateShape(builder, static_cast<std::uint8_t>(s.type), builder.CreateVector(s.static_dims())));
   return builder.CreateVector(offsets);
 }
 
 auto write_target(flatbuffers::FlatBufferBuilder& builder, const target_row& row) {
-  auto name = builder.CreateString(row.name), triple = builder.CreateString(row.triple), processor = builder.CreateString(row.processor), features = builder.CreateString(row.features);
+  auto name = builder.CreateString(row.name), triple = builder.CreateString(row.triple),
+       processor = builder.CreateString(row.processor), features = builder.CreateString(row.features);
   auto description = builder.CreateString(describe(row));
-  return schema::CreateTarget(builder, name, static_cast<std::uint8_t>(row.family), triple, processor, features, row.vector_bits, row.vector_registers, row.l1_bytes, row.l2_bytes, description);
+  return schema::CreateTarget(builder, name, static_cast<std::uint8_t>(row.family), triple, processor, features,
+                              row.vector_bits, row.vector_registers, row.l1_bytes, row.l2_bytes, description);
 }
 
-std::vector<std::byte> write_request(const compile_request& request, schema::Wanted wanted, tuning_effort effort = {}, const std::string& form = "") {
+std::vector<std::byte> write_request(const compile_request& request, schema::Wanted wanted, tuning_effort effort = {},
+                                     const std::string& form = "") {
   flatbuffers::FlatBufferBuilder builder(request.payload.size() + 4096);
   auto payload = write_bytes(builder, request.payload);
   auto inputs = write_shapes(builder, request.inputs), outputs = write_shapes(builder, request.outputs);
   auto target = write_target(builder, request.target);
   auto configuration = write_configuration(builder, request.configuration);
-  builder.Finish(schema::CreateCompileRequest(builder, wanted, payload, inputs, outputs, target, configuration, static_cast<std::uint8_t>(effort), builder.CreateString(form)));
+  builder.Finish(schema::CreateCompileRequest(builder, wanted, payload, inputs, outputs, target, configuration,
+                                              static_cast<std::uint8_t>(effort), builder.CreateString(form)));
   return finished(builder);
 }
 
@@ -46,7 +55,10 @@ struct response {
   const schema::CompileResponse* root = nullptr;
 };
 
-[[noreturn]] void throw_nonsense(std::size_t bytes) { throw error(error_kind::unsupported, fmt::format("the compiler's process answered with {} bytes that make no sense; {}", bytes, remedy)); }
+[[noreturn]] void throw_nonsense(std::size_t bytes) {
+  throw error(error_kind::unsupported,
+              fmt::format("the compiler's process answered with {} bytes that make no sense; {}", bytes, remedy));
+}
 
 response ask(worker_pool& workers, std::span<const std::byte> request, const worker_limits& limits) {
   response result;
@@ -54,13 +66,15 @@ response ask(worker_pool& workers, std::span<const std::byte> request, const wor
     result.bytes = workers.ask(request, limits);
   } catch (const error& e) {
     // What the worker's process did, not what the compiler said.
-    if (e.kind() == error_kind::corrupted || e.kind() == error_kind::unsupported) throw error(e.kind(), fmt::format("{}; {}", e.what(), remedy));
+    if (e.kind() == error_kind::corrupted || e.kind() == error_kind::unsupported)
+      throw error(e.kind(), fmt::format("{}; {}", e.what(), remedy));
     throw;
   }
   result.root = verified<schema::CompileResponse>(result.bytes);
   if (!result.root) throw_nonsense(result.bytes.size());
   if (const auto* message = result.root->message()) {
-    if (result.root->error_kind() > static_cast<std::uint8_t>(error_kind::internal)) throw_nonsense(result.bytes.size());
+    if (result.root->error_kind() > static_cast<std::uint8_t>(error_kind::internal))
+      throw_nonsense(result.bytes.size());
     throw error(static_cast<error_kind>(result.root->error_kind()), message->str());
   }
   return result;
@@ -69,10 +83,13 @@ response ask(worker_pool& workers, std::span<const std::byte> request, const wor
 }  // namespace
 
 std::shared_ptr<worker_pool> make_compile_workers(bool isolated) {
-  return std::make_shared<worker_pool>(worker_options{.arguments = {"/proc/self/exe", compile_worker_argument}, .requests_per_worker = isolated ? 1 : worker_options{}.requests_per_worker});
+  return std::make_shared<worker_pool>(
+      worker_options{.arguments = {"/proc/self/exe", compile_worker_argument},
+                     .requests_per_worker = isolated ? 1 : worker_options{}.requests_per_worker});
 }
 
-std::vector<std::byte> compile_in_worker(worker_pool& workers, const compile_request& request, const worker_limits& limits) {
+std::vector<std::byte> compile_in_worker(worker_pool& workers, const compile_request& request,
+                                         const worker_limits& limits) {
   const response answer = ask(workers, write_request(request, schema::Wanted::native), limits);
   const auto* kernel = answer.root->kernel();
   if (!kernel) throw_nonsense(answer.bytes.size());
@@ -80,12 +97,14 @@ std::vector<std::byte> compile_in_worker(worker_pool& workers, const compile_req
   try {
     deserialize_native_kernel(bytes);
   } catch (const error& e) {
-    throw error(error_kind::unsupported, fmt::format("the compiler's process answered with no native kernel: {}; {}", e.what(), remedy));
+    throw error(error_kind::unsupported,
+                fmt::format("the compiler's process answered with no native kernel: {}; {}", e.what(), remedy));
   }
   return {bytes.begin(), bytes.end()};
 }
 
-std::vector<kernel_configuration> candidates_in_worker(worker_pool& workers, const compile_request& request, tuning_effort effort, const worker_limits& limits) {
+std::vector<kernel_configuration> candidates_in_worker(worker_pool& workers, const compile_request& request,
+                                                       tuning_effort effort, const worker_limits& limits) {
   const response answer = ask(workers, write_request(request, schema::Wanted::candidates, effort), limits);
   if (!answer.root->candidates()) throw_nonsense(answer.bytes.size());
   std::vector<kernel_configuration> result;
@@ -93,14 +112,19 @@ std::vector<kernel_configuration> candidates_in_worker(worker_pool& workers, con
   return result;
 }
 
-std::string text_in_worker(worker_pool& workers, const compile_request& request, const std::string& form, const worker_limits& limits) {
+std::string text_in_worker(worker_pool& workers, const compile_request& request, const std::string& form,
+                           const worker_limits& limits) {
   const response answer = ask(workers, write_request(request, schema::Wanted::text, {}, form), limits);
   if (!answer.root->text()) throw_nonsense(answer.bytes.size());
   return answer.root->text()->str();
 }
 
 int run_compile_worker() {
-  return run_worker_host([] { return worker_function([answers = std::make_shared<compile_answers>()](auto request, const auto& accepted) { return answers->answer(request, accepted); }); });
+  return run_worker_host([] {
+    return worker_function([answers = std::make_shared<compile_answers>()](auto request, const auto& accepted) {
+      return answers->answer(request, accepted);
+    });
+  });
 }
 
 }  // namespace kiln

@@ -1,10 +1,11 @@
-// Whatever reads a payload with LLVM or MLIR, in another process: MLIR's bytecode reader trusts counts and indices in the bytes, so that a damaged
-// payload behind a right hash can corrupt the heap or loop, and LLVM may end its process (report_fatal_error, an unreachable, a stack overflow). The
-// workers are this program again, `kiln --compile-worker`; worker_pool.hpp says how they are started, limited and replaced.
+// Whatever reads a payload with LLVM or MLIR, in another process: MLIR's bytecode reader trusts counts and indices in
+// the bytes, so that a damaged payload behind a right hash can corrupt the heap or loop, and LLVM may end its process
+// (report_fatal_error, an unreachable, a stack overflow). The workers are this program again, `kiln --compile-worker`;
+// worker_pool.hpp says how they are started, limited and replaced.
 //
-// Payloads of files go here. Payloads that this process made itself may be compiled in it (compile_kernel.hpp). Any thread may call any function,
-// several at once. All throw what the work itself throws, as in this process, and what worker_pool::ask throws. A worker keeps what it parsed, so
-// that the candidates of one kernel start from clones.
+// Payloads of files go here. Payloads that this process made itself may be compiled in it (compile_kernel.hpp). Any
+// thread may call any function, several at once. All throw what the work itself throws, as in this process, and what
+// worker_pool::ask throws. A worker keeps what it parsed, so that the candidates of one kernel start from clones.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,8 @@ namespace kiln {
 
 inline constexpr const char* compile_worker_argument = "--compile-worker";
 
-// What is read and for which target; shapes are static, and none are needed for the text "mlir". It refers to the caller's data.
+// What is read and for which target; shapes are static, and none are needed for the text "mlir". It refers to the
+// caller's data.
 struct compile_request {
   std::span<const std::byte> payload;  // MLIR bytecode or amdgcnspirv
   std::span<const shape> inputs, outputs;
@@ -35,13 +37,16 @@ struct compile_request {
 std::shared_ptr<worker_pool> make_compile_workers(bool isolated = false);
 
 // The bytes of the native kernel.
-std::vector<std::byte> compile_in_worker(worker_pool& workers, const compile_request& request, const worker_limits& limits = {});
+std::vector<std::byte> compile_in_worker(worker_pool& workers, const compile_request& request,
+                                         const worker_limits& limits = {});
 
 // candidate_configurations() of a kernel in MLIR bytecode.
-std::vector<kernel_configuration> candidates_in_worker(worker_pool& workers, const compile_request& request, tuning_effort effort, const worker_limits& limits = {});
+std::vector<kernel_configuration> candidates_in_worker(worker_pool& workers, const compile_request& request,
+                                                       tuning_effort effort, const worker_limits& limits = {});
 
 // The kernel as text: "mlir", "llvm" or "asm", as emit_code() gives it.
-std::string text_in_worker(worker_pool& workers, const compile_request& request, const std::string& form, const worker_limits& limits = {});
+std::string text_in_worker(worker_pool& workers, const compile_request& request, const std::string& form,
+                           const worker_limits& limits = {});
 
 // The workers' main function: the exit status.
 int run_compile_worker();

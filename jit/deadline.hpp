@@ -1,6 +1,6 @@
-// Runs one function under a time limit. LLVM cannot be interrupted, so a call that runs past its limit is left behind on its
-// thread, which owns everything it touches, and the caller goes on with error{timed_out}. A process that has left calls
-// behind must end without running static destructors: see abandoned_calls().
+// Runs one function under a time limit. LLVM cannot be interrupted, so a call that runs past its limit is left behind
+// on its thread, which owns everything it touches, and the caller goes on with error{timed_out}. A process that has
+// left calls behind must end without running static destructors: see abandoned_calls().
 #pragma once
 
 #include <atomic>

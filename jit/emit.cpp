@@ -11,11 +11,14 @@
 
 namespace kiln {
 
-std::string emit_code(std::span<const std::byte> payload, std::span<const shape> inputs, const target_row& target, std::string_view form) {
+std::string emit_code(std::span<const std::byte> payload, std::span<const shape> inputs, const target_row& target,
+                      std::string_view form) {
   bool is_spirv = is_spirv_payload(payload);
   if (form == "mlir" && !is_spirv) return print_kernel(payload);
   if (form != "llvm" && form != "asm")
-    throw error(error_kind::unsupported, is_spirv ? fmt::format("an amdgcnspirv kernel has no '{}' form: ask for spirv, llvm or asm", form) : fmt::format("an mlir_bytecode kernel has no '{}' form: ask for mlir, llvm or asm", form));
+    throw error(error_kind::unsupported,
+                is_spirv ? fmt::format("an amdgcnspirv kernel has no '{}' form: ask for spirv, llvm or asm", form)
+                         : fmt::format("an mlir_bytecode kernel has no '{}' form: ask for mlir, llvm or asm", form));
   finalize_trace trace;
   trace.want_texts = true;
   if (is_spirv) {

@@ -28,11 +28,14 @@ constexpr std::array family_rows{
     family_row{target_family::nvidia, spirv::machine_kind::nvidia, spirv::nvidia_spaces},
 };
 
-double milliseconds_since(std::chrono::steady_clock::time_point begin) { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(); }
+double milliseconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
 
 }  // namespace
 
-native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const shape> inputs, std::span<const shape> outputs, const target_row& target, finalize_trace* trace) {
+native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const shape> inputs,
+                             std::span<const shape> outputs, const target_row& target, finalize_trace* trace) {
   auto begin = std::chrono::steady_clock::now();
   spirv::object object = spirv::deserialize_object(payload);
   native_kernel result;
@@ -43,7 +46,8 @@ native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const
   auto module = spirv::read(object.words, context, {row.spaces, target.triple.c_str()});
   if (trace) trace->generate_ms = milliseconds_since(begin);
   begin = std::chrono::steady_clock::now();
-  spirv::lowering_target lowering{row.kind, row.kind == spirv::machine_kind::host ? spirv::host_wave : target.gpu.wave, target.processor, target.features, target.gpu.lds_bytes};
+  spirv::lowering_target lowering{row.kind, row.kind == spirv::machine_kind::host ? spirv::host_wave : target.gpu.wave,
+                                  target.processor, target.features, target.gpu.lds_bytes};
   spirv::make_entries(*module, sites);
   auto functions = spirv::lower_math(*module, lowering);
   if (row.kind == spirv::machine_kind::host) spirv::lower_host(*module, sites, lowering);
@@ -54,7 +58,9 @@ native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const
   return result;
 }
 
-bool is_spirv_payload(std::span<const std::byte> payload) { return payload.size() >= 8 && std::memcmp(payload.data() + 4, "KSPV", 4) == 0; }
+bool is_spirv_payload(std::span<const std::byte> payload) {
+  return payload.size() >= 8 && std::memcmp(payload.data() + 4, "KSPV", 4) == 0;
+}
 
 int spirv_pipeline_version() { return 3; }
 

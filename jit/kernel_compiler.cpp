@@ -30,7 +30,9 @@ native_bytes checked(std::optional<std::vector<std::byte>> bytes) {
   return std::make_shared<const std::vector<std::byte>>(std::move(*bytes));
 }
 
-native_bytes find_sound(kernel_cache* cache, const kernel_key& key) { return cache ? checked(cache->find(key)) : nullptr; }
+native_bytes find_sound(kernel_cache* cache, const kernel_key& key) {
+  return cache ? checked(cache->find(key)) : nullptr;
+}
 
 }  // namespace
 
@@ -49,7 +51,9 @@ kernel_key kernel_compiler::key(const kernel_group& g, const kernel_configuratio
   return key;
 }
 
-native_bytes kernel_compiler::find(const kernel_group& g, const kernel_configuration& configuration) const { return find_sound(options_.cache, key(g, configuration)); }
+native_bytes kernel_compiler::find(const kernel_group& g, const kernel_configuration& configuration) const {
+  return find_sound(options_.cache, key(g, configuration));
+}
 
 native_bytes kernel_compiler::find_made(const kernel_group& g, const kernel_configuration& configuration) const {
   return options_.cache ? checked(options_.cache->find_made(key(g, configuration))) : nullptr;
@@ -84,7 +88,8 @@ portable_kernel kernel_compiler::clone(const kernel_group& g) {
   std::lock_guard lock(e->mutex);
   auto found = e->specialized.find(shapes.hash());
   if (found == e->specialized.end()) {
-    if (!e->parsed) e->parsed.emplace(portable_kernel::parse(*context_, source_.kernel(content_hash::from_hex(g.portable.payload))));
+    if (!e->parsed)
+      e->parsed.emplace(portable_kernel::parse(*context_, source_.kernel(content_hash::from_hex(g.portable.payload))));
     portable_kernel kernel = e->parsed->clone();
     kernel.specialize(g.inputs, g.outputs);
     found = e->specialized.emplace(shapes.hash(), std::move(kernel)).first;
@@ -93,32 +98,45 @@ portable_kernel kernel_compiler::clone(const kernel_group& g) {
 }
 
 std::optional<native_kernel> kernel_compiler::rocm_form(const kernel_group& g) const {
-  return rocm_candidate(source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs, options_.target);
+  return rocm_candidate(source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs,
+                        options_.target);
 }
 
-std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g, const kernel_configuration& configuration) {
+std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g,
+                                                          const kernel_configuration& configuration) {
   if (auto rocm = chosen_rocm(configuration); rocm && g.portable.format == code_format::amdgcnspirv) {
-    if (rocm != options_.rocm) throw error(error_kind::unsupported, fmt::format("it is to be compiled by HIP {}, which is not here", rocm));
+    if (rocm != options_.rocm)
+      throw error(error_kind::unsupported, fmt::format("it is to be compiled by HIP {}, which is not here", rocm));
     auto wrapped = rocm_form(g);
     if (!wrapped) throw error(error_kind::unsupported, "its launches have no form that HIP can compile");
     return serialize(*wrapped);
   }
-  if (options_.workers) return compile_in_worker(*options_.workers, {source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs, options_.target, configuration}, {.time = options_.kernel_limit});
+  if (options_.workers)
+    return compile_in_worker(*options_.workers,
+                             {source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs,
+                              options_.target, configuration},
+                             {.time = options_.kernel_limit});
   if (g.portable.format == code_format::amdgcnspirv) {
     auto payload = source_.kernel(content_hash::from_hex(g.portable.payload));
-    return call_with_deadline(options_.kernel_limit, "compiling", [payload = std::vector(payload.begin(), payload.end()), inputs = g.inputs, outputs = g.outputs, target = options_.target] {
-      return serialize(finalize_spirv(payload, inputs, outputs, target));
-    });
+    return call_with_deadline(
+        options_.kernel_limit, "compiling",
+        [payload = std::vector(payload.begin(), payload.end()), inputs = g.inputs, outputs = g.outputs,
+         target = options_.target] { return serialize(finalize_spirv(payload, inputs, outputs, target)); });
   }
   // The clone and everything else that the compile touches is its own, so that it can be left behind.
   auto kernel = std::make_shared<portable_kernel>(clone(g));
-  return call_with_deadline(options_.kernel_limit, "compiling", [kernel, target = options_.target, configuration] { return compile_specialized(std::move(*kernel), target, configuration); });
+  return call_with_deadline(options_.kernel_limit, "compiling", [kernel, target = options_.target, configuration] {
+    return compile_specialized(std::move(*kernel), target, configuration);
+  });
 }
 
 std::vector<kernel_configuration> kernel_compiler::candidates(const kernel_group& g, tuning_effort effort) {
   if (!options_.workers) return candidate_configurations(clone(g), options_.target, effort);
-  // One answer for as many as 64 and more candidates, each of which is generated once: the limit is that of all of them.
-  return candidates_in_worker(*options_.workers, {source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs, options_.target}, effort);
+  // One answer for as many as 64 and more candidates, each of which is generated once: the limit is that of all of
+  // them.
+  return candidates_in_worker(
+      *options_.workers,
+      {source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs, options_.target}, effort);
 }
 
 native_bytes kernel_compiler::compile(const kernel_group& g, const kernel_configuration& configuration) {
@@ -135,11 +153,13 @@ native_bytes kernel_compiler::compile(const kernel_group& g, const kernel_config
     }
     return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   } catch (const error& e) {
-    throw error(e.kind(), fmt::format("kernel '{}' ({}): {}", g.portable.symbol, g.portable.payload.substr(0, 16), e.what()));
+    throw error(e.kind(),
+                fmt::format("kernel '{}' ({}): {}", g.portable.symbol, g.portable.payload.substr(0, 16), e.what()));
   }
 }
 
-void kernel_compiler::keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native) const {
+void kernel_compiler::keep(const kernel_group& g, const kernel_configuration& configuration,
+                           const native_bytes& native) const {
   if (options_.cache) options_.cache->store(key(g, configuration), *native);
 }
 

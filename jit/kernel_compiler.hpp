@@ -1,5 +1,6 @@
-// Native kernels of one program for one target: out of the cache, or compiled, in workers (compile_worker.hpp) or in this process. A payload is parsed
-// and specialized once for each set of shapes (by each worker); every configuration starts from a clone of that. What compile_bytecode and the tuner share.
+// Native kernels of one program for one target: out of the cache, or compiled, in workers (compile_worker.hpp) or in
+// this process. A payload is parsed and specialized once for each set of shapes (by each worker); every configuration
+// starts from a clone of that. What compile_bytecode and the tuner share.
 //
 // Any thread may call any function, several at once. The program and what `options` point to must outlive it.
 #pragma once
@@ -34,13 +35,14 @@ class kernel_compiler {
   // Null where the cache has none that reads back as a kernel, or there is no cache.
   native_bytes find(const kernel_group& g, const kernel_configuration& configuration) const;
 
-  // Before compiling what was not found, so that several processes do not all do it; `find_made` then looks again, since another may just have finished.
-  // With `wait` until no other process is at it, or has been for longer than any compile may take.
+  // Before compiling what was not found, so that several processes do not all do it; `find_made` then looks again,
+  // since another may just have finished. With `wait` until no other process is at it, or has been for longer than any
+  // compile may take.
   work_claim claim(const kernel_group& g, const kernel_configuration& configuration, bool wait) const;
   native_bytes find_made(const kernel_group& g, const kernel_configuration& configuration) const;
 
-  // In a worker, or in this process under a deadline, as the options say; then through the device's driver where that compiles. Throws what
-  // compile_kernel and compile_in_worker throw, with the kernel's name.
+  // In a worker, or in this process under a deadline, as the options say; then through the device's driver where that
+  // compiles. Throws what compile_kernel and compile_in_worker throw, with the kernel's name.
   native_bytes compile(const kernel_group& g, const kernel_configuration& configuration);
 
   void keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native) const;
@@ -48,7 +50,8 @@ class kernel_compiler {
   // The form that HIP compiles itself (jit/rocm_candidate.hpp), of a kernel in amdgcnspirv; none where there is none.
   std::optional<native_kernel> rocm_form(const kernel_group& g) const;
 
-  // What a tuner may try of a kernel in MLIR bytecode. Throws what candidate_configurations and candidates_in_worker throw.
+  // What a tuner may try of a kernel in MLIR bytecode. Throws what candidate_configurations and candidates_in_worker
+  // throw.
   std::vector<kernel_configuration> candidates(const kernel_group& g, tuning_effort effort);
 
   // The kernel with the group's shapes, the caller's own, read in this process.

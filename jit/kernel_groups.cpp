@@ -18,7 +18,10 @@ kernel_groups group_code_objects(const program& bound) {
       kernel_group g{*c, &i, {}, i.outputs(), 0};
       for (value v : i.inputs()) g.inputs.push_back(v.type());
       for (const shape& s : g.inputs)
-        if (!s.is_static()) throw error(error_kind::usage, fmt::format("code object '{}' takes {}: give every open dimension a value first", c->symbol, s.str()));
+        if (!s.is_static())
+          throw error(
+              error_kind::usage,
+              fmt::format("code object '{}' takes {}: give every open dimension a value first", c->symbol, s.str()));
       kernel_key identity;
       identity.payload = c->payload;
       identity.inputs = g.inputs;

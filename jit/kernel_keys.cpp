@@ -7,7 +7,9 @@
 
 namespace kiln {
 
-kernel_key make_kernel_key(const std::string& payload, const std::vector<shape>& inputs, const std::vector<shape>& outputs, const kernel_configuration& configuration, const target_row& target) {
+kernel_key make_kernel_key(const std::string& payload, const std::vector<shape>& inputs,
+                           const std::vector<shape>& outputs, const kernel_configuration& configuration,
+                           const target_row& target) {
   kernel_key key;
   key.payload = payload;
   key.inputs = inputs;

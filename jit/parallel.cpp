@@ -25,7 +25,8 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
       }
     }
   };
-  std::size_t wanted = std::min<std::size_t>(count, threads > 0 ? static_cast<std::size_t>(threads) : std::max(1u, std::thread::hardware_concurrency()));
+  std::size_t wanted = std::min<std::size_t>(
+      count, threads > 0 ? static_cast<std::size_t>(threads) : std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::jthread> others;
   for (std::size_t t = 1; t < wanted; ++t) {
     try {

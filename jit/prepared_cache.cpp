@@ -39,6 +39,8 @@ class cached_store final : public prepared_store {
 
 }  // namespace
 
-std::unique_ptr<prepared_store> make_prepared_store(kernel_cache& cache) { return std::make_unique<cached_store>(cache); }
+std::unique_ptr<prepared_store> make_prepared_store(kernel_cache& cache) {
+  return std::make_unique<cached_store>(cache);
+}
 
 }  // namespace kiln

@@ -1,4 +1,5 @@
-// Packed weights in the kernel cache: what the runtime's `prepare` launches made of constants, mapped by later processes.
+// Packed weights in the kernel cache: what the runtime's `prepare` launches made of constants, mapped by later
+// processes.
 #pragma once
 
 #include <memory>

@@ -29,20 +29,21 @@ std::vector<int> numbers_of(std::string_view version) {
   return numbers;
 }
 
-std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 std::optional<std::string> version_of(const std::string& executable) {
   try {
     std::string said = text_of(run_in_child({executable, "--version"}, {}, {.time = longest_answer}));
     std::smatch found;
     if (std::regex_search(said, found, std::regex(R"(release \d+\.\d+, V(\d+\.\d+\.\d+))"))) return found[1].str();
-  } catch (const error&) {
-  }
+  } catch (const error&) {}
   return std::nullopt;
 }
 
-// A file of its own in the folder for temporary files, for as long as it lives. ptxas opens its output by name, and the standard output that
-// run_in_child gives it is a socket, which cannot be opened.
+// A file of its own in the folder for temporary files, for as long as it lives. ptxas opens its output by name, and the
+// standard output that run_in_child gives it is a socket, which cannot be opened.
 class output_file {
  public:
   output_file() : path_((std::filesystem::temp_directory_path() / "kiln-ptxas-XXXXXX").string()) {
@@ -71,7 +72,8 @@ class output_file {
 // What follows ".target" in the text, up to a comma.
 std::string architecture_of(const std::string& ptx) {
   std::smatch found;
-  if (!std::regex_search(ptx, found, std::regex(R"(\.target\s+(sm_\w+))"))) throw error(error_kind::compile_failed, "PTX that names no target");
+  if (!std::regex_search(ptx, found, std::regex(R"(\.target\s+(sm_\w+))")))
+    throw error(error_kind::compile_failed, "PTX that names no target");
   return found[1].str();
 }
 
@@ -91,7 +93,8 @@ std::vector<std::filesystem::path> ptxas_folders() {
   return folders;
 }
 
-std::optional<ptxas_tool> find_ptxas(std::string_view driver_version, const std::vector<std::filesystem::path>& folders) {
+std::optional<ptxas_tool> find_ptxas(std::string_view driver_version,
+                                     const std::vector<std::filesystem::path>& folders) {
   for (const std::filesystem::path& folder : folders) {
     std::string executable = (folder / "ptxas").string();
     if (access(executable.c_str(), X_OK) != 0) continue;
@@ -110,7 +113,8 @@ std::vector<std::byte> assemble_ptx(const ptxas_tool& tool, std::span<const std:
   std::string ptx = text_of(object);
   ptx.resize(std::min(ptx.size(), ptx.find('\0')));
   output_file cubin;
-  run_in_child({tool.executable, "-arch=" + architecture_of(ptx), "-", "-o", cubin.path()}, std::as_bytes(std::span(ptx)));
+  run_in_child({tool.executable, "-arch=" + architecture_of(ptx), "-", "-o", cubin.path()},
+               std::as_bytes(std::span(ptx)));
   return cubin.read();
 }
 

@@ -17,7 +17,8 @@ constexpr std::int64_t each_major = 10'000'000, each_minor = 100'000, first_vers
 
 spirv::fixed_kernel numbers_of(const spirv::launch_site& site) {
   spirv::fixed_kernel result{site.kernel, {}};
-  for (const spirv::launch_value& v : site.values) result.parameters.push_back(v.buffer ? std::nullopt : std::optional(v.bits));
+  for (const spirv::launch_value& v : site.values)
+    result.parameters.push_back(v.buffer ? std::nullopt : std::optional(v.bits));
   return result;
 }
 
@@ -36,7 +37,8 @@ std::int64_t rocm_finalizer(std::string_view hip_version) {
   return hip_version.empty() && version >= first_version ? version : 0;
 }
 
-std::optional<native_kernel> rocm_candidate(std::span<const std::byte> payload, std::span<const shape> inputs, std::span<const shape> outputs, const target_row& target) {
+std::optional<native_kernel> rocm_candidate(std::span<const std::byte> payload, std::span<const shape> inputs,
+                                            std::span<const shape> outputs, const target_row& target) {
   if (target.family != target_family::amdgpu) return std::nullopt;
   spirv::object object = spirv::deserialize_object(payload);
   native_kernel result;

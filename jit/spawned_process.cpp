@@ -21,7 +21,9 @@ namespace {
 
 constexpr std::size_t longest_line = 400;
 
-[[noreturn]] void throw_system_error(std::string_view what, int number) { throw error(error_kind::io, fmt::format("cannot start a child process: {}: {}", what, std::strerror(number))); }
+[[noreturn]] void throw_system_error(std::string_view what, int number) {
+  throw error(error_kind::io, fmt::format("cannot start a child process: {}: {}", what, std::strerror(number)));
+}
 
 }  // namespace
 

@@ -29,17 +29,20 @@ class descriptor {
   int number_ = -1;
 };
 
-// Two connected sockets. Sockets, not pipes: writing to a process that has ended is then an error code (MSG_NOSIGNAL) instead of a signal to this
-// process. Neither end survives exec; ours does not block. `type` is SOCK_STREAM or SOCK_SEQPACKET. Throws error{io}.
+// Two connected sockets. Sockets, not pipes: writing to a process that has ended is then an error code (MSG_NOSIGNAL)
+// instead of a signal to this process. Neither end survives exec; ours does not block. `type` is SOCK_STREAM or
+// SOCK_SEQPACKET. Throws error{io}.
 struct channel {
   descriptor ours, theirs;
 };
 channel make_channel(int type);
 
-// A started process in a group of its own. The destructor kills the group, if the process still runs, and waits for the process.
+// A started process in a group of its own. The destructor kills the group, if the process still runs, and waits for the
+// process.
 class spawned_process {
  public:
-  // arguments[0] is the executable's path; the descriptors become its standard streams and it inherits no other. Throws error{io}.
+  // arguments[0] is the executable's path; the descriptors become its standard streams and it inherits no other. Throws
+  // error{io}.
   spawned_process(const std::vector<std::string>& arguments, int input, int output, int errors);
   spawned_process(const spawned_process&) = delete;
   ~spawned_process();

@@ -8,10 +8,12 @@
 namespace kiln {
 namespace {
 
-const std::map<spirv::parameter_kind, buffer_kind> buffer_kinds{
-    {spirv::parameter_kind::input, buffer_kind::input}, {spirv::parameter_kind::output, buffer_kind::output}, {spirv::parameter_kind::scratch, buffer_kind::scratch}};
+const std::map<spirv::parameter_kind, buffer_kind> buffer_kinds{{spirv::parameter_kind::input, buffer_kind::input},
+                                                                {spirv::parameter_kind::output, buffer_kind::output},
+                                                                {spirv::parameter_kind::scratch, buffer_kind::scratch}};
 
-spirv::launch_site make_launch(const spirv::resolved_launch& resolved, const std::string& symbol, const target_row& target, launch& l) {
+spirv::launch_site make_launch(const spirv::resolved_launch& resolved, const std::string& symbol,
+                               const target_row& target, launch& l) {
   spirv::launch_site site{resolved.symbol, symbol, resolved.grid, resolved.block, resolved.shared_bytes, {}};
   l.symbol = symbol;
   if (target.family == target_family::cpu) {
@@ -31,7 +33,9 @@ spirv::launch_site make_launch(const spirv::resolved_launch& resolved, const std
 
 }  // namespace
 
-std::vector<spirv::launch_site> make_launches(const spirv::object& object, std::span<const shape> inputs, std::span<const shape> outputs, const target_row& target, native_kernel& kernel) {
+std::vector<spirv::launch_site> make_launches(const spirv::object& object, std::span<const shape> inputs,
+                                              std::span<const shape> outputs, const target_row& target,
+                                              native_kernel& kernel) {
   spirv::resolve_limits limits;
   if (target.family != target_family::cpu) limits.max_threads = target.gpu.max_threads;
   spirv::resolved_object resolved = spirv::resolve(object, inputs, outputs, limits);
@@ -39,7 +43,8 @@ std::vector<spirv::launch_site> make_launches(const spirv::object& object, std::
   for (std::int64_t bytes : resolved.scratch) kernel.scratch.push_back({bytes});
   for (const spirv::resolved_launch& l : resolved.launches) {
     auto same = std::ranges::count(resolved.launches, l.symbol, &spirv::resolved_launch::symbol);
-    sites.push_back(make_launch(l, same > 1 ? fmt::format("{}_{}", l.symbol, sites.size()) : l.symbol, target, kernel.launches.emplace_back()));
+    sites.push_back(make_launch(l, same > 1 ? fmt::format("{}_{}", l.symbol, sites.size()) : l.symbol, target,
+                                kernel.launches.emplace_back()));
   }
   return sites;
 }

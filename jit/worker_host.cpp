@@ -62,12 +62,14 @@ rlim_t address_space_in_use() {
 void limit_worker(const control_request& request) {
   lower_limit(RLIMIT_CORE, 0);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  if (request.memory_bytes > 0) lower_limit(RLIMIT_AS, address_space_in_use() + static_cast<rlim_t>(request.memory_bytes));
+  if (request.memory_bytes > 0)
+    lower_limit(RLIMIT_AS, address_space_in_use() + static_cast<rlim_t>(request.memory_bytes));
 #endif
   if (request.nice > 0) setpriority(PRIO_PROCESS, 0, request.nice);
 }
 
-// Requests of this process's own user are as large as payloads are; this bounds what a mistake in the protocol could allocate.
+// Requests of this process's own user are as large as payloads are; this bounds what a mistake in the protocol could
+// allocate.
 constexpr std::uint64_t largest_request = std::uint64_t{1} << 30;
 
 int serve(int requests, const worker_function& answer) {
@@ -94,8 +96,11 @@ pid_t start_worker(const control_request& request, const descriptor& requests, c
   if (worker > 0) return worker;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != host) _exit(3);  // the host ended before the line above
-  // Nobody writes to a worker's standard input. Reading the writing end of a pipe fails at once, and needs no /dev/null, which a bare root lacks.
-  if (dup2(words.number(), STDIN_FILENO) < 0 || dup2(words.number(), STDOUT_FILENO) < 0 || dup2(words.number(), STDERR_FILENO) < 0) _exit(3);
+  // Nobody writes to a worker's standard input. Reading the writing end of a pipe fails at once, and needs no
+  // /dev/null, which a bare root lacks.
+  if (dup2(words.number(), STDIN_FILENO) < 0 || dup2(words.number(), STDOUT_FILENO) < 0 ||
+      dup2(words.number(), STDERR_FILENO) < 0)
+    _exit(3);
   limit_worker(request);
   _exit(serve(requests.number(), answer));
 }
@@ -116,11 +121,11 @@ std::optional<received> receive_control() {
   message.msg_control = ancillary.data();
   message.msg_controllen = ancillary.size();
   ssize_t n;
-  while ((n = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
-  }
+  while ((n = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {}
   if (n != static_cast<ssize_t>(sizeof result.request)) return std::nullopt;
   const cmsghdr* head = CMSG_FIRSTHDR(&message);
-  if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(2 * sizeof(int))) {
+  if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+      head->cmsg_len == CMSG_LEN(2 * sizeof(int))) {
     int numbers[2];
     std::memcpy(numbers, CMSG_DATA(head), sizeof numbers);
     result.passed = {descriptor(numbers[0]), descriptor(numbers[1])};
@@ -128,14 +133,13 @@ std::optional<received> receive_control() {
   return result;
 }
 
-// Only a child of this host is killed, and nobody else waits for it, so its number cannot have become somebody else's. A worker of a host before
-// this one ended with that host: its number says nothing any more.
+// Only a child of this host is killed, and nobody else waits for it, so its number cannot have become somebody else's.
+// A worker of a host before this one ended with that host: its number says nothing any more.
 int stop_worker(pid_t process) {
   int status = 0;
   if (waitpid(process, &status, WNOHANG) != 0) return status;
   kill(process, SIGKILL);
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {}
   return status;
 }
 
@@ -147,7 +151,8 @@ int run_worker_host(const std::function<worker_function()>& prepare) {
   while (std::optional<received> message = receive_control()) {
     control_answer done;
     const control_request& request = message->request;
-    if (request.what == control::start) done.process = start_worker(request, message->passed[0], message->passed[1], self, answer);
+    if (request.what == control::start)
+      done.process = start_worker(request, message->passed[0], message->passed[1], self, answer);
     else done.status = stop_worker(request.process);
     if (!write_all(STDIN_FILENO, &done, sizeof done)) break;
   }

@@ -140,15 +140,18 @@ control_answer worker_pool::exchange(const control_request& request, std::span<c
   const std::string end = status   ? describe_end(*status)
                           : closed ? "closed its connection"
                                    : fmt::format("does not answer within {} ms", options_.start_limit.count());
-  throw error(error_kind::io, fmt::format("the compiler's process ({}) {}: is memory short, or the number of processes limited? "
-                                          "--in-process does without it, for files that you trust", options_.arguments.front(), end));
+  throw error(error_kind::io,
+              fmt::format("the compiler's process ({}) {}: is memory short, or the number of processes limited? "
+                          "--in-process does without it, for files that you trust",
+                          options_.arguments.front(), end));
 }
 
 worker_pool::worker worker_pool::start_worker(int nice) {
   channel requests = make_channel(SOCK_STREAM), words = make_channel(SOCK_STREAM);
   const std::array<int, 2> passed{requests.theirs.number(), words.theirs.number()};
   std::lock_guard lock(host_mutex_);
-  control_answer answer = exchange({.what = control::start, .nice = nice, .memory_bytes = options_.memory_bytes}, passed);
+  control_answer answer =
+      exchange({.what = control::start, .nice = nice, .memory_bytes = options_.memory_bytes}, passed);
   if (answer.process <= 0)
     throw error(error_kind::io, fmt::format("cannot start a child process: fork: {}", std::strerror(-answer.process)));
   return {answer.process, nice, 0, std::move(requests.ours), std::move(words.ours), {}};
@@ -189,7 +192,8 @@ std::optional<int> worker_pool::stop(worker& w) {
   }
 }
 
-std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byte> request, const worker_limits& limits) {
+std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byte> request,
+                                             const worker_limits& limits) {
   const auto begin = clock::now(), end = begin + limits.time;
   const auto used_before = processor_time(w.process);
   auto reading_end = std::min(end, begin + limits.reading);
@@ -205,12 +209,15 @@ std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byt
   for (;;) {
     const auto limit = accepted ? end : reading_end;
     if (const auto now = clock::now(); now >= limit) {
-      if (limit == end) throw failure{error_kind::timed_out, fmt::format("took longer than {} ms", limits.time.count())};
+      if (limit == end)
+        throw failure{error_kind::timed_out, fmt::format("took longer than {} ms", limits.time.count())};
       // On a busy machine the worker may not have had its turn yet.
       const auto used = used_before ? processor_time(w.process) : std::nullopt;
       using std::chrono::milliseconds;
-      const auto left = used ? std::chrono::duration_cast<milliseconds>(limits.reading - (*used - *used_before)) : milliseconds(0);
-      if (left <= milliseconds(0)) throw fail(fmt::format("did not come to an end of reading it within {} ms", limits.reading.count()), false);
+      const auto left =
+          used ? std::chrono::duration_cast<milliseconds>(limits.reading - (*used - *used_before)) : milliseconds(0);
+      if (left <= milliseconds(0))
+        throw fail(fmt::format("did not come to an end of reading it within {} ms", limits.reading.count()), false);
       reading_end = std::min(end, now + left);
     }
     const bool sending = !head.empty() || !unsent.empty();
@@ -230,7 +237,8 @@ std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byt
     const bool headed = head_bytes == sizeof header;
     const std::size_t before = body.size();
     if (headed) body.resize(before + std::min(static_cast<std::size_t>(header.bytes) - before, each_receive));
-    std::span<std::byte> part = headed ? std::span(body).subspan(before) : std::as_writable_bytes(std::span(&header, 1)).subspan(head_bytes);
+    std::span<std::byte> part =
+        headed ? std::span(body).subspan(before) : std::as_writable_bytes(std::span(&header, 1)).subspan(head_bytes);
     ssize_t n = recv(w.requests.number(), part.data(), part.size(), 0);
     const std::size_t arrived = static_cast<std::size_t>(std::max<ssize_t>(n, 0));
     if (headed) body.resize(before + arrived);
@@ -243,7 +251,8 @@ std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byt
       continue;
     }
     if (header.kind != frame::answer) throw fail("answered with bytes that make no sense", false);
-    if (header.bytes > options_.answer_bytes) throw fail(fmt::format("answered with more than {} bytes", options_.answer_bytes), false);
+    if (header.bytes > options_.answer_bytes)
+      throw fail(fmt::format("answered with more than {} bytes", options_.answer_bytes), false);
     if (body.size() == header.bytes) return body;
   }
 }
@@ -259,8 +268,7 @@ std::vector<std::byte> worker_pool::ask(std::span<const std::byte> request, cons
     } catch (const failure& f) {
       auto status = stop(w);
       if (f.ended && used && !fresh) continue;
-      while (w.words.open() && w.hear()) {
-      }
+      while (w.words.open() && w.hear()) {}
       const std::string words = last_line(w.said);
       const std::string what = !f.ended ? f.what : status ? describe_end(*status) : "ended with its parent";
       throw error(f.kind, fmt::format("the compiler's process {}{}{}", what, words.empty() ? "" : ": ", words));

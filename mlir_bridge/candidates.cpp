@@ -22,7 +22,9 @@ using begin_function = codegen::generation (*)(const portable_kernel&, const tar
 
 using code_fingerprint = std::array<std::uint64_t, 2>;
 
-begin_function begin_of(target_family family) { return family == target_family::cpu ? cpu::begin_generation : gpu::begin_generation; }
+begin_function begin_of(target_family family) {
+  return family == target_family::cpu ? cpu::begin_generation : gpu::begin_generation;
+}
 
 code_fingerprint fingerprint(const std::string& code, const native_kernel& around) {
   std::vector<std::byte> bytes = serialize(around);
@@ -33,14 +35,17 @@ code_fingerprint fingerprint(const std::string& code, const native_kernel& aroun
 }
 
 // Of what the generator makes with this configuration.
-code_fingerprint generated(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration) {
+code_fingerprint generated(const portable_kernel& kernel, const target_row& target,
+                           const kernel_configuration& configuration) {
   codegen::generation g = begin_of(target.family)(kernel, target, configuration);
   g.row->emit(*g.emitter);
-  return fingerprint(printed([&](auto& stream) { g.code->print(stream); }), {.object = {}, .scratch = g.emitter->scratch(), .launches = g.emitter->launches()});
+  return fingerprint(printed([&](auto& stream) { g.code->print(stream); }),
+                     {.object = {}, .scratch = g.emitter->scratch(), .launches = g.emitter->launches()});
 }
 
 // None where the generator refuses, because of shared memory for example.
-std::optional<code_fingerprint> generated_if_possible(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration) {
+std::optional<code_fingerprint> generated_if_possible(const portable_kernel& kernel, const target_row& target,
+                                                      const kernel_configuration& configuration) {
   try {
     return generated(kernel, target, configuration);
   } catch (const error& refusal) {
@@ -51,7 +56,8 @@ std::optional<code_fingerprint> generated_if_possible(const portable_kernel& ker
 
 }  // namespace
 
-std::vector<kernel_configuration> candidate_configurations(const portable_kernel& kernel, const target_row& target, tuning_effort effort) {
+std::vector<kernel_configuration> candidate_configurations(const portable_kernel& kernel, const target_row& target,
+                                                           tuning_effort effort) {
   const std::size_t most = most_candidates[static_cast<std::size_t>(effort)];
   const kernel_configuration standard;
   std::vector<kernel_configuration> result{standard};

@@ -1,5 +1,6 @@
-// The configurations that a tuner may try for one kernel on one target (docs/candidates.md). Every one of them generates code, no two generate the same,
-// and so every name in them means something to the kernel's generator. Deterministic. Any number of threads may ask at once (one kernel each).
+// The configurations that a tuner may try for one kernel on one target (docs/candidates.md). Every one of them
+// generates code, no two generate the same, and so every name in them means something to the kernel's generator.
+// Deterministic. Any number of threads may ask at once (one kernel each).
 #pragma once
 
 #include <vector>
@@ -17,8 +18,10 @@ struct enum_table<tuning_effort> {
   static constexpr std::array<std::string_view, 4> names{"off", "quick", "full", "exhaustive"};
 };
 
-// The default configuration ({}) first, the others in the order of what they are expected to cost, cheapest first. `kernel` has static shapes (specialized)
-// and is not changed. Throws as finalize does where the default configuration has no code, unless effort is off. Generates every candidate once (milliseconds each).
-std::vector<kernel_configuration> candidate_configurations(const portable_kernel& kernel, const target_row& target, tuning_effort effort);
+// The default configuration ({}) first, the others in the order of what they are expected to cost, cheapest first.
+// `kernel` has static shapes (specialized) and is not changed. Throws as finalize does where the default configuration
+// has no code, unless effort is off. Generates every candidate once (milliseconds each).
+std::vector<kernel_configuration> candidate_configurations(const portable_kernel& kernel, const target_row& target,
+                                                           tuning_effort effort);
 
 }  // namespace kiln

@@ -9,7 +9,8 @@ std::unique_ptr<module> to_cluster(const portable_kernel& kernel) {
   auto cluster = std::make_unique<module>(kernel.symbol());
   llvm::DenseMap<mlir::Value, value> made;
   for (mlir::BlockArgument argument : from.getBody().getArguments())
-    made[argument] = cluster->add_parameter("input" + std::to_string(argument.getArgNumber()), dialect::to_shape(argument.getType()));
+    made[argument] = cluster->add_parameter("input" + std::to_string(argument.getArgNumber()),
+                                            dialect::to_shape(argument.getType()));
 
   std::vector<value> outputs;
   std::vector<std::string> names;
@@ -22,7 +23,8 @@ std::unique_ptr<module> to_cluster(const portable_kernel& kernel) {
     } else {
       // In its place, where add_constant would move it to the front.
       auto constant_op = llvm::dyn_cast<dialect::ConstantOp>(op);
-      value first = constant_op ? cluster->add(constant{dialect::to_literal(constant_op)}, {}) : cluster->add(dialect::to_operation(&op), std::move(inputs));
+      value first = constant_op ? cluster->add(constant{dialect::to_literal(constant_op)}, {})
+                                : cluster->add(dialect::to_operation(&op), std::move(inputs));
       for (std::uint32_t i = 0; i < op.getNumResults(); ++i) made[op.getResult(i)] = {first.producer, i};
     }
   }

@@ -26,10 +26,12 @@ void add_function(mlir::ModuleOp library, const std::string& name, const codegen
   auto dot = name.rfind('.');
   std::string function = name.substr(0, dot);
   codegen::code_builder code(library.getContext(), machine);
-  mlir::Type type = name.substr(dot + 1) == "f64" ? mlir::Type(code.builder.getF64Type()) : mlir::Type(code.builder.getF32Type());
+  mlir::Type type =
+      name.substr(dot + 1) == "f64" ? mlir::Type(code.builder.getF64Type()) : mlir::Type(code.builder.getF32Type());
   bool binary = function == "pow" || function == "fmod";
   code.builder.setInsertionPointToEnd(library.getBody());
-  auto made = code.make<mlir::func::FuncOp>(math_prefix + name, code.builder.getFunctionType(std::vector<mlir::Type>(binary ? 2 : 1, type), {type}));
+  auto made = code.make<mlir::func::FuncOp>(
+      math_prefix + name, code.builder.getFunctionType(std::vector<mlir::Type>(binary ? 2 : 1, type), {type}));
   mlir::Block* entry = made.addEntryBlock();
   code.builder.setInsertionPointToStart(entry);
   std::vector<mlir::Value> operands(entry->args_begin(), entry->args_end());
@@ -56,8 +58,10 @@ void define_math(llvm::Module& module, std::span<const std::string> names, const
     function.addFnAttr(llvm::Attribute::AlwaysInline);
     function.setDoesNotThrow();
   }
-  if (llvm::Linker::linkModules(module, std::move(functions))) throw error(error_kind::compile_failed, "LLVM could not link the functions of libm into a kernel");
-  for (const std::string& name : names) module.getFunction(math_prefix + name)->setLinkage(llvm::GlobalValue::InternalLinkage);
+  if (llvm::Linker::linkModules(module, std::move(functions)))
+    throw error(error_kind::compile_failed, "LLVM could not link the functions of libm into a kernel");
+  for (const std::string& name : names)
+    module.getFunction(math_prefix + name)->setLinkage(llvm::GlobalValue::InternalLinkage);
 }
 
 void finalize_llvm(llvm::Module& module, const target_row& target, native_kernel& kernel, finalize_trace* trace) {
@@ -66,7 +70,8 @@ void finalize_llvm(llvm::Module& module, const target_row& target, native_kernel
   finalize_trace& out = trace ? *trace : unused;
   std::string problems;
   llvm::raw_string_ostream stream(problems);
-  if (llvm::verifyModule(module, &stream)) throw error(error_kind::internal, "a kernel became invalid LLVM IR: " + problems.substr(0, problems.find('\n')));
+  if (llvm::verifyModule(module, &stream))
+    throw error(error_kind::internal, "a kernel became invalid LLVM IR: " + problems.substr(0, problems.find('\n')));
   bool cpu = target.family == target_family::cpu;
   gpu::begin_early(module, target, kernel.launches);
   if (cpu) codegen::optimize_and_vectorize(module, target);

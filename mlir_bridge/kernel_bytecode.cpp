@@ -32,7 +32,8 @@ std::vector<std::byte> to_bytes(mlir::ModuleOp module) {
   config.setDesiredBytecodeVersion(bytecode_format);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  if (failed(mlir::writeBytecodeToFile(module, stream, config))) throw error(error_kind::internal, "MLIR does not write its bytecode format " + std::to_string(bytecode_format));
+  if (failed(mlir::writeBytecodeToFile(module, stream, config)))
+    throw error(error_kind::internal, "MLIR does not write its bytecode format " + std::to_string(bytecode_format));
   auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -45,10 +46,12 @@ std::vector<shape> types_of(const std::vector<value>& values) {
 
 void emit_instruction(mlir::OpBuilder& builder, const instruction& from, std::map<value, mlir::Value>& made) {
   if (from.op().is<parameter>()) return;
-  if (!from.bodies().empty()) throw error(error_kind::unsupported, "'" + from.op().str() + "' cannot stand inside a kernel");
+  if (!from.bodies().empty())
+    throw error(error_kind::unsupported, "'" + from.op().str() + "' cannot stand inside a kernel");
   auto* producer = const_cast<instruction*>(&from);
   if (const literal* data = module::constant({producer, 0})) {
-    made[{producer, 0}] = dialect::ConstantOp::create(builder, builder.getUnknownLoc(), dialect::to_splat(builder.getContext(), *data));
+    made[{producer, 0}] =
+        dialect::ConstantOp::create(builder, builder.getUnknownLoc(), dialect::to_splat(builder.getContext(), *data));
     return;
   }
   llvm::SmallVector<mlir::Value> inputs;
@@ -74,19 +77,22 @@ std::vector<std::byte> write_kernel(const module& cluster, std::string_view symb
     return types;
   };
   std::vector<value> parameters = cluster.parameters();
-  auto kernel = dialect::KernelOp::create(builder, builder.getUnknownLoc(), builder.getStringAttr(symbol),
-                                          mlir::TypeAttr::get(builder.getFunctionType(tensor_types(parameters), tensor_types(cluster.outputs()))),
-                                          mlir::ArrayAttr(), mlir::ArrayAttr());
+  auto kernel = dialect::KernelOp::create(
+      builder, builder.getUnknownLoc(), builder.getStringAttr(symbol),
+      mlir::TypeAttr::get(builder.getFunctionType(tensor_types(parameters), tensor_types(cluster.outputs()))),
+      mlir::ArrayAttr(), mlir::ArrayAttr());
   mlir::Block* body = builder.createBlock(&kernel.getBody());
   std::map<value, mlir::Value> made;
-  for (value p : parameters) made[p] = body->addArgument(dialect::to_mlir_type(context, p.type()), builder.getUnknownLoc());
+  for (value p : parameters)
+    made[p] = body->addArgument(dialect::to_mlir_type(context, p.type()), builder.getUnknownLoc());
   for (const instruction& i : cluster.instructions()) emit_instruction(builder, i, made);
   llvm::SmallVector<mlir::Value> outputs;
   for (value output : cluster.outputs()) outputs.push_back(made.at(output));
   dialect::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 
   diagnostic_capture capture;
-  if (failed(mlir::verify(*module))) throw error(error_kind::invalid_model, "kernel '" + std::string(symbol) + "': " + capture.text());
+  if (failed(mlir::verify(*module)))
+    throw error(error_kind::invalid_model, "kernel '" + std::string(symbol) + "': " + capture.text());
   return to_bytes(*module);
 }
 

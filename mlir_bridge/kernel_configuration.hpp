@@ -1,5 +1,6 @@
-// The choices a finalizer may vary for one kernel: small named integers ("tile_m", "tile_n", "unroll", ...). Empty means the
-// default configuration, which always works. Ordered, so that it prints, hashes and compares deterministically.
+// The choices a finalizer may vary for one kernel: small named integers ("tile_m", "tile_n", "unroll", ...). Empty
+// means the default configuration, which always works. Ordered, so that it prints, hashes and compares
+// deterministically.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,8 @@ portable_kernel& portable_kernel::operator=(portable_kernel&&) noexcept = defaul
 portable_kernel::~portable_kernel() = default;
 
 portable_kernel portable_kernel::parse(const compiler_context& context, std::span<const std::byte> bytecode) {
-  return portable_kernel(std::make_unique<implementation>(implementation{context.impl(), read_kernel(context.impl()->context, bytecode)}));
+  return portable_kernel(
+      std::make_unique<implementation>(implementation{context.impl(), read_kernel(context.impl()->context, bytecode)}));
 }
 
 portable_kernel portable_kernel::clone() const {
@@ -19,8 +20,12 @@ portable_kernel portable_kernel::clone() const {
 }
 
 std::string portable_kernel::symbol() const { return impl_->kernel().getSymName().str(); }
-std::vector<shape> portable_kernel::input_shapes() const { return dialect::to_shapes(impl_->kernel().getArgumentTypes()); }
-std::vector<shape> portable_kernel::output_shapes() const { return dialect::to_shapes(impl_->kernel().getResultTypes()); }
+std::vector<shape> portable_kernel::input_shapes() const {
+  return dialect::to_shapes(impl_->kernel().getArgumentTypes());
+}
+std::vector<shape> portable_kernel::output_shapes() const {
+  return dialect::to_shapes(impl_->kernel().getResultTypes());
+}
 
 std::string portable_kernel::print() const {
   std::string text;

@@ -12,7 +12,8 @@
 
 namespace kiln {
 
-// Every dialect, external model and LLVM IR translation of mlir_bridge, in one place (context.cpp). A code generator that needs another adds it there.
+// Every dialect, external model and LLVM IR translation of mlir_bridge, in one place (context.cpp). A code generator
+// that needs another adds it there.
 void register_dialects(mlir::DialectRegistry& registry);
 
 struct compiler_context::implementation {
@@ -27,8 +28,8 @@ struct portable_kernel::implementation {
   dialect::KernelOp kernel() const { return *module.get().getOps<dialect::KernelOp>().begin(); }
 };
 
-// Gives a context one handler that sends the diagnostics of each thread to that thread's innermost diagnostic_capture, and drops them
-// where there is none; MLIR's own scoped handlers would mix up threads that share the context.
+// Gives a context one handler that sends the diagnostics of each thread to that thread's innermost diagnostic_capture,
+// and drops them where there is none; MLIR's own scoped handlers would mix up threads that share the context.
 void route_diagnostics(mlir::MLIRContext& context);
 
 // Collects the errors that MLIR reports on this thread while it lives.
@@ -46,7 +47,8 @@ class diagnostic_capture {
   diagnostic_capture* outer_;
 };
 
-// Reads and verifies a kernel's bytecode; throws as portable_kernel::parse does. The context must have routed diagnostics.
+// Reads and verifies a kernel's bytecode; throws as portable_kernel::parse does. The context must have routed
+// diagnostics.
 mlir::OwningOpRef<mlir::ModuleOp> read_kernel(mlir::MLIRContext& context, std::span<const std::byte> bytecode);
 
 }  // namespace kiln

@@ -1,5 +1,5 @@
-// The LLVM, MLIR and standard headers that most sources of this folder need. Parsed once per build; every source still includes what
-// it uses, so nothing may rely on this file.
+// The LLVM, MLIR and standard headers that most sources of this folder need. Parsed once per build; every source still
+// includes what it uses, so nothing may rely on this file.
 #pragma once
 
 #include <cstdint>

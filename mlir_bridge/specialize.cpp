@@ -1,7 +1,7 @@
-// Symbolic dimensions → numbers. What a dimension is comes from three places: the text of a dimension that was given for an input or an
-// output stands for its value everywhere; symbols and quotients that follow from such dimensions uniquely give all dimensions made of
-// them; and everything else is what the shape rules infer from the operands. aot/kernels/cluster_module.cpp forms kernels for which this
-// is enough.
+// Symbolic dimensions → numbers. What a dimension is comes from three places: the text of a dimension that was given
+// for an input or an output stands for its value everywhere; symbols and quotients that follow from such dimensions
+// uniquely give all dimensions made of them; and everything else is what the shape rules infer from the operands.
+// aot/kernels/cluster_module.cpp forms kernels for which this is enough.
 #include <map>
 #include <set>
 
@@ -12,7 +12,8 @@
 namespace kiln {
 namespace {
 
-// The only s >= 0 with expression(symbol = s) = target, if there is exactly one. Dimensions grow with their symbols, so bisection finds it.
+// The only s >= 0 with expression(symbol = s) = target, if there is exactly one. Dimensions grow with their symbols, so
+// bisection finds it.
 std::optional<std::int64_t> solve(const dim& expression, const std::string& symbol, std::int64_t target) {
   constexpr std::int64_t largest = std::int64_t{1} << 31;
   auto at = [&](std::int64_t s) { return expression.substitute({{symbol, s}}).value(); };
@@ -60,7 +61,8 @@ class dim_solver {
   }
 
   [[noreturn]] void mismatch(const shape& symbolic, const shape& concrete, std::string_view what) const {
-    throw error(error_kind::invalid_model, std::string(what) + " is " + concrete.str() + ", the kernel has " + apply(symbolic).str());
+    throw error(error_kind::invalid_model,
+                std::string(what) + " is " + concrete.str() + ", the kernel has " + apply(symbolic).str());
   }
 
  private:
@@ -75,12 +77,14 @@ class dim_solver {
         }
         std::set<std::string> symbols = rest.symbols();
         if (symbols.size() != 1) continue;
-        if (auto solution = solve(rest, *symbols.begin(), target)) bindings_[*symbols.begin()] = *solution, progress = true;
+        if (auto solution = solve(rest, *symbols.begin(), target))
+          bindings_[*symbols.begin()] = *solution, progress = true;
       }
     }
     for (auto& [expression, target] : open_)
       if (dim rest = reduced(expression); rest.is_static() && rest.value() != target)
-        throw error(error_kind::invalid_model, "the shapes contradict each other: " + expression.str() + " would be both " + rest.str() + " and " + std::to_string(target));
+        throw error(error_kind::invalid_model, "the shapes contradict each other: " + expression.str() +
+                                                   " would be both " + rest.str() + " and " + std::to_string(target));
   }
 
   // With what is known in the place of symbols and of atoms (quotients, minima, maxima).
@@ -100,7 +104,9 @@ class dim_solver {
   // rest = coefficient * atom + constant gives the atom.
   bool learn_atom(const dim& rest, std::int64_t target) {
     auto terms = rest.terms();
-    if (rest.is_static() || terms.size() > 2 || (terms.size() == 2 && !terms.begin()->first.empty()) || terms.rbegin()->first.size() != 1) return false;
+    if (rest.is_static() || terms.size() > 2 || (terms.size() == 2 && !terms.begin()->first.empty()) ||
+        terms.rbegin()->first.size() != 1)
+      return false;
     std::int64_t constant = terms.size() == 2 ? terms.begin()->second : 0, coefficient = terms.rbegin()->second;
     std::int64_t value = (coefficient < 0 ? dim(constant) - dim(target) : dim(target) - dim(constant)).value();
     coefficient = (coefficient < 0 ? dim(0) - dim(coefficient) : dim(coefficient)).value();
@@ -117,11 +123,15 @@ class dim_solver {
   dim_bindings bindings_;
 };
 
-void learn_all(dim_solver& solver, llvm::ArrayRef<mlir::Type> symbolic, std::span<const shape> concrete, const std::string& what) {
+void learn_all(dim_solver& solver, llvm::ArrayRef<mlir::Type> symbolic, std::span<const shape> concrete,
+               const std::string& what) {
   if (symbolic.size() != concrete.size())
-    throw error(error_kind::invalid_model, "the kernel has " + std::to_string(symbolic.size()) + " " + what + "s, " + std::to_string(concrete.size()) + " were given");
+    throw error(error_kind::invalid_model, "the kernel has " + std::to_string(symbolic.size()) + " " + what + "s, " +
+                                               std::to_string(concrete.size()) + " were given");
   for (std::size_t i = 0; i < concrete.size(); ++i) {
-    if (!concrete[i].is_static()) throw error(error_kind::invalid_model, what + " " + std::to_string(i) + " is " + concrete[i].str() + ": still symbolic");
+    if (!concrete[i].is_static())
+      throw error(error_kind::invalid_model,
+                  what + " " + std::to_string(i) + " is " + concrete[i].str() + ": still symbolic");
     solver.learn(dialect::to_shape(symbolic[i]), concrete[i], what + " " + std::to_string(i));
   }
 }
@@ -137,7 +147,9 @@ void retype(mlir::Operation& op, dim_solver& solver) {
   std::vector<shape> inferred = dialect::to_operation(&op, wanted).infer(dialect::to_shapes(op.getOperandTypes()));
   for (std::size_t i = 0; i < declared.size(); ++i) {
     if (!inferred[i].is_static())
-      throw error(error_kind::invalid_model, "the shapes leave " + inferred[i].str() + " (" + op.getName().getStringRef().str() + ") open: no input or output says what it is");
+      throw error(error_kind::invalid_model, "the shapes leave " + inferred[i].str() + " (" +
+                                                 op.getName().getStringRef().str() +
+                                                 ") open: no input or output says what it is");
     solver.learn(declared[i], inferred[i], "the result of " + op.getName().getStringRef().str());
   }
   set_types(op.getResults(), inferred);
@@ -155,8 +167,10 @@ void portable_kernel::specialize(std::span<const shape> inputs, std::span<const 
   set_types(body.getArguments(), inputs);
   for (mlir::Operation& op : body.without_terminator())
     if (!llvm::isa<dialect::ConstantOp>(op)) retype(op, solver);
-  kernel.setFunctionType(mlir::FunctionType::get(kernel.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
-  if (auto result = output_shapes(); !outputs.empty() && !std::equal(result.begin(), result.end(), outputs.begin(), outputs.end()))
+  kernel.setFunctionType(
+      mlir::FunctionType::get(kernel.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+  if (auto result = output_shapes();
+      !outputs.empty() && !std::equal(result.begin(), result.end(), outputs.begin(), outputs.end()))
     throw error(error_kind::internal, "a specialized kernel does not give the outputs that it was specialized for");
 }
 

@@ -1,5 +1,5 @@
-// Which instructions only give another shape to the same bytes: reshapes, and transposes or broadcasts that move or add dims of
-// size 1. They cost nothing at run time: their result shares the storage of their input. Pure; any thread.
+// Which instructions only give another shape to the same bytes: reshapes, and transposes or broadcasts that move or add
+// dims of size 1. They cost nothing at run time: their result shares the storage of their input. Pure; any thread.
 #pragma once
 
 #include <optional>

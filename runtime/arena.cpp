@@ -14,7 +14,8 @@ using precedes = bool (*)(const arena_request& a, const arena_request& b);
 constexpr precedes orders[] = {
     [](const arena_request& a, const arena_request& b) { return a.bytes > b.bytes; },
     [](const arena_request& a, const arena_request& b) {
-      return static_cast<double>(a.bytes) * static_cast<double>(a.last - a.first + 1) > static_cast<double>(b.bytes) * static_cast<double>(b.last - b.first + 1);
+      return static_cast<double>(a.bytes) * static_cast<double>(a.last - a.first + 1) >
+             static_cast<double>(b.bytes) * static_cast<double>(b.last - b.first + 1);
     },
     [](const arena_request& a, const arena_request& b) { return a.first < b.first; },
 };

@@ -1,6 +1,7 @@
-// Packs buffers with known lifetimes into one allocation. Greedy best fit after Pisarchyk and Lee, "Efficient Memory Management
-// for Deep Neural Net Inference" (2020): buffers in some order of importance, each into the smallest gap between the buffers that
-// live at the same time; several orders are tried and the smallest result is kept. Pure functions; any thread.
+// Packs buffers with known lifetimes into one allocation. Greedy best fit after Pisarchyk and Lee, "Efficient Memory
+// Management for Deep Neural Net Inference" (2020): buffers in some order of importance, each into the smallest gap
+// between the buffers that live at the same time; several orders are tried and the smallest result is kept. Pure
+// functions; any thread.
 #pragma once
 
 #include <cstddef>

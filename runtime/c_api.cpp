@@ -11,9 +11,9 @@
 
 namespace {
 
-constexpr std::array<const char*, 11> status_names{"ok",          "usage",      "missing_file", "damaged_file",  "newer_version",
-                                                   "unsupported", "not_native", "io",           "out_of_memory", "internal",
-                                                   "untrusted"};
+constexpr std::array<const char*, 11> status_names{
+    "ok",         "usage", "missing_file",  "damaged_file", "newer_version", "unsupported",
+    "not_native", "io",    "out_of_memory", "internal",     "untrusted"};
 
 struct row {
   kiln::error_kind kind;
@@ -32,8 +32,10 @@ constexpr row statuses[] = {
     {kiln::error_kind::absent, KILN_OUT_OF_MEMORY},
 };
 
-static_assert(static_cast<int>(kiln::element_type::f64) == KILN_F64 && static_cast<int>(kiln::element_type::i64) == KILN_I64 &&
-              static_cast<int>(kiln::element_type::u64) == KILN_U64 && static_cast<int>(kiln::element_type::boolean) == KILN_BOOL);
+static_assert(static_cast<int>(kiln::element_type::f64) == KILN_F64 &&
+              static_cast<int>(kiln::element_type::i64) == KILN_I64 &&
+              static_cast<int>(kiln::element_type::u64) == KILN_U64 &&
+              static_cast<int>(kiln::element_type::boolean) == KILN_BOOL);
 
 // Of fixed size, so that even out-of-memory has room for its message.
 thread_local char last_error[1024] = "";
@@ -77,11 +79,13 @@ template <class Run>
 kiln_status with_tensors(kiln_context* context, const void* const* inputs, void* const* outputs, Run&& run) {
   if (!context) return fail(KILN_USAGE, "the context is null");
   const kiln::plan& plan = context->program.loaded.plan();
-  if ((!inputs && !plan.inputs.empty()) || (!outputs && !plan.outputs.empty())) return fail(KILN_USAGE, "the list of inputs or outputs is null");
+  if ((!inputs && !plan.inputs.empty()) || (!outputs && !plan.outputs.empty()))
+    return fail(KILN_USAGE, "the list of inputs or outputs is null");
   return guarded([&] {
     auto bind = [](const std::vector<kiln::plan_port>& ports, auto* pointers, auto& spans, auto cast) {
       for (std::size_t i = 0; i < ports.size(); ++i) {
-        if (!pointers[i] && ports[i].bytes) throw kiln::error(kiln::error_kind::usage, "the pointer of tensor '" + ports[i].name + "' is null");
+        if (!pointers[i] && ports[i].bytes)
+          throw kiln::error(kiln::error_kind::usage, "the pointer of tensor '" + ports[i].name + "' is null");
         spans[i] = {cast(pointers[i]), ports[i].bytes};
       }
     };
@@ -91,14 +95,19 @@ kiln_status with_tensors(kiln_context* context, const void* const* inputs, void*
   });
 }
 
-static_assert(static_cast<int>(kiln::graph_policy::off) == KILN_GRAPH_OFF && static_cast<int>(kiln::graph_policy::automatic) == KILN_GRAPH_AUTO);
+static_assert(static_cast<int>(kiln::graph_policy::off) == KILN_GRAPH_OFF &&
+              static_cast<int>(kiln::graph_policy::automatic) == KILN_GRAPH_AUTO);
 
 }  // namespace
 
-kiln_program::kiln_program(const kiln::program& source, std::unique_ptr<kiln::device> on) : device(std::move(on)), loaded(kiln::load(source, *device)) {}
+kiln_program::kiln_program(const kiln::program& source, std::unique_ptr<kiln::device> on)
+    : device(std::move(on)), loaded(kiln::load(source, *device)) {}
 
 kiln_context::kiln_context(const kiln_program& p, const kiln::graph_options& graph)
-    : program(p), context(p.loaded.make_context(graph)), inputs(p.loaded.plan().inputs.size()), outputs(p.loaded.plan().outputs.size()) {}
+    : program(p),
+      context(p.loaded.make_context(graph)),
+      inputs(p.loaded.plan().inputs.size()),
+      outputs(p.loaded.plan().outputs.size()) {}
 
 extern "C" {
 
@@ -111,7 +120,9 @@ const char* kiln_status_name(kiln_status status) {
 
 const char* kiln_last_error(void) { return last_error; }
 
-kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program) { return kiln_program_open_on(path, "host", threads, program); }
+kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program) {
+  return kiln_program_open_on(path, "host", threads, program);
+}
 
 kiln_status kiln_program_open_on(const char* path, const char* device, unsigned threads, kiln_program** program) {
   if (program) *program = nullptr;
@@ -138,14 +149,19 @@ kiln_status kiln_program_open_with(const char* path, const kiln_open_options* op
     if (chosen.trusted_keys) consent.only = kiln::trusted_keys::read(chosen.trusted_keys);
     kiln::device_options with;
     with.threads = chosen.threads;
-    *program = new kiln_program(kiln::read_program(path, consent), kiln::open_device(chosen.device ? chosen.device : "host", with));
+    *program = new kiln_program(kiln::read_program(path, consent),
+                                kiln::open_device(chosen.device ? chosen.device : "host", with));
   });
 }
 
 void kiln_program_close(kiln_program* program) { delete program; }
 
-size_t kiln_program_input_count(const kiln_program* program) { return program ? program->loaded.plan().inputs.size() : 0; }
-size_t kiln_program_output_count(const kiln_program* program) { return program ? program->loaded.plan().outputs.size() : 0; }
+size_t kiln_program_input_count(const kiln_program* program) {
+  return program ? program->loaded.plan().inputs.size() : 0;
+}
+size_t kiln_program_output_count(const kiln_program* program) {
+  return program ? program->loaded.plan().outputs.size() : 0;
+}
 
 kiln_status kiln_program_input(const kiln_program* program, size_t index, kiln_tensor_info* info) {
   return program ? describe(program->loaded.plan().inputs, index, info) : fail(KILN_USAGE, "the program is null");
@@ -157,7 +173,8 @@ kiln_status kiln_program_output(const kiln_program* program, size_t index, kiln_
 kiln_status kiln_program_output_extent(const kiln_program* program, size_t index, size_t axis, size_t* count) {
   if (!program || !count) return fail(KILN_USAGE, "the program or the pointer for the result is null");
   const auto& ports = program->loaded.plan().outputs;
-  if (index >= ports.size() || axis >= ports[index].dims.size()) return fail(KILN_USAGE, "there is no such output, or no such axis of it");
+  if (index >= ports.size() || axis >= ports[index].dims.size())
+    return fail(KILN_USAGE, "there is no such output, or no such axis of it");
   *count = ports.size();
   for (const kiln::counted_axis& c : ports[index].counted)
     if (c.axis == axis) *count = c.count;
@@ -171,7 +188,9 @@ kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info
   return KILN_OK;
 }
 
-kiln_status kiln_context_create(const kiln_program* program, kiln_context** context) { return kiln_context_create_with(program, KILN_GRAPH_AUTO, context); }
+kiln_status kiln_context_create(const kiln_program* program, kiln_context** context) {
+  return kiln_context_create_with(program, KILN_GRAPH_AUTO, context);
+}
 
 kiln_status kiln_context_create_with(const kiln_program* program, kiln_graph_policy graph, kiln_context** context) {
   if (!program || !context) return fail(KILN_USAGE, "the program or the pointer for the context is null");
@@ -189,12 +208,14 @@ kiln_status kiln_context_get_graph_info(kiln_context* context, kiln_graph_info* 
     const kiln::graph_report& r = context->graph;
     auto decision = context->context.decision();
     kiln::graph_decision d = decision.value_or(kiln::graph_decision{});
-    *info = {r.mode.c_str(), r.reason.c_str(), r.captures, r.replays, r.patches, r.updates, r.rebuilds, r.failures, decision.has_value(), d.replay, d.branches, d.eager_ms, d.replay_ms};
+    *info = {r.mode.c_str(), r.reason.c_str(),     r.captures, r.replays,  r.patches,  r.updates,  r.rebuilds,
+             r.failures,     decision.has_value(), d.replay,   d.branches, d.eager_ms, d.replay_ms};
   });
 }
 
 kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* const* outputs) {
-  return with_tensors(context, inputs, outputs, [&] { context->program.loaded.run(context->context, context->inputs, context->outputs); });
+  return with_tensors(context, inputs, outputs,
+                      [&] { context->program.loaded.run(context->context, context->inputs, context->outputs); });
 }
 
 kiln_status kiln_run_on_stream(kiln_context* context, const void* const* inputs, void* const* outputs, void* stream) {

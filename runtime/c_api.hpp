@@ -21,7 +21,7 @@ struct kiln_context {
   const kiln_program& program;
   std::map<void*, std::unique_ptr<kiln::device_stream>> streams;  // of the caller's, by what they call them
   kiln::execution_context context;
-  kiln::graph_report graph;  // as last asked for
-  std::vector<kiln::executable::input_span> inputs;    // filled by every run
+  kiln::graph_report graph;                          // as last asked for
+  std::vector<kiln::executable::input_span> inputs;  // filled by every run
   std::vector<kiln::executable::output_span> outputs;
 };

@@ -12,7 +12,9 @@ struct piece {
   friend bool operator==(const piece&, const piece&) = default;
 };
 
-bool is_function(const Elf64_Sym& symbol) { return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF; }
+bool is_function(const Elf64_Sym& symbol) {
+  return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
+}
 
 // Bytes between two functions are padding only up to the next one's alignment.
 constexpr std::uint64_t most_padding = 64;
@@ -36,12 +38,16 @@ class identity {
   }
 
  private:
-  const Elf64_Shdr* section(std::size_t index) const { return index < object_.sections().size() ? &object_.sections()[index] : nullptr; }
+  const Elf64_Shdr* section(std::size_t index) const {
+    return index < object_.sections().size() ? &object_.sections()[index] : nullptr;
+  }
 
-  // The function, if all code of its section is in exported functions: calls between those have relocations, calls to local ones have none.
+  // The function, if all code of its section is in exported functions: calls between those have relocations, calls to
+  // local ones have none.
   std::optional<piece> piece_of(const Elf64_Sym& symbol) const {
     const Elf64_Shdr* in = section(symbol.st_shndx);
-    if (!in || symbol.st_size == 0 || symbol.st_value > in->sh_size || in->sh_size - symbol.st_value < symbol.st_size) return std::nullopt;
+    if (!in || symbol.st_size == 0 || symbol.st_value > in->sh_size || in->sh_size - symbol.st_value < symbol.st_size)
+      return std::nullopt;
     std::vector<piece> functions;
     for (std::size_t i = 0; i < object_.symbol_count(); ++i) {
       const Elf64_Sym other = object_.symbol(i);
@@ -67,7 +73,8 @@ class identity {
     if (!in || !(in->sh_flags & SHF_ALLOC)) return std::nullopt;
     if (in->sh_flags & SHF_EXECINSTR) return is_function(symbol) ? piece_of(symbol) : std::nullopt;
     const bool written = (in->sh_flags & SHF_WRITE) && !object_.section_name(*in).starts_with(".data.rel.ro");
-    return written || in->sh_type != SHT_PROGBITS ? std::nullopt : std::optional(piece{symbol.st_shndx, 0, in->sh_size});
+    return written || in->sh_type != SHT_PROGBITS ? std::nullopt
+                                                  : std::optional(piece{symbol.st_shndx, 0, in->sh_size});
   }
 
   bool add(const piece at) {
@@ -107,6 +114,8 @@ class identity {
 
 }  // namespace
 
-std::optional<content_hash> code_identity(const elf_object& object, std::string_view function) { return identity(object).of(function); }
+std::optional<content_hash> code_identity(const elf_object& object, std::string_view function) {
+  return identity(object).of(function);
+}
 
 }  // namespace kiln

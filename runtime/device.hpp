@@ -1,8 +1,8 @@
-// A device that runs native kernels: memory, copies, loading, launches, streams, events. Every device passes the same conformance
-// suite (test/runtime/device_conformance.hpp). Work given to one stream takes effect in the order it was given, and is complete when
-// synchronize() of that stream returns; whether anything is asynchronous is the device's choice. A null stream is the device's own,
-// which all threads share. Work on different streams is ordered by events only.
-// All functions may be called from any thread. Errors are thrown as kiln::error; launch() does not throw.
+// A device that runs native kernels: memory, copies, loading, launches, streams, events. Every device passes the same
+// conformance suite (test/runtime/device_conformance.hpp). Work given to one stream takes effect in the order it was
+// given, and is complete when synchronize() of that stream returns; whether anything is asynchronous is the device's
+// choice. A null stream is the device's own, which all threads share. Work on different streams is ordered by events
+// only. All functions may be called from any thread. Errors are thrown as kiln::error; launch() does not throw.
 // Everything that a device made must be gone before the device is.
 #pragma once
 
@@ -21,7 +21,7 @@
 namespace kiln {
 
 class device;
-class device_graph;                     // runtime/graph/device_graph.hpp
+class device_graph;  // runtime/graph/device_graph.hpp
 enum class graph_maker : std::uint8_t;
 
 struct device_info {
@@ -30,16 +30,16 @@ struct device_info {
   std::string family;       // target family whose native kernels it takes: "cpu", "amdgpu", "nvidia"
   unsigned threads = 1;     // host: that share one grid
   std::uint64_t memory_bytes = 0;
-  std::string target = "native";      // what to finalize for: "sm_90", "gfx942"
-  std::string architecture = {};      // as the driver names it: "gfx942:sramecc+:xnack-"; empty where it does not
-  unsigned multiprocessors = 0;       // compute units, streaming multiprocessors
-  std::string driver_version = {};    // "12.8"; empty for the host
-  bool host_memory = true;            // kernels read and write host memory where it is
-  std::size_t alignment = 64;         // of what allocate() gives, and of values in an arena
+  std::string target = "native";    // what to finalize for: "sm_90", "gfx942"
+  std::string architecture = {};    // as the driver names it: "gfx942:sramecc+:xnack-"; empty where it does not
+  unsigned multiprocessors = 0;     // compute units, streaming multiprocessors
+  std::string driver_version = {};  // "12.8"; empty for the host
+  bool host_memory = true;          // kernels read and write host memory where it is
+  std::size_t alignment = 64;       // of what allocate() gives, and of values in an arena
 };
 
-// Memory of a device, aligned to info().alignment at least. Owner of its bytes; the device must outlive it. When it goes, only work of
-// the device's own stream may still use it.
+// Memory of a device, aligned to info().alignment at least. Owner of its bytes; the device must outlive it. When it
+// goes, only work of the device's own stream may still use it.
 class device_memory {
  public:
   device_memory() = default;
@@ -76,7 +76,9 @@ class kernel_library {
 class device_stream {
  public:
   virtual ~device_stream() = default;
-  virtual void* native() const { return nullptr; }  // a hipStream_t or CUstream; null on the host, and of the driver's default stream
+  virtual void* native() const {
+    return nullptr;
+  }  // a hipStream_t or CUstream; null on the host, and of the driver's default stream
 };
 
 // A moment in a stream.
@@ -84,13 +86,14 @@ class device_event {
  public:
   virtual ~device_event() = default;
   virtual void record(device_stream* stream = nullptr) = 0;
-  virtual void synchronize() = 0;  // waits until what was recorded has happened
+  virtual void synchronize() = 0;     // waits until what was recorded has happened
   virtual bool happened() const = 0;  // without waiting
   virtual double milliseconds_since(const device_event& earlier) const = 0;  // both have happened
 };
 
-// Plain data. The host takes `buffers`, the values of the arguments; a GPU takes `parameters`, the addresses of the arguments' values
-// (a pointer each, or a tensor map), or `buffers` where there are none. Everything is read before launch() returns.
+// Plain data. The host takes `buffers`, the values of the arguments; a GPU takes `parameters`, the addresses of the
+// arguments' values (a pointer each, or a tensor map), or `buffers` where there are none. Everything is read before
+// launch() returns.
 struct launch_request {
   kernel_handle kernel;
   std::int64_t grid = 1, grid_y = 1, grid_z = 1, block = 1, lds_bytes = 0;
@@ -111,15 +114,18 @@ class device {
   virtual const device_info& info() const = 0;
   // Whether native kernels made for this target ("x86-64-v4", "gfx942") run here.
   virtual bool runs(std::string_view target) const = 0;
-  virtual device_memory allocate(std::size_t bytes) = 0;  // throws error{absent} when there is no such memory; 0 bytes: empty
-  // Between two places of the device's memory; from the host, which may reuse `from` at once; to the host, complete on return.
+  virtual device_memory allocate(
+      std::size_t bytes) = 0;  // throws error{absent} when there is no such memory; 0 bytes: empty
+  // Between two places of the device's memory; from the host, which may reuse `from` at once; to the host, complete on
+  // return.
   virtual void copy(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
   virtual void upload(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
   virtual void fill_zero(void* to, std::size_t bytes, device_stream* stream = nullptr) = 0;
   virtual void set_word(void* to, std::uint32_t value, device_stream* stream = nullptr) = 0;  // 4 bytes
   virtual std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) = 0;
-  // What cannot be launched is thrown by the stream's next check() or synchronize(), and nothing more is launched before.
+  // What cannot be launched is thrown by the stream's next check() or synchronize(), and nothing more is launched
+  // before.
   virtual void launch(const launch_request& request) noexcept = 0;
   // Launches follow each other, from a begin to its end; what runs them may stay awake in between.
   virtual void begin_launches() noexcept {}
@@ -128,12 +134,15 @@ class device {
   virtual void synchronize(device_stream* stream = nullptr) = 0;
 
   virtual std::unique_ptr<device_stream> make_stream() = 0;
-  // The device's own stream; what launches given to the result leave, only check() and synchronize() of the result throw.
+  // The device's own stream; what launches given to the result leave, only check() and synchronize() of the result
+  // throw.
   virtual std::unique_ptr<device_stream> own_stream() = 0;
-  // A stream of the caller's: a hipStream_t or CUstream, null for the driver's default stream. It must outlive the result.
+  // A stream of the caller's: a hipStream_t or CUstream, null for the driver's default stream. It must outlive the
+  // result.
   virtual std::unique_ptr<device_stream> borrow_stream(void* native) = 0;
   virtual std::unique_ptr<device_event> make_event() = 0;
-  virtual void wait(device_stream* stream, const device_event& event) = 0;  // later work of the stream comes after the event
+  virtual void wait(device_stream* stream,
+                    const device_event& event) = 0;  // later work of the stream comes after the event
 
   // Work that is made once and launched whole. Without graphs make_graph() throws error{unsupported} and says why.
   virtual bool has_graphs() const { return false; }
@@ -141,8 +150,11 @@ class device {
 
   // The descriptor of `map` over memory at `base`. Throws error{unsupported} on devices without tensor maps.
   virtual void encode(const tensor_map& map, void* base, encoded_tensor_map* to);
-  // The object as the device itself would compile it (PTX to cubin), so that it can be kept; other objects come back as they are.
-  virtual std::vector<std::byte> to_machine_code(std::span<const std::byte> object) { return {object.begin(), object.end()}; }
+  // The object as the device itself would compile it (PTX to cubin), so that it can be kept; other objects come back as
+  // they are.
+  virtual std::vector<std::byte> to_machine_code(std::span<const std::byte> object) {
+    return {object.begin(), object.end()};
+  }
 
   // Constants and prepared buffers of programs on this device.
   shared_buffers& shared() { return shared_; }

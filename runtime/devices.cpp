@@ -12,7 +12,9 @@ namespace {
 
 constexpr gpu::api apis[] = {gpu::api::hip, gpu::api::cuda};
 
-const std::string& library(gpu::api which, const device_options& options) { return which == gpu::api::hip ? options.hip_library : options.cuda_library; }
+const std::string& library(gpu::api which, const device_options& options) {
+  return which == gpu::api::hip ? options.hip_library : options.cuda_library;
+}
 
 // The N of "cuda:N".
 std::optional<int> number_after(std::string_view prefix, std::string_view name) {
@@ -32,7 +34,8 @@ std::unique_ptr<device> open_device(std::string_view name, const device_options&
     auto ordinal = number_after(gpu::name(which), name);
     if (!ordinal) continue;
     gpu::driver_search search = gpu::find_driver(which, library(which, options));
-    if (!search.driver || *ordinal >= search.driver->device_count()) throw error(error_kind::absent, "device '" + std::string(name) + "' is not available: " + gpu::explain(search));
+    if (!search.driver || *ordinal >= search.driver->device_count())
+      throw error(error_kind::absent, "device '" + std::string(name) + "' is not available: " + gpu::explain(search));
     auto opened = std::make_unique<gpu_device>(search.driver, *ordinal);
     opened->set_wait_limit(options.wait_limit);
     return opened;

@@ -1,5 +1,6 @@
-// A bounds-checked view of one ELF64 relocatable object: its sections, symbols and relocations as plain values. Reads no byte
-// outside the span; throws error{corrupted} where the object lies about itself. Internal to the loader. Any thread.
+// A bounds-checked view of one ELF64 relocatable object: its sections, symbols and relocations as plain values. Reads
+// no byte outside the span; throws error{corrupted} where the object lies about itself. Internal to the loader. Any
+// thread.
 #pragma once
 
 #include <elf.h>

@@ -23,13 +23,16 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 template <class Span>
 void check(const std::vector<plan_port>& ports, std::span<const Span> given, const char* what) {
   if (given.size() != ports.size())
-    throw error(error_kind::usage, std::to_string(given.size()) + " " + what + "s were given, the program has " + std::to_string(ports.size()));
+    throw error(error_kind::usage, std::to_string(given.size()) + " " + what + "s were given, the program has " +
+                                       std::to_string(ports.size()));
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const plan_port& port = ports[i];
     if (given[i].size() != port.bytes)
-      throw error(error_kind::usage, std::string(what) + " '" + port.name + "' has " + std::to_string(given[i].size()) + " bytes, " + port.type.str() + " needs " + std::to_string(port.bytes));
+      throw error(error_kind::usage, std::string(what) + " '" + port.name + "' has " + std::to_string(given[i].size()) +
+                                         " bytes, " + port.type.str() + " needs " + std::to_string(port.bytes));
     if (reinterpret_cast<std::uintptr_t>(given[i].data()) % port.alignment)
-      throw error(error_kind::usage, std::string(what) + " '" + port.name + "' is not aligned to its element type " + std::string(name(port.type.type)));
+      throw error(error_kind::usage, std::string(what) + " '" + port.name + "' is not aligned to its element type " +
+                                         std::string(name(port.type.type)));
   }
 }
 
@@ -49,8 +52,7 @@ void finish_always(device& target, device_stream& stream, Work&& work) {
   } catch (...) {
     try {
       target.synchronize(&stream);
-    } catch (const error&) {
-    }
+    } catch (const error&) {}
     throw;
   }
   target.synchronize(&stream);
@@ -59,8 +61,14 @@ void finish_always(device& target, device_stream& stream, Work&& work) {
 }  // namespace
 
 execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target, const graph_options& graph)
-    : plan_(std::move(what)), device_(&target), arena_(target.allocate(plan_->arena_bytes)), zeroed_(target.allocate(plan_->zeroed_bytes)), stream_(target.make_stream()), own_stream_(target.own_stream()),
-      pointers_(*plan_, target, arena_.data(), zeroed_.data()), replay_(std::make_unique<graph_replay>(*plan_, target, graph)) {}
+    : plan_(std::move(what)),
+      device_(&target),
+      arena_(target.allocate(plan_->arena_bytes)),
+      zeroed_(target.allocate(plan_->zeroed_bytes)),
+      stream_(target.make_stream()),
+      own_stream_(target.own_stream()),
+      pointers_(*plan_, target, arena_.data(), zeroed_.data()),
+      replay_(std::make_unique<graph_replay>(*plan_, target, graph)) {}
 
 execution_context::execution_context(execution_context&&) noexcept = default;
 
@@ -79,7 +87,8 @@ execution_context::~execution_context() {
   }
 }
 
-void executable::bind(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
+void executable::bind(execution_context& context, std::span<const input_span> inputs,
+                      std::span<const output_span> outputs) const {
   if (context.plan_ != plan_) throw error(error_kind::usage, "the context belongs to another executable");
   check(plan_->inputs, inputs, "input");
   check(plan_->outputs, outputs, "output");
@@ -96,21 +105,27 @@ void executable::bind(execution_context& context, std::span<const input_span> in
   try {
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       auto refuse = [&](const std::string& other) {
-        throw error(error_kind::usage, "output '" + plan_->outputs[o].name + "' overlaps " + other + ": give it memory of its own");
+        throw error(error_kind::usage,
+                    "output '" + plan_->outputs[o].name + "' overlaps " + other + ": give it memory of its own");
       };
       for (std::size_t i = 0; i < inputs.size(); ++i)
-        if (overlap(outputs[o].data(), outputs[o].size(), inputs[i].data(), inputs[i].size())) refuse("input '" + plan_->inputs[i].name + "'");
+        if (overlap(outputs[o].data(), outputs[o].size(), inputs[i].data(), inputs[i].size()))
+          refuse("input '" + plan_->inputs[i].name + "'");
       for (std::size_t p = 0; p < o; ++p)
-        if (overlap(outputs[o].data(), outputs[o].size(), outputs[p].data(), outputs[p].size())) refuse("output '" + plan_->outputs[p].name + "'");
+        if (overlap(outputs[o].data(), outputs[o].size(), outputs[p].data(), outputs[p].size()))
+          refuse("output '" + plan_->outputs[p].name + "'");
     }
   } catch (...) {
-    for (const plan_port& port : plan_->outputs) context.pointers_[port.buffer] = plan_pointers::nothing();  // so that the next run checks again
+    for (const plan_port& port : plan_->outputs)
+      context.pointers_[port.buffer] = plan_pointers::nothing();  // so that the next run checks again
     throw;
   }
 }
 
-void executable::enqueue(execution_context& context, device_stream& stream, graph_replay* replay, step_timer* timer) const {
-  if (context.zeroed_.size() && !context.clean_) device_->fill_zero(context.zeroed_.data(), context.zeroed_.size(), &stream);
+void executable::enqueue(execution_context& context, device_stream& stream, graph_replay* replay,
+                         step_timer* timer) const {
+  if (context.zeroed_.size() && !context.clean_)
+    device_->fill_zero(context.zeroed_.data(), context.zeroed_.size(), &stream);
   context.clean_ = false;  // until all of its launches are there
   launches_follow here(*device_);
   plan_runner(*plan_, context.pointers_, *device_, stream, replay, timer).run_block(0);
@@ -118,7 +133,8 @@ void executable::enqueue(execution_context& context, device_stream& stream, grap
   context.clean_ = true;
 }
 
-void executable::run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
+void executable::run(execution_context& context, std::span<const input_span> inputs,
+                     std::span<const output_span> outputs) const {
   bind(context, inputs, outputs);
   graph_replay& replay = *context.replay_;
   replay.begin_run();
@@ -133,7 +149,8 @@ void executable::run(execution_context& context, std::span<const input_span> inp
   replay.end_run(std::chrono::duration<double, std::milli>(clock::now() - begin).count());
 }
 
-void executable::run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, device_stream& stream) const {
+void executable::run(execution_context& context, std::span<const input_span> inputs,
+                     std::span<const output_span> outputs, device_stream& stream) const {
   bind(context, inputs, outputs);
   graph_replay& replay = *context.replay_;
   replay.begin_run();
@@ -157,20 +174,21 @@ void executable::run(execution_context& context, std::span<const input_span> inp
     // What was launched before the error still runs: the next run, and the end of the context, wait for it.
     try {
       end();
-    } catch (const error&) {
-    }
+    } catch (const error&) {}
     throw;
   }
   end();
 }
 
-void executable::settle(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const {
+void executable::settle(execution_context& context, std::span<const input_span> inputs,
+                        std::span<const output_span> outputs) const {
   // The first run begins the measurement.
   do run(context, inputs, outputs);
   while (context.measuring());
 }
 
-void executable::run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, run_profile& profile) const {
+void executable::run_timed(execution_context& context, std::span<const input_span> inputs,
+                           std::span<const output_span> outputs, run_profile& profile) const {
   bind(context, inputs, outputs);
   profile.instructions.resize(plan_->instructions.size());
   if (!context.timer_) context.timer_ = std::make_unique<step_timer>(*device_);
@@ -187,13 +205,16 @@ void executable::run_timed(execution_context& context, std::span<const input_spa
 
 void executable::check_inputs(std::span<const shape> types) const {
   if (types.size() != plan_->inputs.size())
-    throw error(error_kind::usage, std::to_string(types.size()) + " inputs were given, the program has " + std::to_string(plan_->inputs.size()));
+    throw error(error_kind::usage, std::to_string(types.size()) + " inputs were given, the program has " +
+                                       std::to_string(plan_->inputs.size()));
   for (std::size_t i = 0; i < types.size(); ++i)
     if (types[i] != plan_->inputs[i].type)
-      throw error(error_kind::usage, "input '" + plan_->inputs[i].name + "' is " + types[i].str() + ", the program expects " + plan_->inputs[i].type.str());
+      throw error(error_kind::usage, "input '" + plan_->inputs[i].name + "' is " + types[i].str() +
+                                         ", the program expects " + plan_->inputs[i].type.str());
 }
 
-std::vector<literal> executable::evaluate(std::span<const literal> inputs, const graph_options& graph, graph_report* report) const {
+std::vector<literal> executable::evaluate(std::span<const literal> inputs, const graph_options& graph,
+                                          graph_report* report) const {
   std::vector<shape> types;
   for (const literal& l : inputs) types.push_back(l.type());
   check_inputs(types);

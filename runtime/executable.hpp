@@ -1,8 +1,9 @@
-// A loaded program: a plan on a device, and the contexts that run it. An executable is immutable; copies share the plan. Any number of threads may
-// run it at the same time, each with an execution_context of its own, which holds the arena, the table of pointers and a stream.
-// A run allocates nothing and looks nothing up (unless the plan holds interpreted steps). On a GPU it only gives work to the stream; the host
-// waits for the device at its end, and where an `if` or a `loop` depends on a value that a kernel made. Where the device has graphs, a context replays
-// the parts of the plan between such places as its graph_options say (runtime/graph/); results are the same bits either way.
+// A loaded program: a plan on a device, and the contexts that run it. An executable is immutable; copies share the
+// plan. Any number of threads may run it at the same time, each with an execution_context of its own, which holds the
+// arena, the table of pointers and a stream. A run allocates nothing and looks nothing up (unless the plan holds
+// interpreted steps). On a GPU it only gives work to the stream; the host waits for the device at its end, and where an
+// `if` or a `loop` depends on a value that a kernel made. Where the device has graphs, a context replays the parts of
+// the plan between such places as its graph_options say (runtime/graph/); results are the same bits either way.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ namespace kiln {
 
 class graph_replay;
 
-// What one run at a time needs. Made by executable::make_context(); used by one thread at a time. Destroying it waits for its runs.
+// What one run at a time needs. Made by executable::make_context(); used by one thread at a time. Destroying it waits
+// for its runs.
 class execution_context {
  public:
   execution_context(std::shared_ptr<const plan> what, device& target, const graph_options& graph = {});
@@ -43,11 +45,11 @@ class execution_context {
   device* device_;
   device_memory arena_, zeroed_;
   std::unique_ptr<device_stream> stream_, own_stream_;  // the context's, the device's
-  std::unique_ptr<device_event> last_run_;  // the end of the last asynchronous one; made by the first
+  std::unique_ptr<device_event> last_run_;              // the end of the last asynchronous one; made by the first
   const device_stream* last_stream_ = nullptr;
-  bool clean_ = false;                      // zeroed_ is zero
+  bool clean_ = false;  // zeroed_ is zero
   plan_pointers pointers_;
-  std::unique_ptr<step_timer> timer_;       // made by the first timed run
+  std::unique_ptr<step_timer> timer_;  // made by the first timed run
   std::unique_ptr<graph_replay> replay_;
 };
 
@@ -57,31 +59,41 @@ class executable {
 
   const kiln::plan& plan() const { return *plan_; }
   device& target() const { return *device_; }
-  execution_context make_context(const graph_options& graph = {}) const { return execution_context(plan_, *device_, graph); }
+  execution_context make_context(const graph_options& graph = {}) const {
+    return execution_context(plan_, *device_, graph);
+  }
 
-  // Dense row-major tensors in the order of plan().inputs and plan().outputs, in memory of the device, aligned to their element type (to 16
-  // bytes on a GPU where a kernel reads them so). Throws error{usage} that names the tensor when one has the wrong number, size or
-  // alignment, or when an output overlaps another tensor. Complete on return, and so must the inputs be when it is called.
+  // Dense row-major tensors in the order of plan().inputs and plan().outputs, in memory of the device, aligned to their
+  // element type (to 16 bytes on a GPU where a kernel reads them so). Throws error{usage} that names the tensor when
+  // one has the wrong number, size or alignment, or when an output overlaps another tensor. Complete on return, and so
+  // must the inputs be when it is called.
   using input_span = std::span<const std::byte>;
   using output_span = std::span<std::byte>;
   void run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
 
-  // The same in the order of the caller's stream, without waiting for its end (device::borrow_stream, device::make_stream). The context may run
-  // again at once, on any stream: its runs follow one another on the device. What a launch was refused for is thrown; what goes wrong
-  // on the device later, the stream's synchronize() throws.
-  void run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, device_stream& stream) const;
+  // The same in the order of the caller's stream, without waiting for its end (device::borrow_stream,
+  // device::make_stream). The context may run again at once, on any stream: its runs follow one another on the device.
+  // What a launch was refused for is thrown; what goes wrong on the device later, the stream's synchronize() throws.
+  void run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs,
+           device_stream& stream) const;
 
   // Runs until nothing is measured any more, which the caller's own runs would do otherwise; once at least.
-  void settle(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
+  void settle(execution_context& context, std::span<const input_span> inputs,
+              std::span<const output_span> outputs) const;
 
-  // As run(), without a graph (where other runs may have one, on the device's own stream), adding the time that the device spent in every step to `profile` (sized by the first call).
-  void run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs, run_profile& profile) const;
+  // As run(), without a graph (where other runs may have one, on the device's own stream), adding the time that the
+  // device spent in every step to `profile` (sized by the first call).
+  void run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs,
+                 run_profile& profile) const;
 
   // Throws error{usage} naming the input whose type or dims differ.
   void check_inputs(std::span<const shape> types) const;
 
-  // check_inputs and run with a context and tensors made for this call: for tools and tests. `report` is of the context.
-  std::vector<literal> evaluate(std::span<const literal> inputs, const graph_options& graph = {.policy = graph_policy::off}, graph_report* report = nullptr) const;
+  // check_inputs and run with a context and tensors made for this call: for tools and tests. `report` is of the
+  // context.
+  std::vector<literal> evaluate(std::span<const literal> inputs,
+                                const graph_options& graph = {.policy = graph_policy::off},
+                                graph_report* report = nullptr) const;
 
  private:
   void bind(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;

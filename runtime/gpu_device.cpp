@@ -34,7 +34,9 @@ class gpu_event final : public device_event {
   double milliseconds_since(const device_event& earlier) const override {
     gpu::working_device now(state_);
     float milliseconds = 0;
-    state_.require(state_.functions().event_elapsed(&milliseconds, static_cast<const gpu_event&>(earlier).event_.get(), event_.get()), "time between events");
+    state_.require(state_.functions().event_elapsed(&milliseconds, static_cast<const gpu_event&>(earlier).event_.get(),
+                                                    event_.get()),
+                   "time between events");
     return milliseconds;
   }
   void* native() const { return event_.get(); }
@@ -50,7 +52,13 @@ class gpu_event final : public device_event {
 // In the order of their making: what comes later uses what comes before.
 struct gpu_device::parts {
   parts(std::shared_ptr<const gpu::gpu_driver> driver, int ordinal)
-      : state(std::move(driver), ordinal), info(gpu::query_info(state.driver(), ordinal)), now(state), own(state), pool(state, own.native()), staging(state), modules(state) {
+      : state(std::move(driver), ordinal),
+        info(gpu::query_info(state.driver(), ordinal)),
+        now(state),
+        own(state),
+        pool(state, own.native()),
+        staging(state),
+        modules(state) {
     now.reset();
   }
   // The context is current while the parts are made, and while they go.
@@ -75,7 +83,8 @@ struct gpu_device::parts {
   gpu::module_table modules;
 };
 
-gpu_device::gpu_device(std::shared_ptr<const gpu::gpu_driver> driver, int ordinal) : parts_(std::make_unique<parts>(std::move(driver), ordinal)) {}
+gpu_device::gpu_device(std::shared_ptr<const gpu::gpu_driver> driver, int ordinal)
+    : parts_(std::make_unique<parts>(std::move(driver), ordinal)) {}
 
 gpu_device::~gpu_device() {
   gpu::state& state = parts_->state;
@@ -86,7 +95,9 @@ gpu_device::~gpu_device() {
 
 const device_info& gpu_device::info() const { return parts_->info; }
 
-bool gpu_device::runs(std::string_view target) const { return gpu::runs_on(parts_->state.driver().which(), parts_->info.target, target); }
+bool gpu_device::runs(std::string_view target) const {
+  return gpu::runs_on(parts_->state.driver().which(), parts_->info.target, target);
+}
 
 void gpu_device::set_wait_limit(std::chrono::milliseconds limit) { parts_->state.set_wait_limit(limit); }
 
@@ -100,7 +111,8 @@ void gpu_device::release(void* data, std::size_t bytes) noexcept { parts_->pool.
 void gpu_device::copy(void* to, const void* from, std::size_t bytes, device_stream* stream) {
   if (bytes == 0) return;
   gpu::working_device now(parts_->state);
-  parts_->state.require(parts_->state.functions().copy_on_device(to, from, bytes, parts_->of(stream).native()), "copying on the device");
+  parts_->state.require(parts_->state.functions().copy_on_device(to, from, bytes, parts_->of(stream).native()),
+                        "copying on the device");
 }
 
 void gpu_device::upload(void* to, const void* from, std::size_t bytes, device_stream* stream) {
@@ -119,7 +131,8 @@ void gpu_device::fill_zero(void* to, std::size_t bytes, device_stream* stream) {
 
 void gpu_device::set_word(void* to, std::uint32_t value, device_stream* stream) {
   gpu::working_device now(parts_->state);
-  parts_->state.require(parts_->state.functions().fill_words(to, value, 1, parts_->of(stream).native()), "writing a number");
+  parts_->state.require(parts_->state.functions().fill_words(to, value, 1, parts_->of(stream).native()),
+                        "writing a number");
 }
 
 std::shared_ptr<const kernel_library> gpu_device::load(std::span<const native_kernel* const> kernels) {
@@ -144,7 +157,9 @@ void gpu_device::launch(const launch_request& request) noexcept {
   gpu::current_device now(state);
   int status = now.status();
   if (!status)
-    status = state.functions().launch(what->native, static_cast<unsigned>(request.grid), static_cast<unsigned>(request.grid_y), static_cast<unsigned>(request.grid_z), static_cast<unsigned>(request.block), 1, 1,
+    status = state.functions().launch(what->native, static_cast<unsigned>(request.grid),
+                                      static_cast<unsigned>(request.grid_y), static_cast<unsigned>(request.grid_z),
+                                      static_cast<unsigned>(request.block), 1, 1,
                                       static_cast<unsigned>(request.lds_bytes), stream.native(), parameters, nullptr);
   if (status) {
     state.note(status);
@@ -185,21 +200,28 @@ std::unique_ptr<device_event> gpu_device::make_event() {
 
 void gpu_device::wait(device_stream* stream, const device_event& event) {
   gpu::working_device now(parts_->state);
-  parts_->state.require(parts_->state.functions().stream_wait_event(parts_->of(stream).native(), static_cast<const gpu_event&>(event).native(), 0), "waiting for an event");
+  parts_->state.require(parts_->state.functions().stream_wait_event(parts_->of(stream).native(),
+                                                                    static_cast<const gpu_event&>(event).native(), 0),
+                        "waiting for an event");
 }
 
 bool gpu_device::has_graphs() const { return gpu::missing_for_graphs(parts_->state.driver()).empty(); }
 
 std::unique_ptr<device_graph> gpu_device::make_graph(graph_maker how) {
   if (auto missing = gpu::missing_for_graphs(parts_->state.driver()); !missing.empty())
-    throw error(error_kind::unsupported, "device " + info().name + " has no graphs: its driver lacks " + std::string(missing) + ": update the driver");
+    throw error(error_kind::unsupported, "device " + info().name + " has no graphs: its driver lacks " +
+                                             std::string(missing) + ": update the driver");
   gpu::working_device now(parts_->state);
   if (how == graph_maker::capture) return std::make_unique<gpu::captured_graph>(parts_->state);
   return std::make_unique<gpu::node_graph>(parts_->state);
 }
 
-void gpu_device::encode(const tensor_map& map, void* base, encoded_tensor_map* to) { gpu::encode_tensor_map(parts_->state, map, base, to); }
+void gpu_device::encode(const tensor_map& map, void* base, encoded_tensor_map* to) {
+  gpu::encode_tensor_map(parts_->state, map, base, to);
+}
 
-std::vector<std::byte> gpu_device::to_machine_code(std::span<const std::byte> object) { return gpu::to_machine_code(parts_->state, object); }
+std::vector<std::byte> gpu_device::to_machine_code(std::span<const std::byte> object) {
+  return gpu::to_machine_code(parts_->state, object);
+}
 
 }  // namespace kiln

@@ -33,7 +33,8 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-// Targets by the beginning of their names, the longest first; a kernel for more than this processor has would die of SIGILL.
+// Targets by the beginning of their names, the longest first; a kernel for more than this processor has would die of
+// SIGILL.
 struct target_rule {
   std::string_view prefix;
   bool (*runs)();
@@ -75,8 +76,13 @@ class host_event final : public device_event {
 }  // namespace
 
 host_device::host_device(unsigned threads, bool pinned) : team_(threads, pinned) {
-  auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)), page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  info_ = {.name = "host", .description = processor_name(), .family = "cpu", .threads = team_.size(), .memory_bytes = pages * page};
+  auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)),
+       page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  info_ = {.name = "host",
+           .description = processor_name(),
+           .family = "cpu",
+           .threads = team_.size(),
+           .memory_bytes = pages * page};
 }
 
 bool host_device::runs(std::string_view target) const {
@@ -89,12 +95,17 @@ device_memory host_device::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   std::size_t alignment = alignment_for(bytes);
   void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
-  if (!data) throw error(error_kind::absent, "host memory for " + std::to_string(bytes) + " bytes cannot be had; use smaller dimensions");
-  if (alignment == huge_page) ::madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // a hint: its failure costs only speed
+  if (!data)
+    throw error(error_kind::absent,
+                "host memory for " + std::to_string(bytes) + " bytes cannot be had; use smaller dimensions");
+  if (alignment == huge_page)
+    ::madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // a hint: its failure costs only speed
   return device_memory(*this, data, bytes);
 }
 
-void host_device::release(void* data, std::size_t bytes) noexcept { ::operator delete(data, std::align_val_t(alignment_for(bytes))); }
+void host_device::release(void* data, std::size_t bytes) noexcept {
+  ::operator delete(data, std::align_val_t(alignment_for(bytes)));
+}
 
 void host_device::copy(void* to, const void* from, std::size_t bytes, device_stream*) {
   if (bytes) std::memmove(to, from, bytes);

@@ -1,5 +1,6 @@
 // The host CPU as a device: native kernels are ELF objects loaded into this process, grids run on a thread team.
-// Launches and copies are done when the call returns, so all streams are the same. Any thread; one launch at a time uses the whole team.
+// Launches and copies are done when the call returns, so all streams are the same. Any thread; one launch at a time
+// uses the whole team.
 #pragma once
 
 #include "runtime/device.hpp"
@@ -16,10 +17,16 @@ class host_device final : public device {
   bool runs(std::string_view target) const override;
   device_memory allocate(std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override;
-  void upload(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override { copy(to, from, bytes, stream); }
-  void download(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override { copy(to, from, bytes, stream); }
+  void upload(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override {
+    copy(to, from, bytes, stream);
+  }
+  void download(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) override {
+    copy(to, from, bytes, stream);
+  }
   void fill_zero(void* to, std::size_t bytes, device_stream* stream = nullptr) override;
-  void set_word(void* to, std::uint32_t value, device_stream* stream = nullptr) override { copy(to, &value, sizeof value, stream); }
+  void set_word(void* to, std::uint32_t value, device_stream* stream = nullptr) override {
+    copy(to, &value, sizeof value, stream);
+  }
   std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) override;
   void launch(const launch_request& request) noexcept override;
   void begin_launches() noexcept override { team_.stay_awake(1); }

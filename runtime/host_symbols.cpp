@@ -13,10 +13,12 @@
 namespace kiln {
 namespace {
 
-// LLVM's run-time library calls for half and bfloat16. A 16-bit float travels in the low bits of a vector register, as the low
-// bits of a float do, so a float stands for it here and no compiler support for the type is needed.
+// LLVM's run-time library calls for half and bfloat16. A 16-bit float travels in the low bits of a vector register, as
+// the low bits of a float do, so a float stands for it here and no compiler support for the type is needed.
 extern "C" {
-static float half_to_float(float half) { return f16_to_f32(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(half))); }
+static float half_to_float(float half) {
+  return f16_to_f32(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(half)));
+}
 static float float_to_half(float x) { return std::bit_cast<float>(static_cast<std::uint32_t>(f32_to_f16(x))); }
 static float float_to_bfloat(float x) { return std::bit_cast<float>(static_cast<std::uint32_t>(f32_to_bf16(x))); }
 
@@ -42,8 +44,10 @@ const void* address_of(R (*function)(Arguments...)) {
   return reinterpret_cast<const void*>(function);
 }
 
-#define BOTH(R_AND_ARGUMENTS_F64, R_AND_ARGUMENTS_F32, function) \
-  row{#function, address_of(static_cast<R_AND_ARGUMENTS_F64>(::function))}, row{#function "f", address_of(static_cast<R_AND_ARGUMENTS_F32>(::function##f))}
+#define BOTH(R_AND_ARGUMENTS_F64, R_AND_ARGUMENTS_F32, function)                  \
+  row{#function, address_of(static_cast<R_AND_ARGUMENTS_F64>(::function))}, row { \
+    #function "f", address_of(static_cast<R_AND_ARGUMENTS_F32>(::function##f))    \
+  }
 using unary64 = double (*)(double);
 using unary32 = float (*)(float);
 using binary64 = double (*)(double, double);
@@ -57,10 +61,45 @@ auto make_table() {
       row{"memmove", address_of(static_cast<void* (*)(void*, const void*, size_t)>(::memmove))},
       row{"memset", address_of(static_cast<void* (*)(void*, int, size_t)>(::memset))},
       row{"memcmp", address_of(static_cast<int (*)(const void*, const void*, size_t)>(::memcmp))},
-      UNARY(exp), UNARY(exp2), UNARY(expm1), UNARY(log), UNARY(log2), UNARY(log10), UNARY(log1p), UNARY(sin), UNARY(cos), UNARY(tan),
-      UNARY(asin), UNARY(acos), UNARY(atan), UNARY(sinh), UNARY(cosh), UNARY(tanh), UNARY(asinh), UNARY(acosh), UNARY(atanh), UNARY(erf),
-      UNARY(erfc), UNARY(sqrt), UNARY(cbrt), UNARY(floor), UNARY(ceil), UNARY(trunc), UNARY(round), UNARY(rint), UNARY(nearbyint), UNARY(fabs),
-      UNARY(roundeven), UNARY(tgamma), BINARY(pow), BINARY(atan2), BINARY(fmod), BINARY(remainder), BINARY(fmin), BINARY(fmax), BINARY(copysign),
+      UNARY(exp),
+      UNARY(exp2),
+      UNARY(expm1),
+      UNARY(log),
+      UNARY(log2),
+      UNARY(log10),
+      UNARY(log1p),
+      UNARY(sin),
+      UNARY(cos),
+      UNARY(tan),
+      UNARY(asin),
+      UNARY(acos),
+      UNARY(atan),
+      UNARY(sinh),
+      UNARY(cosh),
+      UNARY(tanh),
+      UNARY(asinh),
+      UNARY(acosh),
+      UNARY(atanh),
+      UNARY(erf),
+      UNARY(erfc),
+      UNARY(sqrt),
+      UNARY(cbrt),
+      UNARY(floor),
+      UNARY(ceil),
+      UNARY(trunc),
+      UNARY(round),
+      UNARY(rint),
+      UNARY(nearbyint),
+      UNARY(fabs),
+      UNARY(roundeven),
+      UNARY(tgamma),
+      BINARY(pow),
+      BINARY(atan2),
+      BINARY(fmod),
+      BINARY(remainder),
+      BINARY(fmin),
+      BINARY(fmax),
+      BINARY(copysign),
       BINARY(hypot),
       BOTH(double (*)(double, double, double), float (*)(float, float, float), fma),
       BOTH(double (*)(double, int), float (*)(float, int), ldexp),
@@ -69,8 +108,10 @@ auto make_table() {
       BOTH(long (*)(double), long (*)(float), lrint),
       BOTH(long (*)(double), long (*)(float), lround),
       row{"__extendhfsf2", address_of(half_to_float)},
-      row{"__truncsfhf2", address_of(float_to_half)}, row{"__truncdfhf2", address_of(double_to_half)},
-      row{"__truncsfbf2", address_of(float_to_bfloat)}, row{"__truncdfbf2", address_of(double_to_bfloat)},
+      row{"__truncsfhf2", address_of(float_to_half)},
+      row{"__truncdfhf2", address_of(double_to_half)},
+      row{"__truncsfbf2", address_of(float_to_bfloat)},
+      row{"__truncdfbf2", address_of(double_to_bfloat)},
   };
   std::ranges::sort(table, {}, &row::name);
   return table;

@@ -1,5 +1,6 @@
-// The functions of this process that a native host kernel may call: memory moves, libm, and the half-precision conversions
-// that LLVM emits calls for. Everything else is refused, so that a kernel from a file cannot reach the rest of the process.
+// The functions of this process that a native host kernel may call: memory moves, libm, and the half-precision
+// conversions that LLVM emits calls for. Everything else is refused, so that a kernel from a file cannot reach the rest
+// of the process.
 #pragma once
 
 #include <string_view>

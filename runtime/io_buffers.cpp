@@ -14,7 +14,8 @@ io_buffers::io_buffers(const executable& of) : plan_(&of.plan()), device_(&of.ta
 }
 
 void io_buffers::upload(std::span<const literal> inputs) {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) device_->upload(const_cast<std::byte*>(inputs_[i].data()), inputs[i].bytes().data(), inputs_[i].size());
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    device_->upload(const_cast<std::byte*>(inputs_[i].data()), inputs[i].bytes().data(), inputs_[i].size());
   device_->synchronize();
 }
 
@@ -33,7 +34,8 @@ std::vector<literal> io_buffers::download() const {
     results.emplace_back(plan_->outputs[i].type, std::move(bytes));
   }
   for (std::size_t i = 0; i < results.size(); ++i)
-    for (const counted_axis& c : plan_->outputs[i].counted) results[i] = first_of(results[i], static_cast<std::int64_t>(c.axis), results[c.count].at_int(0));
+    for (const counted_axis& c : plan_->outputs[i].counted)
+      results[i] = first_of(results[i], static_cast<std::int64_t>(c.axis), results[c.count].at_int(0));
   return results;
 }
 

@@ -1,4 +1,5 @@
-// Memory of the device for one run's inputs and outputs, and the ways of literals into and out of it. Used by one thread.
+// Memory of the device for one run's inputs and outputs, and the ways of literals into and out of it. Used by one
+// thread.
 #pragma once
 
 #include <span>

@@ -10,7 +10,8 @@ namespace {
 
 // What every GPU and both drivers take in one launch.
 constexpr std::int64_t most_groups = INT32_MAX, most_groups_y = 65535, most_items = 1024, most_lds_bytes = 1 << 20;
-constexpr std::size_t most_scratch_bytes = std::size_t{1} << 46;  // beyond any machine; keeps sums of hostile sizes from wrapping
+constexpr std::size_t most_scratch_bytes = std::size_t{1}
+                                           << 46;  // beyond any machine; keeps sums of hostile sizes from wrapping
 
 // The bytes of an argument whose index has been checked.
 std::size_t bytes_of(const launch_argument& a, const instruction& i, const native_kernel& kernel) {
@@ -25,7 +26,8 @@ std::size_t bytes_of(const launch_argument& a, const instruction& i, const nativ
 // One past the last byte that the map describes. Sizes are small enough not to wrap: ir/native_kernel.cpp.
 double end_of(const tensor_map& map) {
   auto end = static_cast<double>(map.dims[0]) * storage_bits(map.type) / 8;
-  for (std::size_t d = 1; d < map.dims.size(); ++d) end += static_cast<double>(map.dims[d] - 1) * static_cast<double>(map.strides[d - 1]);
+  for (std::size_t d = 1; d < map.dims.size(); ++d)
+    end += static_cast<double>(map.dims[d] - 1) * static_cast<double>(map.strides[d - 1]);
   return end;
 }
 
@@ -39,9 +41,13 @@ std::string describe_instruction(const instruction& i) {
 
 void check_launches(const instruction& i, const native_kernel& kernel, std::string_view family) {
   auto require = [&](bool holds, const std::string& what) {
-    if (!holds) throw error(error_kind::corrupted, describe_instruction(i) + ": its native kernel " + what + "; finalize the program again");
+    if (!holds)
+      throw error(error_kind::corrupted,
+                  describe_instruction(i) + ": its native kernel " + what + "; finalize the program again");
   };
-  for (const scratch_buffer& b : kernel.scratch) require(b.bytes >= 0 && static_cast<std::size_t>(b.bytes) <= most_scratch_bytes, "asks for " + std::to_string(b.bytes) + " bytes of scratch memory");
+  for (const scratch_buffer& b : kernel.scratch)
+    require(b.bytes >= 0 && static_cast<std::size_t>(b.bytes) <= most_scratch_bytes,
+            "asks for " + std::to_string(b.bytes) + " bytes of scratch memory");
   const std::array<std::size_t, 3> counts{i.inputs().size(), i.outputs().size(), kernel.scratch.size()};
   for (const launch& l : kernel.launches) {
     require(l.grid >= 0 && l.grid_y >= 0 && l.grid_z >= 0, "has a negative grid");
@@ -49,13 +55,17 @@ void check_launches(const instruction& i, const native_kernel& kernel, std::stri
       require(l.grid_y == 1 && l.grid_z == 1, "has a grid of several dimensions, which a CPU does not run");
       require(l.tensor_maps.empty(), "has tensor maps, which a CPU does not have");
     } else {
-      require(l.grid <= most_groups && l.grid_y <= most_groups_y && l.grid_z <= most_groups_y, "has more workgroups than a GPU runs at once");
+      require(l.grid <= most_groups && l.grid_y <= most_groups_y && l.grid_z <= most_groups_y,
+              "has more workgroups than a GPU runs at once");
       require(l.block <= most_items && l.lds_bytes <= most_lds_bytes, "has larger workgroups than a GPU runs");
     }
     for (const launch_argument& a : l.arguments)
-      require(static_cast<std::size_t>(a.kind) < counts.size() && a.index < counts[static_cast<std::size_t>(a.kind)], "names an argument that the instruction does not have");
+      require(static_cast<std::size_t>(a.kind) < counts.size() && a.index < counts[static_cast<std::size_t>(a.kind)],
+              "names an argument that the instruction does not have");
     for (const tensor_map& map : l.tensor_maps)
-      require(map.argument < l.arguments.size() && end_of(map) <= static_cast<double>(bytes_of(l.arguments[map.argument], i, kernel)), "describes a tensor that is larger than its buffer");
+      require(map.argument < l.arguments.size() &&
+                  end_of(map) <= static_cast<double>(bytes_of(l.arguments[map.argument], i, kernel)),
+              "describes a tensor that is larger than its buffer");
   }
 }
 

@@ -23,7 +23,8 @@ constexpr unsigned host_machine = EM_AARCH64;
 constexpr unsigned host_machine = EM_X86_64;
 #endif
 
-// The psABI's letters: S symbol, A addend, P place, L its call stub (for functions outside the image), G its entry of the offset table.
+// The psABI's letters: S symbol, A addend, P place, L its call stub (for functions outside the image), G its entry of
+// the offset table.
 enum class formula { nothing, s_plus_a, s_plus_a_minus_p, l_plus_a_minus_p, g_plus_a_minus_p };
 enum class field { none, word64, signed32, unsigned32 };
 
@@ -66,7 +67,10 @@ struct target {
   std::optional<place> inside;
   std::uint64_t outside = 0;
   friend bool operator<(const target& a, const target& b) {
-    auto key = [](const target& t) { return t.inside ? std::tuple(1, std::uint64_t{t.inside->part}, t.inside->offset) : std::tuple(0, std::uint64_t{0}, t.outside); };
+    auto key = [](const target& t) {
+      return t.inside ? std::tuple(1, std::uint64_t{t.inside->part}, t.inside->offset)
+                      : std::tuple(0, std::uint64_t{0}, t.outside);
+    };
     return key(a) < key(b);
   }
 };
@@ -78,12 +82,15 @@ struct fixup {
   std::uint64_t addend;
 };
 
-[[noreturn]] void unsupported(const std::string& what) { throw error(error_kind::unsupported, "native object: " + what); }
+[[noreturn]] void unsupported(const std::string& what) {
+  throw error(error_kind::unsupported, "native object: " + what);
+}
 
 const relocation_kind& find_kind(unsigned type) {
   for (const relocation_kind& kind : relocation_kinds)
     if (kind.machine == host_machine && kind.type == type) return kind;
-  unsupported("relocation type " + std::to_string(type) + " of ELF machine " + std::to_string(host_machine) + " (is the object position independent, small code model?)");
+  unsupported("relocation type " + std::to_string(type) + " of ELF machine " + std::to_string(host_machine) +
+              " (is the object position independent, small code model?)");
 }
 
 // Decides where everything goes before a byte is mapped.
@@ -99,14 +106,18 @@ class image_layout {
       if (section.sh_info >= places.size()) corrupted_object("relocations of a section that it does not have");
       if (!places[section.sh_info]) continue;  // debug information, unwind tables
       if (section.sh_type == SHT_REL) unsupported("relocations without addends (SHT_REL)");
-      for (const Elf64_Rela& relocation : object.relocations(section)) add_fixup(object, places, section.sh_info, relocation);
+      for (const Elf64_Rela& relocation : object.relocations(section))
+        add_fixup(object, places, section.sh_info, relocation);
     }
     auto& functions = functions_.emplace_back();
     for (std::size_t i = 0; i < object.symbol_count(); ++i) {
       Elf64_Sym symbol = object.symbol(i);
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL || symbol.st_shndx == SHN_UNDEF) continue;
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL ||
+          symbol.st_shndx == SHN_UNDEF)
+        continue;
       target t = resolve(object, places, i);
-      if (!t.inside || t.inside->part != text) corrupted_object("function '" + std::string(object.symbol_name(symbol)) + "' lies outside the code");
+      if (!t.inside || t.inside->part != text)
+        corrupted_object("function '" + std::string(object.symbol_name(symbol)) + "' lies outside the code");
       functions.emplace(object.symbol_name(symbol), *t.inside);
     }
   }
@@ -130,8 +141,10 @@ class image_layout {
   void write(std::byte* base) const {
     auto address = [&](place p) { return reinterpret_cast<std::uint64_t>(base) + offset(p); };
     for (const auto& [where, bytes] : copies_) std::memcpy(base + offset(where), bytes.data(), bytes.size());
-    for (const auto& [t, index] : got_) store(base + offset(got_place(index)), t.inside ? address(*t.inside) : t.outside);
-    for (const auto& [t, index] : stubs_) write_stub(base + offset(stub_place(index)), address(stub_place(index)), address(got_place(got_.at(t))));
+    for (const auto& [t, index] : got_)
+      store(base + offset(got_place(index)), t.inside ? address(*t.inside) : t.outside);
+    for (const auto& [t, index] : stubs_)
+      write_stub(base + offset(stub_place(index)), address(stub_place(index)), address(got_place(got_.at(t))));
     for (const fixup& f : fixups_) {
       std::uint64_t s = f.symbol.inside ? address(*f.symbol.inside) : f.symbol.outside, p = address(f.where), value = 0;
       bool relative_to_outside = !f.symbol.inside && stubs_.contains(f.symbol);
@@ -139,7 +152,9 @@ class image_layout {
         case formula::nothing: continue;
         case formula::s_plus_a: value = s + f.addend; break;
         case formula::s_plus_a_minus_p:
-        case formula::l_plus_a_minus_p: value = (relative_to_outside ? address(stub_place(stubs_.at(f.symbol))) : s) + f.addend - p; break;
+        case formula::l_plus_a_minus_p:
+          value = (relative_to_outside ? address(stub_place(stubs_.at(f.symbol))) : s) + f.addend - p;
+          break;
         case formula::g_plus_a_minus_p: value = address(got_place(got_.at(f.symbol))) + f.addend - p; break;
       }
       patch(*f.kind, base + offset(f.where), value);
@@ -170,7 +185,8 @@ class image_layout {
     if (section.sh_type != SHT_PROGBITS && section.sh_type != SHT_NOBITS) return std::nullopt;  // notes, unwind tables
     auto name = object.section_name(section);
     if (name == ".eh_frame") return std::nullopt;  // nothing unwinds through a kernel
-    if (section.sh_flags & (SHF_TLS | SHF_COMPRESSED)) unsupported("section " + std::string(name) + " is thread-local or compressed");
+    if (section.sh_flags & (SHF_TLS | SHF_COMPRESSED))
+      unsupported("section " + std::string(name) + " is thread-local or compressed");
     bool executable = section.sh_flags & SHF_EXECINSTR, writable = section.sh_flags & SHF_WRITE;
     if (executable && writable) unsupported("section " + std::string(name) + " is writable and executable");
     if (executable && section.sh_type == SHT_NOBITS) corrupted_object("code without contents");
@@ -190,26 +206,32 @@ class image_layout {
     Elf64_Sym symbol = object.symbol(index);
     auto name = std::string(object.symbol_name(symbol));
     auto type = ELF64_ST_TYPE(symbol.st_info);
-    if (type == STT_GNU_IFUNC || type == STT_TLS) unsupported("symbol '" + name + "' is " + (type == STT_TLS ? "thread-local" : "an indirect function"));
+    if (type == STT_GNU_IFUNC || type == STT_TLS)
+      unsupported("symbol '" + name + "' is " + (type == STT_TLS ? "thread-local" : "an indirect function"));
     if (symbol.st_shndx == SHN_UNDEF) {
       const void* address = externals_(name);
       if (!address) unsupported("it needs '" + name + "', which kernels may not call");
       return {std::nullopt, reinterpret_cast<std::uint64_t>(address)};
     }
     if (symbol.st_shndx == SHN_ABS) return {std::nullopt, symbol.st_value};
-    if (symbol.st_shndx == SHN_COMMON) unsupported("symbol '" + name + "' is a common symbol; compile with -fno-common");
-    if (symbol.st_shndx >= places.size()) corrupted_object("symbol '" + name + "' lies in a section that it does not have");
+    if (symbol.st_shndx == SHN_COMMON)
+      unsupported("symbol '" + name + "' is a common symbol; compile with -fno-common");
+    if (symbol.st_shndx >= places.size())
+      corrupted_object("symbol '" + name + "' lies in a section that it does not have");
     const auto& where = places[symbol.st_shndx];
     if (!where) corrupted_object("symbol '" + name + "' lies in a section that is not loaded");
-    if (symbol.st_value > object.sections()[symbol.st_shndx].sh_size) corrupted_object("symbol '" + name + "' lies outside its section");
+    if (symbol.st_value > object.sections()[symbol.st_shndx].sh_size)
+      corrupted_object("symbol '" + name + "' lies outside its section");
     return {place{where->part, where->offset + symbol.st_value}, 0};
   }
 
-  void add_fixup(const elf_object& object, const std::vector<std::optional<place>>& places, std::size_t section, const Elf64_Rela& relocation) {
+  void add_fixup(const elf_object& object, const std::vector<std::optional<place>>& places, std::size_t section,
+                 const Elf64_Rela& relocation) {
     const relocation_kind& kind = find_kind(ELF64_R_TYPE(relocation.r_info));
     std::uint64_t width = kind.target == field::word64 ? 8 : kind.target == field::none ? 0 : 4;
     const Elf64_Shdr& patched = object.sections()[section];
-    if (patched.sh_type == SHT_NOBITS || relocation.r_offset > patched.sh_size || patched.sh_size - relocation.r_offset < width)
+    if (patched.sh_type == SHT_NOBITS || relocation.r_offset > patched.sh_size ||
+        patched.sh_size - relocation.r_offset < width)
       corrupted_object("a relocation lies outside its section");
     if (kind.value == formula::nothing) return;
     std::size_t index = ELF64_R_SYM(relocation.r_info);
@@ -221,14 +243,19 @@ class image_layout {
       got_.try_emplace(t, got_.size());
     }
     if (kind.value == formula::g_plus_a_minus_p) got_.try_emplace(t, got_.size());
-    fixups_.push_back({&kind, {places[section]->part, places[section]->offset + relocation.r_offset}, t, static_cast<std::uint64_t>(relocation.r_addend)});
+    fixups_.push_back({&kind,
+                       {places[section]->part, places[section]->offset + relocation.r_offset},
+                       t,
+                       static_cast<std::uint64_t>(relocation.r_addend)});
   }
 
   place got_place(std::size_t index) const { return {read_only, got_at_ + index * got_entry_bytes}; }
   place stub_place(std::size_t index) const { return {text, stubs_at_ + index * stub_bytes}; }
 
   template <class T>
-  static void store(std::byte* at, T value) { std::memcpy(at, &value, sizeof value); }
+  static void store(std::byte* at, T value) {
+    std::memcpy(at, &value, sizeof value);
+  }
 
   // jmp *got(%rip), then traps.
   static void write_stub(std::byte* at, std::uint64_t address, std::uint64_t got) {
@@ -241,13 +268,19 @@ class image_layout {
   static void patch(const relocation_kind& kind, std::byte* at, std::uint64_t value) {
     auto as_signed = static_cast<std::int64_t>(value);
     auto check = [&](bool fits) {
-      if (!fits) unsupported(std::string(kind.name) + " does not reach its target; compile position independent code, small code model");
+      if (!fits)
+        unsupported(std::string(kind.name) +
+                    " does not reach its target; compile position independent code, small code model");
     };
     switch (kind.target) {
       case field::none: return;
       case field::word64: return store(at, value);
-      case field::signed32: check(as_signed == static_cast<std::int32_t>(as_signed)); return store(at, static_cast<std::int32_t>(as_signed));
-      case field::unsigned32: check(value == static_cast<std::uint32_t>(value)); return store(at, static_cast<std::uint32_t>(value));
+      case field::signed32:
+        check(as_signed == static_cast<std::int32_t>(as_signed));
+        return store(at, static_cast<std::int32_t>(as_signed));
+      case field::unsigned32:
+        check(value == static_cast<std::uint32_t>(value));
+        return store(at, static_cast<std::uint32_t>(value));
     }
   }
 
@@ -299,7 +332,8 @@ code_image& code_image::operator=(code_image&& other) noexcept {
 const void* code_image::find(std::size_t object, std::string_view symbol) const {
   if (object < functions_.size())
     if (auto it = functions_[object].find(symbol); it != functions_[object].end()) return it->second;
-  throw error(error_kind::corrupted, "native object: it has no function '" + std::string(symbol) + "', which one of its launches names");
+  throw error(error_kind::corrupted,
+              "native object: it has no function '" + std::string(symbol) + "', which one of its launches names");
 }
 
 }  // namespace kiln

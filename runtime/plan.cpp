@@ -20,8 +20,11 @@ class plan_printer {
       }
     }
     const plan_report& r = plan_.report;
-    text_ += fmt::format("{} kernels, {} launches, {} copies, {} interpreted; arena {} bytes (sum {}, bound {}); constants {} bytes, prepared {} bytes\n", r.kernels,
-                         r.launches, r.copies, r.interpreted, r.arena_bytes, r.arena_sum_bytes, r.arena_lower_bound, r.constant_bytes, r.prepared_bytes);
+    text_ += fmt::format(
+        "{} kernels, {} launches, {} copies, {} interpreted; arena {} bytes (sum {}, bound {}); constants {} bytes, "
+        "prepared {} bytes\n",
+        r.kernels, r.launches, r.copies, r.interpreted, r.arena_bytes, r.arena_sum_bytes, r.arena_lower_bound,
+        r.constant_bytes, r.prepared_bytes);
     return std::move(text_);
   }
 
@@ -49,19 +52,28 @@ class plan_printer {
     std::span<const buffer_id> ids{plan_.arguments.data() + s.first_argument, s.argument_count};
     text_ += fmt::format("  launch {} grid {} ({})", symbol, s.grid, names(ids));
   }
-  void line(const copy_step& s, const std::string&) { text_ += fmt::format("  copy {} <- {}", name(s.to), name(s.from)); }
-  void line(const count_step& s, const std::string&) { text_ += fmt::format("  count {} <- trip {}", name(s.to), s.counter); }
+  void line(const copy_step& s, const std::string&) {
+    text_ += fmt::format("  copy {} <- {}", name(s.to), name(s.from));
+  }
+  void line(const count_step& s, const std::string&) {
+    text_ += fmt::format("  count {} <- trip {}", name(s.to), s.counter);
+  }
   void line(const call_step& s, const std::string& symbol) {
     std::span<const buffer_id> ids{plan_.arguments.data() + s.first_argument, s.argument_count};
-    text_ += fmt::format("  call {} ({}) -> ({})", symbol, names(ids.first(s.input_count)), names(ids.subspan(s.input_count)));
+    text_ += fmt::format("  call {} ({}) -> ({})", symbol, names(ids.first(s.input_count)),
+                         names(ids.subspan(s.input_count)));
   }
-  void line(const if_step& s, const std::string&) { text_ += fmt::format("  if {} then block {} else block {}", name(s.condition), s.then_block, s.else_block); }
+  void line(const if_step& s, const std::string&) {
+    text_ += fmt::format("  if {} then block {} else block {}", name(s.condition), s.then_block, s.else_block);
+  }
   void line(const loop_step& s, const std::string&) {
     text_ += fmt::format("  loop block {} trips {} condition {}", s.body, name(s.trip_count), name(s.condition));
     for (const carried_value& c : s.carried) text_ += fmt::format(" carry {} -> {}", name(c.initial), name(c.result));
     for (const scanned_value& v : s.scanned) text_ += fmt::format(" scan -> {}", name(v.result));
   }
-  void line(const interpreted_step& s, const std::string& op) { text_ += fmt::format("  interpret {} ({}) -> ({})", op, names(s.inputs), names(s.outputs)); }
+  void line(const interpreted_step& s, const std::string& op) {
+    text_ += fmt::format("  interpret {} ({}) -> ({})", op, names(s.inputs), names(s.outputs));
+  }
 
   const plan& plan_;
   std::string text_;

@@ -10,13 +10,16 @@
 namespace kiln {
 namespace {
 
-std::size_t element_alignment(element_type type) { return std::max<std::size_t>(1, static_cast<std::size_t>(storage_bits(type)) / 8); }
+std::size_t element_alignment(element_type type) {
+  return std::max<std::size_t>(1, static_cast<std::size_t>(storage_bits(type)) / 8);
+}
 
 }  // namespace
 
 std::size_t static_bytes_of(value v) {
   if (!v.type().is_static())
-    throw error(error_kind::usage, describe_instruction(*v.producer) + " has the open shape " + v.type().str() + ": bind every dimension before the program is loaded");
+    throw error(error_kind::usage, describe_instruction(*v.producer) + " has the open shape " + v.type().str() +
+                                       ": bind every dimension before the program is loaded");
   return v.type().bytes();
 }
 
@@ -88,7 +91,8 @@ std::vector<counted_axis> plan_builder::counted_axes(const module& main, value v
   std::vector<counted_axis> axes;
   for (; const auto* op = v.producer->op().get_if<counted>(); v = v.producer->inputs()[0]) {
     auto count = std::ranges::find(main.outputs(), v.producer->inputs()[1]);
-    if (count == main.outputs().end()) throw error(error_kind::invalid_model, describe_instruction(*v.producer) + " has a count that is no output");
+    if (count == main.outputs().end())
+      throw error(error_kind::invalid_model, describe_instruction(*v.producer) + " has a count that is no output");
     axes.push_back({static_cast<std::size_t>(op->axis), static_cast<std::size_t>(count - main.outputs().begin())});
   }
   return axes;
@@ -102,15 +106,19 @@ buffer_id plan_builder::constant_buffer(const literal& data) {
 }
 
 // `inputs` are the buffers of the parameters, `outputs` those that the results must end up in.
-std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer_id>& inputs, const std::vector<buffer_id>& outputs, std::size_t parent) {
+std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer_id>& inputs,
+                                       const std::vector<buffer_id>& outputs, std::size_t parent) {
   auto block = static_cast<std::uint32_t>(plan_.blocks.size());
   plan_.blocks.push_back({m.name(), {}});
   std::size_t s = scopes_.size();
   scopes_.push_back({{}, parent, 0, {}});
   if (m.parameters().size() != inputs.size() || m.outputs().size() != outputs.size())
-    throw error(error_kind::invalid_model, "module '" + m.name() + "' has " + std::to_string(m.parameters().size()) + " parameters and " + std::to_string(m.outputs().size()) +
-                                               " outputs, the instruction that holds it " + std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
-  // What is computed goes straight into the first output that wants it; parameters, constants and second uses are copied.
+    throw error(error_kind::invalid_model,
+                "module '" + m.name() + "' has " + std::to_string(m.parameters().size()) + " parameters and " +
+                    std::to_string(m.outputs().size()) + " outputs, the instruction that holds it " +
+                    std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
+  // What is computed goes straight into the first output that wants it; parameters, constants and second uses are
+  // copied.
   value_map destinations;
   std::vector<bool> direct(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -134,7 +142,8 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (direct[i] || plan_.buffers[outputs[i]].known) continue;  // the host knows a loop's constant condition
     value v = m.outputs()[i];
-    if (static_bytes_of(v)) add_step(block, s, copy_step{outputs[i], values.at(v)}, *v.producer, {{outputs[i], values.at(v)}});
+    if (static_bytes_of(v))
+      add_step(block, s, copy_step{outputs[i], values.at(v)}, *v.producer, {{outputs[i], values.at(v)}});
   }
   scopes_[s].layout = pack(scopes_[s]);
   return block;
@@ -150,18 +159,21 @@ std::uint32_t plan_builder::instruction_index(const instruction& i) {
   auto [it, is_new] = instruction_index_.try_emplace(&i, static_cast<std::uint32_t>(plan_.instructions.size()));
   if (is_new) {
     const auto* object = i.op().get_if<code_object>();
-    plan_.instructions.push_back({object ? object->symbol : std::string(i.op().name()), i.origin(), object ? object->payload : std::string()});
+    plan_.instructions.push_back(
+        {object ? object->symbol : std::string(i.op().name()), i.origin(), object ? object->payload : std::string()});
   }
   return it->second;
 }
 
-void plan_builder::add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i, const std::vector<buffer_id>& touched) {
+void plan_builder::add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i,
+                            const std::vector<buffer_id>& touched) {
   auto at = static_cast<std::int64_t>(plan_.blocks[block].steps.size());
   for (buffer_id id : touched) touch(s, id, at);
   plan_.blocks[block].steps.push_back({std::move(step), instruction_index(i)});
 }
 
-void plan_builder::add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values, const value_map& destinations) {
+void plan_builder::add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values,
+                                   const value_map& destinations) {
   std::vector<buffer_id> inputs, outputs;
   for (value v : i.inputs()) inputs.push_back(values.at(v));
   for (std::uint32_t o = 0; o < i.outputs().size(); ++o) {
@@ -179,7 +191,9 @@ void plan_builder::add_instruction(const instruction& i, std::uint32_t block, st
   if (const auto* op = i.op().get_if<loop>()) return add_loop(where, *op);
   ++plan_.report.interpreted;
   if (!options_.allow_interpreter)
-    throw error(error_kind::not_native, describe_instruction(i) + " has no native kernel: compile the program for this device, or allow the interpreter");
+    throw error(error_kind::not_native,
+                describe_instruction(i) +
+                    " has no native kernel: compile the program for this device, or allow the interpreter");
   interpreted_step step{i.op(), inputs, outputs, {}};
   for (value v : i.inputs()) step.input_types.push_back(v.type());
   add_step(block, s, std::move(step), i, where.all());
@@ -189,12 +203,16 @@ void plan_builder::place_arena() {
   std::vector<std::size_t> bases(scopes_.size(), 0);  // parents come before their bodies
   for (std::size_t s = 0; s < scopes_.size(); ++s) {
     const scope& here = scopes_[s];
-    if (here.parent != SIZE_MAX) bases[s] = bases[here.parent] + scopes_[here.parent].layout.offsets[here.parent_request];
+    if (here.parent != SIZE_MAX)
+      bases[s] = bases[here.parent] + scopes_[here.parent].layout.offsets[here.parent_request];
     plan_.report.arena_sum_bytes += here.layout.sum;
-    if (here.parent != SIZE_MAX) plan_.report.arena_sum_bytes -= scopes_[here.parent].requests[here.parent_request].bytes;  // regions are not buffers of their own
+    if (here.parent != SIZE_MAX)
+      plan_.report.arena_sum_bytes -=
+          scopes_[here.parent].requests[here.parent_request].bytes;  // regions are not buffers of their own
   }
   for (std::size_t id = 0; id < plan_.buffers.size(); ++id)
-    if (auto [s, request] = homes_[id]; s != SIZE_MAX) plan_.buffers[id].offset = bases[s] + scopes_[s].layout.offsets[request];
+    if (auto [s, request] = homes_[id]; s != SIZE_MAX)
+      plan_.buffers[id].offset = bases[s] + scopes_[s].layout.offsets[request];
   plan_.arena_bytes = scopes_[0].layout.bytes;
 }
 
@@ -202,12 +220,16 @@ void plan_builder::report() {
   plan_report& r = plan_.report;
   r.arena_bytes = plan_.arena_bytes;
   r.arena_lower_bound = scopes_[0].layout.lower_bound;
-  for (const plan_block& b : plan_.blocks) r.copies += static_cast<std::size_t>(std::ranges::count_if(b.steps, [](const plan_step& s) { return std::holds_alternative<copy_step>(s.what); }));
+  for (const plan_block& b : plan_.blocks)
+    r.copies += static_cast<std::size_t>(
+        std::ranges::count_if(b.steps, [](const plan_step& s) { return std::holds_alternative<copy_step>(s.what); }));
   r.prepared_bytes = prepare_.bytes();
   r.prepared_found = prepare_.found();
   r.prepared_made = prepare_.made();
 }
 
-plan make_plan(const program& source, device& target, const plan_options& options) { return plan_builder(source, target, options).build(); }
+plan make_plan(const program& source, device& target, const plan_options& options) {
+  return plan_builder(source, target, options).build();
+}
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
-// Program → plan. One recursive walk over the modules makes blocks, buffers and their lifetimes; arena regions are packed from the
-// inside out (a body's region is one buffer of the module around it), then all offsets are made absolute. Internal to make_plan; its
-// parts are plan_builder.cpp (modules and buffers), plan_kernels.cpp (launches) and plan_control_flow.cpp (bodies). Used once, by one thread.
+// Program → plan. One recursive walk over the modules makes blocks, buffers and their lifetimes; arena regions are
+// packed from the inside out (a body's region is one buffer of the module around it), then all offsets are made
+// absolute. Internal to make_plan; its parts are plan_builder.cpp (modules and buffers), plan_kernels.cpp (launches)
+// and plan_control_flow.cpp (bodies). Used once, by one thread.
 #pragma once
 
 #include <map>
@@ -19,7 +20,12 @@ namespace kiln {
 
 class plan_builder {
  public:
-  plan_builder(const program& source, device& target, const plan_options& options) : source_(source), device_(target), options_(options), constants_(plan_, target), prepare_(target, options.store) {}
+  plan_builder(const program& source, device& target, const plan_options& options)
+      : source_(source),
+        device_(target),
+        options_(options),
+        constants_(plan_, target),
+        prepare_(target, options.store) {}
 
   plan build();
 
@@ -51,11 +57,14 @@ class plan_builder {
   buffer_id constant_buffer(const literal& data);
 
   // `inputs` are the buffers of the parameters, `outputs` those that the results must end up in.
-  std::uint32_t add_module(const module& m, const std::vector<buffer_id>& inputs, const std::vector<buffer_id>& outputs, std::size_t parent);
+  std::uint32_t add_module(const module& m, const std::vector<buffer_id>& inputs, const std::vector<buffer_id>& outputs,
+                           std::size_t parent);
   static arena_layout pack(scope& s);
   std::uint32_t instruction_index(const instruction& i);
-  void add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i, const std::vector<buffer_id>& touched);
-  void add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values, const value_map& destinations);
+  void add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i,
+                const std::vector<buffer_id>& touched);
+  void add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values,
+                       const value_map& destinations);
 
   void load_kernels();
   bool called(const code_object& object) const;

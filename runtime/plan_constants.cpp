@@ -7,7 +7,9 @@
 namespace kiln {
 namespace {
 
-std::size_t element_alignment(element_type type) { return std::max<std::size_t>(1, static_cast<std::size_t>(storage_bits(type)) / 8); }
+std::size_t element_alignment(element_type type) {
+  return std::max<std::size_t>(1, static_cast<std::size_t>(storage_bits(type)) / 8);
+}
 
 // Buffers that steps name; those inside loops come from the loop's own.
 struct named_buffers {

@@ -1,6 +1,6 @@
-// The constants of a program while its plan is built. A device that reads host memory reads them where they are (a mapped file); to a
-// GPU they are uploaded when something reads them there, and kept only if a run does. Programs on one device share equal constants.
-// Internal to plan_builder.cpp. One thread.
+// The constants of a program while its plan is built. A device that reads host memory reads them where they are (a
+// mapped file); to a GPU they are uploaded when something reads them there, and kept only if a run does. Programs on
+// one device share equal constants. Internal to plan_builder.cpp. One thread.
 #pragma once
 
 #include <map>

@@ -13,11 +13,14 @@ namespace {
 // Whether anything in `body` looks at its parameter number `index`; handing a condition on as it is does not.
 bool uses(const module& body, std::size_t index) {
   value wanted = body.parameters()[index];
-  return std::ranges::any_of(body.instructions(), [&](const instruction& i) { return std::ranges::find(i.inputs(), wanted) != i.inputs().end(); }) ||
+  return std::ranges::any_of(
+             body.instructions(),
+             [&](const instruction& i) { return std::ranges::find(i.inputs(), wanted) != i.inputs().end(); }) ||
          std::ranges::any_of(body.outputs().begin() + 1, body.outputs().end(), [&](value v) { return v == wanted; });
 }
 
-// The condition that a body gives for the next trip where no kernel decides it: a constant, or the one that it was given, which is true.
+// The condition that a body gives for the next trip where no kernel decides it: a constant, or the one that it was
+// given, which is true.
 std::optional<std::uint64_t> constant_condition(const module& body) {
   value root = alias_root(body.outputs()[0]);
   if (root == body.parameters()[1]) return 1;
@@ -38,7 +41,8 @@ void plan_builder::hold_region(std::size_t body_scope, std::size_t s, std::int64
 
 void plan_builder::add_if(const placed& where) {
   const auto& [i, block, s, inputs, outputs] = where;
-  if (i.bodies().size() != 2 || inputs.empty()) throw error(error_kind::invalid_model, describe_instruction(i) + " needs a condition and two bodies");
+  if (i.bodies().size() != 2 || inputs.empty())
+    throw error(error_kind::invalid_model, describe_instruction(i) + " needs a condition and two bodies");
   std::vector<buffer_id> arguments(inputs.begin() + 1, inputs.end());
   if_step step{inputs[0], 0, 0};
   auto at = static_cast<std::int64_t>(plan_.blocks[block].steps.size());
@@ -54,9 +58,11 @@ void plan_builder::add_if(const placed& where) {
 void plan_builder::add_loop(const placed& where, const loop& op) {
   const auto& [i, block, s, inputs, outputs] = where;
   auto carried = static_cast<std::size_t>(op.carried);
-  if (i.bodies().size() != 1 || inputs.size() < 2 + carried || outputs.size() < carried) throw error(error_kind::invalid_model, describe_instruction(i) + " has too few inputs or outputs");
+  if (i.bodies().size() != 1 || inputs.size() < 2 + carried || outputs.size() < carried)
+    throw error(error_kind::invalid_model, describe_instruction(i) + " has too few inputs or outputs");
   const module& body = *i.bodies()[0];
-  if (body.parameters().size() < 2 || body.outputs().empty()) throw error(error_kind::invalid_model, describe_instruction(i) + " has a body without iteration and condition");
+  if (body.parameters().size() < 2 || body.outputs().empty())
+    throw error(error_kind::invalid_model, describe_instruction(i) + " has a body without iteration and condition");
   auto moving = [&](std::size_t bytes) { return add_buffer({buffer_place::moving, bytes, 0, nullptr}); };
   loop_step step;
   step.trip_count = inputs[0];
@@ -69,7 +75,8 @@ void plan_builder::add_loop(const placed& where, const loop& op) {
   step.counts = uses(body, 0);
   step.asks = uses(body, 1);
   plan_.buffers[step.condition_out].known = constant_condition(body);
-  std::vector<buffer_id> touched = where.all(), arguments{step.iteration, step.condition_in}, results{step.condition_out};
+  std::vector<buffer_id> touched = where.all(), arguments{step.iteration, step.condition_in},
+                         results{step.condition_out};
   touched.insert(touched.end(), {step.iteration, step.condition_in, step.condition_out});
   for (std::size_t k = 0; k < carried; ++k) {
     std::size_t bytes = static_bytes_of({const_cast<instruction*>(&i), static_cast<std::uint32_t>(k)});
@@ -81,11 +88,17 @@ void plan_builder::add_loop(const placed& where, const loop& op) {
   }
   arguments.insert(arguments.end(), inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried), inputs.end());
   for (std::size_t k = carried; k < outputs.size(); ++k) {
-    if (op.trips < 0) throw error(error_kind::unsupported, describe_instruction(i) + " stacks values over a number of trips that depends on data; give the trip count as a constant");
-    if (1 + k >= body.outputs().size()) throw error(error_kind::invalid_model, describe_instruction(i) + " has more outputs than its body");
+    if (op.trips < 0)
+      throw error(error_kind::unsupported,
+                  describe_instruction(i) +
+                      " stacks values over a number of trips that depends on data; give the trip count as a constant");
+    if (1 + k >= body.outputs().size())
+      throw error(error_kind::invalid_model, describe_instruction(i) + " has more outputs than its body");
     value slice_value = body.outputs()[1 + k];
     if (storage_bits(slice_value.type().type) < 8 && slice_value.type().element_count() % 2)
-      throw error(error_kind::unsupported, describe_instruction(i) + " stacks 4-bit slices that do not fill their last byte; convert them to i8 first");
+      throw error(
+          error_kind::unsupported,
+          describe_instruction(i) + " stacks 4-bit slices that do not fill their last byte; convert them to i8 first");
     scanned_value v{outputs[k], moving(static_bytes_of(slice_value))};
     results.push_back(v.slice);
     step.scanned.push_back(v);

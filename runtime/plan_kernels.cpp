@@ -27,10 +27,13 @@ void plan_builder::load_kernels() {
       const auto* object = i.op().get_if<code_object>();
       if (!object || called(*object) || gives_no_elements(i)) continue;
       if (object->format != code_format::native)
-        throw error(error_kind::not_native, describe_instruction(i) + " is " + std::string(enum_name(object->format)) + ", not native: finalize the program for this device first");
+        throw error(error_kind::not_native, describe_instruction(i) + " is " + std::string(enum_name(object->format)) +
+                                                ", not native: finalize the program for this device first");
       if (!device_.runs(object->target))
-        throw error(error_kind::unsupported, describe_instruction(i) + " was made for target '" + object->target + "', which device " + device_.info().name + " (" +
-                                                 device_.info().description + ") does not run: finalize the program for this device");
+        throw error(error_kind::unsupported, describe_instruction(i) + " was made for target '" + object->target +
+                                                 "', which device " + device_.info().name + " (" +
+                                                 device_.info().description +
+                                                 ") does not run: finalize the program for this device");
       if (kernel_index_.try_emplace(object->payload, kernels_.size()).second)
         kernels_.push_back(deserialize_native_kernel(source_.kernel(content_hash::from_hex(object->payload))));
     }
@@ -40,11 +43,15 @@ void plan_builder::load_kernels() {
   plan_.report.kernels = kernels_.size();
 }
 
-bool plan_builder::called(const code_object& object) const { return std::ranges::find(options_.calls, object.symbol, &foreign_call::symbol) != options_.calls.end(); }
+bool plan_builder::called(const code_object& object) const {
+  return std::ranges::find(options_.calls, object.symbol, &foreign_call::symbol) != options_.calls.end();
+}
 
 void plan_builder::add_call(const placed& at, const code_object& object) {
-  auto call = static_cast<std::uint32_t>(std::ranges::find(options_.calls, object.symbol, &foreign_call::symbol) - options_.calls.begin());
-  call_step step{call, static_cast<std::uint32_t>(plan_.arguments.size()), static_cast<std::uint32_t>(at.inputs.size()), static_cast<std::uint32_t>(at.inputs.size() + at.outputs.size())};
+  auto call = static_cast<std::uint32_t>(std::ranges::find(options_.calls, object.symbol, &foreign_call::symbol) -
+                                         options_.calls.begin());
+  call_step step{call, static_cast<std::uint32_t>(plan_.arguments.size()), static_cast<std::uint32_t>(at.inputs.size()),
+                 static_cast<std::uint32_t>(at.inputs.size() + at.outputs.size())};
   for (buffer_id id : at.inputs) plan_.arguments.push_back(id), plan_.written.push_back(false);
   for (buffer_id id : at.outputs) plan_.arguments.push_back(id), plan_.written.push_back(true);
   plan_.most_arguments = std::max<std::size_t>(plan_.most_arguments, step.argument_count);
@@ -83,10 +90,19 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
       arguments.push_back((*of_kind[static_cast<std::size_t>(a.kind)])[a.index]);
       plan_.written.push_back(a.kind != buffer_kind::input);
     }
-    launch_step step{plan_.library->find(index, what.symbol), what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes,
-                     static_cast<std::uint32_t>(plan_.arguments.size()), static_cast<std::uint32_t>(arguments.size()),
-                     static_cast<std::uint32_t>(plan_.tensor_maps.size()), static_cast<std::uint32_t>(what.tensor_maps.size()), what.waits};
-    for (const tensor_map& map : what.tensor_maps) plan_.tensor_maps.push_back({step.first_argument + map.argument, map});
+    launch_step step{plan_.library->find(index, what.symbol),
+                     what.grid,
+                     what.grid_y,
+                     what.grid_z,
+                     what.block,
+                     what.lds_bytes,
+                     static_cast<std::uint32_t>(plan_.arguments.size()),
+                     static_cast<std::uint32_t>(arguments.size()),
+                     static_cast<std::uint32_t>(plan_.tensor_maps.size()),
+                     static_cast<std::uint32_t>(what.tensor_maps.size()),
+                     what.waits};
+    for (const tensor_map& map : what.tensor_maps)
+      plan_.tensor_maps.push_back({step.first_argument + map.argument, map});
     plan_.arguments.insert(plan_.arguments.end(), arguments.begin(), arguments.end());
     plan_.most_arguments = std::max(plan_.most_arguments, arguments.size());
     add_step(block, s, step, i, arguments);

@@ -10,7 +10,12 @@ alignas(64) std::byte nothing_at_all[64];
 void* plan_pointers::nothing() { return nothing_at_all; }
 
 plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, std::byte* zeroed)
-    : plan_(&of), device_(&target), host_(target.info().host_memory), table_(of.buffers.size(), nothing_at_all), values_(of.most_arguments), counters_(of.counters) {
+    : plan_(&of),
+      device_(&target),
+      host_(target.info().host_memory),
+      table_(of.buffers.size(), nothing_at_all),
+      values_(of.most_arguments),
+      counters_(of.counters) {
   for (std::size_t i = 0; i < table_.size(); ++i) {
     const plan_buffer& b = of.buffers[i];
     if (b.bytes == 0) continue;
@@ -28,8 +33,15 @@ plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, s
 
 launch_request plan_pointers::launch(const launch_step& step) {
   if (host_) {
-    for (std::uint32_t i = 0; i < step.argument_count; ++i) values_[i] = table_[plan_->arguments[step.first_argument + i]];
-    return {step.kernel, step.grid, step.grid_y, step.grid_z, step.block, step.lds_bytes, {values_.data(), step.argument_count}};
+    for (std::uint32_t i = 0; i < step.argument_count; ++i)
+      values_[i] = table_[plan_->arguments[step.first_argument + i]];
+    return {step.kernel,
+            step.grid,
+            step.grid_y,
+            step.grid_z,
+            step.block,
+            step.lds_bytes,
+            {values_.data(), step.argument_count}};
   }
   for (std::uint32_t m = step.first_map; m < step.first_map + step.map_count; ++m) {
     const plan_tensor_map& what = plan_->tensor_maps[m];
@@ -38,11 +50,14 @@ launch_request plan_pointers::launch(const launch_step& step) {
     device_->encode(what.map, base, &maps_[m]);
     mapped_[m] = base;
   }
-  return {step.kernel, step.grid, step.grid_y, step.grid_z, step.block, step.lds_bytes, {}, {arguments_.data() + step.first_argument, step.argument_count}, nullptr, step.waits};
+  return {step.kernel, step.grid,      step.grid_y, step.grid_z,
+          step.block,  step.lds_bytes, {},          {arguments_.data() + step.first_argument, step.argument_count},
+          nullptr,     step.waits};
 }
 
 foreign_work plan_pointers::call(const call_step& step) {
-  for (std::uint32_t i = 0; i < step.argument_count; ++i) values_[i] = table_[plan_->arguments[step.first_argument + i]];
+  for (std::uint32_t i = 0; i < step.argument_count; ++i)
+    values_[i] = table_[plan_->arguments[step.first_argument + i]];
   std::span<void* const> all(values_.data(), step.argument_count);
   const foreign_call& what = plan_->calls[step.call];
   return {what.enqueue, what.data, all.first(step.input_count), all.subspan(step.input_count)};

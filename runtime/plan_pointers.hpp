@@ -1,5 +1,6 @@
-// The moving part of one context: where every buffer of its plan is now, and steps of the plan as a device takes them. Addresses of its entries
-// are parameters of launches, so it is moved (its tables stay where they are) and never copied. Used by one thread at a time.
+// The moving part of one context: where every buffer of its plan is now, and steps of the plan as a device takes them.
+// Addresses of its entries are parameters of launches, so it is moved (its tables stay where they are) and never
+// copied. Used by one thread at a time.
 #pragma once
 
 #include <vector>
@@ -22,7 +23,8 @@ class plan_pointers {
   // What the pointer of an empty tensor is: something that may be passed on, never followed.
   static void* nothing();
 
-  // Valid until the next call. Tensor maps whose pointer has changed are encoded again; throws what device::encode does.
+  // Valid until the next call. Tensor maps whose pointer has changed are encoded again; throws what device::encode
+  // does.
   launch_request launch(const launch_step& step);
   foreign_work call(const call_step& step);
   // A step that becomes a node of a graph: launch, copy, count or call.

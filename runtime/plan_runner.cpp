@@ -30,7 +30,9 @@ void plan_runner::run(const launch_step& step) {
   device_.launch(request);
 }
 
-void plan_runner::run(const count_step& step) { device_.set_word(pointers_[step.to], pointers_.counter(step.counter), &stream_); }
+void plan_runner::run(const count_step& step) {
+  device_.set_word(pointers_[step.to], pointers_.counter(step.counter), &stream_);
+}
 
 void plan_runner::run(const call_step& step) {
   foreign_work work = pointers_.call(step);
@@ -50,7 +52,9 @@ T plan_runner::scalar(buffer_id from) {
   return value;
 }
 
-void plan_runner::run(const if_step& step) { run_block(scalar<std::uint8_t>(step.condition) ? step.then_block : step.else_block); }
+void plan_runner::run(const if_step& step) {
+  run_block(scalar<std::uint8_t>(step.condition) ? step.then_block : step.else_block);
+}
 
 void plan_runner::run(const loop_step& step) {
   auto trips = scalar<std::int64_t>(step.trip_count);
@@ -67,10 +71,14 @@ void plan_runner::run(const loop_step& step) {
   for (; done < trips && go_on; ++done) {
     check_stop();  // also where the body is empty or replayed as a graph
     if (!step.scanned.empty() && done >= step.trips)
-      throw error(error_kind::unsupported, "a loop with scanned outputs goes on after its " + std::to_string(step.trips) + " trips; give the trip count as a constant");
+      throw error(error_kind::unsupported, "a loop with scanned outputs goes on after its " +
+                                               std::to_string(step.trips) +
+                                               " trips; give the trip count as a constant");
     if (done > UINT32_MAX) throw error(error_kind::unsupported, "a loop of more than 4294967296 trips");
     pointers_.counter(step.counter) = static_cast<std::uint32_t>(done);
-    for (const scanned_value& s : step.scanned) pointers_[s.slice] = static_cast<std::byte*>(pointers_[s.result]) + static_cast<std::size_t>(done) * plan_.buffers[s.slice].bytes;
+    for (const scanned_value& s : step.scanned)
+      pointers_[s.slice] =
+          static_cast<std::byte*>(pointers_[s.result]) + static_cast<std::size_t>(done) * plan_.buffers[s.slice].bytes;
     run_block(step.body);
     go_on = scalar<std::uint8_t>(step.condition_out) != 0;
     for (const carried_value& c : step.carried) {
@@ -79,7 +87,8 @@ void plan_runner::run(const loop_step& step) {
     }
   }
   if (!step.scanned.empty() && done != step.trips)
-    throw error(error_kind::unsupported, "a loop with scanned outputs stopped after " + std::to_string(done) + " of " + std::to_string(step.trips) + " trips");
+    throw error(error_kind::unsupported, "a loop with scanned outputs stopped after " + std::to_string(done) + " of " +
+                                             std::to_string(step.trips) + " trips");
   for (const carried_value& c : step.carried)
     if (pointers_[c.in] != pointers_[c.result]) copy(c.result, pointers_[c.in]);
 }
@@ -94,7 +103,8 @@ void plan_runner::run(const interpreted_step& step) {
   auto outputs = step.op.evaluate(inputs);
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     if (outputs[i].bytes().size() != plan_.buffers[step.outputs[i]].bytes)
-      throw error(error_kind::internal, "the reference of '" + std::string(step.op.name()) + "' gave " + outputs[i].type().str() + ", which is not the inferred shape");
+      throw error(error_kind::internal, "the reference of '" + std::string(step.op.name()) + "' gave " +
+                                            outputs[i].type().str() + ", which is not the inferred shape");
     device_.upload(pointers_[step.outputs[i]], outputs[i].bytes().data(), outputs[i].bytes().size(), &stream_);
   }
 }

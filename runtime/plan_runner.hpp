@@ -10,7 +10,8 @@ namespace kiln {
 class plan_runner {
  public:
   // `replay` null: no graphs; `timer` null: nothing is timed.
-  plan_runner(const plan& what, plan_pointers& pointers, device& target, device_stream& stream, graph_replay* replay, step_timer* timer)
+  plan_runner(const plan& what, plan_pointers& pointers, device& target, device_stream& stream, graph_replay* replay,
+              step_timer* timer)
       : plan_(what), pointers_(pointers), device_(target), stream_(stream), replay_(replay), timer_(timer) {}
 
   void run_block(std::uint32_t block);

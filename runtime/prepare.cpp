@@ -12,14 +12,16 @@
 namespace kiln {
 namespace {
 
-// Launches that can run now: `prepare` launches that read only constants, and share scratch memory only with such launches.
+// Launches that can run now: `prepare` launches that read only constants, and share scratch memory only with such
+// launches.
 std::vector<bool> constant_launches(const prepare_request& request) {
   const auto& launches = request.kernel.launches;
   std::vector<bool> constant(launches.size());
   std::vector<bool> varies(request.kernel.scratch.size());  // scratch that a run must fill itself
   for (std::size_t l = 0; l < launches.size(); ++l)
     constant[l] = launches[l].prepare && std::ranges::all_of(launches[l].arguments, [&](const launch_argument& a) {
-                    return a.kind == buffer_kind::scratch || (a.kind == buffer_kind::input && request.constants[a.index] != nullptr);
+                    return a.kind == buffer_kind::scratch ||
+                           (a.kind == buffer_kind::input && request.constants[a.index] != nullptr);
                   });
   for (bool changed = true; changed;) {
     changed = false;
@@ -38,7 +40,8 @@ std::vector<bool> constant_launches(const prepare_request& request) {
 // The number of a host: the code of its kernels is ELF.
 unsigned machine_of(std::span<const std::byte> object) {
   Elf64_Half machine = 0;
-  if (object.size() >= sizeof(Elf64_Ehdr)) std::memcpy(&machine, object.data() + offsetof(Elf64_Ehdr, e_machine), sizeof machine);
+  if (object.size() >= sizeof(Elf64_Ehdr))
+    std::memcpy(&machine, object.data() + offsetof(Elf64_Ehdr, e_machine), sizeof machine);
   return machine;
 }
 
@@ -63,11 +66,12 @@ std::vector<std::vector<std::size_t>> makers(const native_kernel& kernel, const 
   return result;
 }
 
-// A key for each prepared buffer that the launches of `done` make. It covers the constants that they read and what they do
-// with them: their code, where that can be told from the rest of the kernel (a host's), else which launches of which kernel
-// they are. It does not cover the kernel's other parts: kernels for other batch sizes, of other models and with other
-// configurations use the same buffer if they pack alike.
-std::vector<std::optional<content_hash>> buffer_keys(const prepare_request& request, const std::vector<bool>& done, bool host) {
+// A key for each prepared buffer that the launches of `done` make. It covers the constants that they read and what they
+// do with them: their code, where that can be told from the rest of the kernel (a host's), else which launches of which
+// kernel they are. It does not cover the kernel's other parts: kernels for other batch sizes, of other models and with
+// other configurations use the same buffer if they pack alike.
+std::vector<std::optional<content_hash>> buffer_keys(const prepare_request& request, const std::vector<bool>& done,
+                                                     bool host) {
   const native_kernel& kernel = request.kernel;
   std::optional<elf_object> object;
   if (host) object.emplace(kernel.object, machine_of(kernel.object));
@@ -77,7 +81,8 @@ std::vector<std::optional<content_hash>> buffer_keys(const prepare_request& requ
     if (!kernel.scratch[b].prepared || launches_of[b].empty()) continue;
     field_hasher key;
     key.add("kiln prepared buffer 2").add(static_cast<std::int64_t>(object ? machine_of(kernel.object) : 0));
-    std::vector<std::size_t> numbers{b};  // buffers are told apart by the order in which they appear, the one that is wanted first
+    std::vector<std::size_t> numbers{
+        b};  // buffers are told apart by the order in which they appear, the one that is wanted first
     for (std::size_t l : launches_of[b]) {
       const launch& what = kernel.launches[l];
       const auto code = object ? code_identity(*object, what.symbol) : std::nullopt;
@@ -114,7 +119,8 @@ std::optional<prepared_bytes> preparer::find(const content_hash& key, std::size_
   prepared_bytes result;
   if (!device_.info().host_memory) {
     if (auto memory = device_.shared().find(key)) result = {{memory->data(), memory->size()}, memory};
-  } else if (auto stored = store_ ? store_->find(key) : std::nullopt; stored && reinterpret_cast<std::uintptr_t>(stored->bytes.data()) % arena_alignment == 0) {
+  } else if (auto stored = store_ ? store_->find(key) : std::nullopt;
+             stored && reinterpret_cast<std::uintptr_t>(stored->bytes.data()) % arena_alignment == 0) {
     result = *stored;
   }
   if (!result.owner || result.bytes.size() != bytes) return std::nullopt;
@@ -158,7 +164,8 @@ prepared_kernel preparer::run(const prepare_request& request) {
         buffers.push_back(const_cast<std::byte*>(request.address(a.index)));
         continue;
       }
-      if (!memory[a.index]->size()) *memory[a.index] = zeroed(device_, static_cast<std::size_t>(kernel.scratch[a.index].bytes));
+      if (!memory[a.index]->size())
+        *memory[a.index] = zeroed(device_, static_cast<std::size_t>(kernel.scratch[a.index].bytes));
       buffers.push_back(memory[a.index]->data());
     }
     // As a GPU takes them: the addresses of the values, some of which are tensor maps.
@@ -170,7 +177,8 @@ prepared_kernel preparer::run(const prepare_request& request) {
       device_.encode(what.tensor_maps[m], buffers[what.tensor_maps[m].argument], &maps[m]);
       parameters[what.tensor_maps[m].argument] = &maps[m];
     }
-    device_.launch({request.function(what.symbol), what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes, buffers, parameters});
+    device_.launch({request.function(what.symbol), what.grid, what.grid_y, what.grid_z, what.block, what.lds_bytes,
+                    buffers, parameters});
   }
   device_.check(nullptr);  // the results are used in the order of the device's own stream
   for (std::size_t b = 0; b < keys.size(); ++b) {

@@ -1,6 +1,7 @@
-// Runs the `prepare` launches of native kernels (packing of weights) whose inputs are constants, once, while a plan is built. On the
-// host, results come from the prepared_store where it has them; on a GPU they stay in its memory, shared by the programs of the device
-// that need them at the same time. What is packed alike from equal constants is prepared once per plan. Used by one thread.
+// Runs the `prepare` launches of native kernels (packing of weights) whose inputs are constants, once, while a plan is
+// built. On the host, results come from the prepared_store where it has them; on a GPU they stay in its memory, shared
+// by the programs of the device that need them at the same time. What is packed alike from equal constants is prepared
+// once per plan. Used by one thread.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,8 @@ namespace kiln {
 
 struct prepare_request {
   const native_kernel& kernel;
-  std::string payload;                       // hex hash of the kernel
-  std::vector<const literal*> constants;     // per input of the kernel, null where it is not a constant
+  std::string payload;                    // hex hash of the kernel
+  std::vector<const literal*> constants;  // per input of the kernel, null where it is not a constant
   std::function<const std::byte*(std::size_t input)> address;  // where the device reads such a constant
   std::function<content_hash(std::size_t input)> hash;         // of such a constant
   std::function<kernel_handle(const std::string& symbol)> function;
@@ -32,7 +33,8 @@ struct prepared_kernel {
 
 class preparer {
  public:
-  preparer(device& target, prepared_store* store) : device_(target), store_(target.info().host_memory ? store : nullptr) {}
+  preparer(device& target, prepared_store* store)
+      : device_(target), store_(target.info().host_memory ? store : nullptr) {}
 
   prepared_kernel run(const prepare_request& request);
 

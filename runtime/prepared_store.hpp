@@ -1,5 +1,6 @@
-// Where results of `prepare` launches over constants (packed weights) live between processes. The key is a content hash of the
-// constants and of the code that packs them (runtime/prepare.cpp), so equal keys mean equal bytes. jit/ backs it by the kernel cache.
+// Where results of `prepare` launches over constants (packed weights) live between processes. The key is a content hash
+// of the constants and of the code that packs them (runtime/prepare.cpp), so equal keys mean equal bytes. jit/ backs it
+// by the kernel cache.
 #pragma once
 
 #include <cstddef>

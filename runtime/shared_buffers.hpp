@@ -1,5 +1,5 @@
-// Device memory that programs share: weights that were uploaded, buffers that were prepared, by the hash of their contents. Held
-// weakly: memory goes when the last program that uses it does. Any thread.
+// Device memory that programs share: weights that were uploaded, buffers that were prepared, by the hash of their
+// contents. Held weakly: memory goes when the last program that uses it does. Any thread.
 #pragma once
 
 #include <map>

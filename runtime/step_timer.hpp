@@ -1,5 +1,5 @@
-// Times the steps of runs with events of the device, which lie between the steps in the stream, so that a GPU does not wait for the
-// host between them. Used by one thread. Allocates only when made.
+// Times the steps of runs with events of the device, which lie between the steps in the stream, so that a GPU does not
+// wait for the host between them. Used by one thread. Allocates only when made.
 #pragma once
 
 #include <array>

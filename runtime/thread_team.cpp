@@ -17,9 +17,11 @@ namespace kiln {
 namespace {
 
 constexpr std::uint32_t open_bit = 1u << 31, caller_sleeps_bit = 1u << 30, inside_mask = caller_sleeps_bit - 1;
-// A member looks for work this long before it sleeps: longer than the gap between two kernels, shorter than anybody minds.
+// A member looks for work this long before it sleeps: longer than the gap between two kernels, shorter than anybody
+// minds.
 constexpr std::chrono::microseconds spin_time{50};
-// The same inside of a run: longer than most steps that a single thread works on, too short to keep a processor from others.
+// The same inside of a run: longer than most steps that a single thread works on, too short to keep a processor from
+// others.
 constexpr std::chrono::microseconds awake_time{2000};
 // Chunks per slice: few enough that the calls cost nothing, enough that a late member's slice can be shared out.
 constexpr std::int64_t chunks_per_slice = 4;
@@ -67,7 +69,9 @@ void pin(std::thread& thread, unsigned place) {
       if (CPU_ISSET(cpu, &mask) && seen++ == place) CPU_SET(cpu, &one);
   }
   if (CPU_COUNT(&one) == 0 || ::pthread_setaffinity_np(thread.native_handle(), sizeof one, &one) != 0)
-    throw error(error_kind::unsupported, "thread " + std::to_string(place + 1) + " cannot have a processor of its own: use fewer threads, or do not pin them");
+    throw error(error_kind::unsupported,
+                "thread " + std::to_string(place + 1) +
+                    " cannot have a processor of its own: use fewer threads, or do not pin them");
 }
 
 }  // namespace
@@ -78,11 +82,13 @@ unsigned usable_processors() {
   if (::sched_getaffinity(0, sizeof mask, &mask) == 0) count = static_cast<unsigned>(std::max(1, CPU_COUNT(&mask)));
   std::ifstream quota_file("/sys/fs/cgroup/cpu.max");  // "max 100000" or "200000 100000"
   double quota = 0, period = 0;
-  if (quota_file >> quota >> period && quota > 0 && period > 0) count = std::min(count, std::max(1u, static_cast<unsigned>(quota / period + 0.5)));
+  if (quota_file >> quota >> period && quota > 0 && period > 0)
+    count = std::min(count, std::max(1u, static_cast<unsigned>(quota / period + 0.5)));
   return count;
 }
 
-thread_team::thread_team(unsigned threads, bool pinned) : members_(threads ? threads : usable_processors()), slices_(new slice[members_]) {
+thread_team::thread_team(unsigned threads, bool pinned)
+    : members_(threads ? threads : usable_processors()), slices_(new slice[members_]) {
   threads_.reserve(members_ - 1);
   try {
     for (unsigned i = 1; i < members_; ++i) {

@@ -14,10 +14,20 @@ using number = std::variant<dim, double, std::string, element_type>;
 constexpr int max_depth = 64;
 constexpr std::uint32_t max_index = 1 << 16;
 
-constexpr std::array<std::pair<std::string_view, element_type>, 14> onnx_names{{{"float64", element_type::f64}, {"double", element_type::f64}, {"float32", element_type::f32}, {"float", element_type::f32},
-                                                                               {"float16", element_type::f16}, {"bfloat16", element_type::bf16}, {"int64", element_type::i64}, {"int32", element_type::i32},
-                                                                               {"int16", element_type::i16}, {"int8", element_type::i8}, {"uint8", element_type::u8}, {"uint16", element_type::u16}, {"uint32", element_type::u32},
-                                                                               {"uint64", element_type::u64}}};
+constexpr std::array<std::pair<std::string_view, element_type>, 14> onnx_names{{{"float64", element_type::f64},
+                                                                                {"double", element_type::f64},
+                                                                                {"float32", element_type::f32},
+                                                                                {"float", element_type::f32},
+                                                                                {"float16", element_type::f16},
+                                                                                {"bfloat16", element_type::bf16},
+                                                                                {"int64", element_type::i64},
+                                                                                {"int32", element_type::i32},
+                                                                                {"int16", element_type::i16},
+                                                                                {"int8", element_type::i8},
+                                                                                {"uint8", element_type::u8},
+                                                                                {"uint16", element_type::u16},
+                                                                                {"uint32", element_type::u32},
+                                                                                {"uint64", element_type::u64}}};
 
 std::optional<element_type> type_named(std::string_view text) {
   for (auto [name, type] : onnx_names)
@@ -63,7 +73,8 @@ class parser {
 
  private:
   void blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
+      ++at_;
   }
   bool accept(std::string_view token) {
     blanks();
@@ -84,11 +95,15 @@ class parser {
   // A number that is known now.
   std::int64_t plain(const number& n) const {
     dim d = integer_of(n);
-    if (!d.is_static()) throw error(error_kind::unsupported, "'" + std::string(text_) + "' depends on the open dimension " + d.str() + ": give it a value with --dim");
+    if (!d.is_static())
+      throw error(error_kind::unsupported, "'" + std::string(text_) + "' depends on the open dimension " + d.str() +
+                                               ": give it a value with --dim");
     return d.value();
   }
 
-  bool truth(const number& n) const { return idle_ ? true : std::holds_alternative<double>(n) ? std::get<double>(n) != 0 : plain(n) != 0; }
+  bool truth(const number& n) const {
+    return idle_ ? true : std::holds_alternative<double>(n) ? std::get<double>(n) != 0 : plain(n) != 0;
+  }
 
   // Calls `parse`, only looking where `skip` says that the value does not matter.
   template <class Parse>
@@ -146,7 +161,14 @@ class parser {
         if (sign != "==" && sign != "!=") fail("only == and != compare texts and types");
         return dim((left == right) == (sign == "=="));
       }
-      auto compared = [&](auto a, auto b) { return sign == "==" ? a == b : sign == "!=" ? a != b : sign == "<=" ? a <= b : sign == ">=" ? a >= b : sign == "<" ? a < b : a > b; };
+      auto compared = [&](auto a, auto b) {
+        return sign == "=="   ? a == b
+               : sign == "!=" ? a != b
+               : sign == "<=" ? a <= b
+               : sign == ">=" ? a >= b
+               : sign == "<"  ? a < b
+                              : a > b;
+      };
       if (left.index() == 0 && right.index() == 0) return dim(compared(plain(left), plain(right)));
       return dim(compared(real_of(left), real_of(right)));
     }
@@ -159,7 +181,8 @@ class parser {
       bool plus = accept("+");
       if (!plus && !accept("-")) return left;
       number right = term();
-      if (const dim *a = std::get_if<dim>(&left), *b = std::get_if<dim>(&right); a && b) left = plus ? *a + *b : *a - *b;
+      if (const dim *a = std::get_if<dim>(&left), *b = std::get_if<dim>(&right); a && b)
+        left = plus ? *a + *b : *a - *b;
       else left = plus ? real_of(left) + real_of(right) : real_of(left) - real_of(right);
     }
   }
@@ -266,7 +289,8 @@ class parser {
       std::vector<std::int64_t> axes;
       while (accept(",")) axes.push_back(plain(choice()));
       expect(")");
-      if (axes.size() != (name == "dim" ? 1u : name == "product" ? 2u : 0u)) fail(std::string(name) + " has the wrong number of arguments");
+      if (axes.size() != (name == "dim" ? 1u : name == "product" ? 2u : 0u))
+        fail(std::string(name) + " has the wrong number of arguments");
       if (name == "type") return t.type;
       if (idle_) return dim(1);
       if (name == "rank") return dim(static_cast<std::int64_t>(t.rank()));
@@ -296,9 +320,12 @@ class parser {
         double a = real_of(given[0]), b = real_of(given[1]);
         return name == "min" ? std::fmin(a, b) : std::fmax(a, b);
       }
-      return idle_ ? dim(1) : dim(name == "min" ? std::min(plain(given[0]), plain(given[1])) : std::max(plain(given[0]), plain(given[1])));
+      return idle_ ? dim(1)
+                   : dim(name == "min" ? std::min(plain(given[0]), plain(given[1]))
+                                       : std::max(plain(given[0]), plain(given[1])));
     }
-    if (name == "ceil_div" && given.size() == 2) return idle_ ? dim(1) : quotient(integer_of(given[0]) + integer_of(given[1]) - dim(1), integer_of(given[1]), '/');
+    if (name == "ceil_div" && given.size() == 2)
+      return idle_ ? dim(1) : quotient(integer_of(given[0]) + integer_of(given[1]) - dim(1), integer_of(given[1]), '/');
     if (name == "floor" && given.size() == 1) return idle_ ? dim(1) : whole(std::floor(real_of(given[0])));
     if (name == "real" && given.size() == 1) return real_of(given[0]);
     at_ = begin;
@@ -311,7 +338,9 @@ class parser {
     if (!found || found->first != "input") fail("'" + std::string(input) + "' is not an input: input0, input1, ...");
     expect(")");
     if (idle_) return true;
-    bool left_out = scope_.attributes && std::ranges::find(*scope_.attributes, left_out_input(found->second), &attribute_values::value_type::first) != scope_.attributes->end();
+    bool left_out =
+        scope_.attributes && std::ranges::find(*scope_.attributes, left_out_input(found->second),
+                                               &attribute_values::value_type::first) != scope_.attributes->end();
     return !left_out && found->second < scope_.inputs.size();
   }
 
@@ -374,7 +403,10 @@ std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& sc
   text = trimmed(text);
   auto open = text.find('(');
   auto fail = [&](const std::string& what) { throw expression_error(text, 0, what); };
-  if (open == std::string_view::npos || text.back() != ')') fail("a shape is same_as(input0), dims(...), broadcast(input0, input1), with_dim(input0, axis, size), with_last(input0, size, ...) or list(attribute)");
+  if (open == std::string_view::npos || text.back() != ')')
+    fail(
+        "a shape is same_as(input0), dims(...), broadcast(input0, input1), with_dim(input0, axis, size), "
+        "with_last(input0, size, ...) or list(attribute)");
   std::string_view name = trimmed(text.substr(0, open));
   auto arguments = split_arguments(text.substr(open + 1, text.size() - open - 2));
   auto tensor = [&](std::string_view word) -> const shape& { return parser(word, scope).tensor(word); };
@@ -385,9 +417,11 @@ std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& sc
   }
   if (name == "list" && arguments.size() == 1 && scope.attributes)
     for (const auto& [known, value] : *scope.attributes)
-      if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&value); sizes && known == arguments[0]) return {sizes->begin(), sizes->end()};
+      if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&value); sizes && known == arguments[0])
+        return {sizes->begin(), sizes->end()};
   if (name == "same_as" && arguments.size() == 1) return tensor(arguments[0]).dims;
-  if (name == "broadcast" && arguments.size() == 2) return broadcast_dims(tensor(arguments[0]).dims, tensor(arguments[1]).dims);
+  if (name == "broadcast" && arguments.size() == 2)
+    return broadcast_dims(tensor(arguments[0]).dims, tensor(arguments[1]).dims);
   if (name == "with_dim" && arguments.size() == 3) {
     std::vector<dim> result = tensor(arguments[0]).dims;
     dim axis = evaluate_integer(arguments[1], scope), size = evaluate_integer(arguments[2], scope);
@@ -402,7 +436,9 @@ std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& sc
     for (std::size_t i = 0; i < last; ++i) result[result.size() - last + i] = evaluate_integer(arguments[1 + i], scope);
     return result;
   }
-  fail("'" + std::string(name) + "' with " + std::to_string(arguments.size()) + " arguments is not a shape: same_as(input0), dims(...), broadcast(input0, input1), with_dim(input0, axis, size), with_last(input0, size, ...), list(attribute)");
+  fail("'" + std::string(name) + "' with " + std::to_string(arguments.size()) +
+       " arguments is not a shape: same_as(input0), dims(...), broadcast(input0, input1), with_dim(input0, axis, "
+       "size), with_last(input0, size, ...), list(attribute)");
   return {};
 }
 

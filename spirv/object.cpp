@@ -14,7 +14,9 @@ namespace {
 constexpr std::size_t max_words = std::size_t{64} << 20;
 constexpr std::int64_t max_grid = std::numeric_limits<std::int32_t>::max(), max_bytes = std::int64_t{1} << 40;
 
-[[noreturn]] void damaged(const std::string& what) { throw error(error_kind::corrupted, "damaged amdgcnspirv object: " + what); }
+[[noreturn]] void damaged(const std::string& what) {
+  throw error(error_kind::corrupted, "damaged amdgcnspirv object: " + what);
+}
 
 std::string text_of(const flatbuffers::String* stored) {
   if (!stored) return {};
@@ -31,13 +33,15 @@ std::size_t bounded(const flatbuffers::Vector<T>* list) {
 
 std::vector<std::string> texts_of(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* stored) {
   std::vector<std::string> result;
-  for (std::size_t i = 0; i < bounded(stored); ++i) result.push_back(text_of(stored->Get(static_cast<flatbuffers::uoffset_t>(i))));
+  for (std::size_t i = 0; i < bounded(stored); ++i)
+    result.push_back(text_of(stored->Get(static_cast<flatbuffers::uoffset_t>(i))));
   return result;
 }
 
 element_type number_type(std::uint8_t stored) {
   auto type = static_cast<element_type>(stored);
-  if (type != element_type::i32 && type != element_type::i64 && type != element_type::f32 && type != element_type::f64) damaged("a parameter that is neither i32, i64, f32 nor f64");
+  if (type != element_type::i32 && type != element_type::i64 && type != element_type::f32 && type != element_type::f64)
+    damaged("a parameter that is neither i32, i64, f32 nor f64");
   return type;
 }
 
@@ -46,17 +50,21 @@ void check_launch(const kernel_launch& l) {
               : l.rule == launch_rule::per_row   ? l.count.size() == 1 && l.block.size() <= 1
                                                  : l.count.size() == 3 && l.block.size() == 3;
   if (!fits) damaged("launch of '" + l.symbol + "' has the wrong number of sizes");
-  if (l.max_threads == 0 || l.max_threads > 1024) damaged("launch of '" + l.symbol + "' is bound to " + std::to_string(l.max_threads) + " threads");
+  if (l.max_threads == 0 || l.max_threads > 1024)
+    damaged("launch of '" + l.symbol + "' is bound to " + std::to_string(l.max_threads) + " threads");
 }
 
 std::uint64_t bits_of(const parameter& p, const expression_scope& scope) {
   if (p.kind == parameter_kind::real) {
     double value = evaluate_real(p.expression, scope);
-    return p.type == element_type::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value)) : std::bit_cast<std::uint64_t>(value);
+    return p.type == element_type::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
+                                       : std::bit_cast<std::uint64_t>(value);
   }
   std::int64_t value = evaluate_integer(p.expression, scope).value();
-  if (p.type == element_type::i32 && (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::uint32_t>::max()))
-    throw error(error_kind::invalid_model, "'" + p.expression + "' is " + std::to_string(value) + ", which does not fit the kernel's 32-bit parameter");
+  if (p.type == element_type::i32 &&
+      (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::uint32_t>::max()))
+    throw error(error_kind::invalid_model, "'" + p.expression + "' is " + std::to_string(value) +
+                                               ", which does not fit the kernel's 32-bit parameter");
   return p.type == element_type::i32 ? static_cast<std::uint32_t>(value) : static_cast<std::uint64_t>(value);
 }
 
@@ -65,13 +73,19 @@ std::uint64_t bits_of(const parameter& p, const expression_scope& scope) {
 std::vector<std::byte> serialize(const object& o) {
   flatbuffers::FlatBufferBuilder b(o.words.size() + 4096);
   auto text = [&](const std::string& s) {
-    if (s.size() > longest_text) throw error(error_kind::unsupported, o.name + ": a text of " + std::to_string(s.size()) + " characters; at most " + std::to_string(longest_text) + " are read");
+    if (s.size() > longest_text)
+      throw error(error_kind::unsupported, o.name + ": a text of " + std::to_string(s.size()) +
+                                               " characters; at most " + std::to_string(longest_text) + " are read");
     return b.CreateString(s);
   };
   auto fits = [&](std::size_t count) {
-    if (count > longest_list) throw error(error_kind::unsupported, o.name + ": a list of " + std::to_string(count) + " entries; at most " + std::to_string(longest_list) + " are read");
+    if (count > longest_list)
+      throw error(error_kind::unsupported, o.name + ": a list of " + std::to_string(count) + " entries; at most " +
+                                               std::to_string(longest_list) + " are read");
   };
-  for (std::size_t count : {o.restrictions.size(), o.requirements.size(), o.attributes.size(), o.results.size(), o.scratch.size(), o.launches.size()}) fits(count);
+  for (std::size_t count : {o.restrictions.size(), o.requirements.size(), o.attributes.size(), o.results.size(),
+                            o.scratch.size(), o.launches.size()})
+    fits(count);
   for (const auto& [name, value] : o.attributes)
     if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&value)) fits(sizes->size());
   for (const auto& l : o.launches) fits(l.parameters.size());
@@ -84,7 +98,8 @@ std::vector<std::byte> serialize(const object& o) {
     auto stored_text = text(value.index() == 2 ? std::get<2>(value) : "");
     flatbuffers::Offset<flatbuffers::Vector<std::int64_t>> list;  // absent where there is none
     if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&value)) list = b.CreateVector(*sizes);
-    attributes.push_back(schema::CreateAttribute(b, stored_name, kind, value.index() == 0 ? std::get<0>(value) : 0, value.index() == 1 ? std::get<1>(value) : 0.0, stored_text, list));
+    attributes.push_back(schema::CreateAttribute(b, stored_name, kind, value.index() == 0 ? std::get<0>(value) : 0,
+                                                 value.index() == 1 ? std::get<1>(value) : 0.0, stored_text, list));
   }
   std::vector<flatbuffers::Offset<schema::Result>> results;
   for (const auto& r : o.results) {
@@ -96,13 +111,15 @@ std::vector<std::byte> serialize(const object& o) {
     std::vector<flatbuffers::Offset<schema::Parameter>> parameters;
     for (const auto& p : l.parameters) {
       auto expression = text(p.expression);
-      parameters.push_back(schema::CreateParameter(b, static_cast<std::uint8_t>(p.kind), static_cast<std::uint8_t>(p.type), p.index, expression));
+      parameters.push_back(schema::CreateParameter(b, static_cast<std::uint8_t>(p.kind),
+                                                   static_cast<std::uint8_t>(p.type), p.index, expression));
     }
     auto symbol = text(l.symbol);
     auto count = b.CreateVectorOfStrings(l.count), block = b.CreateVectorOfStrings(l.block);
     auto shared = text(l.shared_bytes);
     auto list = b.CreateVector(parameters);
-    launches.push_back(schema::CreateLaunch(b, symbol, static_cast<std::uint8_t>(l.rule), count, block, shared, l.max_threads, list));
+    launches.push_back(
+        schema::CreateLaunch(b, symbol, static_cast<std::uint8_t>(l.rule), count, block, shared, l.max_threads, list));
   }
   auto domain = text(o.domain), name = text(o.name);
   auto restriction_list = b.CreateVector(restrictions);
@@ -113,7 +130,9 @@ std::vector<std::byte> serialize(const object& o) {
   auto launch_list = b.CreateVector(launches);
   b.ForceVectorAlignment(o.words.size(), 1, 16);
   auto words = b.CreateVector(reinterpret_cast<const std::uint8_t*>(o.words.data()), o.words.size());
-  b.Finish(schema::CreateObject(b, domain, name, restriction_list, requirements, attribute_list, result_list, scratch, launch_list, words), schema::ObjectIdentifier());
+  b.Finish(schema::CreateObject(b, domain, name, restriction_list, requirements, attribute_list, result_list, scratch,
+                                launch_list, words),
+           schema::ObjectIdentifier());
   const auto* begin = reinterpret_cast<const std::byte*>(b.GetBufferPointer());
   return {begin, begin + b.GetSize()};
 }
@@ -123,33 +142,45 @@ object deserialize_object(std::span<const std::byte> bytes) {
   std::vector<std::byte> aligned(bytes.begin(), bytes.end());  // FlatBuffers reads numbers in place
   const auto* data = reinterpret_cast<const std::uint8_t*>(aligned.data());
   flatbuffers::Verifier verifier(data, aligned.size(), 16, 1 << 16);
-  if (!schema::ObjectBufferHasIdentifier(data) || !schema::VerifyObjectBuffer(verifier)) damaged("its structure is broken");
+  if (!schema::ObjectBufferHasIdentifier(data) || !schema::VerifyObjectBuffer(verifier))
+    damaged("its structure is broken");
   const schema::Object& stored = *schema::GetObject(data);
   object o;
   o.domain = text_of(stored.domain());
   o.name = text_of(stored.name());
-  for (flatbuffers::uoffset_t i = 0; i < bounded(stored.restrictions()); ++i) o.restrictions.push_back({stored.restrictions()->Get(i)->input(), text_of(stored.restrictions()->Get(i)->type())});
+  for (flatbuffers::uoffset_t i = 0; i < bounded(stored.restrictions()); ++i)
+    o.restrictions.push_back({stored.restrictions()->Get(i)->input(), text_of(stored.restrictions()->Get(i)->type())});
   o.requirements = texts_of(stored.requirements());
   for (flatbuffers::uoffset_t i = 0; i < bounded(stored.attributes()); ++i) {
     const schema::Attribute& a = *stored.attributes()->Get(i);
     attribute_value value = a.integer();
     if (a.kind() == schema::AttributeKind::real) value = a.real();
     else if (a.kind() == schema::AttributeKind::text) value = text_of(a.text());
-    else if (a.kind() == schema::AttributeKind::list) value = bounded(a.list()) ? std::vector<std::int64_t>(a.list()->begin(), a.list()->end()) : std::vector<std::int64_t>{};
+    else if (a.kind() == schema::AttributeKind::list)
+      value = bounded(a.list()) ? std::vector<std::int64_t>(a.list()->begin(), a.list()->end())
+                                : std::vector<std::int64_t>{};
     else if (a.kind() != schema::AttributeKind::integer) damaged("an attribute of unknown kind");
     o.attributes.emplace_back(text_of(a.name()), std::move(value));
   }
-  for (flatbuffers::uoffset_t i = 0; i < bounded(stored.results()); ++i) o.results.push_back({text_of(stored.results()->Get(i)->type()), text_of(stored.results()->Get(i)->dims())});
+  for (flatbuffers::uoffset_t i = 0; i < bounded(stored.results()); ++i)
+    o.results.push_back({text_of(stored.results()->Get(i)->type()), text_of(stored.results()->Get(i)->dims())});
   o.scratch = texts_of(stored.scratch());
   for (flatbuffers::uoffset_t i = 0; i < bounded(stored.launches()); ++i) {
     const schema::Launch& l = *stored.launches()->Get(i);
     if (l.rule() > static_cast<std::uint8_t>(launch_rule::per_tile)) damaged("an unknown launch rule");
-    kernel_launch launch{text_of(l.symbol()), static_cast<launch_rule>(l.rule()), texts_of(l.count()), texts_of(l.block()), text_of(l.shared_bytes()), l.max_threads(), {}};
+    kernel_launch launch{text_of(l.symbol()),
+                         static_cast<launch_rule>(l.rule()),
+                         texts_of(l.count()),
+                         texts_of(l.block()),
+                         text_of(l.shared_bytes()),
+                         l.max_threads(),
+                         {}};
     check_launch(launch);
     for (flatbuffers::uoffset_t k = 0; k < bounded(l.parameters()); ++k) {
       const schema::Parameter& p = *l.parameters()->Get(k);
       if (p.kind() > static_cast<std::uint8_t>(parameter_kind::real)) damaged("a parameter of unknown kind");
-      launch.parameters.push_back({static_cast<parameter_kind>(p.kind()), p.index(), number_type(p.type()), text_of(p.expression())});
+      launch.parameters.push_back(
+          {static_cast<parameter_kind>(p.kind()), p.index(), number_type(p.type()), text_of(p.expression())});
     }
     o.launches.push_back(std::move(launch));
   }
@@ -166,24 +197,30 @@ std::vector<shape> infer(const object& o, std::span<const shape> inputs) {
     expression_scope scope{inputs, outputs, &o.attributes};
     shape result{evaluate_type(r.type, scope), evaluate_dims(r.dims, scope)};
     for (const dim& d : result.dims)
-      if (d.is_static() && d.value() < 0) throw error(error_kind::invalid_model, "the shape rule '" + r.dims + "' of " + o.name + " gives " + result.str());
+      if (d.is_static() && d.value() < 0)
+        throw error(error_kind::invalid_model,
+                    "the shape rule '" + r.dims + "' of " + o.name + " gives " + result.str());
     outputs.push_back(std::move(result));
   }
   return outputs;
 }
 
-resolved_object resolve(const object& o, std::span<const shape> inputs, std::span<const shape> outputs, const resolve_limits& limits) {
+resolved_object resolve(const object& o, std::span<const shape> inputs, std::span<const shape> outputs,
+                        const resolve_limits& limits) {
   expression_scope scope{inputs, outputs, &o.attributes};
   resolved_object result;
   auto size = [&](const std::string& text, std::int64_t most) {
     std::int64_t value = evaluate_integer(text, scope).value();
-    if (value < 0 || value > most) throw error(error_kind::invalid_model, o.name + ": '" + text + "' is " + std::to_string(value) + ", out of its range");
+    if (value < 0 || value > most)
+      throw error(error_kind::invalid_model,
+                  o.name + ": '" + text + "' is " + std::to_string(value) + ", out of its range");
     return value;
   };
   for (const std::string& bytes : o.scratch) result.scratch.push_back(size(bytes, max_bytes));
   for (const kernel_launch& l : o.launches) {
     resolved_launch r{l.symbol, {1, 1, 1}, {1, 1, 1}, l.shared_bytes.empty() ? 0 : size(l.shared_bytes, max_bytes), {}};
-    std::int64_t most = std::min<std::int64_t>(l.max_threads, limits.max_threads), open = std::min(limits.preferred_block, most);
+    std::int64_t most = std::min<std::int64_t>(l.max_threads, limits.max_threads),
+                 open = std::min(limits.preferred_block, most);
     if (l.rule == launch_rule::per_tile) {
       for (std::size_t k = 0; k < 3; ++k) r.grid[k] = size(l.count[k], max_grid), r.block[k] = size(l.block[k], 1024);
     } else if (l.rule == launch_rule::per_row) {
@@ -191,19 +228,28 @@ resolved_object resolve(const object& o, std::span<const shape> inputs, std::spa
       r.block[0] = l.block.empty() ? open : size(l.block[0], 1024);
     } else {
       std::int64_t elements = size(l.count[0], max_bytes), each = l.block.empty() ? 1 : size(l.block[0], 1 << 20);
-      if (each == 0) throw error(error_kind::invalid_model, o.name + ": a thread of '" + l.symbol + "' has no elements");
+      if (each == 0)
+        throw error(error_kind::invalid_model, o.name + ": a thread of '" + l.symbol + "' has no elements");
       r.block[0] = open;
       r.grid[0] = (elements + open * each - 1) / (open * each);
-      if (r.grid[0] > max_grid) throw error(error_kind::unsupported, o.name + ": " + std::to_string(elements) + " elements are more than one launch can have");
+      if (r.grid[0] > max_grid)
+        throw error(error_kind::unsupported,
+                    o.name + ": " + std::to_string(elements) + " elements are more than one launch can have");
     }
     std::int64_t threads = r.block[0] * r.block[1] * r.block[2];
     if (threads < 1 || threads > most)
-      throw error(error_kind::unsupported, o.name + ": a workgroup of '" + l.symbol + "' would have " + std::to_string(threads) + " threads, of at most " + std::to_string(most));
+      throw error(error_kind::unsupported, o.name + ": a workgroup of '" + l.symbol + "' would have " +
+                                               std::to_string(threads) + " threads, of at most " +
+                                               std::to_string(most));
     if (r.grid[0] == 0 || r.grid[1] == 0 || r.grid[2] == 0) continue;
     for (const parameter& p : l.parameters) {
       bool number = p.kind == parameter_kind::integer || p.kind == parameter_kind::real;
-      std::size_t known = p.kind == parameter_kind::input ? inputs.size() : p.kind == parameter_kind::output ? outputs.size() : result.scratch.size();
-      if (!number && p.index >= known) throw error(error_kind::invalid_model, o.name + ": a launch of '" + l.symbol + "' names buffer " + std::to_string(p.index) + " of " + std::to_string(known));
+      std::size_t known = p.kind == parameter_kind::input    ? inputs.size()
+                          : p.kind == parameter_kind::output ? outputs.size()
+                                                             : result.scratch.size();
+      if (!number && p.index >= known)
+        throw error(error_kind::invalid_model, o.name + ": a launch of '" + l.symbol + "' names buffer " +
+                                                   std::to_string(p.index) + " of " + std::to_string(known));
       r.arguments.push_back({p.kind, p.index, p.type, number ? bits_of(p, scope) : 0});
     }
     result.launches.push_back(std::move(r));

@@ -1,5 +1,6 @@
-// One operator in amdgcnspirv: what the payload of a code object of that format holds (spirv/README.md). Launches are symbolic over shapes until
-// resolve(). A value type; serialized with FlatBuffers, the same object to the same bytes. Reading verifies everything and throws error{corrupted}.
+// One operator in amdgcnspirv: what the payload of a code object of that format holds (spirv/README.md). Launches are
+// symbolic over shapes until resolve(). A value type; serialized with FlatBuffers, the same object to the same bytes.
+// Reading verifies everything and throws error{corrupted}.
 #pragma once
 
 #include <array>
@@ -37,9 +38,10 @@ namespace kiln::spirv {
 struct kernel_launch {
   std::string symbol;
   launch_rule rule = launch_rule::per_element;
-  std::vector<std::string> count;  // per_element: elements; per_row: rows; per_tile: the grid's x, y, z
-  std::vector<std::string> block;  // per_element: elements of one thread (default 1); per_row: threads (default: the finalizer's); per_tile: threads x, y, z
-  std::string shared_bytes = {};   // of dynamic shared memory; empty: none
+  std::vector<std::string> count;    // per_element: elements; per_row: rows; per_tile: the grid's x, y, z
+  std::vector<std::string> block;    // per_element: elements of one thread (default 1); per_row: threads (default: the
+                                     // finalizer's); per_tile: threads x, y, z
+  std::string shared_bytes = {};     // of dynamic shared memory; empty: none
   std::uint32_t max_threads = 1024;  // __launch_bounds__
   std::vector<parameter> parameters;
   friend bool operator==(const kernel_launch&, const kernel_launch&) = default;
@@ -60,11 +62,11 @@ struct object {
   std::string domain, name;
   std::vector<input_restriction> restrictions;
   std::vector<std::string> requirements;  // conditions on inputs and attributes, all of which must hold
-  attribute_values attributes;          // defaults, or the values of one node
-  std::vector<result_rule> results;     // shape rules of the outputs
-  std::vector<std::string> scratch;     // bytes of each scratch buffer
+  attribute_values attributes;            // defaults, or the values of one node
+  std::vector<result_rule> results;       // shape rules of the outputs
+  std::vector<std::string> scratch;       // bytes of each scratch buffer
   std::vector<kernel_launch> launches;
-  std::vector<std::byte> words;         // the SPIR-V module
+  std::vector<std::byte> words;  // the SPIR-V module
   friend bool operator==(const object&, const object&) = default;
 };
 
@@ -79,7 +81,7 @@ object deserialize_object(std::span<const std::byte> bytes);
 std::vector<shape> infer(const object& o, std::span<const shape> inputs);
 
 struct resolve_limits {
-  std::int64_t max_threads = 1024;    // of a workgroup on the target
+  std::int64_t max_threads = 1024;     // of a workgroup on the target
   std::int64_t preferred_block = 256;  // where the rule leaves it open
 };
 
@@ -103,8 +105,9 @@ struct resolved_object {
   std::vector<resolved_launch> launches;
 };
 
-// Everything symbolic evaluated for static shapes; launches without work are left out. Throws error{invalid_model} where an expression fails, error{unsupported} where a
-// workgroup is larger than the kernel or the target allows.
-resolved_object resolve(const object& o, std::span<const shape> inputs, std::span<const shape> outputs, const resolve_limits& limits = {});
+// Everything symbolic evaluated for static shapes; launches without work are left out. Throws error{invalid_model}
+// where an expression fails, error{unsupported} where a workgroup is larger than the kernel or the target allows.
+resolved_object resolve(const object& o, std::span<const shape> inputs, std::span<const shape> outputs,
+                        const resolve_limits& limits = {});
 
 }  // namespace kiln::spirv

@@ -6,8 +6,8 @@
 namespace kiln::spirv {
 namespace {
 
-// clang/docs/ClangOffloadBundler: magic, number of entries, for each offset, size, length of its id and the id; then the contents, which HIP's
-// own bundles align to pages.
+// clang/docs/ClangOffloadBundler: magic, number of entries, for each offset, size, length of its id and the id; then
+// the contents, which HIP's own bundles align to pages.
 constexpr std::string_view magic = "__CLANG_OFFLOAD_BUNDLE__", host_entry = "host-x86_64-unknown-linux-gnu-";
 constexpr std::uint64_t page = 4096;
 

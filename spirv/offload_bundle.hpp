@@ -1,5 +1,6 @@
-// SPIR-V in the wrapping that ROCm reads: a clang offload bundle with an empty host entry and the entry hip-spirv64-amd-amdhsa--amdgcnspirv.
-// HIP 6.4 and later finalize such a bundle themselves (hipModuleLoadData); raw SPIR-V they reject. Pure functions, deterministic.
+// SPIR-V in the wrapping that ROCm reads: a clang offload bundle with an empty host entry and the entry
+// hip-spirv64-amd-amdhsa--amdgcnspirv. HIP 6.4 and later finalize such a bundle themselves (hipModuleLoadData); raw
+// SPIR-V they reject. Pure functions, deterministic.
 #pragma once
 
 #include <cstddef>

@@ -41,11 +41,17 @@ std::filesystem::path folder_of(const options& o) {
 int stats(const options& o, const output_options& output) {
   auto folder = folder_of(o);
   cache_statistics s = std::filesystem::exists(folder) ? cache_stats(folder) : cache_statistics{};
-  json document{{"folder", folder.string()},       {"entries", s.kernels + s.prepared}, {"kernels", s.kernels},       {"kernel_bytes", s.kernel_bytes}, {"prepared", s.prepared},
-                {"prepared_bytes", s.prepared_bytes}, {"unreadable", s.unreadable},        {"temporaries", s.temporaries}, {"records", s.records}, {"by_target", s.by_target}};
+  json document{{"folder", folder.string()},  {"entries", s.kernels + s.prepared},
+                {"kernels", s.kernels},       {"kernel_bytes", s.kernel_bytes},
+                {"prepared", s.prepared},     {"prepared_bytes", s.prepared_bytes},
+                {"unreadable", s.unreadable}, {"temporaries", s.temporaries},
+                {"records", s.records},       {"by_target", s.by_target}};
   output.print(document, [&] {
-    print("{}\n  {} kernels, {:.2f} MB\n  {} packed weights, {:.2f} MB\n  {} tuning records\n  {} unreadable, {} temporaries\n", folder.string(), s.kernels, static_cast<double>(s.kernel_bytes) / 1e6, s.prepared,
-               static_cast<double>(s.prepared_bytes) / 1e6, s.records, s.unreadable, s.temporaries);
+    print(
+        "{}\n  {} kernels, {:.2f} MB\n  {} packed weights, {:.2f} MB\n  {} tuning records\n  {} unreadable, {} "
+        "temporaries\n",
+        folder.string(), s.kernels, static_cast<double>(s.kernel_bytes) / 1e6, s.prepared,
+        static_cast<double>(s.prepared_bytes) / 1e6, s.records, s.unreadable, s.temporaries);
   });
   return 0;
 }
@@ -55,10 +61,16 @@ int verify(const options& o, const output_options& output) {
   cache_verification v = verify_cache(folder, o.remove);
   auto bad = json::array();
   for (const damaged_entry& d : v.damaged) bad.push_back({{"name", d.name}, {"why", d.why}});
-  output.print({{"folder", folder.string()}, {"checked", v.checked}, {"bad", v.damaged.size()}, {"removed", o.remove}, {"damaged", bad}}, [&] {
-    for (const damaged_entry& d : v.damaged) print("{}: {}{}\n", d.name, d.why, o.remove ? ", removed" : "");
-    print("{} entries checked, {} damaged\n", v.checked, v.damaged.size());
-  });
+  output.print({{"folder", folder.string()},
+                {"checked", v.checked},
+                {"bad", v.damaged.size()},
+                {"removed", o.remove},
+                {"damaged", bad}},
+               [&] {
+                 for (const damaged_entry& d : v.damaged)
+                   print("{}: {}{}\n", d.name, d.why, o.remove ? ", removed" : "");
+                 print("{} entries checked, {} damaged\n", v.checked, v.damaged.size());
+               });
   return v.damaged.empty() || o.remove ? 0 : 1;
 }
 
@@ -77,19 +89,34 @@ int recompile(const options& o, const output_options& output) {
   cache_comparison c = compare_with_cache(bound, jit, o.remove);
   progress.finish();
   auto differ = json::array();
-  for (const cache_mismatch& m : c.mismatches) differ.push_back({{"symbol", m.symbol}, {"key", m.key}, {"cached", m.cached}, {"compiled", m.compiled}});
-  output.print({{"file", o.file}, {"target", jit.target.name}, {"compared", c.compared}, {"absent", c.absent}, {"differ", differ}}, [&] {
-    for (const cache_mismatch& m : c.mismatches) print("{} ({}): the cache has {}, the compiler makes {}{}\n", m.key, m.symbol, m.cached, m.compiled, o.remove ? ", replaced" : "");
-    print("{} kernels compiled again, {} differ; {} are not in the cache\n", c.compared, c.mismatches.size(), c.absent);
-  });
+  for (const cache_mismatch& m : c.mismatches)
+    differ.push_back({{"symbol", m.symbol}, {"key", m.key}, {"cached", m.cached}, {"compiled", m.compiled}});
+  output.print({{"file", o.file},
+                {"target", jit.target.name},
+                {"compared", c.compared},
+                {"absent", c.absent},
+                {"differ", differ}},
+               [&] {
+                 for (const cache_mismatch& m : c.mismatches)
+                   print("{} ({}): the cache has {}, the compiler makes {}{}\n", m.key, m.symbol, m.cached, m.compiled,
+                         o.remove ? ", replaced" : "");
+                 print("{} kernels compiled again, {} differ; {} are not in the cache\n", c.compared,
+                       c.mismatches.size(), c.absent);
+               });
   return c.mismatches.empty() || o.remove ? 0 : 1;
 }
 
 int gc(const options& o, const output_options& output) {
   auto folder = folder_of(o);
   eviction e = collect_cache(folder, o.max_bytes);
-  output.print({{"folder", folder.string()}, {"removed", e.removed}, {"removed_bytes", e.removed_bytes}, {"bytes_left", e.bytes_left}},
-               [&] { print("{} entries ({:.2f} MB) removed, {:.2f} MB left\n", e.removed, static_cast<double>(e.removed_bytes) / 1e6, static_cast<double>(e.bytes_left) / 1e6); });
+  output.print({{"folder", folder.string()},
+                {"removed", e.removed},
+                {"removed_bytes", e.removed_bytes},
+                {"bytes_left", e.bytes_left}},
+               [&] {
+                 print("{} entries ({:.2f} MB) removed, {:.2f} MB left\n", e.removed,
+                       static_cast<double>(e.removed_bytes) / 1e6, static_cast<double>(e.bytes_left) / 1e6);
+               });
   return 0;
 }
 
@@ -101,7 +128,8 @@ int explain(const options& o, const output_options& output) {
   // A folder that is not there has no hits, and neither has a layer that a run would refuse.
   std::erase_if(folders, [&](const auto& folder) {
     if (!std::filesystem::exists(folder)) return true;
-    return folder != layers.folder && !refuse_layer(posix_file_system(), std::filesystem::absolute(folder), consent.only.has_value()).empty();
+    return folder != layers.folder &&
+           !refuse_layer(posix_file_system(), std::filesystem::absolute(folder), consent.only.has_value()).empty();
   });
   program bound = read_program(o.file, consent).bind(parse_bindings(o.dims));
   // A target can be asked about on a machine that does not run it; a device must be here.
@@ -123,29 +151,45 @@ int explain(const options& o, const output_options& output) {
     cache_explanation e = explain_cache(folders, w.key, entry_kind::kernel, embedded.get(), &consent);
     hits += e.hit;
     auto differences = json::array();
-    for (const field_difference& d : e.differences) differences.push_back({{"field", d.field}, {"wanted", d.wanted}, {"found", d.found}});
-    kernels.push_back({{"symbol", w.symbol}, {"key", w.key.hash().hex()}, {"hit", e.hit}, {"layer", e.hit ? json(e.layer) : json(nullptr)}, {"nearest", e.nearest ? json(e.nearest->hex()) : json(nullptr)}, {"differences", differences}});
+    for (const field_difference& d : e.differences)
+      differences.push_back({{"field", d.field}, {"wanted", d.wanted}, {"found", d.found}});
+    kernels.push_back({{"symbol", w.symbol},
+                       {"key", w.key.hash().hex()},
+                       {"hit", e.hit},
+                       {"layer", e.hit ? json(e.layer) : json(nullptr)},
+                       {"nearest", e.nearest ? json(e.nearest->hex()) : json(nullptr)},
+                       {"differences", differences}});
   }
   output.print({{"file", o.file}, {"hits", hits}, {"misses", kernels.size() - hits}, {"kernels", kernels}}, [&] {
     for (const auto& k : kernels) {
-      print("{}  {}  {}\n", k["hit"].get<bool>() ? "hit " : "miss", k["key"].get<std::string>().substr(0, 16), k["symbol"].get<std::string>());
+      print("{}  {}  {}\n", k["hit"].get<bool>() ? "hit " : "miss", k["key"].get<std::string>().substr(0, 16),
+            k["symbol"].get<std::string>());
       if (k["hit"].get<bool>()) continue;
       if (k["nearest"].is_null()) print("      no entry of this kernel\n");
-      for (const auto& d : k["differences"]) print("      {}: wanted '{}', the nearest entry has '{}'\n", d["field"].get<std::string>(), d["wanted"].get<std::string>(), d["found"].get<std::string>());
+      for (const auto& d : k["differences"])
+        print("      {}: wanted '{}', the nearest entry has '{}'\n", d["field"].get<std::string>(),
+              d["wanted"].get<std::string>(), d["found"].get<std::string>());
     }
     print("{} hits, {} misses\n", hits, kernels.size() - hits);
   });
   return 0;
 }
 
-int copy(const std::filesystem::path& from, const std::filesystem::path& to, transfer_options transfer, const output_options& output) {
+int copy(const std::filesystem::path& from, const std::filesystem::path& to, transfer_options transfer,
+         const output_options& output) {
   cache_copy c = copy_cache(from, to, transfer);
-  json document{{"from", from.string()}, {"to", to.string()}, {"copied", c.copied}, {"present", c.present}, {"damaged", c.damaged}, {"untrusted", c.untrusted}, {"records", c.records}, {"other", c.other}, {"bytes", c.bytes}};
+  json document{{"from", from.string()}, {"to", to.string()},    {"copied", c.copied},
+                {"present", c.present},  {"damaged", c.damaged}, {"untrusted", c.untrusted},
+                {"records", c.records},  {"other", c.other},     {"bytes", c.bytes}};
   output.print(document, [&] {
-    print("{} entries ({:.2f} MB) and {} tuning records copied to {}, {} there already\n", c.copied, static_cast<double>(c.bytes) / 1e6, c.records, to.string(), c.present);
+    print("{} entries ({:.2f} MB) and {} tuning records copied to {}, {} there already\n", c.copied,
+          static_cast<double>(c.bytes) / 1e6, c.records, to.string(), c.present);
     if (c.damaged) print("{} damaged ones left out\n", c.damaged);
     if (c.untrusted)
-      print("{} without a trusted signature left out (--cache-trust FILE or ~/.config/kiln/trusted_keys names those who may sign)\n", c.untrusted);
+      print(
+          "{} without a trusted signature left out (--cache-trust FILE or ~/.config/kiln/trusted_keys names those who "
+          "may sign)\n",
+          c.untrusted);
     if (c.other) print("{} members of the archive are no entries\n", c.other);
   });
   return 0;
@@ -167,14 +211,18 @@ transfer_options exporting(const options& o) {
 
 transfer_options importing(const options& o) {
   cache_options cache = cache_options_of(o.cache);
-  return {.sign_with = std::move(cache.sign_with), .consent = std::move(cache.consent), .merge_record = merge_record_files};
+  return {
+      .sign_with = std::move(cache.sign_with), .consent = std::move(cache.consent), .merge_record = merge_record_files};
 }
 
 int keygen(const options& o, const output_options& output) {
   signing_key key = signing_key::generate();
   key.write(o.key_file);
-  output.print({{"signing_key", o.key_file}, {"public_key", o.key_file + ".pub"}, {"key", to_hex(key.public_half())}},
-               [&] { print("{}: keep it secret (--cache-sign-key)\n{}.pub: give it to those who trust you (--cache-trust)\n", o.key_file, o.key_file); });
+  output.print(
+      {{"signing_key", o.key_file}, {"public_key", o.key_file + ".pub"}, {"key", to_hex(key.public_half())}}, [&] {
+        print("{}: keep it secret (--cache-sign-key)\n{}.pub: give it to those who trust you (--cache-trust)\n",
+              o.key_file, o.key_file);
+      });
   return 0;
 }
 
@@ -198,22 +246,36 @@ action declare_cache(CLI::App& app) {
     sub.add_option("--target", o->target, "Target instead of the processor found");
     sub.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   };
-  CLI::App* sound = add("verify", "Read and verify every entry; or compile the kernels of a file again and compare", "verify --remove", [o](const output_options& out) { return o->recompile ? recompile(*o, out) : verify(*o, out); });
+  CLI::App* sound = add("verify", "Read and verify every entry; or compile the kernels of a file again and compare",
+                        "verify --remove",
+                        [o](const output_options& out) { return o->recompile ? recompile(*o, out) : verify(*o, out); });
   sound->add_flag("--remove", o->remove, "Remove damaged entries, replace those that differ");
   CLI::Option* file = sound->add_option("FILE", o->file, ".kiln file, with --recompile");
-  file->needs(sound->add_flag("--recompile", o->recompile, "Compile every kernel of FILE that the cache has, and compare")->needs(file));
+  file->needs(
+      sound->add_flag("--recompile", o->recompile, "Compile every kernel of FILE that the cache has, and compare")
+          ->needs(file));
   name_file(*sound);
-  add("gc", "Remove stale temporaries and the least recently used entries", "gc --max-bytes 1000000000", [o](const output_options& out) { return gc(*o, out); })
+  add("gc", "Remove stale temporaries and the least recently used entries", "gc --max-bytes 1000000000",
+      [o](const output_options& out) { return gc(*o, out); })
       ->add_option("--max-bytes", o->max_bytes, "How much may stay");
-  CLI::App* why = add("explain", "For every kernel of a file: hit or miss, and which field of the key differs", "explain resnet50.kiln --device host", [o](const output_options& out) { return explain(*o, out); });
+  CLI::App* why =
+      add("explain", "For every kernel of a file: hit or miss, and which field of the key differs",
+          "explain resnet50.kiln --device host", [o](const output_options& out) { return explain(*o, out); });
   why->add_option("FILE", o->file, ".kiln file")->required();
   name_file(*why);
-  add("export", "Copy every sound entry and the tuning records to a folder or a .tar.zst archive", "export fleet.tar.zst", [o](const output_options& out) { return copy(folder_of(*o), o->archive, exporting(*o), out); })
-      ->add_option("TO", o->archive, "Folder, or file ending in .tar.zst")->required();
-  add("import", "Copy every sound entry and the tuning records from a folder or an archive", "import fleet.tar.zst", [o](const output_options& out) { return copy(o->archive, folder_of(*o), importing(*o), out); })
-      ->add_option("FROM", o->archive, "Folder or archive")->required();
-  add("keygen", "Make a key that signs entries", "keygen fleet.key", [o](const output_options& out) { return keygen(*o, out); })
-      ->add_option("FILE", o->key_file, "File for the signing key; the public key goes to FILE.pub")->required();
+  add("export", "Copy every sound entry and the tuning records to a folder or a .tar.zst archive",
+      "export fleet.tar.zst",
+      [o](const output_options& out) { return copy(folder_of(*o), o->archive, exporting(*o), out); })
+      ->add_option("TO", o->archive, "Folder, or file ending in .tar.zst")
+      ->required();
+  add("import", "Copy every sound entry and the tuning records from a folder or an archive", "import fleet.tar.zst",
+      [o](const output_options& out) { return copy(o->archive, folder_of(*o), importing(*o), out); })
+      ->add_option("FROM", o->archive, "Folder or archive")
+      ->required();
+  add("keygen", "Make a key that signs entries", "keygen fleet.key",
+      [o](const output_options& out) { return keygen(*o, out); })
+      ->add_option("FILE", o->key_file, "File for the signing key; the public key goes to FILE.pub")
+      ->required();
   return [chosen](const output_options& output) { return (*chosen)(output); };
 }
 

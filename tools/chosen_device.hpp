@@ -14,15 +14,17 @@ namespace kiln::tools {
 struct chosen_device {
   std::unique_ptr<kiln::device> device;
   target_row target;
-  std::string driver;  // of a device whose driver compiles; empty otherwise
+  std::string driver;                    // of a device whose driver compiles; empty otherwise
   std::optional<ptxas_tool> ptxas = {};  // what compiles in the driver's place
 
   // With the target, and the device's driver as the last compiler where it is one.
   jit_options compiling() const;
 };
 
-// `target` "native" is what the device is. Throws error{absent} with what was looked for when the device is not here, or when it does
-// not run code of `target`; error{unsupported} for a device that no target describes; error{usage} for names that mean nothing.
-chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads = 0, bool pinned = false);
+// `target` "native" is what the device is. Throws error{absent} with what was looked for when the device is not here,
+// or when it does not run code of `target`; error{unsupported} for a device that no target describes; error{usage} for
+// names that mean nothing.
+chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads = 0,
+                            bool pinned = false);
 
 }  // namespace kiln::tools

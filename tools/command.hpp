@@ -1,5 +1,5 @@
-// What every sub-command of `kiln` is made of. A command is a row of the table in main.cpp: its name, what it does, an example,
-// and a function that declares its options and returns what to do once they are parsed.
+// What every sub-command of `kiln` is made of. A command is a row of the table in main.cpp: its name, what it does, an
+// example, and a function that declares its options and returns what to do once they are parsed.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,8 +25,13 @@ struct output_options {
 // Returns the exit code: 0, or 1 where what it checks does not hold. Everything else is thrown (ir/error.hpp).
 using action = std::function<int(const output_options&)>;
 
-// How a command answers Ctrl-C (tools/process_limits.hpp). `by_itself`: it finishes what it has begun (tools/interruption.hpp).
-enum class stopping : std::uint8_t { at_once, limited, by_itself };  // limited: it also takes --time-limit and --memory-limit
+// How a command answers Ctrl-C (tools/process_limits.hpp). `by_itself`: it finishes what it has begun
+// (tools/interruption.hpp).
+enum class stopping : std::uint8_t {
+  at_once,
+  limited,
+  by_itself
+};  // limited: it also takes --time-limit and --memory-limit
 
 struct command {
   const char* name;

@@ -26,11 +26,14 @@ struct options {
 
 // Options of the contract whose part of the compiler is not in this version.
 void refuse_unsupported(const options& o) {
-  if (o.int8) throw error(error_kind::unsupported, "--int8: this version does not quantize; compile a QDQ model, which needs no flag");
+  if (o.int8)
+    throw error(error_kind::unsupported,
+                "--int8: this version does not quantize; compile a QDQ model, which needs no flag");
 }
 
 nlohmann::ordered_json describe(const quantization_report& r) {
-  return {{"quantized", r.quantized}, {"bytes_before", r.bytes_before}, {"bytes_after", r.bytes_after}, {"largest_error", r.largest_error}, {"too_small", r.too_small}, {"too_inexact", r.too_inexact}};
+  return {{"quantized", r.quantized},         {"bytes_before", r.bytes_before}, {"bytes_after", r.bytes_after},
+          {"largest_error", r.largest_error}, {"too_small", r.too_small},       {"too_inexact", r.too_inexact}};
 }
 
 int compile_model(const options& o, const output_options& output) {
@@ -73,12 +76,19 @@ int compile_model(const options& o, const output_options& output) {
                                   {"total_ms", ms(began, written)}};
   if (o.int4_weights) document["int4_weights"] = describe(quantized);
   output.print(document, [&] {
-    print("{}: {:.1f} MB, {} kernels for {} code objects, {} operations left to the reference interpreter, {:.2f} s (import {:.2f}, optimize {:.2f}, write {:.2f})\n",
-               o.output, static_cast<double>(document["bytes"].get<std::uint64_t>()) / 1e6, summary.kernels, summary.code_objects, summary.interpreted,
-               ms(began, written) / 1e3, ms(began, import_done) / 1e3, ms(import_done, compile_done) / 1e3, ms(compile_done, written) / 1e3);
+    print(
+        "{}: {:.1f} MB, {} kernels for {} code objects, {} operations left to the reference interpreter, {:.2f} s "
+        "(import {:.2f}, optimize {:.2f}, write {:.2f})\n",
+        o.output, static_cast<double>(document["bytes"].get<std::uint64_t>()) / 1e6, summary.kernels,
+        summary.code_objects, summary.interpreted, ms(began, written) / 1e3, ms(began, import_done) / 1e3,
+        ms(import_done, compile_done) / 1e3, ms(compile_done, written) / 1e3);
     if (o.int4_weights)
-      print("{} weights in 4 bits, {:.1f} MB instead of {:.1f} MB, relative error at most {:.3f}; left as they are: {} small, {} that would lose too much\n", quantized.quantized,
-                 static_cast<double>(quantized.bytes_after) / 1e6, static_cast<double>(quantized.bytes_before) / 1e6, quantized.largest_error, quantized.too_small, quantized.too_inexact);
+      print(
+          "{} weights in 4 bits, {:.1f} MB instead of {:.1f} MB, relative error at most {:.3f}; left as they are: {} "
+          "small, {} that would lose too much\n",
+          quantized.quantized, static_cast<double>(quantized.bytes_after) / 1e6,
+          static_cast<double>(quantized.bytes_before) / 1e6, quantized.largest_error, quantized.too_small,
+          quantized.too_inexact);
   });
   return 0;
 }
@@ -89,14 +99,18 @@ action declare_compile(CLI::App& app) {
   auto o = std::make_shared<options>();
   app.add_option("MODEL", o->model, "ONNX model")->required();
   app.add_option("-o,--output", o->output, "File to write")->required();
-  app.add_option("--dim", o->dims, "NAME=VALUE fixes a symbolic dimension; NAME=MIN:MAX[:OPT,...] keeps it open within a range");
+  app.add_option("--dim", o->dims,
+                 "NAME=VALUE fixes a symbolic dimension; NAME=MIN:MAX[:OPT,...] keeps it open within a range");
   app.add_flag("--fp16", o->fp16, "Compute and store in f16; inputs and outputs keep their types");
   app.add_flag("--bf16", o->bf16, "The same in bf16");
   app.add_flag("--int8", o->int8, "Quantize to int8");
-  app.add_flag("--int4-weights", o->int4_weights, "Quantize the constant weights of matrix products to 4 bits, in groups of up to 128");
-  app.add_option("--external-weights", o->external_weights, "File (or folder) that holds the model's external data, in place of what it names");
+  app.add_flag("--int4-weights", o->int4_weights,
+               "Quantize the constant weights of matrix products to 4 bits, in groups of up to 128");
+  app.add_option("--external-weights", o->external_weights,
+                 "File (or folder) that holds the model's external data, in place of what it names");
   add_custom_op_options(app, o->custom_ops);
-  app.add_option("--max-nodes", o->max_nodes, "Refuse a model of more nodes, its functions expanded")->check(CLI::PositiveNumber);
+  app.add_option("--max-nodes", o->max_nodes, "Refuse a model of more nodes, its functions expanded")
+      ->check(CLI::PositiveNumber);
   app.add_option("--dump-ir", o->dump_dir, "Folder for the program's text after every pass");
   return [o](const output_options& output) { return compile_model(*o, output); };
 }

@@ -9,7 +9,8 @@ namespace kiln::tools {
 namespace {
 
 nlohmann::ordered_json describe(const device_info& info) {
-  nlohmann::ordered_json row{{"name", info.name}, {"description", info.description}, {"family", info.family}, {"threads", info.threads}, {"memory_bytes", info.memory_bytes}, {"target", info.target}};
+  nlohmann::ordered_json row{{"name", info.name},       {"description", info.description},   {"family", info.family},
+                             {"threads", info.threads}, {"memory_bytes", info.memory_bytes}, {"target", info.target}};
   if (info.host_memory) {
     target_row native = native_target();
     row["processor"] = native.processor;
@@ -25,11 +26,13 @@ nlohmann::ordered_json describe(const device_info& info) {
 void print_device(const device_info& info) {
   double gigabytes = static_cast<double>(info.memory_bytes) / 1e9;
   if (!info.host_memory) {
-    print("{:<8} {}, {} multiprocessors, {:.1f} GB, {}, driver {}\n", info.name, info.description, info.multiprocessors, gigabytes, info.architecture, info.driver_version);
+    print("{:<8} {}, {} multiprocessors, {:.1f} GB, {}, driver {}\n", info.name, info.description, info.multiprocessors,
+          gigabytes, info.architecture, info.driver_version);
     return;
   }
   target_row native = native_target();
-  print("{:<8} {}, {} threads, {:.1f} GB, {} ({} bit vectors)\n", info.name, info.description, info.threads, gigabytes, native.processor, native.vector_bits);
+  print("{:<8} {}, {} threads, {:.1f} GB, {} ({} bit vectors)\n", info.name, info.description, info.threads, gigabytes,
+        native.processor, native.vector_bits);
 }
 
 }  // namespace
@@ -39,7 +42,8 @@ action declare_devices(CLI::App&) {
     device_list list = find_devices();
     auto rows = nlohmann::ordered_json::array(), searched = nlohmann::ordered_json::array();
     for (const device_info& info : list.devices) rows.push_back(describe(info));
-    for (const gpu::search_result& r : list.searched) searched.push_back({{"library", r.library}, {"found", r.found}, {"outcome", r.outcome}});
+    for (const gpu::search_result& r : list.searched)
+      searched.push_back({{"library", r.library}, {"found", r.found}, {"outcome", r.outcome}});
     output.print({{"devices", rows}, {"searched", searched}, {"failures", list.failures}}, [&] {
       for (const device_info& info : list.devices) print_device(info);
       for (const std::string& failure : list.failures) print("{}\n", failure);

@@ -5,11 +5,20 @@
 namespace kiln::tools {
 
 void add_farm_options(CLI::App& app, farm_choice& choice) {
-  app.add_option("--redis", choice.redis, "The server: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///SOCKET, with ?password-file=FILE")->capture_default_str();
-  app.add_option("--keep", choice.keep_days, "Days for which models and results stay on the server")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option(
+         "--redis", choice.redis,
+         "The server: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///SOCKET, with ?password-file=FILE")
+      ->capture_default_str();
+  app.add_option("--keep", choice.keep_days, "Days for which models and results stay on the server")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
 }
 
-std::chrono::seconds keep_time(const farm_choice& choice) { return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::duration<double, std::ratio<86400>>(choice.keep_days)) + std::chrono::seconds(1); }
+std::chrono::seconds keep_time(const farm_choice& choice) {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::duration<double, std::ratio<86400>>(choice.keep_days)) +
+         std::chrono::seconds(1);
+}
 
 error_kind error_kind_named(std::string_view text) {
   int kind = 0;

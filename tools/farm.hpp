@@ -1,4 +1,5 @@
-// The three halves of `kiln farm` and what they have in common. Each declares its options on a sub-command and returns what to do.
+// The three halves of `kiln farm` and what they have in common. Each declares its options on a sub-command and returns
+// what to do.
 #pragma once
 
 #include <chrono>

@@ -44,13 +44,19 @@ model_files read_model(const fs::path& file, const batch_options& options) {
   m.files[name] = file;
   if (m.kind == farm_kind::compile)
     for (const std::string& data : external_data_files(file)) {
-      if (!m.files.emplace(data, file.parent_path() / data).second) throw error(error_kind::unsupported, fmt::format("{}: its external data is called '{}', as workers call the model", file.string(), data));
+      if (!m.files.emplace(data, file.parent_path() / data).second)
+        throw error(
+            error_kind::unsupported,
+            fmt::format("{}: its external data is called '{}', as workers call the model", file.string(), data));
       m.inputs.push_back(hashed(data, file.parent_path() / data, options.shared));
     }
   std::uint64_t all = 0;
   for (const farm_input& i : m.inputs) all += i.bytes;
   if (!options.shared && all > options.max_bytes)
-    throw error(error_kind::unsupported, fmt::format("{}: has {} bytes with its weights, more than --max-bytes {}: raise that if the server's memory allows it, or put the file where all workers can read it and use --shared", file.string(), all, options.max_bytes));
+    throw error(error_kind::unsupported,
+                fmt::format("{}: has {} bytes with its weights, more than --max-bytes {}: raise that if the server's "
+                            "memory allows it, or put the file where all workers can read it and use --shared",
+                            file.string(), all, options.max_bytes));
   return m;
 }
 
@@ -65,14 +71,18 @@ std::string as_name(std::string text) {
   return name;
 }
 
-// The option lists that a model is submitted with, and what tells their results apart: the options, unless all models have the same.
-std::vector<std::pair<std::vector<std::string>, std::string>> variants_of(farm_kind kind, const std::vector<std::string>& own, const batch_options& options) {
+// The option lists that a model is submitted with, and what tells their results apart: the options, unless all models
+// have the same.
+std::vector<std::pair<std::vector<std::string>, std::string>> variants_of(farm_kind kind,
+                                                                          const std::vector<std::string>& own,
+                                                                          const batch_options& options) {
   std::vector<std::pair<std::vector<std::string>, std::string>> result;
   const std::vector<std::string> alone{""};
   for (const std::string& variant : options.variants.empty() ? alone : options.variants) {
     std::vector<std::string> words = own, more = split_words(variant);
     words.insert(words.end(), more.begin(), more.end());
-    std::string name = options.variants.size() > 1 || !own.empty() ? as_name(fmt::format("{}", fmt::join(words, " "))) : "";
+    std::string name =
+        options.variants.size() > 1 || !own.empty() ? as_name(fmt::format("{}", fmt::join(words, " "))) : "";
     if (kind == farm_kind::compile || options.targets.empty()) {
       result.emplace_back(words, name);
       continue;
@@ -103,7 +113,9 @@ class source_files {
   static files read(const std::string& source, std::size_t number) {
     const fs::path folder = fs::path(source).parent_path(), inside = fmt::format("operators{}", number);
     files result;
-    auto add = [&](const std::string& name) { result.emplace_back(hashed((inside / name).string(), folder / name, false), folder / name); };
+    auto add = [&](const std::string& name) {
+      result.emplace_back(hashed((inside / name).string(), folder / name, false), folder / name);
+    };
     add(fs::path(source).filename().string());
     for (const std::string& included : spirv::compile_hip_file(source, {.whole_module = false}).included) add(included);
     return result;
@@ -135,9 +147,12 @@ std::vector<batch_job> make_batch(const std::vector<listed_model>& models, const
       check_farm_job(b.job);
       b.id = b.job.id();
       b.files = m.files;
-      b.result_name = fs::path(model.file).stem().string() + (suffix.empty() ? "" : "." + suffix) + command_of(m.kind).extension;
+      b.result_name =
+          fs::path(model.file).stem().string() + (suffix.empty() ? "" : "." + suffix) + command_of(m.kind).extension;
       auto [other, fresh] = names.emplace(b.result_name, b.job.label);
-      if (!fresh) throw error(error_kind::usage, fmt::format("'{}' and '{}' would both be fetched as {}", other->second, b.job.label, b.result_name));
+      if (!fresh)
+        throw error(error_kind::usage, fmt::format("'{}' and '{}' would both be fetched as {}", other->second,
+                                                   b.job.label, b.result_name));
       batch.push_back(std::move(b));
     }
   }

@@ -61,7 +61,8 @@ void refuse_native_code(const char* file) {
   program p = read_program(file);
   for (const module& m : p.modules())
     for (const instruction& i : m.instructions())
-      if (const auto* c = i.op().get_if<code_object>(); c && c->format == code_format::native) refuse("native code objects");
+      if (const auto* c = i.op().get_if<code_object>(); c && c->format == code_format::native)
+        refuse("native code objects");
 }
 
 std::string read_standard_input() {
@@ -79,12 +80,16 @@ json answer(const std::string& request) {
     const json document = parse_json(request);
     auto folder = document.at("folder").get<std::string>();
     farm_kind kind;
-    if (!parse_enum(document.at("kind").get<std::string>(), kind)) throw error(error_kind::internal, "a farm job of an unknown kind");
+    if (!parse_enum(document.at("kind").get<std::string>(), kind))
+      throw error(error_kind::internal, "a farm job of an unknown kind");
     if (chdir(folder.c_str()) != 0) throw error(error_kind::io, fmt::format("{}: cannot be entered", folder));
     if (kind == farm_kind::warm) refuse_native_code(command_of(kind).model);
     setenv("TMPDIR", folder.c_str(), 1);  // what is left there goes with the job's folder
-    int code = parse_command(kind, words_of(kind, document.at("options").get<std::vector<std::string>>()))({.json = false, .quiet = true, .verbose = false});
-    if (code != 0) throw error(error_kind::compile_failed, fmt::format("kiln {} ended with code {}", command_of(kind).command, code));
+    int code = parse_command(kind, words_of(kind, document.at("options").get<std::vector<std::string>>()))(
+        {.json = false, .quiet = true, .verbose = false});
+    if (code != 0)
+      throw error(error_kind::compile_failed,
+                  fmt::format("kiln {} ended with code {}", command_of(kind).command, code));
     return json::object();
   } catch (const error& e) {
     return {{"kind", name(e.kind())}, {"message", e.what()}};
@@ -97,15 +102,18 @@ json answer(const std::string& request) {
 
 }  // namespace
 
-std::filesystem::path perform_in_child(const farm_job& job, const std::filesystem::path& folder, const child_limits& limits) {
+std::filesystem::path perform_in_child(const farm_job& job, const std::filesystem::path& folder,
+                                       const child_limits& limits) {
   const farm_command& command = command_of(job.kind);
-  std::string request = json{{"kind", enum_name(job.kind)}, {"folder", folder.string()}, {"options", job.options}}.dump();
+  std::string request =
+      json{{"kind", enum_name(job.kind)}, {"folder", folder.string()}, {"options", job.options}}.dump();
   auto output = run_in_child({"/proc/self/exe", farm_child_argument}, std::as_bytes(std::span(request)), limits);
   json said;
   try {
     said = parse_json({reinterpret_cast<const char*>(output.data()), output.size()});
   } catch (const error&) {
-    throw error(error_kind::compile_failed, fmt::format("the job's process answered with {} bytes that make no sense", output.size()));
+    throw error(error_kind::compile_failed,
+                fmt::format("the job's process answered with {} bytes that make no sense", output.size()));
   }
   if (said.contains("kind")) throw error(error_kind_named(said["kind"].get<std::string>()), said.value("message", ""));
   return folder / command.result;

@@ -25,7 +25,12 @@ const std::array<farm_command, 2>& table() {
        "result.kiln",
        ".kiln",
        {"--output", "result.kiln"},
-       {{"--dim", dim_range}, {"--fp16", none}, {"--bf16", none}, {"--int8", none}, {"--int4-weights", none}, {"--custom-op", source}}},
+       {{"--dim", dim_range},
+        {"--fp16", none},
+        {"--bf16", none},
+        {"--int8", none},
+        {"--int4-weights", none},
+        {"--custom-op", source}}},
       {"warm",
        "model.kiln",
        "result.tar.zst",
@@ -43,14 +48,16 @@ std::string names_of(const farm_command& command) {
 }
 
 [[noreturn]] void does_not_travel(std::string_view word, const farm_command& command) {
-  throw error(error_kind::unsupported, fmt::format("{} does not travel to a farm's workers; the options of kiln {} that do: {}",
-                                                   word.starts_with('-') ? fmt::format("option {}", word) : fmt::format("'{}'", word),
-                                                   command.command, names_of(command)));
+  throw error(error_kind::unsupported,
+              fmt::format("{} does not travel to a farm's workers; the options of kiln {} that do: {}",
+                          word.starts_with('-') ? fmt::format("option {}", word) : fmt::format("'{}'", word),
+                          command.command, names_of(command)));
 }
 
 // Names that the command's own parser takes as they are: it reads "[a,b]" as two values.
 bool is_plain(const std::string& name) {
-  return std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == '/'; });
+  return std::ranges::all_of(
+      name, [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == '/'; });
 }
 
 void check_value(const given_option& o) {
@@ -67,7 +74,8 @@ void check_value(const given_option& o) {
       return;
     }
     case target:
-      if (o.value == "native") throw error(error_kind::usage, "target 'native' is another one on every worker: name it");
+      if (o.value == "native")
+        throw error(error_kind::usage, "target 'native' is another one on every worker: name it");
       return static_cast<void>(find_target(o.value));
     case source:
       if (o.value.empty()) throw error(error_kind::usage, fmt::format("{} names no file", o.name));
@@ -98,7 +106,8 @@ std::vector<given_option> read_farm_options(farm_kind kind, const std::vector<st
       o.value = options[++i];
     }
     // Words that begin with a dash are options to the command's own parser, wherever they stand.
-    if (o.value.starts_with('-')) throw error(error_kind::usage, fmt::format("{} has no value: '{}' is an option", name, o.value));
+    if (o.value.starts_with('-'))
+      throw error(error_kind::usage, fmt::format("{} has no value: '{}' is an option", name, o.value));
     check_value(o);
     result.push_back(std::move(o));
   }
@@ -112,14 +121,16 @@ void check_farm_job(const farm_job& job) {
                 fmt::format("a job of kind {} whose first input is not called {}", command.command, command.model));
   for (const farm_input& i : job.inputs)
     if (*std::filesystem::path(i.name).begin() == command.result)
-      throw error(error_kind::unsupported, fmt::format("a job with an input in the place of its result, {}", command.result));
+      throw error(error_kind::unsupported,
+                  fmt::format("a job with an input in the place of its result, {}", command.result));
   if (job.kind == farm_kind::warm && job.inputs.size() != 1)
     throw error(error_kind::unsupported, "a job of kind warm has one input, the file");
   for (const given_option& o : read_farm_options(job.kind, job.options)) {
     if (o.kind != source) continue;
     if (!is_plain(o.value))
-      throw error(error_kind::unsupported,
-                  fmt::format("{} {}: names of sources that travel have letters, digits and . _ - / only", o.name, o.value));
+      throw error(
+          error_kind::unsupported,
+          fmt::format("{} {}: names of sources that travel have letters, digits and . _ - / only", o.name, o.value));
     auto named = std::ranges::find(job.inputs, o.value, &farm_input::name);
     if (named == job.inputs.begin() || named == job.inputs.end())
       throw error(error_kind::unsupported, fmt::format("{} {}: is none of the job's inputs", o.name, o.value));

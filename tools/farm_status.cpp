@@ -22,8 +22,18 @@ constexpr std::chrono::seconds longest_look{8};  // at all farms of a server
 constexpr std::chrono::seconds alive{10};  // a worker that waits asks every second, one that works is known by its job
 
 json describe(const farm_record& r) {
-  return {{"id", r.id},       {"label", r.label},     {"state", r.state},   {"worker", r.worker}, {"attempts", r.attempts},       {"lost", r.lost},
-          {"error_kind", r.error_kind}, {"error", r.error}, {"result", r.result}, {"result_bytes", r.result_bytes}, {"ms", r.ms}, {"differing", r.differing}};
+  return {{"id", r.id},
+          {"label", r.label},
+          {"state", r.state},
+          {"worker", r.worker},
+          {"attempts", r.attempts},
+          {"lost", r.lost},
+          {"error_kind", r.error_kind},
+          {"error", r.error},
+          {"result", r.result},
+          {"result_bytes", r.result_bytes},
+          {"ms", r.ms},
+          {"differing", r.differing}};
 }
 
 json describe(const std::vector<farm_record>& records) {
@@ -34,13 +44,16 @@ json describe(const std::vector<farm_record>& records) {
 
 json describe(const farm_status& s) {
   auto workers = json::array();
-  for (const farm_worker_record& w : s.workers) workers.push_back({{"name", w.name}, {"jobs", w.jobs}, {"idle_ms", w.idle.count()}});
+  for (const farm_worker_record& w : s.workers)
+    workers.push_back({{"name", w.name}, {"jobs", w.jobs}, {"idle_ms", w.idle.count()}});
   json counts = json::object();
   for (const char* name : {"submitted", "done", "failed", "lost", "repeated"}) {
     auto found = s.counts.find(name);
     counts[name] = found == s.counts.end() ? 0 : found->second;
   }
-  return {{"version", s.version}, {"waiting", s.waiting}, {"running", s.running}, {"counts", counts}, {"workers", workers}, {"running_jobs", describe(s.running_jobs)}, {"dead", describe(s.dead)}, {"flaky", describe(s.flaky)}};
+  return {{"version", s.version},     {"waiting", s.waiting},      {"running", s.running},
+          {"counts", counts},         {"workers", workers},        {"running_jobs", describe(s.running_jobs)},
+          {"dead", describe(s.dead)}, {"flaky", describe(s.flaky)}};
 }
 
 void print_record(const farm_record& r, const char* what) {
@@ -54,7 +67,8 @@ void print_record(const farm_record& r, const char* what) {
 }
 
 void print_status(const farm_status& s) {
-  print("{}\n  {} waiting, {} running, {} workers\n", s.version, s.waiting, s.running, std::ranges::count_if(s.workers, [](const auto& w) { return w.jobs > 0 || w.idle < alive; }));
+  print("{}\n  {} waiting, {} running, {} workers\n", s.version, s.waiting, s.running,
+        std::ranges::count_if(s.workers, [](const auto& w) { return w.jobs > 0 || w.idle < alive; }));
   for (const auto& [name, count] : s.counts) print("  {:<10} {}\n", name, count);
   for (const farm_record& r : s.running_jobs) print_record(r, "running");
   for (const farm_record& r : s.dead) print_record(r, "dead");

@@ -20,12 +20,12 @@ namespace {
 using json = nlohmann::ordered_json;
 using clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds patience{120};               // with a server that is restarted
-constexpr std::chrono::seconds longest_call{30};             // a chunk over a slow network
+constexpr std::chrono::seconds patience{120};     // with a server that is restarted
+constexpr std::chrono::seconds longest_call{30};  // a chunk over a slow network
 constexpr std::chrono::milliseconds first_look{50}, last_look{1000};
-constexpr std::size_t looked_at_once = 256;                 // jobs
+constexpr std::size_t looked_at_once = 256;  // jobs
 constexpr std::uint64_t least_result_limit = std::uint64_t{1} << 30;
-constexpr int most_submissions = 5;                         // of one job that the server forgets again and again
+constexpr int most_submissions = 5;  // of one job that the server forgets again and again
 
 struct options {
   farm_choice farm;
@@ -65,15 +65,21 @@ class submission {
   }
 
   void wait(progress_bar& progress) {
-    auto end = o_.timeout_seconds > 0 ? clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(o_.timeout_seconds)) : clock::time_point::max();
-    if (queue_.status(0).workers.empty()) spdlog::warn("no worker of this version has come yet: start `kiln farm worker` of {}", compiler_version());
+    auto end = o_.timeout_seconds > 0
+                   ? clock::now() +
+                         std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(o_.timeout_seconds))
+                   : clock::time_point::max();
+    if (queue_.status(0).workers.empty())
+      spdlog::warn("no worker of this version has come yet: start `kiln farm worker` of {}", compiler_version());
     for (auto pause = first_look;;) {
       std::size_t before = settled();
       look();
       std::size_t now = settled();
       progress.update(now, jobs_.size());
       if (now == jobs_.size()) return;
-      if (clock::now() > end) throw error(error_kind::timed_out, fmt::format("{} of {} jobs are not done after {} s; they stay in the queue", jobs_.size() - now, jobs_.size(), o_.timeout_seconds));
+      if (clock::now() > end)
+        throw error(error_kind::timed_out, fmt::format("{} of {} jobs are not done after {} s; they stay in the queue",
+                                                       jobs_.size() - now, jobs_.size(), o_.timeout_seconds));
       pause = now > before ? first_look : std::min(2 * pause, last_look);
       std::this_thread::sleep_for(pause);
     }
@@ -97,7 +103,11 @@ class submission {
 
  private:
   void submit(tracked& t) {
-    if (++t.submissions > most_submissions) throw error(error_kind::io, fmt::format("the Redis server at {} has lost job {} ({}) {} times: is its memory full (INFO evicted_keys)?", redis_.address().str(), t.what.id, t.what.job.label, most_submissions));
+    if (++t.submissions > most_submissions)
+      throw error(
+          error_kind::io,
+          fmt::format("the Redis server at {} has lost job {} ({}) {} times: is its memory full (INFO evicted_keys)?",
+                      redis_.address().str(), t.what.id, t.what.job.label, most_submissions));
     upload_inputs(t.what, blobs_);
     auto answer = queue_.submit(t.what.job, keep_, o_.retry && t.submissions == 1);
     if (t.submissions == 1) t.submitted = answer;
@@ -110,8 +120,8 @@ class submission {
     if (t.record.state != "done") return;
     if (!o_.folder.empty()) {
       if (t.record.result_bytes > std::max(o_.batch.max_bytes, least_result_limit))
-        throw error(error_kind::unsupported, fmt::format("{}: the result has {} bytes, more than --max-bytes {}", t.what.job.label,
-                                                         t.record.result_bytes, o_.batch.max_bytes));
+        throw error(error_kind::unsupported, fmt::format("{}: the result has {} bytes, more than --max-bytes {}",
+                                                         t.what.job.label, t.record.result_bytes, o_.batch.max_bytes));
       auto file = std::filesystem::path(o_.folder) / t.what.result_name;
       try {
         blobs_.fetch(content_hash::from_hex(t.record.result), t.record.result_bytes, file);
@@ -119,7 +129,8 @@ class submission {
         if (e.kind() != error_kind::missing_file && e.kind() != error_kind::corrupted && e.kind() != error_kind::usage)
           throw;  // usage: its name is no hash
         // While its head is there, the queue would take the job for done.
-        if (e.kind() != error_kind::usage) blobs_.remove(content_hash::from_hex(t.record.result), t.record.result_bytes);
+        if (e.kind() != error_kind::usage)
+          blobs_.remove(content_hash::from_hex(t.record.result), t.record.result_bytes);
         spdlog::warn("{}: {}; it is made again", t.what.job.label, e.what());
         return submit(t);
       }
@@ -140,8 +151,19 @@ class submission {
 
 json describe(const tracked& t) {
   const farm_record& r = t.record;
-  return {{"id", t.what.id}, {"label", t.what.job.label}, {"before", t.submitted.before}, {"state", r.state}, {"file", t.fetched.string()}, {"result", r.result}, {"result_bytes", r.result_bytes},
-          {"ms", r.ms}, {"attempts", r.attempts}, {"lost", r.lost}, {"differing", r.differing}, {"error_kind", r.error_kind}, {"error", r.error}};
+  return {{"id", t.what.id},
+          {"label", t.what.job.label},
+          {"before", t.submitted.before},
+          {"state", r.state},
+          {"file", t.fetched.string()},
+          {"result", r.result},
+          {"result_bytes", r.result_bytes},
+          {"ms", r.ms},
+          {"attempts", r.attempts},
+          {"lost", r.lost},
+          {"differing", r.differing},
+          {"error_kind", r.error_kind},
+          {"error", r.error}};
 }
 
 int submit(const options& o, const output_options& output) {
@@ -177,8 +199,9 @@ int submit(const options& o, const output_options& output) {
   output.print({{"jobs", jobs}, {"new", fresh}, {"states", states}, {"seconds", seconds}}, [&] {
     for (const tracked& t : work.jobs()) {
       const farm_record& r = t.record;
-      print("{:<8} {}  {}{}{}{}\n", r.state, t.what.id.substr(0, 16), t.what.job.label, t.fetched.empty() ? "" : " → " + t.fetched.string(), r.attempts ? fmt::format("  ({} failures)", r.attempts) : "",
-                 r.state == "dead" ? ": " + r.error : "");
+      print("{:<8} {}  {}{}{}{}\n", r.state, t.what.id.substr(0, 16), t.what.job.label,
+            t.fetched.empty() ? "" : " → " + t.fetched.string(),
+            r.attempts ? fmt::format("  ({} failures)", r.attempts) : "", r.state == "dead" ? ": " + r.error : "");
     }
     print("{} jobs, {} of them new, in {:.2f} s\n", work.jobs().size(), fresh, seconds);
   });
@@ -189,17 +212,22 @@ int submit(const options& o, const output_options& output) {
 
 action declare_farm_submit(CLI::App& app) {
   auto o = std::make_shared<options>();
-  app.footer("Example:\n  kiln farm submit *.onnx --options \"\" --options \"--fp16\" --wait -o compiled\n  kiln farm submit resnet50.kiln --target gfx942 --target sm_90 --wait -o warm");
+  app.footer(
+      "Example:\n  kiln farm submit *.onnx --options \"\" --options \"--fp16\" --wait -o compiled\n  kiln farm submit "
+      "resnet50.kiln --target gfx942 --target sm_90 --wait -o warm");
   app.add_option("MODEL", o->models, "ONNX models to compile, .kiln files to warm");
   app.add_option("--manifest", o->manifest, "List of models, one per line with its options, or JSON");
-  app.add_option("--options", o->batch.variants, "Options of every model, as one text; several times: every model with each of them")->allow_extra_args(false);
+  app.add_option("--options", o->batch.variants,
+                 "Options of every model, as one text; several times: every model with each of them")
+      ->allow_extra_args(false);
   app.add_option("--target", o->batch.targets, "Targets of .kiln files, a job for each")->allow_extra_args(false);
   app.add_flag("--wait", o->wait, "Wait until every job is done or dead");
   app.add_option("-o,--output", o->folder, "Folder for the results");
   app.add_option("--timeout", o->timeout_seconds, "Seconds to wait at most")->check(CLI::NonNegativeNumber);
   app.add_flag("--retry", o->retry, "Try dead jobs again");
-  app.add_flag("--shared", o->batch.shared,
-               "Workers read the models where they lie, under the same path, below their --shared-root; only hashes travel");
+  app.add_flag(
+      "--shared", o->batch.shared,
+      "Workers read the models where they lie, under the same path, below their --shared-root; only hashes travel");
   app.add_option("--max-bytes", o->batch.max_bytes,
                  "Largest model that is sent, with its weights and sources, and largest result, e.g. 1GB")
       ->transform(CLI::AsSizeValue(false));

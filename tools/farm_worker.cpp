@@ -27,7 +27,9 @@ struct options {
   bool drain = false;
 };
 
-std::chrono::milliseconds milliseconds(double seconds) { return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)); }
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
 
 int work(const options& o, const output_options& output) {
   interruption stop;
@@ -45,14 +47,19 @@ int work(const options& o, const output_options& output) {
   w.shared_roots.assign(o.shared_roots.begin(), o.shared_roots.end());
   w.check = check_farm_job;
   child_limits limits{.time = milliseconds(o.time_seconds), .memory_bytes = static_cast<std::int64_t>(o.memory_bytes)};
-  w.perform = [limits](const farm_job& job, const std::filesystem::path& folder) { return perform_in_child(job, folder, limits); };
+  w.perform = [limits](const farm_job& job, const std::filesystem::path& folder) {
+    return perform_in_child(job, folder, limits);
+  };
   w.report = [&output](const worker_event& e) {
     if (output.quiet) return;
-    note("{:<8} {}  {:.2f} s  {}{}{}\n", e.outcome, e.id.substr(0, 16), e.ms / 1e3, e.label, e.message.empty() ? "" : ": ", e.message);
+    note("{:<8} {}  {:.2f} s  {}{}{}\n", e.outcome, e.id.substr(0, 16), e.ms / 1e3, e.label,
+         e.message.empty() ? "" : ": ", e.message);
     std::fflush(stderr);
   };
   worker_totals t = run_farm_worker(w, stop.token());
-  output.print(json{{"done", t.done}, {"repeated", t.repeated}, {"failed", t.failed}, {"interrupted", stop.requested()}}, [&] { print("{} jobs done, {} that others had done already, {} failures\n", t.done, t.repeated, t.failed); });
+  output.print(
+      json{{"done", t.done}, {"repeated", t.repeated}, {"failed", t.failed}, {"interrupted", stop.requested()}},
+      [&] { print("{} jobs done, {} that others had done already, {} failures\n", t.done, t.repeated, t.failed); });
   return 0;
 }
 
@@ -63,17 +70,30 @@ action declare_farm_worker(CLI::App& app) {
   app.footer("Example:\n  kiln farm worker --redis redis://build-queue:6379 --jobs 4");
   add_farm_options(app, o->farm);
   app.add_option("--jobs", o->jobs, "Jobs at once")->check(CLI::PositiveNumber);
-  app.add_option("--lease", o->lease_seconds, "Seconds without a sign of life after which a worker's job is given to another; the same for all workers")->check(CLI::Range(0.1, 86400.0))->capture_default_str();
-  app.add_option("--time-limit", o->time_seconds, "Seconds for one job")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--memory-limit", o->memory_bytes, "Address space of one job, e.g. 16GB")->transform(CLI::AsSizeValue(false));
-  app.add_option("--max-bytes", o->max_bytes, "Largest result, and largest model with its files that is fetched, e.g. 1GB")
+  app.add_option(
+         "--lease", o->lease_seconds,
+         "Seconds without a sign of life after which a worker's job is given to another; the same for all workers")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  app.add_option("--time-limit", o->time_seconds, "Seconds for one job")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--memory-limit", o->memory_bytes, "Address space of one job, e.g. 16GB")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--max-bytes", o->max_bytes,
+                 "Largest result, and largest model with its files that is fetched, e.g. 1GB")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--shared-root", o->shared_roots,
-                 "Folder below which files of `submit --shared` may lie; may be given several times (default: no such file is read)")
+                 "Folder below which files of `submit --shared` may lie; may be given several times (default: no such "
+                 "file is read)")
       ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
-  app.add_option("--attempts", o->attempts, "Failures after which a job is dead")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--lost", o->lost, "Vanished workers after which a job is dead")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--attempts", o->attempts, "Failures after which a job is dead")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--lost", o->lost, "Vanished workers after which a job is dead")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--scratch", o->scratch, "Folder for the files of jobs (default: the system's temporary folder)");
   app.add_flag("--drain", o->drain, "End when the queue is empty, or when the server has been of no use for one lease");
   return [o](const output_options& output) { return work(*o, output); };

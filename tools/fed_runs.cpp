@@ -11,22 +11,29 @@
 namespace kiln::tools {
 namespace {
 
-std::size_t place_of(const std::vector<plan_port>& ports, const std::string& name, const char* option, const char* what) {
+std::size_t place_of(const std::vector<plan_port>& ports, const std::string& name, const char* option,
+                     const char* what) {
   auto found = std::ranges::find(ports, name, &plan_port::name);
-  if (found == ports.end()) throw error(error_kind::usage, fmt::format("{}: the model has no {} '{}'", option, what, name));
+  if (found == ports.end())
+    throw error(error_kind::usage, fmt::format("{}: the model has no {} '{}'", option, what, name));
   return static_cast<std::size_t>(found - ports.begin());
 }
 
 }  // namespace
 
-fed_runs::fed_runs(const plan& of, const std::vector<std::string>& feeds, const std::vector<std::string>& counters, std::span<const literal> inputs) : inputs_(inputs.begin(), inputs.end()) {
+fed_runs::fed_runs(const plan& of, const std::vector<std::string>& feeds, const std::vector<std::string>& counters,
+                   std::span<const literal> inputs)
+    : inputs_(inputs.begin(), inputs.end()) {
   for (const std::string& text : feeds) {
     auto [from, to] = split_assignment(text, "--feed");
-    std::size_t output = place_of(of.outputs, from, "--feed", "output"), input = place_of(of.inputs, to, "--feed", "input");
+    std::size_t output = place_of(of.outputs, from, "--feed", "output"),
+                input = place_of(of.inputs, to, "--feed", "input");
     if (of.outputs[output].type != of.inputs[input].type)
-      throw error(error_kind::usage, fmt::format("--feed {}: output '{}' is {}, input '{}' is {}", text, from, of.outputs[output].type.str(), to, of.inputs[input].type.str()));
+      throw error(error_kind::usage, fmt::format("--feed {}: output '{}' is {}, input '{}' is {}", text, from,
+                                                 of.outputs[output].type.str(), to, of.inputs[input].type.str()));
     for (auto [o, i] : feeds_)
-      if (o == output || i == input) throw error(error_kind::usage, fmt::format("--feed {}: a tensor can be fed only once", text));
+      if (o == output || i == input)
+        throw error(error_kind::usage, fmt::format("--feed {}: a tensor can be fed only once", text));
     feeds_.emplace_back(output, input);
   }
   for (const std::string& name : counters) {

@@ -1,5 +1,5 @@
-// What happens to a model's tensors between two runs of a measurement: outputs become inputs by changing places in the memory of the device,
-// and counters go up by one. Used by one thread.
+// What happens to a model's tensors between two runs of a measurement: outputs become inputs by changing places in the
+// memory of the device, and counters go up by one. Used by one thread.
 #pragma once
 
 #include <string>
@@ -12,9 +12,10 @@ namespace kiln::tools {
 
 class fed_runs {
  public:
-  // `feeds`: OUTPUT=INPUT texts; `counters`: names of integer inputs with one element. `inputs` are the values of the plan's inputs. Throws
-  // error{usage} for names that the plan does not have and tensors that do not fit.
-  fed_runs(const plan& of, const std::vector<std::string>& feeds, const std::vector<std::string>& counters, std::span<const literal> inputs);
+  // `feeds`: OUTPUT=INPUT texts; `counters`: names of integer inputs with one element. `inputs` are the values of the
+  // plan's inputs. Throws error{usage} for names that the plan does not have and tensors that do not fit.
+  fed_runs(const plan& of, const std::vector<std::string>& feeds, const std::vector<std::string>& counters,
+           std::span<const literal> inputs);
 
   bool empty() const { return feeds_.empty() && counters_.empty(); }
   // The first values again.

@@ -50,15 +50,28 @@ std::string_view object_extension(target_family family) {
   return "o";
 }
 
-std::string_view text_of(buffer_kind kind) { return kind == buffer_kind::input ? "input" : kind == buffer_kind::output ? "output" : "scratch"; }
+std::string_view text_of(buffer_kind kind) {
+  return kind == buffer_kind::input ? "input" : kind == buffer_kind::output ? "output" : "scratch";
+}
 
 nlohmann::ordered_json describe_statistics(const launch_statistics& s) {
-  return {{"registers", s.registers}, {"accumulation_registers", s.accumulation_registers}, {"scalar_registers", s.scalar_registers}, {"spills", s.spills},
-          {"private_bytes", s.private_bytes}, {"static_lds_bytes", s.static_lds_bytes}, {"matrix_instructions", s.matrix_instructions}};
+  return {{"registers", s.registers},
+          {"accumulation_registers", s.accumulation_registers},
+          {"scalar_registers", s.scalar_registers},
+          {"spills", s.spills},
+          {"private_bytes", s.private_bytes},
+          {"static_lds_bytes", s.static_lds_bytes},
+          {"matrix_instructions", s.matrix_instructions}};
 }
 
 nlohmann::ordered_json describe_tensor_map(const tensor_map& m) {
-  return {{"argument", m.argument}, {"type", name(m.type)}, {"dims", m.dims}, {"strides", m.strides}, {"box", m.box}, {"swizzle_bytes", m.swizzle_bytes}, {"l2_promotion_bytes", m.l2_promotion_bytes}};
+  return {{"argument", m.argument},
+          {"type", name(m.type)},
+          {"dims", m.dims},
+          {"strides", m.strides},
+          {"box", m.box},
+          {"swizzle_bytes", m.swizzle_bytes},
+          {"l2_promotion_bytes", m.l2_promotion_bytes}};
 }
 
 // Arguments lie one after another: pointers of 8 bytes, and tensor maps of 128 bytes, aligned to 64, by value.
@@ -76,12 +89,21 @@ nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& ker
     arguments.push_back({{"kind", text_of(a.kind)}, {"index", a.index}, {"size", size}, {"offset", offset}});
   }
   for (const tensor_map& m : l.tensor_maps) maps.push_back(describe_tensor_map(m));
-  return {{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", {l.block, 1, 1}}, {"lds_bytes", l.lds_bytes}, {"prepare", l.prepare}, {"waits", l.waits}, {"arguments", arguments}, {"tensor_maps", maps}, {"statistics", describe_statistics(l.statistics)}};
+  return {{"symbol", l.symbol},
+          {"grid", {l.grid, l.grid_y, l.grid_z}},
+          {"block", {l.block, 1, 1}},
+          {"lds_bytes", l.lds_bytes},
+          {"prepare", l.prepare},
+          {"waits", l.waits},
+          {"arguments", arguments},
+          {"tensor_maps", maps},
+          {"statistics", describe_statistics(l.statistics)}};
 }
 
 nlohmann::ordered_json describe_scratch(const native_kernel& kernel) {
   auto buffers = nlohmann::ordered_json::array();
-  for (const scratch_buffer& b : kernel.scratch) buffers.push_back({{"bytes", b.bytes}, {"prepared", b.prepared}, {"zeroed", b.zeroed}});
+  for (const scratch_buffer& b : kernel.scratch)
+    buffers.push_back({{"bytes", b.bytes}, {"prepared", b.prepared}, {"zeroed", b.zeroed}});
   return buffers;
 }
 
@@ -102,11 +124,14 @@ kernel_configuration parse_configuration(const std::vector<std::string>& setting
 int finalize_file(const options& o, const output_options& output) {
   target_row target = find_target(o.target);
   if (!o.native_file.empty() && target.name == "native")
-    throw error(error_kind::usage, "--native-file: a file travels, so name a target that says what it needs, such as x86-64-v3");
+    throw error(error_kind::usage,
+                "--native-file: a file travels, so name a target that says what it needs, such as x86-64-v3");
   program portable = read_program(o.file, consent_of(o.cache));
   dim_bindings bindings = parse_bindings(o.dims);
   for (const auto& [name, range] : portable.symbols)
-    if (!bindings.contains(name)) throw error(error_kind::usage, fmt::format("dimension '{}' is open: give it a value with --dim {}=N", name, name));
+    if (!bindings.contains(name))
+      throw error(error_kind::usage,
+                  fmt::format("dimension '{}' is open: give it a value with --dim {}=N", name, name));
   auto cache = open_cache(o.cache, o.cache.disabled ? nullptr : embedded_entries::read(o.file));
   progress_bar progress("finalizing", output);
   jit_options jit{.target = target, .configuration = parse_configuration(o.configuration), .cache = cache.get()};
@@ -129,9 +154,13 @@ int finalize_file(const options& o, const output_options& output) {
       native_kernel kernel = deserialize_native_kernel(native.kernel(content_hash::from_hex(c->payload)));
       check_launches(i, kernel, enum_name(target.family));
       if (!written.try_emplace(c->payload, kernels.size()).second) continue;
-      std::string object = fmt::format("{}_{}.{}", file_name(c->symbol), c->payload.substr(0, 16), object_extension(target.family));
+      std::string object =
+          fmt::format("{}_{}.{}", file_name(c->symbol), c->payload.substr(0, 16), object_extension(target.family));
       // PTX ends with a NUL in memory; as a file it is text.
-      std::size_t size = kernel.object.size() - (target.family == target_family::nvidia && !kernel.object.empty() && kernel.object.back() == std::byte{0} ? 1 : 0);
+      std::size_t size = kernel.object.size() - (target.family == target_family::nvidia && !kernel.object.empty() &&
+                                                         kernel.object.back() == std::byte{0}
+                                                     ? 1
+                                                     : 0);
       write_file(std::filesystem::path(o.folder) / object, {reinterpret_cast<const char*>(kernel.object.data()), size});
       auto launches = nlohmann::ordered_json::array();
       for (const launch& l : kernel.launches) launches.push_back(describe_launch(l, kernel, i));
@@ -142,7 +171,13 @@ int finalize_file(const options& o, const output_options& output) {
       };
       std::vector<shape> inputs;
       for (value v : i.inputs()) inputs.push_back(v.type());
-      kernels.push_back({{"symbol", c->symbol}, {"object", object}, {"payload", c->payload}, {"inputs", shapes(inputs)}, {"outputs", shapes(i.outputs())}, {"scratch", describe_scratch(kernel)}, {"launches", launches}});
+      kernels.push_back({{"symbol", c->symbol},
+                         {"object", object},
+                         {"payload", c->payload},
+                         {"inputs", shapes(inputs)},
+                         {"outputs", shapes(i.outputs())},
+                         {"scratch", describe_scratch(kernel)},
+                         {"launches", launches}});
     }
   if (!o.native_file.empty()) {
     write_options writing;
@@ -155,11 +190,27 @@ int finalize_file(const options& o, const output_options& output) {
     write_program(native, o.native_file, writing);
   }
   auto compiled = nlohmann::ordered_json::array();
-  for (const kernel_report& k : report.kernels) compiled.push_back({{"symbol", k.symbol}, {"payload", k.payload}, {"occurrences", k.occurrences}, {"cached", k.cached}, {"compile_ms", k.compile_ms}});
-  nlohmann::ordered_json document{{"file", o.file}, {"target", target.name}, {"kernels", kernels}, {"compiled", compiled}, {"finalize_ms", report.elapsed_ms}, {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
-  auto listing = list_program(native, written, o.export_constants ? std::optional(std::filesystem::path(o.folder) / "constants") : std::nullopt);
-  write_file(std::filesystem::path(o.folder) / "kernels.json", json_text({{"target", target.name}, {"kernels", kernels}, {"program", listing}}));
-  output.print(document, [&] { print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name, report.elapsed_ms / 1e3, o.folder); });
+  for (const kernel_report& k : report.kernels)
+    compiled.push_back({{"symbol", k.symbol},
+                        {"payload", k.payload},
+                        {"occurrences", k.occurrences},
+                        {"cached", k.cached},
+                        {"compile_ms", k.compile_ms}});
+  nlohmann::ordered_json document{{"file", o.file},
+                                  {"target", target.name},
+                                  {"kernels", kernels},
+                                  {"compiled", compiled},
+                                  {"finalize_ms", report.elapsed_ms},
+                                  {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
+  auto listing =
+      list_program(native, written,
+                   o.export_constants ? std::optional(std::filesystem::path(o.folder) / "constants") : std::nullopt);
+  write_file(std::filesystem::path(o.folder) / "kernels.json",
+             json_text({{"target", target.name}, {"kernels", kernels}, {"program", listing}}));
+  output.print(document, [&] {
+    print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name,
+          report.elapsed_ms / 1e3, o.folder);
+  });
   return 0;
 }
 
@@ -170,10 +221,16 @@ action declare_finalize(CLI::App& app) {
   app.add_option("FILE", o->file, ".kiln file")->required();
   app.add_option("--target", o->target, "Target, see kiln targets")->required();
   app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json")->required();
-  app.add_option("--native-file", o->native_file, "Also write a .kiln that holds these kernels in place of the portable ones: it runs without a compiler, on this target only");
-  app.add_flag("--export-constants", o->export_constants, "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
+  app.add_option("--native-file", o->native_file,
+                 "Also write a .kiln that holds these kernels in place of the portable ones: it runs without a "
+                 "compiler, on this target only");
+  app.add_flag("--export-constants", o->export_constants,
+               "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
   add_worker_options(app, o->workers);
-  app.add_option("--configuration", o->configuration, "NAME=INTEGER,... for the generators of all kernels, such as wgmma=1,tile_m=128,tile_n=256, in place of their defaults")->delimiter(',');
+  app.add_option("--configuration", o->configuration,
+                 "NAME=INTEGER,... for the generators of all kernels, such as wgmma=1,tile_m=128,tile_n=256, in place "
+                 "of their defaults")
+      ->delimiter(',');
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   add_cache_option(app, o->cache);
   add_remote_option(app, o->cache);

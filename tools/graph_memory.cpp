@@ -9,7 +9,9 @@ const char* way_of(const graph_decision& d) { return !d.replay ? "eager" : d.bra
 
 }  // namespace
 
-graph_memory::graph_memory(const tuning_records& records, const device& target, const program& native, graph_policy policy, bool again) : policy_(policy) {
+graph_memory::graph_memory(const tuning_records& records, const device& target, const program& native,
+                           graph_policy policy, bool again)
+    : policy_(policy) {
   if (policy == graph_policy::off || !target.has_graphs()) return;
   records_ = &records;
   program_ = launched_program_hash(native);
@@ -22,9 +24,12 @@ void graph_memory::keep(const execution_context& context) const {
   if (auto decision = context.decision()) records_->store_graph(program_, *decision);
 }
 
-nlohmann::ordered_json graph_memory::describe(const graph_report& r, const std::optional<graph_decision>& decision) const {
-  nlohmann::ordered_json document{{"mode", r.mode},       {"captures", r.captures}, {"replays", r.replays},   {"patches", r.patches},   {"updates", r.updates},
-                                  {"rebuilds", r.rebuilds}, {"failures", r.failures}, {"segments", r.segments}, {"branches", r.branches}, {"reason", r.reason}};
+nlohmann::ordered_json graph_memory::describe(const graph_report& r,
+                                              const std::optional<graph_decision>& decision) const {
+  nlohmann::ordered_json document{{"mode", r.mode},         {"captures", r.captures}, {"replays", r.replays},
+                                  {"patches", r.patches},   {"updates", r.updates},   {"rebuilds", r.rebuilds},
+                                  {"failures", r.failures}, {"segments", r.segments}, {"branches", r.branches},
+                                  {"reason", r.reason}};
   document["decision"] = decision ? nlohmann::ordered_json(way_of(*decision)) : nlohmann::ordered_json();
   document["remembered"] = remembered_.has_value();
   if (decision) document["eager_ms"] = decision->eager_ms, document["replay_ms"] = decision->replay_ms;

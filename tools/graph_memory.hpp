@@ -1,4 +1,5 @@
-// What `--graph auto` found out about a loaded program: taken out of the tuning records for this process, and put there for later ones.
+// What `--graph auto` found out about a loaded program: taken out of the tuning records for this process, and put there
+// for later ones.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,7 +16,8 @@ class graph_memory {
  public:
   graph_memory() = default;
   // `native` is what was loaded on `target`; `records` outlives this. `again`: what is known is measured again.
-  graph_memory(const tuning_records& records, const device& target, const program& native, graph_policy policy, bool again = false);
+  graph_memory(const tuning_records& records, const device& target, const program& native, graph_policy policy,
+               bool again = false);
 
   // For contexts. `on` uses of a decision which order of independent steps is the faster, where that was graphs' way.
   graph_options options() const { return {.policy = policy_, .decision = remembered_}; }

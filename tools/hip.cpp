@@ -41,16 +41,28 @@ int compile_source(const options& o, const output_options& output) {
   for (const spirv::hip_kernel& k : compiled.kernels) {
     std::vector<std::string_view> parameters;
     for (spirv::kernel_parameter p : k.parameters) parameters.push_back(parameter_names[static_cast<std::size_t>(p)]);
-    kernels.push_back({{"name", k.name}, {"symbol", k.symbol}, {"parameters", parameters}, {"max_threads", k.max_threads}});
+    kernels.push_back(
+        {{"name", k.name}, {"symbol", k.symbol}, {"parameters", parameters}, {"max_threads", k.max_threads}});
   }
-  for (const spirv::object& op : compiled.operators) operators.push_back({{"domain", op.domain}, {"name", op.name}, {"launches", op.launches.size()}, {"bytes", spirv::serialize(op).size()}});
-  nlohmann::ordered_json document{{"file", o.file}, {"bytes", compiled.words.size()}, {"hash", blake3(compiled.words).hex()}, {"kernels", kernels}, {"operators", operators}};
+  for (const spirv::object& op : compiled.operators)
+    operators.push_back({{"domain", op.domain},
+                         {"name", op.name},
+                         {"launches", op.launches.size()},
+                         {"bytes", spirv::serialize(op).size()}});
+  nlohmann::ordered_json document{{"file", o.file},
+                                  {"bytes", compiled.words.size()},
+                                  {"hash", blake3(compiled.words).hex()},
+                                  {"kernels", kernels},
+                                  {"operators", operators}};
   if (o.disassemble) document["text"] = spirv::disassemble(compiled.words);
   output.print(document, [&] {
     if (o.disassemble) return print_lines(stdout, document["text"].get<std::string>());
     print("{}: {} bytes of SPIR-V\n", o.file, compiled.words.size());
-    for (const auto& k : kernels) print("  kernel    {:<24} at most {} threads\n", k["name"].get<std::string>(), k["max_threads"].get<int>());
-    for (const auto& op : operators) print("  operator  {:<24} domain '{}', {} launches, {} bytes\n", op["name"].get<std::string>(), op["domain"].get<std::string>(), op["launches"].get<int>(), op["bytes"].get<int>());
+    for (const auto& k : kernels)
+      print("  kernel    {:<24} at most {} threads\n", k["name"].get<std::string>(), k["max_threads"].get<int>());
+    for (const auto& op : operators)
+      print("  operator  {:<24} domain '{}', {} launches, {} bytes\n", op["name"].get<std::string>(),
+            op["domain"].get<std::string>(), op["launches"].get<int>(), op["bytes"].get<int>());
   });
   return 0;
 }

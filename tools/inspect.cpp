@@ -48,7 +48,9 @@ found_kernel find_kernel(const program& p, const std::string& prefix) {
       found.emplace(c->payload, std::move(k));
     }
   if (found.empty()) throw error(error_kind::usage, fmt::format("no kernel of the file starts with '{}'", prefix));
-  if (found.size() > 1) throw error(error_kind::usage, fmt::format("{} kernels of the file start with '{}': give more digits", found.size(), prefix));
+  if (found.size() > 1)
+    throw error(error_kind::usage,
+                fmt::format("{} kernels of the file start with '{}': give more digits", found.size(), prefix));
   return found.begin()->second;
 }
 
@@ -68,11 +70,15 @@ auto named(const found_kernel& k, Work of_kernel) {
 // The compiler reads the payload in a worker, unless --in-process is given.
 std::string text_of(const program& p, const found_kernel& k, const options& o) {
   auto payload = p.kernel(k.hash);
-  if (k.format == code_format::amdgcnspirv && o.emit == "spirv") return spirv::disassemble(spirv::deserialize_object(payload).words);
+  if (k.format == code_format::amdgcnspirv && o.emit == "spirv")
+    return spirv::disassemble(spirv::deserialize_object(payload).words);
   auto workers = workers_for_files(o.workers);
   const target_row target = o.emit == "mlir" ? targets().front() : find_target(o.target);
   const std::vector<shape> inputs = o.emit == "mlir" ? std::vector<shape>() : k.inputs;
-  return named(k, [&] { return workers ? text_in_worker(*workers, {payload, inputs, {}, target}, o.emit) : emit_code(payload, inputs, target, o.emit); });
+  return named(k, [&] {
+    return workers ? text_in_worker(*workers, {payload, inputs, {}, target}, o.emit)
+                   : emit_code(payload, inputs, target, o.emit);
+  });
 }
 
 int emit_kernel(const options& o, const output_options& output) {
@@ -88,7 +94,8 @@ int list_candidates(const options& o, const output_options& output) {
   const std::size_t colon = o.candidates.find(':');
   tuning_effort effort = tuning_effort::full;
   if (colon != std::string::npos && !parse_enum(std::string_view(o.candidates).substr(colon + 1), effort))
-    throw error(error_kind::usage, fmt::format("--candidates {}: the effort is one of {}", o.candidates, fmt::join(enum_table<tuning_effort>::names, ", ")));
+    throw error(error_kind::usage, fmt::format("--candidates {}: the effort is one of {}", o.candidates,
+                                               fmt::join(enum_table<tuning_effort>::names, ", ")));
   const target_row target = find_target(o.candidates.substr(0, colon));
   program p = read_program(o.file, look_only);
   found_kernel k = find_kernel(p, o.kernel);
@@ -100,19 +107,23 @@ int list_candidates(const options& o, const output_options& output) {
     kernel.specialize(k.inputs);
     return candidate_configurations(kernel, target, effort);
   });
-  output.print({{"hash", k.hash.hex()}, {"target", target.name}, {"effort", enum_name(effort)}, {"candidates", configurations}}, [&] {
-    for (const kernel_configuration& configuration : configurations) {
-      std::string settings;
-      for (const auto& [name, number] : configuration) settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", name, number);
-      print("{}\n", settings.empty() ? "(default)" : settings);
-    }
-  });
+  output.print(
+      {{"hash", k.hash.hex()}, {"target", target.name}, {"effort", enum_name(effort)}, {"candidates", configurations}},
+      [&] {
+        for (const kernel_configuration& configuration : configurations) {
+          std::string settings;
+          for (const auto& [name, number] : configuration)
+            settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", name, number);
+          print("{}\n", settings.empty() ? "(default)" : settings);
+        }
+      });
   return 0;
 }
 
 nlohmann::ordered_json describe_values(const std::vector<value>& values, const std::vector<std::string>& names) {
   auto list = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < values.size(); ++i) list.push_back({{"name", names[i]}, {"shape", values[i].type().str()}});
+  for (std::size_t i = 0; i < values.size(); ++i)
+    list.push_back({{"name", names[i]}, {"shape", values[i].type().str()}});
   return list;
 }
 
@@ -121,11 +132,20 @@ int inspect_file(const options& o, const output_options& output) {
   container_info info = inspect(o.file);
   program p = read_program(o.file, look_only);
   model_summary summary = summarize(p);
-  nlohmann::ordered_json document{{"file", o.file},           {"bytes", info.file_bytes},  {"format_version", info.format_version}, {"required_version", info.written_by},
-                                  {"checked", o.check},       {"manifest", parse_json(info.manifest)}};
+  nlohmann::ordered_json document{{"file", o.file},
+                                  {"bytes", info.file_bytes},
+                                  {"format_version", info.format_version},
+                                  {"required_version", info.written_by},
+                                  {"checked", o.check},
+                                  {"manifest", parse_json(info.manifest)}};
   auto sections = nlohmann::ordered_json::array();
   for (const section_info& s : info.sections)
-    sections.push_back({{"kind", s.kind}, {"codec", s.codec}, {"offset", s.offset}, {"stored_bytes", s.stored_bytes}, {"raw_bytes", s.raw_bytes}, {"blake3", s.hash.hex()}});
+    sections.push_back({{"kind", s.kind},
+                        {"codec", s.codec},
+                        {"offset", s.offset},
+                        {"stored_bytes", s.stored_bytes},
+                        {"raw_bytes", s.raw_bytes},
+                        {"blake3", s.hash.hex()}});
   document["sections"] = sections;
   std::map<std::string, std::pair<const code_object*, std::size_t>> uses;
   for (const module& m : p.modules())
@@ -148,19 +168,31 @@ int inspect_file(const options& o, const output_options& output) {
   document["code_objects"] = summary.code_objects;
   document["interpreted"] = summary.interpreted;
   document["operators"] = summary.operators;
-  document["weights"] = {{"tensors", info.tensors}, {"folded", info.folded_tensors}, {"stored_bytes", info.stored_weight_bytes}, {"full_bytes", info.full_weight_bytes}};
+  document["weights"] = {{"tensors", info.tensors},
+                         {"folded", info.folded_tensors},
+                         {"stored_bytes", info.stored_weight_bytes},
+                         {"full_bytes", info.full_weight_bytes}};
   output.print(document, [&] {
-    print("{}: {} bytes, format {}, needs Kiln {} or newer{}\n", o.file, info.file_bytes, info.format_version, info.written_by, o.check ? ", every hash verified" : "");
+    print("{}: {} bytes, format {}, needs Kiln {} or newer{}\n", o.file, info.file_bytes, info.format_version,
+          info.written_by, o.check ? ", every hash verified" : "");
     print("\nsections\n");
-    for (const section_info& s : info.sections) print("  {:<14} {:<5} {:>12} bytes stored {:>12} raw  at {}\n", s.kind, s.codec, s.stored_bytes, s.raw_bytes, s.offset);
+    for (const section_info& s : info.sections)
+      print("  {:<14} {:<5} {:>12} bytes stored {:>12} raw  at {}\n", s.kind, s.codec, s.stored_bytes, s.raw_bytes,
+            s.offset);
     print("\ninputs\n");
-    for (const auto& v : document["inputs"]) print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
+    for (const auto& v : document["inputs"])
+      print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
     print("outputs\n");
-    for (const auto& v : document["outputs"]) print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
-    print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(), summary.code_objects, summary.interpreted);
+    for (const auto& v : document["outputs"])
+      print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
+    print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(),
+          summary.code_objects, summary.interpreted);
     for (const auto& k : kernels)
-      print("  {}  {:<14} {:>7} bytes  x{:<3} {}\n", k["hash"].get<std::string>().substr(0, 16), k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(), k["symbol"].get<std::string>());
-    print("\nweights: {} tensors ({} folded), {} bytes stored for {}\n", info.tensors, info.folded_tensors, info.stored_weight_bytes, info.full_weight_bytes);
+      print("  {}  {:<14} {:>7} bytes  x{:<3} {}\n", k["hash"].get<std::string>().substr(0, 16),
+            k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(),
+            k["symbol"].get<std::string>());
+    print("\nweights: {} tensors ({} folded), {} bytes stored for {}\n", info.tensors, info.folded_tensors,
+          info.stored_weight_bytes, info.full_weight_bytes);
   });
   return 0;
 }
@@ -171,12 +203,22 @@ action declare_inspect(CLI::App& app) {
   auto o = std::make_shared<options>();
   app.add_option("FILE", o->file, ".kiln file")->required();
   app.add_flag("--check", o->check, "Verify every hash, the weights' too");
-  CLI::Option* kernel = app.add_option("--kernel", o->kernel, "Print one kernel: its hash, or enough of its first digits");
-  app.add_option("--emit", o->emit, "In which form")->needs(kernel)->check(CLI::IsMember({"mlir", "spirv", "llvm", "asm"}));
+  CLI::Option* kernel =
+      app.add_option("--kernel", o->kernel, "Print one kernel: its hash, or enough of its first digits");
+  app.add_option("--emit", o->emit, "In which form")
+      ->needs(kernel)
+      ->check(CLI::IsMember({"mlir", "spirv", "llvm", "asm"}));
   app.add_option("--target", o->target, "For which target (llvm and asm)")->needs(kernel);
-  app.add_option("--candidates", o->candidates, "List what a tuner may try of the kernel: TARGET or TARGET:EFFORT (off, quick, full, exhaustive; full), in the form of finalize's --configuration")->needs(kernel);
+  app.add_option("--candidates", o->candidates,
+                 "List what a tuner may try of the kernel: TARGET or TARGET:EFFORT (off, quick, full, exhaustive; "
+                 "full), in the form of finalize's --configuration")
+      ->needs(kernel);
   add_worker_options(app, o->workers);
-  return [o](const output_options& output) { return o->kernel.empty() ? inspect_file(*o, output) : o->candidates.empty() ? emit_kernel(*o, output) : list_candidates(*o, output); };
+  return [o](const output_options& output) {
+    return o->kernel.empty()       ? inspect_file(*o, output)
+           : o->candidates.empty() ? emit_kernel(*o, output)
+                                   : list_candidates(*o, output);
+  };
 }
 
 }  // namespace kiln::tools

@@ -17,7 +17,8 @@ interruption::interruption() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads that are started from now on inherit it; children do not (jit/child_process.cpp)
+  pthread_sigmask(SIG_BLOCK, &signals,
+                  nullptr);  // threads that are started from now on inherit it; children do not (jit/child_process.cpp)
   listener_ = std::jthread([this, signals](std::stop_token done) {
     while (!done.stop_requested()) {
       if (sigtimedwait(&signals, nullptr, &glance) < 0) continue;

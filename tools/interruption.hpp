@@ -1,5 +1,6 @@
-// Ctrl-C and SIGTERM as a request to stop: what is being made is finished, nothing new is begun. A second signal ends the process at once. One object per process,
-// made before other threads are; signals are received by a thread of its own.
+// Ctrl-C and SIGTERM as a request to stop: what is being made is finished, nothing new is begun. A second signal ends
+// the process at once. One object per process, made before other threads are; signals are received by a thread of its
+// own.
 #pragma once
 
 #include <stop_token>

@@ -27,19 +27,30 @@ namespace {
 using namespace kiln::tools;
 
 constexpr std::array commands{
-    command{"compile", "Compile an ONNX model into one portable .kiln file; needs no device", "kiln compile resnet50.onnx -o resnet50.kiln", stopping::limited, declare_compile},
-    command{"run", "Finalize what is missing for this device, cache it, and run once", "kiln run resnet50.kiln --output-dir out", stopping::limited, declare_run},
-    command{"perf", "Measure load, finalize and run times", "kiln perf resnet50.kiln -n 100 --json", stopping::limited, declare_perf},
-    command{"verify", "Compile, run and compare with the built-in reference", "kiln verify resnet50.onnx", stopping::limited, declare_verify},
-    command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", stopping::at_once, declare_inspect},
-    command{"finalize", "Make native objects for a target that need not be here", "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", stopping::limited, declare_finalize},
-    command{"warm", "Fill a cache, an archive or the files themselves for targets that need not be here", "kiln warm resnet50.kiln bert.kiln --target x86-64-v4 --target gfx942 --archive fleet.tar.zst", stopping::by_itself, declare_warm},
-    command{"tune", "Find the fastest configurations of a model's kernels on a device, and keep them", "kiln tune resnet50.kiln --device host --budget 60s", stopping::at_once, declare_tune},
+    command{"compile", "Compile an ONNX model into one portable .kiln file; needs no device",
+            "kiln compile resnet50.onnx -o resnet50.kiln", stopping::limited, declare_compile},
+    command{"run", "Finalize what is missing for this device, cache it, and run once",
+            "kiln run resnet50.kiln --output-dir out", stopping::limited, declare_run},
+    command{"perf", "Measure load, finalize and run times", "kiln perf resnet50.kiln -n 100 --json", stopping::limited,
+            declare_perf},
+    command{"verify", "Compile, run and compare with the built-in reference", "kiln verify resnet50.onnx",
+            stopping::limited, declare_verify},
+    command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", stopping::at_once,
+            declare_inspect},
+    command{"finalize", "Make native objects for a target that need not be here",
+            "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", stopping::limited, declare_finalize},
+    command{"warm", "Fill a cache, an archive or the files themselves for targets that need not be here",
+            "kiln warm resnet50.kiln bert.kiln --target x86-64-v4 --target gfx942 --archive fleet.tar.zst",
+            stopping::by_itself, declare_warm},
+    command{"tune", "Find the fastest configurations of a model's kernels on a device, and keep them",
+            "kiln tune resnet50.kiln --device host --budget 60s", stopping::at_once, declare_tune},
     command{"cache", "Look after the kernel cache", "kiln cache stats", stopping::at_once, declare_cache},
-    command{"farm", "The build farm: submit models to any number of workers over Redis", "kiln farm submit *.onnx --wait -o compiled", stopping::by_itself, declare_farm},
+    command{"farm", "The build farm: submit models to any number of workers over Redis",
+            "kiln farm submit *.onnx --wait -o compiled", stopping::by_itself, declare_farm},
     command{"devices", "Show the devices of this machine", "kiln devices", stopping::at_once, declare_devices},
     command{"targets", "Show what can be targeted", "kiln targets", stopping::at_once, declare_targets},
-    command{"hip", "Compile HIP C++ kernels into portable SPIR-V", "kiln hip relu6.hip -o relu6.spv", stopping::at_once, declare_hip},
+    command{"hip", "Compile HIP C++ kernels into portable SPIR-V", "kiln hip relu6.hip -o relu6.spv", stopping::at_once,
+            declare_hip},
     command{"ops", "Show the ONNX operators that are supported", "kiln ops", stopping::at_once, declare_ops},
 };
 
@@ -63,7 +74,8 @@ int after_printing(int code) {
   return arrived || code != 0 ? code : report("io", "standard output cannot be written", 3);
 }
 
-// The exit code of `work`, whose errors are reported. After a request to stop, whatever it fails with is a consequence of that.
+// The exit code of `work`, whose errors are reported. After a request to stop, whatever it fails with is a consequence
+// of that.
 template <class Work>
 int outcome_of(Work work, const limit_options& limits) {
   process_limits::ending end;
@@ -75,16 +87,21 @@ int outcome_of(Work work, const limit_options& limits) {
     end = {"io", "out of memory", 3};
   } catch (const std::system_error& e) {
     const bool threads = e.code() == std::errc::resource_unavailable_try_again;
-    end = {threads ? "absent" : "internal", threads ? "the system starts no more threads: ask for fewer with --threads, or raise its limits" : e.what(), 4};
+    end = {threads ? "absent" : "internal",
+           threads ? "the system starts no more threads: ask for fewer with --threads, or raise its limits" : e.what(),
+           4};
   } catch (const std::exception& e) {
     end = {"internal", e.what(), 4};
   }
   end = process_limits::describe_stop(limits, std::move(end));
-  return end.kind == "internal" && std::ferror(stdout) ? 0 : report(end.kind, end.message, end.code);  // after_printing() says what is wrong with standard output
+  return end.kind == "internal" && std::ferror(stdout)
+             ? 0
+             : report(end.kind, end.message, end.code);  // after_printing() says what is wrong with standard output
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Kiln compiles a neural network once, into one portable file, and finishes it on the machine that opens it."};
+  CLI::App app{
+      "Kiln compiles a neural network once, into one portable file, and finishes it on the machine that opens it."};
   app.require_subcommand(1);
   app.set_version_flag("--version", [] { return kiln::compiler_version(); });
   output_options output;
@@ -109,8 +126,12 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     std::string text = e.what();
-    if (argc > 1 && argv[1][0] != '-' && std::ranges::find(commands, std::string_view(argv[1]), &command::name) == commands.end()) text = fmt::format("there is no command '{}'", argv[1]);
-    if (auto range = text.find(" not in range "); range != std::string::npos && text.find(" to 17976931", range) != std::string::npos) text = text.substr(0, range) + " is too small";  // no upper limit but a double's
+    if (argc > 1 && argv[1][0] != '-' &&
+        std::ranges::find(commands, std::string_view(argv[1]), &command::name) == commands.end())
+      text = fmt::format("there is no command '{}'", argv[1]);
+    if (auto range = text.find(" not in range ");
+        range != std::string::npos && text.find(" to 17976931", range) != std::string::npos)
+      text = text.substr(0, range) + " is too small";  // no upper limit but a double's
     return report("usage", fmt::format("{}: see --help", text), 2);
   }
   start_log(output.verbose, output.quiet);

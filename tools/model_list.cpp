@@ -23,7 +23,8 @@ std::string whole_file(const std::filesystem::path& file) {
 
 std::vector<listed_model> from_json(const std::string& text) try {
   std::vector<listed_model> models;
-  for (const auto& m : parse_json(text)) models.push_back({m.at("file").get<std::string>(), m.value("options", std::vector<std::string>())});
+  for (const auto& m : parse_json(text))
+    models.push_back({m.at("file").get<std::string>(), m.value("options", std::vector<std::string>())});
   return models;
 } catch (const error& e) {
   throw error(error_kind::usage, fmt::format("is no list of models: {}", e.what()));
@@ -60,7 +61,8 @@ std::vector<std::string> split_words(std::string_view text) {
     std::string word;
     for (bool quoted = false; i < text.size() && (quoted || blank.find(text[i]) == std::string_view::npos); ++i) {
       if (text[i] != '"') word += text[i];
-      else if (quoted = !quoted; quoted && text.find('"', i + 1) == std::string_view::npos) throw error(error_kind::usage, fmt::format("a quote is not closed: {}", text));
+      else if (quoted = !quoted; quoted && text.find('"', i + 1) == std::string_view::npos)
+        throw error(error_kind::usage, fmt::format("a quote is not closed: {}", text));
     }
     words.push_back(word);
   }
@@ -69,7 +71,8 @@ std::vector<std::string> split_words(std::string_view text) {
 
 std::vector<listed_model> read_model_list(const std::filesystem::path& list) {
   std::error_code code;
-  if (!std::filesystem::is_regular_file(list, code)) throw error(error_kind::missing_file, fmt::format("{}: is no file", list.string()));
+  if (!std::filesystem::is_regular_file(list, code))
+    throw error(error_kind::missing_file, fmt::format("{}: is no file", list.string()));
   std::string text = whole_file(list);
   auto begin = text.find_first_not_of(blank);
   try {

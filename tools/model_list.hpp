@@ -1,10 +1,12 @@
-// A list of models with words of the command line for each, as `--manifest LIST` names one for `kiln warm` and `kiln farm submit`. Either lines
+// A list of models with words of the command line for each, as `--manifest LIST` names one for `kiln warm` and `kiln
+// farm submit`. Either lines
 //
 //   # comment
 //   resnet50.kiln
 //   "with space.kiln" --target gfx942 --dim batch=1,8
 //
-// or a JSON array of {"file": "resnet50.kiln", "options": ["--target", "gfx942"]}. Files are relative to the list's folder. Words with spaces are quoted with ".
+// or a JSON array of {"file": "resnet50.kiln", "options": ["--target", "gfx942"]}. Files are relative to the list's
+// folder. Words with spaces are quoted with ".
 #pragma once
 
 #include <filesystem>

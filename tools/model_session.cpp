@@ -26,7 +26,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-double since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
+double since(clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
 
 std::map<std::string, literal> read_inputs(const program& p, const std::vector<std::string>& texts) {
   std::map<std::string, value> parameters;
@@ -36,7 +38,8 @@ std::map<std::string, literal> read_inputs(const program& p, const std::vector<s
     auto [name, file] = split_assignment(text, "--input");
     auto found = parameters.find(name);
     if (found == parameters.end()) throw error(error_kind::usage, fmt::format("the model has no input '{}'", name));
-    if (!result.emplace(name, as_type(read_npy(file), found->second.type().type)).second) throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
+    if (!result.emplace(name, as_type(read_npy(file), found->second.type().type)).second)
+      throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
   }
   return result;
 }
@@ -44,18 +47,25 @@ std::map<std::string, literal> read_inputs(const program& p, const std::vector<s
 }  // namespace
 
 void add_cache_option(CLI::App& app, cache_choice& choice) {
-  app.add_option("--cache", choice.folder, "Cache folder (default: KILN_CACHE_DIR, $XDG_CACHE_HOME/kiln or ~/.cache/kiln)");
+  app.add_option("--cache", choice.folder,
+                 "Cache folder (default: KILN_CACHE_DIR, $XDG_CACHE_HOME/kiln or ~/.cache/kiln)");
   app.add_option("--cache-sign-key", choice.sign_key,
-                 "Sign native code that is stored, exported or put into a file with this key (default: your own, ~/.config/kiln/key)");
-  CLI::Option* trust = app.add_option("--cache-trust", choice.trust,
-                                      "Use native code of files, shared layers, servers and archives only where a key in this file has signed it "
-                                      "(default: your own and ~/.config/kiln/trusted_keys)");
-  app.add_flag("--allow-unsigned-native", choice.allow_unsigned,
-               "Use native code of files, servers and archives that no trusted key has signed: it can do whatever you can")->excludes(trust);
+                 "Sign native code that is stored, exported or put into a file with this key (default: your own, "
+                 "~/.config/kiln/key)");
+  CLI::Option* trust = app.add_option(
+      "--cache-trust", choice.trust,
+      "Use native code of files, shared layers, servers and archives only where a key in this file has signed it "
+      "(default: your own and ~/.config/kiln/trusted_keys)");
+  app.add_flag(
+         "--allow-unsigned-native", choice.allow_unsigned,
+         "Use native code of files, servers and archives that no trusted key has signed: it can do whatever you can")
+      ->excludes(trust);
 }
 
 void add_remote_option(CLI::App& app, cache_choice& choice) {
-  app.add_option("--cache-remote", choice.remote, "Redis server behind the folder, redis://HOST:PORT/DATABASE: asked for what is missing, given what is compiled");
+  app.add_option(
+      "--cache-remote", choice.remote,
+      "Redis server behind the folder, redis://HOST:PORT/DATABASE: asked for what is missing, given what is compiled");
 }
 
 cache_options cache_options_of(const cache_choice& choice) {
@@ -79,12 +89,15 @@ std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice, std::shared
   return kernel_cache::open(std::move(options));
 }
 
-std::unique_ptr<tuning_records> open_records(const std::filesystem::path& folder, std::vector<std::filesystem::path> layers, const chosen_device& chosen, std::string hints) {
-  return std::make_unique<tuning_records>(tuning_records_options{.folder = folder,
-                                                                 .layers = std::move(layers),
-                                                                 .device_class = device_class(chosen.device->info(), chosen.target),
-                                                                 .compiler = this_compiler(chosen.target.family),
-                                                                 .hints = std::move(hints)});
+std::unique_ptr<tuning_records> open_records(const std::filesystem::path& folder,
+                                             std::vector<std::filesystem::path> layers, const chosen_device& chosen,
+                                             std::string hints) {
+  return std::make_unique<tuning_records>(
+      tuning_records_options{.folder = folder,
+                             .layers = std::move(layers),
+                             .device_class = device_class(chosen.device->info(), chosen.target),
+                             .compiler = this_compiler(chosen.target.family),
+                             .hints = std::move(hints)});
 }
 
 void add_model_options(CLI::App& app, model_options& o) {
@@ -105,12 +118,14 @@ void add_model_options(CLI::App& app, model_options& o) {
   app.add_flag("--no-cache", o.cache.disabled, "Neither read nor write the cache");
   app.add_flag("--if-cached", o.if_cached, "Exit 4 rather than compile anything");
   app.add_flag("--cache-verify", o.verify_cache, "Compile what the cache has again, compare, and replace what differs");
-  app.add_option("--record-misses", o.record_misses, "Add what the cache did not have to a log, for kiln warm --replay");
+  app.add_option("--record-misses", o.record_misses,
+                 "Add what the cache did not have to a log, for kiln warm --replay");
 }
 
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option) {
   auto at = text.find('=');
-  if (at == std::string::npos || at == 0) throw error(error_kind::usage, fmt::format("{} takes NAME=VALUE, not '{}'", option, text));
+  if (at == std::string::npos || at == 0)
+    throw error(error_kind::usage, fmt::format("{} takes NAME=VALUE, not '{}'", option, text));
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
@@ -120,7 +135,8 @@ dim_bindings parse_bindings(const std::vector<std::string>& texts) {
     auto [name, digits] = split_assignment(text, "--dim");
     std::int64_t number = 0;
     auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (code != std::errc{} || end != digits.data() + digits.size() || number < 0) throw error(error_kind::usage, fmt::format("--dim {}: '{}' is not a size", name, digits));
+    if (code != std::errc{} || end != digits.data() + digits.size() || number < 0)
+      throw error(error_kind::usage, fmt::format("--dim {}: '{}' is not a size", name, digits));
     result.insert_or_assign(name, number);
   }
   return result;
@@ -129,14 +145,17 @@ dim_bindings parse_bindings(const std::vector<std::string>& texts) {
 dim_bindings bindings_from_inputs(const program& p, const std::map<std::string, literal>& given) {
   std::vector<given_shape> shapes;
   for (value v : p.main().parameters())
-    if (auto found = given.find(module::parameter_name(v)); found != given.end()) shapes.push_back({found->first, v.type(), found->second.type()});
+    if (auto found = given.find(module::parameter_name(v)); found != given.end())
+      shapes.push_back({found->first, v.type(), found->second.type()});
   dim_bindings bindings = bind_shapes(shapes);
   for (const auto& [name, data] : given) bindings.merge(bind_values(p.symbols, name, data));
   return bindings;
 }
 
 model_session::model_session(const model_options& options, const output_options& output)
-    : options_(options), workers_(workers_for_files(options.workers)), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
+    : options_(options),
+      workers_(workers_for_files(options.workers)),
+      chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
   auto begin = clock::now();
   portable_ = read_program(options.file, consent_of(options.cache));
   if (!options.cache.disabled) embedded_ = embedded_entries::read(options.file);
@@ -146,7 +165,10 @@ model_session::model_session(const model_options& options, const output_options&
 }
 
 model_session::model_session(program portable, const model_options& options, const output_options& output)
-    : options_(options), portable_(std::move(portable)), workers_(options.workers.isolated ? workers_for_files(options.workers) : nullptr), chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
+    : options_(options),
+      portable_(std::move(portable)),
+      workers_(options.workers.isolated ? workers_for_files(options.workers) : nullptr),
+      chosen_(choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pin)) {
   finish(output);
 }
 
@@ -156,24 +178,31 @@ void model_session::finish(const output_options& output) {
   dim_bindings bindings = bindings_from_inputs(portable_, given);
   for (const auto& [name, number] : parse_bindings(options_.dims)) bindings.insert_or_assign(name, number);
   for (const auto& [name, range] : portable_.symbols)
-    if (!bindings.contains(name)) throw error(error_kind::usage, fmt::format("dimension '{}' is open: give it a value with --dim {}=N, or an input that has it", name, name));
+    if (!bindings.contains(name))
+      throw error(
+          error_kind::usage,
+          fmt::format("dimension '{}' is open: give it a value with --dim {}=N, or an input that has it", name, name));
   bound_ = portable_.bind(bindings);
   for (value v : bound_.main().parameters()) {
     const std::string& name = module::parameter_name(v);
     auto found = given.find(name);
-    if (found != given.end() && found->second.type() != v.type()) throw error(error_kind::usage, fmt::format("input '{}' is {}, the model takes {}", name, found->second.type().str(), v.type().str()));
+    if (found != given.end() && found->second.type() != v.type())
+      throw error(error_kind::usage, fmt::format("input '{}' is {}, the model takes {}", name,
+                                                 found->second.type().str(), v.type().str()));
     inputs_.push_back(found != given.end() ? found->second : random_input(bound_, name, v.type(), options_.seed));
   }
 
   cache_ = open_cache(options_.cache, embedded_);
-  records_ = cache_ ? open_records(cache_->folder(), cache_->layers(), chosen_, hints_) : open_records({}, {}, chosen_, hints_);
+  records_ = cache_ ? open_records(cache_->folder(), cache_->layers(), chosen_, hints_)
+                    : open_records({}, {}, chosen_, hints_);
   auto begin = clock::now();
   progress_bar progress("finalizing", output);
   jit_options jit = compiling();
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   if (cache_ && options_.verify_cache)
     for (const cache_mismatch& m : compare_with_cache(bound_, jit, true).mismatches)
-      spdlog::warn("kernel cache: entry {} of kernel '{}' holds {}, the compiler makes {}: replaced", m.key, m.symbol, m.cached, m.compiled);
+      spdlog::warn("kernel cache: entry {} of kernel '{}' holds {}, the compiler makes {}: replaced", m.key, m.symbol,
+                   m.cached, m.compiled);
   native_ = compile_recorded(jit);
   progress.finish();
   finalize_ms = since(begin);
@@ -193,7 +222,8 @@ program model_session::compile_recorded(const jit_options& jit) {
     if (!log.empty()) append_misses(log, misses_of(bound_, jit, report, options_.file));
     return native;
   } catch (const error& e) {
-    if (!log.empty() && options_.if_cached && e.kind() == error_kind::absent) append_misses(log, absent_kernels(bound_, jit, options_.file));
+    if (!log.empty() && options_.if_cached && e.kind() == error_kind::absent)
+      append_misses(log, absent_kernels(bound_, jit, options_.file));
     throw;
   }
 }
@@ -241,8 +271,15 @@ nlohmann::ordered_json model_session::describe() const {
           {"arena_bytes", plan.arena_bytes},
           {"constant_bytes", plan.constant_bytes},
           {"prepared_bytes", plan.prepared_bytes},
-          {"cache", {{"hits", report.hits}, {"misses", report.misses}, {"repaired", counters.repaired},
-                     {"layers", {{"folder", counters.folder_hits}, {"read_only", counters.layer_hits}, {"embedded", counters.embedded_hits}, {"remote", counters.remote_hits}}}}},
+          {"cache",
+           {{"hits", report.hits},
+            {"misses", report.misses},
+            {"repaired", counters.repaired},
+            {"layers",
+             {{"folder", counters.folder_hits},
+              {"read_only", counters.layer_hits},
+              {"embedded", counters.embedded_hits},
+              {"remote", counters.remote_hits}}}}},
           {"graph", graphs_.describe(graph, graphs_.options().decision)},
           {"tuning", describe_tuning(*this)}};
 }
@@ -260,7 +297,10 @@ void write_outputs(const std::string& folder, const plan& of, std::span<const li
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string file = file_name(of.outputs[i].name) + ".npy";
     auto [first, fresh] = written.emplace(file, of.outputs[i].name);
-    if (!fresh) throw error(error_kind::unsupported, fmt::format("outputs '{}' and '{}' would both be written to {}", first->second, of.outputs[i].name, (std::filesystem::path(folder) / file).string()));
+    if (!fresh)
+      throw error(error_kind::unsupported,
+                  fmt::format("outputs '{}' and '{}' would both be written to {}", first->second, of.outputs[i].name,
+                              (std::filesystem::path(folder) / file).string()));
     write_npy(std::filesystem::path(folder) / file, outputs[i]);
   }
 }

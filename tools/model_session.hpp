@@ -32,14 +32,19 @@ struct cache_choice {
 };
 void add_cache_option(CLI::App& app, cache_choice& choice);
 void add_remote_option(CLI::App& app, cache_choice& choice);
-// What the options and the environment name. Throws what signing_key::read, trusted_keys::read and parse_redis_url throw.
+// What the options and the environment name. Throws what signing_key::read, trusted_keys::read and parse_redis_url
+// throw.
 cache_options cache_options_of(const cache_choice& choice);
 // Which native code may run that comes from outside, with and without a cache.
 native_consent consent_of(const cache_choice& choice);
 // Opens it, with the entries that the file which is run holds; null where the cache is disabled.
-std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice, std::shared_ptr<const embedded_entries> embedded = nullptr);
-// The tuning records for a device: those in a cache's folder (none where it is empty) and its layers, and `hints` of a file.
-std::unique_ptr<tuning_records> open_records(const std::filesystem::path& folder, std::vector<std::filesystem::path> layers, const chosen_device& chosen, std::string hints = {});
+std::unique_ptr<kernel_cache> open_cache(const cache_choice& choice,
+                                         std::shared_ptr<const embedded_entries> embedded = nullptr);
+// The tuning records for a device: those in a cache's folder (none where it is empty) and its layers, and `hints` of a
+// file.
+std::unique_ptr<tuning_records> open_records(const std::filesystem::path& folder,
+                                             std::vector<std::filesystem::path> layers, const chosen_device& chosen,
+                                             std::string hints = {});
 
 struct model_options {
   std::string file, device = "host", target = "native", graph = "auto", tune = "off", tune_budget;
@@ -68,27 +73,28 @@ class model_session {
  public:
   // Opens options.file.
   model_session(const model_options& options, const output_options& output);
-  // Takes a program in memory instead (verify), whose payloads this process made: it reads them itself, unless --isolated is given.
+  // Takes a program in memory instead (verify), whose payloads this process made: it reads them itself, unless
+  // --isolated is given.
   model_session(program portable, const model_options& options, const output_options& output);
 
   const program& portable() const { return portable_; }
-  const program& bound() const { return bound_; }                  // portable kernels, static shapes
-  const std::vector<literal>& inputs() const { return inputs_; }   // in the order of the parameters
+  const program& bound() const { return bound_; }                 // portable kernels, static shapes
+  const std::vector<literal>& inputs() const { return inputs_; }  // in the order of the parameters
   std::map<std::string, literal> named_inputs() const;
   const kiln::executable& executable() const { return *executable_; }
-  std::vector<literal> run_once();                                 // with outputs of its own; the first run's time is kept
-  const graph_memory& graphs() const { return graphs_; }           // --graph, and what is known about this program
+  std::vector<literal> run_once();                        // with outputs of its own; the first run's time is kept
+  const graph_memory& graphs() const { return graphs_; }  // --graph, and what is known about this program
   kernel_cache* cache() const { return cache_.get(); }
   tuning_records* records() const { return records_.get(); }
-  const program& native() const { return native_; }                // what the executable was loaded from
-  void adopt(kiln::executable better);                             // of the same program, with other kernels
+  const program& native() const { return native_; }  // what the executable was loaded from
+  void adopt(kiln::executable better);               // of the same program, with other kernels
   plan_options planning() const { return {.store = prepared_.get()}; }
   kiln::device& device() { return *chosen_.device; }
   jit_options compiling() const;  // as this program was compiled
 
   double read_ms = 0, finalize_ms = 0, load_ms = 0, first_run_ms = -1;
   jit_report report;
-  graph_report graph;                                              // of run_once()
+  graph_report graph;  // of run_once()
   // The keys that run and perf have in common.
   nlohmann::ordered_json describe() const;
 

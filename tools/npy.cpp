@@ -24,9 +24,10 @@ struct row {
 
 // The first row of a descriptor is what it reads as.
 constexpr std::array table{
-    row{element_type::f64, "<f8"},  row{element_type::f32, "<f4"},  row{element_type::f16, "<f2"},    row{element_type::i64, "<i8"},
-    row{element_type::i32, "<i4"},  row{element_type::i16, "<i2"},  row{element_type::i8, "|i1"},     row{element_type::u64, "<u8"},
-    row{element_type::u32, "<u4"},  row{element_type::u16, "<u2"},  row{element_type::u8, "|u1"},     row{element_type::boolean, "|b1"},
+    row{element_type::f64, "<f8"},  row{element_type::f32, "<f4"},    row{element_type::f16, "<f2"},
+    row{element_type::i64, "<i8"},  row{element_type::i32, "<i4"},    row{element_type::i16, "<i2"},
+    row{element_type::i8, "|i1"},   row{element_type::u64, "<u8"},    row{element_type::u32, "<u4"},
+    row{element_type::u16, "<u2"},  row{element_type::u8, "|u1"},     row{element_type::boolean, "|b1"},
     row{element_type::bf16, "<u2"}, row{element_type::f8e4m3, "|u1"}, row{element_type::f8e5m2, "|u1"},
 };
 
@@ -73,7 +74,8 @@ std::size_t bytes_of(const shape& type, const std::filesystem::path& file) try {
 
 literal read_npy(const std::filesystem::path& file) {
   std::error_code code;
-  if (std::filesystem::exists(file, code) && !std::filesystem::is_regular_file(file, code)) fail(error_kind::missing_file, file, "is not a regular file");
+  if (std::filesystem::exists(file, code) && !std::filesystem::is_regular_file(file, code))
+    fail(error_kind::missing_file, file, "is not a regular file");
   std::ifstream in(file, std::ios::binary);
   if (!in) fail(error_kind::missing_file, file, "cannot be opened");
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
@@ -81,26 +83,32 @@ literal read_npy(const std::filesystem::path& file) {
   bool wide = bytes[6] >= 2;
   std::size_t begin = wide ? 12 : 10, length = 0;
   if (bytes.size() < begin) fail(error_kind::truncated, file, "ends within its header");
-  for (std::size_t i = 0; i < (wide ? 4u : 2u); ++i) length |= static_cast<std::size_t>(static_cast<unsigned char>(bytes[8 + i])) << (8 * i);
+  for (std::size_t i = 0; i < (wide ? 4u : 2u); ++i)
+    length |= static_cast<std::size_t>(static_cast<unsigned char>(bytes[8 + i])) << (8 * i);
   if (bytes.size() - begin < length) fail(error_kind::truncated, file, "ends within its header");
   std::string_view header(bytes.data() + begin, length);
-  if (field(header, "fortran_order", file).starts_with("True")) fail(error_kind::unsupported, file, "is in Fortran order: save it with numpy.ascontiguousarray");
+  if (field(header, "fortran_order", file).starts_with("True"))
+    fail(error_kind::unsupported, file, "is in Fortran order: save it with numpy.ascontiguousarray");
   std::string_view descriptor = field(header, "descr", file);
   for (const row& r : table) {
     if (descriptor.size() < 5 || descriptor.substr(1, 3) != r.descriptor) continue;
     shape type{r.type, parse_shape(field(header, "shape", file), file)};
     std::string_view data = std::string_view(bytes).substr(begin + length);
     const std::size_t needed = bytes_of(type, file);
-    if (data.size() < needed) fail(error_kind::truncated, file, fmt::format("holds {} bytes, {} needs {}", data.size(), type.str(), needed));
+    if (data.size() < needed)
+      fail(error_kind::truncated, file, fmt::format("holds {} bytes, {} needs {}", data.size(), type.str(), needed));
     auto raw = std::as_bytes(std::span(data.data(), needed));
     return literal(std::move(type), std::vector<std::byte>(raw.begin(), raw.end()));
   }
-  fail(error_kind::unsupported, file, fmt::format("has elements of kind {}: numbers of 1 to 8 bytes, little-endian, are taken", descriptor.substr(0, descriptor.find(','))));
+  fail(error_kind::unsupported, file,
+       fmt::format("has elements of kind {}: numbers of 1 to 8 bytes, little-endian, are taken",
+                   descriptor.substr(0, descriptor.find(','))));
 }
 
 literal as_type(literal data, element_type wanted) {
-  bool carried = (data.type().type == element_type::u16 && wanted == element_type::bf16) ||
-                 (data.type().type == element_type::u8 && (wanted == element_type::f8e4m3 || wanted == element_type::f8e5m2));
+  bool carried =
+      (data.type().type == element_type::u16 && wanted == element_type::bf16) ||
+      (data.type().type == element_type::u8 && (wanted == element_type::f8e4m3 || wanted == element_type::f8e5m2));
   if (!carried) return data;
   auto bytes = data.bytes();
   return literal(data.type().with_type(wanted), std::vector<std::byte>(bytes.begin(), bytes.end()));
@@ -113,12 +121,14 @@ void write_npy(const std::filesystem::path& file, const literal& data) {
   if (!found) fail(error_kind::unsupported, file, fmt::format("cannot hold {}", data.type().str()));
   std::string dims;
   for (const dim& d : data.type().dims) dims += d.str() + ",";
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", found->descriptor, dims);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", found->descriptor, dims);
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   const temporary_file unfinished(file);
   std::ofstream out(file, std::ios::binary);
-  out << magic << '\x01' << '\x00' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8) << header;
+  out << magic << '\x01' << '\x00' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8)
+      << header;
   out.write(reinterpret_cast<const char*>(data.bytes().data()), static_cast<std::streamsize>(data.bytes().size()));
   out.close();
   if (out) return;
@@ -131,7 +141,8 @@ std::string file_name(std::string_view name) {
   std::string result = printable_name(name);
   for (char& c : result)
     if (c == '/' || c == '\\' || c == ':') c = '_';
-  if (result.empty() || result == "." || result == "..") result = std::string(std::max<std::size_t>(result.size(), 1), '_');
+  if (result.empty() || result == "." || result == "..")
+    result = std::string(std::max<std::size_t>(result.size(), 1), '_');
   return result;
 }
 

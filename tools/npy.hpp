@@ -1,6 +1,5 @@
-// Tensors as .npy files (NumPy's format, versions 1 and 2): little-endian, C order. bf16 and fp8 travel as uint16 and uint8
-// (CLI.md), so reading takes the shape that is wanted.
-// Source of the format: NumPy enhancement proposal 1.
+// Tensors as .npy files (NumPy's format, versions 1 and 2): little-endian, C order. bf16 and fp8 travel as uint16 and
+// uint8 (CLI.md), so reading takes the shape that is wanted. Source of the format: NumPy enhancement proposal 1.
 #pragma once
 
 #include <filesystem>

@@ -28,7 +28,9 @@ struct options : model_options {
   std::vector<std::string> feeds, counters;
 };
 
-double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
+double milliseconds_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
 
 // Milliseconds of each launch, from separate runs in which every step is timed on its own, without a graph.
 nlohmann::ordered_json time_kernels(const model_session& session, const io_buffers& buffers, int runs) {
@@ -41,7 +43,10 @@ nlohmann::ordered_json time_kernels(const model_session& session, const io_buffe
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     if (profile.instructions[i].steps == 0) continue;
     double ms = static_cast<double>(profile.instructions[i].nanoseconds) / 1e6 / runs;
-    list.push_back({{"symbol", instructions[i].name}, {"payload", instructions[i].payload}, {"origin", instructions[i].origin}, {"ms", ms},
+    list.push_back({{"symbol", instructions[i].name},
+                    {"payload", instructions[i].payload},
+                    {"origin", instructions[i].origin},
+                    {"ms", ms},
                     {"launches", profile.instructions[i].steps / runs}});
   }
   return list;
@@ -102,11 +107,13 @@ int measure(const options& o, const output_options& output) {
   auto tiers = o.tune == "off" ? nlohmann::ordered_json() : measure_tiers(session, o, budget_ms, o.runs, o.warmup);
   const executable& exe = session.executable();
   execution_context context = exe.make_context(session.graphs().options());
-  if (o.tensor_sets > 1 && !(o.feeds.empty() && o.counters.empty())) throw error(error_kind::usage, "--tensor-sets: what is fed stays in one set of tensors");
+  if (o.tensor_sets > 1 && !(o.feeds.empty() && o.counters.empty()))
+    throw error(error_kind::usage, "--tensor-sets: what is fed stays in one set of tensors");
   tensor_turns turns(exe, o.tensor_sets);
   fed_runs fed(exe.plan(), o.feeds, o.counters, session.inputs());
   turns.start(fed);
-  // `--graph auto` measures with runs of its own; a fed output is written by the next one, so the last stays where it was.
+  // `--graph auto` measures with runs of its own; a fed output is written by the next one, so the last stays where it
+  // was.
   auto run = [&](bool last) {
     io_buffers& buffers = turns.next();
     auto begin = clock::now();
@@ -140,30 +147,45 @@ int measure(const options& o, const output_options& output) {
   turns.start(fed);
   document["queued_ms"] = host ? document["mean_ms"].get<double>() : time_queued(exe, context, turns, fed, o.runs);
   turns.start(fed);
-  document["host_ms"] = host ? document["mean_ms"].get<double>() : time_host(exe, context, turns, fed, std::min(o.runs, 50));
+  document["host_ms"] =
+      host ? document["mean_ms"].get<double>() : time_host(exe, context, turns, fed, std::min(o.runs, 50));
   document["graph"] = session.graphs().describe(context.report(), context.decision());
   document["runs"] = o.runs;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   document["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
   document["per_kernel_mode"] = "eager";
-  document["per_kernel"] = o.per_kernel || !o.html.empty() ? time_kernels(session, turns.last(), std::clamp(o.runs, 1, 20)) : nlohmann::ordered_json::array();
+  document["per_kernel"] = o.per_kernel || !o.html.empty()
+                               ? time_kernels(session, turns.last(), std::clamp(o.runs, 1, 20))
+                               : nlohmann::ordered_json::array();
   if (!o.html.empty()) write_html_report(o.html, document, times);
   output.print(document, [&] {
-    print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(), document["threads"].get<int>(), document["target"].get<std::string>());
-    print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n", session.read_ms, session.finalize_ms, session.report.hits, session.report.misses, session.load_ms, session.first_run_ms);
-    print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs, document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(), document["min_ms"].get<double>());
+    print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(),
+          document["threads"].get<int>(), document["target"].get<std::string>());
+    print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n",
+          session.read_ms, session.finalize_ms, session.report.hits, session.report.misses, session.load_ms,
+          session.first_run_ms);
+    print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs,
+          document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(),
+          document["min_ms"].get<double>());
     if (!host) {
-      print("  queued without waiting: {:.3f} ms a run; the host gives a run away in {:.1f} us\n", document["queued_ms"].get<double>(), 1000 * document["host_ms"].get<double>());
+      print("  queued without waiting: {:.3f} ms a run; the host gives a run away in {:.1f} us\n",
+            document["queued_ms"].get<double>(), 1000 * document["host_ms"].get<double>());
       print("  graph: {}\n", document["graph"].dump());
     }
     print_tiers(document["tuning"]);
-    print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), static_cast<double>(usage.ru_maxrss) / 1024);
+    print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(),
+          document["launches"].get<int>(), document["interpreted"].get<int>(),
+          static_cast<double>(usage.ru_maxrss) / 1024);
     if (!o.per_kernel) return;
     print("  launches timed one by one, without a graph:\n");
     auto rows = document["per_kernel"];
-    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a["ms"].template get<double>() > b["ms"].template get<double>(); });
-    for (const auto& r : rows) print("  {:>9.4f} ms  {:<40} {}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(), r["origin"].get<std::string>().substr(0, 60));
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+      return a["ms"].template get<double>() > b["ms"].template get<double>();
+    });
+    for (const auto& r : rows)
+      print("  {:>9.4f} ms  {:<40} {}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(),
+            r["origin"].get<std::string>().substr(0, 60));
   });
   return 0;
 }
@@ -177,7 +199,8 @@ action declare_perf(CLI::App& app) {
   app.add_option("--warmup", o->warmup, "Runs before them")->check(CLI::NonNegativeNumber);
   app.add_flag("--per-kernel", o->per_kernel, "Time every launch, in runs of their own");
   app.add_option("--html", o->html, "Write a page with plots");
-  app.add_option("--feed", o->feeds, "OUTPUT=INPUT: what a run writes is what the next one reads, in the memory of the device");
+  app.add_option("--feed", o->feeds,
+                 "OUTPUT=INPUT: what a run writes is what the next one reads, in the memory of the device");
   app.add_option("--count-up", o->counters, "NAME of an integer input with one element that is one more on every run");
   app.add_option("--tensor-sets", o->tensor_sets, "Sets of tensors that runs use in turn")->check(CLI::Range(1, 64));
   app.add_option("--output-dir", o->output_dir, "Folder for NAME.npy of every output of the last measured run");

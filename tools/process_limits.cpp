@@ -28,7 +28,8 @@ struct unit {
   std::string_view name;
   std::uint64_t bytes;
 };
-constexpr std::array units{unit{"", 1}, unit{"B", 1}, unit{"KiB", 1 << 10}, unit{"MiB", 1 << 20}, unit{"GiB", 1 << 30}, unit{"KB", 1000}, unit{"MB", 1000000}, unit{"GB", 1000000000}};
+constexpr std::array units{unit{"", 1},          unit{"B", 1},     unit{"KiB", 1 << 10}, unit{"MiB", 1 << 20},
+                           unit{"GiB", 1 << 30}, unit{"KB", 1000}, unit{"MB", 1000000},  unit{"GB", 1000000000}};
 
 [[noreturn]] void end_without_memory() {
   if (claim_report()) write_constant("kiln: io: out of memory: raise --memory-limit, or use a machine with more\n");
@@ -38,7 +39,8 @@ constexpr std::array units{unit{"", 1}, unit{"B", 1}, unit{"KiB", 1 << 10}, unit
 
 void limit_memory(std::uint64_t bytes) {
   const rlimit both{bytes, bytes};
-  if (::setrlimit(RLIMIT_DATA, &both) != 0) throw error(error_kind::usage, "--memory-limit: is more than this user may have");
+  if (::setrlimit(RLIMIT_DATA, &both) != 0)
+    throw error(error_kind::usage, "--memory-limit: is more than this user may have");
   // LLVM would abort, and so would a function that may not throw.
   when_memory_is_exhausted(&end_without_memory);
   std::set_terminate([] {
@@ -46,8 +48,7 @@ void limit_memory(std::uint64_t bytes) {
       std::rethrow_exception(std::current_exception());
     } catch (const std::bad_alloc&) {
       end_without_memory();
-    } catch (...) {
-    }
+    } catch (...) {}
     std::abort();
   });
 }
@@ -56,7 +57,9 @@ void limit_memory(std::uint64_t bytes) {
 
 void add_limit_options(CLI::App& app, limit_options& limits) {
   app.add_option("--time-limit", limits.time, "End with code 4 when this much time has passed, e.g. 30s");
-  app.add_option("--memory-limit", limits.memory, "Allocate at most this much, e.g. 2GiB; each worker process may as well. Mapped weights and memory of GPUs do not count");
+  app.add_option("--memory-limit", limits.memory,
+                 "Allocate at most this much, e.g. 2GiB; each worker process may as well. Mapped weights and memory of "
+                 "GPUs do not count");
 }
 
 std::uint64_t parse_bytes(const std::string& text, const char* option) {
@@ -71,13 +74,16 @@ std::uint64_t parse_bytes(const std::string& text, const char* option) {
 
 process_limits::process_limits(const limit_options& limits) : limits_(limits) {
   std::optional<clock::time_point> deadline;
-  if (!limits.time.empty()) deadline = clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double, std::milli>(std::min(parse_duration_ms(limits.time, "--time-limit"), 1e12)));
+  if (!limits.time.empty())
+    deadline = clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double, std::milli>(
+                                  std::min(parse_duration_ms(limits.time, "--time-limit"), 1e12)));
   if (!limits.memory.empty()) limit_memory(parse_bytes(limits.memory, "--memory-limit"));
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads that are started from now on inherit it; children do not (jit/child_process.cpp)
+  pthread_sigmask(SIG_BLOCK, &signals,
+                  nullptr);  // threads that are started from now on inherit it; children do not (jit/child_process.cpp)
   watcher_ = std::jthread([this, deadline](const std::stop_token& done) { watch(done, deadline); });
 }
 
@@ -87,7 +93,8 @@ void process_limits::watch(const std::stop_token& done, std::optional<clock::tim
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   constexpr timespec pause{0, std::chrono::nanoseconds(glance).count()};
-  // A command that has ended does not wait for the next glance: the signal goes to this thread alone, where it is blocked like every other.
+  // A command that has ended does not wait for the next glance: the signal goes to this thread alone, where it is
+  // blocked like every other.
   const std::stop_callback wake(done, [self = pthread_self()] { pthread_kill(self, SIGTERM); });
   std::optional<clock::time_point> end;  // set once a stop has been requested
   while (!done.stop_requested()) {
@@ -111,8 +118,11 @@ void process_limits::watch(const std::stop_token& done, std::optional<clock::tim
 process_limits::ending process_limits::describe_stop(const limit_options& limits, ending otherwise) {
   switch (requested_stop()) {
     case stop_reason::none: break;
-    case stop_reason::interrupted: return {"interrupted", "stopped by a signal; files that were not finished are removed", interrupted_code};
-    case stop_reason::time_limit: return {"timed_out", fmt::format("--time-limit {} has passed: give it more time", limits.time), exit_code(error_kind::timed_out)};
+    case stop_reason::interrupted:
+      return {"interrupted", "stopped by a signal; files that were not finished are removed", interrupted_code};
+    case stop_reason::time_limit:
+      return {"timed_out", fmt::format("--time-limit {} has passed: give it more time", limits.time),
+              exit_code(error_kind::timed_out)};
   }
   return otherwise;
 }

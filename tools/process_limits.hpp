@@ -1,12 +1,13 @@
-// What a command may take: time until it has to be done, memory, and the patience of whoever presses Ctrl-C. One object per process, made before
-// other threads are.
+// What a command may take: time until it has to be done, memory, and the patience of whoever presses Ctrl-C. One object
+// per process, made before other threads are.
 //
-// A thread of its own waits for SIGINT, SIGTERM and the end of the time. It then asks for a stop (ir/cancellation.hpp), which long work notices
-// between two pieces and unwinds from. What has not ended a moment later (a pass of LLVM, one long kernel, a device that does not answer) is not
-// waited for: temporary files are removed, one line says why, and the process ends.
+// A thread of its own waits for SIGINT, SIGTERM and the end of the time. It then asks for a stop (ir/cancellation.hpp),
+// which long work notices between two pieces and unwinds from. What has not ended a moment later (a pass of LLVM, one
+// long kernel, a device that does not answer) is not waited for: temporary files are removed, one line says why, and
+// the process ends.
 //
-// The memory limit is RLIMIT_DATA: what this process allocates, and as much again for each of its worker processes. The mapped weights of a file
-// and memory of GPUs are not part of it.
+// The memory limit is RLIMIT_DATA: what this process allocates, and as much again for each of its worker processes. The
+// mapped weights of a file and memory of GPUs are not part of it.
 #pragma once
 
 #include <CLI/CLI.hpp>

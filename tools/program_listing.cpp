@@ -16,18 +16,21 @@ using json = nlohmann::ordered_json;
 literal storable(const literal& data) {
   if (storage_bits(data.type().type) >= 8) return data;
   auto bytes = data.bytes();
-  return literal({element_type::u8, {dim(static_cast<std::int64_t>(bytes.size()))}}, std::vector<std::byte>(bytes.begin(), bytes.end()));
+  return literal({element_type::u8, {dim(static_cast<std::int64_t>(bytes.size()))}},
+                 std::vector<std::byte>(bytes.begin(), bytes.end()));
 }
 
 class lister {
  public:
-  lister(const std::map<std::string, std::size_t>& kernels, const std::optional<std::filesystem::path>& constants) : kernels_(kernels), constants_(constants) {}
+  lister(const std::map<std::string, std::size_t>& kernels, const std::optional<std::filesystem::path>& constants)
+      : kernels_(kernels), constants_(constants) {}
 
   json list(const module& main) {
     for (value v : main.parameters()) add_value(v, {{"from", "input"}, {"name", module::parameter_name(v)}});
     for (const instruction& i : main.instructions()) add_instruction(i);
     auto outputs = json::array();
-    for (std::size_t i = 0; i < main.outputs().size(); ++i) outputs.push_back({{"name", main.output_names()[i]}, {"value", ids_.at(main.outputs()[i])}});
+    for (std::size_t i = 0; i < main.outputs().size(); ++i)
+      outputs.push_back({{"name", main.output_names()[i]}, {"value", ids_.at(main.outputs()[i])}});
     return {{"values", std::move(values_)}, {"steps", std::move(steps_)}, {"outputs", std::move(outputs)}};
   }
 
@@ -35,7 +38,8 @@ class lister {
   void add_value(value v, json what) {
     std::size_t id = values_.size();
     ids_.emplace(v, id);
-    json entry{{"id", id}, {"type", name(v.type().type)}, {"dims", v.type().static_dims()}, {"bytes", v.type().bytes()}};
+    json entry{
+        {"id", id}, {"type", name(v.type().type)}, {"dims", v.type().static_dims()}, {"bytes", v.type().bytes()}};
     entry.update(what);
     values_.push_back(std::move(entry));
   }
@@ -78,7 +82,8 @@ class lister {
 
 }  // namespace
 
-json list_program(const program& native, const std::map<std::string, std::size_t>& kernels, const std::optional<std::filesystem::path>& constants) {
+json list_program(const program& native, const std::map<std::string, std::size_t>& kernels,
+                  const std::optional<std::filesystem::path>& constants) {
   std::error_code failed;
   if (constants) std::filesystem::create_directories(*constants, failed);
   if (failed) throw error(error_kind::io, fmt::format("{}: {}", constants->string(), failed.message()));

@@ -31,7 +31,8 @@ literal random_input(const program& p, const std::string& name, const shape& typ
     std::normal_distribution<float> normal;
     for (std::int64_t i = 0; i < count; ++i) store_element(type.type, bytes.data(), i, normal(engine));
   } else {
-    std::uniform_int_distribution<std::int64_t> uniform(0, type.type == element_type::boolean ? 1 : range_of(p, name) - 1);
+    std::uniform_int_distribution<std::int64_t> uniform(0,
+                                                        type.type == element_type::boolean ? 1 : range_of(p, name) - 1);
     for (std::int64_t i = 0; i < count; ++i) store_integer(type.type, bytes.data(), i, uniform(engine));
   }
   return literal(type, std::move(bytes));

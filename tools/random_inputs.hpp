@@ -1,5 +1,5 @@
-// Seeded inputs for a run that was given none: floats from a normal distribution, bools and unranged integers 0 or 1, integers
-// that index something within the range that the compiler recorded (aot/input_ranges.hpp).
+// Seeded inputs for a run that was given none: floats from a normal distribution, bools and unranged integers 0 or 1,
+// integers that index something within the range that the compiler recorded (aot/input_ranges.hpp).
 #pragma once
 
 #include <cstdint>

@@ -30,14 +30,19 @@ int run_model(const options& o, const output_options& output) {
   auto document = session.describe();
   document["tuning"]["seconds"] = tuning_seconds;
   auto list = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < ports.size(); ++i) list.push_back({{"name", ports[i].name}, {"shape", outputs[i].type().str()}});
+  for (std::size_t i = 0; i < ports.size(); ++i)
+    list.push_back({{"name", ports[i].name}, {"shape", outputs[i].type().str()}});
   document["outputs"] = list;
   output.print(document, [&] {
     const jit_report& jit = session.report;
-    print("{} on {} ({}, {} threads)\n", o.file, document["device"].get<std::string>(), document["target"].get<std::string>(), document["threads"].get<int>());
-    print("  {} kernels, {} launches, {} interpreted; cache {} hits, {} misses\n", document["kernels"].get<int>(), document["launches"].get<int>(), document["interpreted"].get<int>(), jit.hits, jit.misses);
-    print("  read {:.1f} ms, finalize {:.1f} ms, load {:.1f} ms, first run {:.1f} ms\n", session.read_ms, session.finalize_ms, session.load_ms, session.first_run_ms);
-    for (std::size_t i = 0; i < ports.size(); ++i) print("  output {:<24} {}\n", ports[i].name, outputs[i].type().str());
+    print("{} on {} ({}, {} threads)\n", o.file, document["device"].get<std::string>(),
+          document["target"].get<std::string>(), document["threads"].get<int>());
+    print("  {} kernels, {} launches, {} interpreted; cache {} hits, {} misses\n", document["kernels"].get<int>(),
+          document["launches"].get<int>(), document["interpreted"].get<int>(), jit.hits, jit.misses);
+    print("  read {:.1f} ms, finalize {:.1f} ms, load {:.1f} ms, first run {:.1f} ms\n", session.read_ms,
+          session.finalize_ms, session.load_ms, session.first_run_ms);
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      print("  output {:<24} {}\n", ports[i].name, outputs[i].type().str());
   });
   return 0;
 }

@@ -6,10 +6,12 @@
 
 namespace kiln::tools {
 
-std::vector<literal> run_single_kernel(const program& source, const instruction& kernel, std::span<const literal> inputs, const jit_options& options, device& target) {
+std::vector<literal> run_single_kernel(const program& source, const instruction& kernel,
+                                       std::span<const literal> inputs, const jit_options& options, device& target) {
   program alone;
   std::vector<value> arguments;
-  for (std::size_t i = 0; i < inputs.size(); ++i) arguments.push_back(alone.main().add_parameter(fmt::format("p{}", i), inputs[i].type()));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    arguments.push_back(alone.main().add_parameter(fmt::format("p{}", i), inputs[i].type()));
   const auto& code = *kernel.op().get_if<code_object>();
   content_hash hash = content_hash::from_hex(code.payload);
   alone.add_kernel(hash, source.kernels().at(hash));

@@ -11,6 +11,7 @@
 namespace kiln::tools {
 
 // `kernel` is a portable code object of `source`; inputs and outputs are its own.
-std::vector<literal> run_single_kernel(const program& source, const instruction& kernel, std::span<const literal> inputs, const jit_options& options, device& target);
+std::vector<literal> run_single_kernel(const program& source, const instruction& kernel,
+                                       std::span<const literal> inputs, const jit_options& options, device& target);
 
 }  // namespace kiln::tools

@@ -51,7 +51,9 @@ void write_constant(std::string_view text) {
 
 void write_to(std::FILE* stream, std::string_view text) { std::fwrite(text.data(), 1, text.size(), stream); }
 
-std::string json_text(const nlohmann::ordered_json& document) { return document.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n"; }
+std::string json_text(const nlohmann::ordered_json& document) {
+  return document.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
 
 void start_log(bool verbose, bool quiet) {
   spdlog::set_default_logger(spdlog::stderr_color_st("kiln"));

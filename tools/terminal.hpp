@@ -1,6 +1,6 @@
-// The only place of the command line that writes to standard output, standard error or the log. Text from outside is made printable
-// (ir/printable.hpp) here, argument by argument, so that no command has to think of it; test/house finds whatever writes past it.
-// Failures to write are no errors here: main() looks at standard output once, at the end.
+// The only place of the command line that writes to standard output, standard error or the log. Text from outside is
+// made printable (ir/printable.hpp) here, argument by argument, so that no command has to think of it; test/house finds
+// whatever writes past it. Failures to write are no errors here: main() looks at standard output once, at the end.
 #pragma once
 
 #include <fmt/format.h>
@@ -47,7 +47,8 @@ inline void print_lines(std::FILE* stream, std::string_view text) { write_to(str
 
 // A process tells once why it ends. Whether the caller is the one who does; another thread may have been first.
 bool claim_report();
-// `kiln: KIND: MESSAGE`, as one line, to standard error and past its buffer. Where nobody can be told, the exit code tells.
+// `kiln: KIND: MESSAGE`, as one line, to standard error and past its buffer. Where nobody can be told, the exit code
+// tells.
 void write_report(std::string_view kind, std::string_view message);
 // For text of our own where no memory is left.
 void write_constant(std::string_view text);

@@ -29,7 +29,8 @@ json measure_tiers(model_session& session, const model_options& options, double 
   jit_options jit = session.compiling();
   jit.only_if_cached = false;
   json before = describe_tuning(session);
-  tiered_model model(session.bound(), session.native().clone(), session.report, session.executable(), timing_device(session), jit, session.records(), session.inputs(), std::move(tiers));
+  tiered_model model(session.bound(), session.native().clone(), session.report, session.executable(),
+                     timing_device(session), jit, session.records(), session.inputs(), std::move(tiers));
   io_buffers tensors(session.executable());
   tensors.upload(session.inputs());
   auto run_while = [&](auto more) {
@@ -41,7 +42,9 @@ json measure_tiers(model_session& session, const model_options& options, double 
     }
     return times;
   };
-  auto fewer_than = [](int count) { return [count](std::size_t done) { return done < static_cast<std::size_t>(count); }; };
+  auto fewer_than = [](int count) {
+    return [count](std::size_t done) { return done < static_cast<std::size_t>(count); };
+  };
   run_while([&](std::size_t done) { return done < static_cast<std::size_t>(warmup) || model.settling(); });
   json tier0 = describe(run_while(fewer_than(runs)));
   model.start();
@@ -52,7 +55,11 @@ json measure_tiers(model_session& session, const model_options& options, double 
   session.adopt(model.current());
 
   tiered_progress progress = model.progress();
-  json result{{"tier", progress.tuned ? 1 : 0}, {"kernels", progress.kernels}, {"tuned", progress.tuned}, {"progress", static_cast<double>(progress.tuned) / static_cast<double>(std::max<std::size_t>(progress.kernels, 1))}};
+  json result{{"tier", progress.tuned ? 1 : 0},
+              {"kernels", progress.kernels},
+              {"tuned", progress.tuned},
+              {"progress",
+               static_cast<double>(progress.tuned) / static_cast<double>(std::max<std::size_t>(progress.kernels, 1))}};
   result["gain"] = tier0["p50_ms"].get<double>() / tier1["p50_ms"].get<double>();
   result["seconds"] = progress.seconds;
   result["tier_before"] = before["tier"];
@@ -67,9 +74,12 @@ json measure_tiers(model_session& session, const model_options& options, double 
 }
 
 void print_tiers(const json& tuning) {
-  print("  tier {}: {} of {} kernels tuned, gain {:.2f}", tuning["tier"].get<int>(), tuning["tuned"].get<int>(), tuning["kernels"].get<int>(), tuning["gain"].get<double>());
+  print("  tier {}: {} of {} kernels tuned, gain {:.2f}", tuning["tier"].get<int>(), tuning["tuned"].get<int>(),
+        tuning["kernels"].get<int>(), tuning["gain"].get<double>());
   if (tuning.contains("during"))
-    print("; {:.1f} s of tuning, 99 % meanwhile {:.3f} ms ({:.2f} times as long as before), {} swaps", tuning["seconds"].get<double>(), tuning["during"]["p99_ms"].get<double>(), tuning["p99_ratio"].get<double>(), tuning["swaps"].get<int>());
+    print("; {:.1f} s of tuning, 99 % meanwhile {:.3f} ms ({:.2f} times as long as before), {} swaps",
+          tuning["seconds"].get<double>(), tuning["during"]["p99_ms"].get<double>(), tuning["p99_ratio"].get<double>(),
+          tuning["swaps"].get<int>());
   if (tuning.contains("problem")) print("; {}", tuning["problem"].get<std::string>());
   print("\n");
 }

@@ -27,7 +27,9 @@ struct options : model_options {
   bool exhaustive = false, quick = false, again = false, cold = false, embed = false;
 };
 
-double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
+double milliseconds_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
 
 // Whole runs of a program, the way that --graph asks for; what is found out about graphs meanwhile is kept.
 struct runner {
@@ -36,7 +38,8 @@ struct runner {
   execution_context context;
   io_buffers tensors;
   std::vector<double> times;
-  runner(const executable& e, graph_memory memory, const std::vector<literal>& data) : exe(e), graphs(std::move(memory)), context(e.make_context(graphs.options())), tensors(e) {
+  runner(const executable& e, graph_memory memory, const std::vector<literal>& data)
+      : exe(e), graphs(std::move(memory)), context(e.make_context(graphs.options())), tensors(e) {
     tensors.upload(data);
     exe.settle(context, tensors.inputs(), tensors.outputs());
     graphs.keep(context);
@@ -51,7 +54,8 @@ struct runner {
 // Medians of whole runs before and after, taken in turn.
 std::pair<timing, timing> measure_both(runner& a, runner& b) {
   auto begin = clock::now();
-  for (int i = 0; i < warm_runs + measured_runs && (i < warm_runs + 3 || milliseconds_since(begin) < longest_measuring_ms); ++i)
+  for (int i = 0;
+       i < warm_runs + measured_runs && (i < warm_runs + 3 || milliseconds_since(begin) < longest_measuring_ms); ++i)
     for (runner* r : {&a, &b}) r->run(i >= warm_runs);
   return {summarize(a.times), summarize(b.times)};
 }
@@ -64,7 +68,8 @@ double difference(const executable& before, const executable& after, const std::
   return largest;
 }
 
-// What is known about the kernels of the session goes into the file as hints, beside the hints for other devices that it has.
+// What is known about the kernels of the session goes into the file as hints, beside the hints for other devices that
+// it has.
 std::size_t embed(const model_session& session, const std::string& file) {
   container_extras extras = read_extras(file);
   std::map<content_hash, tuning_record> records;
@@ -87,7 +92,10 @@ std::size_t embed(const model_session& session, const std::string& file) {
 int tune_file(options o, const output_options& output) {
   const double budget = parse_duration_ms(o.budget, "--budget");
   if (o.exhaustive && o.quick) throw error(error_kind::usage, "--exhaustive and --quick exclude each other");
-  tuner_options tuning{.effort = o.exhaustive ? tuning_effort::exhaustive : o.quick ? tuning_effort::quick : tuning_effort::full, .again = o.again};
+  tuner_options tuning{.effort = o.exhaustive ? tuning_effort::exhaustive
+                                 : o.quick    ? tuning_effort::quick
+                                              : tuning_effort::full,
+                       .again = o.again};
   tuning.bench.cold_cache = o.cold;
   auto begin = clock::now();
   model_session session(o, output);
@@ -105,12 +113,20 @@ int tune_file(options o, const output_options& output) {
   jit_options tuned = session.compiling();
   tuned.only_if_cached = false;
   program best = compile_bytecode(session.bound(), tuned);
-  executable before = load(standard, session.device(), session.planning()), after = load(best, session.device(), session.planning());
-  auto graphs_of = [&](const program& native) { return graph_memory(*session.records(), session.device(), native, graph_policy_named(o.graph).value(), o.again); };
-  runner plain_runs(before, graphs_of(standard), session.inputs()), tuned_runs(after, graphs_of(best), session.inputs());
+  executable before = load(standard, session.device(), session.planning()),
+             after = load(best, session.device(), session.planning());
+  auto graphs_of = [&](const program& native) {
+    return graph_memory(*session.records(), session.device(), native, graph_policy_named(o.graph).value(), o.again);
+  };
+  runner plain_runs(before, graphs_of(standard), session.inputs()),
+      tuned_runs(after, graphs_of(best), session.inputs());
   auto [slow, fast] = measure_both(plain_runs, tuned_runs);
 
-  json document{{"file", o.file}, {"device", session.device().info().name}, {"device_class", session.records()->device_class()}, {"effort", enum_name(tuning.effort)}, {"budget_ms", budget}};
+  json document{{"file", o.file},
+                {"device", session.device().info().name},
+                {"device_class", session.records()->device_class()},
+                {"effort", enum_name(tuning.effort)},
+                {"budget_ms", budget}};
   document["seconds"] = tuning_ms / 1e3;
   document["first_output_ms"] = first_output_ms;
   document["tier0_ms"] = slow.median;
@@ -124,15 +140,26 @@ int tune_file(options o, const output_options& output) {
   document["kernels"] = rows;
   if (o.embed) document["embedded"] = embed(session, o.file);
   output.print(document, [&] {
-    print("{} on {}: {} kernels, {:.1f} s of tuning\n", o.file, session.device().info().description, results.size(), tuning_ms / 1e3);
-    print("  {:>8}  {:>4}  {:>9}  {:>9}  {:>7}  {:>5}  {:<28}  {}\n", "ms/run", "uses", "default", "tuned", "speedup", "tried", "kernel", "winner");
+    print("{} on {}: {} kernels, {:.1f} s of tuning\n", o.file, session.device().info().description, results.size(),
+          tuning_ms / 1e3);
+    print("  {:>8}  {:>4}  {:>9}  {:>9}  {:>7}  {:>5}  {:<28}  {}\n", "ms/run", "uses", "default", "tuned", "speedup",
+          "tried", "kernel", "winner");
     for (const kernel_tuning& t : results) {
-      std::string winner = t.outcome == kernel_tuning::state::not_reached || t.outcome == kernel_tuning::state::failed ? t.reason : t.session.winner.empty() ? "default" : "";
+      std::string winner = t.outcome == kernel_tuning::state::not_reached || t.outcome == kernel_tuning::state::failed
+                               ? t.reason
+                           : t.session.winner.empty() ? "default"
+                                                      : "";
       if (winner.empty())
-        for (const auto& [name, value] : t.session.winner) winner += fmt::format("{}{}={}", winner.empty() ? "" : " ", name, value);
-      print("  {:>8.3f}  {:>4}  {:>9.4f}  {:>9.4f}  {:>7.2f}  {:>5}  {:<28}  {}\n", t.heat_ms, t.occurrences, t.session.default_ms, t.session.winner_ms, t.gain(), t.session.candidates.size(), t.symbol.substr(0, 28), winner);
+        for (const auto& [name, value] : t.session.winner)
+          winner += fmt::format("{}{}={}", winner.empty() ? "" : " ", name, value);
+      print("  {:>8.3f}  {:>4}  {:>9.4f}  {:>9.4f}  {:>7.2f}  {:>5}  {:<28}  {}\n", t.heat_ms, t.occurrences,
+            t.session.default_ms, t.session.winner_ms, t.gain(), t.session.candidates.size(), t.symbol.substr(0, 28),
+            winner);
     }
-    print("  a run: {:.3f} ms with default configurations, {:.3f} ms tuned, {:.2f} times as fast; outputs differ by {:.2g}\n", slow.median, fast.median, document["speedup"].get<double>(), document["difference"].get<double>());
+    print(
+        "  a run: {:.3f} ms with default configurations, {:.3f} ms tuned, {:.2f} times as fast; outputs differ by "
+        "{:.2g}\n",
+        slow.median, fast.median, document["speedup"].get<double>(), document["difference"].get<double>());
   });
   return 0;
 }
@@ -147,7 +174,8 @@ action declare_tune(CLI::App& app) {
   app.add_option("--budget", o->budget, "Wall-clock limit, such as 30s or 5m");
   app.add_flag("--exhaustive", o->exhaustive, "Every legal configuration of every kernel (at most 64 without)");
   app.add_flag("--quick", o->quick, "At most 8 configurations of each kernel");
-  app.add_flag("--again", o->again, "Also kernels that have been tuned with as much effort before, and whether graphs are faster");
+  app.add_flag("--again", o->again,
+               "Also kernels that have been tuned with as much effort before, and whether graphs are faster");
   app.add_flag("--cold", o->cold, "Write over the device's caches before each timed run");
   app.add_flag("--embed", o->embed, "Put what is known into the file, as hints for other machines");
   return [o](const output_options& output) { return tune_file(*o, output); };

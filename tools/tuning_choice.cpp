@@ -36,11 +36,14 @@ double parse_duration_ms(const std::string& text, const char* option) {
 
 tuning_effort parse_effort(const std::string& text) {
   tuning_effort effort{};
-  if (!parse_enum(text, effort)) throw error(error_kind::usage, fmt::format("--tune: '{}' is none of off, quick, full, exhaustive", text));
+  if (!parse_enum(text, effort))
+    throw error(error_kind::usage, fmt::format("--tune: '{}' is none of off, quick, full, exhaustive", text));
   return effort;
 }
 
-double tuning_budget_ms(const model_options& options) { return options.tune_budget.empty() ? 30e3 : parse_duration_ms(options.tune_budget, "--tune-budget"); }
+double tuning_budget_ms(const model_options& options) {
+  return options.tune_budget.empty() ? 30e3 : parse_duration_ms(options.tune_budget, "--tune-budget");
+}
 
 std::shared_ptr<device> timing_device(model_session& session) {
   device& d = session.device();
@@ -62,25 +65,43 @@ nlohmann::ordered_json describe_tuning(const model_session& session) {
     after += s->winner_ms * g.occurrences;
   }
   const double all = static_cast<double>(std::max<std::size_t>(groups.list.size(), 1));
-  return {{"tier", tuned ? 1 : 0}, {"kernels", groups.list.size()}, {"tuned", tuned}, {"progress", static_cast<double>(tuned) / all}, {"gain", after > 0 ? before / after : 1.0}, {"seconds", 0.0}};
+  return {{"tier", tuned ? 1 : 0},
+          {"kernels", groups.list.size()},
+          {"tuned", tuned},
+          {"progress", static_cast<double>(tuned) / all},
+          {"gain", after > 0 ? before / after : 1.0},
+          {"seconds", 0.0}};
 }
 
 nlohmann::ordered_json describe(const kernel_tuning& t) {
   constexpr std::array states{"tuned", "known", "not reached", "failed"};
   std::map<std::string, int> outcomes;
   for (const candidate_result& c : t.session.candidates) ++outcomes[std::string(enum_name(c.outcome))];
-  nlohmann::ordered_json row{{"symbol", t.symbol}, {"payload", t.payload}, {"inputs", nlohmann::ordered_json::array()}, {"occurrences", t.occurrences}, {"heat_ms", t.heat_ms}, {"state", states[static_cast<std::size_t>(t.outcome)]},
-                             {"default_ms", t.session.default_ms}, {"tuned_ms", t.session.winner_ms}, {"speedup", t.gain()}, {"winner", t.session.winner}, {"complete", t.session.complete}, {"error", t.session.error}, {"outcomes", outcomes}};
+  nlohmann::ordered_json row{{"symbol", t.symbol},
+                             {"payload", t.payload},
+                             {"inputs", nlohmann::ordered_json::array()},
+                             {"occurrences", t.occurrences},
+                             {"heat_ms", t.heat_ms},
+                             {"state", states[static_cast<std::size_t>(t.outcome)]},
+                             {"default_ms", t.session.default_ms},
+                             {"tuned_ms", t.session.winner_ms},
+                             {"speedup", t.gain()},
+                             {"winner", t.session.winner},
+                             {"complete", t.session.complete},
+                             {"error", t.session.error},
+                             {"outcomes", outcomes}};
   for (const shape& s : t.inputs) row["inputs"].push_back(s.str());
   if (!t.reason.empty()) row["reason"] = t.reason;
   auto failures = nlohmann::ordered_json::array();
   for (const candidate_result& c : t.session.candidates)
-    if (c.outcome != candidate_outcome::measured && c.outcome != candidate_outcome::duplicate) failures.push_back({{"configuration", c.configuration}, {"outcome", enum_name(c.outcome)}, {"reason", c.reason}});
+    if (c.outcome != candidate_outcome::measured && c.outcome != candidate_outcome::duplicate)
+      failures.push_back({{"configuration", c.configuration}, {"outcome", enum_name(c.outcome)}, {"reason", c.reason}});
   row["failures"] = failures;
   return row;
 }
 
-std::vector<kernel_tuning> tune_session(model_session& session, const tuner_options& options, double budget_ms, const output_options& output) {
+std::vector<kernel_tuning> tune_session(model_session& session, const tuner_options& options, double budget_ms,
+                                        const output_options& output) {
   io_buffers tensors(session.executable());
   tensors.upload(session.inputs());
   std::vector<double> heat = measure_heat(session.executable(), session.report, tensors, heat_runs);
@@ -89,7 +110,8 @@ std::vector<kernel_tuning> tune_session(model_session& session, const tuner_opti
   tuner tuning(session.bound(), timing_device(session), jit, session.records(), options);
   progress_bar progress("tuning", output);
   std::size_t done = 0;
-  auto results = tuning.tune_all(heat, budget_ms, [&](const kernel_tuning&, std::size_t) { progress.update(++done, heat.size()); });
+  auto results = tuning.tune_all(heat, budget_ms,
+                                 [&](const kernel_tuning&, std::size_t) { progress.update(++done, heat.size()); });
   progress.finish();
   return results;
 }

@@ -28,7 +28,8 @@ struct options : model_options {
 };
 
 // NAME.npy of the folder, or ONNX's own test data (input_3.pb, output_0.pb); none where the folder has neither.
-std::optional<literal> supplied(const std::string& folder, const std::string& name, const char* role, std::size_t index) {
+std::optional<literal> supplied(const std::string& folder, const std::string& name, const char* role,
+                                std::size_t index) {
   std::filesystem::path npy = std::filesystem::path(folder) / (file_name(name) + ".npy");
   if (std::filesystem::exists(npy)) return read_npy(npy);
   std::filesystem::path pb = std::filesystem::path(folder) / fmt::format("{}_{}.pb", role, index);
@@ -37,12 +38,20 @@ std::optional<literal> supplied(const std::string& folder, const std::string& na
 }
 
 nlohmann::ordered_json describe(const std::string& name, const comparison& c) {
-  return {{"name", name}, {"ok", c.ok}, {"max_error", c.max_error}, {"rms_error", c.rms_error}, {"relative_norm", c.relative_norm}, {"tolerance", c.tolerance}, {"reason", c.reason}};
+  return {{"name", name},
+          {"ok", c.ok},
+          {"max_error", c.max_error},
+          {"rms_error", c.rms_error},
+          {"relative_norm", c.relative_norm},
+          {"tolerance", c.tolerance},
+          {"reason", c.reason}};
 }
 
 // What a kernel in MLIR bytecode should give.
-std::vector<literal> cluster_reference(compiler_context& context, const program& source, const instruction& i, std::span<const literal> inputs) {
-  portable_kernel kernel = portable_kernel::parse(context, source.kernel(content_hash::from_hex(i.op().get_if<code_object>()->payload)));
+std::vector<literal> cluster_reference(compiler_context& context, const program& source, const instruction& i,
+                                       std::span<const literal> inputs) {
+  portable_kernel kernel =
+      portable_kernel::parse(context, source.kernel(content_hash::from_hex(i.op().get_if<code_object>()->payload)));
   std::vector<shape> types;
   for (const literal& l : inputs) types.push_back(l.type());
   kernel.specialize(types, i.outputs());
@@ -57,7 +66,11 @@ nlohmann::ordered_json compare_kernels(model_session& session, const options& o)
     const auto& c = *i.op().get_if<code_object>();
     auto library = spirv::find_library_reference(session.bound(), i);
     if (c.format != code_format::mlir_bytecode && !library) {  // no reference: what it gives is what its users get
-      list.push_back({{"name", c.symbol}, {"ok", true}, {"reason", "a custom operator has no built-in reference"}, {"payload", c.payload}, {"origin", i.origin()}});
+      list.push_back({{"name", c.symbol},
+                      {"ok", true},
+                      {"reason", "a custom operator has no built-in reference"},
+                      {"payload", c.payload},
+                      {"origin", i.origin()}});
       return run_single_kernel(session.bound(), i, inputs, session.compiling(), session.device());
     }
     auto expected = library ? library(inputs, i.outputs()) : cluster_reference(context, session.bound(), i, inputs);
@@ -88,7 +101,8 @@ std::size_t own_outputs(const module& m) {
   std::size_t own = m.outputs().size();
   for (value v : m.outputs())
     for (; v.producer->op().is<counted>(); v = v.producer->inputs()[0])
-      own = std::min(own, static_cast<std::size_t>(std::ranges::find(m.outputs(), v.producer->inputs()[1]) - m.outputs().begin()));
+      own = std::min(
+          own, static_cast<std::size_t>(std::ranges::find(m.outputs(), v.producer->inputs()[1]) - m.outputs().begin()));
   return own;
 }
 
@@ -112,7 +126,8 @@ int verify_model(options o, const output_options& output) {
   if (!o.inputs_dir.empty()) {
     auto parameters = imported.main().parameters();
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      if (auto data = supplied(o.inputs_dir, module::parameter_name(parameters[i]), "input", i)) o.given.insert_or_assign(module::parameter_name(parameters[i]), *data);
+      if (auto data = supplied(o.inputs_dir, module::parameter_name(parameters[i]), "input", i))
+        o.given.insert_or_assign(module::parameter_name(parameters[i]), *data);
   }
   model_session session(compile(std::move(imported), compiling), o, output);
   auto got = session.run_once();
@@ -124,10 +139,14 @@ int verify_model(options o, const output_options& output) {
     for (std::size_t i = 0; i < own; ++i)
       if (auto data = supplied(o.inputs_dir, names[i], "output", i)) expected.push_back(*data);
     if (expected.size() == own) against = "supplied outputs";
-    else if (!expected.empty()) throw error(error_kind::missing_file, fmt::format("{}: has some of the {} expected outputs, not all", o.inputs_dir, own));
+    else if (!expected.empty())
+      throw error(error_kind::missing_file,
+                  fmt::format("{}: has some of the {} expected outputs, not all", o.inputs_dir, own));
   }
   if (expected.empty() && lacks_references(reference))
-    throw error(error_kind::usage, "the model has custom operators, which have no built-in reference: give the expected outputs beside the inputs, with --inputs FOLDER (NAME.npy or output_N.pb)");
+    throw error(error_kind::usage,
+                "the model has custom operators, which have no built-in reference: give the expected outputs beside "
+                "the inputs, with --inputs FOLDER (NAME.npy or output_N.pb)");
   if (expected.empty()) {
     program bound = reference.bind(bindings_from_inputs(reference, session.named_inputs()));
     expected = evaluate(bound.main(), session.inputs(), spirv::library_runner(bound));
@@ -156,12 +175,18 @@ int verify_model(options o, const output_options& output) {
   document["ok"] = ok;
   output.print(document, [&] {
     for (const auto& row : outputs)
-      print("{:<4} {:<24} max error {:.3g}, RMS {:.3g}, relative {:.3g} (tolerance {:.0g}) {}\n", row["ok"].get<bool>() ? "ok" : "BAD", row["name"].get<std::string>(), row["max_error"].get<double>(),
-                 row["rms_error"].get<double>(), row["relative_norm"].get<double>(), row["tolerance"].get<double>(), row["reason"].get<std::string>());
+      print("{:<4} {:<24} max error {:.3g}, RMS {:.3g}, relative {:.3g} (tolerance {:.0g}) {}\n",
+            row["ok"].get<bool>() ? "ok" : "BAD", row["name"].get<std::string>(), row["max_error"].get<double>(),
+            row["rms_error"].get<double>(), row["relative_norm"].get<double>(), row["tolerance"].get<double>(),
+            row["reason"].get<std::string>());
     if (document.contains("first_difference"))
-      print("first kernel that differs: {} ({}), relative {:.3g}\n", document["first_difference"]["name"].get<std::string>(), document["first_difference"]["origin"].get<std::string>(), document["first_difference"]["relative_norm"].get<double>());
+      print("first kernel that differs: {} ({}), relative {:.3g}\n",
+            document["first_difference"]["name"].get<std::string>(),
+            document["first_difference"]["origin"].get<std::string>(),
+            document["first_difference"]["relative_norm"].get<double>());
     else if (o.per_kernel) print("{} kernel outputs agree one by one\n", document["per_kernel"].size());
-    print("{} {} its {} ({} kernels, {} interpreted)\n", model, ok ? "agrees with" : "DIFFERS from", against, document["kernels"].get<int>(), document["interpreted"].get<int>());
+    print("{} {} its {} ({} kernels, {} interpreted)\n", model, ok ? "agrees with" : "DIFFERS from", against,
+          document["kernels"].get<int>(), document["interpreted"].get<int>());
   });
   return ok ? 0 : 1;
 }
@@ -172,12 +197,14 @@ action declare_verify(CLI::App& app) {
   auto o = std::make_shared<options>();
   add_model_options(app, *o);
   app.get_option("FILE")->description("ONNX model");
-  app.add_option("--inputs", o->inputs_dir, "Folder with NAME.npy, or input_N.pb and output_N.pb; expected outputs are used where all are there");
+  app.add_option("--inputs", o->inputs_dir,
+                 "Folder with NAME.npy, or input_N.pb and output_N.pb; expected outputs are used where all are there");
   add_custom_op_options(app, o->custom_ops);
   app.add_flag("--per-kernel", o->per_kernel, "Compare every kernel on its own and name the first that differs");
   app.add_flag("--fp16", o->fp16, "Compile in f16");
   app.add_flag("--bf16", o->bf16, "Compile in bf16");
-  app.add_flag("--int4-weights", o->int4_weights, "Compile with weights of 4 bits; the reference computes with the same quantized weights");
+  app.add_flag("--int4-weights", o->int4_weights,
+               "Compile with weights of 4 bits; the reference computes with the same quantized weights");
   return [o](const output_options& output) { return verify_model(*o, output); };
 }
 

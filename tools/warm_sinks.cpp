@@ -18,12 +18,15 @@ working_cache::working_cache(const cache_choice& choice) {
   cache_choice chosen = choice;
   if (choice.disabled) {
     std::string pattern = (std::filesystem::temp_directory_path() / "kiln-warm-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw error(error_kind::io, fmt::format("no temporary folder can be made: {}", std::strerror(errno)));
+    if (!mkdtemp(pattern.data()))
+      throw error(error_kind::io, fmt::format("no temporary folder can be made: {}", std::strerror(errno)));
     temporary_ = chosen.folder = pattern;
     chosen.disabled = false;
   }
   cache_ = open_cache(chosen);
-  if (!cache_->writable()) throw error(error_kind::io, "there is no cache folder that can be written: give --cache DIR, or --archive FILE with --no-cache");
+  if (!cache_->writable())
+    throw error(error_kind::io,
+                "there is no cache folder that can be written: give --cache DIR, or --archive FILE with --no-cache");
   if (!choice.disabled) shown_ = cache_->folder();
 }
 
@@ -33,10 +36,13 @@ working_cache::~working_cache() {
   if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
 }
 
-warm_sinks::warm_sinks(const std::string& archive, bool embed, const warm_sources& sources) : archive_(archive), embed_(embed), sources_(sources) {
+warm_sinks::warm_sinks(const std::string& archive, bool embed, const warm_sources& sources)
+    : archive_(archive), embed_(embed), sources_(sources) {
   std::error_code code;
-  if (!archive.empty() && !is_archive_name(archive)) throw error(error_kind::usage, fmt::format("--archive {}: an archive's name ends with .tar.zst", archive));
-  if (!archive.empty() && std::filesystem::exists(archive, code)) read_archive(archive, [&](const archive_member& m, const auto& bytes) { archived_.emplace(m.name, bytes()); });
+  if (!archive.empty() && !is_archive_name(archive))
+    throw error(error_kind::usage, fmt::format("--archive {}: an archive's name ends with .tar.zst", archive));
+  if (!archive.empty() && std::filesystem::exists(archive, code))
+    read_archive(archive, [&](const archive_member& m, const auto& bytes) { archived_.emplace(m.name, bytes()); });
   known_ = archived_;
   if (!embed) return;
   for (const std::string& file : sources.files)
@@ -48,7 +54,8 @@ void warm_sinks::preload(kernel_cache& cache) const {
   for (const warm_kernel& k : sources_.plan.kernels()) {
     auto found = known_.find(entry_file_name(k.key.hash(), entry_kind::kernel));
     // An entry that may not be used is made again, and replaced.
-    if (found != known_.end() && !cache.find(k.key)) cache.adopt(k.key, found->second, archive_.empty() ? "the file" : archive_);
+    if (found != known_.end() && !cache.find(k.key))
+      cache.adopt(k.key, found->second, archive_.empty() ? "the file" : archive_);
   }
 }
 
@@ -62,7 +69,9 @@ warm_sinks::summary warm_sinks::write(kernel_cache& cache, const signing_key* ke
     const warm_kernel& k = sources_.plan.kernels()[i];
     auto entry = cache.find_entry(k.key);
     if (!entry) {
-      failures.push_back({k.symbol, error_kind::io, "what was made of it is not in the cache any more: is the cache too small, or the disk full?"});
+      failures.push_back(
+          {k.symbol, error_kind::io,
+           "what was made of it is not in the cache any more: is the cache too small, or the disk full?"});
       continue;
     }
     if (key && entry->size() == decode_entry_head(*entry).file_bytes()) entry = signed_entry(*entry, *key);
@@ -90,7 +99,8 @@ warm_sinks::summary warm_sinks::write(kernel_cache& cache, const signing_key* ke
   return done;
 }
 
-void pack_weights(const warm_sources& sources, const native_consent& consent, kernel_cache& cache, std::vector<warm_failure>& failures) {
+void pack_weights(const warm_sources& sources, const native_consent& consent, kernel_cache& cache,
+                  std::vector<warm_failure>& failures) {
   if (!sources.device || !sources.device->device->info().host_memory) return;
   auto store = make_prepared_store(cache);
   jit_options jit = sources.device->compiling();
@@ -99,7 +109,8 @@ void pack_weights(const warm_sources& sources, const native_consent& consent, ke
   for (const auto& [number, bindings] : sources.on_device) {
     const std::string& file = sources.files[number];
     try {
-      load(compile_bytecode(read_program(file, consent).bind(bindings), jit), *sources.device->device, {.store = store.get()});
+      load(compile_bytecode(read_program(file, consent).bind(bindings), jit), *sources.device->device,
+           {.store = store.get()});
     } catch (const error& e) {
       failures.push_back({file, e.kind(), e.what()});
     }

@@ -14,7 +14,8 @@
 
 namespace kiln::tools {
 
-// The cache that kernels go through: the user's, or with --no-cache one of this command's own, which is removed with the object. Throws error{io} where there is none that can be written.
+// The cache that kernels go through: the user's, or with --no-cache one of this command's own, which is removed with
+// the object. Throws error{io} where there is none that can be written.
 class working_cache {
  public:
   explicit working_cache(const cache_choice& choice);
@@ -31,11 +32,12 @@ class working_cache {
 
 class warm_sinks {
  public:
-  // Refers to `sources`. An archive that is there is read, and added to. Throws error{usage} for an archive's name, error{corrupted, truncated, missing_file} for its bytes.
+  // Refers to `sources`. An archive that is there is read, and added to. Throws error{usage} for an archive's name,
+  // error{corrupted, truncated, missing_file} for its bytes.
   warm_sinks(const std::string& archive, bool embed, const warm_sources& sources);
 
-  // Gives the cache what the archive or the files hold of the plan, as it is signed there, so that it is not made again; nothing that the
-  // cache has no consent for.
+  // Gives the cache what the archive or the files hold of the plan, as it is signed there, so that it is not made
+  // again; nothing that the cache has no consent for.
   void preload(kernel_cache& cache) const;
 
   struct summary {
@@ -43,7 +45,8 @@ class warm_sinks {
   };
   // Adds what is in the cache of the plan to archive and files; those to which nothing new came are not touched.
   // Entries that nobody has signed yet are signed with `key`; null: with none.
-  summary write(kernel_cache& cache, const signing_key* key, const std::vector<warm_result>& results, std::vector<warm_failure>& failures);
+  summary write(kernel_cache& cache, const signing_key* key, const std::vector<warm_result>& results,
+                std::vector<warm_failure>& failures);
 
  private:
   std::filesystem::path archive_;
@@ -52,7 +55,9 @@ class warm_sinks {
   std::map<std::string, std::vector<std::byte>> archived_, known_;  // entries by name; known: in archive or files
 };
 
-// Loads every file on the device, so that packed weights get into the cache as well. Only for devices whose packing is kept: the host.
-void pack_weights(const warm_sources& sources, const native_consent& consent, kernel_cache& cache, std::vector<warm_failure>& failures);
+// Loads every file on the device, so that packed weights get into the cache as well. Only for devices whose packing is
+// kept: the host.
+void pack_weights(const warm_sources& sources, const native_consent& consent, kernel_cache& cache,
+                  std::vector<warm_failure>& failures);
 
 }  // namespace kiln::tools

@@ -31,18 +31,22 @@ values_of_dims parse_dims(const std::vector<std::string>& texts) {
   values_of_dims result;
   for (const std::string& text : texts) {
     auto [name, list] = split_assignment(text, "--dim");
-    for (const std::string& one : CLI::detail::split(list, ',')) result[name].push_back(parse_bindings({name + "=" + one}).at(name));
+    for (const std::string& one : CLI::detail::split(list, ','))
+      result[name].push_back(parse_bindings({name + "=" + one}).at(name));
   }
   return result;
 }
 
-// Every combination of values for the program's open dimensions; those that the file recommends where the command line says nothing.
+// Every combination of values for the program's open dimensions; those that the file recommends where the command line
+// says nothing.
 std::vector<dim_bindings> bindings_of(const program& p, const values_of_dims& given) {
   std::vector<dim_bindings> result{{}};
   for (const auto& [name, range] : p.symbols) {
     auto found = given.find(name);
     const auto& values = found != given.end() ? found->second : range.optimal;
-    if (values.empty()) throw error(error_kind::usage, fmt::format("dimension '{}' is open: give it values with --dim {}=N[,N...]", name, name));
+    if (values.empty())
+      throw error(error_kind::usage,
+                  fmt::format("dimension '{}' is open: give it values with --dim {}=N[,N...]", name, name));
     std::vector<dim_bindings> longer;
     for (const dim_bindings& b : result)
       for (std::int64_t v : values) longer.push_back(b), longer.back()[name] = v;
@@ -97,7 +101,8 @@ class collector {
     for (const wanted_file& w : wanted)
       for (const auto& [name, values] : parse_dims(w.dims)) asked.insert(name);
     for (const std::string& name : asked)
-      if (!dims_.contains(name) && out_.failures.empty() && !stop.stop_requested()) throw error(error_kind::usage, fmt::format("--dim {}: no file has an open dimension of this name", name));
+      if (!dims_.contains(name) && out_.failures.empty() && !stop.stop_requested())
+        throw error(error_kind::usage, fmt::format("--dim {}: no file has an open dimension of this name", name));
   }
 
   void replay() {
@@ -105,7 +110,10 @@ class collector {
       try {
         std::size_t source = file_number(miss.file);
         auto payload = payload_of(miss);
-        if (!out_.plan.add(miss, payload, source)) throw error(error_kind::unsupported, fmt::format("kernel '{}' was missed by another version of Kiln, whose cache this one cannot fill", miss.symbol));
+        if (!out_.plan.add(miss, payload, source))
+          throw error(error_kind::unsupported,
+                      fmt::format("kernel '{}' was missed by another version of Kiln, whose cache this one cannot fill",
+                                  miss.symbol));
       } catch (const error& e) {
         out_.failures.push_back({miss.file, e.kind(), e.what()});
       }
@@ -138,7 +146,8 @@ class collector {
 
   std::size_t target_number(const std::string& name) {
     auto found = targets_.find(name);
-    return found != targets_.end() ? found->second : targets_[name] = out_.plan.add_target({.target = find_target(name)});
+    return found != targets_.end() ? found->second
+                                   : targets_[name] = out_.plan.add_target({.target = find_target(name)});
   }
 
   std::size_t device_target() {
@@ -163,7 +172,10 @@ class collector {
       }
       found = payloads_.find(miss.payload);
     }
-    if (found == payloads_.end()) throw error(error_kind::missing_file, fmt::format("kernel '{}' is in no file that was named, nor in {}: name the .kiln file that holds it", miss.symbol, miss.file));
+    if (found == payloads_.end())
+      throw error(error_kind::missing_file,
+                  fmt::format("kernel '{}' is in no file that was named, nor in {}: name the .kiln file that holds it",
+                              miss.symbol, miss.file));
     return found->second;
   }
 
@@ -173,14 +185,16 @@ class collector {
   std::mutex mutex_;                            // guards what follows, and `out_`, while files are read
   std::set<std::string> dims_;
   std::map<std::string, std::shared_ptr<const std::vector<std::byte>>> payloads_;
-  std::set<std::string> hints_;                 // files that were searched
+  std::set<std::string> hints_;  // files that were searched
 };
 
 }  // namespace
 
 warm_sources collect_sources(const warm_request& request, int threads, std::stop_token stop) {
   auto wanted = wanted_files(request);
-  if (wanted.empty() && request.replay.empty()) throw error(error_kind::usage, "name .kiln files, or a list of them with --manifest, or a log of misses with --replay");
+  if (wanted.empty() && request.replay.empty())
+    throw error(error_kind::usage,
+                "name .kiln files, or a list of them with --manifest, or a log of misses with --replay");
   warm_sources result;
   if (!request.device.empty()) result.device = std::make_unique<chosen_device>(choose_device(request.device, "native"));
   collector c(request, result);

@@ -1,4 +1,5 @@
-// What `kiln warm` is asked to warm: files with targets and dimensions, from the command line, a list, or a log of misses; read into one plan.
+// What `kiln warm` is asked to warm: files with targets and dimensions, from the command line, a list, or a log of
+// misses; read into one plan.
 #pragma once
 
 #include <memory>
@@ -26,14 +27,15 @@ struct warm_failure {
 };
 
 struct warm_sources {
-  std::vector<std::string> files;                        // kernels refer to them by number
+  std::vector<std::string> files;  // kernels refer to them by number
   warm_plan plan;
   std::vector<warm_failure> failures;
-  std::unique_ptr<chosen_device> device;                 // where one was named
+  std::unique_ptr<chosen_device> device;                        // where one was named
   std::vector<std::pair<std::size_t, dim_bindings>> on_device;  // files, bound in one way, that the device will load
 };
 
-// Reads the files on as many threads. Throws error{usage} for what makes no sense, {absent} for a device that is not here; a file that cannot be read is a failure.
+// Reads the files on as many threads. Throws error{usage} for what makes no sense, {absent} for a device that is not
+// here; a file that cannot be read is a failure.
 warm_sources collect_sources(const warm_request& request, int threads, std::stop_token stop);
 
 }  // namespace kiln::tools

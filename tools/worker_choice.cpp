@@ -5,12 +5,16 @@
 namespace kiln::tools {
 
 void add_worker_options(CLI::App& app, worker_choice& choice) {
-  app.add_flag("--isolated", choice.isolated, "Compile each kernel in a process of its own, instead of several kernels one after another");
-  app.add_flag("--in-process", choice.in_process, "Read and compile kernels in this process: for files that you made yourself, since a damaged one can then crash it");
+  app.add_flag("--isolated", choice.isolated,
+               "Compile each kernel in a process of its own, instead of several kernels one after another");
+  app.add_flag("--in-process", choice.in_process,
+               "Read and compile kernels in this process: for files that you made yourself, since a damaged one can "
+               "then crash it");
 }
 
 std::shared_ptr<worker_pool> workers_for_files(const worker_choice& choice) {
-  if (choice.isolated && choice.in_process) throw error(error_kind::usage, "--isolated and --in-process exclude each other");
+  if (choice.isolated && choice.in_process)
+    throw error(error_kind::usage, "--isolated and --in-process exclude each other");
   return choice.in_process ? nullptr : make_compile_workers(choice.isolated);
 }
 

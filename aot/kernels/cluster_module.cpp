@@ -10,7 +10,8 @@
 namespace kiln {
 namespace {
 
-// Which dims follow from the shapes of a kernel's parameters and outputs, as far as finalizing finds out (mlir_bridge/specialize.cpp).
+// Which dims follow from the shapes of a kernel's parameters and outputs, as far as finalizing finds out
+// (mlir_bridge/specialize.cpp).
 class told_dims {
  public:
   void add(const shape& type) { whole_.insert(whole_.end(), type.dims.begin(), type.dims.end()); }
@@ -26,7 +27,8 @@ class told_dims {
   bool has(const dim& d) const { return std::ranges::find(whole_, d) != whole_.end() || unknown(d).empty(); }
 
  private:
-  // The only unknown atom of the dim, where the dim's value tells the atom's: it stands alone in one term, or grows with a lone symbol.
+  // The only unknown atom of the dim, where the dim's value tells the atom's: it stands alone in one term, or grows
+  // with a lone symbol.
   const dim_atom* told_by(const dim& d) const {
     auto open = unknown(d);
     if (open.size() != 1) return nullptr;
@@ -35,7 +37,8 @@ class told_dims {
     std::size_t uses = 0;
     const auto terms = d.terms();
     for (const auto& [atoms, coefficient] : terms) {
-      uses += static_cast<std::size_t>(std::ranges::count_if(atoms, [&](const auto& a) { return a->text == atom->text; }));
+      uses +=
+          static_cast<std::size_t>(std::ranges::count_if(atoms, [&](const auto& a) { return a->text == atom->text; }));
       grows &= coefficient > 0 || atoms.empty();
       for (const auto& a : atoms) grows &= a->is == dim_atom::kind::symbol;
     }
@@ -44,10 +47,12 @@ class told_dims {
 
   bool is_known(const dim_atom& atom) const {
     if (known_.contains(atom.text)) return true;
-    return atom.is != dim_atom::kind::symbol && std::ranges::all_of(atom.operands, [&](const dim& d) { return unknown(d).empty(); });
+    return atom.is != dim_atom::kind::symbol &&
+           std::ranges::all_of(atom.operands, [&](const dim& d) { return unknown(d).empty(); });
   }
 
-  std::map<std::string, const dim_atom*> unknown(const dim& d) const {  // the atoms live in the dims of whole_ and of the kernel
+  std::map<std::string, const dim_atom*> unknown(
+      const dim& d) const {  // the atoms live in the dims of whole_ and of the kernel
     std::map<std::string, const dim_atom*> open;
     const auto terms = d.terms();
     for (const auto& [atoms, coefficient] : terms)
@@ -62,7 +67,9 @@ class told_dims {
 
 class copier {
  public:
-  copier(const partition& whole, std::size_t index) : whole_(whole), index_(index) { made_.body = std::make_unique<module>("kernel"); }
+  copier(const partition& whole, std::size_t index) : whole_(whole), index_(index) {
+    made_.body = std::make_unique<module>("kernel");
+  }
 
   cluster_copy run() {
     const cluster& source = whole_.clusters[index_];
@@ -89,7 +96,9 @@ class copier {
   bool is_outside(value v) const {
     const operation& op = v.producer->op();
     if (is_member(v)) return false;
-    if (whole_.owner.contains(v.producer) || role_of(op) == kernel_role::structure || whole_.in_memory.contains(v.producer)) return true;
+    if (whole_.owner.contains(v.producer) || role_of(op) == kernel_role::structure ||
+        whole_.in_memory.contains(v.producer))
+      return true;
     return op.is<reshape>() && is_outside(v.producer->inputs()[0]);  // an alias costs less than index arithmetic
   }
 
@@ -115,20 +124,23 @@ class copier {
       return;
     }
     if (is_outside(v)) return;
-    for (std::size_t k = 0; k < v.producer->inputs().size(); ++k) find_parameters(v.producer->inputs()[k], needs_memory(*v.producer, k));
+    for (std::size_t k = 0; k < v.producer->inputs().size(); ++k)
+      find_parameters(v.producer->inputs()[k], needs_memory(*v.producer, k));
   }
 
   value copy(value v, bool memory = false) {
     if (auto found = copies_.find({v, memory}); found != copies_.end()) return found->second;
     value made = is_outside(v) ? copy_scalar(v) : copy_instruction(v);
-    for (std::uint32_t i = 0; i < v.producer->outputs().size(); ++i) copies_[{{v.producer, i}, memory}] = value{made.producer, is_outside(v) ? 0 : i};
+    for (std::uint32_t i = 0; i < v.producer->outputs().size(); ++i)
+      copies_[{{v.producer, i}, memory}] = value{made.producer, is_outside(v) ? 0 : i};
     return copies_.at({v, memory});
   }
 
   value copy_scalar(value v) {
     const literal& data = *module::constant(v);
     auto first = data.bytes().first(storage_bytes(data.type().type, 1));
-    value scalar = made_.body->add_constant(literal({data.type().type, {}}, std::vector<std::byte>(first.begin(), first.end())));
+    value scalar =
+        made_.body->add_constant(literal({data.type().type, {}}, std::vector<std::byte>(first.begin(), first.end())));
     return v.type().rank() == 0 ? scalar : made_.body->add(broadcast{v.type().dims}, {scalar});
   }
 
@@ -136,7 +148,9 @@ class copier {
     const instruction& at = *v.producer;
     std::vector<value> inputs;
     for (std::size_t k = 0; k < at.inputs().size(); ++k) inputs.push_back(copy(at.inputs()[k], needs_memory(at, k)));
-    if (!at.origin().empty() && std::find(made_.origins.begin(), made_.origins.end(), at.origin()) == made_.origins.end()) made_.origins.push_back(at.origin());
+    if (!at.origin().empty() &&
+        std::find(made_.origins.begin(), made_.origins.end(), at.origin()) == made_.origins.end())
+      made_.origins.push_back(at.origin());
     value made = made_.body->add(at.op(), std::move(inputs));
     sources_.emplace_back(made.producer, &at);
     return made;
@@ -148,9 +162,13 @@ class copier {
     for (value v : made_.body->parameters()) told.add(v.type());
     for (value v : made_.body->outputs()) told.add(v.type());
     told.solve();
-    auto open = [&](const shape& type) { return !std::ranges::all_of(type.dims, [&](const dim& d) { return told.has(d); }); };
+    auto open = [&](const shape& type) {
+      return !std::ranges::all_of(type.dims, [&](const dim& d) { return told.has(d); });
+    };
     for (auto [copy, source] : sources_)
-      if (std::ranges::any_of(copy->outputs(), open) && std::ranges::none_of(copy->inputs(), [&](value v) { return open(v.type()); })) made_.untold.push_back(source);
+      if (std::ranges::any_of(copy->outputs(), open) &&
+          std::ranges::none_of(copy->inputs(), [&](value v) { return open(v.type()); }))
+        made_.untold.push_back(source);
   }
 
   std::string symbol() const {
@@ -161,7 +179,10 @@ class copier {
     for (const instruction& i : made_.body->instructions()) {
       anchored |= role_of(i.op()) == kernel_role::anchor;
       if (role_of(i.op()) == kernel_role::structure || i.op().is<broadcast>() || i.op().is<reshape>()) continue;
-      if (text.size() + i.op().name().size() > longest) { ++left_out; continue; }
+      if (text.size() + i.op().name().size() > longest) {
+        ++left_out;
+        continue;
+      }
       text += (text.empty() ? "" : "_") + std::string(i.op().name());
     }
     if (left_out) text += "_and_" + std::to_string(left_out);

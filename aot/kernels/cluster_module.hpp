@@ -1,5 +1,6 @@
-// Writes one cluster of a partition as a module of its own: parameters p0, p1, ... in the order in which they are met, scalars
-// as constants, no origins and no names of the model, so that equal layers give equal text and share one payload.
+// Writes one cluster of a partition as a module of its own: parameters p0, p1, ... in the order in which they are met,
+// scalars as constants, no origins and no names of the model, so that equal layers give equal text and share one
+// payload.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,8 @@ struct cluster_copy {
   std::vector<value> arguments;      // values of the model's module, one for each parameter
   std::string symbol;                // "convolution_add_relu", "map_mul_add"; a function of the body only
   std::vector<std::string> origins;  // of all that was copied, each once
-  std::vector<const instruction*> untold;  // the model's, whose copies have dims that the shapes of parameters and outputs do not tell
+  std::vector<const instruction*>
+      untold;  // the model's, whose copies have dims that the shapes of parameters and outputs do not tell
 };
 
 cluster_copy copy_cluster(const partition& whole, std::size_t index);

@@ -16,7 +16,8 @@ namespace {
 // Kernels of the whole program by the text of their cluster, so that each distinct one is written once.
 class kernel_pool {
  public:
-  kernel_pool(program& p, const kernel_writer& write, std::vector<formed_kernel>& formed) : program_(p), write_(write), formed_(formed) {}
+  kernel_pool(program& p, const kernel_writer& write, std::vector<formed_kernel>& formed)
+      : program_(p), write_(write), formed_(formed) {}
 
   const formed_kernel& add(cluster_copy& copy) {
     auto [found, fresh] = known_.try_emplace(copy.body->str(), formed_.size());

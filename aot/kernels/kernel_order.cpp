@@ -9,8 +9,8 @@ kernel_order::kernel_order(std::size_t units, graph g) : graph_(std::move(g)), p
   for (std::size_t u = 0; u < units; ++u) place_[u] = u;
 }
 
-// The units that `start` leads to (forward) or comes from, as far as they lie before (after) `end`. True where one of them leads to `end`,
-// at which the search stops.
+// The units that `start` leads to (forward) or comes from, as far as they lie before (after) `end`. True where one of
+// them leads to `end`, at which the search stops.
 bool kernel_order::collect(std::size_t start, std::size_t end, bool forward, std::vector<std::size_t>& between) {
   struct step {
     std::size_t unit;

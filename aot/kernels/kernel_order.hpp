@@ -3,7 +3,8 @@
 // module. The method is that of Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs"
 // (2006), with merging in place of new edges.
 //
-// Units are numbers. Some may be transparent: no kernel, but copied into every kernel that reads them; they have no place of their own.
+// Units are numbers. Some may be transparent: no kernel, but copied into every kernel that reads them; they have no
+// place of their own.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ namespace kiln {
 class kernel_order {
  public:
   struct graph {
-    // Calls `each` for the units that read `unit` (forward) or that it reads, perhaps several times for one, perhaps for itself.
+    // Calls `each` for the units that read `unit` (forward) or that it reads, perhaps several times for one, perhaps
+    // for itself.
     std::function<void(std::size_t unit, bool forward, const std::function<void(std::size_t)>& each)> neighbours;
     std::function<bool(std::size_t unit)> transparent;
   };
@@ -23,7 +25,8 @@ class kernel_order {
   // Units 0 to units - 1, which are in topological order. `g` is asked during calls and may change between them.
   kernel_order(std::size_t units, graph g);
 
-  // Whether a path between the two units goes through a third one. Such units cannot be fused: the kernel would depend on its own result.
+  // Whether a path between the two units goes through a third one. Such units cannot be fused: the kernel would depend
+  // on its own result.
   bool parted(std::size_t a, std::size_t b);
   // Tells that `gone` becomes part of `kept`, which are not parted. Call it before the graph changes.
   void merge(std::size_t kept, std::size_t gone);

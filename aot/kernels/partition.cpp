@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-// One way in which a cluster reads a value: through which index map (0: at the cluster's own indices), and how many elements.
+// One way in which a cluster reads a value: through which index map (0: at the cluster's own indices), and how many
+// elements.
 struct reading {
   std::size_t cluster;
   std::size_t map;
@@ -25,28 +26,30 @@ struct reading {
 
 struct node {
   instruction* at = nullptr;
-  std::size_t cluster = none;         // set for members
-  bool alias = false;                 // a reshape that stays in the module
-  bool in_memory = false;             // some reader needs it there
+  std::size_t cluster = none;  // set for members
+  bool alias = false;          // a reshape that stays in the module
+  bool in_memory = false;      // some reader needs it there
   bool inlined = false;
-  bool prologue = false;              // makes a product's 4-bit weights numbers: belongs into the product
+  bool prologue = false;  // makes a product's 4-bit weights numbers: belongs into the product
   std::vector<reading> readings{};
 };
 
 struct group {
-  std::vector<std::size_t> members;   // node numbers, ascending
-  std::size_t unit = 0;               // its first member's number, in kernel_order
+  std::vector<std::size_t> members;  // node numbers, ascending
+  std::size_t unit = 0;              // its first member's number, in kernel_order
   bool anchored = false;
-  std::size_t operations = 0;         // members and inlined copies
+  std::size_t operations = 0;  // members and inlined copies
   const std::vector<dim>* dims = nullptr;
 };
 
 class partitioner {
  public:
   partitioner(module& m, const partition_options& options)
-      : module_(m), options_(options),
-        order_(m.instructions().size(), {[this](std::size_t unit, bool forward, const auto& each) { each_neighbour(unit, forward, each); },
-                                         [this](std::size_t unit) { return nodes_[unit].inlined; }}) {
+      : module_(m),
+        options_(options),
+        order_(m.instructions().size(),
+               {[this](std::size_t unit, bool forward, const auto& each) { each_neighbour(unit, forward, each); },
+                [this](std::size_t unit) { return nodes_[unit].inlined; }}) {
     for (instruction& i : m.instructions()) {
       number_[&i] = nodes_.size();
       nodes_.push_back({.at = &i});
@@ -74,15 +77,18 @@ class partitioner {
 
   void each_neighbour(std::size_t unit, bool forward, const std::function<void(std::size_t)>& each) {
     auto of_member = [&](std::size_t n) {
-      if (forward) for (const instruction* user : nodes_[n].at->users()) each(unit_of(user));
-      else for (value v : nodes_[n].at->inputs()) each(unit_of(v.producer));
+      if (forward)
+        for (const instruction* user : nodes_[n].at->users()) each(unit_of(user));
+      else
+        for (value v : nodes_[n].at->inputs()) each(unit_of(v.producer));
     };
     if (const std::size_t c = nodes_[unit].cluster; c == none) of_member(unit);
     else std::ranges::for_each(groups_[c].members, of_member);
   }
 
   std::size_t new_group(std::size_t first, bool anchored) {
-    groups_.push_back({.members = {first}, .unit = first, .anchored = anchored, .operations = 1, .dims = &dims_of(first)});
+    groups_.push_back(
+        {.members = {first}, .unit = first, .anchored = anchored, .operations = 1, .dims = &dims_of(first)});
     nodes_[first].cluster = groups_.size() - 1;
     return groups_.size() - 1;
   }
@@ -95,7 +101,8 @@ class partitioner {
     nodes_[n].cluster = g;
   }
 
-  // --- anchors and what follows them -------------------------------------------------------------------------------------
+  // --- anchors and what follows them
+  // -------------------------------------------------------------------------------------
 
   void form_around_anchors(std::size_t n) {
     const instruction& at = *nodes_[n].at;
@@ -106,7 +113,9 @@ class partitioner {
     if (!keeps_indices(at.op())) return;
     std::vector<std::size_t> candidates;  // the youngest first: the others' results are there by then
     for (value v : at.inputs())
-      if (std::size_t g = of(v).cluster; g != none && takes_epilogue(nodes_[groups_[g].members.front()].at->op()) && *groups_[g].dims == dims_of(n)) candidates.push_back(g);
+      if (std::size_t g = of(v).cluster;
+          g != none && takes_epilogue(nodes_[groups_[g].members.front()].at->op()) && *groups_[g].dims == dims_of(n))
+        candidates.push_back(g);
     std::sort(candidates.rbegin(), candidates.rend());
     for (std::size_t g : candidates) {
       if (groups_[g].operations >= options_.most_operations || outputs_with(g, n) > options_.most_outputs) continue;
@@ -120,12 +129,16 @@ class partitioner {
   std::size_t outputs_with(std::size_t g, std::size_t n) {
     std::size_t outputs = 0;
     for (std::size_t member : groups_[g].members)
-      outputs += std::any_of(nodes_[member].at->users().begin(), nodes_[member].at->users().end(),
-                             [&](instruction* user) { std::size_t u = number_.at(user); return u != n && nodes_[u].cluster != g; });
+      outputs +=
+          std::any_of(nodes_[member].at->users().begin(), nodes_[member].at->users().end(), [&](instruction* user) {
+            std::size_t u = number_.at(user);
+            return u != n && nodes_[u].cluster != g;
+          });
     return outputs + 1;
   }
 
-  // --- the rest, from the outputs backwards --------------------------------------------------------------------------------
+  // --- the rest, from the outputs backwards
+  // --------------------------------------------------------------------------------
 
   void decide(std::size_t n) {
     node& at = nodes_[n];
@@ -145,7 +158,8 @@ class partitioner {
         return;
       }
     } else if (at.in_memory || !(at.prologue || worth_inlining(at))) {
-      if (is_constant_like(at.at->output()) && at.at->outputs()[0].is_static() && at.at->outputs()[0].bytes() <= most_constant_bytes) {
+      if (is_constant_like(at.at->output()) && at.at->outputs()[0].is_static() &&
+          at.at->outputs()[0].bytes() <= most_constant_bytes) {
         constants_.push_back(at.at);
         at.in_memory = true;
         return;
@@ -182,14 +196,17 @@ class partitioner {
     if (at.readings.size() == 1 && evaluations <= elements) return true;
     if (at.readings.size() > most_readings) return false;
     double cost = element_cost(at.at->op());
-    return cost * evaluations <= (cost + write_cost) * elements + read_cost * evaluations + launch_cost && (cost < 8 || evaluations <= 64 * elements);
+    return cost * evaluations <= (cost + write_cost) * elements + read_cost * evaluations + launch_cost &&
+           (cost < 8 || evaluations <= 64 * elements);
   }
 
   // Makes `n` an output: of a reader's cluster where it is read at that cluster's own indices, else of one of its own.
   void materialize(std::size_t n) {
     for (const reading& r : nodes_[n].readings) {
       const group& g = groups_[r.cluster];
-      if (r.map != 0 || g.anchored || *g.dims != dims_of(n) || g.operations >= options_.most_operations || g.members.size() >= options_.most_outputs) continue;
+      if (r.map != 0 || g.anchored || *g.dims != dims_of(n) || g.operations >= options_.most_operations ||
+          g.members.size() >= options_.most_outputs)
+        continue;
       if (!order_.parted(n, g.unit)) return join(n, r.cluster);
     }
     new_group(n, false);
@@ -203,7 +220,8 @@ class partitioner {
       value v = i.inputs()[k];
       if (of(v).cluster == at.cluster) continue;
       if (!anchor) {
-        read(v, {at.cluster, keeps_indices(i.op()) ? 0 : map_through(at.cluster, 0, n), reads_of(i, k, estimated_elements(i.outputs()[0]))});
+        read(v, {at.cluster, keeps_indices(i.op()) ? 0 : map_through(at.cluster, 0, n),
+                 reads_of(i, k, estimated_elements(i.outputs()[0]))});
       } else if (double reads = operand_reads(i.op(), k); reads > 0) {
         read(v, {at.cluster, map_through(at.cluster, k + 1, n), reads * estimated_elements(v.type())});
       } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {
@@ -226,7 +244,8 @@ class partitioner {
     std::size_t n = number_.at(&i);
     for (const reading r : std::vector<reading>(at.readings))
       for (std::size_t k = 0; k < i.inputs().size(); ++k)
-        read(i.inputs()[k], {r.cluster, keeps_indices(i.op()) ? r.map : map_through(r.cluster, r.map, n), reads_of(i, k, r.count)});
+        read(i.inputs()[k],
+             {r.cluster, keeps_indices(i.op()) ? r.map : map_through(r.cluster, r.map, n), reads_of(i, k, r.count)});
   }
 
   // Elements of operand `k` that are computed to make `count` elements of the instruction.
@@ -234,7 +253,8 @@ class partitioner {
     bool partial = i.op().is<concat>() || i.op().is<pad>();
     double of_all = estimated_elements(i.outputs()[0]);
     if (partial && of_all > 0) return count * estimated_elements(i.inputs()[k].type()) / of_all;
-    if (const auto* r = i.op().get_if<resize>(); r && r->mode != resize_mode::nearest) return count * (r->mode == resize_mode::linear ? 4 : 16);
+    if (const auto* r = i.op().get_if<resize>(); r && r->mode != resize_mode::nearest)
+      return count * (r->mode == resize_mode::linear ? 4 : 16);
     return count;
   }
 
@@ -245,13 +265,15 @@ class partitioner {
     return maps_.try_emplace({cluster, map, n}, maps_.size() + 1000).first->second;
   }
 
-  // --- the result ----------------------------------------------------------------------------------------------------------
+  // --- the result
+  // ----------------------------------------------------------------------------------------------------------
 
   partition result() {
     partition made;
     std::vector<std::size_t> order(groups_.size());
     for (std::size_t g = 0; g < order.size(); ++g) order[g] = g;
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return groups_[a].members.back() < groups_[b].members.back(); });
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return groups_[a].members.back() < groups_[b].members.back(); });
     for (std::size_t g : order) {
       cluster c;
       for (std::size_t n : groups_[g].members) {
@@ -271,8 +293,10 @@ class partitioner {
   }
 
   bool given_out(value v, std::size_t g) {
-    if (of(v).in_memory || std::find(module_.outputs().begin(), module_.outputs().end(), v) != module_.outputs().end()) return true;
-    return std::any_of(v.producer->users().begin(), v.producer->users().end(), [&](instruction* user) { return nodes_[number_.at(user)].cluster != g; });
+    if (of(v).in_memory || std::find(module_.outputs().begin(), module_.outputs().end(), v) != module_.outputs().end())
+      return true;
+    return std::any_of(v.producer->users().begin(), v.producer->users().end(),
+                       [&](instruction* user) { return nodes_[number_.at(user)].cluster != g; });
   }
 
   static constexpr std::size_t most_constant_bytes = std::size_t{16} << 20;

@@ -1,10 +1,11 @@
-// Divides a module into kernels: which instructions each one computes and gives out. Instructions that are in no cluster are
-// structure, reshapes that stay (an alias at run time), or inlinable and copied into every cluster that reads them.
+// Divides a module into kernels: which instructions each one computes and gives out. Instructions that are in no
+// cluster are structure, reshapes that stay (an alias at run time), or inlinable and copied into every cluster that
+// reads them.
 //
-// First every anchor takes the elementwise operations after it for as long as no kernel would need another's result to make one
-// of that other's inputs. Then, from the outputs backwards, each remaining operation is either copied into all of its readers or made
-// an output of a cluster, whichever costs less; an operation with equal dims at the same indices joins its reader's cluster as
-// another output.
+// First every anchor takes the elementwise operations after it for as long as no kernel would need another's result to
+// make one of that other's inputs. Then, from the outputs backwards, each remaining operation is either copied into all
+// of its readers or made an output of a cluster, whichever costs less; an operation with equal dims at the same indices
+// joins its reader's cluster as another output.
 #pragma once
 
 #include <unordered_map>
@@ -21,10 +22,10 @@ struct cluster {
 };
 
 struct partition {
-  std::vector<cluster> clusters;                                 // in the order of their last members
-  std::unordered_map<const instruction*, std::size_t> owner;     // members only
-  std::unordered_set<const instruction*> in_memory;              // reshapes that stay and constants to be made; not in a cluster
-  std::vector<instruction*> constants;                           // of these, what to replace by a constant of its own
+  std::vector<cluster> clusters;                              // in the order of their last members
+  std::unordered_map<const instruction*, std::size_t> owner;  // members only
+  std::unordered_set<const instruction*> in_memory;  // reshapes that stay and constants to be made; not in a cluster
+  std::vector<instruction*> constants;               // of these, what to replace by a constant of its own
 };
 
 struct partition_options {

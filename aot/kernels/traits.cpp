@@ -1,7 +1,7 @@
 #include "aot/kernels/traits.hpp"
 
-#include <array>
 #include <algorithm>
+#include <array>
 
 #include "ir/ops/all.hpp"
 
@@ -11,8 +11,8 @@ namespace {
 struct operation_row {
   std::string_view name;
   kernel_role role;
-  double cost;      // of one output element, where inlinable
-  bool epilogue;    // anchors
+  double cost;    // of one output element, where inlinable
+  bool epilogue;  // anchors
   // Reads of each operand's elements by an anchor; the last entry stands for all that follow.
   std::array<double, 3> reads;
 };
@@ -56,9 +56,29 @@ const operation_row* row_of(const operation& op) {
 double function_cost(scalar_function f) {
   using enum scalar_function;
   switch (f) {
-    case exp: case log: case erf: case tanh: case sigmoid: case pow: case sin: case cos: case tan: case asin: case acos: case atan:
-    case sinh: case cosh: case asinh: case acosh: case atanh: case mod: case fmod: return 16;
-    case div: case sqrt: case rsqrt: case reciprocal: return 4;
+    case exp:
+    case log:
+    case erf:
+    case tanh:
+    case sigmoid:
+    case pow:
+    case sin:
+    case cos:
+    case tan:
+    case asin:
+    case acos:
+    case atan:
+    case sinh:
+    case cosh:
+    case asinh:
+    case acosh:
+    case atanh:
+    case mod:
+    case fmod: return 16;
+    case div:
+    case sqrt:
+    case rsqrt:
+    case reciprocal: return 4;
     default: return 1;
   }
 }
@@ -90,11 +110,15 @@ double operand_reads(const operation& anchor, std::size_t index) {
   return r ? r->reads[std::min(index, r->reads.size() - 1)] : 0;
 }
 
-bool is_contraction(const operation& op) { return op.is<dot>() || op.is<convolution>() || op.is<transposed_convolution>() || op.is<attention>(); }
+bool is_contraction(const operation& op) {
+  return op.is<dot>() || op.is<convolution>() || op.is<transposed_convolution>() || op.is<attention>();
+}
 
 bool is_irregular(const operation& op) {
-  if (const auto* t = op.get_if<transpose>()) return !t->permutation.empty() && t->permutation.back() + 1 != static_cast<std::int64_t>(t->permutation.size());
-  return op.is<concat>() || op.is<pad>() || op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>() || op.is<resize>();
+  if (const auto* t = op.get_if<transpose>())
+    return !t->permutation.empty() && t->permutation.back() + 1 != static_cast<std::int64_t>(t->permutation.size());
+  return op.is<concat>() || op.is<pad>() || op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>() ||
+         op.is<resize>();
 }
 
 double estimated_elements(const shape& type) {

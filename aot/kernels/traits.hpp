@@ -1,6 +1,6 @@
-// What kernel formation knows about operations: which can be inlined into a kernel's loops, which anchor a kernel of their own,
-// what one element costs, and how often an anchor reads each element of an operand. Figures are relative and hold for any
-// target: one is an addition.
+// What kernel formation knows about operations: which can be inlined into a kernel's loops, which anchor a kernel of
+// their own, what one element costs, and how often an anchor reads each element of an operand. Figures are relative and
+// hold for any target: one is an addition.
 #pragma once
 
 #include "ir/instruction.hpp"
@@ -26,8 +26,8 @@ double element_cost(const operation& op);
 // How often the anchor reads each element of operand `index`; 0 where the operand must lie in memory.
 double operand_reads(const operation& anchor, std::size_t index);
 
-// Contractions, attention among them, reuse each element they load in registers; their inner loops take only what keeps or stretches indices as operands of the
-// epilogue: no concat, no gather, no transpose of the innermost axis.
+// Contractions, attention among them, reuse each element they load in registers; their inner loops take only what keeps
+// or stretches indices as operands of the epilogue: no concat, no gather, no transpose of the innermost axis.
 bool is_contraction(const operation& op);
 bool is_irregular(const operation& op);
 

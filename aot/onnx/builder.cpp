@@ -14,11 +14,12 @@ constexpr std::int64_t packed_fold_limit = 511;
 
 bool is_small(const shape& type, std::int64_t limit) { return type.is_static() && type.element_count() <= limit; }
 
-// Operations whose reference costs about as much as their inputs and outputs have elements. Convolutions and the like are
-// left to the passes: their cost is not bounded by their sizes.
+// Operations whose reference costs about as much as their inputs and outputs have elements. Convolutions and the like
+// are left to the passes: their cost is not bounded by their sizes.
 bool is_cheap(const operation& op) {
-  return op.is<elementwise>() || op.is<convert>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<pad>() || op.is<concat>() ||
-         op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>() || op.is<iota>() || op.is<reduce>() || op.is<cumulative_sum>() || op.is<broadcast>();
+  return op.is<elementwise>() || op.is<convert>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() ||
+         op.is<pad>() || op.is<concat>() || op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>() ||
+         op.is<iota>() || op.is<reduce>() || op.is<cumulative_sum>() || op.is<broadcast>();
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ value builder::constant(literal data) {
 }
 
 bool builder::is_constant(value v) const {
-  return module::constant(v) || (v.producer->op().is<kiln::broadcast>() && is_small(v.type(), fold_limit) && module::constant(v.producer->inputs()[0]));
+  return module::constant(v) || (v.producer->op().is<kiln::broadcast>() && is_small(v.type(), fold_limit) &&
+                                 module::constant(v.producer->inputs()[0]));
 }
 
 std::optional<literal> builder::constant_of(value v) const {
@@ -48,12 +50,15 @@ std::optional<known_elements> builder::known(value v) const {
   return data ? elements_of(*data) : std::nullopt;
 }
 
-std::optional<value> builder::folded(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& outputs) {
+std::optional<value> builder::folded(const operation& op, const std::vector<value>& inputs,
+                                     const std::vector<shape>& outputs) {
   if (outputs.size() != 1 || !is_small(outputs[0], fold_limit) || !is_cheap(op)) return std::nullopt;
   // Weights of 4 bits stay so (aot/passes/int4_weights.hpp).
-  if (op.is<convert>() && storage_bits(inputs[0].type().type) < 8 && !is_small(inputs[0].type(), packed_fold_limit)) return std::nullopt;
+  if (op.is<convert>() && storage_bits(inputs[0].type().type) < 8 && !is_small(inputs[0].type(), packed_fold_limit))
+    return std::nullopt;
   // A broadcast says what it means in fewer bytes; only small index and shape tensors are written out.
-  if (op.is<kiln::broadcast>() && (is_float(outputs[0].type) || !is_small(outputs[0], broadcast_fold_limit))) return std::nullopt;
+  if (op.is<kiln::broadcast>() && (is_float(outputs[0].type) || !is_small(outputs[0], broadcast_fold_limit)))
+    return std::nullopt;
   std::int64_t elements = outputs[0].element_count();
   for (value v : inputs) {
     if (!is_small(v.type(), 16 * fold_limit) || !is_constant(v)) return std::nullopt;
@@ -112,23 +117,28 @@ value builder::add_checked(operation op, std::vector<value> inputs) {
   for (value v : inputs) shapes.push_back(v.type());
   auto outputs = op.infer(shapes);
   if (const auto* r = op.get_if<reshape>())
-    if (const literal* data = module::constant(inputs[0]); data && outputs[0].is_static()) return constant(data->reshaped(r->dims));  // shares the bytes
+    if (const literal* data = module::constant(inputs[0]); data && outputs[0].is_static())
+      return constant(data->reshaped(r->dims));  // shares the bytes
   if (auto constant = folded(op, inputs, outputs)) return *constant;
-  std::optional<known_elements> elements = outputs.size() == 1 ? known_result(op, inputs, shapes, outputs[0]) : std::nullopt;
+  std::optional<known_elements> elements =
+      outputs.size() == 1 ? known_result(op, inputs, shapes, outputs[0]) : std::nullopt;
   if (elements && std::ranges::all_of(*elements, [](const dim& d) { return d.is_static(); })) {
     std::vector<std::byte> bytes(outputs[0].bytes());
     for (std::size_t i = 0; i < elements->size(); ++i) {
       auto number = (*elements)[i].value();
-      if (is_float(outputs[0].type)) store_element(outputs[0].type, bytes.data(), static_cast<std::int64_t>(i), static_cast<double>(number));
+      if (is_float(outputs[0].type))
+        store_element(outputs[0].type, bytes.data(), static_cast<std::int64_t>(i), static_cast<double>(number));
       else store_integer(outputs[0].type, bytes.data(), static_cast<std::int64_t>(i), number);
     }
     return constant(literal(outputs[0], std::move(bytes)));
   }
-  std::optional<dim> each = !elements && outputs.size() == 1 ? uniform_result(op, inputs, shapes, outputs[0]) : std::nullopt;
+  std::optional<dim> each =
+      !elements && outputs.size() == 1 ? uniform_result(op, inputs, shapes, outputs[0]) : std::nullopt;
   value made = target_.add(std::move(op), std::move(inputs));
   made.producer->set_origin(origin_);
   if (elements) known_[made] = std::move(*elements);
-  else if (each && is_small(outputs[0], max_known_elements)) known_[made] = known_elements(static_cast<std::size_t>(outputs[0].element_count()), *each);
+  else if (each && is_small(outputs[0], max_known_elements))
+    known_[made] = known_elements(static_cast<std::size_t>(outputs[0].element_count()), *each);
   else if (each) uniform_[made] = *each;
   return made;
 }
@@ -141,9 +151,12 @@ std::optional<dim> builder::uniform(value v) const {
   return same ? std::optional(elements->front()) : std::nullopt;
 }
 
-std::optional<dim> builder::uniform_result(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& shapes, const shape& output) const try {
-  bool moves_first = op.is<kiln::broadcast>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<gather>();
-  if (inputs.empty() || !(moves_first || op.is<elementwise>() || op.is<convert>() || op.is<reduce>())) return std::nullopt;
+std::optional<dim> builder::uniform_result(const operation& op, const std::vector<value>& inputs,
+                                           const std::vector<shape>& shapes, const shape& output) const try {
+  bool moves_first =
+      op.is<kiln::broadcast>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<gather>();
+  if (inputs.empty() || !(moves_first || op.is<elementwise>() || op.is<convert>() || op.is<reduce>()))
+    return std::nullopt;
   std::vector<known_elements> values;
   std::vector<shape> scalars;
   for (std::size_t i = 0; i < (moves_first ? 1 : inputs.size()); ++i) {
@@ -166,7 +179,8 @@ std::optional<dim> builder::uniform_result(const operation& op, const std::vecto
   return std::nullopt;
 }
 
-std::optional<known_elements> builder::known_result(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& shapes, const shape& output) const {
+std::optional<known_elements> builder::known_result(const operation& op, const std::vector<value>& inputs,
+                                                    const std::vector<shape>& shapes, const shape& output) const {
   std::vector<known_elements> values;
   for (value v : inputs) {
     auto elements = known(v);
@@ -225,10 +239,13 @@ value builder::data_of(const dim& d) {
   if (facts().at_least(d, 0)) return dims_tensor({d}, 0);
   dim_terms positive, negative;  // a sum of ones cannot be negative
   for (const auto& [atoms, c] : d.terms()) (c > 0 ? positive : negative)[atoms] = c;
-  return binary(scalar_function::sub, dims_tensor({dim::from(positive)}, 0), dims_tensor({dim(0) - dim::from(negative)}, 0));
+  return binary(scalar_function::sub, dims_tensor({dim::from(positive)}, 0),
+                dims_tensor({dim(0) - dim::from(negative)}, 0));
 }
 
-value builder::broadcast_to(value x, const std::vector<dim>& dims) { return x.type().dims == dims ? x : add(kiln::broadcast{dims}, {x}); }
+value builder::broadcast_to(value x, const std::vector<dim>& dims) {
+  return x.type().dims == dims ? x : add(kiln::broadcast{dims}, {x});
+}
 
 std::vector<value> builder::broadcast_together(std::vector<value> values) {
   std::vector<dim> dims;
@@ -264,7 +281,9 @@ value builder::slice_from(value x, std::int64_t axis, const dim& start, const di
   }
   // Counted from the end, a start may be a number: gather takes negative indices so.
   dim from_end = start - dims[at];
-  value first = from_end.is_static() && from_end.value() < 0 ? scalar(element_type::i64, static_cast<double>(from_end.value())) : dims_tensor({start}, 0);
+  value first = from_end.is_static() && from_end.value() < 0
+                    ? scalar(element_type::i64, static_cast<double>(from_end.value()))
+                    : dims_tensor({start}, 0);
   value index = binary(scalar_function::mul, iota_like(element_type::i64, {length}, 0), static_cast<double>(step));
   return add(gather{axis}, {x, binary(scalar_function::add, index, first)});
 }
@@ -275,14 +294,16 @@ value builder::pad_axis(value x, std::int64_t axis, const dim& before, const dim
   dim size = x.type().dims[at], length = size + before + after;
   auto most = facts().upper(after);
   constexpr std::int64_t large = 1 << 16;
-  if (before == dim(0) && (mode == pad_mode::constant_ || mode == pad_mode::edge) && most && *most >= 0 && *most <= large) {
+  if (before == dim(0) && (mode == pad_mode::constant_ || mode == pad_mode::edge) && most && *most >= 0 &&
+      *most <= large) {
     pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), mode, fill};
     op.after[at] = *most;
     return slice_axis(*most ? add(op, {x}) : x, axis, 0, length);
   }
   value last = dims_tensor({size - dim(1)}, 0);
   value position = binary(scalar_function::sub, iota_like(element_type::i64, {length}, 0), data_of(before));
-  value inside = add(elementwise{scalar_function::clamp}, broadcast_together({position, scalar(element_type::i64, 0), last}));
+  value inside =
+      add(elementwise{scalar_function::clamp}, broadcast_together({position, scalar(element_type::i64, 0), last}));
   switch (mode) {
     case pad_mode::constant_: {
       value taken = add(gather{axis}, {x, inside});
@@ -296,7 +317,8 @@ value builder::pad_axis(value x, std::int64_t axis, const dim& before, const dim
   // Forth and back again: a period of 2 * (size - 1).
   value period = dims_tensor({size * dim(2) - dim(2)}, 0);
   value at_in_period = binary(scalar_function::mod, position, binary(scalar_function::max, period, 1.0));
-  return add(gather{axis}, {x, binary(scalar_function::min, at_in_period, binary(scalar_function::sub, period, at_in_period))});
+  return add(gather{axis},
+             {x, binary(scalar_function::min, at_in_period, binary(scalar_function::sub, period, at_in_period))});
 }
 
 value builder::reduced(reduction_kind kind, value x, std::vector<std::int64_t> axes, bool keep_dims) {

@@ -1,5 +1,5 @@
-// Adds operations to one module, with ONNX's conveniences: numpy broadcasting, constants folded where they are small, and
-// shape computations kept as dims (symbolic.hpp). Every instruction gets the origin of the node being imported.
+// Adds operations to one module, with ONNX's conveniences: numpy broadcasting, constants folded where they are small,
+// and shape computations kept as dims (symbolic.hpp). Every instruction gets the origin of the node being imported.
 #pragma once
 
 #include <map>
@@ -18,14 +18,16 @@ namespace kiln::onnx_import {
 class builder {
  public:
   // `known` and `budget` must outlive the builder.
-  builder(module& target, dim_knowledge& known, import_budget& budget) : target_(target), knowledge_(known), budget_(budget) {}
+  builder(module& target, dim_knowledge& known, import_budget& budget)
+      : target_(target), knowledge_(known), budget_(budget) {}
 
   module& target() { return target_; }
   dim_knowledge& knowledge() const { return knowledge_; }
   const dim_facts& facts() const { return knowledge_.facts; }
   void set_origin(std::string origin) { origin_ = std::move(origin); }
 
-  // The first output; others are output(v, i). Folds to a constant where all inputs are constants and the result is small.
+  // The first output; others are output(v, i). Folds to a constant where all inputs are constants and the result is
+  // small.
   value add(operation op, std::vector<value> inputs, std::vector<module*> bodies = {});
   static value output(value first, std::uint32_t index) { return {first.producer, index}; }
 
@@ -60,7 +62,9 @@ class builder {
   value unary(scalar_function f, value x) { return add(elementwise{f}, {x}); }
   value binary(scalar_function f, value a, value b) { return add(elementwise{f}, broadcast_together({a, b})); }
   value binary(scalar_function f, value a, double b) { return binary(f, a, scalar(a.type().type, b)); }
-  value where(value condition, value yes, value no) { return add(elementwise{scalar_function::where}, broadcast_together({condition, yes, no})); }
+  value where(value condition, value yes, value no) {
+    return add(elementwise{scalar_function::where}, broadcast_together({condition, yes, no}));
+  }
   value to_type(value x, element_type type) { return x.type().type == type ? x : add(convert{type}, {x}); }
   value with_dims(value x, const std::vector<dim>& dims) { return x.type().dims == dims ? x : add(reshape{dims}, {x}); }
   value permuted(value x, const std::vector<std::int64_t>& permutation);
@@ -73,19 +77,23 @@ class builder {
   value reduced(reduction_kind kind, value x, std::vector<std::int64_t> axes, bool keep_dims);
   // A vector [n] as [1, ..., n, ..., 1] of the rank, with n at `axis`.
   value along_axis(value vector, std::int64_t axis, std::size_t rank);
-  value iota_like(element_type type, const std::vector<dim>& dims, std::int64_t axis) { return add(iota{type, dims, axis}, {}); }
+  value iota_like(element_type type, const std::vector<dim>& dims, std::int64_t axis) {
+    return add(iota{type, dims, axis}, {});
+  }
 
  private:
   bool is_constant(value v) const;  // whether constant_of() has a literal
   value add_checked(operation op, std::vector<value> inputs);
-  std::optional<known_elements> known_result(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& shapes, const shape& output) const;
+  std::optional<known_elements> known_result(const operation& op, const std::vector<value>& inputs,
+                                             const std::vector<shape>& shapes, const shape& output) const;
   void relabel(operation& op, std::vector<value>& inputs, const dim& from, const dim& to);
   std::optional<value> folded(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& outputs);
   module& target_;
   dim_knowledge& knowledge_;
   import_budget& budget_;
   std::string origin_;
-  std::optional<dim> uniform_result(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& shapes, const shape& output) const;
+  std::optional<dim> uniform_result(const operation& op, const std::vector<value>& inputs,
+                                    const std::vector<shape>& shapes, const shape& output) const;
   std::map<value, known_elements> known_;
   std::map<value, dim> uniform_;
   std::map<std::string, value> counts_;

@@ -14,7 +14,8 @@ namespace {
 using axes = std::set<std::size_t>;
 
 bool is_counted(const dim& d) {
-  return !d.is_static() && std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(count_prefix); });
+  return !d.is_static() &&
+         std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(count_prefix); });
 }
 
 axes counted_axes(const shape& type) {
@@ -45,7 +46,8 @@ bool keeps_places(const instruction& i) {
     std::vector<std::array<dim, 3>> result;
     for (std::size_t axis : counted_axes(type)) {
       dim before = 1, behind = 1;
-      for (std::size_t k = 0; k < type.rank(); ++k) (k < axis ? before : behind) = (k < axis ? before : behind) * (k == axis ? dim(1) : type.dims[k]);
+      for (std::size_t k = 0; k < type.rank(); ++k)
+        (k < axis ? before : behind) = (k < axis ? before : behind) * (k == axis ? dim(1) : type.dims[k]);
       result.push_back({before, type.dims[axis], behind});
     }
     return result;
@@ -70,10 +72,12 @@ bool free_rows(const instruction& i) {  // of a product
 
 bool batch_only(const instruction& i) {
   axes counted = counted_axes(in(i, 0));
-  return std::ranges::all_of(counted, [](std::size_t axis) { return axis == 0; }) && std::ranges::all_of(std::span(i.inputs()).subspan(1), [](value v) { return counted_axes(v.type()).empty(); });
+  return std::ranges::all_of(counted, [](std::size_t axis) { return axis == 0; }) &&
+         std::ranges::all_of(std::span(i.inputs()).subspan(1), [](value v) { return counted_axes(v.type()).empty(); });
 }
 
-// Operations that may have counted axes, and whether this one treats the places along them one by one. What is not listed does not.
+// Operations that may have counted axes, and whether this one treats the places along them one by one. What is not
+// listed does not.
 struct row {
   std::string_view operation;
   bool (*place_by_place)(const instruction&);
@@ -88,7 +92,10 @@ constexpr row rows[] = {
     {"concat", [](const instruction& i) { return whole(i, i.op().get_if<concat>()->axis, i.inputs().size()); }},
     {"gather", [](const instruction& i) { return whole(i, i.op().get_if<gather>()->axis); }},
     {"gather_elements", [](const instruction& i) { return whole(i, i.op().get_if<gather_elements>()->axis); }},
-    {"gather_nd", [](const instruction& i) { return counted_axes(in(i, 0)).empty() && !counted_axes(in(i, 1)).contains(in(i, 1).rank() - 1); }},
+    {"gather_nd",
+     [](const instruction& i) {
+       return counted_axes(in(i, 0)).empty() && !counted_axes(in(i, 1)).contains(in(i, 1).rank() - 1);
+     }},
     {"dot", free_rows},
     {"convolution", batch_only},
     {"pooling", batch_only},
@@ -108,7 +115,8 @@ bool place_by_place(const instruction& i) {
 
 bool is_concerned(const instruction& i) {
   auto has_count = [](const shape& s) { return !counted_axes(s).empty(); };
-  return std::ranges::any_of(i.inputs(), [&](value v) { return has_count(v.type()); }) || std::ranges::any_of(i.outputs(), has_count);
+  return std::ranges::any_of(i.inputs(), [&](value v) { return has_count(v.type()); }) ||
+         std::ranges::any_of(i.outputs(), has_count);
 }
 
 // `masked` may combine the places along a counted axis.
@@ -119,21 +127,25 @@ void check_uses(const module& m, bool is_main, const std::set<const instruction*
     if (!is_main) refuse(what + "bodies of If and Loop cannot");
     for (const shape& s : i.outputs())
       for (const dim& d : s.dims)
-        if (is_counted(d) && d.symbols() != std::set{d.str()}) refuse(what + "a dimension of " + d.str() + " cannot be had");
-    if (!place_by_place(i) && !masked.contains(&i)) refuse(what + std::string(i.op().name()) + " does not treat the places along that axis one by one");
+        if (is_counted(d) && d.symbols() != std::set{d.str()})
+          refuse(what + "a dimension of " + d.str() + " cannot be had");
+    if (!place_by_place(i) && !masked.contains(&i))
+      refuse(what + std::string(i.op().name()) + " does not treat the places along that axis one by one");
   }
 }
 
 }  // namespace
 
 void need_known_dims(const shape& type) {
-  if (!type.is_static()) refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+  if (!type.is_static())
+    refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
 }
 
 value shortened(node& n, value data, std::int64_t axis, value count) {
   import_state& state = n.owner.state();
   need_known_dims(data.type());
-  if (&n.b.target() != &state.result.main()) refuse("a result whose size depends on data cannot be had in the body of If or Loop");
+  if (&n.b.target() != &state.result.main())
+    refuse("a result whose size depends on data cannot be had in the body of If or Loop");
   auto known = std::ranges::find(state.counted, count, &counted_dim::count);
   if (known == state.counted.end()) {
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.counted.size()));
@@ -163,7 +175,8 @@ void settle_counted_dims(import_state& state) {
       if (std::ranges::find(counts, c.count) == counts.end()) {
         counts.push_back(c.count);
         added.push_back(names[i] + ".count");
-        while (std::ranges::count(names, added.back()) || std::ranges::count(added, added.back()) > 1) added.back() += "_";
+        while (std::ranges::count(names, added.back()) || std::ranges::count(added, added.back()) > 1)
+          added.back() += "_";
       }
       outputs[i] = main.add(counted{static_cast<std::int64_t>(axis)}, {outputs[i], c.count});
     }

@@ -15,7 +15,8 @@ struct extremes {
 
 // Of a type whose extremes a double holds.
 std::optional<extremes> extremes_of(element_type type) {
-  if (is_float(type)) return extremes{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+  if (is_float(type))
+    return extremes{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   const int bits = storage_bits(type);
   if (!is_integer(type) || bits > 32) return std::nullopt;
   const double all = std::ldexp(1.0, bits);
@@ -44,7 +45,8 @@ combination combination_of(const instruction& i) {
   const shape& type = i.inputs()[0].type();
   if (const auto* op = i.op().get_if<reduce>()) return {op->axes, neutral_of(op->kind, type.type)};
   // Of equal elements the first is taken: the padding comes last.
-  if (const auto* op = i.op().get_if<arg_reduce>(); op && !op->select_last) return {{op->axis}, neutral_of(op->largest ? reduction_kind::max : reduction_kind::min, type.type)};
+  if (const auto* op = i.op().get_if<arg_reduce>(); op && !op->select_last)
+    return {{op->axis}, neutral_of(op->largest ? reduction_kind::max : reduction_kind::min, type.type)};
   if (const auto* op = i.op().get_if<softmax>()) return {{op->axis}, neutral_of(reduction_kind::max, type.type)};
   if (const auto* op = i.op().get_if<cumulative_sum>()) return {{op->axis}, 0.0};
   return {};
@@ -97,7 +99,8 @@ class masking {
     value sum = add(op, {i_.inputs()[0]});
     const shape type = sum.type();
     value divisor = number(type.type, static_cast<double>(elements));
-    for (value c : counts) divisor = add(elementwise{scalar_function::mul}, {divisor, add(convert{type.type}, {add(reshape{{}}, {c})})});
+    for (value c : counts)
+      divisor = add(elementwise{scalar_function::mul}, {divisor, add(convert{type.type}, {add(reshape{{}}, {c})})});
     value result = add(elementwise{scalar_function::div}, {sum, add(broadcast{type.dims}, {divisor})});
     main_.replace({&i_, 0}, result);
     main_.erase(&i_);
@@ -111,6 +114,8 @@ class masking {
 
 }  // namespace
 
-instruction* mask_padding(module& main, instruction& i, std::span<const counted_dim> counts) { return masking(main, i, counts).run(); }
+instruction* mask_padding(module& main, instruction& i, std::span<const counted_dim> counts) {
+  return masking(main, i, counts).run();
+}
 
 }  // namespace kiln::onnx_import

@@ -18,7 +18,8 @@ spirv::object with_attributes(const node& n, spirv::object o, const std::vector<
     if (known == o.attributes.end()) invalid("attribute '" + given.name() + "' is not declared by the custom operator");
     spirv::attribute_value& value = known->second;
     if (std::holds_alternative<std::int64_t>(value)) value = n.integer(given.name(), 0);
-    else if (std::holds_alternative<double>(value)) value = given.has_i() ? static_cast<double>(given.i()) : n.real(given.name(), 0);
+    else if (std::holds_alternative<double>(value))
+      value = given.has_i() ? static_cast<double>(given.i()) : n.real(given.name(), 0);
     else if (std::holds_alternative<std::string>(value)) value = n.text(given.name(), "");
     else value = n.integers(given.name()).value_or(std::vector<std::int64_t>{});
   }
@@ -39,7 +40,9 @@ input_use use_of(const spirv::object& o, std::size_t input) {
   auto look = [&](std::string text) {
     std::erase(text, ' ');
     result.asked |= text.find(question) != std::string::npos;
-    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) result.named |= at + name.size() == text.size() || !std::isdigit(static_cast<unsigned char>(text[at + name.size()]));
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1))
+      result.named |=
+          at + name.size() == text.size() || !std::isdigit(static_cast<unsigned char>(text[at + name.size()]));
   };
   for (const spirv::input_restriction& r : o.restrictions) result.named |= r.input == input, look(r.type);
   for (const std::string& r : o.requirements) look(r);
@@ -49,7 +52,8 @@ input_use use_of(const spirv::object& o, std::size_t input) {
     for (const auto* texts : {&l.count, &l.block})
       for (const std::string& text : *texts) look(text);
     look(l.shared_bytes);
-    for (const spirv::parameter& p : l.parameters) result.named |= p.kind == spirv::parameter_kind::input && p.index == input, look(p.expression);
+    for (const spirv::parameter& p : l.parameters)
+      result.named |= p.kind == spirv::parameter_kind::input && p.index == input, look(p.expression);
   }
   return result;
 }
@@ -65,11 +69,13 @@ bool fits_type(const spirv::object& o, const spirv::input_restriction& r, std::s
   return r.input < inputs.size() && inputs[r.input].type == spirv::evaluate_type(r.type, {inputs, {}, &o.attributes});
 }
 bool fits_types(const spirv::object& o, std::span<const shape> inputs) {
-  return std::ranges::all_of(o.restrictions, [&](const spirv::input_restriction& r) { return fits_type(o, r, inputs); });
+  return std::ranges::all_of(o.restrictions,
+                             [&](const spirv::input_restriction& r) { return fits_type(o, r, inputs); });
 }
 
 // Why the operator is not for this node; empty where it is.
-std::string misfit(const node& n, const spirv::object& o, std::span<const shape> inputs, const std::vector<bool>& given) {
+std::string misfit(const node& n, const spirv::object& o, std::span<const shape> inputs,
+                   const std::vector<bool>& given) {
   if (auto missing = missing_input(o, given)) return "input" + std::to_string(*missing) + " is missing";
   for (const spirv::input_restriction& r : o.restrictions)
     if (!fits_type(o, r, inputs)) return "input" + std::to_string(r.input) + " is not " + r.type;
@@ -85,7 +91,8 @@ std::vector<value> add_object(node& n, const spirv::object& o, std::vector<value
   for (value v : inputs) types.push_back(v.type());
   std::vector<shape> outputs = spirv::infer(o, types);
   // Rules and arguments name tensors by number: that all of them exist is known here, not on the device.
-  if (std::ranges::all_of(types, &shape::is_static) && std::ranges::all_of(outputs, &shape::is_static)) spirv::resolve(o, types, outputs);
+  if (std::ranges::all_of(types, &shape::is_static) && std::ranges::all_of(outputs, &shape::is_static))
+    spirv::resolve(o, types, outputs);
   content_hash payload = n.owner.state().result.add_kernel(spirv::serialize(o));
   value first = n.b.add(code_object::make(o.name, code_format::amdgcnspirv, payload, "", outputs), std::move(inputs));
   std::vector<value> results;
@@ -95,7 +102,8 @@ std::vector<value> add_object(node& n, const spirv::object& o, std::vector<value
 
 }  // namespace
 
-std::vector<const spirv::object*> custom_operators(const import_state& state, std::string_view domain, std::string_view name) {
+std::vector<const spirv::object*> custom_operators(const import_state& state, std::string_view domain,
+                                                   std::string_view name) {
   std::vector<const spirv::object*> found;
   auto collect = [&](const std::vector<spirv::object>& operators) {
     for (const spirv::object& o : operators)
@@ -107,7 +115,8 @@ std::vector<const spirv::object*> custom_operators(const import_state& state, st
 }
 
 std::vector<value> import_custom(node& n, const std::vector<const spirv::object*>& candidates) {
-  // As many inputs as the node gives or a candidate names: what is left out is an empty tensor, made where a candidate takes it so.
+  // As many inputs as the node gives or a candidate names: what is left out is an empty tensor, made where a candidate
+  // takes it so.
   std::size_t count = n.inputs();
   for (const spirv::object* o : candidates)
     for (const spirv::kernel_launch& l : o->launches)
@@ -120,7 +129,8 @@ std::vector<value> import_custom(node& n, const std::vector<const spirv::object*
   for (std::size_t i = 0; i < count; ++i) {
     given[i] = n.has(i);
     if (given[i]) inputs[i] = n.in(i), types[i] = n.type(i);
-    if (i < n.inputs()) text += (text.empty() ? "" : ", ") + (given[i] ? types[i].str() : "no input " + std::to_string(i));
+    if (i < n.inputs())
+      text += (text.empty() ? "" : ", ") + (given[i] ? types[i].str() : "no input " + std::to_string(i));
   }
   const spirv::object* chosen = nullptr;
   std::string why;
@@ -130,7 +140,9 @@ std::vector<value> import_custom(node& n, const std::vector<const spirv::object*
     if (reason.empty()) chosen = o;
     else if (why.find(reason) == std::string::npos) why += (why.empty() ? "" : "; ") + reason;
   }
-  if (!chosen) refuse("the operator's kernels do not take " + (text.empty() ? "no inputs" : text) + " with these attributes: " + why);
+  if (!chosen)
+    refuse("the operator's kernels do not take " + (text.empty() ? "no inputs" : text) +
+           " with these attributes: " + why);
   // Those at the end that it does not name are not there at all.
   while (!given.empty() && !given.back() && !use_of(*chosen, given.size() - 1).named) given.pop_back();
   inputs.resize(given.size());
@@ -139,14 +151,17 @@ std::vector<value> import_custom(node& n, const std::vector<const spirv::object*
   return add_object(n, with_attributes(n, *chosen, given), std::move(inputs));
 }
 
-std::vector<value> import_kernel(node& n, std::string_view name, std::vector<value> inputs, const spirv::attribute_values& attributes) {
+std::vector<value> import_kernel(node& n, std::string_view name, std::vector<value> inputs,
+                                 const spirv::attribute_values& attributes) {
   std::vector<shape> types;
   for (value v : inputs) types.push_back(v.type());
   for (const spirv::object& each : spirv::library()) {
     if (each.domain != "kiln" || each.name != name || !fits_types(each, types)) continue;
     spirv::object o = each;
     for (auto& [key, value] : o.attributes)
-      if (auto given = std::ranges::find(attributes, key, &spirv::attribute_values::value_type::first); given != attributes.end()) value = given->second;
+      if (auto given = std::ranges::find(attributes, key, &spirv::attribute_values::value_type::first);
+          given != attributes.end())
+        value = given->second;
     return add_object(n, o, std::move(inputs));
   }
   refuse("no kernel of the library takes " + types.at(0).str());

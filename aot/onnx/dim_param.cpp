@@ -92,8 +92,13 @@ class reader {
       dim (*apply)(const dim&, const dim&);
     };
     static constexpr function functions[] = {
-        {"floor", [](const dim& a, const dim& b) { return a / b; }}, {"FloorDiv", [](const dim& a, const dim& b) { return a / b; }},
-        {"Mod", remainder}, {"Min", dim::min}, {"min", dim::min}, {"Max", dim::max}, {"max", dim::max},
+        {"floor", [](const dim& a, const dim& b) { return a / b; }},
+        {"FloorDiv", [](const dim& a, const dim& b) { return a / b; }},
+        {"Mod", remainder},
+        {"Min", dim::min},
+        {"min", dim::min},
+        {"Max", dim::max},
+        {"max", dim::max},
     };
     auto found = std::ranges::find(functions, name, &function::name);
     return found == std::end(functions) || arguments.size() != 2 ? fail() : found->apply(arguments[0], arguments[1]);
@@ -111,9 +116,11 @@ std::optional<dim> read(const std::string& text) try {
   return std::nullopt;
 }
 
-// The symbol that the expression tells when all others are known; none where it tells none or needs more. A '-' may be a hyphen
+// The symbol that the expression tells when all others are known; none where it tells none or needs more. A '-' may be
+// a hyphen
 // ("batch-size"), so an expression with one introduces no symbol.
-std::optional<std::string> told_symbol(const std::string& text, const dim& expression, const std::set<std::string>& known) {
+std::optional<std::string> told_symbol(const std::string& text, const dim& expression,
+                                       const std::set<std::string>& known) {
   std::vector<std::string> unknown;
   for (const std::string& s : expression.symbols())
     if (!known.contains(s)) unknown.push_back(s);
@@ -130,7 +137,8 @@ dim_params read_dim_params(const std::vector<std::string>& names) {
   std::map<std::string, dim> expressions;
   auto add_symbol = [&](const std::string& symbol, const std::string& name) {
     auto [seen, fresh] = result.symbol_names.emplace(symbol, name);
-    if (!fresh && seen->second != name) invalid("dimensions '" + seen->second + "' and '" + name + "' have one name when written as '" + symbol + "'");
+    if (!fresh && seen->second != name)
+      invalid("dimensions '" + seen->second + "' and '" + name + "' have one name when written as '" + symbol + "'");
     known.insert(symbol);
   };
   for (const std::string& name : names) {
@@ -146,7 +154,8 @@ dim_params read_dim_params(const std::vector<std::string>& names) {
   for (bool progress = true; progress;) {
     progress = false;
     for (auto at = expressions.begin(); at != expressions.end();) {
-      bool all_known = std::ranges::all_of(at->second.symbols(), [&](const std::string& s) { return known.contains(s); });
+      bool all_known =
+          std::ranges::all_of(at->second.symbols(), [&](const std::string& s) { return known.contains(s); });
       auto told = all_known ? std::nullopt : told_symbol(at->first, at->second, known);
       if (!all_known && !told) {
         ++at;

@@ -7,13 +7,15 @@ namespace kiln {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
-  throw error(error_kind::usage, "--dim '" + std::string(text) + "': " + std::string(why) + "; write NAME=VALUE or NAME=MIN:MAX[:OPT,...]");
+  throw error(error_kind::usage, "--dim '" + std::string(text) + "': " + std::string(why) +
+                                     "; write NAME=VALUE or NAME=MIN:MAX[:OPT,...]");
 }
 
 std::int64_t number(std::string_view whole, std::string_view text) {
   std::int64_t value = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size() || value < 0) refuse(whole, "'" + std::string(text) + "' is not a size");
+  if (code != std::errc{} || end != text.data() + text.size() || value < 0)
+    refuse(whole, "'" + std::string(text) + "' is not a size");
   return value;
 }
 
@@ -36,7 +38,8 @@ std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text) {
     value.remove_prefix(colon + 1);
     colon = value.find(',');
     range.optimal.push_back(number(text, value.substr(0, colon)));
-    if (range.optimal.back() < range.min || range.optimal.back() > range.max) refuse(text, "an optimal value is outside the range");
+    if (range.optimal.back() < range.min || range.optimal.back() > range.max)
+      refuse(text, "an optimal value is outside the range");
   }
   return {name, range};
 }

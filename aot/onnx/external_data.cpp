@@ -23,7 +23,9 @@ class location_search {
       if (entry.key() == "location") found.insert(entry.value());
   }
   void nodes(const auto& list, int depth) {
-    if (depth > max_depth) throw error(error_kind::invalid_model, "the model's bodies are nested more than " + std::to_string(max_depth) + " deep");
+    if (depth > max_depth)
+      throw error(error_kind::invalid_model,
+                  "the model's bodies are nested more than " + std::to_string(max_depth) + " deep");
     for (const ::onnx::NodeProto& n : list)
       for (const auto& a : n.attribute()) {
         if (a.has_t()) tensor(a.t());
@@ -47,7 +49,8 @@ std::vector<std::string> external_data_files(const std::filesystem::path& model)
   search.graph(message.graph(), 0);
   for (const auto& f : message.functions()) search.nodes(f.node(), 0);
   external_files folder(std::filesystem::absolute(model).parent_path());
-  for (const std::string& location : search.found) folder.open(location, "'" + model.string() + "'");  // refuses those that leave the folder
+  for (const std::string& location : search.found)
+    folder.open(location, "'" + model.string() + "'");  // refuses those that leave the folder
   return {search.found.begin(), search.found.end()};
 }
 

@@ -39,8 +39,10 @@ const dim_spec* spec_of(const import_state& state, const std::string& name, cons
 dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int index) {
   const auto& d = info.type().tensor_type().shape().dim(index);
   if (d.has_dim_value()) {
-    if (d.dim_value() < 0) invalid("input '" + info.name() + "' has the negative dimension " + std::to_string(d.dim_value()));
-    if (d.dim_value() > largest_dim) invalid("input '" + info.name() + "' has a dimension of " + std::to_string(d.dim_value()));
+    if (d.dim_value() < 0)
+      invalid("input '" + info.name() + "' has the negative dimension " + std::to_string(d.dim_value()));
+    if (d.dim_value() > largest_dim)
+      invalid("input '" + info.name() + "' has a dimension of " + std::to_string(d.dim_value()));
     return d.dim_value();
   }
   std::string name = dimension_name(info, index);
@@ -61,7 +63,8 @@ std::unordered_set<std::string> default_inputs(const ::onnx::GraphProto& graph) 
   return names;
 }
 
-void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::string>& found, std::unordered_set<std::string>& seen) {
+void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::string>& found,
+                         std::unordered_set<std::string>& seen) {
   std::unordered_set<std::string> defined;
   for (const auto& i : graph.input()) defined.insert(i.name());
   for (const auto& i : graph.initializer()) defined.insert(i.name());
@@ -78,7 +81,8 @@ void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::strin
   for (const auto& o : graph.output()) use(o.name());
 }
 
-// The version of a domain. onnxruntime writes files that use its own domains without importing them; it takes their first version.
+// The version of a domain. onnxruntime writes files that use its own domains without importing them; it takes their
+// first version.
 std::optional<std::int64_t> opset_of(const import_state& state, const std::string& domain) {
   if (auto found = state.opsets.find(domain); found != state.opsets.end()) return found->second;
   return domain.empty() ? std::nullopt : std::optional<std::int64_t>(1);
@@ -89,28 +93,34 @@ const operator_row& operator_of(const import_state& state, const std::string& do
   auto opset = opset_of(state, domain);
   const operator_row* row = find_operator(domain, name);
   if (!row || !opset) refuse("operator " + name + " of domain '" + domain + "' is not supported; see kiln ops");
-  // A model newer than the table was warned about; its operators are taken as those of the newest opset that the table knows.
+  // A model newer than the table was warned about; its operators are taken as those of the newest opset that the table
+  // knows.
   const operator_version* version = domain.empty() ? find_operator_version(name) : nullptr;
-  std::int64_t last = version ? version->last_opset() : *opset, asked = std::min<std::int64_t>(*opset, domain.empty() ? newest_opset : *opset);
+  std::int64_t last = version ? version->last_opset() : *opset,
+               asked = std::min<std::int64_t>(*opset, domain.empty() ? newest_opset : *opset);
   if (asked < row->min_opset || asked > last)
-    refuse("operator " + name + " of opset " + std::to_string(*opset) + " is not supported, only " + std::to_string(row->min_opset) + " to " + std::to_string(last) + "; see kiln ops");
+    refuse("operator " + name + " of opset " + std::to_string(*opset) + " is not supported, only " +
+           std::to_string(row->min_opset) + " to " + std::to_string(last) + "; see kiln ops");
   return *row;
 }
 
-// The attributes that a call of a function has: its own, then the defaults of FunctionProto.attribute_proto, a field (11) that
-// is newer than the schema that we compile against.
-std::vector<::onnx::AttributeProto> attributes_of(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& call) {
+// The attributes that a call of a function has: its own, then the defaults of FunctionProto.attribute_proto, a field
+// (11) that is newer than the schema that we compile against.
+std::vector<::onnx::AttributeProto> attributes_of(const ::onnx::FunctionProto& function,
+                                                  const ::onnx::NodeProto& call) {
   std::vector<::onnx::AttributeProto> result(call.attribute().begin(), call.attribute().end());
   const auto& unknown = function.GetReflection()->GetUnknownFields(function);
   for (int i = 0; i < unknown.field_count(); ++i) {
     const auto& field = unknown.field(i);
     if (field.number() != 11 || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
-    if (!result.emplace_back().ParseFromString(field.length_delimited())) invalid("function '" + function.name() + "' has a malformed default attribute");
+    if (!result.emplace_back().ParseFromString(field.length_delimited()))
+      invalid("function '" + function.name() + "' has a malformed default attribute");
   }
   return result;
 }
 
-// Within a function, attributes may refer to those of the call; one that neither the call nor the function gives is left out.
+// Within a function, attributes may refer to those of the call; one that neither the call nor the function gives is
+// left out.
 void bind_attributes(::onnx::NodeProto& proto, const std::vector<::onnx::AttributeProto>& given) {
   auto& attributes = *proto.mutable_attribute();
   for (int i = attributes.size(); i-- > 0;) {
@@ -134,7 +144,8 @@ void bind_attributes(::onnx::NodeProto& proto, const std::vector<::onnx::Attribu
 // The elements of a small integer or boolean input as symbols.
 void know_elements(import_state& state, builder& b, const std::string& name, value input) {
   const shape& type = input.type();
-  bool fits = type.is_static() && (type.type == element_type::boolean || is_integer(type.type)) && type.element_count() <= max_value_elements;
+  bool fits = type.is_static() && (type.type == element_type::boolean || is_integer(type.type)) &&
+              type.element_count() <= max_value_elements;
   if (!fits) return;
   known_elements elements;
   for (std::int64_t i = 0; i < type.element_count(); ++i) {
@@ -156,9 +167,11 @@ void read_dimensions(import_state& state, const ::onnx::GraphProto& graph) {
   state.dimensions = read_dim_params(names);
   for (const auto& [symbol, name] : state.dimensions.symbol_names) {
     for (std::string_view taken : {count_prefix, value_prefix})
-      if (symbol.starts_with(taken)) refuse("dimension '" + name + "': names that begin with " + std::string(taken) + " are taken");
+      if (symbol.starts_with(taken))
+        refuse("dimension '" + name + "': names that begin with " + std::string(taken) + " are taken");
     const dim_spec* spec = spec_of(state, name, symbol);
-    if (const auto* range = spec ? std::get_if<dim_range>(spec) : nullptr) state.known.facts.set_range(symbol, range->min, range->max);
+    if (const auto* range = spec ? std::get_if<dim_range>(spec) : nullptr)
+      state.known.facts.set_range(symbol, range->min, range->max);
   }
 }
 
@@ -171,7 +184,8 @@ std::vector<std::string> outer_names(const ::onnx::GraphProto& graph) {
 
 shape declared_shape(import_state& state, const ::onnx::ValueInfoProto& info) {
   std::string what = "input '" + info.name() + "'";
-  if (!info.type().has_tensor_type()) refuse(what + " is not a tensor; sequences, optionals and maps are not supported");
+  if (!info.type().has_tensor_type())
+    refuse(what + " is not a tensor; sequences, optionals and maps are not supported");
   const auto& tensor = info.type().tensor_type();
   shape result{element_type_of(tensor.elem_type(), what), {}};
   if (!tensor.has_shape()) refuse(what + " has no rank; run ONNX shape inference on the model first");
@@ -195,7 +209,8 @@ void scope::run(::onnx::GraphProto& graph) {
   if (++state_.depth > max_depth) invalid("graphs are nested more than " + std::to_string(max_depth) + " deep");
   if (graph.sparse_initializer_size() > 0) refuse("sparse initializers are not supported; make them dense");
   for (auto& i : *graph.mutable_initializer())
-    if (values_.contains(i.name()) || !initializers_.emplace(i.name(), &i).second) invalid("initializer '" + i.name() + "' is defined twice");
+    if (values_.contains(i.name()) || !initializers_.emplace(i.name(), &i).second)
+      invalid("initializer '" + i.name() + "' is defined twice");
   for (int i = 0; i < graph.node_size(); ++i) import_node(*graph.mutable_node(i), i);
   --state_.depth;
 }
@@ -211,7 +226,8 @@ std::vector<value> scope::outputs(const ::onnx::GraphProto& graph) {
 }
 
 void scope::define(const std::string& name, value v) {
-  if (initializers_.contains(name) || !values_.emplace(name, v).second) invalid("value '" + name + "' is defined twice");
+  if (initializers_.contains(name) || !values_.emplace(name, v).second)
+    invalid("value '" + name + "' is defined twice");
 }
 
 value scope::find(const std::string& name) {
@@ -230,7 +246,8 @@ value scope::find(const std::string& name) {
   return values_[name] = b_.constant(*data);
 }
 
-std::vector<value> scope::import_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& call, const std::vector<value>& inputs) {
+std::vector<value> scope::import_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& call,
+                                          const std::vector<value>& inputs) {
   if (++state_.depth > max_depth) invalid("functions call each other more than " + std::to_string(max_depth) + " deep");
   auto opsets = state_.opsets;
   for (const auto& o : function.opset_import()) state_.opsets[standard_domain(o.domain())] = o.version();
@@ -262,7 +279,8 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
     std::vector<value> inputs;
     for (const auto& name : proto.input()) {
       value v = name.empty() ? value{} : find(name);
-      if (!v && !name.empty() && !absent_.contains(name)) invalid("input '" + name + "' is not produced by any node before it");
+      if (!v && !name.empty() && !absent_.contains(name))
+        invalid("input '" + name + "' is not produced by any node before it");
       inputs.push_back(v);
     }
     b_.set_origin(label + " (" + proto.op_type() + ")");
@@ -280,7 +298,8 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
     for (int i = 0; i < proto.output_size(); ++i) {
       if (proto.output(i).empty()) continue;
       if (static_cast<std::size_t>(i) >= results.size() || !results[static_cast<std::size_t>(i)])
-        invalid("has " + std::to_string(proto.output_size()) + " outputs, the operator gives " + std::to_string(results.size()));
+        invalid("has " + std::to_string(proto.output_size()) + " outputs, the operator gives " +
+                std::to_string(results.size()));
       define(proto.output(i), results[static_cast<std::size_t>(i)]);
     }
   } catch (const dims_differ& e) {

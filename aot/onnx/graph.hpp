@@ -1,5 +1,5 @@
-// Graphs to modules. A scope is one ONNX graph while it is being imported: names to values, on top of the scope around it.
-// Bodies of If and Loop become modules of their own, whose captures of outer names are explicit parameters.
+// Graphs to modules. A scope is one ONNX graph while it is being imported: names to values, on top of the scope around
+// it. Bodies of If and Loop become modules of their own, whose captures of outer names are explicit parameters.
 #pragma once
 
 #include <array>
@@ -31,16 +31,18 @@ struct import_state {
   external_files files;
   const import_options& options;
   import_budget budget;
-  std::map<std::string, std::int64_t> opsets;              // by domain, of the model or of the function being expanded
-  std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto*> functions;  // the model's own, by domain and name
+  std::map<std::string, std::int64_t> opsets;  // by domain, of the model or of the function being expanded
+  std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto*>
+      functions;  // the model's own, by domain and name
   dim_knowledge known = {};
-  dim_params dimensions = {};                                // of the main graph's inputs
-  bool values_as_symbols = false;                            // of the main graph's small integer inputs
-  std::map<std::string, dim> equal = {};                     // symbols that other dimensions determine (unify.hpp)
-  int depth = 0;                                            // of nested graphs, bounded
-  int bodies = 0;                                           // modules made for bodies, to name them
+  dim_params dimensions = {};             // of the main graph's inputs
+  bool values_as_symbols = false;         // of the main graph's small integer inputs
+  std::map<std::string, dim> equal = {};  // symbols that other dimensions determine (unify.hpp)
+  int depth = 0;                          // of nested graphs, bounded
+  int bodies = 0;                         // modules made for bodies, to name them
   std::vector<counted_dim> counted = {};
-  std::map<value, std::array<value, 2>> non_zero = {};  // the places of what is not zero, and their count, where they have been looked for
+  std::map<value, std::array<value, 2>> non_zero =
+      {};  // the places of what is not zero, and their count, where they have been looked for
 };
 
 class scope {
@@ -64,13 +66,14 @@ class scope {
 
  private:
   void import_node(::onnx::NodeProto& proto, int index);
-  std::vector<value> import_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& call, const std::vector<value>& inputs);
+  std::vector<value> import_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& call,
+                                     const std::vector<value>& inputs);
   import_state& state_;
   builder& b_;
   scope* around_;
   std::unordered_map<std::string, value> values_;
   std::unordered_map<std::string, ::onnx::TensorProto*> initializers_;  // not used yet
-  std::unordered_set<std::string> absent_;                              // optional inputs of a function that its call leaves out
+  std::unordered_set<std::string> absent_;  // optional inputs of a function that its call leaves out
 };
 
 // What the dimensions of the graph's inputs are called and may be: fills state.dimensions and state.known.

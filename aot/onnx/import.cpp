@@ -22,9 +22,12 @@ std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
   for (const auto& o : model.opset_import()) result[o.domain() == "ai.onnx" ? "" : o.domain()] = o.version();
   auto standard = result.find("");
   if (standard != result.end() && standard->second < oldest_opset)
-    throw error(error_kind::unsupported, "the model uses opset " + std::to_string(standard->second) + ", supported are those from " + std::to_string(oldest_opset) + " on");
+    throw error(error_kind::unsupported, "the model uses opset " + std::to_string(standard->second) +
+                                             ", supported are those from " + std::to_string(oldest_opset) + " on");
   if (standard != result.end() && standard->second > newest_opset)
-    spdlog::warn("the model uses opset {}, newer than the newest one known ({}): its operators are taken as those of opset {}", standard->second, newest_opset, newest_opset);
+    spdlog::warn(
+        "the model uses opset {}, newer than the newest one known ({}): its operators are taken as those of opset {}",
+        standard->second, newest_opset, newest_opset);
   if (result.empty()) throw error(error_kind::invalid_model, "the model has no opset_import");
   return result;
 }
@@ -38,7 +41,8 @@ void record_symbols(import_state& state) {
     if (used) continue;
     std::string known;
     for (const auto& [symbol, original] : symbol_names) known += (known.empty() ? "" : ", ") + original;
-    throw error(error_kind::usage, "--dim '" + name + "': the model has " + (known.empty() ? "no open dimensions" : "only " + known));
+    throw error(error_kind::usage,
+                "--dim '" + name + "': the model has " + (known.empty() ? "no open dimensions" : "only " + known));
   }
   std::set<std::string> open;
   auto use = [&](const dim& d) {
@@ -59,11 +63,14 @@ void record_symbols(import_state& state) {
     if (spec == state.options.dims.end()) spec = state.options.dims.find(symbol);
     const auto* range = spec == state.options.dims.end() ? nullptr : std::get_if<dim_range>(&spec->second);
     auto least = state.known.facts.lower(dim::symbol(symbol)), most = state.known.facts.upper(dim::symbol(symbol));
-    state.result.symbols[symbol] = range ? *range : is_value ? dim_range{least.value_or(0), most.value_or(INT64_MAX), {}} : dim_range{};
+    state.result.symbols[symbol] = range      ? *range
+                                   : is_value ? dim_range{least.value_or(0), most.value_or(INT64_MAX), {}}
+                                              : dim_range{};
   }
 }
 
-// What gives a count stays for as long as there are symbols (settle_counted_dims), though a shape may be all that needs it.
+// What gives a count stays for as long as there are symbols (settle_counted_dims), though a shape may be all that needs
+// it.
 void erase_dead(import_state& state) {
   module& main = state.result.main();
   const std::vector<value> outputs = main.outputs();
@@ -78,7 +85,8 @@ void erase_dead(import_state& state) {
 
 program import_once(::onnx::ModelProto model, const std::string& what, import_state& state) {
   if (!model.has_graph()) throw error(error_kind::invalid_model, what + " has no graph");
-  for (const auto& f : model.functions()) state.functions.emplace(std::pair(f.domain() == "ai.onnx" ? "" : f.domain(), f.name()), &f);
+  for (const auto& f : model.functions())
+    state.functions.emplace(std::pair(f.domain() == "ai.onnx" ? "" : f.domain(), f.name()), &f);
   builder b(state.result.main(), state.known, state.budget);
   scope top(state, b, nullptr);
   auto& graph = *model.mutable_graph();
@@ -88,28 +96,35 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   auto outputs = top.outputs(graph);
   std::vector<std::string> names;
   for (const auto& o : graph.output()) names.push_back(o.name());
-  if (std::set<std::string>(names.begin(), names.end()).size() != names.size()) throw error(error_kind::invalid_model, what + " has two outputs of one name");
+  if (std::set<std::string>(names.begin(), names.end()).size() != names.size())
+    throw error(error_kind::invalid_model, what + " has two outputs of one name");
   if (names.empty()) throw error(error_kind::invalid_model, what + " has no outputs");
   state.result.main().set_outputs(std::move(outputs), std::move(names));
   erase_dead(state);
   state.result.guards = state.known.guards;
   record_symbols(state);
   settle_counted_dims(state);
-  for (const auto& [domain, version] : state.opsets) state.result.metadata["opset" + (domain.empty() ? "" : "." + domain)] = std::to_string(version);
-  if (!model.producer_name().empty()) state.result.metadata["producer"] = model.producer_name() + (model.producer_version().empty() ? "" : " " + model.producer_version());
+  for (const auto& [domain, version] : state.opsets)
+    state.result.metadata["opset" + (domain.empty() ? "" : "." + domain)] = std::to_string(version);
+  if (!model.producer_name().empty())
+    state.result.metadata["producer"] =
+        model.producer_name() + (model.producer_version().empty() ? "" : " " + model.producer_version());
   state.result.validate();
   return std::move(state.result);
 }
 
-// An import consumes the parsed message, and starts again where dimensions have to be equal that are different symbols, with one of
-// them replaced: each time there is one symbol less. Where values are needed, it starts again with those of small inputs as symbols.
-program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) {
+// An import consumes the parsed message, and starts again where dimensions have to be equal that are different symbols,
+// with one of them replaced: each time there is one symbol less. Where values are needed, it starts again with those of
+// small inputs as symbols.
+program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder,
+                     const import_options& options) {
   std::map<std::string, dim> equal;
   bool values_as_symbols = false;
   constexpr int most_attempts = 256;
   for (int attempt = 1;; ++attempt) {
     ::onnx::ModelProto model = parse_model(bytes, what);
-    import_state state{program{}, external_files(folder), options, import_budget(options.max_nodes), opsets_of(model), {}};
+    import_state state{program{}, external_files(folder), options, import_budget(options.max_nodes), opsets_of(model),
+                       {}};
     state.equal = equal;
     state.values_as_symbols = values_as_symbols;
     try {
@@ -126,7 +141,8 @@ program import_model(std::span<const std::byte> bytes, const std::string& what, 
   }
 }
 
-program import_safely(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder, const import_options& options) try {
+program import_safely(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder,
+                      const import_options& options) try {
   return import_model(bytes, what, folder, options);
 } catch (const error& e) {
   throw error(e.kind(), printable(e.what()));  // names come from the file
@@ -138,10 +154,13 @@ program import_safely(std::span<const std::byte> bytes, const std::string& what,
 
 program import_onnx(const std::filesystem::path& model, const import_options& options) {
   auto file = mapped_file::open(model, "model");
-  auto folder = options.external_weights.empty() ? std::filesystem::absolute(model).parent_path() : options.external_weights;
+  auto folder =
+      options.external_weights.empty() ? std::filesystem::absolute(model).parent_path() : options.external_weights;
   return import_safely(file->bytes(), "'" + model.string() + "'", folder, options);
 }
 
-program import_onnx(std::span<const std::byte> bytes, const import_options& options) { return import_safely(bytes, "the model", options.external_weights, options); }
+program import_onnx(std::span<const std::byte> bytes, const import_options& options) {
+  return import_safely(bytes, "the model", options.external_weights, options);
+}
 
 }  // namespace kiln

@@ -1,6 +1,6 @@
-// ONNX models to programs. The program owns everything it needs: weights are moved out of the parsed message or mapped from
-// external data files, never copied twice. Any thread may import; two imports share nothing.
-// Fails with error{missing_file, truncated, corrupted} for the file, {invalid_model} for a model that breaks ONNX's rules,
+// ONNX models to programs. The program owns everything it needs: weights are moved out of the parsed message or mapped
+// from external data files, never copied twice. Any thread may import; two imports share nothing. Fails with
+// error{missing_file, truncated, corrupted} for the file, {invalid_model} for a model that breaks ONNX's rules,
 // {unsupported} for what Kiln cannot express; the message names the node or tensor.
 #pragma once
 
@@ -29,10 +29,13 @@ using dim_spec = std::variant<std::int64_t, dim_range>;
 std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text);
 
 struct import_options {
-  std::map<std::string, dim_spec> dims;    // by the model's dim_param; a name that the model lacks is error{usage}
-  const std::vector<spirv::object>* custom_operators = nullptr;  // from HIP sources, asked before our own; only read during the import
-  std::size_t max_nodes = std::size_t{1} << 20;  // of all graphs, with functions expanded: a file of kilobytes can stand for billions
-  std::filesystem::path external_weights;  // folder of external data files, or one file in place of all; empty: the model's folder
+  std::map<std::string, dim_spec> dims;  // by the model's dim_param; a name that the model lacks is error{usage}
+  const std::vector<spirv::object>* custom_operators =
+      nullptr;  // from HIP sources, asked before our own; only read during the import
+  std::size_t max_nodes =
+      std::size_t{1} << 20;  // of all graphs, with functions expanded: a file of kilobytes can stand for billions
+  std::filesystem::path
+      external_weights;  // folder of external data files, or one file in place of all; empty: the model's folder
 };
 
 program import_onnx(const std::filesystem::path& model, const import_options& options = {});
@@ -43,9 +46,9 @@ program import_onnx(std::span<const std::byte> bytes, const import_options& opti
 struct onnx_operator {
   std::string_view domain;  // "" is ai.onnx
   std::string_view name;
-  int version;               // the newest version of the operator that is implemented
+  int version;  // the newest version of the operator that is implemented
   int min_opset, max_opset;
-  std::string_view notes;   // types and limits, empty where there are none
+  std::string_view notes;  // types and limits, empty where there are none
 };
 
 // Sorted by domain and name.

@@ -15,12 +15,15 @@ constexpr std::int64_t always_folded = 64, max_folded_elements = std::int64_t{1}
 
 void import_budget::take_node() {
   check_stop();
-  if (++nodes_ > most_nodes_) refuse("the model has more than " + std::to_string(most_nodes_) + " nodes once its functions are expanded; --max-nodes raises the limit");
+  if (++nodes_ > most_nodes_)
+    refuse("the model has more than " + std::to_string(most_nodes_) +
+           " nodes once its functions are expanded; --max-nodes raises the limit");
 }
 
 void import_budget::take_copy(std::size_t bytes) {
   copied_bytes_ += bytes;
-  if (copied_bytes_ > max_copied_bytes) refuse("expanding the model's functions takes more than " + std::to_string(max_copied_bytes >> 20) + " MiB");
+  if (copied_bytes_ > max_copied_bytes)
+    refuse("expanding the model's functions takes more than " + std::to_string(max_copied_bytes >> 20) + " MiB");
 }
 
 bool import_budget::take_folding(std::int64_t elements) {

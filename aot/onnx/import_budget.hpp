@@ -1,5 +1,5 @@
-// How much one import may make. A model of kilobytes can call functions that call functions, or fold constants node by node; its importer
-// ends all the same, in bounded memory.
+// How much one import may make. A model of kilobytes can call functions that call functions, or fold constants node by
+// node; its importer ends all the same, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,11 @@ class import_budget {
 
   // Before a node is imported. Throws error{unsupported} where there are too many, and what check_stop() throws.
   void take_node();
-  // Before a node of a function, of so many bytes, is copied for one more call. Throws error{unsupported} where that was too much.
+  // Before a node of a function, of so many bytes, is copied for one more call. Throws error{unsupported} where that
+  // was too much.
   void take_copy(std::size_t bytes);
-  // Whether an operation that reads and makes so many elements may be evaluated now. Where not, it stays an operation. Always for small ones:
-  // shapes are computed from them.
+  // Whether an operation that reads and makes so many elements may be evaluated now. Where not, it stays an operation.
+  // Always for small ones: shapes are computed from them.
   bool take_folding(std::int64_t elements);
 
  private:

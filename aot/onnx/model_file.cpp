@@ -26,8 +26,8 @@ std::optional<std::uint64_t> varint(std::span<const std::byte>& rest) {
   return std::nullopt;
 }
 
-// Protobuf says only that parsing failed. A file that was cut has well-formed fields of the ModelProto message up to one
-// that runs past the end; anything else was never an ONNX model.
+// Protobuf says only that parsing failed. A file that was cut has well-formed fields of the ModelProto message up to
+// one that runs past the end; anything else was never an ONNX model.
 bool looks_truncated(std::span<const std::byte> rest) {
   if (rest.empty()) return true;
   while (!rest.empty()) {
@@ -49,16 +49,19 @@ bool looks_truncated(std::span<const std::byte> rest) {
 }  // namespace
 
 std::shared_ptr<const mapped_file> mapped_file::open(const std::filesystem::path& path, const std::string& what) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not wait for its writer
-  if (descriptor < 0) throw error(error_kind::missing_file, what + ": cannot open '" + path.string() + "': " + std::strerror(errno));
-  struct stat status {};
+  int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not wait for its writer
+  if (descriptor < 0)
+    throw error(error_kind::missing_file, what + ": cannot open '" + path.string() + "': " + std::strerror(errno));
+  struct stat status{};
   bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   void* address = nullptr;
   auto size = static_cast<std::size_t>(status.st_size);
   if (regular && size > 0) address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   ::close(descriptor);
   if (!regular) throw error(error_kind::missing_file, what + ": '" + path.string() + "' is not a regular file");
-  if (address == MAP_FAILED) throw error(error_kind::io, what + ": cannot map '" + path.string() + "': " + std::strerror(errno));
+  if (address == MAP_FAILED)
+    throw error(error_kind::io, what + ": cannot map '" + path.string() + "': " + std::strerror(errno));
   std::shared_ptr<mapped_file> file(new mapped_file);
   if (size > 0) file->bytes_ = {static_cast<const std::byte*>(address), size};
   return file;
@@ -69,9 +72,12 @@ mapped_file::~mapped_file() {
 }
 
 ::onnx::ModelProto parse_model(std::span<const std::byte> bytes, const std::string& what) {
-  if (bytes.size() > INT_MAX) throw error(error_kind::unsupported, what + " is larger than the 2 GiB of one protobuf message; save its weights as external data");
+  if (bytes.size() > INT_MAX)
+    throw error(error_kind::unsupported,
+                what + " is larger than the 2 GiB of one protobuf message; save its weights as external data");
   ::onnx::ModelProto model;
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(INT_MAX);
   bool parsed = !bytes.empty() && model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed) return model;

@@ -24,7 +24,8 @@ class mapped_file {
   std::span<const std::byte> bytes_;
 };
 
-// Throws error{truncated} where a field runs past the end of the bytes, error{corrupted} for anything else that does not parse.
+// Throws error{truncated} where a field runs past the end of the bytes, error{corrupted} for anything else that does
+// not parse.
 ::onnx::ModelProto parse_model(std::span<const std::byte> bytes, const std::string& what);
 
 }  // namespace kiln::onnx_import

@@ -7,7 +7,9 @@
 namespace kiln::onnx_import {
 namespace {
 
-std::string described(std::size_t i, std::string_view what) { return "input " + std::to_string(i) + " (" + std::string(what) + ")"; }
+std::string described(std::size_t i, std::string_view what) {
+  return "input " + std::to_string(i) + " (" + std::string(what) + ")";
+}
 
 }  // namespace
 
@@ -89,7 +91,9 @@ known_elements node::known(std::size_t i, std::string_view what) const {
 std::vector<std::int64_t> node::numbers(std::size_t i, std::string_view what) const {
   std::vector<std::int64_t> result;
   for (const dim& d : known(i, what)) {
-    if (!d.is_static()) refuse(described(i, what) + " must be known at import, but depends on dimension '" + d.str() + "'; give it a value with --dim");
+    if (!d.is_static())
+      refuse(described(i, what) + " must be known at import, but depends on dimension '" + d.str() +
+             "'; give it a value with --dim");
     result.push_back(d.value());
   }
   return result;
@@ -102,7 +106,8 @@ literal node::constant(std::size_t i, std::string_view what) const {
   return *data;
 }
 
-std::optional<std::vector<std::int64_t>> node::numbers_since(std::int64_t since, std::string_view name, std::size_t i) const {
+std::optional<std::vector<std::int64_t>> node::numbers_since(std::int64_t since, std::string_view name,
+                                                             std::size_t i) const {
   if (opset < since) return integers(name);
   if (!has(i)) return std::nullopt;
   return numbers(i, name);

@@ -21,8 +21,8 @@ inline constexpr std::int64_t largest_dim = std::int64_t{1} << 40;
 [[noreturn]] void refuse(const std::string& what);   // error{unsupported}
 [[noreturn]] void invalid(const std::string& what);  // error{invalid_model}
 
-// Something that has to be known at import depends on data. The importer then tries again with the elements of small integer
-// inputs as symbols, so that the program can be bound to their values.
+// Something that has to be known at import depends on data. The importer then tries again with the elements of small
+// integer inputs as symbols, so that the program can be bound to their values.
 class value_needed : public error {
  public:
   explicit value_needed(std::string message) : error(error_kind::unsupported, std::move(message)) {}
@@ -59,7 +59,9 @@ class node {
   std::optional<std::vector<std::int64_t>> integers(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
   ::onnx::GraphProto& graph(std::string_view name) const;
-  std::int64_t axis(std::string_view name, std::int64_t otherwise, std::size_t rank) const { return normalize_axis(integer(name, otherwise), rank); }
+  std::int64_t axis(std::string_view name, std::int64_t otherwise, std::size_t rank) const {
+    return normalize_axis(integer(name, otherwise), rank);
+  }
 
   // Inputs that must be known at import: `what` names the input in the refusal.
   known_elements known(std::size_t i, std::string_view what) const;
@@ -67,7 +69,8 @@ class node {
   literal constant(std::size_t i, std::string_view what) const;
   double number(std::size_t i, std::string_view what) const { return constant(i, what).at(0); }
   // An attribute that became an input in opset `since`.
-  std::optional<std::vector<std::int64_t>> numbers_since(std::int64_t since, std::string_view name, std::size_t i) const;
+  std::optional<std::vector<std::int64_t>> numbers_since(std::int64_t since, std::string_view name,
+                                                         std::size_t i) const;
 
  private:
   const ::onnx::AttributeProto* typed(std::string_view name, ::onnx::AttributeProto::AttributeType type) const;
@@ -76,8 +79,9 @@ class node {
 
 using handler = std::vector<value> (*)(node&);
 
-// A row of the table of operators: name, the oldest opset that the handler knows, and what `kiln ops` says of it. The newest opset follows from
-// the operator's version (operator_versions.hpp) for the standard domain; other domains have no later version that we do not know.
+// A row of the table of operators: name, the oldest opset that the handler knows, and what `kiln ops` says of it. The
+// newest opset follows from the operator's version (operator_versions.hpp) for the standard domain; other domains have
+// no later version that we do not know.
 struct operator_row {
   std::string_view name;
   handler import;

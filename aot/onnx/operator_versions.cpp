@@ -5,33 +5,40 @@
 namespace kiln::onnx_import {
 namespace {
 
-// test/tools/opset_test.py compares the table with the schemas of the onnx package. A version that only adds element types counts as known:
-// a tensor of a type that we do not have is refused where it occurs.
+// test/tools/opset_test.py compares the table with the schemas of the onnx package. A version that only adds element
+// types counts as known: a tensor of a type that we do not have is refused where it occurs.
 constexpr operator_version table[] = {
-    {"Abs", 13}, {"Acos", 22}, {"Acosh", 22}, {"Add", 14}, {"And", 7}, {"ArgMax", 13}, {"ArgMin", 13}, {"Asin", 22}, {"Asinh", 22},
-    {"Atan", 22}, {"Atanh", 22}, {"Attention", 25}, {"AveragePool", 22}, {"BatchNormalization", 15}, {"BitShift", 28}, {"BitwiseAnd", 18},
-    {"BitwiseNot", 18}, {"BitwiseOr", 18}, {"BitwiseXor", 18}, {"BlackmanWindow", 17}, {"Cast", 28}, {"CastLike", 25}, {"Ceil", 13},
-    {"Celu", 28}, {"CenterCropPad", 18}, {"Clip", 13}, {"Compress", 28}, {"Concat", 13}, {"Constant", 25}, {"ConstantOfShape", 25},
-    {"Conv", 22}, {"ConvInteger", 10}, {"ConvTranspose", 22}, {"Cos", 22}, {"Cosh", 22}, {"CumSum", 14}, {"DepthToSpace", 28},
-    {"DequantizeLinear", 28}, {"Div", 14}, {"Dropout", 22}, {"DynamicQuantizeLinear", 11}, {"Einsum", 28}, {"Elu", 22}, {"Equal", 19},
-    {"Erf", 13}, {"Exp", 13}, {"Expand", 13}, {"EyeLike", 22}, {"Flatten", 25}, {"Floor", 13}, {"GRU", 22}, {"Gather", 13},
-    {"GatherElements", 13}, {"GatherND", 13}, {"Gelu", 20}, {"Gemm", 13}, {"GlobalAveragePool", 22}, {"GlobalLpPool", 22},
-    {"GlobalMaxPool", 22}, {"Greater", 13}, {"GreaterOrEqual", 16}, {"GridSample", 22}, {"GroupNormalization", 21}, {"HammingWindow", 17},
-    {"HannWindow", 17}, {"HardSigmoid", 22}, {"HardSwish", 22}, {"Hardmax", 13}, {"Identity", 25}, {"If", 25},
-    {"InstanceNormalization", 22}, {"IsInf", 20}, {"IsNaN", 20}, {"LRN", 13}, {"LSTM", 22}, {"LayerNormalization", 17}, {"LeakyRelu", 16},
-    {"Less", 13}, {"LessOrEqual", 16}, {"Log", 13}, {"LogSoftmax", 13}, {"Loop", 25}, {"LpNormalization", 22}, {"LpPool", 22},
-    {"MatMul", 13}, {"MatMulInteger", 10}, {"Max", 13}, {"MaxPool", 22}, {"Mean", 13}, {"MeanVarianceNormalization", 13}, {"Min", 13},
-    {"Mish", 22}, {"Mod", 28}, {"Mul", 14}, {"Neg", 13}, {"NegativeLogLikelihoodLoss", 22}, {"NonMaxSuppression", 11}, {"NonZero", 13},
-    {"Not", 1}, {"OneHot", 28}, {"Or", 7}, {"PRelu", 16}, {"Pad", 25}, {"Pow", 15}, {"QLinearConv", 10}, {"QLinearMatMul", 21},
-    {"QuantizeLinear", 28}, {"RMSNormalization", 23}, {"RNN", 22}, {"RandomNormal", 22}, {"RandomNormalLike", 22}, {"RandomUniform", 22}, {"RandomUniformLike", 22},
-    {"Range", 27}, {"Reciprocal", 13}, {"ReduceL1", 18}, {"ReduceL2", 18}, {"ReduceLogSum", 28}, {"ReduceLogSumExp", 28},
-    {"ReduceMax", 20}, {"ReduceMean", 18}, {"ReduceMin", 20}, {"ReduceProd", 18}, {"ReduceSum", 13}, {"ReduceSumSquare", 18},
-    {"Relu", 14}, {"Reshape", 25}, {"Resize", 19}, {"ReverseSequence", 28}, {"RoiAlign", 22}, {"RotaryEmbedding", 23}, {"Round", 22}, {"Scan", 25},
-    {"Scatter", 9, 11}, {"ScatterElements", 18}, {"ScatterND", 18}, {"Selu", 22}, {"Shape", 25}, {"Shrink", 9}, {"Sigmoid", 13},
-    {"Sign", 13}, {"SimplifiedLayerNormalization", 1}, {"Sin", 22}, {"Sinh", 22}, {"Size", 25}, {"Slice", 13}, {"Softmax", 13}, {"SoftmaxCrossEntropyLoss", 13},
-    {"Softplus", 22}, {"Softsign", 22}, {"SpaceToDepth", 28}, {"Split", 18}, {"Sqrt", 13}, {"Squeeze", 25}, {"Sub", 14}, {"Sum", 13},
-    {"SwiGLU", 28}, {"Swish", 24},    {"Tan", 22}, {"Tanh", 13}, {"ThresholdedRelu", 22}, {"Tile", 13}, {"TopK", 24}, {"Transpose", 25}, {"Trilu", 14}, {"Unique", 28},
-    {"Unsqueeze", 25}, {"Upsample", 9, 10}, {"Where", 16}, {"Xor", 7},
+    // clang-format off
+    {"Abs", 13}, {"Acos", 22}, {"Acosh", 22}, {"Add", 14}, {"And", 7}, {"ArgMax", 13}, {"ArgMin", 13}, {"Asin", 22},
+    {"Asinh", 22}, {"Atan", 22}, {"Atanh", 22}, {"Attention", 25}, {"AveragePool", 22}, {"BatchNormalization", 15},
+    {"BitShift", 28}, {"BitwiseAnd", 18}, {"BitwiseNot", 18}, {"BitwiseOr", 18}, {"BitwiseXor", 18},
+    {"BlackmanWindow", 17}, {"Cast", 28}, {"CastLike", 25}, {"Ceil", 13}, {"Celu", 28}, {"CenterCropPad", 18},
+    {"Clip", 13}, {"Compress", 28}, {"Concat", 13}, {"Constant", 25}, {"ConstantOfShape", 25}, {"Conv", 22},
+    {"ConvInteger", 10}, {"ConvTranspose", 22}, {"Cos", 22}, {"Cosh", 22}, {"CumSum", 14}, {"DepthToSpace", 28},
+    {"DequantizeLinear", 28}, {"Div", 14}, {"Dropout", 22}, {"DynamicQuantizeLinear", 11}, {"Einsum", 28},
+    {"Elu", 22}, {"Equal", 19}, {"Erf", 13}, {"Exp", 13}, {"Expand", 13}, {"EyeLike", 22}, {"Flatten", 25},
+    {"Floor", 13}, {"GRU", 22}, {"Gather", 13}, {"GatherElements", 13}, {"GatherND", 13}, {"Gelu", 20}, {"Gemm", 13},
+    {"GlobalAveragePool", 22}, {"GlobalLpPool", 22}, {"GlobalMaxPool", 22}, {"Greater", 13}, {"GreaterOrEqual", 16},
+    {"GridSample", 22}, {"GroupNormalization", 21}, {"HammingWindow", 17}, {"HannWindow", 17}, {"HardSigmoid", 22},
+    {"HardSwish", 22}, {"Hardmax", 13}, {"Identity", 25}, {"If", 25}, {"InstanceNormalization", 22}, {"IsInf", 20},
+    {"IsNaN", 20}, {"LRN", 13}, {"LSTM", 22}, {"LayerNormalization", 17}, {"LeakyRelu", 16}, {"Less", 13},
+    {"LessOrEqual", 16}, {"Log", 13}, {"LogSoftmax", 13}, {"Loop", 25}, {"LpNormalization", 22}, {"LpPool", 22},
+    {"MatMul", 13}, {"MatMulInteger", 10}, {"Max", 13}, {"MaxPool", 22}, {"Mean", 13},
+    {"MeanVarianceNormalization", 13}, {"Min", 13}, {"Mish", 22}, {"Mod", 28}, {"Mul", 14}, {"Neg", 13},
+    {"NegativeLogLikelihoodLoss", 22}, {"NonMaxSuppression", 11}, {"NonZero", 13}, {"Not", 1}, {"OneHot", 28},
+    {"Or", 7}, {"PRelu", 16}, {"Pad", 25}, {"Pow", 15}, {"QLinearConv", 10}, {"QLinearMatMul", 21},
+    {"QuantizeLinear", 28}, {"RMSNormalization", 23}, {"RNN", 22}, {"RandomNormal", 22}, {"RandomNormalLike", 22},
+    {"RandomUniform", 22}, {"RandomUniformLike", 22}, {"Range", 27}, {"Reciprocal", 13}, {"ReduceL1", 18},
+    {"ReduceL2", 18}, {"ReduceLogSum", 28}, {"ReduceLogSumExp", 28}, {"ReduceMax", 20}, {"ReduceMean", 18},
+    {"ReduceMin", 20}, {"ReduceProd", 18}, {"ReduceSum", 13}, {"ReduceSumSquare", 18}, {"Relu", 14}, {"Reshape", 25},
+    {"Resize", 19}, {"ReverseSequence", 28}, {"RoiAlign", 22}, {"RotaryEmbedding", 23}, {"Round", 22}, {"Scan", 25},
+    {"Scatter", 9, 11}, {"ScatterElements", 18}, {"ScatterND", 18}, {"Selu", 22}, {"Shape", 25}, {"Shrink", 9},
+    {"Sigmoid", 13}, {"Sign", 13}, {"SimplifiedLayerNormalization", 1}, {"Sin", 22}, {"Sinh", 22}, {"Size", 25},
+    {"Slice", 13}, {"Softmax", 13}, {"SoftmaxCrossEntropyLoss", 13}, {"Softplus", 22}, {"Softsign", 22},
+    {"SpaceToDepth", 28}, {"Split", 18}, {"Sqrt", 13}, {"Squeeze", 25}, {"Sub", 14}, {"Sum", 13}, {"SwiGLU", 28},
+    {"Swish", 24}, {"Tan", 22}, {"Tanh", 13}, {"ThresholdedRelu", 22}, {"Tile", 13}, {"TopK", 24}, {"Transpose", 25},
+    {"Trilu", 14}, {"Unique", 28}, {"Unsqueeze", 25}, {"Upsample", 9, 10}, {"Where", 16}, {"Xor", 7},
+    // clang-format on
 };
 
 }  // namespace

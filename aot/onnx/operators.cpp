@@ -16,11 +16,33 @@ using table = std::map<std::pair<std::string_view, std::string_view>, const oper
 const table& operators() {
   static const table rows = [] {
     table result;
-    for (auto group : {unary_operators, binary_operators, shape_operators, movement_operators, indexing_operators, generator_operators, convolution_operators,
-                       pooling_operators, normalization_operators, matmul_operators, einsum_operators, reduction_operators, resize_operators, recurrent_operators,
-                       control_operators, quantization_operators, loss_operators, grid_sample_operators, counted_operators, attention_operators,
-                       contrib_attention_operators, contrib_activation_operators, contrib_normalization_operators, contrib_matmul_operators,
-                       contrib_quantization_operators, machine_learning_operators, tree_operators})
+    for (auto group : {unary_operators,
+                       binary_operators,
+                       shape_operators,
+                       movement_operators,
+                       indexing_operators,
+                       generator_operators,
+                       convolution_operators,
+                       pooling_operators,
+                       normalization_operators,
+                       matmul_operators,
+                       einsum_operators,
+                       reduction_operators,
+                       resize_operators,
+                       recurrent_operators,
+                       control_operators,
+                       quantization_operators,
+                       loss_operators,
+                       grid_sample_operators,
+                       counted_operators,
+                       attention_operators,
+                       contrib_attention_operators,
+                       contrib_activation_operators,
+                       contrib_normalization_operators,
+                       contrib_matmul_operators,
+                       contrib_quantization_operators,
+                       machine_learning_operators,
+                       tree_operators})
       for (const operator_row& row : group()) result.emplace(std::pair(row.domain, row.name), &row);
     return result;
   }();
@@ -40,11 +62,14 @@ std::vector<onnx_operator> supported_onnx_operators() {
   std::vector<onnx_operator> result;
   auto add = [&](std::string_view domain, std::string_view name, int min_opset, std::string_view notes) {
     const auto* version = domain.empty() ? onnx_import::find_operator_version(name) : nullptr;
-    result.push_back({domain, name, version ? version->newest : min_opset, min_opset, version ? version->last_opset() : min_opset, notes});
+    result.push_back({domain, name, version ? version->newest : min_opset, min_opset,
+                      version ? version->last_opset() : min_opset, notes});
   };
   for (const auto& [key, row] : onnx_import::operators()) add(row->domain, row->name, row->min_opset, row->notes);
   for (const spirv::object& o : spirv::library())
-    if (o.domain.empty() && std::ranges::none_of(result, [&](const onnx_operator& known) { return known.domain.empty() && known.name == o.name; }))
+    if (o.domain.empty() && std::ranges::none_of(result, [&](const onnx_operator& known) {
+          return known.domain.empty() && known.name == o.name;
+        }))
       add(o.domain, o.name, 1, "float32; a HIP kernel");
   std::ranges::sort(result, {}, [](const onnx_operator& o) { return std::pair(o.domain, o.name); });
   return result;

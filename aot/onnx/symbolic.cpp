@@ -11,13 +11,16 @@ namespace {
 // Operations that only move elements; all but the named input count of `data` inputs are indices and must be numbers.
 enum class data_inputs { first, all };
 std::optional<data_inputs> mover(const operation& op) {
-  if (op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<broadcast>() || op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>()) return data_inputs::first;
+  if (op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<broadcast>() || op.is<gather>() ||
+      op.is<gather_elements>() || op.is<gather_nd>())
+    return data_inputs::first;
   if (op.is<concat>()) return data_inputs::all;
   return std::nullopt;
 }
 
 // Runs a mover on positions instead of elements, and looks the positions up.
-std::optional<known_elements> move(const operation& op, data_inputs which, std::span<const shape> inputs, std::span<const known_elements> values) {
+std::optional<known_elements> move(const operation& op, data_inputs which, std::span<const shape> inputs,
+                                   std::span<const known_elements> values) {
   std::vector<literal> arguments;
   known_elements pool;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -31,13 +34,15 @@ std::optional<known_elements> move(const operation& op, data_inputs which, std::
     arguments.push_back(literal::of({element_type::i64, inputs[i].dims}, elements));
   }
   known_elements result;
-  for (std::int64_t position : op.evaluate(arguments)[0].to_int64()) result.push_back(pool.at(static_cast<std::size_t>(position)));
+  for (std::int64_t position : op.evaluate(arguments)[0].to_int64())
+    result.push_back(pool.at(static_cast<std::size_t>(position)));
   return result;
 }
 
 // What an integer division gives, which rounds towards zero. floor(a / b) is that only where a is not negative.
 std::optional<dim> integer_quotient(const dim& a, const dim& b, const dim_facts& facts) {
-  if (b.is_static() && b.value() < 0) return b == dim(-1) ? std::optional(dim(0) - a) : integer_quotient(dim(0) - a, dim(0) - b, facts);
+  if (b.is_static() && b.value() < 0)
+    return b == dim(-1) ? std::optional(dim(0) - a) : integer_quotient(dim(0) - a, dim(0) - b, facts);
   if (dim exact; divides_exactly(a, b, exact)) return exact;
   if (!facts.at_least(b, 1)) return std::nullopt;
   dim negative = dim(0) - a;
@@ -53,7 +58,8 @@ std::optional<dim> quotient(const dim& a, const dim& b, element_type type, const
   return divides_exactly(a, b, exact) ? std::optional(exact) : std::nullopt;
 }
 
-std::optional<dim> remainder(const dim& a, const dim& b, element_type type, const dim_facts& facts) {  // with the divisor's sign
+std::optional<dim> remainder(const dim& a, const dim& b, element_type type,
+                             const dim_facts& facts) {  // with the divisor's sign
   if (is_float(type) || !facts.at_least(b, 1)) return std::nullopt;
   return a - b * (a / b);
 }
@@ -96,7 +102,8 @@ std::optional<dim> apply(scalar_function f, element_type type, std::span<const d
   }
 }
 
-std::optional<known_elements> map(const elementwise& op, std::span<const known_elements> values, std::size_t count, element_type type, const dim_facts& facts) {
+std::optional<known_elements> map(const elementwise& op, std::span<const known_elements> values, std::size_t count,
+                                  element_type type, const dim_facts& facts) {
   known_elements result;
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<dim> operands;
@@ -118,7 +125,8 @@ std::optional<known_elements> cast(element_type to, const known_elements& values
   return result;
 }
 
-std::optional<known_elements> combine(const reduce& op, const shape& input, const known_elements& values, const dim_facts& facts) {
+std::optional<known_elements> combine(const reduce& op, const shape& input, const known_elements& values,
+                                      const dim_facts& facts) {
   if (op.axes.size() != input.rank()) return std::nullopt;
   if (values.empty() && op.kind != reduction_kind::sum && op.kind != reduction_kind::product) return std::nullopt;
   if (values.empty()) return known_elements{op.kind == reduction_kind::sum ? 0 : 1};
@@ -135,9 +143,12 @@ std::optional<known_elements> combine(const reduce& op, const shape& input, cons
   return known_elements{total};
 }
 
-std::optional<known_elements> evaluate(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output, const dim_facts& facts) {
+std::optional<known_elements> evaluate(const operation& op, std::span<const shape> inputs,
+                                       std::span<const known_elements> values, const shape& output,
+                                       const dim_facts& facts) {
   if (auto which = mover(op)) return move(op, *which, inputs, values);
-  if (const auto* e = op.get_if<elementwise>()) return map(*e, values, static_cast<std::size_t>(output.element_count()), inputs.back().type, facts);
+  if (const auto* e = op.get_if<elementwise>())
+    return map(*e, values, static_cast<std::size_t>(output.element_count()), inputs.back().type, facts);
   if (const auto* c = op.get_if<convert>()) return cast(c->type, values[0], facts);
   if (const auto* r = op.get_if<reduce>()) return combine(*r, inputs[0], values[0], facts);
   return std::nullopt;
@@ -149,7 +160,10 @@ std::optional<known_elements> elements_of(const literal& data) {
   if (data.type().element_count() > max_known_elements) return std::nullopt;
   known_elements result;
   for (std::int64_t i = 0, n = data.type().element_count(); i < n; ++i) {
-    if (!is_float(data.type().type)) { result.emplace_back(data.at_int(i)); continue; }
+    if (!is_float(data.type().type)) {
+      result.emplace_back(data.at_int(i));
+      continue;
+    }
     double x = data.at(i);
     if (!(std::abs(x) < 9007199254740992.0) || x != std::trunc(x)) return std::nullopt;
     result.emplace_back(static_cast<std::int64_t>(x));
@@ -157,7 +171,9 @@ std::optional<known_elements> elements_of(const literal& data) {
   return result;
 }
 
-std::optional<known_elements> evaluate_known(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output, const dim_facts& facts) {
+std::optional<known_elements> evaluate_known(const operation& op, std::span<const shape> inputs,
+                                             std::span<const known_elements> values, const shape& output,
+                                             const dim_facts& facts) {
   try {
     if (inputs.empty() || !output.is_static() || output.element_count() > max_known_elements) return std::nullopt;
     return evaluate(op, inputs, values, output, facts);

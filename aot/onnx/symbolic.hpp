@@ -1,5 +1,5 @@
-// Partial evaluation of shape computations: what an operation gives where its inputs are small tensors whose elements are
-// known as dims ("batch", "2*seq", 64), though they may not be constants. Booleans count as 0 and 1.
+// Partial evaluation of shape computations: what an operation gives where its inputs are small tensors whose elements
+// are known as dims ("batch", "2*seq", 64), though they may not be constants. Booleans count as 0 and 1.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,8 @@ inline constexpr std::string_view count_prefix = "counted.";
 std::optional<known_elements> elements_of(const literal& data);
 
 // nullopt where the result cannot be written as dims. Never throws. `facts` decide comparisons.
-std::optional<known_elements> evaluate_known(const operation& op, std::span<const shape> inputs, std::span<const known_elements> values, const shape& output, const dim_facts& facts);
+std::optional<known_elements> evaluate_known(const operation& op, std::span<const shape> inputs,
+                                             std::span<const known_elements> values, const shape& output,
+                                             const dim_facts& facts);
 
 }  // namespace kiln::onnx_import

@@ -13,13 +13,16 @@ struct type_row {
   element_type type;
 };
 constexpr type_row types[] = {
-    {1, element_type::f32}, {2, element_type::u8}, {3, element_type::i8}, {4, element_type::u16}, {5, element_type::i16}, {6, element_type::i32},
-    {7, element_type::i64}, {9, element_type::boolean}, {10, element_type::f16}, {11, element_type::f64}, {12, element_type::u32}, {13, element_type::u64},
-    {16, element_type::bf16}, {17, element_type::f8e4m3}, {19, element_type::f8e5m2}, {21, element_type::u4}, {22, element_type::i4},
+    {1, element_type::f32},   {2, element_type::u8},      {3, element_type::i8},      {4, element_type::u16},
+    {5, element_type::i16},   {6, element_type::i32},     {7, element_type::i64},     {9, element_type::boolean},
+    {10, element_type::f16},  {11, element_type::f64},    {12, element_type::u32},    {13, element_type::u64},
+    {16, element_type::bf16}, {17, element_type::f8e4m3}, {19, element_type::f8e5m2}, {21, element_type::u4},
+    {22, element_type::i4},
 };
 constexpr std::pair<int, std::string_view> refused_types[] = {
-    {8, "string"}, {14, "complex64"}, {15, "complex128"}, {18, "float8e4m3fnuz"}, {20, "float8e5m2fnuz"}, {23, "float4e2m1"},
-    {24, "float8e8m0"}, {25, "uint2"}, {26, "int2"}, {27, "float6e2m3"}, {28, "float6e3m2"},
+    {8, "string"},          {14, "complex64"},  {15, "complex128"}, {18, "float8e4m3fnuz"},
+    {20, "float8e5m2fnuz"}, {23, "float4e2m1"}, {24, "float8e8m0"}, {25, "uint2"},
+    {26, "int2"},           {27, "float6e2m3"}, {28, "float6e3m2"},
 };
 
 shape shape_of(const ::onnx::TensorProto& tensor, const std::string& what) {
@@ -29,7 +32,8 @@ shape shape_of(const ::onnx::TensorProto& tensor, const std::string& what) {
   check_rank(tensor.dims_size(), what);
   for (std::int64_t d : tensor.dims()) {
     if (d < 0) throw error(error_kind::invalid_model, what + " has the negative dimension " + std::to_string(d));
-    if (d > limit || elements > limit / std::max<std::int64_t>(d, 1)) throw error(error_kind::invalid_model, what + " is too large, with a dimension of " + std::to_string(d));
+    if (d > limit || elements > limit / std::max<std::int64_t>(d, 1))
+      throw error(error_kind::invalid_model, what + " is too large, with a dimension of " + std::to_string(d));
     elements *= d;
     result.dims.emplace_back(d);
   }
@@ -38,7 +42,9 @@ shape shape_of(const ::onnx::TensorProto& tensor, const std::string& what) {
 
 std::span<const std::byte> exactly(std::span<const std::byte> bytes, const shape& type, const std::string& what) {
   if (bytes.size() != type.bytes())
-    throw error(error_kind::invalid_model, what + " is " + type.str() + ", which needs " + std::to_string(type.bytes()) + " bytes, but has " + std::to_string(bytes.size()));
+    throw error(error_kind::invalid_model, what + " is " + type.str() + ", which needs " +
+                                               std::to_string(type.bytes()) + " bytes, but has " +
+                                               std::to_string(bytes.size()));
   return bytes;
 }
 
@@ -48,7 +54,8 @@ literal from_field(const Field& field, shape type, const std::string& what) {
   bool packed = storage_bits(type.type) < 8;
   auto wanted = static_cast<std::size_t>(type.element_count());
   if (static_cast<std::size_t>(field.size()) != (packed ? (wanted + 1) / 2 : wanted))
-    throw error(error_kind::invalid_model, what + " is " + type.str() + " but has " + std::to_string(field.size()) + " elements");
+    throw error(error_kind::invalid_model,
+                what + " is " + type.str() + " but has " + std::to_string(field.size()) + " elements");
   std::vector<std::byte> bytes(type.bytes());
   auto width = static_cast<std::size_t>(packed ? 8 : storage_bits(type.type)) / 8;
   for (int i = 0; i < field.size(); ++i) {
@@ -88,7 +95,9 @@ literal from_file(const ::onnx::TensorProto& tensor, shape type, external_files&
   auto file = files.open(location, what);
   auto bytes = file->bytes();
   if (offset > bytes.size() || length > bytes.size() - offset)
-    throw error(error_kind::truncated, what + ": '" + location + "' has " + std::to_string(bytes.size()) + " bytes, the tensor is at [" + std::to_string(offset) + ", +" + std::to_string(length) + ")");
+    throw error(error_kind::truncated, what + ": '" + location + "' has " + std::to_string(bytes.size()) +
+                                           " bytes, the tensor is at [" + std::to_string(offset) + ", +" +
+                                           std::to_string(length) + ")");
   bytes = exactly(bytes.subspan(offset, length), type, what);
   auto width = static_cast<std::size_t>(std::max(8, storage_bits(type.type))) / 8;
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % width != 0)  // literals are read through typed pointers
@@ -99,34 +108,44 @@ literal from_file(const ::onnx::TensorProto& tensor, shape type, external_files&
 }  // namespace
 
 void check_rank(int rank, const std::string& what) {
-  if (rank > max_rank) throw error(error_kind::unsupported, what + " has " + std::to_string(rank) + " dimensions; at most " + std::to_string(max_rank) + " are supported");
+  if (rank > max_rank)
+    throw error(error_kind::unsupported, what + " has " + std::to_string(rank) + " dimensions; at most " +
+                                             std::to_string(max_rank) + " are supported");
 }
 
 element_type element_type_of(std::int64_t data_type, const std::string& what) {
   for (const auto& row : types)
     if (row.data_type == data_type) return row.type;
   for (const auto& [number, name] : refused_types)
-    if (number == data_type) throw error(error_kind::unsupported, what + " has element type " + std::string(name) + ", which is not supported");
-  throw error(data_type > 22 ? error_kind::unsupported : error_kind::invalid_model, what + " has element type " + std::to_string(data_type) + ", which is unknown");
+    if (number == data_type)
+      throw error(error_kind::unsupported,
+                  what + " has element type " + std::string(name) + ", which is not supported");
+  throw error(data_type > 22 ? error_kind::unsupported : error_kind::invalid_model,
+              what + " has element type " + std::to_string(data_type) + ", which is unknown");
 }
 
 std::shared_ptr<const mapped_file> external_files::open(const std::string& location, const std::string& what) {
   if (auto found = files_.find(location); found != files_.end()) return found->second;
-  if (folder_.empty()) throw error(error_kind::missing_file, what + " is in the external file '" + location + "': a model in memory needs a folder for them");
+  if (folder_.empty())
+    throw error(error_kind::missing_file,
+                what + " is in the external file '" + location + "': a model in memory needs a folder for them");
   std::error_code code;
   if (std::filesystem::is_regular_file(folder_, code)) return files_[location] = mapped_file::open(folder_, what);
   std::filesystem::path relative(location);
   auto folder = std::filesystem::weakly_canonical(folder_, code);
   auto path = std::filesystem::weakly_canonical(folder / relative, code);
   auto inside = path.lexically_relative(folder);
-  if (code || location.empty() || location.find('\0') != std::string::npos || relative.is_absolute() || inside.empty() || *inside.begin() == ".." || inside == ".")
-    throw error(error_kind::invalid_model, what + ": external data path '" + location + "' leaves the folder '" + folder.string() + "'");
+  if (code || location.empty() || location.find('\0') != std::string::npos || relative.is_absolute() ||
+      inside.empty() || *inside.begin() == ".." || inside == ".")
+    throw error(error_kind::invalid_model,
+                what + ": external data path '" + location + "' leaves the folder '" + folder.string() + "'");
   return files_[location] = mapped_file::open(path, what);
 }
 
 literal take_tensor(::onnx::TensorProto& tensor, external_files& files, const std::string& what) {
   shape type = shape_of(tensor, what);
-  if (tensor.has_segment()) throw error(error_kind::unsupported, what + " is stored in segments, which is not supported");
+  if (tensor.has_segment())
+    throw error(error_kind::unsupported, what + " is stored in segments, which is not supported");
   if (tensor.data_location() == ::onnx::TensorProto::EXTERNAL) return from_file(tensor, std::move(type), files, what);
   if (!tensor.has_raw_data()) return from_fields(tensor, std::move(type), what);
   auto owner = std::make_shared<const std::string>(std::move(*tensor.mutable_raw_data()));

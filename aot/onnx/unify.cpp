@@ -18,7 +18,8 @@ dim primitive(const dim& d) {
   for (const auto& [atoms, c] : terms) {
     factor = std::gcd(factor, c);
     dim_product both;
-    std::set_intersection(shared.begin(), shared.end(), atoms.begin(), atoms.end(), std::back_inserter(both), dim_atom_order{});
+    std::set_intersection(shared.begin(), shared.end(), atoms.begin(), atoms.end(), std::back_inserter(both),
+                          dim_atom_order{});
     shared = both;
   }
   dim quotient;
@@ -26,7 +27,9 @@ dim primitive(const dim& d) {
 }
 
 bool occurs_elsewhere(const dim_terms& terms, const dim_product& here, const std::string& symbol) {
-  return std::ranges::any_of(terms, [&](const auto& term) { return term.first != here && dim::from(dim_terms{{term.first, 1}}).symbols().contains(symbol); });
+  return std::ranges::any_of(terms, [&](const auto& term) {
+    return term.first != here && dim::from(dim_terms{{term.first, 1}}).symbols().contains(symbol);
+  });
 }
 
 }  // namespace
@@ -41,7 +44,8 @@ std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b
     if (atoms.size() != 1 || atoms[0]->is != dim_atom::kind::symbol || (c != 1 && c != -1)) continue;
     const std::string& symbol = atoms[0]->text;
     // Counts and elements of inputs are what the data says: they cannot be replaced, only checked.
-    if (symbol.starts_with(count_prefix) || symbol.starts_with(value_prefix) || occurs_elsewhere(terms, atoms, symbol)) continue;
+    if (symbol.starts_with(count_prefix) || symbol.starts_with(value_prefix) || occurs_elsewhere(terms, atoms, symbol))
+      continue;
     dim solved = dim(-c) * (difference - dim(c) * dim::from(atoms[0]));
     auto least = facts.lower(dim::from(atoms[0])), most = facts.upper(dim::from(atoms[0]));
     if (auto high = facts.upper(solved); high && least && *high < *least) continue;
@@ -57,11 +61,18 @@ std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b
 }
 
 void take_as_equal(dim_knowledge& known, const dims_differ& wanted, const std::string& who) {
-  auto is_count = [](const dim& d) { return std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(count_prefix); }); };
+  auto is_count = [](const dim& d) {
+    return std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(count_prefix); });
+  };
   auto order = known.facts.order(wanted.a(), wanted.b());
-  if (make_equal(wanted.a(), wanted.b(), known.facts) || (order && *order != 0) || is_count(wanted.a()) || is_count(wanted.b())) throw wanted;
-  auto same = [&](const dim_guard& g) { return (g.a == wanted.a() && g.b == wanted.b()) || (g.a == wanted.b() && g.b == wanted.a()); };
-  if (std::ranges::none_of(known.guards, same)) known.guards.push_back({wanted.a(), wanted.b(), who + ": " + wanted.what()});
+  if (make_equal(wanted.a(), wanted.b(), known.facts) || (order && *order != 0) || is_count(wanted.a()) ||
+      is_count(wanted.b()))
+    throw wanted;
+  auto same = [&](const dim_guard& g) {
+    return (g.a == wanted.a() && g.b == wanted.b()) || (g.a == wanted.b() && g.b == wanted.a());
+  };
+  if (std::ranges::none_of(known.guards, same))
+    known.guards.push_back({wanted.a(), wanted.b(), who + ": " + wanted.what()});
 }
 
 const dim& representative(const dim& a, const dim& b) {

@@ -1,6 +1,6 @@
-// Two dimensions that a shape rule wants to be equal, and that differ as expressions: which symbol has to be what for them to be equal.
-// The importer starts again with the symbol replaced, so that the program has the equality in its shapes. An input that does not
-// keep to it is then refused by name when the program runs.
+// Two dimensions that a shape rule wants to be equal, and that differ as expressions: which symbol has to be what for
+// them to be equal. The importer starts again with the symbol replaced, so that the program has the equality in its
+// shapes. An input that does not keep to it is then refused by name when the program runs.
 #pragma once
 
 #include <map>
@@ -24,8 +24,8 @@ struct dim_knowledge {
 // Symbol → expression. nullopt where no symbol can be isolated, or where it would have to be something that it cannot.
 std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b, const dim_facts& facts);
 
-// From now on the two dimensions of the error count as equal: a guard. Throws the error where a symbol can be replaced instead, or
-// where they are never equal.
+// From now on the two dimensions of the error count as equal: a guard. Throws the error where a symbol can be replaced
+// instead, or where they are never equal.
 void take_as_equal(dim_knowledge& known, const dims_differ& wanted, const std::string& who);
 
 // Which of two dimensions that count as equal stands for both.

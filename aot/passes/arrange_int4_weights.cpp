@@ -13,7 +13,9 @@ constexpr std::int64_t fewest_in_group = 8;
 
 value operand(value v, std::size_t i = 0) { return v.producer->inputs()[i]; }
 template <class Op>
-const Op* as(value v) { return v.producer->op().get_if<Op>(); }
+const Op* as(value v) {
+  return v.producer->op().get_if<Op>();
+}
 
 // (constant − zero) × scale, as DequantizeLinear is imported.
 struct dequantization {
@@ -29,13 +31,14 @@ std::optional<dequantization> find_dequantization(value v) {
     if (is_function(x, scalar_function::sub)) found.zero = operand(x, 1), x = operand(x, 0);
     if (!as<convert>(x)) continue;
     found.elements = module::constant(operand(x));
-    if (found.elements && stays_packed(x.producer->op(), found.elements->type()) && found.elements->type().rank() == 2) return found;
+    if (found.elements && stays_packed(x.producer->op(), found.elements->type()) && found.elements->type().rank() == 2)
+      return found;
   }
   return std::nullopt;
 }
 
-// How many neighbours along `axis` of a constant matrix have the same number: all of them, or a power of two that divides the extent. Small models
-// have scales that were spread when they were imported.
+// How many neighbours along `axis` of a constant matrix have the same number: all of them, or a power of two that
+// divides the extent. Small models have scales that were spread when they were imported.
 std::int64_t run_of_constant(const literal& data, std::size_t axis) {
   const auto dims = data.type().static_dims();
   const std::int64_t stride = axis == 0 ? dims[1] : 1;
@@ -90,7 +93,9 @@ literal transposed(const literal& matrix) {
   const shape type{matrix.type().type, {dims[1], dims[0]}};
   std::vector<std::byte> bytes(type.bytes());
   for (std::int64_t i = 0; i < dims[0]; ++i)
-    for (std::int64_t j = 0; j < dims[1]; ++j) store_integer(type.type, bytes.data(), j * dims[0] + i, load_integer(type.type, matrix.bytes().data(), i * dims[1] + j));
+    for (std::int64_t j = 0; j < dims[1]; ++j)
+      store_integer(type.type, bytes.data(), j * dims[0] + i,
+                    load_integer(type.type, matrix.bytes().data(), i * dims[1] + j));
   return literal(type, std::move(bytes));
 }
 

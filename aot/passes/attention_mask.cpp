@@ -12,7 +12,8 @@ using enum scalar_function;
 
 // Scores below this count for nothing beside any score that is seen.
 constexpr double hidden_beside_others = -9999;
-// Added to a score of any sensible size, this gives the same number everywhere in f32, so that a row of nothing else is uniform.
+// Added to a score of any sensible size, this gives the same number everywhere in f32, so that a row of nothing else is
+// uniform.
 constexpr double hides_all_differences = -1e30;
 
 value narrow(value v) {
@@ -39,7 +40,8 @@ constant_mask meaning(const score_mask& m, const std::vector<dim>& scores) {
   if (!data || !m.what.type().is_static()) return constant_mask::other;
   auto seen = [&](std::int64_t i) -> std::optional<bool> {
     double x = data->at(i);
-    if (m.kind != mask_kind::added) return m.fill <= hidden_beside_others ? std::optional((x != 0) == (m.kind == mask_kind::keeps)) : std::nullopt;
+    if (m.kind != mask_kind::added)
+      return m.fill <= hidden_beside_others ? std::optional((x != 0) == (m.kind == mask_kind::keeps)) : std::nullopt;
     return x == 0 ? std::optional(true) : x <= hidden_beside_others ? std::optional(false) : std::nullopt;
   };
   std::int64_t count = m.what.type().element_count();
@@ -48,7 +50,8 @@ constant_mask meaning(const score_mask& m, const std::vector<dim>& scores) {
   if (all) return constant_mask::nothing;
   const auto& dims = m.what.type().dims;
   const dim &queries = scores[scores.size() - 2], &keys = scores.back();
-  if (dims.size() < 2 || !(dims.back() == keys) || !(dims[dims.size() - 2] == queries) || dim(count) != queries * keys) return constant_mask::other;
+  if (dims.size() < 2 || !(dims.back() == keys) || !(dims[dims.size() - 2] == queries) || dim(count) != queries * keys)
+    return constant_mask::other;
   // With more queries than keys some row sees nothing, and a finite number there means something.
   std::int64_t columns = keys.value(), offset = columns - queries.value();
   if (offset < 0) return constant_mask::other;
@@ -88,7 +91,8 @@ std::vector<masked_scores> masked_at(value v) {
   return ways;
 }
 
-std::optional<joined_mask> join_masks(rewriter& write, const std::vector<score_mask>& masks, const std::vector<dim>& scores) {
+std::optional<joined_mask> join_masks(rewriter& write, const std::vector<score_mask>& masks,
+                                      const std::vector<dim>& scores) {
   joined_mask joined;
   for (const score_mask& m : masks) {
     if (!broadcasts(m.what.type().dims, scores)) return std::nullopt;
@@ -103,7 +107,8 @@ std::optional<joined_mask> join_masks(rewriter& write, const std::vector<score_m
     if (joined.mask && joined.mask.type().type != next.type().type) return std::nullopt;
     if (joined.mask) {
       auto dims = broadcast_dims(joined.mask.type().dims, next.type().dims);
-      next = write.apply(next.type().type == element_type::boolean ? logical_and : add, {write.broadcast_to(joined.mask, dims), write.broadcast_to(next, dims)});
+      next = write.apply(next.type().type == element_type::boolean ? logical_and : add,
+                         {write.broadcast_to(joined.mask, dims), write.broadcast_to(next, dims)});
     }
     joined.mask = next;
   }

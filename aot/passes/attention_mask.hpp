@@ -1,4 +1,5 @@
-// Masks of attention scores as models write them: an addition, or a selection between the scores and a number. Used by fuse_attention.
+// Masks of attention scores as models write them: an addition, or a selection between the scores and a number. Used by
+// fuse_attention.
 #pragma once
 
 #include <optional>
@@ -9,9 +10,9 @@
 namespace kiln {
 
 enum class mask_kind : std::uint8_t {
-  added,   // floating, added to the scores
-  keeps,   // boolean, true where the score stays
-  hides,   // boolean, true where the score is taken away
+  added,  // floating, added to the scores
+  keeps,  // boolean, true where the score stays
+  hides,  // boolean, true where the score is taken away
 };
 
 struct score_mask {
@@ -33,8 +34,9 @@ struct joined_mask {
   value mask;  // null where nothing else is hidden
 };
 
-// One mask for an attention whose scores have these dims. None where the masks differ in kind, or where a fill is not low enough to give the
-// same numbers as a mask: a row that is hidden as a whole must come out as in the model.
-std::optional<joined_mask> join_masks(rewriter& write, const std::vector<score_mask>& masks, const std::vector<dim>& scores);
+// One mask for an attention whose scores have these dims. None where the masks differ in kind, or where a fill is not
+// low enough to give the same numbers as a mask: a row that is hidden as a whole must come out as in the model.
+std::optional<joined_mask> join_masks(rewriter& write, const std::vector<score_mask>& masks,
+                                      const std::vector<dim>& scores);
 
 }  // namespace kiln

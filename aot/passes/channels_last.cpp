@@ -32,7 +32,8 @@ bool channels_last::apply(module& m) const {
     if (!last) continue;
     auto rank = static_cast<std::int64_t>(at.outputs()[0].rank());
     std::vector<std::int64_t> to_last{0}, to_first{0, rank - 1}, window_first;
-    for (std::int64_t axis = 2; axis < rank; ++axis) to_last.push_back(axis), to_first.push_back(axis - 1), window_first.push_back(axis);
+    for (std::int64_t axis = 2; axis < rank; ++axis)
+      to_last.push_back(axis), to_first.push_back(axis - 1), window_first.push_back(axis);
     to_last.push_back(1);
     window_first.insert(window_first.end(), {1, 0});
     rewriter write(m, here);

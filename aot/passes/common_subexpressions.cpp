@@ -12,7 +12,9 @@
 namespace kiln {
 namespace {
 
-std::size_t combined(std::size_t seed, std::size_t hash) { return seed ^ (hash + 0x9e3779b97f4a7c15 + (seed << 6) + (seed >> 2)); }
+std::size_t combined(std::size_t seed, std::size_t hash) {
+  return seed ^ (hash + 0x9e3779b97f4a7c15 + (seed << 6) + (seed >> 2));
+}
 
 // Equal constants have equal hashes; only the leading bytes are looked at.
 std::size_t hash_of(const literal& data) {
@@ -24,8 +26,10 @@ std::size_t hash_of(const literal& data) {
 // The name of an elementwise operation says all of it; the text of the others' attributes is what costs time here.
 std::size_t hash_of(const instruction& at) {
   const operation& op = at.op();
-  std::size_t hash = op.is<elementwise>() ? std::hash<std::string_view>()(op.name()) : std::hash<std::string>()(op.str());
-  for (value input : at.inputs()) hash = combined(combined(hash, std::hash<const void*>()(input.producer)), input.index);
+  std::size_t hash =
+      op.is<elementwise>() ? std::hash<std::string_view>()(op.name()) : std::hash<std::string>()(op.str());
+  for (value input : at.inputs())
+    hash = combined(combined(hash, std::hash<const void*>()(input.producer)), input.index);
   return hash;
 }
 
@@ -50,7 +54,8 @@ bool common_subexpressions::apply(module& m) const {
     if (at.op().is<parameter>() || !at.bodies().empty()) continue;
     instruction* first = nullptr;
     if (const literal* data = module::constant(at.output()))
-      first = first_equal(constants, hash_of(*data), at, [&](instruction& other) { return *module::constant(other.output()) == *data; });
+      first = first_equal(constants, hash_of(*data), at,
+                          [&](instruction& other) { return *module::constant(other.output()) == *data; });
     else
       first = first_equal(computed, hash_of(at), at,
                           [&](instruction& other) { return other.inputs() == at.inputs() && other.op() == at.op(); });

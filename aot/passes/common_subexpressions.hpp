@@ -1,5 +1,5 @@
-// Makes equal computations one: same operation, same inputs; equal constants too. Constants are compared by type and size first and
-// by bytes only then, so large weights are neither hashed nor copied.
+// Makes equal computations one: same operation, same inputs; equal constants too. Constants are compared by type and
+// size first and by bytes only then, so large weights are neither hashed nor copied.
 #pragma once
 
 #include "ir/module.hpp"

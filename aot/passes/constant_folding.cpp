@@ -13,7 +13,8 @@ namespace {
 
 bool is_empty(const shape& type) { return type.is_static() && type.element_count() == 0; }
 
-// The bytes of the constants behind a value that consists of constants, of what has no elements, and of what spreads constants (broadcast, iota).
+// The bytes of the constants behind a value that consists of constants, of what has no elements, and of what spreads
+// constants (broadcast, iota).
 std::optional<std::size_t> source_bytes_of(value v, std::size_t limit) {
   if (const literal* data = module::constant(v)) return data->bytes().size();
   if (is_empty(v.type())) return 0;
@@ -40,12 +41,16 @@ literal evaluate_spread(value v) {
 
 bool foldable(const instruction& at) {
   const operation& op = at.op();
-  if (at.inputs().empty() || !at.bodies().empty() || op.is<code_object>() || op.is<counted>() || stays_packed(op, at.inputs()[0].type())) return false;
+  if (at.inputs().empty() || !at.bodies().empty() || op.is<code_object>() || op.is<counted>() ||
+      stays_packed(op, at.inputs()[0].type()))
+    return false;
   for (const shape& out : at.outputs())
     if (!out.is_static()) return false;
   if (std::ranges::all_of(at.outputs(), is_empty)) return true;
   // A broadcast that only adds dims of 1 is a reshape of its constant.
-  if (op.is<broadcast>()) return at.inputs()[0].producer->op().is<constant>() && at.inputs()[0].type().elements() == at.outputs()[0].elements();
+  if (op.is<broadcast>())
+    return at.inputs()[0].producer->op().is<constant>() &&
+           at.inputs()[0].type().elements() == at.outputs()[0].elements();
   return std::all_of(at.inputs().begin(), at.inputs().end(), [](value input) {
     const operation& from = input.producer->op();
     return from.is<constant>() || from.is<broadcast>() || from.is<iota>() || is_empty(input.type());
@@ -111,7 +116,8 @@ bool constant_folding::apply(module& m) const {
     if (!foldable(at)) continue;
     auto results = fold(at, limit_bytes, budget);
     if (!results) continue;
-    for (std::uint32_t i = 0; i < results->size(); ++i) m.replace({&at, i}, add_folded(m, here, std::move((*results)[i]), at.origin()));
+    for (std::uint32_t i = 0; i < results->size(); ++i)
+      m.replace({&at, i}, add_folded(m, here, std::move((*results)[i]), at.origin()));
     changed = true;
   }
   if (changed) m.erase_dead();

@@ -29,7 +29,8 @@ std::vector<std::byte> narrowed_bytes(std::span<const float> values, float most)
 literal converted(const literal& data, element_type type) {
   auto values = data.as<float>();
   float most = largest(type);
-  return literal(data.type().with_type(type), type == element_type::f16 ? narrowed_bytes<f32_to_f16>(values, most) : narrowed_bytes<f32_to_bf16>(values, most));
+  return literal(data.type().with_type(type), type == element_type::f16 ? narrowed_bytes<f32_to_f16>(values, most)
+                                                                        : narrowed_bytes<f32_to_bf16>(values, most));
 }
 
 // Instructions whose results end only in conversions to integers, through elementwise operations and movement.
@@ -39,8 +40,10 @@ std::unordered_set<const instruction*> integer_arithmetic(const module& m) {
   for (value v : m.outputs()) outputs.insert(v.producer);
   for (auto at = m.instructions().rbegin(); at != m.instructions().rend(); ++at) {
     const operation& op = at->op();
-    bool simple = op.is<elementwise>() || op.is<convert>() || op.is<broadcast>() || op.is<reshape>() || op.is<slice>() || op.is<concat>() || op.is<iota>() || op.is<constant>();
-    if (!simple || at->users().empty() || outputs.contains(&*at) || at->outputs()[0].type != element_type::f32) continue;
+    bool simple = op.is<elementwise>() || op.is<convert>() || op.is<broadcast>() || op.is<reshape>() ||
+                  op.is<slice>() || op.is<concat>() || op.is<iota>() || op.is<constant>();
+    if (!simple || at->users().empty() || outputs.contains(&*at) || at->outputs()[0].type != element_type::f32)
+      continue;
     if (std::all_of(at->users().begin(), at->users().end(), [&](const instruction* user) {
           const auto* c = user->op().get_if<convert>();
           return found.contains(user) || (c && is_integer(c->type));
@@ -53,7 +56,8 @@ std::unordered_set<const instruction*> integer_arithmetic(const module& m) {
 // Copies a module with its floats converted. Bodies take and give the converted type; the main module keeps its own.
 class converter {
  public:
-  converter(const module& from, module& to, element_type type, bool is_main, const std::unordered_map<const module*, module*>& bodies)
+  converter(const module& from, module& to, element_type type, bool is_main,
+            const std::unordered_map<const module*, module*>& bodies)
       : from_(from), to_(to), type_(type), is_main_(is_main), bodies_(bodies), exact_(integer_arithmetic(from)) {}
 
   void run() {
@@ -90,20 +94,24 @@ class converter {
 
   void copy(const instruction& i) {
     bool exact = exact_.contains(&i);
-    bool to_integer = i.op().is<convert>() && is_integer(i.outputs()[0].type) && exact_.contains(i.inputs()[0].producer);
+    bool to_integer =
+        i.op().is<convert>() && is_integer(i.outputs()[0].type) && exact_.contains(i.inputs()[0].producer);
     std::vector<value> inputs;
-    bool as_written = exact || to_integer || i.op().is<code_object>() || i.op().is<counted>();  // a custom operator's kernel is written for its types; outputs keep theirs
+    bool as_written = exact || to_integer || i.op().is<code_object>() ||
+                      i.op().is<counted>();  // a custom operator's kernel is written for its types; outputs keep theirs
     for (value v : i.inputs()) inputs.push_back(as_written ? as(mapped(v), v.type().type) : narrowed(v));
     operation op = exact ? i.op() : changed(i.op());
     std::vector<module*> bodies;
     for (module* body : i.bodies()) bodies.push_back(bodies_.at(body));
-    value made = i.op().is<constant>() ? to_.add_constant(op.get_if<constant>()->data) : to_.add(op, std::move(inputs), std::move(bodies));
+    value made = i.op().is<constant>() ? to_.add_constant(op.get_if<constant>()->data)
+                                       : to_.add(op, std::move(inputs), std::move(bodies));
     made.producer->set_origin(i.origin());
     for (std::uint32_t k = 0; k < i.outputs().size(); ++k) copies_[&i].push_back({made.producer, k});
   }
 
   operation changed(const operation& op) const {
-    if (const auto* c = op.get_if<constant>(); c && c->data.type().type == element_type::f32) return constant{converted(c->data, type_)};
+    if (const auto* c = op.get_if<constant>(); c && c->data.type().type == element_type::f32)
+      return constant{converted(c->data, type_)};
     if (const auto* c = op.get_if<convert>(); c && c->type == element_type::f32) return convert{type_};
     if (const auto* d = op.get_if<dot>(); d && d->type == element_type::f32) {
       dot narrow = *d;
@@ -135,7 +143,8 @@ void in_order(const module& m, std::unordered_set<const module*>& done, std::vec
 
 bool convert_precision::apply(program& p) const {
   if (type != element_type::f16 && type != element_type::bf16)
-    throw error(error_kind::unsupported, "cannot compile for " + std::string(kiln::name(type)) + "; f16 and bf16 are possible");
+    throw error(error_kind::unsupported,
+                "cannot compile for " + std::string(kiln::name(type)) + "; f16 and bf16 are possible");
   std::unordered_set<const module*> done;
   std::vector<const module*> order;
   in_order(p.main(), done, order);

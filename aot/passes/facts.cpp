@@ -35,12 +35,14 @@ bool is_function(value v, scalar_function f) { return function_of(v) == f; }
 
 bool is_commutative(scalar_function f) {
   using enum scalar_function;
-  constexpr std::array commutative{add, mul, min, max, bit_and, bit_or, bit_xor, equal, logical_and, logical_or, logical_xor};
+  constexpr std::array commutative{add,     mul,   min,         max,        bit_and,    bit_or,
+                                   bit_xor, equal, logical_and, logical_or, logical_xor};
   return std::find(commutative.begin(), commutative.end(), f) != commutative.end();
 }
 
 bool has_single_use(const module& m, value v) {
-  auto outputs = std::count_if(m.outputs().begin(), m.outputs().end(), [&](value o) { return o.producer == v.producer; });
+  auto outputs =
+      std::count_if(m.outputs().begin(), m.outputs().end(), [&](value o) { return o.producer == v.producer; });
   return v.producer->users().size() + static_cast<std::size_t>(outputs) == 1;
 }
 
@@ -63,11 +65,14 @@ value along_one_axis(value v, std::size_t axis) {
 
 std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& permutation) {
   std::vector<std::int64_t> result(permutation.size());
-  for (std::size_t i = 0; i < permutation.size(); ++i) result[static_cast<std::size_t>(permutation[i])] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    result[static_cast<std::size_t>(permutation[i])] = static_cast<std::int64_t>(i);
   return result;
 }
 
-bool is_identity(const std::vector<std::int64_t>& permutation) { return std::is_sorted(permutation.begin(), permutation.end()); }
+bool is_identity(const std::vector<std::int64_t>& permutation) {
+  return std::is_sorted(permutation.begin(), permutation.end());
+}
 
 std::vector<dim> permute(const std::vector<dim>& dims, const std::vector<std::int64_t>& permutation) {
   std::vector<dim> result;

@@ -1,6 +1,7 @@
-// Questions that several passes ask of a value: is it constant, is it one number everywhere, what lies behind its broadcast.
-// "Constant-like" is a constant or what broadcasts, reshapes and transposes make of one: such values are kept small in the graph
-// (a splat is a scalar and a broadcast) and are materialized only by constant folding or inside a kernel.
+// Questions that several passes ask of a value: is it constant, is it one number everywhere, what lies behind its
+// broadcast. "Constant-like" is a constant or what broadcasts, reshapes and transposes make of one: such values are
+// kept small in the graph (a splat is a scalar and a broadcast) and are materialized only by constant folding or inside
+// a kernel.
 #pragma once
 
 #include <optional>
@@ -29,8 +30,9 @@ bool has_single_use(const module& m, value v);
 // The dims of v, with 1s in front up to `rank`.
 std::vector<dim> padded_dims(const std::vector<dim>& dims, std::size_t rank);
 
-// For a value whose elements depend on at most one axis of its dims: looks behind broadcasts. `axis` is set to that axis (0 where it
-// depends on none), and the returned value has dims that are 1 everywhere but there. Null where it depends on more.
+// For a value whose elements depend on at most one axis of its dims: looks behind broadcasts. `axis` is set to that
+// axis (0 where it depends on none), and the returned value has dims that are 1 everywhere but there. Null where it
+// depends on more.
 value along_one_axis(value v, std::size_t axis);
 
 std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& permutation);

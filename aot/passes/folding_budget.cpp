@@ -21,10 +21,12 @@ double steps_of(const instruction& at) {
   }
   const operation& op = at.op();
   if (op.is<dot>()) {  // [m, k] by [k, n]: the product of the inputs' sizes by that of the output is k * k
-    const double depth = std::sqrt(static_cast<double>(at.inputs()[0].type().element_count()) * static_cast<double>(at.inputs()[1].type().element_count()) / std::max(made, 1.0));
+    const double depth = std::sqrt(static_cast<double>(at.inputs()[0].type().element_count()) *
+                                   static_cast<double>(at.inputs()[1].type().element_count()) / std::max(made, 1.0));
     return read + made * std::max(depth, 1.0);
   }
-  const bool windowed = op.is<convolution>() || op.is<transposed_convolution>() || op.is<pooling>() || op.is<attention>() || op.is<recurrent>() || op.is<resize>();
+  const bool windowed = op.is<convolution>() || op.is<transposed_convolution>() || op.is<pooling>() ||
+                        op.is<attention>() || op.is<recurrent>() || op.is<resize>();
   return windowed ? read + made * std::max(largest, 1.0) : read + made;
 }
 

@@ -1,5 +1,5 @@
-// How much constant folding may compute and keep while one program is optimized. What goes beyond stays an operation, so the result is as right,
-// and a model of kilobytes can neither keep the compiler busy for hours nor fill its memory.
+// How much constant folding may compute and keep while one program is optimized. What goes beyond stays an operation,
+// so the result is as right, and a model of kilobytes can neither keep the compiler busy for hours nor fill its memory.
 #pragma once
 
 #include <cstdint>

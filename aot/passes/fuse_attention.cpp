@@ -21,7 +21,9 @@ bool keeps_rows(value v) {
   return !to.empty() && !from.empty() && to.back() == from.back();
 }
 
-bool is_float_conversion(value v) { return v.producer->op().is<convert>() && is_float(v) && is_float(v.producer->inputs()[0]); }
+bool is_float_conversion(value v) {
+  return v.producer->op().is<convert>() && is_float(v) && is_float(v.producer->inputs()[0]);
+}
 
 struct factor {
   value rest;
@@ -73,7 +75,8 @@ std::optional<score_chain> trace_scores(const module& m, value v, score_chain so
   return std::nullopt;
 }
 
-// How the batches and rows of both products are heads and queries: [outer..., heads, queries, keys] against [batch..., rows, keys].
+// How the batches and rows of both products are heads and queries: [outer..., heads, queries, keys] against [batch...,
+// rows, keys].
 struct heads_of_scores {
   extents outer;
   dim heads, key_heads, queries, keys;
@@ -88,11 +91,14 @@ struct heads_of_scores {
 std::optional<heads_of_scores> split_heads(const extents& product, const extents& scores) {
   std::size_t rank = scores.size();
   if (rank != product.size() || rank < 3 || !(scores.back() == product.back())) return std::nullopt;
-  heads_of_scores h{{scores.begin(), scores.end() - 3}, scores[rank - 3], product[rank - 3], scores[rank - 2], scores[rank - 1]};
+  heads_of_scores h{
+      {scores.begin(), scores.end() - 3}, scores[rank - 3], product[rank - 3], scores[rank - 2], scores[rank - 1]};
   if (!std::equal(h.outer.begin(), h.outer.end(), product.begin())) return std::nullopt;
   const dim& rows = product[rank - 2];
   if (h.heads == h.key_heads) return rows == h.queries ? std::optional(h) : std::nullopt;
-  if (!h.heads.is_static() || !h.key_heads.is_static() || h.key_heads.value() <= 0 || h.heads.value() % h.key_heads.value()) return std::nullopt;
+  if (!h.heads.is_static() || !h.key_heads.is_static() || h.key_heads.value() <= 0 ||
+      h.heads.value() % h.key_heads.value())
+    return std::nullopt;
   return rows == dim(h.heads.value() / h.key_heads.value()) * h.queries ? std::optional(h) : std::nullopt;
 }
 
@@ -105,7 +111,8 @@ value turned(rewriter& write, value v) {
 
 // The operand as it was before it was widened to the other's type.
 value unwidened(value v, element_type type) {
-  bool widened = is_float_conversion(v) && storage_bits(v.type().type) > storage_bits(type) && v.producer->inputs()[0].type().type == type;
+  bool widened = is_float_conversion(v) && storage_bits(v.type().type) > storage_bits(type) &&
+                 v.producer->inputs()[0].type().type == type;
   return widened ? v.producer->inputs()[0] : v;
 }
 
@@ -128,11 +135,14 @@ value fused(rewriter& write, value root, bool transposed) {
   if (!chain) return {};
   const dot& first = *chain->product.producer->op().get_if<dot>();
   const extents& product = chain->product.type().dims;
-  extents at = !chain->dims.empty() ? chain->dims : scores.type().rank() == product.size() ? scores.type().dims : product;
+  extents at = !chain->dims.empty()                     ? chain->dims
+               : scores.type().rank() == product.size() ? scores.type().dims
+                                                        : product;
   auto heads = split_heads(product, at);
   extents of_second = root.producer->inputs()[transposed ? 1 : 0].type().dims;
   if (!heads || of_second != product) return {};
-  value query = chain->product.producer->inputs()[0], key = chain->product.producer->inputs()[1], values = root.producer->inputs()[transposed ? 0 : 1];
+  value query = chain->product.producer->inputs()[0], key = chain->product.producer->inputs()[1],
+        values = root.producer->inputs()[transposed ? 0 : 1];
   attention op{.scale = chain->scale};
   for (value* operand : {&query, &key})
     while (auto found = factor_of(*operand)) {
@@ -151,9 +161,10 @@ value fused(rewriter& write, value root, bool transposed) {
   if (first.transpose_a) query = turned(write, query);
   if (!first.transpose_b) key = turned(write, key);
   if (transposed ? !second.transpose_a : second.transpose_b) values = turned(write, values);
-  std::vector<value> inputs{write.reshape_to(query, heads->with(heads->heads, heads->queries, query.type().dims.back())),
-                            write.reshape_to(key, heads->with(heads->key_heads, heads->keys, key.type().dims.back())),
-                            write.reshape_to(values, heads->with(heads->key_heads, heads->keys, values.type().dims.back()))};
+  std::vector<value> inputs{
+      write.reshape_to(query, heads->with(heads->heads, heads->queries, query.type().dims.back())),
+      write.reshape_to(key, heads->with(heads->key_heads, heads->keys, key.type().dims.back())),
+      write.reshape_to(values, heads->with(heads->key_heads, heads->keys, values.type().dims.back()))};
   if (mask->mask) inputs.push_back(mask->mask);
   value result = write.convert_to(write.add(op, inputs), root.type().type);
   if (!transposed) return write.reshape_to(result, root.type().dims);

@@ -17,8 +17,10 @@ bool comes_of_constants(value v, const dim& elements, bool& packed) {
     return true;
   }
   const auto* e = op.get_if<elementwise>();
-  bool passes = op.is<convert>() || op.is<broadcast>() || op.is<reshape>() || (e && (e->function == scalar_function::mul || e->function == scalar_function::sub));
-  return passes && std::ranges::all_of(v.producer->inputs(), [&](value input) { return comes_of_constants(input, elements, packed); });
+  bool passes = op.is<convert>() || op.is<broadcast>() || op.is<reshape>() ||
+                (e && (e->function == scalar_function::mul || e->function == scalar_function::sub));
+  return passes && std::ranges::all_of(v.producer->inputs(),
+                                       [&](value input) { return comes_of_constants(input, elements, packed); });
 }
 
 }  // namespace
@@ -26,14 +28,17 @@ bool comes_of_constants(value v, const dim& elements, bool& packed) {
 value add_int4_matrix(module& m, instruction* before, const int4_matrix& matrix, const std::vector<dim>& dims) {
   const std::int64_t groups = matrix.depth / matrix.group;
   const bool whole = groups == 1;
-  const std::vector<dim> apart = whole ? std::vector<dim>{matrix.rows, matrix.depth} : std::vector<dim>{matrix.rows, groups, matrix.group};
+  const std::vector<dim> apart =
+      whole ? std::vector<dim>{matrix.rows, matrix.depth} : std::vector<dim>{matrix.rows, groups, matrix.group};
   const std::vector<dim> shared = whole ? std::vector<dim>{matrix.rows, 1} : std::vector<dim>{matrix.rows, groups, 1};
   auto insert = [&](operation op, std::vector<value> inputs) {
     value made = m.insert(before, std::move(op), std::move(inputs));
     made.producer->set_origin(before->origin());
     return made;
   };
-  auto number = [&](const literal& of_groups) { return insert(broadcast{apart}, {m.add_constant(of_groups.reshaped(shared))}); };
+  auto number = [&](const literal& of_groups) {
+    return insert(broadcast{apart}, {m.add_constant(of_groups.reshaped(shared))});
+  };
   value v = insert(convert{matrix.scales.type().type}, {m.add_constant(matrix.elements.reshaped(apart))});
   if (matrix.zero_points) v = insert(elementwise{scalar_function::sub}, {v, number(*matrix.zero_points)});
   v = insert(elementwise{scalar_function::mul}, {v, number(matrix.scales)});
@@ -46,7 +51,8 @@ bool is_int4_matrix(value v) {
 }
 
 bool stays_packed(const operation& op, const shape& operand) {
-  return op.is<convert>() && is_packed(operand.type) && operand.is_static() && operand.element_count() >= fewest_packed_elements;
+  return op.is<convert>() && is_packed(operand.type) && operand.is_static() &&
+         operand.element_count() >= fewest_packed_elements;
 }
 
 }  // namespace kiln

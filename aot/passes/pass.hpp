@@ -1,7 +1,7 @@
 // A graph pass: any value struct with `std::string_view name() const` and `bool apply(module&) const` or
-// `bool apply(program&) const`, which says whether it changed anything. Passes hold options only, so one value may be applied to
-// many programs and from many threads; a program belongs to one thread while a pass runs.
-// A pass that meets something it does not understand leaves it alone; it throws only error{internal} for a broken invariant.
+// `bool apply(program&) const`, which says whether it changed anything. Passes hold options only, so one value may be
+// applied to many programs and from many threads; a program belongs to one thread while a pass runs. A pass that meets
+// something it does not understand leaves it alone; it throws only error{internal} for a broken invariant.
 #pragma once
 
 #include <concepts>
@@ -60,8 +60,8 @@ struct until_stable {
   bool apply(program& p) const;
 };
 
-// Applies the passes in order. Where `dump_dir` is not empty, the program's text before the first and after each pass is written
-// there as NN_name.txt; throws error{io} where that fails.
+// Applies the passes in order. Where `dump_dir` is not empty, the program's text before the first and after each pass
+// is written there as NN_name.txt; throws error{io} where that fails.
 void run_passes(program& p, const std::vector<pass>& passes, const std::filesystem::path& dump_dir = {});
 
 }  // namespace kiln

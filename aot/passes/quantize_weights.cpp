@@ -44,7 +44,8 @@ struct quantization {
 };
 
 // A matrix [k, n], or [n, k] where `depth_last`.
-std::optional<quantization> quantize(const literal& data, bool depth_last, std::int64_t rows, std::int64_t depth, std::int64_t group) {
+std::optional<quantization> quantize(const literal& data, bool depth_last, std::int64_t rows, std::int64_t depth,
+                                     std::int64_t group) {
   const element_type type = data.type().type;
   const std::vector<float> numbers = numbers_of(data);
   if (!std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); })) return std::nullopt;
@@ -60,29 +61,37 @@ std::optional<quantization> quantize(const literal& data, bool depth_last, std::
       for (std::int64_t row = first; row < std::min(rows, first + block); ++row) {
         for (std::int64_t i = 0; i < group; ++i) {
           const std::int64_t k = g * group + i;
-          members[static_cast<std::size_t>(i)] = numbers[static_cast<std::size_t>(depth_last ? row * depth + k : k * rows + row)];
+          members[static_cast<std::size_t>(i)] =
+              numbers[static_cast<std::size_t>(depth_last ? row * depth + k : k * rows + row)];
         }
         const float extreme = *std::ranges::max_element(members, {}, [](float x) { return std::fabs(x); });
         const std::array<float, 2> candidates{rounded(type, std::fabs(extreme) / 7), rounded(type, extreme / -8)};
-        const std::array<double, 2> errors{squared_error(members, candidates[0]), squared_error(members, candidates[1])};
+        const std::array<double, 2> errors{squared_error(members, candidates[0]),
+                                           squared_error(members, candidates[1])};
         const std::size_t better = errors[1] < errors[0] ? 1 : 0;
         error += errors[better];
         scales[static_cast<std::size_t>(row * groups + g)] = candidates[better];
         for (std::int64_t i = 0; i < group; ++i) {
           const float x = members[static_cast<std::size_t>(i)];
           whole += static_cast<double>(x) * x;
-          store_integer(element_type::i4, elements.data(), row * depth + g * group + i, static_cast<std::int64_t>(quantized(x, candidates[better])));
+          store_integer(element_type::i4, elements.data(), row * depth + g * group + i,
+                        static_cast<std::int64_t>(quantized(x, candidates[better])));
         }
       }
   quantization result;
-  result.matrix = {.rows = rows, .depth = depth, .group = group, .elements = literal(element_type_of, std::move(elements)), .scales = literal::from_doubles({type, {rows, groups}}, scales)};
+  result.matrix = {.rows = rows,
+                   .depth = depth,
+                   .group = group,
+                   .elements = literal(element_type_of, std::move(elements)),
+                   .scales = literal::from_doubles({type, {rows, groups}}, scales)};
   result.error = whole > 0 ? std::sqrt(error / whole) : 0;
   return result;
 }
 
 bool is_weights_alone(const module& m, value v) {
   if (std::ranges::find(m.outputs(), v) != m.outputs().end()) return false;
-  return std::ranges::all_of(v.producer->users(), [&](const instruction* user) { return user->op().is<dot>() && user->inputs()[0] != v; });
+  return std::ranges::all_of(v.producer->users(),
+                             [&](const instruction* user) { return user->op().is<dot>() && user->inputs()[0] != v; });
 }
 
 }  // namespace
@@ -98,11 +107,14 @@ bool quantize_weights::apply(module& m) const {
     value v = at.inputs()[1];
     const literal* data = module::constant(v);
     const element_type type = v.type().type;
-    if (!data || !is_weights_alone(m, v) || (type != element_type::f32 && type != element_type::f16 && type != element_type::bf16)) continue;
+    if (!data || !is_weights_alone(m, v) ||
+        (type != element_type::f32 && type != element_type::f16 && type != element_type::bf16))
+      continue;
     const auto dims = v.type().static_dims();
     if (std::any_of(dims.begin(), dims.end() - 2, [](std::int64_t d) { return d != 1; })) continue;
     const bool depth_last = product->transpose_b;
-    const std::int64_t depth = dims[dims.size() - (depth_last ? 1 : 2)], rows = dims[dims.size() - (depth_last ? 2 : 1)];
+    const std::int64_t depth = dims[dims.size() - (depth_last ? 1 : 2)],
+                       rows = dims[dims.size() - (depth_last ? 2 : 1)];
     const std::int64_t group = std::gcd(most_group, depth);
     auto [found, fresh] = done.try_emplace({v, depth_last});
     if (fresh) {
@@ -113,7 +125,8 @@ bool quantize_weights::apply(module& m) const {
       if (!exact) found->second.reset();
       if (exact) {
         count.bytes_before += static_cast<std::int64_t>(data->bytes().size());
-        count.bytes_after += static_cast<std::int64_t>(found->second->matrix.elements.bytes().size() + found->second->matrix.scales.bytes().size());
+        count.bytes_after += static_cast<std::int64_t>(found->second->matrix.elements.bytes().size() +
+                                                       found->second->matrix.scales.bytes().size());
         count.largest_error = std::max(count.largest_error, found->second->error);
       }
     }

@@ -14,22 +14,27 @@ using match::op;
 match::matcher stretched(match::matcher inner) { return match::either({op<broadcast>().inputs({inner}), inner}); }
 
 match::matcher mean_of(match::matcher inner, std::string name) {
-  return op<reduce>([](const reduce& r) { return r.kind == reduction_kind::mean && r.keep_dims; }).inputs({std::move(inner)}).as(std::move(name));
+  return op<reduce>([](const reduce& r) { return r.kind == reduction_kind::mean && r.keep_dims; })
+      .inputs({std::move(inner)})
+      .as(std::move(name));
 }
 
 match::matcher square_of(const match::matcher& inner, const std::string& name) {
-  return match::either({function(mul).inputs({inner, match::same(name)}), function(pow).inputs({inner, any().when([](value v) { return is_splat(v, 2); })})});
+  return match::either({function(mul).inputs({inner, match::same(name)}),
+                        function(pow).inputs({inner, any().when([](value v) { return is_splat(v, 2); })})});
 }
 
 // x · 1/sqrt(s), x / sqrt(s), where `s` may be stretched before or after.
 match::matcher divided_by_root(const match::matcher& x, const match::matcher& s) {
   auto root = stretched(function(sqrt).inputs({stretched(s)}));
-  auto inverse_root = stretched(match::either({function(rsqrt).inputs({stretched(s)}), function(reciprocal).inputs({root})}));
+  auto inverse_root =
+      stretched(match::either({function(rsqrt).inputs({stretched(s)}), function(reciprocal).inputs({root})}));
   return match::either({function(div).inputs({x, root}), function(mul).commuted(x, inverse_root)});
 }
 
 match::matcher plus_epsilon(match::matcher inner) {
-  return function(add).commuted(std::move(inner), any().when([](value v) { return splat_of(v).has_value(); }).as("epsilon"));
+  return function(add).commuted(std::move(inner),
+                                any().when([](value v) { return splat_of(v).has_value(); }).as("epsilon"));
 }
 
 const reduce& reduction(value v) { return *v.producer->op().get_if<reduce>(); }
@@ -49,8 +54,10 @@ value centered(rewriter& write, value root, const match::captures& found) {
 std::vector<rule> make_rules() {
   auto x = any().as("x");
   return {
-      {"root_mean_square", divided_by_root(x, plus_epsilon(mean_of(square_of(match::same("x"), "x"), "mean_square"))), root_mean_square},
-      {"centered", op<normalize>().inputs({function(sub).inputs({x, stretched(mean_of(match::same("x"), "mean"))})}), centered},
+      {"root_mean_square", divided_by_root(x, plus_epsilon(mean_of(square_of(match::same("x"), "x"), "mean_square"))),
+       root_mean_square},
+      {"centered", op<normalize>().inputs({function(sub).inputs({x, stretched(mean_of(match::same("x"), "mean"))})}),
+       centered},
   };
 }
 

@@ -1,4 +1,5 @@
-// Finds normalizations that a model spells out: (x - mean) / sqrt(variance + epsilon), and x / sqrt(mean(x²) + epsilon).
+// Finds normalizations that a model spells out: (x - mean) / sqrt(variance + epsilon), and x / sqrt(mean(x²) +
+// epsilon).
 #pragma once
 
 #include "ir/module.hpp"

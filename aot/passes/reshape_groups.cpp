@@ -15,7 +15,9 @@ std::vector<std::size_t> other_than_one(const std::vector<dim>& dims) {
 }  // namespace
 
 std::optional<std::vector<reshape_group>> reshape_groups(const std::vector<dim>& from, const std::vector<dim>& to) {
-  auto has_zero = [](const std::vector<dim>& dims) { return std::any_of(dims.begin(), dims.end(), [](const dim& d) { return d == dim(0); }); };
+  auto has_zero = [](const std::vector<dim>& dims) {
+    return std::any_of(dims.begin(), dims.end(), [](const dim& d) { return d == dim(0); });
+  };
   if (has_zero(from) || has_zero(to)) return std::nullopt;
   auto in = other_than_one(from), out = other_than_one(to);
   std::vector<reshape_group> groups;
@@ -45,7 +47,8 @@ std::optional<std::vector<reshape_group>> reshape_groups(const std::vector<dim>&
 
 bool only_unit_dims_change(const std::vector<dim>& from, const std::vector<dim>& to) {
   auto in = other_than_one(from), out = other_than_one(to);
-  return std::equal(in.begin(), in.end(), out.begin(), out.end(), [&](std::size_t a, std::size_t b) { return from[a] == to[b]; });
+  return std::equal(in.begin(), in.end(), out.begin(), out.end(),
+                    [&](std::size_t a, std::size_t b) { return from[a] == to[b]; });
 }
 
 }  // namespace kiln

@@ -1,5 +1,5 @@
-// How a reshape regroups its dims: the finest list of pairs (input axes, output axes) whose products agree, in order. Dims of 1 belong
-// to no group. [2, 3, 1, 20] → [6, 4, 5] gives {0,1}→{0} and {3}→{1,2}.
+// How a reshape regroups its dims: the finest list of pairs (input axes, output axes) whose products agree, in order.
+// Dims of 1 belong to no group. [2, 3, 1, 20] → [6, 4, 5] gives {0,1}→{0} and {3}→{1,2}.
 #pragma once
 
 #include <cstdint>

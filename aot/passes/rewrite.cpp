@@ -31,11 +31,17 @@ value rewriter::constant(literal data) {
   return made;
 }
 
-value rewriter::splat(const shape& type, double number) { return broadcast_to(constant(literal::scalar(type.type, number)), type.dims); }
+value rewriter::splat(const shape& type, double number) {
+  return broadcast_to(constant(literal::scalar(type.type, number)), type.dims);
+}
 
-value rewriter::broadcast_to(value v, const std::vector<dim>& dims) { return v.type().dims == dims ? v : add(kiln::broadcast{dims}, {v}); }
+value rewriter::broadcast_to(value v, const std::vector<dim>& dims) {
+  return v.type().dims == dims ? v : add(kiln::broadcast{dims}, {v});
+}
 
-value rewriter::reshape_to(value v, const std::vector<dim>& dims) { return v.type().dims == dims ? v : add(kiln::reshape{dims}, {v}); }
+value rewriter::reshape_to(value v, const std::vector<dim>& dims) {
+  return v.type().dims == dims ? v : add(kiln::reshape{dims}, {v});
+}
 
 value rewriter::transpose_by(value v, const std::vector<std::int64_t>& permutation) {
   if (is_identity(permutation)) return v;
@@ -96,7 +102,8 @@ bool apply_rules(module& m, std::span<const rule> rules) {
         break;
       }
     }
-    if (sweep == 0 || changed || m.instructions().size() != before) m.erase_dead();  // a rule that gives up may leave what it built
+    if (sweep == 0 || changed || m.instructions().size() != before)
+      m.erase_dead();  // a rule that gives up may leave what it built
     if (!changed) return ever;
     ever = true;
   }

@@ -1,5 +1,5 @@
-// Rewrite rules and the driver that applies them: a rule is a pattern over one instruction and a function that builds what
-// replaces it. The driver sweeps over a module until no rule changes anything.
+// Rewrite rules and the driver that applies them: a rule is a pattern over one instruction and a function that builds
+// what replaces it. The driver sweeps over a module until no rule changes anything.
 #pragma once
 
 #include <functional>
@@ -45,11 +45,13 @@ class rewriter {
 struct rule {
   std::string_view name;
   match::matcher pattern;
-  // The value that takes the place of the root's first output, of the same shape; null where the rule does not apply after all.
+  // The value that takes the place of the root's first output, of the same shape; null where the rule does not apply
+  // after all.
   std::function<value(rewriter&, value root, const match::captures&)> make;
 };
 
-// True where something changed. Dead instructions are erased between sweeps. Rules that undo each other are stopped with a warning.
+// True where something changed. Dead instructions are erased between sweeps. Rules that undo each other are stopped
+// with a warning.
 bool apply_rules(module& m, std::span<const rule> rules);
 
 }  // namespace kiln

@@ -57,8 +57,12 @@ value behind_broadcasts(rewriter& write, value root, const match::captures&) {
 
 // ((y ∘ c1) ∘ c2) → y ∘ (c1 ∘ c2), for sums and products of floats.
 rule merged_chain(scalar_function f) {
-  return {"merged_chain", floating(f).inputs({function(f).single_use().inputs({varying().as("y"), fixed().as("first")}), fixed().as("second")}),
-          [f](rewriter& write, value, const match::captures& found) { return write.apply(f, {found["y"], write.apply(f, {found["first"], found["second"]})}); }};
+  return {"merged_chain",
+          floating(f).inputs(
+              {function(f).single_use().inputs({varying().as("y"), fixed().as("first")}), fixed().as("second")}),
+          [f](rewriter& write, value, const match::captures& found) {
+            return write.apply(f, {found["y"], write.apply(f, {found["first"], found["second"]})});
+          }};
 }
 
 // 1/c for a constant divisor whose reciprocal is an ordinary number.
@@ -85,15 +89,21 @@ value direct_conversion(rewriter& write, value root, const match::captures& foun
       default: return 0;
     }
   };
-  auto integer_digits = [](element_type t) { return t == element_type::boolean ? 1 : is_signed_integer(t) ? storage_bits(t) - 1 : storage_bits(t); };
+  auto integer_digits = [](element_type t) {
+    return t == element_type::boolean ? 1 : is_signed_integer(t) ? storage_bits(t) - 1 : storage_bits(t);
+  };
   bool exact = false;
-  if (is_float(from) && is_float(between)) exact = float_digits(from) > 0 && (between == element_type::f64 || between == element_type::f32 || from == between);
+  if (is_float(from) && is_float(between))
+    exact = float_digits(from) > 0 && (between == element_type::f64 || between == element_type::f32 || from == between);
   else if (!is_float(from) && is_float(between)) exact = float_digits(between) >= integer_digits(from);
-  else if (!is_float(from) && !is_float(between) && between != element_type::boolean) exact = integer_digits(between) >= integer_digits(from) && (!is_signed_integer(from) || is_signed_integer(between));
+  else if (!is_float(from) && !is_float(between) && between != element_type::boolean)
+    exact = integer_digits(between) >= integer_digits(from) && (!is_signed_integer(from) || is_signed_integer(between));
   return exact ? write.convert_to(found["x"], to) : value{};
 }
 
-value chosen_side(rewriter&, value, const match::captures& found) { return found[*splat_of(found["c"]) != 0 ? "a" : "b"]; }
+value chosen_side(rewriter&, value, const match::captures& found) {
+  return found[*splat_of(found["c"]) != 0 ? "a" : "b"];
+}
 
 std::vector<rule> make_rules() {
   auto x = any().as("x");
@@ -103,7 +113,8 @@ std::vector<rule> make_rules() {
       {"mul_one", function(mul).commuted(x, number(1)), keep("x")},
       {"div_one", function(div).inputs({x, number(1)}), keep("x")},
       {"pow_one", function(pow).inputs({x, number(1)}), keep("x")},
-      {"pow_two", floating(pow).inputs({x, number(2)}), [](rewriter& write, value, const match::captures& found) { return write.apply(mul, {found["x"], found["x"]}); }},
+      {"pow_two", floating(pow).inputs({x, number(2)}),
+       [](rewriter& write, value, const match::captures& found) { return write.apply(mul, {found["x"], found["x"]}); }},
       {"pow_half", floating(pow).inputs({x, number(0.5)}), become(sqrt, "x")},
       {"pow_minus_half", floating(pow).inputs({x, number(-0.5)}), become(rsqrt, "x")},
       {"pow_minus_one", floating(pow).inputs({x, number(-1)}), become(reciprocal, "x")},
@@ -123,24 +134,40 @@ std::vector<rule> make_rules() {
       {"and_false", function(logical_and).commuted(any(), number(0).as("x")), keep("x")},
       {"or_false", function(logical_or).commuted(x, number(0)), keep("x")},
       {"or_true", function(logical_or).commuted(any(), number(1).as("x")), keep("x")},
-      {"and_self", match::either({function(logical_and), function(logical_or)}).inputs({x, match::same("x")}), keep("x")},
-      {"where_fixed", function(where).inputs({any().when([](value v) { return splat_of(v).has_value(); }).as("c"), any().as("a"), any().as("b")}), chosen_side},
+      {"and_self", match::either({function(logical_and), function(logical_or)}).inputs({x, match::same("x")}),
+       keep("x")},
+      {"where_fixed",
+       function(where).inputs(
+           {any().when([](value v) { return splat_of(v).has_value(); }).as("c"), any().as("a"), any().as("b")}),
+       chosen_side},
       {"where_same", function(where).inputs({any(), x, match::same("x")}), keep("x")},
       {"where_not", function(where).inputs({function(logical_not).inputs({x}), any().as("a"), any().as("b")}),
-       [](rewriter& write, value, const match::captures& found) { return write.apply(where, {found["x"], found["b"], found["a"]}); }},
+       [](rewriter& write, value, const match::captures& found) {
+         return write.apply(where, {found["x"], found["b"], found["a"]});
+       }},
       {"sub_fixed", floating(sub).inputs({varying().as("x"), fixed().as("c")}),
-       [](rewriter& write, value, const match::captures& found) { return write.apply(add, {found["x"], write.apply(neg, {found["c"]})}); }},
+       [](rewriter& write, value, const match::captures& found) {
+         return write.apply(add, {found["x"], write.apply(neg, {found["c"]})});
+       }},
       {"div_fixed", floating(div).inputs({varying().as("x"), fixed().as("c")}), multiply_by_reciprocal},
       merged_chain(add),
       merged_chain(mul),
-      {"convert_same", match::op<convert>().inputs({x}).when([](value v) { return v.type().type == v.producer->inputs()[0].type().type; }), keep("x")},
-      {"convert_convert", match::op<convert>().inputs({match::op<convert>().inputs({x}).as("inner")}), direct_conversion},
-      {"behind_broadcasts", any().when([](value v) { return v.producer->op().is<elementwise>() || v.producer->op().is<convert>(); }), behind_broadcasts},
+      {"convert_same", match::op<convert>().inputs({x}).when([](value v) {
+         return v.type().type == v.producer->inputs()[0].type().type;
+       }),
+       keep("x")},
+      {"convert_convert", match::op<convert>().inputs({match::op<convert>().inputs({x}).as("inner")}),
+       direct_conversion},
+      {"behind_broadcasts",
+       any().when([](value v) { return v.producer->op().is<elementwise>() || v.producer->op().is<convert>(); }),
+       behind_broadcasts},
   };
   // Constants stand on the right.
   for (scalar_function f : {add, mul, min, max, equal, logical_and, logical_or, logical_xor})
     rules.push_back({"constant_right", function(f).inputs({fixed().as("c"), varying().as("x")}),
-                     [f](rewriter& write, value, const match::captures& found) { return write.apply(f, {found["x"], found["c"]}); }});
+                     [f](rewriter& write, value, const match::captures& found) {
+                       return write.apply(f, {found["x"], found["c"]});
+                     }});
   return rules;
 }
 

@@ -10,7 +10,9 @@ namespace {
 
 using match::op;
 
-head_layout other(head_layout layout) { return layout == head_layout::heads_first ? head_layout::sequence_first : head_layout::heads_first; }
+head_layout other(head_layout layout) {
+  return layout == head_layout::heads_first ? head_layout::sequence_first : head_layout::heads_first;
+}
 
 // Heads and positions change places: its own inverse.
 std::vector<std::int64_t> head_swap(std::size_t rank) {
@@ -68,7 +70,8 @@ value mask_without_broadcast(rewriter& write, value root, const match::captures&
 bool simplify_attention::apply(module& m) const {
   static const std::vector<rule> rules{
       {"transposes_as_layouts", op<attention>(), transposes_as_layouts},
-      {"transpose_as_output_layout", op<transpose>().inputs({op<attention>().as("result")}), transpose_as_output_layout},
+      {"transpose_as_output_layout", op<transpose>().inputs({op<attention>().as("result")}),
+       transpose_as_output_layout},
       {"mask_without_broadcast", op<attention>(), mask_without_broadcast},
   };
   return apply_rules(m, rules);

@@ -11,7 +11,8 @@ namespace {
 using match::any;
 using match::op;
 
-// --- dot -------------------------------------------------------------------------------------------------------------------
+// --- dot
+// -------------------------------------------------------------------------------------------------------------------
 
 bool swaps_last_two(value v) {
   const auto* t = v.producer->op().get_if<transpose>();
@@ -34,7 +35,8 @@ value transposes_as_flags(rewriter& write, value root, const match::captures& fo
   return changed ? write.add(d, inputs) : value{};
 }
 
-// A right operand that is the same for every batch: batches become rows of the left one. [B..., M, K] · [K, N] → [B*M, K] · [K, N].
+// A right operand that is the same for every batch: batches become rows of the left one. [B..., M, K] · [K, N] → [B*M,
+// K] · [K, N].
 value batches_as_rows(rewriter& write, value root, const match::captures&) {
   const dot& d = *root.producer->op().get_if<dot>();
   value a = root.producer->inputs()[0], b = root.producer->inputs()[1];
@@ -48,13 +50,14 @@ value batches_as_rows(rewriter& write, value root, const match::captures&) {
   dim batches = 1;
   for (std::size_t i = 0; i + 2 < rank; ++i) batches = batches * a.type().dims[i];
   if (d.transpose_a && !(batches == dim(1))) return {};
-  value rows = write.reshape_to(a, {d.transpose_a ? a.type().dims[rank - 2] : batches * a.type().dims[rank - 2], a.type().dims[rank - 1]});
+  value rows = write.reshape_to(
+      a, {d.transpose_a ? a.type().dims[rank - 2] : batches * a.type().dims[rank - 2], a.type().dims[rank - 1]});
   value product = write.add(d, {rows, write.reshape_to(shared, {dims.end() - 2, dims.end()})});
   return write.reshape_to(product, root.type().dims);
 }
 
-// A right operand that is shared by groups of the last batch axis (grouped queries: x [B..., G, 1, K, N] stretched to [B..., G, R, K, N] and
-// reshaped to [B..., G*R, K, N]): the batches of a group become rows.
+// A right operand that is shared by groups of the last batch axis (grouped queries: x [B..., G, 1, K, N] stretched to
+// [B..., G, R, K, N] and reshaped to [B..., G*R, K, N]): the batches of a group become rows.
 value shared_batches_as_rows(rewriter& write, value root, const match::captures& found) {
   const dot& d = *root.producer->op().get_if<dot>();
   value a = root.producer->inputs()[0], b = root.producer->inputs()[1], x = found["x"];
@@ -75,12 +78,15 @@ value shared_batches_as_rows(rewriter& write, value root, const match::captures&
   return write.reshape_to(write.add(d, {write.reshape_to(a, rows), write.reshape_to(x, unshared)}), root.type().dims);
 }
 
-// --- constant factors into weights --------------------------------------------------------------------------------------------
+// --- constant factors into weights
+// --------------------------------------------------------------------------------------------
 
 // The axis of a contraction's result that its weights' columns become.
 std::size_t column_axis(const operation& contraction, std::size_t rank) {
-  if (const auto* c = contraction.get_if<convolution>()) return c->layout == tensor_layout::channels_first ? 1 : rank - 1;
-  if (const auto* c = contraction.get_if<transposed_convolution>()) return c->layout == tensor_layout::channels_first ? 1 : rank - 1;
+  if (const auto* c = contraction.get_if<convolution>())
+    return c->layout == tensor_layout::channels_first ? 1 : rank - 1;
+  if (const auto* c = contraction.get_if<transposed_convolution>())
+    return c->layout == tensor_layout::channels_first ? 1 : rank - 1;
   return rank - 1;
 }
 
@@ -145,17 +151,20 @@ value factor_before_bias(rewriter& write, value, const match::captures& found) {
   return write.apply(scalar_function::add, {scaled, write.apply(scalar_function::mul, {found["bias"], factor})});
 }
 
-// --- images -----------------------------------------------------------------------------------------------------------------
+// --- images
+// -----------------------------------------------------------------------------------------------------------------
 
 // Zero padding of the spatial axes goes into the convolution.
 value padding_into_convolution(rewriter& write, value root, const match::captures& found) {
   convolution c = *root.producer->op().get_if<convolution>();
   const auto& p = *found["padded"].producer->op().get_if<pad>();
   if (p.mode != pad_mode::constant_ || p.fill != 0) return {};
-  std::size_t rank = p.before.size(), channel = column_axis(root.producer->op(), rank), first = c.layout == tensor_layout::channels_first ? 2 : 1;
+  std::size_t rank = p.before.size(), channel = column_axis(root.producer->op(), rank),
+              first = c.layout == tensor_layout::channels_first ? 2 : 1;
   for (std::size_t axis : {std::size_t{0}, channel})
     if (p.before[axis] || p.after[axis]) return {};
-  for (std::size_t i = 0; i < c.strides.size(); ++i) c.pads_begin[i] += p.before[first + i], c.pads_end[i] += p.after[first + i];
+  for (std::size_t i = 0; i < c.strides.size(); ++i)
+    c.pads_begin[i] += p.before[first + i], c.pads_end[i] += p.after[first + i];
   return write.add(c, {found["x"], root.producer->inputs()[1]});
 }
 
@@ -172,7 +181,9 @@ value simpler_pooling(rewriter& write, value root, const match::captures& found)
   std::size_t first = p.layout == tensor_layout::channels_first ? 2 : 1;
   reduce whole{p.kind == pooling_kind::max ? reduction_kind::max : reduction_kind::mean, {}, true};
   for (std::size_t i = 0; i < p.window.size(); ++i) {
-    if (!(x.type().dims[first + i] == dim(p.window[i])) || !(root.type().dims[first + i] == dim(1)) || (p.window[i] > 1 && p.dilations[i] != 1)) return {};
+    if (!(x.type().dims[first + i] == dim(p.window[i])) || !(root.type().dims[first + i] == dim(1)) ||
+        (p.window[i] > 1 && p.dilations[i] != 1))
+      return {};
     whole.axes.push_back(static_cast<std::int64_t>(first + i));
   }
   return write.add(whole, {x});
@@ -192,11 +203,13 @@ value convolution_of_one_pixel(rewriter& write, value root, const match::capture
     if (!(w[i] == dim(1))) return {};
   dot product{.transpose_a = false, .transpose_b = first, .type = root.type().type};
   value rows = write.reshape_to(x, {x.type().dims[0], x.type().dims[channel]});
-  value matrix = write.reshape_to(weights, first ? std::vector<dim>{w[0], w[1]} : std::vector<dim>{w[rank - 2], w[rank - 1]});
+  value matrix =
+      write.reshape_to(weights, first ? std::vector<dim>{w[0], w[1]} : std::vector<dim>{w[rank - 2], w[rank - 1]});
   return write.reshape_to(write.add(product, {rows, matrix}), root.type().dims);
 }
 
-// --- reduce -----------------------------------------------------------------------------------------------------------------
+// --- reduce
+// -----------------------------------------------------------------------------------------------------------------
 
 // Over axes of one element there is nothing to combine.
 value reduce_of_ones(rewriter& write, value root, const match::captures& found) {
@@ -213,7 +226,8 @@ value reduce_that_keeps_dims(rewriter& write, value root, const match::captures&
   r.keep_dims = true;
   auto dims = found["x"].type().dims;
   for (std::int64_t axis : r.axes) dims[static_cast<std::size_t>(axis)] = 1;
-  return dims == root.type().dims && has_single_use(write.in(), found["reduced"]) ? write.add(r, {found["x"]}) : value{};
+  return dims == root.type().dims && has_single_use(write.in(), found["reduced"]) ? write.add(r, {found["x"]})
+                                                                                  : value{};
 }
 
 std::vector<rule> make_rules() {
@@ -224,14 +238,21 @@ std::vector<rule> make_rules() {
   return {
       {"transposes_as_flags", op<dot>(), transposes_as_flags},
       {"batches_as_rows", op<dot>(), batches_as_rows},
-      {"shared_batches_as_rows", op<dot>().inputs({any(), op<reshape>().inputs({op<broadcast>().inputs({x}).as("wide")})}), shared_batches_as_rows},
+      {"shared_batches_as_rows",
+       op<dot>().inputs({any(), op<reshape>().inputs({op<broadcast>().inputs({x}).as("wide")})}),
+       shared_batches_as_rows},
       {"factor_into_weights", match::function(scalar_function::mul).commuted(contraction, factor), factor_into_weights},
-      {"factor_before_bias", match::function(scalar_function::mul).commuted(match::function(scalar_function::add).single_use().commuted(contraction, bias), factor), factor_before_bias},
-      {"padding_into_convolution", op<convolution>().inputs({op<pad>().inputs({x}).as("padded"), any()}), padding_into_convolution},
+      {"factor_before_bias",
+       match::function(scalar_function::mul)
+           .commuted(match::function(scalar_function::add).single_use().commuted(contraction, bias), factor),
+       factor_before_bias},
+      {"padding_into_convolution", op<convolution>().inputs({op<pad>().inputs({x}).as("padded"), any()}),
+       padding_into_convolution},
       {"convolution_of_one_pixel", op<convolution>().inputs({x, any()}), convolution_of_one_pixel},
       {"simpler_pooling", op<pooling>().inputs({x}), simpler_pooling},
       {"reduce_of_ones", op<reduce>().inputs({x}), reduce_of_ones},
-      {"reduce_that_keeps_dims", op<reshape>().inputs({op<reduce>().inputs({x}).as("reduced")}), reduce_that_keeps_dims},
+      {"reduce_that_keeps_dims", op<reshape>().inputs({op<reduce>().inputs({x}).as("reduced")}),
+       reduce_that_keeps_dims},
   };
 }
 

@@ -26,18 +26,23 @@ value composed_transposes(rewriter& write, value root, const match::captures& fo
   return write.transpose_by(found["x"], both);
 }
 
-// transpose(reshape(transpose(x))) where the outer transpose keeps together what the reshape regroups: it goes first and meets the inner one.
+// transpose(reshape(transpose(x))) where the outer transpose keeps together what the reshape regroups: it goes first
+// and meets the inner one.
 value transposes_around_merge(rewriter& write, value root, const match::captures& found) {
   value inner = found["inner"], merged = found["merged"];
   auto groups = reshape_groups(inner.type().dims, merged.type().dims);
   if (!groups) return {};
   std::vector<std::size_t> order;  // of the axes that belong to groups
   for (std::int64_t axis : root.producer->op().get_if<transpose>()->permutation)
-    if (!(merged.type().dims[static_cast<std::size_t>(axis)] == dim(1))) order.push_back(static_cast<std::size_t>(axis));
+    if (!(merged.type().dims[static_cast<std::size_t>(axis)] == dim(1)))
+      order.push_back(static_cast<std::size_t>(axis));
   std::vector<std::int64_t> apart;
   for (std::size_t i = 0; i < order.size();) {
-    auto group = std::find_if(groups->begin(), groups->end(), [&](const reshape_group& g) { return g.to[0] == order[i]; });
-    if (group == groups->end() || order.size() - i < group->to.size() || !std::equal(group->to.begin(), group->to.end(), order.begin() + static_cast<std::ptrdiff_t>(i))) return {};
+    auto group =
+        std::find_if(groups->begin(), groups->end(), [&](const reshape_group& g) { return g.to[0] == order[i]; });
+    if (group == groups->end() || order.size() - i < group->to.size() ||
+        !std::equal(group->to.begin(), group->to.end(), order.begin() + static_cast<std::ptrdiff_t>(i)))
+      return {};
     apart.insert(apart.end(), group->from.begin(), group->from.end());
     i += group->to.size();
   }
@@ -79,7 +84,8 @@ value broadcast_after_reshape(rewriter& write, value root, const match::captures
   if (!groups) return {};
   std::vector<dim> dims(root.type().rank(), dim(1));
   for (const reshape_group& group : *groups) {
-    auto kept = std::count_if(group.from.begin(), group.from.end(), [&](std::size_t i) { return narrow[i] == wide[i]; });
+    auto kept =
+        std::count_if(group.from.begin(), group.from.end(), [&](std::size_t i) { return narrow[i] == wide[i]; });
     if (kept == 0) continue;
     if (kept != static_cast<std::ptrdiff_t>(group.from.size())) return {};
     for (std::size_t i : group.to) dims[i] = root.type().dims[i];
@@ -91,7 +97,8 @@ value broadcast_after_reshape(rewriter& write, value root, const match::captures
 // broadcast(reshape(x)) where the reshape only puts 1s in front.
 value broadcast_without_leading_ones(rewriter& write, value root, const match::captures& found) {
   value x = found["x"], padded = found["padded"];
-  if (x.type().rank() >= padded.type().rank() || padded_dims(x.type().dims, padded.type().rank()) != padded.type().dims) return {};
+  if (x.type().rank() >= padded.type().rank() || padded_dims(x.type().dims, padded.type().rank()) != padded.type().dims)
+    return {};
   return write.broadcast_to(x, root.type().dims);
 }
 
@@ -113,7 +120,8 @@ value composed_slices(rewriter& write, value root, const match::captures& found)
   return write.add(both, {found["x"]});
 }
 
-// reshape(slice(x)) → slice(reshape(x)) where the reshape leaves the sliced axes alone: next to what computes x a reshape costs nothing.
+// reshape(slice(x)) → slice(reshape(x)) where the reshape leaves the sliced axes alone: next to what computes x a
+// reshape costs nothing.
 value slice_after_reshape(rewriter& write, value root, const match::captures& found) {
   const slice& s = *found["part"].producer->op().get_if<slice>();
   const auto& whole = found["x"].type().dims;
@@ -129,10 +137,14 @@ value slice_after_reshape(rewriter& write, value root, const match::captures& fo
   };
   for (std::size_t axis = 0; axis < whole.size(); ++axis) {
     bool sliced = s.starts[axis] != 0 || s.steps[axis] != 1 || !(s.lengths[axis] == whole[axis]);
-    auto group = std::find_if(groups->begin(), groups->end(), [&](const reshape_group& g) { return std::find(g.from.begin(), g.from.end(), axis) != g.from.end(); });
+    auto group = std::find_if(groups->begin(), groups->end(), [&](const reshape_group& g) {
+      return std::find(g.from.begin(), g.from.end(), axis) != g.from.end();
+    });
     if (sliced && group != groups->end() && (group->from.size() != 1 || group->to.size() != 1)) return {};
     // One element of an axis that others are merged across.
-    if (sliced && std::ranges::any_of(*groups, [&](const reshape_group& g) { return g.from.front() < axis && axis < g.from.back(); })) return {};
+    if (sliced && std::ranges::any_of(
+                      *groups, [&](const reshape_group& g) { return g.from.front() < axis && axis < g.from.back(); }))
+      return {};
     if (sliced) add(whole[axis], s.starts[axis], s.lengths[axis], s.steps[axis]);
     else if (group != groups->end() && group->from.front() == axis)
       for (std::size_t to : group->to) add(root.type().dims[to], 0, root.type().dims[to], 1);
@@ -186,7 +198,8 @@ value gather_as_slice(rewriter& write, value root, const match::captures& found)
   if (!indices.type().is_static() || indices.type().rank() > 1 || indices.type().element_count() == 0) return {};
   std::vector<std::int64_t> picked;
   if (const literal* list = module::constant(indices)) picked = list->to_int64();
-  else if (auto same = splat_of(indices); same && indices.type().element_count() == 1) picked = {static_cast<std::int64_t>(*same)};
+  else if (auto same = splat_of(indices); same && indices.type().element_count() == 1)
+    picked = {static_cast<std::int64_t>(*same)};
   else return {};
   for (std::int64_t& i : picked) {
     if (i < 0 && !length.is_static()) return {};
@@ -194,7 +207,8 @@ value gather_as_slice(rewriter& write, value root, const match::captures& found)
   }
   for (std::size_t i = 1; i < picked.size(); ++i)
     if (picked[i] != picked[0] + static_cast<std::int64_t>(i)) return {};
-  slice s{std::vector<std::int64_t>(data.type().rank(), 0), data.type().dims, std::vector<std::int64_t>(data.type().rank(), 1)};
+  slice s{std::vector<std::int64_t>(data.type().rank(), 0), data.type().dims,
+          std::vector<std::int64_t>(data.type().rank(), 1)};
   s.starts[axis] = picked[0];
   s.lengths[axis] = static_cast<std::int64_t>(picked.size());
   return write.reshape_to(write.add(s, {data}), root.type().dims);
@@ -203,22 +217,34 @@ value gather_as_slice(rewriter& write, value root, const match::captures& found)
 std::vector<rule> make_rules() {
   auto x = any().as("x");
   return {
-      {"transpose_identity", op<transpose>([](const transpose& t) { return is_identity(t.permutation); }).inputs({x}), keep("x")},
+      {"transpose_identity", op<transpose>([](const transpose& t) { return is_identity(t.permutation); }).inputs({x}),
+       keep("x")},
       {"transpose_transpose", op<transpose>().inputs({op<transpose>().inputs({x}).as("inner")}), composed_transposes},
-      {"transpose_merge_transpose", op<transpose>().inputs({op<reshape>().inputs({op<transpose>().as("inner")}).as("merged")}), transposes_around_merge},
+      {"transpose_merge_transpose",
+       op<transpose>().inputs({op<reshape>().inputs({op<transpose>().as("inner")}).as("merged")}),
+       transposes_around_merge},
       {"transpose_nothing", op<transpose>().inputs({x}), transpose_of_nothing},
       {"transpose_broadcast", op<transpose>().inputs({op<broadcast>().inputs({x})}), broadcast_after_transpose},
       {"reshape_identity", op<reshape>().inputs({x}).when(same_dims), keep("x")},
       {"reshape_reshape", op<reshape>().inputs({op<reshape>().inputs({x})}),
-       [](rewriter& write, value root, const match::captures& found) { return write.reshape_to(found["x"], root.type().dims); }},
+       [](rewriter& write, value root, const match::captures& found) {
+         return write.reshape_to(found["x"], root.type().dims);
+       }},
       {"reshape_slice", op<reshape>().inputs({op<slice>().inputs({x}).as("part")}), slice_after_reshape},
       {"reshape_broadcast", op<reshape>().inputs({op<broadcast>().inputs({x}).as("wide")}), broadcast_after_reshape},
       {"broadcast_identity", op<broadcast>().inputs({x}).when(same_dims), keep("x")},
       {"broadcast_broadcast", op<broadcast>().inputs({op<broadcast>().inputs({x})}),
-       [](rewriter& write, value root, const match::captures& found) { return write.broadcast_to(found["x"], root.type().dims); }},
-      {"broadcast_reshape", op<broadcast>().inputs({op<reshape>().inputs({x}).as("padded")}), broadcast_without_leading_ones},
-      {"broadcast_nothing", op<broadcast>().inputs({x}).when([](value v) { return only_unit_dims_change(v.producer->inputs()[0].type().dims, v.type().dims); }),
-       [](rewriter& write, value root, const match::captures& found) { return write.reshape_to(found["x"], root.type().dims); }},
+       [](rewriter& write, value root, const match::captures& found) {
+         return write.broadcast_to(found["x"], root.type().dims);
+       }},
+      {"broadcast_reshape", op<broadcast>().inputs({op<reshape>().inputs({x}).as("padded")}),
+       broadcast_without_leading_ones},
+      {"broadcast_nothing", op<broadcast>().inputs({x}).when([](value v) {
+         return only_unit_dims_change(v.producer->inputs()[0].type().dims, v.type().dims);
+       }),
+       [](rewriter& write, value root, const match::captures& found) {
+         return write.reshape_to(found["x"], root.type().dims);
+       }},
       {"slice_whole", op<slice>().inputs({x}), whole_slice},
       {"slice_slice", op<slice>().inputs({op<slice>().inputs({x}).as("inner")}), composed_slices},
       {"slice_broadcast", op<slice>().inputs({op<broadcast>().inputs({x})}), broadcast_after_slice},

@@ -16,7 +16,8 @@ using axes = std::vector<std::int64_t>;
 
 bool keeps_indices(const operation& op) { return op.is<elementwise>() || op.is<convert>(); }
 
-// A stretched value with the dims `to` instead of `from`, where each group of axes is either stretched as a whole or not at all.
+// A stretched value with the dims `to` instead of `from`, where each group of axes is either stretched as a whole or
+// not at all.
 value reshaped_broadcast(rewriter& write, value v, const std::vector<dim>& to) {
   const auto& from = v.type().dims;
   value source = v.producer->inputs()[0];
@@ -25,7 +26,8 @@ value reshaped_broadcast(rewriter& write, value v, const std::vector<dim>& to) {
   if (!groups) return {};
   std::vector<dim> dims(to.size(), dim(1));
   for (const reshape_group& group : *groups) {
-    auto kept = std::count_if(group.from.begin(), group.from.end(), [&](std::size_t i) { return narrow[i] == from[i]; });
+    auto kept =
+        std::count_if(group.from.begin(), group.from.end(), [&](std::size_t i) { return narrow[i] == from[i]; });
     if (kept == 0) continue;
     if (kept != static_cast<std::ptrdiff_t>(group.from.size())) return {};
     for (std::size_t i : group.to) dims[i] = to[i];
@@ -33,10 +35,12 @@ value reshaped_broadcast(rewriter& write, value v, const std::vector<dim>& to) {
   return write.broadcast_to(write.reshape_to(source, dims), to);
 }
 
-// The operands of an elementwise operation with the dims `dims`, which one of them has behind a reshape; empty where that costs too much.
-// Reshapes, stretched values and constants follow for nothing. Any other operand gets a reshape of its own (it then has to lie in
-// memory) only where the rank shrinks, as it does behind a product of rows: so no two operands send a reshape to and fro.
-std::vector<value> operands_behind(rewriter& write, const std::vector<value>& inputs, const std::vector<dim>& dims, bool may_add) {
+// The operands of an elementwise operation with the dims `dims`, which one of them has behind a reshape; empty where
+// that costs too much. Reshapes, stretched values and constants follow for nothing. Any other operand gets a reshape of
+// its own (it then has to lie in memory) only where the rank shrinks, as it does behind a product of rows: so no two
+// operands send a reshape to and fro.
+std::vector<value> operands_behind(rewriter& write, const std::vector<value>& inputs, const std::vector<dim>& dims,
+                                   bool may_add) {
   std::vector<value> moved;
   for (value v : inputs) {
     const operation& from = v.producer->op();
@@ -79,7 +83,8 @@ operation with_axes(const operation& op, axes changed) {
   return reduce{o.kind, std::move(changed), o.keep_dims};
 }
 
-// row(reshape(x)) → reshape(row(x)) where the axes of the row operation are told apart in x as well: each is made of whole axes of x.
+// row(reshape(x)) → reshape(row(x)) where the axes of the row operation are told apart in x as well: each is made of
+// whole axes of x.
 value reshape_after_rows(rewriter& write, value root, const match::captures& found) {
   const operation& op = root.producer->op();
   value x = found["x"], flat = found["flat"];
@@ -89,7 +94,9 @@ value reshape_after_rows(rewriter& write, value root, const match::captures& fou
   if (!groups) return {};
   axes inner;
   for (const reshape_group& group : *groups) {
-    auto taken = std::count_if(group.to.begin(), group.to.end(), [&](std::size_t i) { return std::find(over->begin(), over->end(), static_cast<std::int64_t>(i)) != over->end(); });
+    auto taken = std::count_if(group.to.begin(), group.to.end(), [&](std::size_t i) {
+      return std::find(over->begin(), over->end(), static_cast<std::int64_t>(i)) != over->end();
+    });
     if (taken == 0) continue;
     if (taken != static_cast<std::ptrdiff_t>(group.to.size())) return {};
     for (std::size_t i : group.from) inner.push_back(static_cast<std::int64_t>(i));
@@ -124,8 +131,12 @@ std::optional<std::vector<dim>> common_refinement(const std::vector<dim>& a, con
       return std::nullopt;
     }
   }
-  for (; i < a.size(); ++i) if (!(a[i] == dim(1))) return std::nullopt; else dims.push_back(1);
-  for (; j < b.size(); ++j) if (!(b[j] == dim(1))) return std::nullopt; else dims.push_back(1);
+  for (; i < a.size(); ++i)
+    if (!(a[i] == dim(1))) return std::nullopt;
+    else dims.push_back(1);
+  for (; j < b.size(); ++j)
+    if (!(b[j] == dim(1))) return std::nullopt;
+    else dims.push_back(1);
   return dims;
 }
 
@@ -153,8 +164,11 @@ std::vector<rule> make_rules() {
   auto rows = match::either({op<normalize>(), op<softmax>(), op<reduce>()});
   return {
       {"reshape_reshape", op<reshape>().inputs({op<reshape>().inputs({any().as("x")})}),
-       [](rewriter& write, value root, const match::captures& found) { return write.reshape_to(found["x"], root.type().dims); }},
-      {"reshape_after_elementwise", any().when([](value v) { return keeps_indices(v.producer->op()); }), reshape_after_elementwise},
+       [](rewriter& write, value root, const match::captures& found) {
+         return write.reshape_to(found["x"], root.type().dims);
+       }},
+      {"reshape_after_elementwise", any().when([](value v) { return keeps_indices(v.producer->op()); }),
+       reshape_after_elementwise},
       {"reshape_after_rows", rows.inputs({flat}), reshape_after_rows},
       {"split_before_rows", rows.inputs({flat}), split_before_rows},
   };

@@ -35,7 +35,9 @@ axes stored_axes(const axes& logical, const axes& q) {
   return stored;
 }
 
-std::int64_t stored_axis(std::int64_t axis, const axes& q) { return q[static_cast<std::size_t>(normalize_axis(axis, q.size()))]; }
+std::int64_t stored_axis(std::int64_t axis, const axes& q) {
+  return q[static_cast<std::size_t>(normalize_axis(axis, q.size()))];
+}
 
 // What is left of q when these logical axes disappear.
 axes without(const axes& q, const axes& gone) {
@@ -43,7 +45,8 @@ axes without(const axes& q, const axes& gone) {
   for (std::size_t i = 0; i < q.size(); ++i)
     if (std::find(gone.begin(), gone.end(), static_cast<std::int64_t>(i)) == gone.end()) kept.push_back(q[i]);
   axes ranks;
-  for (std::int64_t axis : kept) ranks.push_back(std::count_if(kept.begin(), kept.end(), [&](std::int64_t other) { return other < axis; }));
+  for (std::int64_t axis : kept)
+    ranks.push_back(std::count_if(kept.begin(), kept.end(), [&](std::int64_t other) { return other < axis; }));
   return ranks;
 }
 
@@ -79,17 +82,22 @@ std::optional<sunk> commute(const instruction& at, const axes& q) {
   const operation& op = at.op();
   if (op.is<elementwise>() || op.is<convert>()) return sunk{op, q};
   if (const auto* o = op.get_if<concat>()) return sunk{concat{stored_axis(o->axis, q)}, q};
-  if (const auto* o = op.get_if<pad>()) return sunk{pad{stored_order(o->before, q), stored_order(o->after, q), o->mode, o->fill}, q};
-  if (const auto* o = op.get_if<slice>()) return sunk{slice{stored_order(o->starts, q), stored_order(o->lengths, q), stored_order(o->steps, q)}, q};
+  if (const auto* o = op.get_if<pad>())
+    return sunk{pad{stored_order(o->before, q), stored_order(o->after, q), o->mode, o->fill}, q};
+  if (const auto* o = op.get_if<slice>())
+    return sunk{slice{stored_order(o->starts, q), stored_order(o->lengths, q), stored_order(o->steps, q)}, q};
   if (const auto* o = op.get_if<softmax>()) return sunk{softmax{stored_axis(o->axis, q), o->logarithm}, q};
-  if (const auto* o = op.get_if<normalize>()) return sunk{normalize{stored_axes(o->axes, q), o->epsilon, o->centered}, q};
-  if (const auto* o = op.get_if<cumulative_sum>()) return sunk{cumulative_sum{stored_axis(o->axis, q), o->exclusive, o->reverse}, q};
+  if (const auto* o = op.get_if<normalize>())
+    return sunk{normalize{stored_axes(o->axes, q), o->epsilon, o->centered}, q};
+  if (const auto* o = op.get_if<cumulative_sum>())
+    return sunk{cumulative_sum{stored_axis(o->axis, q), o->exclusive, o->reverse}, q};
   if (const auto* o = op.get_if<top_k>()) return sunk{top_k{o->k, stored_axis(o->axis, q), o->largest}, q};
   if (const auto* o = op.get_if<reduce>())
     return sunk{reduce{o->kind, stored_axes(o->axes, q), o->keep_dims}, o->keep_dims ? q : without(q, o->axes)};
   if (const auto* o = op.get_if<arg_reduce>()) {
     std::int64_t axis = normalize_axis(o->axis, q.size());
-    return sunk{arg_reduce{o->largest, stored_axis(axis, q), o->keep_dims, o->select_last}, o->keep_dims ? q : without(q, {axis})};
+    return sunk{arg_reduce{o->largest, stored_axis(axis, q), o->keep_dims, o->select_last},
+                o->keep_dims ? q : without(q, {axis})};
   }
   if (const auto* o = op.get_if<gather>()) {
     std::int64_t axis = normalize_axis(o->axis, q.size());
@@ -129,7 +137,9 @@ value stored_form(rewriter& write, value v, const axes& q) {
 // The inputs that are moved; indices stay as they are.
 std::size_t moved_inputs(const instruction& at) { return at.op().is<gather>() ? 1 : at.inputs().size(); }
 
-bool moves_for_free(value v) { return v.producer->op().is<broadcast>() || is_constant_like(v) || v.producer->op().is<iota>(); }
+bool moves_for_free(value v) {
+  return v.producer->op().is<broadcast>() || is_constant_like(v) || v.producer->op().is<iota>();
+}
 
 // The permutation that most inputs are stored through, if those that would have to be moved for it are not more.
 std::optional<axes> majority(const instruction& at, bool ties) {
@@ -142,7 +152,8 @@ std::optional<axes> majority(const instruction& at, bool ties) {
     else if (!moves_for_free(v)) ++others;
   }
   if (votes.empty()) return std::nullopt;
-  auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  auto best =
+      std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   for (const auto& [q, count] : votes)
     if (q != best->first) others += count;
   return best->second > others || (ties && best->second == others) ? std::optional(best->first) : std::nullopt;
@@ -173,7 +184,8 @@ bool sink_transposes::apply(module& m) const {
     std::vector<value> inputs = at.inputs();
     for (std::size_t k = 0; k < moved_inputs(at); ++k) inputs[k] = stored_form(write, inputs[k], *q);
     value made = write.add(std::move(moved->op), std::move(inputs));
-    for (std::uint32_t i = 0; i < at.outputs().size(); ++i) m.replace({&at, i}, write.transpose_by({made.producer, i}, moved->permutation));
+    for (std::uint32_t i = 0; i < at.outputs().size(); ++i)
+      m.replace({&at, i}, write.transpose_by({made.producer, i}, moved->permutation));
     changed = true;
   }
   m.erase_dead();

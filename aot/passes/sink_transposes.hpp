@@ -1,6 +1,7 @@
-// Moves transposes towards the outputs: an operation on transposed values becomes the same operation on the values as they are
-// stored, followed by one transpose, which then meets its inverse or a reader that takes any layout. One forward sweep; operands
-// that were not transposed get the inverse (free for broadcasts and constants) where they are not the majority.
+// Moves transposes towards the outputs: an operation on transposed values becomes the same operation on the values as
+// they are stored, followed by one transpose, which then meets its inverse or a reader that takes any layout. One
+// forward sweep; operands that were not transposed get the inverse (free for broadcasts and constants) where they are
+// not the majority.
 #pragma once
 
 #include "ir/module.hpp"

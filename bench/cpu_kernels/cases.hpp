@@ -14,7 +14,7 @@ struct kernel_case {
   std::string name;
   std::vector<std::int64_t> left, right;  // dot: [m, k], [k, n]; convolution: channels_last image and weights
   operation op;
-  bool relu = false;                      // bias and relu as the epilogue
+  bool relu = false;  // bias and relu as the epilogue
 };
 
 const std::vector<kernel_case>& kernel_cases();

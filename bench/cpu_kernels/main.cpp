@@ -1,5 +1,5 @@
-// kiln_bench_cpu_kernels [--filter TEXT] [--target v3|v4] [--set NAME=VALUE]...: GF/s on one thread, ours and the peers' in turns, the
-// best of many runs; every output is checked against a peer's before it is timed.
+// kiln_bench_cpu_kernels [--filter TEXT] [--target v3|v4] [--set NAME=VALUE]...: GF/s on one thread, ours and the
+// peers' in turns, the best of many runs; every output is checked against a peer's before it is timed.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,7 +18,9 @@ namespace {
 using namespace kiln;
 using namespace kiln::bench;
 
-struct release { void operator()(float* p) const { std::free(p); } };
+struct release {
+  void operator()(float* p) const { std::free(p); }
+};
 using numbers = std::unique_ptr<float[], release>;
 
 numbers filled(std::size_t n, unsigned seed) {
@@ -66,7 +68,8 @@ int main(int argc, char** argv) {
   bool assembly = false;
   app.add_flag("--assembly", assembly, "print the machine code instead of measuring");
   CLI11_PARSE(app, argc, argv);
-  // Debian's OpenBLAS takes newer processors for very old ones, and the libraries' own threads would disturb. They read this before main.
+  // Debian's OpenBLAS takes newer processors for very old ones, and the libraries' own threads would disturb. They read
+  // this before main.
   if (!std::getenv("OPENBLAS_CORETYPE")) {
     setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
@@ -74,19 +77,30 @@ int main(int argc, char** argv) {
   }
 
   const bool wide = target == "v4";
-  const target_row row{wide ? "x86-64-v4" : "x86-64-v3", target_family::cpu, "x86_64-unknown-linux-gnu", wide ? "x86-64-v4" : "x86-64-v3", "", wide ? 512 : 256, wide ? 32 : 16, 32 << 10, wide ? 1 << 20 : 256 << 10};
+  const target_row row{wide ? "x86-64-v4" : "x86-64-v3",
+                       target_family::cpu,
+                       "x86_64-unknown-linux-gnu",
+                       wide ? "x86-64-v4" : "x86-64-v3",
+                       "",
+                       wide ? 512 : 256,
+                       wide ? 32 : 16,
+                       32 << 10,
+                       wide ? 1 << 20 : 256 << 10};
   kernel_configuration configuration;
   for (const std::string& setting : settings) {
     const auto equals = setting.find('=');
     configuration[setting.substr(0, equals)] = std::stoll(setting.substr(equals + 1));
   }
   int wrong = 0;
-  fmt::print("{:28} {:>8} {:>8} {:>8} {:>10} {:>9} {:>8}\n", "case", "ours", "openblas", "onednn", "error", "compile", "bytes");
+  fmt::print("{:28} {:>8} {:>8} {:>8} {:>10} {:>9} {:>8}\n", "case", "ours", "openblas", "onednn", "error", "compile",
+             "bytes");
   for (const kernel_case& c : kernel_cases()) {
     if (c.name.find(filter) == std::string::npos) continue;
     const auto cluster = make_cluster(c);
     const std::size_t results = static_cast<std::size_t>(cluster->outputs()[0].type().element_count());
-    numbers left = filled(count(c.left), 1), right = filled(count(c.right), 2), bias = filled(static_cast<std::size_t>(c.right.back()), 3), ours = filled(results, 4), theirs = filled(results, 5);
+    numbers left = filled(count(c.left), 1), right = filled(count(c.right), 2),
+            bias = filled(static_cast<std::size_t>(c.right.back()), 3), ours = filled(results, 4),
+            theirs = filled(results, 5);
     our_kernel kernel(*cluster, row, configuration, assembly);
     if (assembly) {
       fmt::print("{}\n", kernel.trace().assembly);
@@ -96,7 +110,8 @@ int main(int argc, char** argv) {
     kernel.prepare();
     std::fill_n(ours.get(), results, std::numeric_limits<float>::quiet_NaN());
     kernel.run();
-    std::vector<std::optional<peer_run>> peers{openblas_peer(c, left.get(), right.get(), theirs.get()), onednn_peer(c, left.get(), right.get(), bias.get(), theirs.get())};
+    std::vector<std::optional<peer_run>> peers{openblas_peer(c, left.get(), right.get(), theirs.get()),
+                                               onednn_peer(c, left.get(), right.get(), bias.get(), theirs.get())};
     double error = 0;
     for (auto& peer : peers)
       if (peer) {
@@ -114,7 +129,8 @@ int main(int argc, char** argv) {
     }
     const double work = giga_operations(c);
     auto speed = [&](bool there, double s) { return there ? fmt::format("{:.1f}", work / s) : std::string("-"); };
-    fmt::print("{:28} {:8.1f} {:>8} {:>8} {:10.1e} {:6.0f} ms {:8}{}\n", c.name, work / best, speed(peers[0].has_value(), best_peer[0]), speed(peers[1].has_value(), best_peer[1]), error,
+    fmt::print("{:28} {:8.1f} {:>8} {:>8} {:10.1e} {:6.0f} ms {:8}{}\n", c.name, work / best,
+               speed(peers[0].has_value(), best_peer[0]), speed(peers[1].has_value(), best_peer[1]), error,
                kernel.compile_ms(), kernel.code_bytes(), error > 1e-5 ? "  WRONG" : "");
     std::fflush(stdout);
   }

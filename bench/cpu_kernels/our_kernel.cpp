@@ -15,7 +15,9 @@ namespace kiln::bench {
 
 namespace {
 
-struct release { void operator()(void* p) const { std::free(p); } };
+struct release {
+  void operator()(void* p) const { std::free(p); }
+};
 using memory = std::unique_ptr<void, release>;
 memory allocate(std::size_t bytes) { return memory(std::aligned_alloc(4096, (bytes + 4096) / 4096 * 4096)); }
 
@@ -29,7 +31,9 @@ struct our_kernel::implementation {
   std::vector<std::vector<void*>> arguments;
 };
 
-our_kernel::our_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration, bool want_texts) : impl_(std::make_unique<implementation>()) {
+our_kernel::our_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration,
+                       bool want_texts)
+    : impl_(std::make_unique<implementation>()) {
   static const compiler_context context;
   trace_.want_texts = want_texts;
   portable_kernel portable = portable_kernel::parse(context, write_kernel(cluster, "kernel"));
@@ -45,11 +49,15 @@ our_kernel::our_kernel(const module& cluster, const target_row& target, const ke
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   impl_->jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
-  impl_->jit->getMainJITDylib().addGenerator(llvm::cantFail(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(impl_->jit->getDataLayout().getGlobalPrefix())));
+  impl_->jit->getMainJITDylib().addGenerator(llvm::cantFail(
+      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(impl_->jit->getDataLayout().getGlobalPrefix())));
   llvm::StringRef bytes(reinterpret_cast<const char*>(impl_->kernel.object.data()), impl_->kernel.object.size());
   llvm::cantFail(impl_->jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, "kernel.o")));
-  for (const launch& l : impl_->kernel.launches) impl_->functions.push_back(llvm::cantFail(impl_->jit->lookup(l.symbol)).toPtr<void (*)(void* const*, std::int64_t, std::int64_t)>());
-  for (const scratch_buffer& s : impl_->kernel.scratch) impl_->scratch.push_back(allocate(static_cast<std::size_t>(s.bytes)));
+  for (const launch& l : impl_->kernel.launches)
+    impl_->functions.push_back(
+        llvm::cantFail(impl_->jit->lookup(l.symbol)).toPtr<void (*)(void* const*, std::int64_t, std::int64_t)>());
+  for (const scratch_buffer& s : impl_->kernel.scratch)
+    impl_->scratch.push_back(allocate(static_cast<std::size_t>(s.bytes)));
 }
 
 our_kernel::~our_kernel() = default;
@@ -67,14 +75,17 @@ void our_kernel::set_arguments(std::vector<const void*> inputs, std::vector<void
   for (const launch& l : impl_->kernel.launches) {
     std::vector<void*> arguments;
     for (const launch_argument& a : l.arguments)
-      arguments.push_back(a.kind == buffer_kind::input ? const_cast<void*>(inputs[a.index]) : a.kind == buffer_kind::output ? outputs[a.index] : impl_->scratch[a.index].get());
+      arguments.push_back(a.kind == buffer_kind::input    ? const_cast<void*>(inputs[a.index])
+                          : a.kind == buffer_kind::output ? outputs[a.index]
+                                                          : impl_->scratch[a.index].get());
     impl_->arguments.push_back(std::move(arguments));
   }
 }
 
 void our_kernel::launch_all(bool prepare) {
   for (std::size_t i = 0; i < impl_->functions.size(); ++i)
-    if (impl_->kernel.launches[i].prepare == prepare) impl_->functions[i](impl_->arguments[i].data(), 0, impl_->kernel.launches[i].grid);
+    if (impl_->kernel.launches[i].prepare == prepare)
+      impl_->functions[i](impl_->arguments[i].data(), 0, impl_->kernel.launches[i].grid);
 }
 
 void our_kernel::prepare() { launch_all(true); }

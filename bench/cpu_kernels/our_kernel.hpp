@@ -16,15 +16,16 @@ namespace kiln::bench {
 class our_kernel {
  public:
   // Throws what finalize_cpu throws.
-  our_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration, bool want_texts = false);
+  our_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration,
+             bool want_texts = false);
   ~our_kernel();
   const finalize_trace& trace() const { return trace_; }
   double compile_ms() const { return compile_ms_; }
   std::size_t code_bytes() const;
-  std::size_t launches() const;                 // of a run, without those that prepare weights
+  std::size_t launches() const;  // of a run, without those that prepare weights
   void set_arguments(std::vector<const void*> inputs, std::vector<void*> outputs);
-  void prepare();                               // packs the weights
-  void run();                                   // all that is done in a run of a model, on this thread
+  void prepare();  // packs the weights
+  void run();      // all that is done in a run of a model, on this thread
 
  private:
   void launch_all(bool prepare);

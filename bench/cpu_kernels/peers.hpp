@@ -1,4 +1,5 @@
-// The libraries that we are measured against: what each makes of a case, or nothing where it has no such function or is not installed.
+// The libraries that we are measured against: what each makes of a case, or nothing where it has no such function or is
+// not installed.
 #pragma once
 
 #include <functional>
@@ -8,10 +9,12 @@
 
 namespace kiln::bench {
 
-// Does the case once on this thread, into the output given. Weights are already in the layout that the library likes best.
+// Does the case once on this thread, into the output given. Weights are already in the layout that the library likes
+// best.
 using peer_run = std::function<void()>;
 
 std::optional<peer_run> openblas_peer(const kernel_case& c, const float* left, const float* right, float* result);
-std::optional<peer_run> onednn_peer(const kernel_case& c, const float* left, const float* right, const float* bias, float* result);
+std::optional<peer_run> onednn_peer(const kernel_case& c, const float* left, const float* right, const float* bias,
+                                    float* result);
 
 }  // namespace kiln::bench

@@ -1,6 +1,7 @@
-// Microseconds for one kernel of a chain that follow each other, as in a run of a small network: on one thread, on the thread team (inside of a run, where its
-// members stay awake; and with its members asleep when the chain begins), and on a pool whose threads are woken for every kernel. All in one process, in turn.
-// The work of a kernel is the same everywhere, and its sum is checked.
+// Microseconds for one kernel of a chain that follow each other, as in a run of a small network: on one thread, on the
+// thread team (inside of a run, where its members stay awake; and with its members asleep when the chain begins), and
+// on a pool whose threads are woken for every kernel. All in one process, in turn. The work of a kernel is the same
+// everywhere, and its sum is checked.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -21,9 +22,12 @@ namespace {
 
 using clock_type = std::chrono::steady_clock;
 
-double microseconds_since(clock_type::time_point begin) { return std::chrono::duration<double, std::micro>(clock_type::now() - begin).count(); }
+double microseconds_since(clock_type::time_point begin) {
+  return std::chrono::duration<double, std::micro>(clock_type::now() - begin).count();
+}
 
-// A kernel: every item of its grid adds ones to numbers of its own, `steps` times each; they lie on a cache line of their own.
+// A kernel: every item of its grid adds ones to numbers of its own, `steps` times each; they lie on a cache line of
+// their own.
 struct kernel {
   struct alignas(64) line {
     std::array<float, 16> values{};
@@ -73,11 +77,16 @@ int main(int argc, char** argv) {
     for (int i = 0; i < count; ++i) team.run(k.grid(), k);
     team.stay_awake(-1);
   };
-  std::array<way, 4> ways{{{"one thread", [](kernel& k, int count) { for (int i = 0; i < count; ++i) k(0, k.grid()); }},
+  std::array<way, 4> ways{{{"one thread",
+                            [](kernel& k, int count) {
+                              for (int i = 0; i < count; ++i) k(0, k.grid());
+                            }},
                            {"team", on_team},
                            {"team, asleep at first", [&](kernel& k, int count) { on_team(k, count); }},
                            {"pool, woken each time", [&](kernel& k, int count) {
-                              bench::woken_pool::work work = [&k](std::int64_t begin, std::int64_t end) { k(begin, end); };
+                              bench::woken_pool::work work = [&k](std::int64_t begin, std::int64_t end) {
+                                k(begin, end);
+                              };
                               for (int i = 0; i < count; ++i) pool.run(k.grid(), work);
                             }}}};
   fmt::print("{} threads, chains of {} kernels, medians of {} rounds; us per kernel\n", team.size(), chain, rounds);
@@ -99,7 +108,9 @@ int main(int argc, char** argv) {
         w.us.push_back(microseconds_since(begin) / chain);
         // Sums of ones are exact below 2^24.
         const float expected = static_cast<float>(std::min<std::int64_t>(steps * chain, 1 << 24));
-        if (std::ranges::any_of(k.lines, [&](const kernel::line& l) { return std::ranges::any_of(l.values, [&](float v) { return v != expected; }); })) {
+        if (std::ranges::any_of(k.lines, [&](const kernel::line& l) {
+              return std::ranges::any_of(l.values, [&](float v) { return v != expected; });
+            })) {
           fmt::print(stderr, "{}: wrong sums\n", w.name);
           return 1;
         }

@@ -2,8 +2,9 @@
 //
 //   nvcc -x cu -arch=sm_90 bench/gpu/two_streams.cpp -o two_streams -lcuda && ./two_streams
 //
-// A graph of 64 small kernels in a row is timed, before and after launches one by one on one stream and then on another. Every case is a process of its own, since nothing undoes the effect.
-// On an H200 with driver 580.159 (CUDA 13.0): 71 us, and 82 us once two streams have had eight launches each (seven on the second are enough).
+// A graph of 64 small kernels in a row is timed, before and after launches one by one on one stream and then on
+// another. Every case is a process of its own, since nothing undoes the effect. On an H200 with driver 580.159
+// (CUDA 13.0): 71 us, and 82 us once two streams have had eight launches each (seven on the second are enough).
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,7 +58,8 @@ void measure(int on_first, int on_second) {
   double before = median_us(exec, second);
   launch(first, a, b, on_first), launch(second, a, b, on_second);
   check(cudaDeviceSynchronize());
-  std::printf("%3d launches on one stream, %3d on another: graph %.1f us before, %.1f us after\n", on_first, on_second, before, median_us(exec, second));
+  std::printf("%3d launches on one stream, %3d on another: graph %.1f us before, %.1f us after\n", on_first, on_second,
+              before, median_us(exec, second));
 }
 
 int main() {

@@ -1,5 +1,6 @@
-// Milliseconds per candidate of the tuner for the kernels of one file: starting from a clone of the kernel that was parsed and specialized once, and parsing
-// the payload anew; and candidates per second on all threads, code generation included.
+// Milliseconds per candidate of the tuner for the kernels of one file: starting from a clone of the kernel that was
+// parsed and specialized once, and parsing the payload anew; and candidates per second on all threads, code generation
+// included.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -67,10 +68,16 @@ int main(int argc, char** argv) {
 
   std::vector<std::pair<const kernel_group*, kernel_configuration>> work;
   for (const kernel_group& each : groups.list)
-    for (kernel_configuration& c : candidate_configurations(compiler.clone(each), options.target, tuning_effort::full)) {
+    for (kernel_configuration& c :
+         candidate_configurations(compiler.clone(each), options.target, tuning_effort::full)) {
       if (work.size() == static_cast<std::size_t>(count)) break;
       work.emplace_back(&each, std::move(c));
     }
-  double all = milliseconds([&] { parallel_for(work.size(), threads, [&](std::size_t i) { compile_specialized(compiler.clone(*work[i].first), options.target, work[i].second); }); });
-  fmt::print("  {} candidates of the file's kernels compiled: {:.1f} ms each, {:.1f} candidates a second\n", work.size(), all / static_cast<double>(work.size()), static_cast<double>(work.size()) / all * 1e3);
+  double all = milliseconds([&] {
+    parallel_for(work.size(), threads, [&](std::size_t i) {
+      compile_specialized(compiler.clone(*work[i].first), options.target, work[i].second);
+    });
+  });
+  fmt::print("  {} candidates of the file's kernels compiled: {:.1f} ms each, {:.1f} candidates a second\n",
+             work.size(), all / static_cast<double>(work.size()), static_cast<double>(work.size()) / all * 1e3);
 }

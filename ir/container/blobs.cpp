@@ -24,14 +24,16 @@ class blob_reader {
   std::size_t left_;
 };
 
-flatbuffers::Offset<flatbuffers::Vector<std::uint8_t>> write_blob(flatbuffers::FlatBufferBuilder& out, std::span<const std::byte> bytes) {
+flatbuffers::Offset<flatbuffers::Vector<std::uint8_t>> write_blob(flatbuffers::FlatBufferBuilder& out,
+                                                                  std::span<const std::byte> bytes) {
   out.ForceVectorAlignment(bytes.size(), 1, 16);
   return out.CreateVector(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
 // FlatBuffers cannot grow beyond 2 GiB and ends the process when it is made to.
 void check_total(std::uint64_t bytes) {
-  if (bytes > max_raw_bytes / 2) throw error(error_kind::unsupported, "the kernels take more than 1 GiB: split the model");
+  if (bytes > max_raw_bytes / 2)
+    throw error(error_kind::unsupported, "the kernels take more than 1 GiB: split the model");
 }
 
 }  // namespace
@@ -43,7 +45,8 @@ std::vector<std::byte> encode_kernels(const program::kernel_table& kernels) {
   flatbuffers::FlatBufferBuilder out;
   std::vector<flatbuffers::Offset<schema::Kernel>> rows;
   for (const auto& [hash, payload] : kernels) {
-    if (blake3(*payload) != hash) throw error(error_kind::internal, "kernel " + hash.hex() + " was changed after it was added");
+    if (blake3(*payload) != hash)
+      throw error(error_kind::internal, "kernel " + hash.hex() + " was changed after it was added");
     auto bytes = write_blob(out, *payload);
     schema::Hash key = to_flat(hash);
     rows.push_back(schema::CreateKernel(out, &key, bytes));

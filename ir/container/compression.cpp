@@ -14,7 +14,9 @@ constexpr std::uint64_t first_piece = std::uint64_t{16} << 20;
 }  // namespace
 
 std::optional<std::vector<std::byte>> decompress_frame(std::span<const std::byte> stored, std::uint64_t raw_bytes) {
-  if (ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size() || ZSTD_getFrameContentSize(stored.data(), stored.size()) != raw_bytes) return std::nullopt;
+  if (ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size() ||
+      ZSTD_getFrameContentSize(stored.data(), stored.size()) != raw_bytes)
+    return std::nullopt;
   std::vector<std::byte> raw(std::min(raw_bytes, first_piece));
   if (raw.size() == raw_bytes) {
     if (ZSTD_decompress(raw.data(), raw.size(), stored.data(), stored.size()) != raw_bytes) return std::nullopt;
@@ -31,7 +33,7 @@ std::optional<std::vector<std::byte>> decompress_frame(std::span<const std::byte
       if (done != raw_bytes) return std::nullopt;
       return raw;
     }
-    if (done < raw.size()) return std::nullopt;  // the input ended first
+    if (done < raw.size()) return std::nullopt;        // the input ended first
     if (raw.size() == raw_bytes) return std::nullopt;  // more comes out than was said
     raw.resize(std::min<std::uint64_t>(raw_bytes, 2 * raw.size()));
   }

@@ -15,8 +15,8 @@ using namespace container;
 
 namespace {
 
-// Runs `read`, and makes of everything it throws an error that names the file. After the frame has been verified a broken
-// rule of the program's own is damage too: the writer checks them all.
+// Runs `read`, and makes of everything it throws an error that names the file. After the frame has been verified a
+// broken rule of the program's own is damage too: the writer checks them all.
 template <class Read>
 auto reading(const std::filesystem::path& file, Read read) {
   try {
@@ -24,7 +24,8 @@ auto reading(const std::filesystem::path& file, Read read) {
   } catch (const untrusted_native& e) {
     throw untrusted_native(file.string() + ": " + e.what());
   } catch (const error& e) {
-    bool damage = e.kind() == error_kind::invalid_model || e.kind() == error_kind::usage || e.kind() == error_kind::internal;
+    bool damage =
+        e.kind() == error_kind::invalid_model || e.kind() == error_kind::usage || e.kind() == error_kind::internal;
     std::string message = e.what();
     if (!message.starts_with(file.string())) message = file.string() + ": " + message;
     throw error(damage ? error_kind::corrupted : e.kind(), std::move(message));
@@ -35,7 +36,9 @@ auto reading(const std::filesystem::path& file, Read read) {
   }
 }
 
-std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 std::vector<std::byte> as_bytes_vector(std::string_view text) {
   auto bytes = std::as_bytes(std::span(text.data(), text.size()));
@@ -50,7 +53,8 @@ void check_kernels(const program& p) {
 }
 
 void pack_extras(const container_extras& extras, int level, std::vector<packed_section>& sections) {
-  if (!extras.tuning_hints.empty()) sections.push_back(pack(section_kind::tuning_hints, as_bytes_vector(extras.tuning_hints), level));
+  if (!extras.tuning_hints.empty())
+    sections.push_back(pack(section_kind::tuning_hints, as_bytes_vector(extras.tuning_hints), level));
   if (!extras.objects.empty()) sections.push_back(pack(section_kind::objects, encode_objects(extras.objects), level));
 }
 
@@ -61,10 +65,13 @@ program read_verified(open_container& file, const native_consent& consent) {
   weight_source weights(std::move(tensors), file.weights(), file.file());
   program p;
   try {
-    p = decode_program(file.raw(section_kind::program), [&](std::uint32_t tensor, shape type) { return weights.get(tensor, std::move(type)); });
+    p = decode_program(file.raw(section_kind::program),
+                       [&](std::uint32_t tensor, shape type) { return weights.get(tensor, std::move(type)); });
   } catch (const error& e) {
     if (e.kind() != error_kind::unsupported || file.header().written_by <= parse_version(kiln_version())) throw;
-    throw error(error_kind::newer_version, std::string(e.what()) + " (written by Kiln " + version_text(file.header().written_by) + ", this is " + std::string(kiln_version()) + ")");
+    throw error(error_kind::newer_version, std::string(e.what()) + " (written by Kiln " +
+                                               version_text(file.header().written_by) + ", this is " +
+                                               std::string(kiln_version()) + ")");
   }
   for (auto& [hash, payload] : decode_kernels(file.raw(section_kind::kernels))) p.add_kernel(hash, payload);
   check_kernels(p);
@@ -80,11 +87,15 @@ container_extras read_verified_extras(open_container& file) {
   return extras;
 }
 
-// The sections as a reader would see them: what compiles today must be readable tomorrow. Limits that have a node to blame are check_writable's.
-void check_readable(std::string_view manifest, const std::vector<std::byte>& encoded, const weight_collection& weights) {
+// The sections as a reader would see them: what compiles today must be readable tomorrow. Limits that have a node to
+// blame are check_writable's.
+void check_readable(std::string_view manifest, const std::vector<std::byte>& encoded,
+                    const weight_collection& weights) {
   try {
     verify_manifest(manifest);
-    decode_program(encoded, [&](std::uint32_t tensor, shape type) { return literal(std::move(type), weights.full_bytes(tensor), nullptr); });
+    decode_program(encoded, [&](std::uint32_t tensor, shape type) {
+      return literal(std::move(type), weights.full_bytes(tensor), nullptr);
+    });
   } catch (const error& e) {
     throw error(error_kind::unsupported, std::string("the program is larger than a file may hold: ") + e.what());
   }
@@ -113,12 +124,13 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
   pack_extras(options.extras, level, sections);
   if (options.sign_with && holds_native(p)) sections.push_back(sign_native(sections, *options.sign_with));
   write_container(file, parse_version(kiln_version()), sections, {weights.section_bytes(), [&](output_file& out) {
-                    std::uint64_t begin = out.size();
-                    for (std::size_t t = 0; t < weights.tensors().size(); ++t) {
-                      out.pad_to(begin + weights.tensors()[t].offset);
-                      out.write(weights.bytes(t));
-                    }
-                  }});
+                                                                    std::uint64_t begin = out.size();
+                                                                    for (std::size_t t = 0;
+                                                                         t < weights.tensors().size(); ++t) {
+                                                                      out.pad_to(begin + weights.tensors()[t].offset);
+                                                                      out.write(weights.bytes(t));
+                                                                    }
+                                                                  }});
 }
 
 program read_program(const std::filesystem::path& file) { return read_program(file, native_consent{}); }
@@ -139,15 +151,21 @@ container_extras read_extras(const std::filesystem::path& file) {
   });
 }
 
-void replace_extras(const std::filesystem::path& source, const std::filesystem::path& target, const container_extras& extras) {
+void replace_extras(const std::filesystem::path& source, const std::filesystem::path& target,
+                    const container_extras& extras) {
   reading(source, [&] {
     open_container opened(source);
-    verify_weights(decode_weights_index(opened.raw(section_kind::weights_index), opened.weights().size()), opened.weights());
+    verify_weights(decode_weights_index(opened.raw(section_kind::weights_index), opened.weights().size()),
+                   opened.weights());
     std::vector<packed_section> sections;
-    for (auto kind : {section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index}) sections.push_back(opened.packed(kind));
+    for (auto kind :
+         {section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index})
+      sections.push_back(opened.packed(kind));
     pack_extras(extras, write_options{}.compression_level, sections);
-    if (opened.has(section_kind::signature)) sections.push_back(opened.packed(section_kind::signature));  // it does not cover the extras
-    write_container(target, opened.header().written_by, sections, {opened.weights().size(), [&](output_file& out) { out.write(opened.weights()); }});
+    if (opened.has(section_kind::signature))
+      sections.push_back(opened.packed(section_kind::signature));  // it does not cover the extras
+    write_container(target, opened.header().written_by, sections,
+                    {opened.weights().size(), [&](output_file& out) { out.write(opened.weights()); }});
   });
 }
 
@@ -159,11 +177,14 @@ container_info inspect(const std::filesystem::path& file) {
     info.written_by = version_text(opened.header().written_by);
     info.file_bytes = opened.header().file_bytes;
     for (const section_row& s : opened.header().sections)
-      info.sections.push_back({std::string(enum_name(s.kind)), std::string(enum_name(s.codec)), s.offset, s.stored_bytes, s.raw_bytes, s.hash});
+      info.sections.push_back({std::string(enum_name(s.kind)), std::string(enum_name(s.codec)), s.offset,
+                               s.stored_bytes, s.raw_bytes, s.hash});
     info.manifest = as_text(opened.raw(section_kind::manifest));
     verify_manifest(info.manifest);
-    for (const auto& [hash, payload] : decode_kernels(opened.raw(section_kind::kernels))) info.kernels.push_back({hash, payload->size()});
-    for (const stored_tensor& t : decode_weights_index(opened.raw(section_kind::weights_index), opened.weights().size())) {
+    for (const auto& [hash, payload] : decode_kernels(opened.raw(section_kind::kernels)))
+      info.kernels.push_back({hash, payload->size()});
+    for (const stored_tensor& t :
+         decode_weights_index(opened.raw(section_kind::weights_index), opened.weights().size())) {
       ++info.tensors;
       info.folded_tensors += t.folded();
       info.stored_weight_bytes += t.stored_bytes;

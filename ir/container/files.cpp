@@ -18,13 +18,15 @@ namespace kiln::container {
 
 std::shared_ptr<const mapped_file> mapped_file::open(const std::filesystem::path& file) {
   int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) throw error(error_kind::missing_file, file.string() + ": cannot be opened: " + std::strerror(errno));
+  if (descriptor < 0)
+    throw error(error_kind::missing_file, file.string() + ": cannot be opened: " + std::strerror(errno));
   struct closer {
     int descriptor;
     ~closer() { ::close(descriptor); }
   } close_it{descriptor};
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0) throw error(error_kind::io, file.string() + ": cannot be examined: " + std::strerror(errno));
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0)
+    throw error(error_kind::io, file.string() + ": cannot be examined: " + std::strerror(errno));
   if (!S_ISREG(status.st_mode)) throw error(error_kind::missing_file, file.string() + ": is not a regular file");
   auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return std::shared_ptr<const mapped_file>(new mapped_file({}));
@@ -40,9 +42,12 @@ mapped_file::~mapped_file() {
 
 namespace {
 
-std::filesystem::path folder_of(const std::filesystem::path& target) { return target.has_parent_path() ? target.parent_path() : std::filesystem::path("."); }
+std::filesystem::path folder_of(const std::filesystem::path& target) {
+  return target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
+}
 
-// A file that only the descriptor refers to: nothing is left of it when the process is killed. -1 where that cannot be had, or could not be named later.
+// A file that only the descriptor refers to: nothing is left of it when the process is killed. -1 where that cannot be
+// had, or could not be named later.
 int open_nameless(const std::filesystem::path& folder) {
   if (::access("/proc/self/fd", X_OK) != 0) return -1;
   return ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
@@ -50,7 +55,8 @@ int open_nameless(const std::filesystem::path& folder) {
 
 // Tries names beside the target; `make` returns whether it made a file of that name, errno why not.
 template <class Make>
-bool with_temporary_name(const std::filesystem::path& target, std::filesystem::path& name, std::optional<temporary_file>& registered, Make make) {
+bool with_temporary_name(const std::filesystem::path& target, std::filesystem::path& name,
+                         std::optional<temporary_file>& registered, Make make) {
   std::random_device random;
   for (int attempt = 0; attempt < 16; ++attempt) {
     name = target;
@@ -68,8 +74,9 @@ bool with_temporary_name(const std::filesystem::path& target, std::filesystem::p
 }  // namespace
 
 output_file::output_file(std::filesystem::path target) : target_(std::move(target)) {
-  struct stat there {};
-  if (::stat(target_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) throw error(error_kind::io, target_.string() + ": is not a regular file");  // a device would be replaced
+  struct stat there{};
+  if (::stat(target_.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    throw error(error_kind::io, target_.string() + ": is not a regular file");  // a device would be replaced
   descriptor_ = open_nameless(folder_of(target_));
   if (descriptor_ >= 0) return;
   auto create = [&] {
@@ -107,15 +114,18 @@ void output_file::commit() {
   if (::fsync(descriptor_) != 0) fail("cannot be written", errno);
   if (temporary_.empty()) {
     const std::string nameless = "/proc/self/fd/" + std::to_string(descriptor_);
-    if (!with_temporary_name(target_, temporary_, registered_, [&] { return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0; })) fail("cannot be put in place", errno);
+    if (!with_temporary_name(target_, temporary_, registered_, [&] {
+          return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+        }))
+      fail("cannot be put in place", errno);
   }
   int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0 && errno != EINTR) fail("cannot be written", errno);
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be put in place", errno);
   temporary_.clear();
   registered_.reset();
-  // The name itself must survive a power cut too. A folder that cannot be synchronized (some network file systems) is no
-  // reason to fail: the file is there and whole.
+  // The name itself must survive a power cut too. A folder that cannot be synchronized (some network file systems) is
+  // no reason to fail: the file is there and whole.
   if (int at = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); at >= 0) {
     ::fsync(at);
     ::close(at);

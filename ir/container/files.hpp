@@ -26,9 +26,9 @@ class mapped_file {
   std::span<const std::byte> bytes_;
 };
 
-// A temporary in the folder of `target` that takes its place on commit(), after every byte has reached the disk. It has no name until then
-// where the file system can do that, so that a killed process leaves nothing; elsewhere it is removed on destruction unless committed.
-// Every failure throws error{io} naming the target.
+// A temporary in the folder of `target` that takes its place on commit(), after every byte has reached the disk. It has
+// no name until then where the file system can do that, so that a killed process leaves nothing; elsewhere it is
+// removed on destruction unless committed. Every failure throws error{io} naming the target.
 class output_file {
  public:
   explicit output_file(std::filesystem::path target);

@@ -1,4 +1,5 @@
-// What the FlatBuffers sections of the container share. Includes the generated schema: for this folder's .cpp files only.
+// What the FlatBuffers sections of the container share. Includes the generated schema: for this folder's .cpp files
+// only.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
@@ -23,7 +24,9 @@ inline constexpr const char* kernels_identifier = "KKE1";
 inline constexpr const char* weights_index_identifier = "KWI1";
 inline constexpr const char* objects_identifier = "KOB1";
 
-inline schema::Hash to_flat(const content_hash& hash) { return schema::Hash(flatbuffers::span<const std::uint8_t, 32>(hash.bytes.data(), 32)); }
+inline schema::Hash to_flat(const content_hash& hash) {
+  return schema::Hash(flatbuffers::span<const std::uint8_t, 32>(hash.bytes.data(), 32));
+}
 
 inline content_hash from_flat(const schema::Hash& hash) {
   content_hash result;
@@ -32,7 +35,8 @@ inline content_hash from_flat(const schema::Hash& hash) {
 }
 
 template <class Root>
-std::vector<std::byte> finish(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Root> root, const char* identifier) {
+std::vector<std::byte> finish(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Root> root,
+                              const char* identifier) {
   builder.Finish(root, identifier);
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return {begin, begin + builder.GetSize()};
@@ -50,20 +54,22 @@ const Root* verified_root(std::span<const std::byte> section, const char* identi
   throw error(error_kind::corrupted, std::string("the ") + name + " is not well-formed");
 }
 
-// The length of a vector of 64-bit numbers, 0 where there is none. The verifier of FlatBuffers 2 does not look at the alignment
-// of vectors' elements, which are read in place.
+// The length of a vector of 64-bit numbers, 0 where there is none. The verifier of FlatBuffers 2 does not look at the
+// alignment of vectors' elements, which are read in place.
 template <class T>
 std::size_t aligned_count(const flatbuffers::Vector<T>* list) {
   if (!list || list->size() == 0) return 0;
-  if (reinterpret_cast<std::uintptr_t>(list->Data()) % alignof(std::uint64_t) != 0) throw error(error_kind::corrupted, "a list of numbers is not aligned");
+  if (reinterpret_cast<std::uintptr_t>(list->Data()) % alignof(std::uint64_t) != 0)
+    throw error(error_kind::corrupted, "a list of numbers is not aligned");
   return list->size();
 }
 
-// Strings and arrays of a buffer may overlap, so a small hostile file can stand for a large structure: every decoded byte is
-// taken from a budget that grows with the section.
+// Strings and arrays of a buffer may overlap, so a small hostile file can stand for a large structure: every decoded
+// byte is taken from a budget that grows with the section.
 class decode_budget {
  public:
-  explicit decode_budget(std::size_t section_bytes) : left_((std::uint64_t{16} << 20) + std::uint64_t{64} * section_bytes) {}
+  explicit decode_budget(std::size_t section_bytes)
+      : left_((std::uint64_t{16} << 20) + std::uint64_t{64} * section_bytes) {}
   void take(std::uint64_t bytes) {
     if (bytes > left_) throw error(error_kind::corrupted, "the program is far larger than the section that holds it");
     left_ -= bytes;

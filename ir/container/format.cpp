@@ -14,7 +14,8 @@ constexpr std::size_t hashed_header_bytes = 32;
 
 template <class T>
 void put(std::vector<std::byte>& out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
 }
 
 void put(std::vector<std::byte>& out, const content_hash& hash) {
@@ -73,21 +74,26 @@ section_row get_row(cursor& in) {
 [[noreturn]] void corrupted(const std::string& what) { throw error(error_kind::corrupted, what); }
 
 void check_row(const section_row& row, const std::string& writer) {
-  if (static_cast<std::size_t>(row.kind) >= enum_table<section_kind>::names.size() || static_cast<std::size_t>(row.codec) >= enum_table<codec>::names.size())
-    throw error(error_kind::newer_version, "holds a section that this Kiln " + std::string(kiln_version()) + " does not know: needs Kiln " + writer);
+  if (static_cast<std::size_t>(row.kind) >= enum_table<section_kind>::names.size() ||
+      static_cast<std::size_t>(row.codec) >= enum_table<codec>::names.size())
+    throw error(error_kind::newer_version, "holds a section that this Kiln " + std::string(kiln_version()) +
+                                               " does not know: needs Kiln " + writer);
   std::string name(enum_name(row.kind));
   if (row.offset % alignment(row.kind) != 0) corrupted("section " + name + " is not aligned");
   if (row.codec == codec::raw && row.stored_bytes != row.raw_bytes) corrupted("section " + name + " has two sizes");
   if (row.kind == section_kind::weights) {
     if (row.codec != codec::raw) corrupted("the weights are compressed");
-  } else if (row.raw_bytes > max_raw_bytes || (row.codec == codec::zstd && row.raw_bytes > max_expansion(row.stored_bytes))) {
+  } else if (row.raw_bytes > max_raw_bytes ||
+             (row.codec == codec::zstd && row.raw_bytes > max_expansion(row.stored_bytes))) {
     corrupted("section " + name + " claims to be " + std::to_string(row.raw_bytes) + " bytes long");
   }
 }
 
 }  // namespace
 
-std::size_t alignment(section_kind kind) { return kind == section_kind::weights ? weights_alignment : section_alignment; }
+std::size_t alignment(section_kind kind) {
+  return kind == section_kind::weights ? weights_alignment : section_alignment;
+}
 
 std::vector<std::byte> encode_header(const file_header& header) {
   std::vector<std::byte> table;
@@ -106,7 +112,8 @@ std::vector<std::byte> encode_header(const file_header& header) {
 
 file_header decode_header(std::span<const std::byte> file) {
   std::size_t seen = std::min(file.size(), magic.size());
-  if (seen > 0 && std::memcmp(file.data(), magic.data(), seen) != 0) corrupted("not a .kiln file: its first bytes are others");
+  if (seen > 0 && std::memcmp(file.data(), magic.data(), seen) != 0)
+    corrupted("not a .kiln file: its first bytes are others");
   if (file.size() < header_bytes) throw error(error_kind::truncated, "ends within its header");
   cursor in(file.subspan(magic.size()));
   file_header header;
@@ -118,7 +125,8 @@ file_header decode_header(std::span<const std::byte> file) {
   content_hash hash = in.hash();
   std::string writer = version_text(header.written_by);
   if (header.version > format_version)
-    throw error(error_kind::newer_version, "has format version " + std::to_string(header.version) + ", this Kiln " + std::string(kiln_version()) + " reads up to " +
+    throw error(error_kind::newer_version, "has format version " + std::to_string(header.version) + ", this Kiln " +
+                                               std::string(kiln_version()) + " reads up to " +
                                                std::to_string(format_version) + ": needs Kiln " + writer + " or newer");
   if (header.version == 0) corrupted("has format version 0, which never was");
   if (sections > max_sections) corrupted("claims to have " + std::to_string(sections) + " sections");
@@ -127,7 +135,8 @@ file_header decode_header(std::span<const std::byte> file) {
   auto table = file.subspan(header_bytes, sections * table_row_bytes);
   if (hash != hash_of_frame(file, table)) corrupted("its section table does not match its hash");
   if (file.size() < header.file_bytes)
-    throw error(error_kind::truncated, "is " + std::to_string(file.size()) + " bytes long instead of " + std::to_string(header.file_bytes) + ": copy it again");
+    throw error(error_kind::truncated, "is " + std::to_string(file.size()) + " bytes long instead of " +
+                                           std::to_string(header.file_bytes) + ": copy it again");
   if (file.size() > header.file_bytes) corrupted("has bytes after its end");
 
   cursor rows(table);
@@ -138,10 +147,12 @@ file_header decode_header(std::span<const std::byte> file) {
     std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(row.kind);
     if (kinds & bit) corrupted("has section " + std::string(enum_name(row.kind)) + " twice");
     kinds |= bit;
-    if (row.offset < end || row.offset > file.size() || row.stored_bytes > file.size() - row.offset || row.offset - end >= weights_alignment)
+    if (row.offset < end || row.offset > file.size() || row.stored_bytes > file.size() - row.offset ||
+        row.offset - end >= weights_alignment)
       corrupted("section " + std::string(enum_name(row.kind)) + " is out of place");
     auto gap = file.subspan(end, row.offset - end);
-    if (std::ranges::any_of(gap, [](std::byte b) { return b != std::byte{0}; })) corrupted("has bytes between its sections");
+    if (std::ranges::any_of(gap, [](std::byte b) { return b != std::byte{0}; }))
+      corrupted("has bytes between its sections");
     end = row.offset + row.stored_bytes;
     header.sections.push_back(row);
   }

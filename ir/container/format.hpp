@@ -1,14 +1,16 @@
 // The frame of a `.kiln` file: header, section table, sections; everything little-endian.
 //
-//   header, 64 bytes:  magic[8], u32 format version, u32 sections, u64 file size, u16 major, minor, patch of the Kiln that
+//   header, 64 bytes:  magic[8], u32 format version, u32 sections, u64 file size, u16 major, minor, patch of the Kiln
+//   that
 //                      wrote it, u16 zero, BLAKE3[32] of the header's first 32 bytes and the table
 //   table, 64 bytes per section:  u32 kind, u32 codec, u64 offset, u64 stored size, u64 raw size, BLAKE3[32]
-//   sections, in the order of the table, each at a multiple of its alignment; the bytes between them are zero; the last one
+//   sections, in the order of the table, each at a multiple of its alignment; the bytes between them are zero; the last
+//   one
 //                      ends where the file ends
 //
 // A section's hash is that of its stored bytes. The exception is `weights`, whose tensors have hashes of their own in
-// `weights_index`: its hash is that of the stored weights index, and the bytes between its tensors are zero. So every byte
-// of the file is either under a hash or known to be zero.
+// `weights_index`: its hash is that of the stored weights index, and the bytes between its tensors are zero. So every
+// byte of the file is either under a hash or known to be zero.
 #pragma once
 
 #include <array>
@@ -31,7 +33,16 @@ inline constexpr std::size_t section_alignment = 16, weights_alignment = 4096, t
 // FlatBuffers' own limit is 2 GiB; weights are not bound by it.
 inline constexpr std::uint64_t max_raw_bytes = (std::uint64_t{1} << 31) - 1;
 
-enum class section_kind : std::uint32_t { manifest, program, kernels, weights_index, tuning_hints, objects, weights, signature };
+enum class section_kind : std::uint32_t {
+  manifest,
+  program,
+  kernels,
+  weights_index,
+  tuning_hints,
+  objects,
+  weights,
+  signature
+};
 enum class codec : std::uint32_t { raw, zstd };
 
 struct section_row {

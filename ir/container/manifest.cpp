@@ -18,7 +18,8 @@ json describe(const std::string& name, const shape& type) {
 std::string make_manifest(const program& p, const write_options& options) {
   json inputs = json::array(), outputs = json::array(), symbols = json::object(), metadata = json::object();
   for (value v : p.main().parameters()) inputs.push_back(describe(module::parameter_name(v), v.type()));
-  for (std::size_t i = 0; i < p.main().outputs().size(); ++i) outputs.push_back(describe(p.main().output_names()[i], p.main().outputs()[i].type()));
+  for (std::size_t i = 0; i < p.main().outputs().size(); ++i)
+    outputs.push_back(describe(p.main().output_names()[i], p.main().outputs()[i].type()));
   for (const auto& [name, range] : p.symbols) {
     json limits{{"min", range.min}};
     if (range.max != INT64_MAX) limits["max"] = range.max;
@@ -26,9 +27,15 @@ std::string make_manifest(const program& p, const write_options& options) {
     symbols[name] = std::move(limits);
   }
   for (const auto& [key, value] : p.metadata) metadata[key] = value;
-  json manifest{{"kiln_version", std::string(kiln_version())}, {"format_version", format_version}, {"dialect_version", options.dialect_version},
-                {"inputs", std::move(inputs)}, {"outputs", std::move(outputs)}, {"symbols", std::move(symbols)},
-                {"modules", p.modules().size()}, {"kernels", p.kernels().size()}, {"metadata", std::move(metadata)}};
+  json manifest{{"kiln_version", std::string(kiln_version())},
+                {"format_version", format_version},
+                {"dialect_version", options.dialect_version},
+                {"inputs", std::move(inputs)},
+                {"outputs", std::move(outputs)},
+                {"symbols", std::move(symbols)},
+                {"modules", p.modules().size()},
+                {"kernels", p.kernels().size()},
+                {"metadata", std::move(metadata)}};
   // Names come from models: what is not UTF-8 in them is replaced rather than refused.
   return manifest.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -14,7 +14,10 @@ namespace {
 void check_text(const dim& d) {
   if (d.is_static()) return;
   const std::string text = d.str();
-  if (text.size() > max_dim_text) throw error(error_kind::unsupported, "a dimension that takes " + std::to_string(text.size()) + " characters to write; at most " + std::to_string(max_dim_text) + " are supported");
+  if (text.size() > max_dim_text)
+    throw error(error_kind::unsupported, "a dimension that takes " + std::to_string(text.size()) +
+                                             " characters to write; at most " + std::to_string(max_dim_text) +
+                                             " are supported");
   dim::parse(text);
 }
 
@@ -39,7 +42,9 @@ class depth_of_bodies {
 }  // namespace
 
 void check_shape(const shape& type) {
-  if (type.rank() > max_rank) corrupted("a tensor with " + std::to_string(type.rank()) + " dimensions; at most " + std::to_string(max_rank) + " are supported");
+  if (type.rank() > max_rank)
+    corrupted("a tensor with " + std::to_string(type.rank()) + " dimensions; at most " + std::to_string(max_rank) +
+              " are supported");
   if (type.is_static()) checked_bytes(type);
   for (const dim& d : type.dims)
     if (d.is_static() && d.value() < 0) corrupted("impossible tensor " + type.str());
@@ -48,7 +53,9 @@ void check_shape(const shape& type) {
 void check_writable(const program& p) {
   auto refuse = [](const module& m, const instruction& i, const std::string& why) {
     const auto* input = i.op().get_if<parameter>();
-    const std::string name = input ? "input '" + input->name_in_module + "'" : i.origin().empty() ? std::string(i.op().name()) + " in module '" + m.name() + "'" : "'" + i.origin() + "'";
+    const std::string name = input                ? "input '" + input->name_in_module + "'"
+                             : i.origin().empty() ? std::string(i.op().name()) + " in module '" + m.name() + "'"
+                                                  : "'" + i.origin() + "'";
     throw error(error_kind::unsupported, name + ": " + why);
   };
   for (const dim_guard& g : p.guards) {
@@ -66,7 +73,8 @@ void check_writable(const program& p) {
         for (const auto& [field, value] : i.op().attributes())
           if (const auto* dims = std::get_if<std::vector<dim>>(&value)) std::ranges::for_each(*dims, check_text);
         for (const module* body : i.bodies())
-          if (depth.of(*body) >= max_body_depth) corrupted("bodies nested more than " + std::to_string(max_body_depth) + " deep");
+          if (depth.of(*body) >= max_body_depth)
+            corrupted("bodies nested more than " + std::to_string(max_body_depth) + " deep");
       } catch (const error& e) {
         refuse(m, i, e.what());
       }

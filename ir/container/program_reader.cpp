@@ -13,11 +13,14 @@ namespace {
 [[noreturn]] void corrupted(const std::string& what) { throw error(error_kind::corrupted, what); }
 
 template <class T>
-std::size_t count(const flatbuffers::Vector<T>* list) { return list ? list->size() : 0; }
+std::size_t count(const flatbuffers::Vector<T>* list) {
+  return list ? list->size() : 0;
+}
 
 class program_reader {
  public:
-  program_reader(std::span<const std::byte> section, const tensor_source& tensors) : tensors_(tensors), budget_(section.size()) {
+  program_reader(std::span<const std::byte> section, const tensor_source& tensors)
+      : tensors_(tensors), budget_(section.size()) {
     stored_ = verified_root<schema::Program>(section, program_identifier, "program");
   }
 
@@ -35,10 +38,12 @@ class program_reader {
     if (stored_->guards())
       for (const schema::Guard* g : *stored_->guards()) {
         budget_.take(sizeof(dim_guard));
-        result_.guards.push_back({read_dim(budget_.text(g->a())), read_dim(budget_.text(g->b())), budget_.text(g->why())});
+        result_.guards.push_back(
+            {read_dim(budget_.text(g->a())), read_dim(budget_.text(g->b())), budget_.text(g->why())});
       }
     if (stored_->metadata())
-      for (const schema::Entry* e : *stored_->metadata()) result_.metadata[budget_.text(e->key())] = budget_.text(e->value());
+      for (const schema::Entry* e : *stored_->metadata())
+        result_.metadata[budget_.text(e->key())] = budget_.text(e->value());
     return std::move(result_);
   }
 
@@ -66,7 +71,8 @@ class program_reader {
   shape read_shape(const flatbuffers::String* type_name, const schema::Dims& dims) {
     auto type = parse_element_type(budget_.text(type_name));
     if (!type) corrupted("unknown element type '" + type_name->str() + "'");
-    if (count(dims.values()) > max_rank) corrupted("a tensor with " + std::to_string(count(dims.values())) + " dimensions");
+    if (count(dims.values()) > max_rank)
+      corrupted("a tensor with " + std::to_string(count(dims.values())) + " dimensions");
     return {*type, read_dims(dims)};
   }
 
@@ -108,11 +114,13 @@ class program_reader {
   }
 
   value resolve(const schema::Value& v, const std::vector<instruction*>& made) {
-    if (v.producer() >= made.size() || v.index() >= made[v.producer()]->outputs().size()) corrupted("an instruction uses a value that is not there");
+    if (v.producer() >= made.size() || v.index() >= made[v.producer()]->outputs().size())
+      corrupted("an instruction uses a value that is not there");
     return {made[v.producer()], v.index()};
   }
 
-  instruction* read_instruction(const schema::Instruction& stored, module& m, const std::vector<instruction*>& made, std::size_t depth) {
+  instruction* read_instruction(const schema::Instruction& stored, module& m, const std::vector<instruction*>& made,
+                                std::size_t depth) {
     budget_.take(sizeof(instruction) + (count(stored.inputs()) + count(stored.attributes())) * 64);
     std::string name = budget_.text(stored.operation());
     attribute_list attributes;
@@ -137,9 +145,11 @@ class program_reader {
     return result.producer;
   }
 
-  value make(const schema::Instruction& stored, std::string name, attribute_list attributes, std::vector<value> inputs, std::vector<module*> bodies, module& m) {
+  value make(const schema::Instruction& stored, std::string name, attribute_list attributes, std::vector<value> inputs,
+             std::vector<module*> bodies, module& m) {
     bool is_constant = name == constant{}.name();
-    if (is_constant != (stored.constant() != nullptr)) corrupted("a constant without a tensor, or a tensor without a constant");
+    if (is_constant != (stored.constant() != nullptr))
+      corrupted("a constant without a tensor, or a tensor without a constant");
     if (is_constant) {
       if (!inputs.empty() || !bodies.empty()) corrupted("a constant with inputs");
       const schema::Constant& c = *stored.constant();
@@ -150,7 +160,8 @@ class program_reader {
       if (!inputs.empty() || !bodies.empty()) corrupted("a parameter with inputs");
       return m.add_parameter(p->name_in_module, {p->type, p->dims});
     }
-    if (bodies.size() != (op.is<if_else>() || op.is<choice>() ? 2u : op.is<loop>() ? 1u : 0u)) corrupted("'" + name + "' has " + std::to_string(bodies.size()) + " bodies");
+    if (bodies.size() != (op.is<if_else>() || op.is<choice>() ? 2u : op.is<loop>() ? 1u : 0u))
+      corrupted("'" + name + "' has " + std::to_string(bodies.size()) + " bodies");
     return m.add(std::move(op), std::move(inputs), std::move(bodies));
   }
 
@@ -181,7 +192,8 @@ class program_reader {
     for (const schema::Symbol* s : *stored_->symbols()) {
       budget_.take(64 + aligned_count(s->optimal()) * sizeof(std::int64_t));
       dim_range range{s->min(), s->max(), {}};
-      if (range.min < 0 || range.max < range.min) corrupted("symbol '" + s->name()->str() + "' has an impossible range");
+      if (range.min < 0 || range.max < range.min)
+        corrupted("symbol '" + s->name()->str() + "' has an impossible range");
       if (s->optimal()) range.optimal.assign(s->optimal()->begin(), s->optimal()->end());
       result_.symbols[budget_.text(s->name())] = std::move(range);
     }
@@ -197,6 +209,8 @@ class program_reader {
 
 }  // namespace
 
-program decode_program(std::span<const std::byte> section, const tensor_source& tensors) { return program_reader(section, tensors).run(); }
+program decode_program(std::span<const std::byte> section, const tensor_source& tensors) {
+  return program_reader(section, tensors).run();
+}
 
 }  // namespace kiln::container

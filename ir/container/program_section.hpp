@@ -17,8 +17,8 @@ std::vector<std::byte> encode_program(const program& p, const weight_collection&
 // The tensor of that number with that type; throws error{corrupted} where it has none.
 using tensor_source = std::function<literal(std::uint32_t tensor, shape type)>;
 
-// The program without its kernels. Throws error{corrupted} for whatever is not a valid program, error{unsupported} for an
-// operation that this Kiln does not know. `section` must be 16-byte aligned.
+// The program without its kernels. Throws error{corrupted} for whatever is not a valid program, error{unsupported} for
+// an operation that this Kiln does not know. `section` must be 16-byte aligned.
 program decode_program(std::span<const std::byte> section, const tensor_source& tensors);
 
 }  // namespace kiln::container

@@ -15,11 +15,15 @@ Offset<schema::Dims> write_dims(FlatBufferBuilder& out, const std::vector<dim>& 
   std::vector<std::int64_t> values;
   std::vector<Offset<schema::SymbolicDim>> symbolic;
   for (const dim& d : dims) {
-    if (!d.is_static()) symbolic.push_back(schema::CreateSymbolicDim(out, static_cast<std::uint32_t>(values.size()), out.CreateSharedString(d.str())));
+    if (!d.is_static())
+      symbolic.push_back(
+          schema::CreateSymbolicDim(out, static_cast<std::uint32_t>(values.size()), out.CreateSharedString(d.str())));
     values.push_back(d.is_static() ? d.value() : 0);
   }
   auto list = out.CreateVector(values);
-  return schema::CreateDims(out, list, symbolic.empty() ? Offset<flatbuffers::Vector<Offset<schema::SymbolicDim>>>() : out.CreateVector(symbolic));
+  return schema::CreateDims(
+      out, list,
+      symbolic.empty() ? Offset<flatbuffers::Vector<Offset<schema::SymbolicDim>>>() : out.CreateVector(symbolic));
 }
 
 // One overload per alternative of kiln::attribute.
@@ -34,13 +38,19 @@ struct attribute_writer {
   }
   Offset<schema::Attribute> operator()(bool v) const { return finish(schema::CreateFlag(out, v)); }
   Offset<schema::Attribute> operator()(std::int64_t v) const { return finish(schema::CreateInteger(out, v)); }
-  Offset<schema::Attribute> operator()(double v) const { return finish(schema::CreateReal(out, std::bit_cast<std::uint64_t>(v))); }
-  Offset<schema::Attribute> operator()(const std::string& v) const { return finish(schema::CreateText(out, out.CreateSharedString(v))); }
+  Offset<schema::Attribute> operator()(double v) const {
+    return finish(schema::CreateReal(out, std::bit_cast<std::uint64_t>(v)));
+  }
+  Offset<schema::Attribute> operator()(const std::string& v) const {
+    return finish(schema::CreateText(out, out.CreateSharedString(v)));
+  }
   Offset<schema::Attribute> operator()(element_type v) const {
     auto type = kiln::name(v);
     return finish(schema::CreateType(out, out.CreateSharedString(type.data(), type.size())));
   }
-  Offset<schema::Attribute> operator()(const std::vector<std::int64_t>& v) const { return finish(schema::CreateIntegers(out, out.CreateVector(v))); }
+  Offset<schema::Attribute> operator()(const std::vector<std::int64_t>& v) const {
+    return finish(schema::CreateIntegers(out, out.CreateVector(v)));
+  }
   Offset<schema::Attribute> operator()(const std::vector<double>& v) const {
     std::vector<std::uint64_t> bits;
     for (double d : v) bits.push_back(std::bit_cast<std::uint64_t>(d));
@@ -81,7 +91,10 @@ class program_writer {
     auto module_list = out_.CreateVector(modules);
     auto symbol_list = out_.CreateVector(symbols);
     auto metadata_list = out_.CreateVector(metadata);
-    return finish(out_, schema::CreateProgram(out_, module_list, symbol_list, metadata_list, guards.empty() ? 0 : out_.CreateVector(guards)), program_identifier);
+    return finish(out_,
+                  schema::CreateProgram(out_, module_list, symbol_list, metadata_list,
+                                        guards.empty() ? 0 : out_.CreateVector(guards)),
+                  program_identifier);
   }
 
  private:
@@ -99,7 +112,8 @@ class program_writer {
       auto label = out_.CreateSharedString(type.data(), type.size());
       data = schema::CreateConstant(out_, weights_.index_of(c->data), label, write_dims(out_, c->data.type().dims));
     } else {
-      for (const auto& [name, field] : i.op().attributes()) attributes.push_back(std::visit(attribute_writer{out_, name}, field));
+      for (const auto& [name, field] : i.op().attributes())
+        attributes.push_back(std::visit(attribute_writer{out_, name}, field));
     }
     auto operation = out_.CreateSharedString(i.op().name().data(), i.op().name().size());
     auto attribute_list = out_.CreateVector(attributes);
@@ -137,6 +151,8 @@ class program_writer {
 
 }  // namespace
 
-std::vector<std::byte> encode_program(const program& p, const weight_collection& weights) { return program_writer(p, weights).run(); }
+std::vector<std::byte> encode_program(const program& p, const weight_collection& weights) {
+  return program_writer(p, weights).run();
+}
 
 }  // namespace kiln::container

@@ -19,11 +19,13 @@ std::vector<std::byte> decompress(std::span<const std::byte> stored, std::uint64
 }  // namespace
 
 packed_section pack(section_kind kind, std::vector<std::byte> raw, int compression_level) {
-  if (raw.size() > max_raw_bytes) throw error(error_kind::unsupported, section_name(kind) + " is larger than 2 GiB: split the model");
+  if (raw.size() > max_raw_bytes)
+    throw error(error_kind::unsupported, section_name(kind) + " is larger than 2 GiB: split the model");
   packed_section result{kind, codec::raw, raw.size(), {}, {}};
   std::vector<std::byte> compressed(ZSTD_compressBound(raw.size()));
   std::size_t size = ZSTD_compress(compressed.data(), compressed.size(), raw.data(), raw.size(), compression_level);
-  if (ZSTD_isError(size)) throw error(error_kind::internal, section_name(kind) + " cannot be compressed: " + ZSTD_getErrorName(size));
+  if (ZSTD_isError(size))
+    throw error(error_kind::internal, section_name(kind) + " cannot be compressed: " + ZSTD_getErrorName(size));
   if (size < raw.size() && raw.size() <= max_expansion(size)) {
     compressed.resize(size);
     result.codec = codec::zstd;
@@ -35,12 +37,13 @@ packed_section pack(section_kind kind, std::vector<std::byte> raw, int compressi
   return result;
 }
 
-void write_container(const std::filesystem::path& target, const std::array<std::uint16_t, 3>& written_by, const std::vector<packed_section>& sections,
-                     const weights_section& weights) {
+void write_container(const std::filesystem::path& target, const std::array<std::uint16_t, 3>& written_by,
+                     const std::vector<packed_section>& sections, const weights_section& weights) {
   file_header header;
   header.written_by = written_by;
   std::uint64_t end = header_bytes + (sections.size() + 1) * table_row_bytes;
-  auto place = [&](section_kind kind, container::codec how, std::uint64_t stored, std::uint64_t raw, const content_hash& hash) {
+  auto place = [&](section_kind kind, container::codec how, std::uint64_t stored, std::uint64_t raw,
+                   const content_hash& hash) {
     std::uint64_t step = alignment(kind), offset = (end + step - 1) / step * step;
     header.sections.push_back({kind, how, offset, stored, raw, hash});
     end = offset + stored;
@@ -61,13 +64,18 @@ void write_container(const std::filesystem::path& target, const std::array<std::
   }
   out.pad_to(header.sections.back().offset);
   weights.write(out);
-  if (out.size() != header.file_bytes) throw error(error_kind::internal, target.string() + ": the weights have another size than announced");
+  if (out.size() != header.file_bytes)
+    throw error(error_kind::internal, target.string() + ": the weights have another size than announced");
   out.commit();
 }
 
-open_container::open_container(const std::filesystem::path& file) : file_(mapped_file::open(file)), header_(decode_header(file_->bytes())) {
-  for (auto kind : {section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index, section_kind::weights}) at(kind);
-  if (at(section_kind::weights).hash != at(section_kind::weights_index).hash) throw error(error_kind::corrupted, "the weights belong to another index");
+open_container::open_container(const std::filesystem::path& file)
+    : file_(mapped_file::open(file)), header_(decode_header(file_->bytes())) {
+  for (auto kind : {section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index,
+                    section_kind::weights})
+    at(kind);
+  if (at(section_kind::weights).hash != at(section_kind::weights_index).hash)
+    throw error(error_kind::corrupted, "the weights belong to another index");
 }
 
 const section_row* open_container::find(section_kind kind) const {
@@ -85,7 +93,8 @@ const section_row& open_container::at(section_kind kind) const {
 std::vector<std::byte> open_container::stored(const section_row& row) const {
   auto in_file = file_->bytes().subspan(row.offset, row.stored_bytes);
   std::vector<std::byte> bytes(in_file.begin(), in_file.end());
-  if (blake3(bytes) != row.hash) throw error(error_kind::corrupted, section_name(row.kind) + " does not match its hash");
+  if (blake3(bytes) != row.hash)
+    throw error(error_kind::corrupted, section_name(row.kind) + " does not match its hash");
   return bytes;
 }
 

@@ -1,5 +1,5 @@
-// Sections as the frame holds them: packed for writing, verified and unpacked for reading; and the two sections that are
-// lists of blobs, kernels and objects.
+// Sections as the frame holds them: packed for writing, verified and unpacked for reading; and the two sections that
+// are lists of blobs, kernels and objects.
 #pragma once
 
 #include <functional>
@@ -32,16 +32,18 @@ struct weights_section {
 };
 
 // Lays the sections out in the given order, the weights last, and writes the file in one atomic step.
-void write_container(const std::filesystem::path& target, const std::array<std::uint16_t, 3>& written_by, const std::vector<packed_section>& sections,
-                     const weights_section& weights);
+void write_container(const std::filesystem::path& target, const std::array<std::uint16_t, 3>& written_by,
+                     const std::vector<packed_section>& sections, const weights_section& weights);
 
-// An open file whose frame has been verified. Reading a section copies it and then verifies the copy's hash: whoever rewrites the file
-// while it is open cannot change what was verified.
+// An open file whose frame has been verified. Reading a section copies it and then verifies the copy's hash: whoever
+// rewrites the file while it is open cannot change what was verified.
 class open_container {
  public:
   explicit open_container(const std::filesystem::path& file);
   const file_header& header() const { return header_; }
-  const section_row& row(section_kind kind) const { return at(kind); }  // throws error{corrupted} where there is no such section
+  const section_row& row(section_kind kind) const {
+    return at(kind);
+  }  // throws error{corrupted} where there is no such section
   bool has(section_kind kind) const { return find(kind) != nullptr; }
   // The section's raw bytes, 16-byte aligned, valid as long as `this`.
   std::span<const std::byte> raw(section_kind kind);

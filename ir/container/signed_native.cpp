@@ -7,11 +7,13 @@ namespace kiln::container {
 namespace {
 
 constexpr std::string_view domain = "Kiln native program 1\n";
-constexpr std::array covered{section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index};
+constexpr std::array covered{section_kind::manifest, section_kind::program, section_kind::kernels,
+                             section_kind::weights_index};
 
 template <class T>
 void put(std::vector<std::byte>& out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
 }
 
 // `row_of` gives what describes a section: its codec, both sizes and hash.
@@ -63,7 +65,8 @@ void require_consent(open_container& file, const native_consent& consent) {
   }
   if (!consent.trusts(signer))
     throw untrusted_native("its native code " + consent.complaint(signer) +
-                           ": add the signer's public key to ~/.config/kiln/trusted_keys or --cache-trust FILE, compile the model here, or run with "
+                           ": add the signer's public key to ~/.config/kiln/trusted_keys or --cache-trust FILE, "
+                           "compile the model here, or run with "
                            "--allow-unsigned-native");
 }
 

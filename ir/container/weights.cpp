@@ -56,11 +56,13 @@ std::vector<content_hash> hash_tensors(std::span<const std::span<const std::byte
     }
     parts[t].resize((tensors[t].size() + hash_piece - 1) / hash_piece);
     for (std::size_t i = 0; i < parts[t].size(); ++i)
-      pieces.push_back({tensors[t].subspan(i * hash_piece, std::min(hash_piece, tensors[t].size() - i * hash_piece)), &parts[t][i]});
+      pieces.push_back(
+          {tensors[t].subspan(i * hash_piece, std::min(hash_piece, tensors[t].size() - i * hash_piece)), &parts[t][i]});
   }
   std::atomic<std::size_t> next = 0;
   auto work = [&] {
-    for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) *pieces[i].result = blake3(pieces[i].bytes);
+    for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();)
+      *pieces[i].result = blake3(pieces[i].bytes);
   };
   std::thread second;
   if (total >= threaded_bytes && std::thread::hardware_concurrency() > 1) {
@@ -100,7 +102,8 @@ weight_collection::weight_collection(const program& p) {
   std::map<std::tuple<content_hash, std::uint64_t, std::uint64_t>, std::uint32_t> known;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const auto& [all, kept] = candidates[i];
-    auto [found, fresh] = known.try_emplace({hashes[i], kept.size(), all.size()}, static_cast<std::uint32_t>(tensors_.size()));
+    auto [found, fresh] =
+        known.try_emplace({hashes[i], kept.size(), all.size()}, static_cast<std::uint32_t>(tensors_.size()));
     if (fresh) {
       std::uint64_t offset = round_up(section_bytes_, tensor_alignment);
       tensors_.push_back({offset, kept.size(), all.size(), hashes[i]});
@@ -133,9 +136,14 @@ std::vector<stored_tensor> decode_weights_index(std::span<const std::byte> secti
   if (aligned_count(index->weights()) > 0)
     for (const schema::Weight* row : *index->weights()) {
       stored_tensor t{row->offset(), row->stored(), row->full(), from_flat(row->hash())};
-      bool placed = t.offset == round_up(end, tensor_alignment) && t.offset <= section_bytes && t.stored_bytes <= section_bytes - t.offset;
-      bool sized = t.full_bytes <= max_tensor_bytes && (t.stored_bytes == t.full_bytes || (t.stored_bytes <= 8 && t.stored_bytes > 0 && t.stored_bytes < t.full_bytes && t.full_bytes % t.stored_bytes == 0));
-      if (!placed || !sized) corrupted("tensor " + std::to_string(tensors.size()) + " of the weights index is out of place");
+      bool placed = t.offset == round_up(end, tensor_alignment) && t.offset <= section_bytes &&
+                    t.stored_bytes <= section_bytes - t.offset;
+      bool sized =
+          t.full_bytes <= max_tensor_bytes &&
+          (t.stored_bytes == t.full_bytes || (t.stored_bytes <= 8 && t.stored_bytes > 0 &&
+                                              t.stored_bytes < t.full_bytes && t.full_bytes % t.stored_bytes == 0));
+      if (!placed || !sized)
+        corrupted("tensor " + std::to_string(tensors.size()) + " of the weights index is out of place");
       end = t.offset + t.stored_bytes;
       tensors.push_back(t);
     }
@@ -153,29 +161,36 @@ void verify_weights(const std::vector<stored_tensor>& tensors, std::span<const s
   }
   std::vector<content_hash> hashes = hash_tensors(stored);
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (hashes[i] != tensors[i].hash) corrupted("tensor " + std::to_string(i) + " of the weights does not match its hash");
+    if (hashes[i] != tensors[i].hash)
+      corrupted("tensor " + std::to_string(i) + " of the weights does not match its hash");
 }
 
-weight_source::weight_source(std::vector<stored_tensor> tensors, std::span<const std::byte> section, std::shared_ptr<const void> owner)
+weight_source::weight_source(std::vector<stored_tensor> tensors, std::span<const std::byte> section,
+                             std::shared_ptr<const void> owner)
     : tensors_(std::move(tensors)), section_(section), owner_(std::move(owner)) {}
 
 std::uint64_t max_folded_bytes() {
-  auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES))), page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES))),
+       page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return pages * page / 2;
 }
 
 literal weight_source::get(std::uint32_t tensor, shape type) {
-  if (tensor >= tensors_.size()) corrupted("a constant names tensor " + std::to_string(tensor) + ", which is not there");
+  if (tensor >= tensors_.size())
+    corrupted("a constant names tensor " + std::to_string(tensor) + ", which is not there");
   const stored_tensor& t = tensors_[tensor];
   if (checked_bytes(type) != t.full_bytes)
-    corrupted("a constant " + type.str() + " names tensor " + std::to_string(tensor) + ", which has " + std::to_string(t.full_bytes) + " bytes");
+    corrupted("a constant " + type.str() + " names tensor " + std::to_string(tensor) + ", which has " +
+              std::to_string(t.full_bytes) + " bytes");
   auto stored = section_.subspan(t.offset, t.stored_bytes);
   if (!t.folded()) return literal(std::move(type), stored, owner_);
   auto& expanded = expanded_[tensor];
   if (!expanded) {
     expanded_bytes_ += t.full_bytes;
     if (expanded_bytes_ > max_folded_bytes())
-      throw error(error_kind::unsupported, "its constant-filled tensors take more than " + std::to_string(max_folded_bytes() >> 20) + " MiB: use a machine with more memory");
+      throw error(error_kind::unsupported, "its constant-filled tensors take more than " +
+                                               std::to_string(max_folded_bytes() >> 20) +
+                                               " MiB: use a machine with more memory");
     auto bytes = std::make_shared<std::vector<std::byte>>(t.full_bytes);
     std::memcpy(bytes->data(), stored.data(), stored.size());
     // Doubling: each copy takes what is filled already.
@@ -197,7 +212,9 @@ std::uint64_t checked_bytes(const shape& type) {
     for (const dim& d : type.dims) {
       std::int64_t n = d.value();
       if (n == 0) empty = true;
-      absurd = absurd || n < 0 || (n > 0 && __builtin_mul_overflow(elements, static_cast<std::uint64_t>(n), &elements)) || elements > max_tensor_bytes;
+      absurd = absurd || n < 0 ||
+               (n > 0 && __builtin_mul_overflow(elements, static_cast<std::uint64_t>(n), &elements)) ||
+               elements > max_tensor_bytes;
     }
     if (empty) elements = 0;
   }

@@ -37,7 +37,8 @@ class weight_collection {
   std::uint64_t section_bytes() const { return section_bytes_; }
 
  private:
-  std::unordered_map<const std::byte*, std::vector<std::pair<std::size_t, std::uint32_t>>> by_address_;  // (size, tensor)
+  std::unordered_map<const std::byte*, std::vector<std::pair<std::size_t, std::uint32_t>>>
+      by_address_;  // (size, tensor)
   std::vector<stored_tensor> tensors_;
   std::vector<std::span<const std::byte>> bytes_, full_bytes_;
   std::uint64_t section_bytes_ = 0;
@@ -56,7 +57,8 @@ std::uint64_t max_folded_bytes();
 // Makes literals out of verified tensors; folded ones are expanded once, and share their bytes.
 class weight_source {
  public:
-  weight_source(std::vector<stored_tensor> tensors, std::span<const std::byte> section, std::shared_ptr<const void> owner);
+  weight_source(std::vector<stored_tensor> tensors, std::span<const std::byte> section,
+                std::shared_ptr<const void> owner);
   // Throws error{corrupted} where there is no such tensor or it does not have the bytes that the type needs.
   literal get(std::uint32_t tensor, shape type);
 
@@ -68,7 +70,8 @@ class weight_source {
   std::uint64_t expanded_bytes_ = 0;
 };
 
-// Dense bytes of a static type, with every overflow checked; throws error{corrupted} for symbolic, negative and absurd dims.
+// Dense bytes of a static type, with every overflow checked; throws error{corrupted} for symbolic, negative and absurd
+// dims.
 std::uint64_t checked_bytes(const shape& type);
 
 }  // namespace kiln::container

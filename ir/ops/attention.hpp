@@ -5,21 +5,21 @@
 
 namespace kiln {
 
-// Where the axis of heads is: [B..., H, S, D] or [B..., S, H, D], which is what a projection to H*D columns gives without a transpose.
+// Where the axis of heads is: [B..., H, S, D] or [B..., S, H, D], which is what a projection to H*D columns gives
+// without a transpose.
 enum class head_layout : std::uint8_t { heads_first, sequence_first };
 template <>
 struct enum_table<head_layout> {
   static constexpr std::array<std::string_view, 2> names{"heads_first", "sequence_first"};
 };
 
-// inputs: query [B..., H, Sq, D], key [B..., G, Sk, D], value [B..., G, Sk, Dv], and maybe a mask; each of the first three in its own layout,
-// of one floating element type and rank (3 or more). H is a multiple of G: query head h reads the key and value head h / (H / G).
-// mask: broadcasts (numpy's rule) to [B..., H, Sq, Sk] whatever the layouts; floating (any type): added to the scaled scores; boolean: false
-// takes the score away, like adding -inf.
-// causal: query i sees the keys j <= i + (Sk - Sq), so the last query sees all.
-// output: [B..., H, Sq, Dv] in output_layout, of query's element type.
-// Scores, softmax and sums are f32 or wider; the weights may be rounded to the element type before they meet the values. A row that sees
-// no key at all is NaN, as softmax of nothing but -inf is.
+// inputs: query [B..., H, Sq, D], key [B..., G, Sk, D], value [B..., G, Sk, Dv], and maybe a mask; each of the first
+// three in its own layout, of one floating element type and rank (3 or more). H is a multiple of G: query head h reads
+// the key and value head h / (H / G). mask: broadcasts (numpy's rule) to [B..., H, Sq, Sk] whatever the layouts;
+// floating (any type): added to the scaled scores; boolean: false takes the score away, like adding -inf. causal: query
+// i sees the keys j <= i + (Sk - Sq), so the last query sees all. output: [B..., H, Sq, Dv] in output_layout, of
+// query's element type. Scores, softmax and sums are f32 or wider; the weights may be rounded to the element type
+// before they meet the values. A row that sees no key at all is NaN, as softmax of nothing but -inf is.
 struct attention {
   double scale = 1;
   bool causal = false;
@@ -45,7 +45,8 @@ struct attention {
 // Which axes of a tensor of `rank` count heads and positions; the last axis is the depth, those before are batch.
 struct head_axes {
   head_axes(head_layout layout, std::size_t rank)
-      : head(rank - (layout == head_layout::heads_first ? 3 : 2)), position(rank - (layout == head_layout::heads_first ? 2 : 3)) {}
+      : head(rank - (layout == head_layout::heads_first ? 3 : 2)),
+        position(rank - (layout == head_layout::heads_first ? 2 : 3)) {}
   std::size_t head, position;
 };
 

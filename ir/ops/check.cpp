@@ -26,7 +26,8 @@ std::int64_t input_check::axis(std::int64_t axis, std::size_t rank) const {
 
 void input_check::axes(const std::vector<std::int64_t>& axes, std::size_t rank) const {
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] < 0 || axes[i] >= static_cast<std::int64_t>(rank)) reject(fmt::format("axis {} is outside a tensor of rank {}", axes[i], rank));
+    if (axes[i] < 0 || axes[i] >= static_cast<std::int64_t>(rank))
+      reject(fmt::format("axis {} is outside a tensor of rank {}", axes[i], rank));
     if (i && axes[i] <= axes[i - 1]) reject("axes must be sorted and distinct");
   }
 }
@@ -36,10 +37,13 @@ void input_check::index_type(const shape& indices) const {
 }
 
 void input_check::numeric(const shape& operand) const {
-  that(operand.type != element_type::boolean && storage_bits(operand.type) >= 8, "cannot compute with this element type; convert it first");
+  that(operand.type != element_type::boolean && storage_bits(operand.type) >= 8,
+       "cannot compute with this element type; convert it first");
 }
 
-void input_check::floating(const shape& operand) const { that(is_float(operand.type), "needs a floating-point operand; convert it first"); }
+void input_check::floating(const shape& operand) const {
+  that(is_float(operand.type), "needs a floating-point operand; convert it first");
+}
 
 void input_check::equal(const dim& a, const dim& b, std::string_view why) const {
   if (a == b) return;
@@ -49,7 +53,8 @@ void input_check::equal(const dim& a, const dim& b, std::string_view why) const 
 
 void input_check::dims_equal(const std::vector<dim>& a, const std::vector<dim>& b, std::string_view why) const {
   if (a == b) return;
-  std::string both = fmt::format("{}: {} and {}", why, shape{element_type::f32, a}.str().substr(3), shape{element_type::f32, b}.str().substr(3));
+  std::string both = fmt::format("{}: {} and {}", why, shape{element_type::f32, a}.str().substr(3),
+                                 shape{element_type::f32, b}.str().substr(3));
   if (a.size() != b.size()) reject(both);
   for (std::size_t i = 0; i < a.size(); ++i) equal(a[i], b[i], both);
 }
@@ -68,10 +73,11 @@ const shape& input_check::result(const shape& output) const {
 
 dim window_count(const input_check& check, const dim& in, const window_axis& axis, bool round_up) {
   dim room = in + dim(axis.pad_begin + axis.pad_end - axis.extent());
-  if (room.is_static() && room.value() < 0) check.reject(fmt::format("a window of {} does not fit into {} with its padding", axis.extent(), in.str()));
+  if (room.is_static() && room.value() < 0)
+    check.reject(fmt::format("a window of {} does not fit into {} with its padding", axis.extent(), in.str()));
   if (!round_up) return room / dim(axis.stride) + dim(1);
-  // The partial window counts where it starts inside: min(ceil(room / stride), floor((in + pad_begin - 1) / stride)) + 1. The two
-  // numerators differ by a number, so one of them is the smaller for every length.
+  // The partial window counts where it starts inside: min(ceil(room / stride), floor((in + pad_begin - 1) / stride))
+  // + 1. The two numerators differ by a number, so one of them is the smaller for every length.
   dim last_inside = in + dim(axis.pad_begin - 1), partial = room + dim(axis.stride - 1);
   return dim::min(partial, last_inside) / dim(axis.stride) + dim(1);
 }
@@ -86,7 +92,8 @@ std::vector<window_axis> window_axes(const input_check& check, std::size_t rank,
   for (std::size_t i = 0; i < rank; ++i) {
     axes[i] = {window[i], strides[i], dilations[i], pads_begin[i], pads_end[i]};
     check.that(window[i] > 0 && strides[i] > 0 && dilations[i] > 0, "window, strides and dilations must be positive");
-    for (std::int64_t number : {window[i], strides[i], dilations[i]}) check.extent(number, "window, strides and dilations");
+    for (std::int64_t number : {window[i], strides[i], dilations[i]})
+      check.extent(number, "window, strides and dilations");
     for (std::int64_t number : {pads_begin[i], pads_end[i]}) check.extent(number, "pads");
   }
   return axes;

@@ -30,7 +30,8 @@ class input_check {
   // Throw dims_differ (ir/dims_differ.hpp) where symbols decide.
   void equal(const dim& a, const dim& b, std::string_view why) const;
   void dims_equal(const std::vector<dim>& a, const std::vector<dim>& b, std::string_view why) const;
-  // Neither negative nor so large that sums and products of a few of them overflow: what pads, windows and strides must be.
+  // Neither negative nor so large that sums and products of a few of them overflow: what pads, windows and strides must
+  // be.
   void extent(std::int64_t number, std::string_view what) const;
   // Every dim that is known must not be negative.
   const shape& result(const shape& output) const;
@@ -48,12 +49,12 @@ struct window_axis {
   std::int64_t extent() const { return dilation * (window - 1) + 1; }
 };
 
-// How many windows fit along an axis of length `in`. round_up counts a partial last window that starts inside the image or its
-// leading padding.
+// How many windows fit along an axis of length `in`. round_up counts a partial last window that starts inside the image
+// or its leading padding.
 dim window_count(const input_check& check, const dim& in, const window_axis& axis, bool round_up);
 
-// The axes of an operation's parallel lists; each list must have `rank` entries, windows, strides and dilations positive, pads not negative, none
-// beyond what input_check::extent allows.
+// The axes of an operation's parallel lists; each list must have `rank` entries, windows, strides and dilations
+// positive, pads not negative, none beyond what input_check::extent allows.
 std::vector<window_axis> window_axes(const input_check& check, std::size_t rank, std::span<const std::int64_t> window,
                                      std::span<const std::int64_t> strides, std::span<const std::int64_t> dilations,
                                      std::span<const std::int64_t> pads_begin, std::span<const std::int64_t> pads_end);

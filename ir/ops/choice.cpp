@@ -4,10 +4,13 @@
 
 namespace kiln {
 
-std::vector<shape> choice::infer(std::span<const shape>) const { throw error(error_kind::internal, "the bodies of a choice give its shapes"); }
+std::vector<shape> choice::infer(std::span<const shape>) const {
+  throw error(error_kind::internal, "the bodies of a choice give its shapes");
+}
 
 std::vector<literal> choice::evaluate(std::span<const literal>) const {
-  throw error(error_kind::usage, "a branch depends on '" + (condition.empty() ? std::string() : condition[0].str()) + "', which has no value yet");
+  throw error(error_kind::usage, "a branch depends on '" + (condition.empty() ? std::string() : condition[0].str()) +
+                                     "', which has no value yet");
 }
 
 std::vector<shape> choice::merged(const std::vector<shape>& yes, const std::vector<shape>& no) const {
@@ -17,7 +20,8 @@ std::vector<shape> choice::merged(const std::vector<shape>& yes, const std::vect
   for (std::size_t i = 0; i < yes.size(); ++i) {
     const std::string both = "its branches give " + yes[i].str() + " and " + no[i].str();
     if (yes[i].type != no[i].type) throw error(error_kind::invalid_model, both + ": their types must agree");
-    if (yes[i].rank() != no[i].rank()) throw error(error_kind::unsupported, both + ": a rank that depends on data is not supported");
+    if (yes[i].rank() != no[i].rank())
+      throw error(error_kind::unsupported, both + ": a rank that depends on data is not supported");
     for (std::size_t axis = 0; axis < yes[i].rank(); ++axis) {
       const dim &a = yes[i].dims[axis], &b = no[i].dims[axis];
       if (!(a == b)) result[i].dims[axis] = b + condition[0] * (a - b);

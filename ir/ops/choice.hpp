@@ -7,9 +7,10 @@
 
 namespace kiln {
 
-// inputs: the arguments of both bodies; bodies: then, else, with the same parameters; `condition` is one dim, 1 for the first body and
-// 0 for the second. The bodies' outputs may differ in their dimensions: an output has those of the body that is taken, as
-// expressions of the condition. program::bind puts the body in place once the condition is a number, so it is never run.
+// inputs: the arguments of both bodies; bodies: then, else, with the same parameters; `condition` is one dim, 1 for the
+// first body and 0 for the second. The bodies' outputs may differ in their dimensions: an output has those of the body
+// that is taken, as expressions of the condition. program::bind puts the body in place once the condition is a number,
+// so it is never run.
 struct choice {
   std::vector<dim> condition;
 

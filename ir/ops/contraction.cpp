@@ -25,7 +25,8 @@ element_type product_type(const input_check& check, const shape& a, const shape&
 // Where the parts of images and weights are, by layout.
 struct image_axes {
   explicit image_axes(tensor_layout layout, std::size_t rank)
-      : channel(layout == tensor_layout::channels_first ? 1 : rank - 1), spatial(layout == tensor_layout::channels_first ? 2 : 1) {}
+      : channel(layout == tensor_layout::channels_first ? 1 : rank - 1),
+        spatial(layout == tensor_layout::channels_first ? 2 : 1) {}
   std::size_t channel, spatial;
 };
 
@@ -48,7 +49,8 @@ struct weight_parts {
 
 shape check_convolution(const input_check& check, std::span<const shape> inputs, std::int64_t groups) {
   check.arity(2);
-  check.that(inputs[0].rank() >= 3 && inputs[0].rank() == inputs[1].rank(), "image and weights need the same rank, at least 3");
+  check.that(inputs[0].rank() >= 3 && inputs[0].rank() == inputs[1].rank(),
+             "image and weights need the same rank, at least 3");
   check.that(groups > 0, "groups must be positive");
   return {product_type(check, inputs[0], inputs[1]), inputs[0].dims};
 }
@@ -64,11 +66,10 @@ std::vector<shape> dot::infer(std::span<const shape> inputs) const {
   const auto& b = inputs[1].dims;
   check.that(a.size() >= 2 && a.size() == b.size(), "operands need the same rank, at least 2");
   element_type sum = product_type(check, inputs[0], inputs[1]);
-  if (is_float(sum) ? !is_float(type) : type != sum)
-    check.reject(fmt::format("cannot give {}", kiln::name(type)));
+  if (is_float(sum) ? !is_float(type) : type != sum) check.reject(fmt::format("cannot give {}", kiln::name(type)));
   std::size_t batch = a.size() - 2;
-  check.dims_equal({a.begin(), a.begin() + static_cast<std::ptrdiff_t>(batch)}, {b.begin(), b.begin() + static_cast<std::ptrdiff_t>(batch)},
-                   "batch dimensions differ");
+  check.dims_equal({a.begin(), a.begin() + static_cast<std::ptrdiff_t>(batch)},
+                   {b.begin(), b.begin() + static_cast<std::ptrdiff_t>(batch)}, "batch dimensions differ");
   const dim& depth_a = a[batch + (transpose_a ? 0 : 1)];
   const dim& depth_b = b[batch + (transpose_b ? 1 : 0)];
   check.equal(depth_a, depth_b, fmt::format("inner dimensions {} and {} differ", depth_a.str(), depth_b.str()));
@@ -85,8 +86,11 @@ std::vector<shape> convolution::infer(std::span<const shape> inputs) const {
   weight_parts weights(check, inputs[1], layout);
   auto axes = detail::window_axes(check, out.rank() - 2, weights.window, strides, dilations, pads_begin, pads_end);
   const dim& channels = inputs[0].dims[at.channel];
-  check.equal(weights.inner * dim(groups), channels, fmt::format("weights for {} x {} channels meet an image of {}", groups, weights.inner.str(), channels.str()));
-  if (!divisible(weights.outer, groups)) check.reject(fmt::format("{} filters do not divide into {} groups", weights.outer.str(), groups));
+  check.equal(
+      weights.inner * dim(groups), channels,
+      fmt::format("weights for {} x {} channels meet an image of {}", groups, weights.inner.str(), channels.str()));
+  if (!divisible(weights.outer, groups))
+    check.reject(fmt::format("{} filters do not divide into {} groups", weights.outer.str(), groups));
   out.dims[at.channel] = weights.outer;
   for (std::size_t i = 0; i < axes.size(); ++i)
     out.dims[at.spatial + i] = detail::window_count(check, inputs[0].dims[at.spatial + i], axes[i], false);
@@ -101,8 +105,10 @@ std::vector<shape> transposed_convolution::infer(std::span<const shape> inputs) 
   auto axes = detail::window_axes(check, out.rank() - 2, weights.window, strides, dilations, pads_begin, pads_end);
   check.that(output_padding.size() == axes.size(), "output_padding needs one entry per spatial axis");
   const dim& channels = inputs[0].dims[at.channel];
-  check.equal(weights.outer, channels, fmt::format("weights for {} channels meet an image of {}", weights.outer.str(), channels.str()));
-  if (!divisible(channels, groups)) check.reject(fmt::format("{} channels do not divide into {} groups", channels.str(), groups));
+  check.equal(weights.outer, channels,
+              fmt::format("weights for {} channels meet an image of {}", weights.outer.str(), channels.str()));
+  if (!divisible(channels, groups))
+    check.reject(fmt::format("{} channels do not divide into {} groups", channels.str(), groups));
   out.dims[at.channel] = weights.inner * dim(groups);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     check.extent(output_padding[i], "output_padding");

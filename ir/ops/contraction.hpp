@@ -12,8 +12,8 @@ struct enum_table<tensor_layout> {
   static constexpr std::array<std::string_view, 2> names{"channels_first", "channels_last"};
 };
 
-// inputs: a [batch..., M, K], b [batch..., K, N], batch dims equal. transpose_a: a is [batch..., K, M]; transpose_b: b is [batch..., N, K].
-// output: [batch..., M, N] of `type`.
+// inputs: a [batch..., M, K], b [batch..., K, N], batch dims equal. transpose_a: a is [batch..., K, M]; transpose_b: b
+// is [batch..., N, K]. output: [batch..., M, N] of `type`.
 struct dot {
   bool transpose_a = false;
   bool transpose_b = false;
@@ -31,7 +31,8 @@ struct dot {
 };
 
 // inputs: image, weights. One to three spatial axes; one entry per spatial axis in each list. G = groups.
-// channels_first: image [B, C, spatial...], weights [F, C/G, window...]; channels_last: image [B, spatial..., C], weights [window..., C/G, F].
+// channels_first: image [B, C, spatial...], weights [F, C/G, window...]; channels_last: image [B, spatial..., C],
+// weights [window..., C/G, F].
 struct convolution {
   std::vector<std::int64_t> strides;
   std::vector<std::int64_t> dilations;
@@ -54,9 +55,9 @@ struct convolution {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// The gradient of convolution with respect to its image. channels_first: image [B, C, spatial...], weights [C, F/G, window...];
-// channels_last: image [B, spatial..., C], weights [window..., F/G, C].
-// output spatial = stride * (in - 1) + output_padding + dilation * (window - 1) + 1 - pads_begin - pads_end.
+// The gradient of convolution with respect to its image. channels_first: image [B, C, spatial...], weights [C, F/G,
+// window...]; channels_last: image [B, spatial..., C], weights [window..., F/G, C]. output spatial = stride * (in - 1)
+// + output_padding + dilation * (window - 1) + 1 - pads_begin - pads_end.
 struct transposed_convolution {
   std::vector<std::int64_t> strides;
   std::vector<std::int64_t> dilations;

@@ -5,9 +5,10 @@
 
 namespace kiln {
 
-// inputs: data, count i64[1]. The data as it is, of which only the first `count` along `axis` are meant; what follows is padding. Only outputs of
-// the main module are such values (nested for several axes), and every count is an output of the module too. Nothing is done at run time.
-// evaluate() leaves the padding away, so its literal is smaller than the shape.
+// inputs: data, count i64[1]. The data as it is, of which only the first `count` along `axis` are meant; what follows
+// is padding. Only outputs of the main module are such values (nested for several axes), and every count is an output
+// of the module too. Nothing is done at run time. evaluate() leaves the padding away, so its literal is smaller than
+// the shape.
 struct counted {
   std::int64_t axis = 0;
 

@@ -12,7 +12,9 @@ namespace {
 using detail::input_check;
 
 // True where both are known and `index` is not within [0, length).
-bool outside(std::int64_t index, const dim& length) { return index < 0 || (length.is_static() && index >= length.value()); }
+bool outside(std::int64_t index, const dim& length) {
+  return index < 0 || (length.is_static() && index >= length.value());
+}
 
 }  // namespace
 
@@ -32,7 +34,8 @@ std::vector<shape> reshape::infer(std::span<const shape> inputs) const {
   check.arity(1);
   shape out{inputs[0].type, dims};
   // Symbols may make the sizes equal that differ as expressions; the numbers that they become are checked again.
-  if (dim difference = out.elements() - inputs[0].elements(); difference.is_static() && !(difference == dim(0))) check.reject("does not have the elements of " + out.str());
+  if (dim difference = out.elements() - inputs[0].elements(); difference.is_static() && !(difference == dim(0)))
+    check.reject("does not have the elements of " + out.str());
   return {check.result(out)};
 }
 
@@ -53,13 +56,17 @@ std::vector<shape> slice::infer(std::span<const shape> inputs) const {
   input_check check(name(), inputs);
   check.arity(1);
   const auto& in = inputs[0].dims;
-  check.that(starts.size() == in.size() && lengths.size() == in.size() && steps.size() == in.size(), "needs one start, length and step per axis");
+  check.that(starts.size() == in.size() && lengths.size() == in.size() && steps.size() == in.size(),
+             "needs one start, length and step per axis");
   for (std::size_t i = 0; i < in.size(); ++i) {
     check.that(steps[i] != 0, "steps must not be zero");
     if (!lengths[i].is_static() || lengths[i].value() <= 0) continue;
     std::int64_t last = 0;  // a product that wrapped could come back into the axis
-    bool absurd = __builtin_mul_overflow(lengths[i].value() - 1, steps[i], &last) || __builtin_add_overflow(starts[i], last, &last);
-    if (absurd) check.reject(fmt::format("{} elements from {} in steps of {} do not lie in axis {}", lengths[i].value(), starts[i], steps[i], i));
+    bool absurd = __builtin_mul_overflow(lengths[i].value() - 1, steps[i], &last) ||
+                  __builtin_add_overflow(starts[i], last, &last);
+    if (absurd)
+      check.reject(fmt::format("{} elements from {} in steps of {} do not lie in axis {}", lengths[i].value(),
+                               starts[i], steps[i], i));
     if (outside(starts[i], in[i]) || outside(last, in[i]))
       check.reject(fmt::format("elements {} to {} of axis {} do not exist", starts[i], last, i));
   }
@@ -137,9 +144,11 @@ void check_element_indices(const input_check& check, std::span<const shape> inpu
 std::size_t tuple_length(const input_check& check, std::span<const shape> inputs, std::size_t batch_dims) {
   check.index_type(inputs[1]);
   const auto& indices = inputs[1].dims;
-  check.that(!indices.empty() && indices.back().is_static(), "the last dimension of the indices must be a known number");
+  check.that(!indices.empty() && indices.back().is_static(),
+             "the last dimension of the indices must be a known number");
   auto length = indices.back().value();
-  check.that(length >= 0 && batch_dims + static_cast<std::size_t>(length) <= inputs[0].rank(), "index tuples are longer than the rank of data");
+  check.that(length >= 0 && batch_dims + static_cast<std::size_t>(length) <= inputs[0].rank(),
+             "index tuples are longer than the rank of data");
   return static_cast<std::size_t>(length);
 }
 
@@ -158,10 +167,13 @@ std::vector<shape> gather_nd::infer(std::span<const shape> inputs) const {
   check.arity(2);
   const auto& data = inputs[0].dims;
   const auto& indices = inputs[1].dims;
-  check.that(batch_dims >= 0 && batch_dims < static_cast<std::int64_t>(std::min(data.size(), indices.size())), "batch_dims does not fit");
+  check.that(batch_dims >= 0 && batch_dims < static_cast<std::int64_t>(std::min(data.size(), indices.size())),
+             "batch_dims does not fit");
   auto length = static_cast<std::ptrdiff_t>(tuple_length(check, inputs, static_cast<std::size_t>(batch_dims)));
-  check.dims_equal({data.begin(), data.begin() + batch_dims}, {indices.begin(), indices.begin() + batch_dims}, "batch dimensions differ");
-  for (std::ptrdiff_t i = 0; i < length; ++i) check_source(check, data[static_cast<std::size_t>(batch_dims + i)], inputs[1]);
+  check.dims_equal({data.begin(), data.begin() + batch_dims}, {indices.begin(), indices.begin() + batch_dims},
+                   "batch dimensions differ");
+  for (std::ptrdiff_t i = 0; i < length; ++i)
+    check_source(check, data[static_cast<std::size_t>(batch_dims + i)], inputs[1]);
   shape out{inputs[0].type, {indices.begin(), indices.end() - 1}};
   out.dims.insert(out.dims.end(), data.begin() + batch_dims + length, data.end());
   return {out};
@@ -202,7 +214,8 @@ std::vector<shape> resize::infer(std::span<const shape> inputs) const {
   input_check check(name(), inputs);
   check.arity(1);
   check.numeric(inputs[0]);
-  check.that(dims.size() == inputs[0].rank() && scales.size() == inputs[0].rank(), "needs one dimension and scale per axis");
+  check.that(dims.size() == inputs[0].rank() && scales.size() == inputs[0].rank(),
+             "needs one dimension and scale per axis");
   check.that(std::all_of(scales.begin(), scales.end(), [](double s) { return s >= 0; }), "scales must not be negative");
   for (std::size_t i = 0; i < dims.size(); ++i)
     check.that(!(inputs[0].dims[i] == dim(0)) || dims[i] == dim(0), "an empty axis cannot grow");

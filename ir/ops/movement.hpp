@@ -27,10 +27,17 @@ struct enum_table<resize_mode> {
 };
 
 // How an output coordinate maps to an input coordinate (ONNX Resize, coordinate_transformation_mode).
-enum class resize_coordinates : std::uint8_t { half_pixel, pytorch_half_pixel, align_corners, asymmetric, half_pixel_symmetric };
+enum class resize_coordinates : std::uint8_t {
+  half_pixel,
+  pytorch_half_pixel,
+  align_corners,
+  asymmetric,
+  half_pixel_symmetric
+};
 template <>
 struct enum_table<resize_coordinates> {
-  static constexpr std::array<std::string_view, 5> names{"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"};
+  static constexpr std::array<std::string_view, 5> names{"half_pixel", "pytorch_half_pixel", "align_corners",
+                                                         "asymmetric", "half_pixel_symmetric"};
 };
 
 // Which neighbour nearest takes (ONNX Resize, nearest_mode).
@@ -79,7 +86,8 @@ struct transpose {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// output[i...] = input[starts + i * steps]; one entry for every axis; `lengths` are the output dims. Steps may be negative.
+// output[i...] = input[starts + i * steps]; one entry for every axis; `lengths` are the output dims. Steps may be
+// negative.
 struct slice {
   std::vector<std::int64_t> starts;
   std::vector<dim> lengths;
@@ -212,8 +220,8 @@ struct iota {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// input [..]; every axis has a scale (1 for axes that stay) and an output dim. A scale of 0 stands for output dim / input dim, which
-// is no number before the symbols have values. ONNX Resize without roi.
+// input [..]; every axis has a scale (1 for axes that stay) and an output dim. A scale of 0 stands for output dim /
+// input dim, which is no number before the symbols have values. ONNX Resize without roi.
 struct resize {
   std::vector<dim> dims;
   std::vector<double> scales;

@@ -21,7 +21,8 @@ std::vector<shape> recurrent::infer(std::span<const shape> inputs) const {
   const dim& batch = inputs[0].dims[1];
   const dim& hidden = inputs[1].dims[1];
   dim gates = hidden * dim(gates_of[static_cast<std::size_t>(cell)]);
-  check.that(inputs[0].dims[2] == gates && inputs[1].dims[0] == gates, "gates must be [T, B, G*H] and weights [G*H, H], with G the gates of the cell");
+  check.that(inputs[0].dims[2] == gates && inputs[1].dims[0] == gates,
+             "gates must be [T, B, G*H] and weights [G*H, H], with G the gates of the cell");
   check.dims_equal(inputs[2].dims, {gates}, "recurrent_bias must be [G*H]");
   for (const shape& state : inputs.subspan(3)) check.dims_equal(state.dims, {batch, hidden}, "states must be [B, H]");
   shape state{inputs[0].type, {batch, hidden}};

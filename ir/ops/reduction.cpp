@@ -34,7 +34,8 @@ std::vector<shape> arg_reduce::infer(std::span<const shape> inputs) const {
   check.arity(1);
   check.numeric(inputs[0]);
   auto along = check.axis(axis, inputs[0].rank());
-  check.that(!(inputs[0].dims[static_cast<std::size_t>(along)] == dim(0)), "an empty axis has no largest or smallest element");
+  check.that(!(inputs[0].dims[static_cast<std::size_t>(along)] == dim(0)),
+             "an empty axis has no largest or smallest element");
   return {without_axes(inputs[0], {along}, keep_dims).with_type(element_type::i64)};
 }
 

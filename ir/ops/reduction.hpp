@@ -56,8 +56,9 @@ struct arg_reduce {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// Windows over the spatial axes of an image (1 to 3 of them). Padding never wins a maximum; count_padding says whether it counts
-// in an average. ceil_mode rounds the number of windows up (a window must start inside the image or its leading padding).
+// Windows over the spatial axes of an image (1 to 3 of them). Padding never wins a maximum; count_padding says whether
+// it counts in an average. ceil_mode rounds the number of windows up (a window must start inside the image or its
+// leading padding).
 struct pooling {
   pooling_kind kind = pooling_kind::max;
   std::vector<std::int64_t> window;
@@ -101,8 +102,9 @@ struct softmax {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// (x - mean) / sqrt(variance + epsilon) over `axes` (sorted, non-negative), statistics in f32 or wider. centered=false leaves the mean out
-// and divides by sqrt(mean(x²) + epsilon): RMS normalization. Scale and bias are elementwise operations of their own.
+// (x - mean) / sqrt(variance + epsilon) over `axes` (sorted, non-negative), statistics in f32 or wider. centered=false
+// leaves the mean out and divides by sqrt(mean(x²) + epsilon): RMS normalization. Scale and bias are elementwise
+// operations of their own.
 struct normalize {
   std::vector<std::int64_t> axes;
   double epsilon = 1e-5;

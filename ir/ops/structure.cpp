@@ -7,7 +7,8 @@ namespace kiln {
 namespace {
 
 [[noreturn]] void needs_module(std::string_view operation, std::string_view what) {
-  throw error(error_kind::internal, std::string(operation) + " does not know its bodies: its module must " + std::string(what));
+  throw error(error_kind::internal,
+              std::string(operation) + " does not know its bodies: its module must " + std::string(what));
 }
 
 }  // namespace

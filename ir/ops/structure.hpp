@@ -36,8 +36,8 @@ struct constant {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// inputs: condition bool[], then the arguments of both bodies; bodies: then, else, with the same parameters and output shapes.
-// outputs: the outputs of the body taken. Run by the interpreter or runtime, not by evaluate().
+// inputs: condition bool[], then the arguments of both bodies; bodies: then, else, with the same parameters and output
+// shapes. outputs: the outputs of the body taken. Run by the interpreter or runtime, not by evaluate().
 struct if_else {
   std::string_view name() const { return "if"; }
   template <class Self, class F>
@@ -46,10 +46,10 @@ struct if_else {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// ONNX Loop. inputs: trip count i64[], start condition bool[], `carried` loop-carried values, then invariants. body parameters: iteration
-// i64[], condition bool[], carried..., invariants...; body outputs: condition bool[], carried..., then scanned values.
-// outputs: the final carried values, then each scanned value stacked along a new axis 0 of length `trips`
-// (the static trip count; -1 where it depends on data, which only loops without scanned values may have).
+// ONNX Loop. inputs: trip count i64[], start condition bool[], `carried` loop-carried values, then invariants. body
+// parameters: iteration i64[], condition bool[], carried..., invariants...; body outputs: condition bool[], carried...,
+// then scanned values. outputs: the final carried values, then each scanned value stacked along a new axis 0 of length
+// `trips` (the static trip count; -1 where it depends on data, which only loops without scanned values may have).
 struct loop {
   std::int64_t carried = 0;
   std::int64_t trips = -1;

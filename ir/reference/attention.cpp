@@ -15,7 +15,8 @@ using namespace reference;
 // Where element [b, head, position, 0] of a tensor lies.
 struct head_strides {
   head_strides(head_layout layout, std::int64_t heads, std::int64_t positions, std::int64_t depth)
-      : batch(heads * positions * depth), head(layout == head_layout::heads_first ? positions * depth : depth),
+      : batch(heads * positions * depth),
+        head(layout == head_layout::heads_first ? positions * depth : depth),
         position(layout == head_layout::heads_first ? depth : heads * depth) {}
   std::int64_t at(std::int64_t b, std::int64_t h, std::int64_t p) const { return b * batch + h * head + p * position; }
   std::int64_t batch, head, position;
@@ -53,36 +54,45 @@ std::vector<literal> attention::evaluate(std::span<const literal> inputs) const 
   const shape &query_type = inputs[0].type(), &key_type = inputs[1].type(), &value_type = inputs[2].type();
   attention_extents n(*this, query_type, key_type, value_type);
   head_strides of_query(query_layout, n.heads, n.queries, n.depth), of_key(key_layout, n.key_heads, n.keys, n.depth),
-      of_value(value_layout, n.key_heads, n.keys, n.value_depth), of_output(output_layout, n.heads, n.queries, n.value_depth);
+      of_value(value_layout, n.key_heads, n.keys, n.value_depth),
+      of_output(output_layout, n.heads, n.queries, n.value_depth);
   std::vector<dim> score_dims(query_type.dims.begin(), query_type.dims.end() - 3);
   score_dims.insert(score_dims.end(), {n.heads, n.queries, n.keys});
-  auto query = widened<double>(inputs[0]), key = widened<double>(inputs[1]), value = widened<double>(inputs[2]), mask = added(inputs, score_dims);
+  auto query = widened<double>(inputs[0]), key = widened<double>(inputs[1]), value = widened<double>(inputs[2]),
+       mask = added(inputs, score_dims);
   std::vector<double> sums(static_cast<std::size_t>(n.batch * n.heads * n.queries * n.value_depth));
-  parallel_for(n.batch * n.heads, n.queries * n.keys * (n.depth + n.value_depth + 16), [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> turned(static_cast<std::size_t>(n.keys * n.depth)), row(static_cast<std::size_t>(n.keys));
-    for (std::int64_t i = begin; i < end; ++i) {
-      std::int64_t b = i / n.heads, head = i % n.heads, key_head = head / (n.heads / n.key_heads);
-      // Keys by depth, so that the inner loop of the scores runs over keys.
-      for (std::int64_t k = 0; k < n.keys; ++k)
-        for (std::int64_t d = 0; d < n.depth; ++d) turned[static_cast<std::size_t>(d * n.keys + k)] = key[static_cast<std::size_t>(of_key.at(b, key_head, k) + d)];
-      for (std::int64_t q = 0; q < n.queries; ++q) {
-        const double* from = query.data() + of_query.at(b, head, q);
-        std::fill(row.begin(), row.end(), 0);
-        for (std::int64_t d = 0; d < n.depth; ++d)
-          for (std::int64_t k = 0; k < n.keys; ++k) row[static_cast<std::size_t>(k)] += from[d] * turned[static_cast<std::size_t>(d * n.keys + k)];
-        for (std::int64_t k = 0; k < n.keys; ++k) {
-          double& score = row[static_cast<std::size_t>(k)];
-          score *= scale;
-          if (!mask.empty()) score += mask[static_cast<std::size_t>((i * n.queries + q) * n.keys + k)];
-          if (causal && k > q + n.keys - n.queries) score = -INFINITY;
-        }
-        softmax_of(row);
-        double* to = sums.data() + of_output.at(b, head, q);
-        for (std::int64_t k = 0; k < n.keys; ++k)
-          for (std::int64_t d = 0; d < n.value_depth; ++d) to[d] += row[static_cast<std::size_t>(k)] * value[static_cast<std::size_t>(of_value.at(b, key_head, k) + d)];
-      }
-    }
-  });
+  parallel_for(n.batch * n.heads, n.queries * n.keys * (n.depth + n.value_depth + 16),
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::vector<double> turned(static_cast<std::size_t>(n.keys * n.depth)),
+                     row(static_cast<std::size_t>(n.keys));
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   std::int64_t b = i / n.heads, head = i % n.heads, key_head = head / (n.heads / n.key_heads);
+                   // Keys by depth, so that the inner loop of the scores runs over keys.
+                   for (std::int64_t k = 0; k < n.keys; ++k)
+                     for (std::int64_t d = 0; d < n.depth; ++d)
+                       turned[static_cast<std::size_t>(d * n.keys + k)] =
+                           key[static_cast<std::size_t>(of_key.at(b, key_head, k) + d)];
+                   for (std::int64_t q = 0; q < n.queries; ++q) {
+                     const double* from = query.data() + of_query.at(b, head, q);
+                     std::fill(row.begin(), row.end(), 0);
+                     for (std::int64_t d = 0; d < n.depth; ++d)
+                       for (std::int64_t k = 0; k < n.keys; ++k)
+                         row[static_cast<std::size_t>(k)] += from[d] * turned[static_cast<std::size_t>(d * n.keys + k)];
+                     for (std::int64_t k = 0; k < n.keys; ++k) {
+                       double& score = row[static_cast<std::size_t>(k)];
+                       score *= scale;
+                       if (!mask.empty()) score += mask[static_cast<std::size_t>((i * n.queries + q) * n.keys + k)];
+                       if (causal && k > q + n.keys - n.queries) score = -INFINITY;
+                     }
+                     softmax_of(row);
+                     double* to = sums.data() + of_output.at(b, head, q);
+                     for (std::int64_t k = 0; k < n.keys; ++k)
+                       for (std::int64_t d = 0; d < n.value_depth; ++d)
+                         to[d] += row[static_cast<std::size_t>(k)] *
+                                  value[static_cast<std::size_t>(of_value.at(b, key_head, k) + d)];
+                   }
+                 }
+               });
   return {narrowed(std::move(out), sums)};
 }
 

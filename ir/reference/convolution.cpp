@@ -1,5 +1,5 @@
-// Both convolutions as matrix products: filters × (channels · window) times (channels · window) × output pixels. They differ in
-// one formula, the input pixel that an output pixel sees through one element of the window.
+// Both convolutions as matrix products: filters × (channels · window) times (channels · window) × output pixels. They
+// differ in one formula, the input pixel that an output pixel sees through one element of the window.
 #include "ir/ops/contraction.hpp"
 #include "ir/reference/panel_product.hpp"
 #include "ir/reference/parallel.hpp"
@@ -15,7 +15,9 @@ constexpr std::int64_t outside = -1;
 // Offsets into an image or a result: element (n, c, p) is at n * batch + c * channel + p * pixel.
 struct image_strides {
   image_strides(tensor_layout layout, std::int64_t channels, std::int64_t pixels)
-      : batch(channels * pixels), channel(layout == tensor_layout::channels_first ? pixels : 1), pixel(layout == tensor_layout::channels_first ? 1 : channels) {}
+      : batch(channels * pixels),
+        channel(layout == tensor_layout::channels_first ? pixels : 1),
+        pixel(layout == tensor_layout::channels_first ? 1 : channels) {}
   std::int64_t batch, channel, pixel;
 };
 
@@ -36,8 +38,10 @@ struct problem {
       window.push_back(weights[first ? 2 + i : i]);
     }
     strides = op.strides, dilations = op.dilations, pads = op.pads_begin;
-    // Weight offsets: convolution has [F, C/G, window] or [window, C/G, F]; transposed [C, F/G, window] or [window, F/G, C].
-    std::int64_t taps = product(window), inner = transposed ? filters : channels, outer = (transposed ? channels : filters) * groups;
+    // Weight offsets: convolution has [F, C/G, window] or [window, C/G, F]; transposed [C, F/G, window] or [window,
+    // F/G, C].
+    std::int64_t taps = product(window), inner = transposed ? filters : channels,
+                 outer = (transposed ? channels : filters) * groups;
     std::int64_t outer_stride = first ? inner * taps : 1, inner_stride = first ? taps : outer;
     filter_stride = transposed ? inner_stride : outer_stride;
     channel_stride = transposed ? outer_stride : inner_stride;
@@ -50,7 +54,8 @@ struct problem {
   std::int64_t filter_stride, channel_stride, group_stride, tap_stride;
 };
 
-// The input pixel (row-major over the spatial axes) that output pixel `pixel` sees through window element `tap`, or `outside`.
+// The input pixel (row-major over the spatial axes) that output pixel `pixel` sees through window element `tap`, or
+// `outside`.
 template <bool Transposed>
 std::int64_t source_pixel(const problem& p, std::int64_t pixel, std::int64_t tap) {
   std::int64_t offset = 0, stride = 1;
@@ -84,50 +89,60 @@ literal convolve(const Op& op, std::span<const literal> inputs, shape out) {
     for (std::int64_t f = 0; f < p.filters; ++f)
       for (std::int64_t c = 0; c < p.channels; ++c)
         for (std::int64_t t = 0; t < taps; ++t)
-          *weight++ = given[static_cast<std::size_t>(g * p.group_stride + f * p.filter_stride + c * p.channel_stride + t * p.tap_stride)];
+          *weight++ = given[static_cast<std::size_t>(g * p.group_stride + f * p.filter_stride + c * p.channel_stride +
+                                                     t * p.tap_stride)];
 
   std::vector<Sum> sums(static_cast<std::size_t>(p.batch * to.batch));
   std::int64_t panels = panel_count(pixels);
   // Panels are the outer loop: the pixels that a panel sees are found once for every group and image.
-  parallel_for(panels, p.batch * p.groups * p.filters * depth * panel_columns, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<Sum> panel;
-    std::vector<std::int64_t> sources(static_cast<std::size_t>(taps * panel_columns));
-    for (std::int64_t i = begin; i < end; ++i) {
-      std::int64_t first_pixel = i * panel_columns, seen = std::min(panel_columns, pixels - first_pixel);
-      for (std::int64_t t = 0; t < taps; ++t)
-        for (std::int64_t c = 0; c < seen; ++c) sources[static_cast<std::size_t>(t * panel_columns + c)] = source_pixel<Transposed>(p, first_pixel + c, t);
-      for (std::int64_t n = 0; n < p.batch; ++n)
-        for (std::int64_t g = 0; g < p.groups; ++g) {
-          const Sum* source = image.data() + n * from.batch + g * p.channels * from.channel;
-          Sum* target = sums.data() + n * to.batch + g * p.filters * to.channel;
-          panel_product(
-              weights.data() + g * p.filters * depth, p.filters, depth, pixels, i, panel,
-              [&](Sum* packed, std::int64_t, std::int64_t width) {
-                for (std::int64_t c = 0; c < p.channels; ++c)
-                  for (std::int64_t t = 0; t < taps; ++t, packed += panel_columns)
-                    for (std::int64_t column = 0; column < width; ++column) {
-                      std::int64_t at = sources[static_cast<std::size_t>(t * panel_columns + column)];
-                      packed[column] = at == outside ? Sum(0) : source[c * from.channel + at * from.pixel];
-                    }
-              },
-              [&](std::int64_t row, std::int64_t first, std::int64_t width, const Sum* values) {
-                for (std::int64_t column = 0; column < width; ++column) target[row * to.channel + (first + column) * to.pixel] = values[column];
-              });
-        }
-    }
-  });
+  parallel_for(panels, p.batch * p.groups * p.filters * depth * panel_columns,
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::vector<Sum> panel;
+                 std::vector<std::int64_t> sources(static_cast<std::size_t>(taps * panel_columns));
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   std::int64_t first_pixel = i * panel_columns, seen = std::min(panel_columns, pixels - first_pixel);
+                   for (std::int64_t t = 0; t < taps; ++t)
+                     for (std::int64_t c = 0; c < seen; ++c)
+                       sources[static_cast<std::size_t>(t * panel_columns + c)] =
+                           source_pixel<Transposed>(p, first_pixel + c, t);
+                   for (std::int64_t n = 0; n < p.batch; ++n)
+                     for (std::int64_t g = 0; g < p.groups; ++g) {
+                       const Sum* source = image.data() + n * from.batch + g * p.channels * from.channel;
+                       Sum* target = sums.data() + n * to.batch + g * p.filters * to.channel;
+                       panel_product(
+                           weights.data() + g * p.filters * depth, p.filters, depth, pixels, i, panel,
+                           [&](Sum* packed, std::int64_t, std::int64_t width) {
+                             for (std::int64_t c = 0; c < p.channels; ++c)
+                               for (std::int64_t t = 0; t < taps; ++t, packed += panel_columns)
+                                 for (std::int64_t column = 0; column < width; ++column) {
+                                   std::int64_t at = sources[static_cast<std::size_t>(t * panel_columns + column)];
+                                   packed[column] = at == outside ? Sum(0) : source[c * from.channel + at * from.pixel];
+                                 }
+                           },
+                           [&](std::int64_t row, std::int64_t first, std::int64_t width, const Sum* values) {
+                             for (std::int64_t column = 0; column < width; ++column)
+                               target[row * to.channel + (first + column) * to.pixel] = values[column];
+                           });
+                     }
+                 }
+               });
   return narrowed(std::move(out), sums);
 }
 
 template <bool Transposed, class Op>
 std::vector<literal> evaluated(const Op& op, std::span<const literal> inputs) {
   shape out = output_shapes(op, inputs)[0];
-  return {with_sums_of(inputs[0].type().type, out.type, [&](auto sum) { return convolve<Transposed, decltype(sum)>(op, inputs, out); })};
+  return {with_sums_of(inputs[0].type().type, out.type,
+                       [&](auto sum) { return convolve<Transposed, decltype(sum)>(op, inputs, out); })};
 }
 
 }  // namespace
 
-std::vector<literal> convolution::evaluate(std::span<const literal> inputs) const { return evaluated<false>(*this, inputs); }
-std::vector<literal> transposed_convolution::evaluate(std::span<const literal> inputs) const { return evaluated<true>(*this, inputs); }
+std::vector<literal> convolution::evaluate(std::span<const literal> inputs) const {
+  return evaluated<false>(*this, inputs);
+}
+std::vector<literal> transposed_convolution::evaluate(std::span<const literal> inputs) const {
+  return evaluated<true>(*this, inputs);
+}
 
 }  // namespace kiln

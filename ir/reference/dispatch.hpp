@@ -1,6 +1,7 @@
-// From an element_type at run time to its C++ types: visit_type(type, f) calls f(format{}), where `format` says how an element
-// is stored, which type it is computed in, and how to go from one to the other. i4 and u4 have no address of their own:
-// they are unpacked to i8 and u8 first (see tensor.hpp), and visit_type refuses them with error{unsupported}.
+// From an element_type at run time to its C++ types: visit_type(type, f) calls f(format{}), where `format` says how an
+// element is stored, which type it is computed in, and how to go from one to the other. i4 and u4 have no address of
+// their own: they are unpacked to i8 and u8 first (see tensor.hpp), and visit_type refuses them with
+// error{unsupported}.
 #pragma once
 
 #include <cmath>
@@ -63,7 +64,8 @@ decltype(auto) visit_type(element_type type, F&& f) {
   throw error(error_kind::unsupported, std::string(name(type)) + " cannot be computed with; convert it first");
 }
 
-// A value of another arithmetic type: float → integer truncates, saturates at 64 bits (NaN is 0) and then wraps; → bool is `!= 0`.
+// A value of another arithmetic type: float → integer truncates, saturates at 64 bits (NaN is 0) and then wraps; → bool
+// is `!= 0`.
 template <class To, class From>
 To cast(From value) {
   if constexpr (std::is_same_v<To, From>) {

@@ -21,7 +21,8 @@ literal product_of(const dot& op, std::span<const literal> inputs, shape out) {
     for (std::int64_t n = 0; n < batch; ++n)
       for (std::int64_t k = 0; k < depth; ++k)
         for (std::int64_t m = 0; m < rows; ++m)
-          turned[static_cast<std::size_t>((n * rows + m) * depth + k)] = a[static_cast<std::size_t>((n * depth + k) * rows + m)];
+          turned[static_cast<std::size_t>((n * rows + m) * depth + k)] =
+              a[static_cast<std::size_t>((n * depth + k) * rows + m)];
     a = std::move(turned);
   }
   std::int64_t row_stride = op.transpose_b ? 1 : columns, column_stride = op.transpose_b ? depth : 1;
@@ -37,9 +38,12 @@ literal product_of(const dot& op, std::span<const literal> inputs, shape out) {
           a.data() + n * rows * depth, rows, depth, columns, i % panels, panel,
           [&](Sum* packed, std::int64_t first, std::int64_t width) {
             for (std::int64_t k = 0; k < depth; ++k)
-              for (std::int64_t c = 0; c < width; ++c) packed[k * panel_columns + c] = from[k * row_stride + (first + c) * column_stride];
+              for (std::int64_t c = 0; c < width; ++c)
+                packed[k * panel_columns + c] = from[k * row_stride + (first + c) * column_stride];
           },
-          [&](std::int64_t row, std::int64_t first, std::int64_t width, const Sum* values) { std::copy_n(values, width, to + row * columns + first); });
+          [&](std::int64_t row, std::int64_t first, std::int64_t width, const Sum* values) {
+            std::copy_n(values, width, to + row * columns + first);
+          });
     }
   });
   return narrowed(std::move(out), sums);
@@ -49,7 +53,8 @@ literal product_of(const dot& op, std::span<const literal> inputs, shape out) {
 
 std::vector<literal> dot::evaluate(std::span<const literal> inputs) const {
   shape out = output_shapes(*this, inputs)[0];
-  return {with_sums_of(inputs[0].type().type, out.type, [&](auto sum) { return product_of<decltype(sum)>(*this, inputs, out); })};
+  return {with_sums_of(inputs[0].type().type, out.type,
+                       [&](auto sum) { return product_of<decltype(sum)>(*this, inputs, out); })};
 }
 
 }  // namespace kiln

@@ -1,6 +1,6 @@
-// Elementwise functions in chunks: operands are widened to one of five computing types, the function runs on those, and the
-// result is narrowed. So a function is compiled five times, not once for every element type; for integers the wide result
-// wraps to the narrow one exactly as narrow arithmetic would.
+// Elementwise functions in chunks: operands are widened to one of five computing types, the function runs on those, and
+// the result is narrowed. So a function is compiled five times, not once for every element type; for integers the wide
+// result wraps to the narrow one exactly as narrow arithmetic would.
 #include "ir/ops/elementwise.hpp"
 
 #include <array>
@@ -31,7 +31,8 @@ computing computing_of(element_type type) {
 template <class T, class Format>
 constexpr bool computed_in() {
   using C = typename Format::compute;
-  if constexpr (std::is_same_v<T, bool> || std::is_same_v<C, bool> || std::is_floating_point_v<T>) return std::is_same_v<T, C>;
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<C, bool> || std::is_floating_point_v<T>)
+    return std::is_same_v<T, C>;
   else return std::is_integral_v<C> && std::is_signed_v<T> == std::is_signed_v<C>;
 }
 
@@ -52,12 +53,14 @@ void narrow(element_type type, const T* from, std::int64_t begin, std::int64_t c
     using Format = decltype(format);
     if constexpr (computed_in<T, Format>()) {
       auto* target = reinterpret_cast<typename Format::storage*>(to) + begin;
-      for (std::int64_t i = 0; i < count; ++i) target[i] = Format::store(static_cast<typename Format::compute>(from[i]));
+      for (std::int64_t i = 0; i < count; ++i)
+        target[i] = Format::store(static_cast<typename Format::compute>(from[i]));
     }
   });
 }
 
-// Applies the function to `count` elements; operands and `out` are arrays of the computing type (`out` of bool for comparisons).
+// Applies the function to `count` elements; operands and `out` are arrays of the computing type (`out` of bool for
+// comparisons).
 using chunk_function = void (*)(const void* const* operands, std::int64_t count, void* out);
 
 template <scalar_function Function, class T>
@@ -79,7 +82,8 @@ void apply(const void* const* operands, std::int64_t count, void* out) {
   }
 }
 
-constexpr std::array<element_type, computing_count> representative{element_type::f64, element_type::f32, element_type::i64, element_type::u64, element_type::boolean};
+constexpr std::array<element_type, computing_count> representative{
+    element_type::f64, element_type::f32, element_type::i64, element_type::u64, element_type::boolean};
 
 template <scalar_function Function, std::size_t... Which>
 constexpr std::array<chunk_function, computing_count> variants(std::index_sequence<Which...>) {
@@ -98,7 +102,8 @@ constexpr auto functions = std::to_array<std::array<chunk_function, computing_co
 
 // Widens operands, applies, narrows, chunk by chunk.
 template <class T>
-void run(scalar_function function, chunk_function f, std::span<const literal> inputs, const shape& type, std::vector<std::byte>& out) {
+void run(scalar_function function, chunk_function f, std::span<const literal> inputs, const shape& type,
+         std::vector<std::byte>& out) {
   parallel_for(type.element_count(), 16, [&](std::int64_t begin, std::int64_t end) {
     std::array<std::array<T, chunk>, 3> wide;
     std::array<bool, chunk> condition, logical;
@@ -131,7 +136,8 @@ std::vector<literal> elementwise::evaluate(std::span<const literal> inputs) cons
   computing in = computing_of(operands);
   chunk_function f = functions[static_cast<std::size_t>(function)][static_cast<std::size_t>(in)];
   if (!f || storage_bits(operands) < 8)
-    throw error(error_kind::unsupported, std::string(name()) + " of " + std::string(kiln::name(operands)) + " cannot be computed; convert it first");
+    throw error(error_kind::unsupported, std::string(name()) + " of " + std::string(kiln::name(operands)) +
+                                             " cannot be computed; convert it first");
   std::vector<std::byte> bytes(out.bytes());
   switch (in) {
     case computing::f64: run<double>(function, f, inputs, out, bytes); break;
@@ -154,7 +160,8 @@ std::vector<literal> convert::evaluate(std::span<const literal> inputs) const {
       using Target = decltype(target);
       const auto* values = from.as<typename Source::storage>().data();
       auto* to = data<typename Target::storage>(bytes);
-      for (std::int64_t i = 0, n = wide.element_count(); i < n; ++i) to[i] = Target::store(cast<typename Target::compute>(Source::load(values[i])));
+      for (std::int64_t i = 0, n = wide.element_count(); i < n; ++i)
+        to[i] = Target::store(cast<typename Target::compute>(Source::load(values[i])));
     });
   });
   return {packed(type, literal(std::move(wide), std::move(bytes)))};

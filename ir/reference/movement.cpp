@@ -1,4 +1,5 @@
-// Broadcast, transpose, slice and pad are one copy: along every axis of the output, a table says where the element comes from.
+// Broadcast, transpose, slice and pad are one copy: along every axis of the output, a table says where the element
+// comes from.
 #include "ir/ops/movement.hpp"
 
 #include <limits>
@@ -13,7 +14,8 @@ using namespace reference;
 
 constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::min();
 
-// For each axis of the output and each index along it: what it adds to the offset of the source element, or `nowhere` for filling.
+// For each axis of the output and each index along it: what it adds to the offset of the source element, or `nowhere`
+// for filling.
 using source_table = std::vector<std::vector<std::int64_t>>;
 
 template <class Word>
@@ -23,11 +25,13 @@ void copy(const source_table& table, std::size_t axis, const Word* from, std::in
     for (std::int64_t source : sources) *to++ = base == nowhere || source == nowhere ? fill : from[base + source];
     return;
   }
-  for (std::int64_t source : sources) copy(table, axis + 1, from, base == nowhere || source == nowhere ? nowhere : base + source, to, fill);
+  for (std::int64_t source : sources)
+    copy(table, axis + 1, from, base == nowhere || source == nowhere ? nowhere : base + source, to, fill);
 }
 
 // `fill` is one element in storage form (of at least 8 bytes, zeros beyond it).
-literal moved(const literal& input, shape out, source_table table, const std::vector<std::byte>& fill = std::vector<std::byte>(8)) {
+literal moved(const literal& input, shape out, source_table table,
+              const std::vector<std::byte>& fill = std::vector<std::byte>(8)) {
   literal from = unpacked(input);
   shape wide = out.with_type(from.type().type);
   std::vector<std::byte> bytes(wide.bytes());
@@ -96,7 +100,8 @@ std::vector<literal> transpose::evaluate(std::span<const literal> inputs) const 
   auto from = inputs[0].type().static_dims();
   auto strides = row_major_strides(from);
   source_table table;
-  for (std::int64_t axis : permutation) table.push_back(ramp(0, 1, from[static_cast<std::size_t>(axis)], strides[static_cast<std::size_t>(axis)]));
+  for (std::int64_t axis : permutation)
+    table.push_back(ramp(0, 1, from[static_cast<std::size_t>(axis)], strides[static_cast<std::size_t>(axis)]));
   return {moved(inputs[0], std::move(out), std::move(table))};
 }
 
@@ -139,7 +144,8 @@ std::vector<literal> concat::evaluate(std::span<const literal> inputs) const {
     std::int64_t block = part.length * row_bytes;
     if (block == 0) continue;
     for (std::int64_t o = 0; o < part.outer; ++o)
-      std::memcpy(bytes.data() + (o * whole.length + start) * row_bytes, from.bytes().data() + o * block, static_cast<std::size_t>(block));
+      std::memcpy(bytes.data() + (o * whole.length + start) * row_bytes, from.bytes().data() + o * block,
+                  static_cast<std::size_t>(block));
     start += part.length;
   }
   return {packed(out.type, literal(std::move(wide), std::move(bytes)))};

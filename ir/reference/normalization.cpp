@@ -13,9 +13,11 @@ namespace {
 
 using namespace reference;
 
-// For every group, the elements at its base + each of `steps`: read as doubles, changed by f(std::span<double>), rounded.
+// For every group, the elements at its base + each of `steps`: read as doubles, changed by f(std::span<double>),
+// rounded.
 template <class F>
-literal by_group(const literal& input, shape out, const std::vector<std::int64_t>& bases, const std::vector<std::int64_t>& steps, const F& f) {
+literal by_group(const literal& input, shape out, const std::vector<std::int64_t>& bases,
+                 const std::vector<std::int64_t>& steps, const F& f) {
   std::vector<std::byte> bytes(out.bytes());
   visit_type(out.type, [&](auto format) {
     using Format = decltype(format);
@@ -23,15 +25,17 @@ literal by_group(const literal& input, shape out, const std::vector<std::int64_t
     if constexpr (std::is_floating_point_v<T>) {
       const auto* from = input.as<typename Format::storage>().data();
       auto* to = data<typename Format::storage>(bytes);
-      parallel_for(static_cast<std::int64_t>(bases.size()), 16 * static_cast<std::int64_t>(steps.size()), [&](std::int64_t begin, std::int64_t end) {
-        std::vector<double> group(steps.size());
-        for (std::int64_t g = begin; g < end; ++g) {
-          std::int64_t base = bases[static_cast<std::size_t>(g)];
-          for (std::size_t i = 0; i < group.size(); ++i) group[i] = Format::load(from[base + steps[i]]);
-          f(std::span<double>(group));
-          for (std::size_t i = 0; i < group.size(); ++i) to[base + steps[i]] = Format::store(static_cast<T>(group[i]));
-        }
-      });
+      parallel_for(static_cast<std::int64_t>(bases.size()), 16 * static_cast<std::int64_t>(steps.size()),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     std::vector<double> group(steps.size());
+                     for (std::int64_t g = begin; g < end; ++g) {
+                       std::int64_t base = bases[static_cast<std::size_t>(g)];
+                       for (std::size_t i = 0; i < group.size(); ++i) group[i] = Format::load(from[base + steps[i]]);
+                       f(std::span<double>(group));
+                       for (std::size_t i = 0; i < group.size(); ++i)
+                         to[base + steps[i]] = Format::store(static_cast<T>(group[i]));
+                     }
+                   });
     }
   });
   return literal(std::move(out), std::move(bytes));

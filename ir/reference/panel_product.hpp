@@ -1,5 +1,5 @@
-// The matrix product behind dot and the convolutions: rows × depth times depth × columns. The second operand is never whole:
-// `pack` lays out one panel of columns at a time, which is how a convolution avoids writing out its windows.
+// The matrix product behind dot and the convolutions: rows × depth times depth × columns. The second operand is never
+// whole: `pack` lays out one panel of columns at a time, which is how a convolution avoids writing out its windows.
 // What sums are kept in, with_sums_of decides.
 #pragma once
 
@@ -13,15 +13,18 @@ namespace kiln::reference {
 
 inline constexpr std::int64_t panel_columns = 32;
 
-// sums[r][c] = Σ_k a[r * depth + k] * panel[k * panel_columns + c] for Rows rows. Fixed trip counts let the compiler vectorize.
+// sums[r][c] = Σ_k a[r * depth + k] * panel[k * panel_columns + c] for Rows rows. Fixed trip counts let the compiler
+// vectorize.
 template <int Rows, class Sum>
-void multiply_panel(const Sum* __restrict a, const Sum* __restrict panel, std::int64_t depth, Sum (*__restrict sums)[panel_columns]) {
+void multiply_panel(const Sum* __restrict a, const Sum* __restrict panel, std::int64_t depth,
+                    Sum (*__restrict sums)[panel_columns]) {
   for (int r = 0; r < Rows; ++r) std::fill_n(sums[r], panel_columns, Sum(0));
   std::int64_t k = 0;
   for (; k + 2 <= depth; k += 2) {
     const Sum* p = panel + k * panel_columns;
     for (std::int64_t c = 0; c < panel_columns; ++c)
-      for (int r = 0; r < Rows; ++r) sums[r][c] += a[r * depth + k] * p[c] + a[r * depth + k + 1] * p[panel_columns + c];
+      for (int r = 0; r < Rows; ++r)
+        sums[r][c] += a[r * depth + k] * p[c] + a[r * depth + k + 1] * p[panel_columns + c];
   }
   for (; k < depth; ++k)
     for (std::int64_t c = 0; c < panel_columns; ++c)
@@ -33,8 +36,8 @@ inline std::int64_t panel_count(std::int64_t columns) { return (columns + panel_
 // The columns of panel `index`. pack(panel, first_column, columns) writes panel[k * panel_columns + c] for c < columns;
 // store(row, first_column, columns, sums) takes the results of one row. `panel` is scratch, reused between calls.
 template <class Sum, class Pack, class Store>
-void panel_product(const Sum* a, std::int64_t rows, std::int64_t depth, std::int64_t columns, std::int64_t index, std::vector<Sum>& panel,
-                   const Pack& pack, const Store& store) {
+void panel_product(const Sum* a, std::int64_t rows, std::int64_t depth, std::int64_t columns, std::int64_t index,
+                   std::vector<Sum>& panel, const Pack& pack, const Store& store) {
   constexpr int block = 4;
   std::int64_t first = index * panel_columns, width = std::min(panel_columns, columns - first);
   panel.assign(static_cast<std::size_t>(depth * panel_columns), Sum(0));
@@ -51,8 +54,9 @@ void panel_product(const Sum* a, std::int64_t rows, std::int64_t depth, std::int
   }
 }
 
-// Calls f(Sum()) with the type that products of operands of `operand`, resulting in `result`, are summed in: double for floats and,
-// exactly, for 8-bit integers; otherwise integers modulo a power of two that is no narrower than the result.
+// Calls f(Sum()) with the type that products of operands of `operand`, resulting in `result`, are summed in: double for
+// floats and, exactly, for 8-bit integers; otherwise integers modulo a power of two that is no narrower than the
+// result.
 template <class F>
 auto with_sums_of(element_type operand, element_type result, const F& f) {
   if (is_float(result) || storage_bits(operand) == 8) return f(double());

@@ -1,5 +1,5 @@
-// One direction of an RNN, GRU or LSTM, step by step in double (ONNX operator definitions RNN, GRU, LSTM; default activations).
-// The state stays in double between steps and is rounded only where it is written out.
+// One direction of an RNN, GRU or LSTM, step by step in double (ONNX operator definitions RNN, GRU, LSTM; default
+// activations). The state stays in double between steps and is rounded only where it is written out.
 #include "ir/ops/recurrent.hpp"
 
 #include <cmath>
@@ -14,7 +14,8 @@ using namespace reference;
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
-// One step of one batch entry. x: the entry's gates [G*H], r: weights [G*H, H], rb: recurrent_bias [G*H]; h and c are updated.
+// One step of one batch entry. x: the entry's gates [G*H], r: weights [G*H, H], rb: recurrent_bias [G*H]; h and c are
+// updated.
 struct cell_step {
   const double* x;
   const double* r;
@@ -28,7 +29,9 @@ struct cell_step {
     for (std::int64_t k = 0; k < hidden; ++k) sum += r[row * hidden + k] * state[static_cast<std::size_t>(k)];
     return sum + rb[row];
   }
-  double gate(std::int64_t g, std::int64_t i, const std::vector<double>& state) const { return x[g * hidden + i] + recurrent_product(g, i, state); }
+  double gate(std::int64_t g, std::int64_t i, const std::vector<double>& state) const {
+    return x[g * hidden + i] + recurrent_product(g, i, state);
+  }
 
   void rnn(std::vector<double>& h) const {
     auto old = h;
@@ -45,7 +48,8 @@ struct cell_step {
     for (std::size_t i = 0; i < h.size(); ++i) {
       auto at = static_cast<std::int64_t>(i);
       double update = sigmoid_of(gate(0, at, old));
-      double inner = linear_before_reset ? x[2 * hidden + at] + reset[i] * recurrent_product(2, at, old) : gate(2, at, gated);
+      double inner =
+          linear_before_reset ? x[2 * hidden + at] + reset[i] * recurrent_product(2, at, old) : gate(2, at, gated);
       h[i] = (1 - update) * std::tanh(inner) + update * old[i];
     }
   }
@@ -54,7 +58,8 @@ struct cell_step {
     auto old = h;
     for (std::size_t i = 0; i < h.size(); ++i) {
       auto at = static_cast<std::int64_t>(i);
-      double input = sigmoid_of(gate(0, at, old)), output = sigmoid_of(gate(1, at, old)), forget = sigmoid_of(gate(2, at, old));
+      double input = sigmoid_of(gate(0, at, old)), output = sigmoid_of(gate(1, at, old)),
+             forget = sigmoid_of(gate(2, at, old));
       c[i] = forget * c[i] + input * std::tanh(gate(3, at, old));
       h[i] = output * std::tanh(c[i]);
     }
@@ -67,7 +72,8 @@ std::vector<literal> recurrent::evaluate(std::span<const literal> inputs) const 
   auto outs = output_shapes(*this, inputs);
   auto dims = outs[0].static_dims();
   std::int64_t steps = dims[0], batch = dims[1], hidden = dims[2], gates = inputs[1].type().dims[0].value();
-  auto x = widened<double>(inputs[0]), r = widened<double>(inputs[1]), rb = widened<double>(inputs[2]), h0 = widened<double>(inputs[3]);
+  auto x = widened<double>(inputs[0]), r = widened<double>(inputs[1]), rb = widened<double>(inputs[2]),
+       h0 = widened<double>(inputs[3]);
   bool lstm = cell == recurrent_cell::lstm;
   auto final_h = h0, final_c = lstm ? widened<double>(inputs[4]) : std::vector<double>();
   std::vector<double> y(static_cast<std::size_t>(steps * batch * hidden));

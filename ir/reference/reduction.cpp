@@ -1,5 +1,5 @@
-// reduce, arg_reduce and cumulative_sum. Floats sum in double, integers modulo 2^64. The maximum and minimum of something with a
-// NaN is NaN, and arg_reduce finds the (first or last) NaN: numpy's rule.
+// reduce, arg_reduce and cumulative_sum. Floats sum in double, integers modulo 2^64. The maximum and minimum of
+// something with a NaN is NaN, and arg_reduce finds the (first or last) NaN: numpy's rule.
 #include "ir/ops/reduction.hpp"
 
 #include <algorithm>
@@ -37,7 +37,8 @@ T mean_of(Sum sum, std::int64_t count) {
 
 // Folds the elements at `base` + each of `steps`.
 template <class Format>
-typename Format::compute fold(reduction_kind kind, const typename Format::storage* from, std::int64_t base, std::span<const std::int64_t> steps) {
+typename Format::compute fold(reduction_kind kind, const typename Format::storage* from, std::int64_t base,
+                              std::span<const std::int64_t> steps) {
   using T = typename Format::compute;
   using Sum = accumulator<T>;
   auto over = [&](auto start, auto combine) {
@@ -48,8 +49,11 @@ typename Format::compute fold(reduction_kind kind, const typename Format::storag
     case reduction_kind::max: return over(lowest<T>(), [](T a, T b) { return larger(a, b); });
     case reduction_kind::min: return over(highest<T>(), [](T a, T b) { return smaller(a, b); });
     case reduction_kind::sum: return static_cast<T>(over(Sum(0), [](Sum a, T b) { return a + static_cast<Sum>(b); }));
-    case reduction_kind::mean: return mean_of<T>(over(Sum(0), [](Sum a, T b) { return a + static_cast<Sum>(b); }), static_cast<std::int64_t>(steps.size()));
-    case reduction_kind::product: return static_cast<T>(over(Sum(1), [](Sum a, T b) { return a * static_cast<Sum>(b); }));
+    case reduction_kind::mean:
+      return mean_of<T>(over(Sum(0), [](Sum a, T b) { return a + static_cast<Sum>(b); }),
+                        static_cast<std::int64_t>(steps.size()));
+    case reduction_kind::product:
+      return static_cast<T>(over(Sum(1), [](Sum a, T b) { return a * static_cast<Sum>(b); }));
   }
   return T();
 }
@@ -80,9 +84,11 @@ std::vector<literal> reduce::evaluate(std::span<const literal> inputs) const {
     using Format = decltype(format);
     const auto* from = inputs[0].as<typename Format::storage>().data();
     auto* to = data<typename Format::storage>(bytes);
-    parallel_for(static_cast<std::int64_t>(bases.size()), static_cast<std::int64_t>(steps.size()), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) to[i] = Format::store(fold<Format>(kind, from, bases[static_cast<std::size_t>(i)], steps));
-    });
+    parallel_for(static_cast<std::int64_t>(bases.size()), static_cast<std::int64_t>(steps.size()),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i)
+                     to[i] = Format::store(fold<Format>(kind, from, bases[static_cast<std::size_t>(i)], steps));
+                 });
   });
   return {literal(std::move(out), std::move(bytes))};
 }

@@ -46,7 +46,8 @@ std::array<double, 4> cubic_weights(double a, double t) {
 std::vector<std::vector<resize_tap>> resize_taps(const resize& op, double scale, std::int64_t in, std::int64_t out) {
   std::vector<std::vector<resize_tap>> result;
   for (std::int64_t i = 0; i < out; ++i) {
-    float x = source_coordinate(op.coordinates, static_cast<float>(i), static_cast<float>(scale), static_cast<float>(in), static_cast<float>(out));
+    float x = source_coordinate(op.coordinates, static_cast<float>(i), static_cast<float>(scale),
+                                static_cast<float>(in), static_cast<float>(out));
     double t = static_cast<double>(x) - std::floor(x);
     auto base = static_cast<std::int64_t>(std::floor(x));
     std::vector<resize_tap> taps;
@@ -80,7 +81,8 @@ using namespace reference;
 
 // `from` (dims) resized along one axis by `taps`.
 template <class T>
-std::vector<T> along_axis(const std::vector<T>& from, const axis_view& view, const std::vector<std::vector<resize_tap>>& taps) {
+std::vector<T> along_axis(const std::vector<T>& from, const axis_view& view,
+                          const std::vector<std::vector<resize_tap>>& taps) {
   auto length = static_cast<std::int64_t>(taps.size());
   std::vector<T> to(static_cast<std::size_t>(view.outer * length * view.inner), T(0));
   for (std::int64_t o = 0; o < view.outer; ++o)
@@ -88,8 +90,11 @@ std::vector<T> along_axis(const std::vector<T>& from, const axis_view& view, con
       for (const resize_tap& tap : taps[static_cast<std::size_t>(i)]) {
         const T* source = from.data() + (o * view.length + tap.index) * view.inner;
         T* target = to.data() + (o * length + i) * view.inner;
-        if (tap.weight == 1) std::transform(source, source + view.inner, target, target, [](T s, T t) { return static_cast<T>(s + t); });
-        else for (std::int64_t n = 0; n < view.inner; ++n) target[n] += static_cast<T>(static_cast<double>(source[n]) * tap.weight);
+        if (tap.weight == 1)
+          std::transform(source, source + view.inner, target, target, [](T s, T t) { return static_cast<T>(s + t); });
+        else
+          for (std::int64_t n = 0; n < view.inner; ++n)
+            target[n] += static_cast<T>(static_cast<double>(source[n]) * tap.weight);
       }
   return to;
 }
@@ -102,7 +107,8 @@ literal resized(const resize& op, const literal& input, shape out) {
   for (std::size_t i = 0; i < dims.size(); ++i) {
     double scale = op.scale(i, dims[i], target[i]);
     if (dims[i] == target[i] && scale == 1) continue;
-    values = along_axis(values, axis_view(dims, static_cast<std::int64_t>(i)), resize_taps(op, scale, dims[i], target[i]));
+    values =
+        along_axis(values, axis_view(dims, static_cast<std::int64_t>(i)), resize_taps(op, scale, dims[i], target[i]));
     dims[i] = target[i];
   }
   return narrowed(std::move(out), values);
@@ -113,7 +119,8 @@ literal resized(const resize& op, const literal& input, shape out) {
 std::vector<literal> resize::evaluate(std::span<const literal> inputs) const {
   shape out = output_shapes(*this, inputs)[0];
   bool exact_integers = mode == resize_mode::nearest && !is_float(out.type);
-  return {exact_integers ? resized<std::uint64_t>(*this, inputs[0], std::move(out)) : resized<double>(*this, inputs[0], std::move(out))};
+  return {exact_integers ? resized<std::uint64_t>(*this, inputs[0], std::move(out))
+                         : resized<double>(*this, inputs[0], std::move(out))};
 }
 
 }  // namespace kiln

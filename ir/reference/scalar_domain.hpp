@@ -7,10 +7,10 @@
 namespace kiln {
 
 enum class scalar_domain : std::uint8_t {
-  numeric,   // floats and integers
+  numeric,  // floats and integers
   floating,
   integral,
-  logical,   // bool
+  logical,  // bool
   any,
 };
 

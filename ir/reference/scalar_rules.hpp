@@ -1,7 +1,7 @@
-// What every scalar function computes, one row each: the element types it accepts and its value. Operands come in the compute
-// type of their element type (float for f16, bf16 and fp8). Transcendental functions of a float are computed in double.
-// Integers wrap; integer division truncates, and by zero it gives 0, as do mod and fmod. NaN passes through everything
-// but comparisons.
+// What every scalar function computes, one row each: the element types it accepts and its value. Operands come in the
+// compute type of their element type (float for f16, bf16 and fp8). Transcendental functions of a float are computed in
+// double. Integers wrap; integer division truncates, and by zero it gives 0, as do mod and fmod. NaN passes through
+// everything but comparisons.
 #pragma once
 
 #include <cmath>
@@ -101,14 +101,14 @@ template <scalar_function>
 struct scalar_rule;
 
 // KILN_RULE(function, domain, arguments, value)
-#define KILN_RULE(FUNCTION, DOMAIN, ARGUMENTS, ...)                  \
-  template <>                                                        \
-  struct scalar_rule<scalar_function::FUNCTION> {                    \
-    static constexpr scalar_domain domain = scalar_domain::DOMAIN;   \
-    template <class T>                                               \
-    static auto apply ARGUMENTS {                                    \
-      return __VA_ARGS__;                                            \
-    }                                                                \
+#define KILN_RULE(FUNCTION, DOMAIN, ARGUMENTS, ...)                \
+  template <>                                                      \
+  struct scalar_rule<scalar_function::FUNCTION> {                  \
+    static constexpr scalar_domain domain = scalar_domain::DOMAIN; \
+    template <class T>                                             \
+    static auto apply ARGUMENTS {                                  \
+      return __VA_ARGS__;                                          \
+    }                                                              \
   };
 
 KILN_RULE(add, numeric, (T a, T b), static_cast<T>(wrapping<T>(a) + wrapping<T>(b)))
@@ -121,7 +121,7 @@ KILN_RULE(max, any, (T a, T b), larger(a, b))
 KILN_RULE(mod, numeric, (T a, T b), floored_remainder(a, b))
 KILN_RULE(fmod, numeric, (T a, T b), truncated_remainder(a, b))
 KILN_RULE(prelu, numeric, (T x, T slope), x < T(0) ? static_cast<T>(wrapping<T>(x) * wrapping<T>(slope)) : x)
-KILN_RULE(bit_and, integral, (T a, T b), static_cast<T>(a & b))
+KILN_RULE(bit_and, integral, (T a, T b), static_cast<T>(a& b))
 KILN_RULE(bit_or, integral, (T a, T b), static_cast<T>(a | b))
 KILN_RULE(bit_xor, integral, (T a, T b), static_cast<T>(a ^ b))
 KILN_RULE(shift_left, integral, (T a, T b), shifted_left(a, b))
@@ -131,7 +131,7 @@ KILN_RULE(less, numeric, (T a, T b), a < b)
 KILN_RULE(less_equal, numeric, (T a, T b), a <= b)
 KILN_RULE(greater, numeric, (T a, T b), a > b)
 KILN_RULE(greater_equal, numeric, (T a, T b), a >= b)
-KILN_RULE(logical_and, logical, (T a, T b), a && b)
+KILN_RULE(logical_and, logical, (T a, T b), a&& b)
 KILN_RULE(logical_or, logical, (T a, T b), a || b)
 KILN_RULE(logical_xor, logical, (T a, T b), a != b)
 KILN_RULE(logical_not, logical, (T a), !a)
@@ -165,7 +165,7 @@ KILN_RULE(ceil, floating, (T x), std::ceil(x))
 KILN_RULE(round, floating, (T x), std::nearbyint(x))
 KILN_RULE(relu, numeric, (T x), x < T(0) ? T(0) : x)
 KILN_RULE(where, any, (bool condition, T a, T b), condition ? a : b)
-KILN_RULE(clamp, numeric, (T x, T low, T high), x < low ? smaller(low, high) : x > high ? high : x)
+KILN_RULE(clamp, numeric, (T x, T low, T high), x<low ? smaller(low, high) : x> high ? high : x)
 
 #undef KILN_RULE
 

@@ -13,7 +13,8 @@ literal unpacked(const literal& value) {
   element_type type = unpacked_type(value.type().type);
   if (type == value.type().type) return value;
   std::vector<std::byte> bytes(static_cast<std::size_t>(value.type().element_count()));
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(value.at_int(static_cast<std::int64_t>(i)));
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(value.at_int(static_cast<std::int64_t>(i)));
   return literal(value.type().with_type(type), std::move(bytes));
 }
 
@@ -21,7 +22,8 @@ literal packed(element_type type, literal value) {
   if (unpacked_type(type) == type) return value;
   shape packed_shape = value.type().with_type(type);
   std::vector<std::byte> bytes(packed_shape.bytes());
-  for (std::int64_t i = 0, n = packed_shape.element_count(); i < n; ++i) store_integer(type, bytes.data(), i, value.at_int(i));
+  for (std::int64_t i = 0, n = packed_shape.element_count(); i < n; ++i)
+    store_integer(type, bytes.data(), i, value.at_int(i));
   return literal(std::move(packed_shape), std::move(bytes));
 }
 

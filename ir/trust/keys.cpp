@@ -35,7 +35,8 @@ bool parse_line(const std::string& line, std::string_view label, std::array<std:
   std::string first, digits;
   std::size_t length = 0;
   return words >> first >> digits && first == label && digits.size() == 64 &&
-         ::sodium_hex2bin(bytes.data(), bytes.size(), digits.data(), digits.size(), nullptr, &length, nullptr) == 0 && length == bytes.size();
+         ::sodium_hex2bin(bytes.data(), bytes.size(), digits.data(), digits.size(), nullptr, &length, nullptr) == 0 &&
+         length == bytes.size();
 }
 
 // A descriptor that is owned from the moment it was opened.
@@ -46,9 +47,12 @@ struct descriptor {
   }
 };
 
-// Reads a small text file. `status` describes the file whose bytes these are: it comes from the open descriptor, not from the name.
+// Reads a small text file. `status` describes the file whose bytes these are: it comes from the open descriptor, not
+// from the name.
 std::string read_text(const std::filesystem::path& file, struct stat& status) {
-  auto fail = [&] { throw error(error_kind::missing_file, file.string() + ": cannot be read: " + std::strerror(errno)); };
+  auto fail = [&] {
+    throw error(error_kind::missing_file, file.string() + ": cannot be read: " + std::strerror(errno));
+  };
   descriptor opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (opened.number < 0 || ::fstat(opened.number, &status) != 0) fail();
   if (!S_ISREG(status.st_mode)) throw error(error_kind::missing_file, file.string() + ": is not a regular file");
@@ -60,12 +64,15 @@ std::string read_text(const std::filesystem::path& file, struct stat& status) {
     if (n > 0) have += static_cast<std::size_t>(n);
   }
   text.resize(have);
-  if (text.size() > most_text_bytes) throw error(error_kind::corrupted, file.string() + ": is too large for a list of keys");
+  if (text.size() > most_text_bytes)
+    throw error(error_kind::corrupted, file.string() + ": is too large for a list of keys");
   return text;
 }
 
 void write_new(const std::filesystem::path& file, const std::string& text, mode_t mode) {
-  auto fail = [&](const char* what) { throw error(error_kind::io, file.string() + ": cannot be " + what + ": " + std::strerror(errno)); };
+  auto fail = [&](const char* what) {
+    throw error(error_kind::io, file.string() + ": cannot be " + what + ": " + std::strerror(errno));
+  };
   int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (descriptor < 0) fail("made");
   ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -95,13 +102,15 @@ signing_key signing_key::generate() {
 }
 
 signing_key signing_key::read(const std::filesystem::path& file) {
-  struct stat status {};
+  struct stat status{};
   std::string text = read_text(file, status);
   auto refuse = [&](const char* why) { throw error(error_kind::corrupted, file.string() + ": " + why); };
   if ((status.st_mode & 077) != 0) refuse("others may read or write this signing key: chmod 600 it, or make a new one");
-  if (status.st_uid != ::geteuid()) refuse("this signing key belongs to another user: make one of your own (kiln cache keygen)");
+  if (status.st_uid != ::geteuid())
+    refuse("this signing key belongs to another user: make one of your own (kiln cache keygen)");
   std::array<std::uint8_t, 32> seed{};
-  if (!parse_line(text.substr(0, text.find('\n')), secret_label, seed)) refuse("is no signing key: kiln cache keygen makes one");
+  if (!parse_line(text.substr(0, text.find('\n')), secret_label, seed))
+    refuse("is no signing key: kiln cache keygen makes one");
   signing_key key = from_seed(seed);
   ::sodium_memzero(seed.data(), seed.size());
   ::sodium_memzero(text.data(), text.size());
@@ -125,7 +134,8 @@ signature_block signing_key::sign(std::span<const std::byte> message) const {
   std::array<std::uint8_t, signature_bytes> block{};
   auto end = std::ranges::copy(signature_magic, block.begin()).out;
   end = std::ranges::copy(public_, end).out;
-  ::crypto_sign_detached(&*end, nullptr, reinterpret_cast<const unsigned char*>(message.data()), message.size(), secret_.data());
+  ::crypto_sign_detached(&*end, nullptr, reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+                         secret_.data());
   signature_block bytes{};
   std::ranges::transform(block, bytes.begin(), [](std::uint8_t b) { return static_cast<std::byte>(b); });
   return bytes;
@@ -133,7 +143,7 @@ signature_block signing_key::sign(std::span<const std::byte> message) const {
 
 trusted_keys trusted_keys::read(const std::filesystem::path& file) {
   require_sodium();
-  struct stat status {};
+  struct stat status{};
   std::istringstream in(read_text(file, status));
   if (status.st_mode & 002)
     throw error(error_kind::corrupted, file.string() + ": everybody can write this list of trusted keys: chmod o-w it");

@@ -2,11 +2,12 @@
 //
 //   magic[8] "\x89KLNS\r\n\x1a", public key[32], signature[64]
 //
-// A message begins with a line that names its kind ("Kiln cache entry 1\n"), so that a signature of one kind is never one of another.
+// A message begins with a line that names its kind ("Kiln cache entry 1\n"), so that a signature of one kind is never
+// one of another.
 //
-// Keys are text files of one line each: "kiln-signing-key-1 <64 hex digits>" (mode 0600) and "kiln-public-key-1 <64 hex digits> [comment]".
-// A trust file is a list of the latter; blank lines and lines that begin with # mean nothing. Reading throws error{missing_file,
-// corrupted}. Values; any thread.
+// Keys are text files of one line each: "kiln-signing-key-1 <64 hex digits>" (mode 0600) and "kiln-public-key-1 <64 hex
+// digits> [comment]". A trust file is a list of the latter; blank lines and lines that begin with # mean nothing.
+// Reading throws error{missing_file, corrupted}. Values; any thread.
 #pragma once
 
 #include <array>

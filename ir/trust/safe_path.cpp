@@ -22,7 +22,8 @@ bool is_unmapped(std::uint32_t owner) {
     std::uint64_t inside = 0, outside = 0, count = 0, number = 0;
     if (!(map >> inside >> outside >> count) || !(overflow >> number)) return UINT32_MAX;
     bool second_row = static_cast<bool>(map >> outside);
-    return second_row || (inside <= number && number - inside < count) ? UINT32_MAX : static_cast<std::uint32_t>(number);
+    return second_row || (inside <= number && number - inside < count) ? UINT32_MAX
+                                                                       : static_cast<std::uint32_t>(number);
   }();
   return owner == stand_in && stand_in != UINT32_MAX;
 }
@@ -41,7 +42,7 @@ std::string refuse_parent(const std::filesystem::path& folder, const path_facts&
 
 path_reader posix_path_reader() {
   auto examine = [](const std::filesystem::path& path, path_facts& facts) {
-    struct stat s {};
+    struct stat s{};
     if (::lstat(path.c_str(), &s) != 0) return errno;
     facts = {S_ISDIR(s.st_mode), S_ISLNK(s.st_mode), s.st_uid, s.st_mode & 07777u};
     return 0;
@@ -61,7 +62,9 @@ std::string refuse_way(const std::filesystem::path& path, const path_reader& rea
   std::deque<std::filesystem::path> left;
   for (const auto& part : path.relative_path()) left.push_back(part);
   std::filesystem::path at = "/";
-  auto cannot = [](int code) { return std::string("lies in a folder that cannot be examined (") + std::strerror(code) + ")"; };
+  auto cannot = [](int code) {
+    return std::string("lies in a folder that cannot be examined (") + std::strerror(code) + ")";
+  };
   if (int code = reader.examine(at, found)) return cannot(code);
   for (int links = 0; !left.empty();) {
     std::filesystem::path part = std::move(left.front());
@@ -76,7 +79,8 @@ std::string refuse_way(const std::filesystem::path& path, const path_reader& rea
       continue;
     }
     if (found.owner != reader.user && found.owner != 0 && !is_unmapped(found.owner))
-      return left.empty() ? "is a link that belongs to another user" : "leads through a link that belongs to another user";
+      return left.empty() ? "is a link that belongs to another user"
+                          : "leads through a link that belongs to another user";
     std::filesystem::path target;
     if (++links > most_links) return cannot(ELOOP);
     if (int code = reader.read_link(next, target)) return cannot(code);

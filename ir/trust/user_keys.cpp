@@ -20,7 +20,7 @@ namespace {
 constexpr const char *key_name = "key", *public_name = "key.pub", *trusted_name = "trusted_keys";
 
 bool is_there(const std::filesystem::path& path) {
-  struct stat s {};
+  struct stat s{};
   return ::lstat(path.c_str(), &s) == 0;
 }
 
@@ -35,11 +35,13 @@ void make_folders(const std::filesystem::path& folder) {
 std::filesystem::path write_temporary(const std::filesystem::path& folder, const std::string& text, mode_t mode) {
   std::random_device random;
   for (int attempt = 0; attempt < 16; ++attempt) {
-    auto name = folder / (".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(random()) + std::to_string(random()));
+    auto name =
+        folder / (".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(random()) + std::to_string(random()));
     int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (descriptor < 0 && errno == EEXIST) continue;
     if (descriptor < 0) return {};
-    bool whole = ::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(descriptor) == 0;
+    bool whole =
+        ::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(descriptor) == 0;
     int code = errno;
     if (::close(descriptor) == 0 && whole) return name;
     ::unlink(name.c_str());
@@ -67,8 +69,10 @@ const char* absolute_variable(const char* name) {
 }  // namespace
 
 std::shared_ptr<user_keys> user_keys::of_this_user() {
-  if (const char* folder = absolute_variable("XDG_CONFIG_HOME")) return std::make_shared<user_keys>(std::filesystem::path(folder) / "kiln");
-  if (const char* home = absolute_variable("HOME")) return std::make_shared<user_keys>(std::filesystem::path(home) / ".config" / "kiln");
+  if (const char* folder = absolute_variable("XDG_CONFIG_HOME"))
+    return std::make_shared<user_keys>(std::filesystem::path(folder) / "kiln");
+  if (const char* home = absolute_variable("HOME"))
+    return std::make_shared<user_keys>(std::filesystem::path(home) / ".config" / "kiln");
   return nullptr;
 }
 
@@ -106,7 +110,8 @@ void user_keys::make() {
   auto temporary = write_temporary(folder_, fresh.text(), 0600);
   if (temporary.empty()) return refuse((folder_ / key_name).string() + ": cannot be written: " + std::strerror(errno));
   int code = name_once(temporary, folder_ / key_name);
-  if (code != 0 && code != EEXIST) return refuse((folder_ / key_name).string() + ": cannot be written: " + std::strerror(code));
+  if (code != 0 && code != EEXIST)
+    return refuse((folder_ / key_name).string() + ": cannot be written: " + std::strerror(code));
   // Ours, or that of a process which was faster.
   loaded_ = false;
   load();

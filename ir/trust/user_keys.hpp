@@ -1,10 +1,11 @@
 // The keys of the user who runs Kiln, in $XDG_CONFIG_HOME/kiln, else ~/.config/kiln:
 //
-//   key, key.pub    the user's own pair, made when something is signed for the first time (mode 0600, in a folder of mode 0700)
-//   trusted_keys    public keys of others, as of a build farm; the user's own is trusted without being listed
+//   key, key.pub    the user's own pair, made when something is signed for the first time (mode 0600, in a folder of
+//   mode 0700) trusted_keys    public keys of others, as of a build farm; the user's own is trusted without being
+//   listed
 //
-// A folder or file that somebody else can change is not used. Nothing here throws: without keys nothing is signed, and nobody is trusted.
-// Any thread.
+// A folder or file that somebody else can change is not used. Nothing here throws: without keys nothing is signed, and
+// nobody is trusted. Any thread.
 #pragma once
 
 #include <filesystem>
@@ -33,8 +34,8 @@ class user_keys {
   std::string why();  // keys could not be used; "" where all is well
 
  private:
-  void load();   // what is there
-  void make();   // a key, in a race with other processes that do the same
+  void load();  // what is there
+  void make();  // a key, in a race with other processes that do the same
   void refuse(const std::string& what);
   std::filesystem::path folder_;
   std::mutex mutex_;

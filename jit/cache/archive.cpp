@@ -69,11 +69,14 @@ struct archive_writer::handle {
   std::unique_ptr<archive, decltype(&::archive_write_free)> writer{::archive_write_new(), &::archive_write_free};
 };
 
-archive_writer::archive_writer(const std::filesystem::path& file) : handle_(std::make_unique<handle>(file)), file_(file) {
+archive_writer::archive_writer(const std::filesystem::path& file)
+    : handle_(std::make_unique<handle>(file)), file_(file) {
   archive* out = handle_->writer.get();
   if (!out) throw std::bad_alloc();
-  bool opened = ::archive_write_set_format_ustar(out) == ARCHIVE_OK && ::archive_write_add_filter_zstd(out) == ARCHIVE_OK &&
-                ::archive_write_set_filter_option(out, "zstd", "compression-level", compression_level) == ARCHIVE_OK && ::archive_write_set_bytes_in_last_block(out, 1) == ARCHIVE_OK &&
+  bool opened = ::archive_write_set_format_ustar(out) == ARCHIVE_OK &&
+                ::archive_write_add_filter_zstd(out) == ARCHIVE_OK &&
+                ::archive_write_set_filter_option(out, "zstd", "compression-level", compression_level) == ARCHIVE_OK &&
+                ::archive_write_set_bytes_in_last_block(out, 1) == ARCHIVE_OK &&
                 ::archive_write_open(out, handle_.get(), nullptr, &handle::write, nullptr) == ARCHIVE_OK;
   if (!opened) failed();
 }
@@ -87,7 +90,9 @@ void archive_writer::failed() const {
 }
 
 void archive_writer::add(const std::string& name, std::span<const std::byte> bytes) {
-  if (bytes.size() > max_member_bytes) throw error(error_kind::unsupported, file_.string() + ": " + name + " is larger than the 1 GiB of an archive's member; export to a folder");
+  if (bytes.size() > max_member_bytes)
+    throw error(error_kind::unsupported,
+                file_.string() + ": " + name + " is larger than the 1 GiB of an archive's member; export to a folder");
   archive* out = handle_->writer.get();
   std::unique_ptr<archive_entry, decltype(&::archive_entry_free)> entry(::archive_entry_new(), &::archive_entry_free);
   ::archive_entry_set_pathname(entry.get(), name.c_str());
@@ -108,12 +113,16 @@ void archive_writer::close() {
   handle_->file.commit();
 }
 
-void read_archive(const std::filesystem::path& file, const std::function<void(const archive_member&, const std::function<std::vector<std::byte>()>&)>& take) {
-  if (::access(file.c_str(), R_OK) != 0) throw error(error_kind::missing_file, file.string() + ": cannot be read: " + std::strerror(errno));
+void read_archive(
+    const std::filesystem::path& file,
+    const std::function<void(const archive_member&, const std::function<std::vector<std::byte>()>&)>& take) {
+  if (::access(file.c_str(), R_OK) != 0)
+    throw error(error_kind::missing_file, file.string() + ": cannot be read: " + std::strerror(errno));
   reader opened(::archive_read_new(), &::archive_read_free);
   if (!opened) throw std::bad_alloc();
   archive* in = opened.get();
-  if (::archive_read_support_format_tar(in) != ARCHIVE_OK || ::archive_read_support_filter_zstd(in) != ARCHIVE_OK || ::archive_read_open_filename(in, file.c_str(), block_bytes) != ARCHIVE_OK)
+  if (::archive_read_support_format_tar(in) != ARCHIVE_OK || ::archive_read_support_filter_zstd(in) != ARCHIVE_OK ||
+      ::archive_read_open_filename(in, file.c_str(), block_bytes) != ARCHIVE_OK)
     unreadable(file, in);
   std::error_code unknown;
   const std::uintmax_t compressed = std::filesystem::file_size(file, unknown);
@@ -126,9 +135,13 @@ void read_archive(const std::filesystem::path& file, const std::function<void(co
     // Also for members that nobody wants: they are decompressed to get past them.
     const auto bytes = static_cast<std::uint64_t>(std::max<la_int64_t>(0, ::archive_entry_size(entry)));
     const char* name = ::archive_entry_pathname(entry);
-    if (bytes > max_member_bytes) throw error(error_kind::corrupted, file.string() + ": member " + (name ? name : "") + " of " + std::to_string(bytes) + " bytes; members have at most 1 GiB");
+    if (bytes > max_member_bytes)
+      throw error(error_kind::corrupted, file.string() + ": member " + (name ? name : "") + " of " +
+                                             std::to_string(bytes) + " bytes; members have at most 1 GiB");
     total += bytes + member_header_bytes;
-    if (total > most) throw error(error_kind::corrupted, file.string() + ": holds more than " + std::to_string(most >> 20) + " MiB, which is too much for its size");
+    if (total > most)
+      throw error(error_kind::corrupted, file.string() + ": holds more than " + std::to_string(most >> 20) +
+                                             " MiB, which is too much for its size");
     if (!name || ::archive_entry_filetype(entry) != AE_IFREG || ::archive_entry_hardlink(entry)) continue;
     take({name, bytes}, [&] { return read_member(file, in, bytes); });
   }

@@ -1,6 +1,7 @@
-// A cache in one file: a tar archive compressed with zstd (`.tar.zst`), by libarchive, that `tar --zstd -xf` unpacks into a folder which is a
-// layer. Members are in the order in which they are written, with no owner and no time: the same members make the same bytes.
-// Throws error{io} where it cannot be written, error{missing_file, truncated, corrupted} where it cannot be read.
+// A cache in one file: a tar archive compressed with zstd (`.tar.zst`), by libarchive, that `tar --zstd -xf` unpacks
+// into a folder which is a layer. Members are in the order in which they are written, with no owner and no time: the
+// same members make the same bytes. Throws error{io} where it cannot be written, error{missing_file, truncated,
+// corrupted} where it cannot be read.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ namespace kiln {
 // Whether `file` is written and read as an archive rather than a folder: by its name, `.tar.zst` or `.tzst`.
 bool is_archive_name(const std::filesystem::path& file);
 
-// Writes a temporary of its own beside the file (container::output_file), which appears whole with close(), or not at all.
+// Writes a temporary of its own beside the file (container::output_file), which appears whole with close(), or not at
+// all.
 class archive_writer {
  public:
   explicit archive_writer(const std::filesystem::path& file);
@@ -35,7 +37,8 @@ class archive_writer {
   std::filesystem::path file_;
 };
 
-// A larger member is neither written nor read, and an archive that is far larger than its compressed bytes is not read to its end.
+// A larger member is neither written nor read, and an archive that is far larger than its compressed bytes is not read
+// to its end.
 inline constexpr std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
 
 struct archive_member {
@@ -43,8 +46,10 @@ struct archive_member {
   std::uint64_t bytes = 0;
 };
 
-// Calls `take` for every regular file in the archive, with a function that reads its bytes and may be left uncalled. Members are not trusted: a name
-// may be anything, and a size is what the archive claims.
-void read_archive(const std::filesystem::path& file, const std::function<void(const archive_member&, const std::function<std::vector<std::byte>()>&)>& take);
+// Calls `take` for every regular file in the archive, with a function that reads its bytes and may be left uncalled.
+// Members are not trusted: a name may be anything, and a size is what the archive claims.
+void read_archive(
+    const std::filesystem::path& file,
+    const std::function<void(const archive_member&, const std::function<std::vector<std::byte>()>&)>& take);
 
 }  // namespace kiln

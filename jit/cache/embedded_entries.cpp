@@ -13,7 +13,8 @@ std::shared_ptr<const embedded_entries> embedded_entries::read(const std::filesy
   if (extras.objects.empty()) return nullptr;
   auto result = std::make_shared<embedded_entries>();
   result->file_ = file;
-  for (embedded_object& o : extras.objects) result->entries_.insert_or_assign(entry_file_name(o.key, entry_kind::kernel), std::move(o.payload));
+  for (embedded_object& o : extras.objects)
+    result->entries_.insert_or_assign(entry_file_name(o.key, entry_kind::kernel), std::move(o.payload));
   return result;
 }
 
@@ -28,7 +29,8 @@ embedding embed_entries(const std::filesystem::path& file, std::span<const std::
   embedding done;
   for (const auto& entry : entries) {
     entry_head head = verify_entry(entry);
-    if (head.kind != entry_kind::kernel) throw error(error_kind::unsupported, "packed weights cannot be put into a file: they are mapped from the cache");
+    if (head.kind != entry_kind::kernel)
+      throw error(error_kind::unsupported, "packed weights cannot be put into a file: they are mapped from the cache");
     embedded_object object{head.key, head.fields, entry};
     auto existing = std::ranges::find(extras.objects, head.key, &embedded_object::key);
     if (existing == extras.objects.end()) {

@@ -1,5 +1,6 @@
-// Cache entries that travel inside a `.kiln` file, byte for byte as files (entry.hpp): its section `objects`, where an object's payload is a
-// whole entry. A layer of the cache behind the folders; kernels only, since packed weights are mapped from files of their own.
+// Cache entries that travel inside a `.kiln` file, byte for byte as files (entry.hpp): its section `objects`, where an
+// object's payload is a whole entry. A layer of the cache behind the folders; kernels only, since packed weights are
+// mapped from files of their own.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ namespace kiln {
 // What one file holds. Immutable; any thread may read.
 class embedded_entries {
  public:
-  // Null where the file holds none. Throws what read_extras throws. The entries themselves are verified when they are used.
+  // Null where the file holds none. Throws what read_extras throws. The entries themselves are verified when they are
+  // used.
   static std::shared_ptr<const embedded_entries> read(const std::filesystem::path& file);
 
   std::optional<std::span<const std::byte>> find(const std::string& entry_name) const;
@@ -34,9 +36,9 @@ struct embedding {
   std::uint64_t bytes = 0;                             // of all entries in the file now
 };
 
-// Puts kernel entries into `file`, beside those that it holds already, in one atomic step; where nothing would change the file is not touched.
-// Everything else in the file stays byte for byte. Throws error{corrupted, truncated} for an entry that is not sound, error{unsupported} for
-// one that is no kernel, and what read_extras and replace_extras throw.
+// Puts kernel entries into `file`, beside those that it holds already, in one atomic step; where nothing would change
+// the file is not touched. Everything else in the file stays byte for byte. Throws error{corrupted, truncated} for an
+// entry that is not sound, error{unsupported} for one that is no kernel, and what read_extras and replace_extras throw.
 embedding embed_entries(const std::filesystem::path& file, std::span<const std::vector<std::byte>> entries);
 
 }  // namespace kiln

@@ -18,11 +18,14 @@ namespace {
 constexpr int compression_level = 3;
 constexpr std::size_t hashed_header_bytes = 112;
 
-[[noreturn]] void corrupted(const char* what) { throw error(error_kind::corrupted, std::string("damaged cache entry: ") + what); }
+[[noreturn]] void corrupted(const char* what) {
+  throw error(error_kind::corrupted, std::string("damaged cache entry: ") + what);
+}
 
 template <class T>
 void put(std::vector<std::byte>& out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
 }
 void put(std::vector<std::byte>& out, const content_hash& hash) {
   auto bytes = std::as_bytes(std::span(hash.bytes));
@@ -63,7 +66,8 @@ std::uint64_t payload_offset(entry_kind kind, std::uint64_t head_bytes) {
   return kind == entry_kind::kernel ? head_bytes : (head_bytes + entry_page - 1) / entry_page * entry_page;
 }
 
-std::vector<std::byte> encode_head(entry_kind kind, const key_fields& fields, std::span<const std::byte> stored, std::uint64_t raw_bytes) {
+std::vector<std::byte> encode_head(entry_kind kind, const key_fields& fields, std::span<const std::byte> stored,
+                                   std::uint64_t raw_bytes) {
   std::vector<std::byte> text;
   for (const auto& [name, value] : fields) {
     put(text, std::string_view(name));
@@ -105,9 +109,11 @@ key_fields decode_fields(std::span<const std::byte> text) {
 }
 
 // The verified stored payload of a whole entry.
-std::span<const std::byte> stored_payload(std::span<const std::byte> entry, const entry_head& head, signature_check check) {
+std::span<const std::byte> stored_payload(std::span<const std::byte> entry, const entry_head& head,
+                                          signature_check check) {
   check_signature_shape(entry, head.file_bytes());
-  if (check == signature_check::compute) signer_of(entry, head.file_bytes());  // whoever it is: what stands there must be a right signature
+  if (check == signature_check::compute)
+    signer_of(entry, head.file_bytes());  // whoever it is: what stands there must be a right signature
   std::size_t head_end = entry_head_bytes(entry);
   if (!all_zero(entry.subspan(head_end, head.payload_offset - head_end))) corrupted("bytes before its payload");
   auto stored = entry.subspan(head.payload_offset, head.stored_bytes);
@@ -133,9 +139,11 @@ std::vector<std::byte> encode_kernel_entry(const key_fields& fields, std::span<c
   if (payload.size() > max_kernel_bytes) throw error(error_kind::unsupported, "a kernel of more than 1 GiB");
   std::vector<std::byte> stored(ZSTD_compressBound(payload.size()));
   std::size_t size = ZSTD_compress(stored.data(), stored.size(), payload.data(), payload.size(), compression_level);
-  if (ZSTD_isError(size)) throw error(error_kind::internal, std::string("a kernel cannot be compressed: ") + ZSTD_getErrorName(size));
+  if (ZSTD_isError(size))
+    throw error(error_kind::internal, std::string("a kernel cannot be compressed: ") + ZSTD_getErrorName(size));
   stored.resize(size);
-  if (payload.size() > container::max_expansion(size)) throw error(error_kind::unsupported, "a kernel that is almost all zeros");
+  if (payload.size() > container::max_expansion(size))
+    throw error(error_kind::unsupported, "a kernel that is almost all zeros");
   std::vector<std::byte> entry = encode_head(entry_kind::kernel, fields, stored, payload.size());
   entry.insert(entry.end(), stored.begin(), stored.end());
   return entry;
@@ -148,7 +156,8 @@ std::vector<std::byte> encode_prepared_head(const key_fields& fields, std::span<
 std::size_t entry_head_bytes(std::span<const std::byte> header) {
   if (header.size() < entry_header_bytes) throw error(error_kind::truncated, "a cache entry ends within its header");
   if (std::memcmp(header.data(), entry_magic.data(), entry_magic.size()) != 0) corrupted("not a cache entry");
-  if (get<std::uint32_t>(header, 8) > entry_version) throw error(error_kind::newer_version, "a cache entry of a newer Kiln");
+  if (get<std::uint32_t>(header, 8) > entry_version)
+    throw error(error_kind::newer_version, "a cache entry of a newer Kiln");
   std::size_t fields = get<std::uint32_t>(header, 48);
   if (fields > max_field_bytes) corrupted("its fields");
   return entry_header_bytes + fields;
@@ -167,20 +176,26 @@ entry_head decode_entry_head(std::span<const std::byte> bytes) {
   head.payload_hash = get_hash(bytes, 72);
   head.fields = decode_fields(text);
   head.payload_offset = payload_offset(head.kind, end);
-  if (get<std::uint32_t>(bytes, 8) != entry_version || static_cast<std::size_t>(head.kind) >= enum_table<entry_kind>::names.size()) corrupted("its kind");
+  if (get<std::uint32_t>(bytes, 8) != entry_version ||
+      static_cast<std::size_t>(head.kind) >= enum_table<entry_kind>::names.size())
+    corrupted("its kind");
   if (hash_of(head.fields) != head.key) corrupted("its key does not follow from its fields");
   if (head.stored_bytes > std::uint64_t{1} << 46) corrupted("its size");
-  const bool possible = head.kind == entry_kind::kernel ? head.raw_bytes <= std::min(max_kernel_bytes, container::max_expansion(head.stored_bytes)) : head.raw_bytes == head.stored_bytes;
+  const bool possible = head.kind == entry_kind::kernel
+                            ? head.raw_bytes <= std::min(max_kernel_bytes, container::max_expansion(head.stored_bytes))
+                            : head.raw_bytes == head.stored_bytes;
   if (!possible) corrupted("its size");
   return head;
 }
 
-std::vector<std::byte> decode_kernel_entry(std::span<const std::byte> entry, const content_hash& key, signature_check check) {
+std::vector<std::byte> decode_kernel_entry(std::span<const std::byte> entry, const content_hash& key,
+                                           signature_check check) {
   entry_head head = decode_expected(entry, key, entry_kind::kernel);
   return decompress(stored_payload(entry, head, check), head.raw_bytes);
 }
 
-std::span<const std::byte> decode_prepared_entry(std::span<const std::byte> entry, const content_hash& key, signature_check check) {
+std::span<const std::byte> decode_prepared_entry(std::span<const std::byte> entry, const content_hash& key,
+                                                 signature_check check) {
   return stored_payload(entry, decode_expected(entry, key, entry_kind::prepared), check);
 }
 
@@ -191,6 +206,8 @@ entry_head verify_entry(std::span<const std::byte> entry) {
   return head;
 }
 
-std::string entry_file_name(const content_hash& key, entry_kind kind) { return key.hex() + "." + std::string(enum_name(kind)); }
+std::string entry_file_name(const content_hash& key, entry_kind kind) {
+  return key.hex() + "." + std::string(enum_name(kind));
+}
 
 }  // namespace kiln

@@ -1,13 +1,15 @@
 // The bytes of a cache entry; everything little-endian.
 //
-//   header, 144 bytes:  magic[8], u32 version, u32 kind, key[32], u32 bytes of fields, u32 zero, u64 stored size, u64 raw size,
-//                       BLAKE3[32] of the stored payload, 8 zero bytes, BLAKE3[32] of the header up to here and the fields
+//   header, 144 bytes:  magic[8], u32 version, u32 kind, key[32], u32 bytes of fields, u32 zero, u64 stored size, u64
+//   raw size,
+//                       BLAKE3[32] of the stored payload, 8 zero bytes, BLAKE3[32] of the header up to here and the
+//                       fields
 //   fields:             per field u32 length, name, u32 length, value: those that the key is the hash of
 //   payload:            kernel: zstd, directly after the fields; prepared: raw, at the next multiple of 4096
 //   signature:          nothing, or 104 bytes (signature.hpp)
 //
-// The same bytes serve as a file, in an exported folder and as a remote layer's value. Reading verifies all of it and throws
-// error{truncated, corrupted, newer_version}; callers inside the cache turn that into a miss.
+// The same bytes serve as a file, in an exported folder and as a remote layer's value. Reading verifies all of it and
+// throws error{truncated, corrupted, newer_version}; callers inside the cache turn that into a miss.
 #pragma once
 
 #include <array>

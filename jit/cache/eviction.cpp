@@ -17,7 +17,8 @@ constexpr std::int64_t hour = std::int64_t{3600} * 1'000'000'000;
 bool is_entry_name(std::string_view name) {
   std::string_view digits = name.substr(0, name.find('.'));
   entry_kind kind;
-  bool hex = digits.size() == 64 && std::ranges::all_of(digits, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  bool hex = digits.size() == 64 &&
+             std::ranges::all_of(digits, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   return hex && name.size() > 65 && parse_enum(name.substr(65), kind);
 }
 
@@ -61,13 +62,17 @@ std::uint64_t sweep_temporaries(file_system& files, const std::filesystem::path&
   std::uint64_t swept = 0;
   for (const std::string& name : names) {
     file_status status;
-    if (!(name.starts_with(temporary_prefix) || name.starts_with(lock_prefix)) || files.status(folder / name, false, status) != 0) continue;
+    if (!(name.starts_with(temporary_prefix) || name.starts_with(lock_prefix)) ||
+        files.status(folder / name, false, status) != 0)
+      continue;
     std::int64_t age = files.now() - status.modified;
     if ((age > hour || age < -hour) && files.remove(folder / name) == 0) ++swept;
   }
   return swept;
 }
 
-std::int64_t next_use(std::int64_t latest, std::int64_t now) { return latest < now ? now : latest == INT64_MAX ? latest : latest + 1; }
+std::int64_t next_use(std::int64_t latest, std::int64_t now) {
+  return latest < now ? now : latest == INT64_MAX ? latest : latest + 1;
+}
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
-// The cache's bounded size: which entries there are, and which go first. Least recently used; the time of use is the file's
-// modification time, set at every hit to later than any use before it, so that a clock that goes back changes no order.
+// The cache's bounded size: which entries there are, and which go first. Least recently used; the time of use is the
+// file's modification time, set at every hit to later than any use before it, so that a clock that goes back changes no
+// order.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +31,11 @@ struct eviction {
 };
 
 // Removes the least recently used entries until the rest has at most `bytes`; `kept` stays in any case.
-eviction evict(file_system& files, const std::filesystem::path& folder, std::uint64_t bytes, std::string_view kept = {});
+eviction evict(file_system& files, const std::filesystem::path& folder, std::uint64_t bytes,
+               std::string_view kept = {});
 
-// Temporaries and locks that nobody can still be at work on: an hour old, or from an hour in the future. Returns how many went.
+// Temporaries and locks that nobody can still be at work on: an hour old, or from an hour in the future. Returns how
+// many went.
 std::uint64_t sweep_temporaries(file_system& files, const std::filesystem::path& folder);
 
 // The time to note for a use now.

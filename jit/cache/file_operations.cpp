@@ -47,7 +47,8 @@ bool is_foreign(const file_status& status, std::uint32_t user) {
   return (status.owner != user && status.owner != 0) || (status.mode & 0022) != 0;
 }
 
-file_failure open_regular(file_system& files, const std::filesystem::path& file, file_owner owner, int& descriptor, file_status& status) {
+file_failure open_regular(file_system& files, const std::filesystem::path& file, file_owner owner, int& descriptor,
+                          file_status& status) {
   if (int code = retried([&] { return files.open_to_read(file, descriptor); })) return {"open", code};
   int code = retried([&] { return files.status(descriptor, status); });
   if (code == 0 && !status.is_regular) code = EINVAL;
@@ -67,7 +68,8 @@ file_failure write_all(file_system& files, int descriptor, std::span<const std::
   return {};
 }
 
-file_failure write_temporary(file_system& files, int descriptor, std::span<const std::byte> head, std::span<const std::byte> tail) {
+file_failure write_temporary(file_system& files, int descriptor, std::span<const std::byte> head,
+                             std::span<const std::byte> tail) {
   opened_file opened(files, descriptor);
   if (auto failure = write_all(files, descriptor, head)) return failure;
   if (auto failure = write_all(files, descriptor, tail)) return failure;
@@ -80,8 +82,8 @@ file_failure write_temporary(file_system& files, int descriptor, std::span<const
 
 std::string file_failure::text() const { return std::string(call) + ": " + std::strerror(code); }
 
-file_failure read_file(file_system& files, const std::filesystem::path& file, std::size_t limit, std::vector<std::byte>& bytes,
-                       file_owner owner) {
+file_failure read_file(file_system& files, const std::filesystem::path& file, std::size_t limit,
+                       std::vector<std::byte>& bytes, file_owner owner) {
   int descriptor = -1;
   file_status status;
   if (auto failure = open_regular(files, file, owner, descriptor, status)) return failure;
@@ -90,7 +92,8 @@ file_failure read_file(file_system& files, const std::filesystem::path& file, st
   std::size_t have = 0;
   while (have < data.size()) {
     std::size_t done = 0;
-    if (int code = retried([&] { return files.read(descriptor, std::span(data).subspan(have), done); })) return {"read", code};
+    if (int code = retried([&] { return files.read(descriptor, std::span(data).subspan(have), done); }))
+      return {"read", code};
     if (done == 0) break;  // shorter than its status said: what follows from that is the reader's to find
     have += done;
   }
@@ -109,7 +112,8 @@ file_failure map_file(file_system& files, const std::filesystem::path& file, map
   if (int code = retried([&] { return files.map(descriptor, status.bytes, at); })) return {"map", code};
   auto size = static_cast<std::size_t>(status.bytes);
   mapped.bytes = {at, size};
-  mapped.owner = std::shared_ptr<const void>(at, [&files, size](const void* p) { files.unmap(static_cast<const std::byte*>(p), size); });
+  mapped.owner = std::shared_ptr<const void>(
+      at, [&files, size](const void* p) { files.unmap(static_cast<const std::byte*>(p), size); });
   return {};
 }
 
@@ -129,13 +133,14 @@ file_failure copy_file(file_system& files, const std::filesystem::path& file, ma
   return {};
 }
 
-file_failure write_file(file_system& files, const std::filesystem::path& folder, const std::string& name, std::span<const std::byte> head,
-                        std::span<const std::byte> tail) {
+file_failure write_file(file_system& files, const std::filesystem::path& folder, const std::string& name,
+                        std::span<const std::byte> head, std::span<const std::byte> tail) {
   std::filesystem::path temporary;
   int descriptor = -1, code = EEXIST;
   std::random_device random;
   for (int attempt = 0; (code == EEXIST || code == EINTR) && attempt < 16; ++attempt) {
-    temporary = folder / (std::string(temporary_prefix) + std::to_string(::getpid()) + "-" + std::to_string(random()) + std::to_string(random()));
+    temporary = folder / (std::string(temporary_prefix) + std::to_string(::getpid()) + "-" + std::to_string(random()) +
+                          std::to_string(random()));
     code = files.create(temporary, descriptor);
   }
   if (code != 0) return {"create", code};

@@ -1,5 +1,5 @@
-// What the cache asks of a file system, so that tests can make every call fail. Functions return 0 or an errno value and
-// never throw; outputs are set on success only. Any thread may call.
+// What the cache asks of a file system, so that tests can make every call fail. Functions return 0 or an errno value
+// and never throw; outputs are set on success only. Any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace kiln {
 struct file_status {
   bool is_folder = false, is_link = false, is_regular = false;
   std::uint32_t owner = 0;
-  std::uint32_t mode = 0;             // permission bits
+  std::uint32_t mode = 0;  // permission bits
   std::uint64_t bytes = 0;
-  std::int64_t modified = 0;          // nanoseconds since 1970
+  std::int64_t modified = 0;  // nanoseconds since 1970
   std::uint64_t inode = 0;
 };
 
@@ -26,9 +26,10 @@ class file_system {
   virtual ~file_system() = default;
 
   virtual int open_to_read(const path& file, int& descriptor) = 0;
-  virtual int create(const path& file, int& descriptor) = 0;  // fails with EEXIST where there is one; mode 0600
+  virtual int create(const path& file, int& descriptor) = 0;        // fails with EEXIST where there is one; mode 0600
   virtual int open_to_lock(const path& file, int& descriptor) = 0;  // made, mode 0600, where it is missing
-  virtual int lock(int descriptor) = 0;  // alone, until it is closed, without waiting: EWOULDBLOCK where somebody else has it
+  virtual int lock(
+      int descriptor) = 0;  // alone, until it is closed, without waiting: EWOULDBLOCK where somebody else has it
   virtual int read(int descriptor, std::span<std::byte> into, std::size_t& done) = 0;  // may be short; 0 at the end
   virtual int write(int descriptor, std::span<const std::byte> bytes, std::size_t& done) = 0;  // may be short
   virtual int synchronize(int descriptor) = 0;

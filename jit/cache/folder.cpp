@@ -31,7 +31,9 @@ path_reader reader_of(file_system& files) {
     facts = {status.is_folder, status.is_link, status.owner, status.mode};
     return code;
   };
-  auto read_link = [&files](const std::filesystem::path& path, std::filesystem::path& target) { return files.read_link(path, target); };
+  auto read_link = [&files](const std::filesystem::path& path, std::filesystem::path& target) {
+    return files.read_link(path, target);
+  };
   return {examine, read_link, files.user()};
 }
 
@@ -43,8 +45,10 @@ const char* environment(const char* name) {
 std::filesystem::path default_folder() {
   if (const char* folder = environment("KILN_CACHE_DIR")) return folder;
   // The XDG specification has relative paths ignored.
-  if (const char* folder = environment("XDG_CACHE_HOME"); folder && *folder == '/') return std::filesystem::path(folder) / "kiln";
-  if (const char* home = environment("HOME"); home && *home == '/') return std::filesystem::path(home) / ".cache" / "kiln";
+  if (const char* folder = environment("XDG_CACHE_HOME"); folder && *folder == '/')
+    return std::filesystem::path(folder) / "kiln";
+  if (const char* home = environment("HOME"); home && *home == '/')
+    return std::filesystem::path(home) / ".cache" / "kiln";
   return {};
 }
 

@@ -35,12 +35,19 @@ auto read_kernel(file_system& files, const content_hash& key) {
 
 }  // namespace
 
-std::unique_ptr<kernel_cache> kernel_cache::open(cache_options options) { return std::unique_ptr<kernel_cache>(new kernel_cache(std::move(options))); }
+std::unique_ptr<kernel_cache> kernel_cache::open(cache_options options) {
+  return std::unique_ptr<kernel_cache>(new kernel_cache(std::move(options)));
+}
 
 kernel_cache::kernel_cache(cache_options options)
-    : files_(options.files ? *options.files : posix_file_system()), warn_(std::move(options.warn)), embedded_(std::move(options.embedded)),
-      remote_(std::move(options.remote), [this](const std::string& why) { problem(remote_.name(), "cannot be reached", why); }),
-      sign_with_(std::move(options.sign_with)), consent_(std::move(options.consent)), max_bytes_(options.max_bytes) {
+    : files_(options.files ? *options.files : posix_file_system()),
+      warn_(std::move(options.warn)),
+      embedded_(std::move(options.embedded)),
+      remote_(std::move(options.remote),
+              [this](const std::string& why) { problem(remote_.name(), "cannot be reached", why); }),
+      sign_with_(std::move(options.sign_with)),
+      consent_(std::move(options.consent)),
+      max_bytes_(options.max_bytes) {
   std::error_code failed;
   if (!options.folder.empty()) {
     auto folder = std::filesystem::absolute(options.folder, failed).lexically_normal();
@@ -64,17 +71,21 @@ void kernel_cache::problem(const std::filesystem::path& layer, std::string_view 
     std::lock_guard lock(mutex_);
     if (!reported_.insert(layer.string() + '\n' + std::string(what)).second) return;
   }
-  std::string message = "kernel cache " + layer.string() + " " + std::string(what) + (detail.empty() ? "" : ": " + detail);
+  std::string message =
+      "kernel cache " + layer.string() + " " + std::string(what) + (detail.empty() ? "" : ": " + detail);
   if (warn_) warn_(message);
   else spdlog::warn(message);
 }
 
-// An intact entry without a trusted signature is a miss, but it is not reported as corrupt. Throws what signer_of throws.
-bool kernel_cache::consented(const std::filesystem::path& layer, const std::string& name, std::span<const std::byte> entry) {
+// An intact entry without a trusted signature is a miss, but it is not reported as corrupt. Throws what signer_of
+// throws.
+bool kernel_cache::consented(const std::filesystem::path& layer, const std::string& name,
+                             std::span<const std::byte> entry) {
   auto signer = signer_of(entry, decode_entry_head(entry).file_bytes());
   if (consent_.trusts(signer)) return true;
   ++untrusted_;
-  problem(layer, "holds entries without a trusted signature, which are not used", name + " " + consent_.complaint(signer));
+  problem(layer, "holds entries without a trusted signature, which are not used",
+          name + " " + consent_.complaint(signer));
   return false;
 }
 
@@ -84,10 +95,12 @@ const signing_key* kernel_cache::signer() {
 }
 
 template <class Found, class Load>
-std::optional<Found> kernel_cache::look(const std::filesystem::path& folder, const std::string& name, entry_place place, Load load) {
+std::optional<Found> kernel_cache::look(const std::filesystem::path& folder, const std::string& name, entry_place place,
+                                        Load load) {
   try {
     Found found;
-    file_failure failure = load(folder / name, place == entry_place::signed_layer ? from_anybody : from_this_user, found);
+    file_failure failure =
+        load(folder / name, place == entry_place::signed_layer ? from_anybody : from_this_user, found);
     if (!failure && place == entry_place::signed_layer && !consented(folder, name, found.entry)) return std::nullopt;
     if (!failure) return found;
     if (failure.foreign) {
@@ -131,7 +144,8 @@ void kernel_cache::note_use(const std::string& name) {
   files_.touch(folder_ / name, use);  // only eviction's order depends on it
 }
 
-std::optional<kernel_cache::found_kernel> kernel_cache::find_embedded(const std::string& name, const content_hash& key) {
+std::optional<kernel_cache::found_kernel> kernel_cache::find_embedded(const std::string& name,
+                                                                      const content_hash& key) {
   auto entry = embedded_ ? embedded_->find(name) : std::nullopt;
   if (!entry) return std::nullopt;
   try {
@@ -200,7 +214,8 @@ std::optional<mapped_bytes> kernel_cache::find_mapped(const kernel_key& key) {
   auto load = [&](const auto& file, const loading& how, found_mapping& into) {
     mapping mapped;
     // What others can change is copied first: a mapping would show what they write after it was verified.
-    file_failure failure = how.owner == file_owner::this_user ? map_file(files_, file, mapped, how.owner) : copy_file(files_, file, mapped);
+    file_failure failure = how.owner == file_owner::this_user ? map_file(files_, file, mapped, how.owner)
+                                                              : copy_file(files_, file, mapped);
     if (failure.code == ENODATA) throw error(error_kind::truncated, "it is empty");
     if (!failure) into = {mapped.bytes, decode_prepared_entry(mapped.bytes, hash, how.check), mapped.owner};
     return failure;
@@ -241,13 +256,16 @@ void kernel_cache::store_raw(const kernel_key& key, std::span<const std::byte> b
   if (folder_.empty()) return;
   try {
     // Not signed: packed weights leave this machine only by an export, which signs.
-    if (store_entry(entry_file_name(key.hash(), entry_kind::prepared), encode_prepared_head(key.fields(), bytes), bytes)) ++stores_;
+    if (store_entry(entry_file_name(key.hash(), entry_kind::prepared), encode_prepared_head(key.fields(), bytes),
+                    bytes))
+      ++stores_;
   } catch (const std::exception& e) {
     problem(folder_, "cannot keep an entry", e.what());
   }
 }
 
-bool kernel_cache::store_entry(const std::string& name, std::span<const std::byte> head, std::span<const std::byte> payload) {
+bool kernel_cache::store_entry(const std::string& name, std::span<const std::byte> head,
+                               std::span<const std::byte> payload) {
   std::uint64_t size = head.size() + payload.size();
   if (size > max_bytes_) {
     problem(folder_, "is too small for an entry", name + " has " + std::to_string(size) + " bytes");
@@ -267,7 +285,8 @@ bool kernel_cache::store_entry(const std::string& name, std::span<const std::byt
 
 void kernel_cache::account(std::uint64_t added, const std::string& just_stored) {
   std::lock_guard lock(mutex_);
-  // Others write too: counted anew after every sixteenth of the bound that this process has added, so that many processes together stay near it.
+  // Others write too: counted anew after every sixteenth of the bound that this process has added, so that many
+  // processes together stay near it.
   added_ += added;
   if (!folder_bytes_ || added_ > max_bytes_ / 16) {
     auto entries = list_entries(files_, folder_);

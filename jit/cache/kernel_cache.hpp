@@ -1,9 +1,9 @@
-// The kernel cache: one file per entry (entry.hpp) in a folder of the user's; behind it read-only folders, the entries inside a `.kiln` file, and
-// a remote layer, asked in this order.
+// The kernel cache: one file per entry (entry.hpp) in a folder of the user's; behind it read-only folders, the entries
+// inside a `.kiln` file, and a remote layer, asked in this order.
 //
-// It never throws into a run: what cannot be read is a miss, what cannot be written is not stored; each problem is counted, and warned about once
-// for each layer. Any thread may call any function; any number of processes may share a folder, also on a network file system: entries appear
-// whole, by rename, and need no lock.
+// It never throws into a run: what cannot be read is a miss, what cannot be written is not stored; each problem is
+// counted, and warned about once for each layer. Any thread may call any function; any number of processes may share a
+// folder, also on a network file system: entries appear whole, by rename, and need no lock.
 #pragma once
 
 #include <atomic>
@@ -30,21 +30,22 @@
 namespace kiln {
 
 struct cache_options {
-  std::filesystem::path folder = {};              // made, mode 0700, where it is missing; empty: none
+  std::filesystem::path folder = {};  // made, mode 0700, where it is missing; empty: none
   std::vector<std::filesystem::path> read_only_layers = {};
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
-  file_system* files = nullptr;                   // not owned; null: the machine's own
-  std::function<void(const std::string&)> warn = {};  // null: spdlog
+  file_system* files = nullptr;                                // not owned; null: the machine's own
+  std::function<void(const std::string&)> warn = {};           // null: spdlog
   std::shared_ptr<const embedded_entries> embedded = nullptr;  // those of the file that is run
-  std::shared_ptr<remote_layer> remote = nullptr; // kernels only; asked last, and given what is stored
-  std::optional<signing_key> sign_with = {};      // signs what is stored; none: the own key of consent.user
-  // Embedded and remote entries must have a signature that it trusts. With `only`, those of read-only layers too; without it these must be
-  // this user's or root's, and no other user may be able to change them (ir/trust/safe_path.hpp).
+  std::shared_ptr<remote_layer> remote = nullptr;              // kernels only; asked last, and given what is stored
+  std::optional<signing_key> sign_with = {};  // signs what is stored; none: the own key of consent.user
+  // Embedded and remote entries must have a signature that it trusts. With `only`, those of read-only layers too;
+  // without it these must be this user's or root's, and no other user may be able to change them
+  // (ir/trust/safe_path.hpp).
   native_consent consent = {};
 };
 
-// The folder is `requested`, else KILN_CACHE_DIR, else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln, else none; the layers are
-// KILN_CACHE_PATH, colon-separated.
+// The folder is `requested`, else KILN_CACHE_DIR, else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln, else none; the layers
+// are KILN_CACHE_PATH, colon-separated.
 cache_options default_cache_options(const std::filesystem::path& requested = {});
 
 struct cache_counters {
@@ -53,8 +54,9 @@ struct cache_counters {
   std::uint64_t remote_stores = 0;
   std::uint64_t repaired = 0;  // damaged entries that a store replaced
   std::uint64_t evicted = 0;
-  std::uint64_t untrusted = 0; // entries without a trusted signature where one is required, and those that others can change
-  std::uint64_t errors = 0;    // reads, writes and damaged entries that were no plain miss
+  std::uint64_t untrusted =
+      0;  // entries without a trusted signature where one is required, and those that others can change
+  std::uint64_t errors = 0;  // reads, writes and damaged entries that were no plain miss
 };
 
 // Bytes in a mapped entry; valid as long as `owner` is held.
@@ -69,27 +71,29 @@ class kernel_cache {
   kernel_cache(const kernel_cache&) = delete;
   kernel_cache& operator=(const kernel_cache&) = delete;
 
-  // The bytes stored under the key, from the first layer that has them. Everything is verified. What the remote layer has is kept in the
-  // folder; what lies in another layer is not.
+  // The bytes stored under the key, from the first layer that has them. Everything is verified. What the remote layer
+  // has is kept in the folder; what lies in another layer is not.
   std::optional<std::vector<std::byte>> find(const kernel_key& key);
   // The whole entry instead, byte for byte as it lies there: to hand it on.
   std::optional<std::vector<std::byte>> find_entry(const kernel_key& key);
   void store(const kernel_key& key, std::span<const std::byte> bytes);
-  // Keeps a whole entry of somebody's in the folder, with its signature, where it is sound and may be used; says whether it is there.
+  // Keeps a whole entry of somebody's in the folder, with its signature, where it is sound and may be used; says
+  // whether it is there.
   bool adopt(const kernel_key& key, std::span<const std::byte> entry, const std::filesystem::path& from);
 
-  // The same for what is mapped rather than read: prepared weights. Kept beside a kernel under the same key, not instead. Folders only.
+  // The same for what is mapped rather than read: prepared weights. Kept beside a kernel under the same key, not
+  // instead. Folders only.
   std::optional<mapped_bytes> find_mapped(const kernel_key& key);
   void store_raw(const kernel_key& key, std::span<const std::byte> bytes);
 
-  // After a miss, before making what was missed: keeps other processes from doing the same, best effort (work_claim.hpp). Whoever has it looks
-  // again with `find_made`, since another may just have finished.
+  // After a miss, before making what was missed: keeps other processes from doing the same, best effort
+  // (work_claim.hpp). Whoever has it looks again with `find_made`, since another may just have finished.
   work_claim claim(const kernel_key& key);
   // In the folder only; a hit takes back the miss that was counted before.
   std::optional<std::vector<std::byte>> find_made(const kernel_key& key);
 
   bool writable() const { return !folder_.empty(); }
-  const std::filesystem::path& folder() const { return folder_; }  // empty where it was refused
+  const std::filesystem::path& folder() const { return folder_; }               // empty where it was refused
   const std::vector<std::filesystem::path>& layers() const { return layers_; }  // without those that were refused
   cache_counters counters() const;
 
@@ -101,8 +105,8 @@ class kernel_cache {
     std::span<const std::byte> entry, payload;
     std::shared_ptr<const void> owner;
   };
-  // What vouches for an entry: that it lies in the folder, that it lies in a layer which only this user and root can change, or its
-  // signature.
+  // What vouches for an entry: that it lies in the folder, that it lies in a layer which only this user and root can
+  // change, or its signature.
   enum class entry_place { folder, layer, signed_layer };
   explicit kernel_cache(cache_options options);
   template <class Found, class Load>

@@ -1,5 +1,5 @@
-// Everything that the bytes of a cache entry depend on. Never a path, a time or a pointer: two machines that would compile
-// the same bytes make the same key.
+// Everything that the bytes of a cache entry depend on. Never a path, a time or a pointer: two machines that would
+// compile the same bytes make the same key.
 #pragma once
 
 #include <string>

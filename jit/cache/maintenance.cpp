@@ -16,7 +16,8 @@ void require_folder(file_system& files, const std::filesystem::path& folder) {
   file_status status;
   int code = files.status(folder, true, status);
   if (code == 0 && !status.is_folder) code = ENOTDIR;
-  if (code != 0) throw error(error_kind::missing_file, folder.string() + ": is no cache folder: " + std::strerror(code));
+  if (code != 0)
+    throw error(error_kind::missing_file, folder.string() + ": is no cache folder: " + std::strerror(code));
 }
 
 std::optional<entry_head> read_head(file_system& files, const std::filesystem::path& file) {
@@ -46,7 +47,8 @@ std::vector<field_difference> compare(const key_fields& wanted, const key_fields
   for (const auto& [name, value] : wanted)
     if (auto other = field(found, name); other != value) differences.push_back({name, value, std::string(other)});
   for (const auto& [name, value] : found)
-    if (std::ranges::none_of(wanted, [&](const auto& f) { return f.first == name; })) differences.push_back({name, "", value});
+    if (std::ranges::none_of(wanted, [&](const auto& f) { return f.first == name; }))
+      differences.push_back({name, "", value});
   return differences;
 }
 
@@ -69,12 +71,17 @@ cache_statistics cache_stats(const std::filesystem::path& folder, file_system& f
     stats.newest_use = std::max(stats.newest_use, e.last_use);
   }
   std::vector<std::string> names;
-  if (int code = files.list(folder, names)) throw error(error_kind::io, folder.string() + ": cannot be listed: " + std::strerror(code));
-  stats.temporaries = static_cast<std::uint64_t>(std::ranges::count_if(names, [](const std::string& n) { return n.starts_with(temporary_prefix); }));
+  if (int code = files.list(folder, names))
+    throw error(error_kind::io, folder.string() + ": cannot be listed: " + std::strerror(code));
+  stats.temporaries = static_cast<std::uint64_t>(
+      std::ranges::count_if(names, [](const std::string& n) { return n.starts_with(temporary_prefix); }));
   if (int code = files.list(folder / records_folder_name, names)) {
-    if (code != ENOENT) throw error(error_kind::io, (folder / records_folder_name).string() + ": cannot be listed: " + std::strerror(code));
+    if (code != ENOENT)
+      throw error(error_kind::io,
+                  (folder / records_folder_name).string() + ": cannot be listed: " + std::strerror(code));
   } else {
-    stats.records = static_cast<std::uint64_t>(std::ranges::count_if(names, [](const std::string& n) { return n.ends_with(".json"); }));
+    stats.records = static_cast<std::uint64_t>(
+        std::ranges::count_if(names, [](const std::string& n) { return n.ends_with(".json"); }));
   }
   return stats;
 }
@@ -89,7 +96,8 @@ cache_verification verify_cache(const std::filesystem::path& folder, bool remove
     std::string why = load_entry(files, folder / e.name, mapped, head);
     if (why.empty()) continue;
     if (remove)
-      if (int code = files.remove(folder / e.name)) throw error(error_kind::io, (folder / e.name).string() + ": cannot be removed: " + std::strerror(code));
+      if (int code = files.remove(folder / e.name))
+        throw error(error_kind::io, (folder / e.name).string() + ": cannot be removed: " + std::strerror(code));
     result.damaged.push_back({e.name, std::move(why)});
   }
   return result;
@@ -101,8 +109,9 @@ eviction collect_cache(const std::filesystem::path& folder, std::uint64_t max_by
   return evict(files, folder, max_bytes);
 }
 
-cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind,
-                                const embedded_entries* embedded, const native_consent* consent, file_system& files) {
+cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted,
+                                entry_kind kind, const embedded_entries* embedded, const native_consent* consent,
+                                file_system& files) {
   cache_explanation result;
   const key_fields fields = wanted.fields();
   const content_hash key = wanted.hash();
@@ -117,7 +126,8 @@ cache_explanation explain_cache(const std::vector<std::filesystem::path>& folder
     require_folder(files, folder);
     mapping mapped;
     entry_head head;
-    if (load_entry(files, folder / entry_file_name(key, kind), mapped, head).empty()) return {true, folder.string(), key, {}};
+    if (load_entry(files, folder / entry_file_name(key, kind), mapped, head).empty())
+      return {true, folder.string(), key, {}};
     for (const entry_file& e : list_entries(files, folder))
       if (auto other = read_head(files, folder / e.name)) consider(*other);
   }

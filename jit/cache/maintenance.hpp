@@ -1,5 +1,5 @@
-// What `kiln cache stats/verify/gc/explain` do; export and import are transfer.hpp. These report problems rather than hide them: unlike the cache
-// itself they throw error{io, missing_file} where the folder cannot be used.
+// What `kiln cache stats/verify/gc/explain` do; export and import are transfer.hpp. These report problems rather than
+// hide them: unlike the cache itself they throw error{io, missing_file} where the folder cannot be used.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 namespace kiln {
 
 struct cache_statistics {
-  std::uint64_t kernels = 0, prepared = 0;            // entries of each kind
+  std::uint64_t kernels = 0, prepared = 0;  // entries of each kind
   std::uint64_t kernel_bytes = 0, prepared_bytes = 0;
-  std::uint64_t unreadable = 0;                       // named like entries, but with a damaged header
+  std::uint64_t unreadable = 0;  // named like entries, but with a damaged header
   std::uint64_t temporaries = 0;
-  std::uint64_t records = 0;                          // tuning records
-  std::map<std::string, std::uint64_t> by_target;     // entries for each value of the field `target`
-  std::int64_t oldest_use = 0, newest_use = 0;        // nanoseconds since 1970; 0 where there is none
+  std::uint64_t records = 0;                       // tuning records
+  std::map<std::string, std::uint64_t> by_target;  // entries for each value of the field `target`
+  std::int64_t oldest_use = 0, newest_use = 0;     // nanoseconds since 1970; 0 where there is none
 };
 cache_statistics cache_stats(const std::filesystem::path& folder, file_system& files = posix_file_system());
 
@@ -37,10 +37,12 @@ struct cache_verification {
   std::vector<damaged_entry> damaged;
 };
 // Reads every entry in full; with `remove` the damaged ones are deleted.
-cache_verification verify_cache(const std::filesystem::path& folder, bool remove, file_system& files = posix_file_system());
+cache_verification verify_cache(const std::filesystem::path& folder, bool remove,
+                                file_system& files = posix_file_system());
 
 // Sweeps stale temporaries and removes the least recently used entries until at most `max_bytes` are left.
-eviction collect_cache(const std::filesystem::path& folder, std::uint64_t max_bytes, file_system& files = posix_file_system());
+eviction collect_cache(const std::filesystem::path& folder, std::uint64_t max_bytes,
+                       file_system& files = posix_file_system());
 
 struct field_difference {
   std::string field, wanted, found;
@@ -51,10 +53,10 @@ struct cache_explanation {
   std::optional<content_hash> nearest;        // the entry of the same payload and kind with the fewest differing fields
   std::vector<field_difference> differences;  // empty on a hit, and where there is no entry of this payload
 };
-// Looks in all the folders, in order, and then among the embedded entries (null: none), of which only those count that `consent` trusts
-// (null: all).
-cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted, entry_kind kind = entry_kind::kernel,
-                                const embedded_entries* embedded = nullptr, const native_consent* consent = nullptr,
-                                file_system& files = posix_file_system());
+// Looks in all the folders, in order, and then among the embedded entries (null: none), of which only those count that
+// `consent` trusts (null: all).
+cache_explanation explain_cache(const std::vector<std::filesystem::path>& folders, const kernel_key& wanted,
+                                entry_kind kind = entry_kind::kernel, const embedded_entries* embedded = nullptr,
+                                const native_consent* consent = nullptr, file_system& files = posix_file_system());
 
 }  // namespace kiln

@@ -21,8 +21,14 @@ constexpr std::int64_t second = 1'000'000'000;
 int result_of(int code) { return code < 0 ? errno : 0; }
 
 file_status describe(const struct stat& s) {
-  return {S_ISDIR(s.st_mode), S_ISLNK(s.st_mode), S_ISREG(s.st_mode), s.st_uid, s.st_mode & 07777u, static_cast<std::uint64_t>(s.st_size),
-          static_cast<std::int64_t>(s.st_mtim.tv_sec) * second + s.st_mtim.tv_nsec, s.st_ino};
+  return {S_ISDIR(s.st_mode),
+          S_ISLNK(s.st_mode),
+          S_ISREG(s.st_mode),
+          s.st_uid,
+          s.st_mode & 07777u,
+          static_cast<std::uint64_t>(s.st_size),
+          static_cast<std::int64_t>(s.st_mtim.tv_sec) * second + s.st_mtim.tv_nsec,
+          s.st_ino};
 }
 
 class posix final : public file_system {
@@ -62,12 +68,12 @@ class posix final : public file_system {
   }
   void unmap(const std::byte* at, std::size_t bytes) override { ::munmap(const_cast<std::byte*>(at), bytes); }
   int status(int descriptor, file_status& out) override {
-    struct stat s {};
+    struct stat s{};
     if (::fstat(descriptor, &s) != 0) return errno;
     return out = describe(s), 0;
   }
   int status(const path& file, bool follow, file_status& out) override {
-    struct stat s {};
+    struct stat s{};
     if ((follow ? ::stat(file.c_str(), &s) : ::lstat(file.c_str(), &s)) != 0) return errno;
     return out = describe(s), 0;
   }

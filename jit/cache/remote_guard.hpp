@@ -1,6 +1,6 @@
-// Stands between the cache and a remote layer: nothing is thrown, and a server that fails again and again, gives entries that cannot be
-// used, or takes more time than its answers are worth is left alone for a while, so that a run with a bad server is not slower than one
-// without. Any thread may call.
+// Stands between the cache and a remote layer: nothing is thrown, and a server that fails again and again, gives
+// entries that cannot be used, or takes more time than its answers are worth is left alone for a while, so that a run
+// with a bad server is not slower than one without. Any thread may call.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,8 @@ class remote_guard {
   static constexpr std::chrono::seconds most_wasted{2};
 
   // `failed` hears of every failure. `now` is for tests.
-  remote_guard(std::shared_ptr<remote_layer> layer, std::function<void(const std::string&)> failed, std::function<clock::time_point()> now = clock::now)
+  remote_guard(std::shared_ptr<remote_layer> layer, std::function<void(const std::string&)> failed,
+               std::function<clock::time_point()> now = clock::now)
       : layer_(std::move(layer)), failed_(std::move(failed)), now_(std::move(now)) {}
 
   explicit operator bool() const { return layer_ != nullptr; }

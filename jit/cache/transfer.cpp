@@ -20,11 +20,16 @@ constexpr std::uint64_t most_record_bytes = std::uint64_t{16} << 20;
 bool is_record_name(std::string_view name) {
   if (!name.starts_with(records_prefix)) return false;
   name.remove_prefix(records_prefix.size());
-  auto harmless = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'; };
+  auto harmless = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  };
   return !name.empty() && name.size() < 200 && name.front() != '.' && std::ranges::all_of(name, harmless);
 }
 
-[[noreturn]] void cannot_write(const std::filesystem::path& file, const std::string& why) { throw error(error_kind::io, file.string() + ": cannot be written: " + why); }
+[[noreturn]] void cannot_write(const std::filesystem::path& file, const std::string& why) {
+  throw error(error_kind::io, file.string() + ": cannot be written: " + why);
+}
 
 // Where entries and records go. `find` gives what is there under a name, empty where there is nothing that can be read.
 class target {
@@ -38,7 +43,8 @@ class target {
 class folder_target final : public target {
  public:
   folder_target(file_system& files, const std::filesystem::path& folder) : files_(files), folder_(folder) {
-    if (auto why = prepare_cache_folder(files, std::filesystem::absolute(folder)); !why.empty()) throw error(error_kind::io, folder.string() + ": " + why);
+    if (auto why = prepare_cache_folder(files, std::filesystem::absolute(folder)); !why.empty())
+      throw error(error_kind::io, folder.string() + ": " + why);
   }
   std::vector<std::byte> find(const std::string& name) override {
     mapping mapped;
@@ -48,8 +54,10 @@ class folder_target final : public target {
   void put(const std::string& name, std::span<const std::byte> bytes) override {
     std::filesystem::path file = folder_ / name;
     if (file.parent_path() != folder_)
-      if (int code = files_.make_folder(file.parent_path()); code != 0 && code != EEXIST) cannot_write(file.parent_path(), std::strerror(code));
-    if (auto failure = write_file(files_, file.parent_path(), file.filename().string(), bytes, {})) cannot_write(file, failure.text());
+      if (int code = files_.make_folder(file.parent_path()); code != 0 && code != EEXIST)
+        cannot_write(file.parent_path(), std::strerror(code));
+    if (auto failure = write_file(files_, file.parent_path(), file.filename().string(), bytes, {}))
+      cannot_write(file, failure.text());
   }
 
  private:
@@ -145,7 +153,8 @@ void take_folder(file_system& files, const std::filesystem::path& from, file_own
     else work.take_entry(e.name, mapped.bytes);
   }
   std::vector<std::string> records;
-  if (int code = files.list(from / records_folder_name, records); code != 0 && code != ENOENT) throw error(error_kind::io, (from / records_folder_name).string() + ": cannot be listed: " + std::strerror(code));
+  if (int code = files.list(from / records_folder_name, records); code != 0 && code != ENOENT)
+    throw error(error_kind::io, (from / records_folder_name).string() + ": cannot be listed: " + std::strerror(code));
   std::ranges::sort(records);
   for (const std::string& r : records) {
     std::string name = std::string(records_prefix) + r;
@@ -165,7 +174,8 @@ void take_archive(const std::filesystem::path& from, transfer& work) {
 
 }  // namespace
 
-cache_copy copy_cache(const std::filesystem::path& from, const std::filesystem::path& to, const transfer_options& options, file_system& files) {
+cache_copy copy_cache(const std::filesystem::path& from, const std::filesystem::path& to,
+                      const transfer_options& options, file_system& files) {
   file_status status;
   int code = files.status(from, true, status);
   if (code != 0) throw error(error_kind::missing_file, from.string() + ": cannot be read: " + std::strerror(code));
@@ -173,7 +183,8 @@ cache_copy copy_cache(const std::filesystem::path& from, const std::filesystem::
   if (is_archive_name(to)) into = std::make_unique<archive_target>(to);
   else into = std::make_unique<folder_target>(files, to);
   transfer work(*into, options);
-  if (status.is_folder) take_folder(files, from, options.sign_unsigned_with ? file_owner::this_user : file_owner::anybody, work);
+  if (status.is_folder)
+    take_folder(files, from, options.sign_unsigned_with ? file_owner::this_user : file_owner::anybody, work);
   else take_archive(from, work);
   into->close();
   return work.done;

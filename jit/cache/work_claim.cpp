@@ -15,7 +15,8 @@ work_claim work_claim::take(file_system& files, const std::filesystem::path& fol
     if (files.open_to_lock(claim.file_, descriptor) != 0) return claim;
     int code = files.lock(descriptor);
     file_status locked, named;
-    bool same = code == 0 && files.status(descriptor, locked) == 0 && files.status(claim.file_, false, named) == 0 && locked.inode == named.inode;
+    bool same = code == 0 && files.status(descriptor, locked) == 0 && files.status(claim.file_, false, named) == 0 &&
+                locked.inode == named.inode;
     if (same) {
       claim.descriptor_ = descriptor;
       return claim;

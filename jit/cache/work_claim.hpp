@@ -1,6 +1,7 @@
-// A claim to make one entry, so that processes which start cold together make each once. Only that: a claim that cannot be had, or is lost, costs
-// work done twice and nothing else. It is a lock (flock) on a file `.lock-KEY` in the cache's folder, which the operating system lets go of when
-// the holder ends in whatever way; whoever waits sets the bound and goes on without. Move-only; one thread at a time.
+// A claim to make one entry, so that processes which start cold together make each once. Only that: a claim that cannot
+// be had, or is lost, costs work done twice and nothing else. It is a lock (flock) on a file `.lock-KEY` in the cache's
+// folder, which the operating system lets go of when the holder ends in whatever way; whoever waits sets the bound and
+// goes on without. Move-only; one thread at a time.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +17,15 @@ inline constexpr std::string_view lock_prefix = ".lock-";
 
 class work_claim {
  public:
-  // Never waits. Where the file system has no locks, cannot be written, or `folder` is empty, nobody is in the way: not busy.
+  // Never waits. Where the file system has no locks, cannot be written, or `folder` is empty, nobody is in the way: not
+  // busy.
   static work_claim take(file_system& files, const std::filesystem::path& folder, const std::string& key);
   work_claim() = default;
-  work_claim(work_claim&& other) noexcept : files_(other.files_), file_(std::move(other.file_)), descriptor_(std::exchange(other.descriptor_, -1)), busy_(other.busy_) {}
+  work_claim(work_claim&& other) noexcept
+      : files_(other.files_),
+        file_(std::move(other.file_)),
+        descriptor_(std::exchange(other.descriptor_, -1)),
+        busy_(other.busy_) {}
   work_claim& operator=(work_claim&& other) noexcept;
   ~work_claim() { release(); }
 

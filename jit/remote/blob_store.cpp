@@ -13,7 +13,9 @@ namespace {
 
 std::string chunk_key(const std::string& head, std::uint64_t i) { return fmt::format("{}:{}", head, i); }
 
-std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // An empty blob has one chunk, too.
 std::uint64_t chunk_count(std::uint64_t bytes) {
@@ -44,7 +46,8 @@ void for_all_keys(const std::string& head, std::uint64_t chunks, Act act) {
 blob_store::state blob_store::state_of(const std::string& head, std::uint64_t bytes) {
   redis_value answer = redis_.ask({"GET", head});
   if (answer.is_null()) return state::missing;
-  return answer.kind == redis_value::type::text && answer.text == std::to_string(chunk_count(bytes)) ? state::whole : state::wrong;
+  return answer.kind == redis_value::type::text && answer.text == std::to_string(chunk_count(bytes)) ? state::whole
+                                                                                                     : state::wrong;
 }
 
 bool blob_store::renew(const content_hash& hash, std::uint64_t bytes) {
@@ -54,7 +57,8 @@ bool blob_store::renew(const content_hash& hash, std::uint64_t bytes) {
   for_all_keys(head, chunk_count(bytes), [&](const std::vector<std::string>& keys) {
     std::vector<redis_client::command> commands;
     for (const std::string& key : keys) commands.push_back({"EXPIRE", key, keep_});
-    whole = std::ranges::all_of(redis_.call_all(commands), [](const redis_value& answer) { return answer.number == 1; });
+    whole =
+        std::ranges::all_of(redis_.call_all(commands), [](const redis_value& answer) { return answer.number == 1; });
     return whole;
   });
   if (!whole) return false;
@@ -64,7 +68,8 @@ bool blob_store::renew(const content_hash& hash, std::uint64_t bytes) {
     for (const std::string& key : keys)
       if (key != head) commands.push_back({"STRLEN", key});
     for (const redis_value& size : redis_.ask_all(commands))  // an error for a key of another type
-      whole &= size.kind == redis_value::type::number && static_cast<std::uint64_t>(size.number) == bytes_of_chunk(bytes, chunk++);
+      whole &= size.kind == redis_value::type::number &&
+               static_cast<std::uint64_t>(size.number) == bytes_of_chunk(bytes, chunk++);
     return whole;
   });
   return whole;

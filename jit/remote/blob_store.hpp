@@ -1,7 +1,8 @@
-// Files in Redis under the hash of their bytes, in chunks, so that neither a value nor a message grows beyond what a server takes well. A
-// blob is there when its head `kiln:blob:HASH` is, which is written after the chunks `kiln:blob:HASH:0` ...; all of them expire together
-// when nobody has renewed them for `keep`. Callers say how many bytes a blob has: that alone decides how many chunks are asked for and how
-// large each may be, whatever the server holds. Everything that is read is verified. Errors: those of redis_client; one thread at a time.
+// Files in Redis under the hash of their bytes, in chunks, so that neither a value nor a message grows beyond what a
+// server takes well. A blob is there when its head `kiln:blob:HASH` is, which is written after the chunks
+// `kiln:blob:HASH:0` ...; all of them expire together when nobody has renewed them for `keep`. Callers say how many
+// bytes a blob has: that alone decides how many chunks are asked for and how large each may be, whatever the server
+// holds. Everything that is read is verified. Errors: those of redis_client; one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -27,9 +28,9 @@ class blob_store {
   void put(const content_hash& hash, std::span<const std::byte> bytes);
   // Whether the blob is there in whole, by the sizes of its chunks; if so it is renewed.
   bool renew(const content_hash& hash, std::uint64_t bytes);
-  // Writes the blob to a file, which appears only when its bytes are right. Throws error{missing_file} where the blob is not there in
-  // whole, error{corrupted} where it is another one. It is removed only where all sizes are right and the bytes are not: a wrong size may
-  // as well be the caller's, who has it from a job, and put() replaces such a blob.
+  // Writes the blob to a file, which appears only when its bytes are right. Throws error{missing_file} where the blob
+  // is not there in whole, error{corrupted} where it is another one. It is removed only where all sizes are right and
+  // the bytes are not: a wrong size may as well be the caller's, who has it from a job, and put() replaces such a blob.
   void fetch(const content_hash& hash, std::uint64_t bytes, const std::filesystem::path& file);
   void remove(const content_hash& hash, std::uint64_t bytes);
 

@@ -28,12 +28,14 @@ bool stays_inside(const std::string& name) {
 
 std::string word(const nlohmann::ordered_json& value, const char* what) {
   auto text = value.get<std::string>();
-  if (text.size() > longest_word) refuse(fmt::format("whose {} has {} bytes, more than {}", what, text.size(), longest_word));
+  if (text.size() > longest_word)
+    refuse(fmt::format("whose {} has {} bytes, more than {}", what, text.size(), longest_word));
   return text;
 }
 
 farm_input read_input(const nlohmann::ordered_json& i) {
-  farm_input input{word(i.at("name"), "input's name"), {}, i.at("bytes").get<std::uint64_t>(), word(i.at("path"), "input's path")};
+  farm_input input{
+      word(i.at("name"), "input's name"), {}, i.at("bytes").get<std::uint64_t>(), word(i.at("path"), "input's path")};
   auto digits = word(i.at("hash"), "input's hash");
   if (!stays_inside(input.name)) refuse("with an input whose name is no file's in its folder");
   if (!i.at("bytes").is_number_unsigned()) refuse(fmt::format("whose input '{}' has no size", input.name));
@@ -47,7 +49,8 @@ farm_input read_input(const nlohmann::ordered_json& i) {
 
 farm_kind read_kind(const std::string& text) {
   farm_kind kind;
-  if (!parse_enum(text, kind)) throw error(error_kind::unsupported, "a farm job of a kind that this version does not know");
+  if (!parse_enum(text, kind))
+    throw error(error_kind::unsupported, "a farm job of a kind that this version does not know");
   return kind;
 }
 
@@ -63,25 +66,36 @@ std::string farm_job::id() const {
 
 std::string write_job(const farm_job& job) {
   auto inputs = json::array();
-  for (const farm_input& i : job.inputs) inputs.push_back({{"name", i.name}, {"hash", i.hash.hex()}, {"bytes", i.bytes}, {"path", i.path}});
-  return json{{"kind", enum_name(job.kind)}, {"inputs", inputs}, {"options", job.options}, {"version", job.version}, {"label", job.label}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (const farm_input& i : job.inputs)
+    inputs.push_back({{"name", i.name}, {"hash", i.hash.hex()}, {"bytes", i.bytes}, {"path", i.path}});
+  return json{{"kind", enum_name(job.kind)},
+              {"inputs", inputs},
+              {"options", job.options},
+              {"version", job.version},
+              {"label", job.label}}
+      .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 farm_job read_job(std::string_view text) {
   if (text.size() > largest_job_bytes) refuse(fmt::format("of {} bytes, more than {}", text.size(), largest_job_bytes));
   try {
     auto document = parse_json(text, {.bytes = largest_job_bytes, .depth = 8});
-    farm_job job{
-        read_kind(word(document.at("kind"), "kind")), {}, {}, word(document.at("version"), "version"), word(document.at("label"), "label")};
+    farm_job job{read_kind(word(document.at("kind"), "kind")),
+                 {},
+                 {},
+                 word(document.at("version"), "version"),
+                 word(document.at("label"), "label")};
     const auto &options = document.at("options"), &inputs = document.at("inputs");
-    if (!options.is_array() || options.size() > most_options) refuse(fmt::format("whose options are no list of at most {}", most_options));
+    if (!options.is_array() || options.size() > most_options)
+      refuse(fmt::format("whose options are no list of at most {}", most_options));
     if (!inputs.is_array() || inputs.empty() || inputs.size() > most_inputs)
       refuse(fmt::format("whose inputs are no list of 1 to {}", most_inputs));
     for (const auto& option : options) job.options.push_back(word(option, "option"));
     std::set<std::string> names;
     for (const auto& i : inputs) {
       job.inputs.push_back(read_input(i));
-      if (!names.insert(job.inputs.back().name).second) refuse(fmt::format("with two inputs called '{}'", job.inputs.back().name));
+      if (!names.insert(job.inputs.back().name).second)
+        refuse(fmt::format("with two inputs called '{}'", job.inputs.back().name));
     }
     return job;
   } catch (const nlohmann::json::exception& e) {

@@ -1,15 +1,17 @@
-// The transitions of a farm job, as scripts that the Redis server runs: each has all of its effects or none, also on the disk of a server with an append-only
-// file, and may be repeated. States: queued → running → done, or back to queued after a failure, or dead.
+// The transitions of a farm job, as scripts that the Redis server runs: each has all of its effects or none, also on
+// the disk of a server with an append-only file, and may be repeated. States: queued → running → done, or back to
+// queued after a failure, or dead.
 //
-//   job      hash at kiln:farm:VERSION:job:ID: state, spec, label, attempts (failures that somebody reported), lost (workers that vanished), worker, entry (its place in
+//   job      hash at kiln:farm:VERSION:job:ID: state, spec, label, attempts (failures that somebody reported), lost
+//   (workers that vanished), worker, entry (its place in
 //            the stream), keep, error_kind, error, result, result_bytes, ms, differing
-//   jobs     stream of entries {job = ID}, consumer group `workers`: an entry is there as long as its job is queued or running; its lease is its idle time
-//   running, dead, flaky   sorted sets of IDs by time; dead: not tried again; flaky: failed, then worked, or gave different bytes
-//   counts   hash: submitted, done, failed, lost, repeated
+//   jobs     stream of entries {job = ID}, consumer group `workers`: an entry is there as long as its job is queued or
+//   running; its lease is its idle time running, dead, flaky   sorted sets of IDs by time; dead: not tried again;
+//   flaky: failed, then worked, or gave different bytes counts   hash: submitted, done, failed, lost, repeated
 //
-// Whoever can write to the server can write anything there. Fields that are missing or no numbers have defaults; a key of ours that has
-// another type is removed; an item that cannot be a job becomes dead with its reason. Only the stream itself is left as it is. No script
-// fails because of what another key holds.
+// Whoever can write to the server can write anything there. Fields that are missing or no numbers have defaults; a key
+// of ours that has another type is removed; an item that cannot be a job becomes dead with its reason. Only the stream
+// itself is left as it is. No script fails because of what another key holds.
 //
 // Times are milliseconds since 1970 of the server's clock.
 #pragma once
@@ -60,7 +62,8 @@ local function die(id, kind, reason)
 end
 )lua";
 
-// Arguments id, spec, label, keep in seconds, whether dead jobs are revived. Returns {state before, or "new"; state now}.
+// Arguments id, spec, label, keep in seconds, whether dead jobs are revived. Returns {state before, or "new"; state
+// now}.
 inline constexpr std::string_view submit = R"lua(
 own(job, 'hash')
 local state = field('state')
@@ -82,8 +85,8 @@ count(counts, 'submitted')
 return {state or 'new', 'queued'}
 )lua";
 
-// Arguments id, entry, worker, how many vanished workers make a job dead, the largest spec in bytes. Returns {"run", spec}, {"drop"} for
-// an entry that is of no use any more, or {"dead", reason} for an item that cannot be a job.
+// Arguments id, entry, worker, how many vanished workers make a job dead, the largest spec in bytes. Returns {"run",
+// spec}, {"drop"} for an entry that is of no use any more, or {"dead", reason} for an item that cannot be a job.
 inline constexpr std::string_view begin = R"lua(
 local function refuse(reason)
   drop(ARGV[2])
@@ -147,8 +150,8 @@ end
 return found
 )lua";
 
-// Arguments id, entry, result hash, its bytes, milliseconds of work. Returns "done", "repeated" (somebody was faster, with the same bytes),
-// "differs" (with other bytes; the first stay) or "unknown".
+// Arguments id, entry, result hash, its bytes, milliseconds of work. Returns "done", "repeated" (somebody was faster,
+// with the same bytes), "differs" (with other bytes; the first stay) or "unknown".
 inline constexpr std::string_view finish = R"lua(
 drop(ARGV[2])
 if not is(job, 'hash') then return 'unknown' end
@@ -170,8 +173,8 @@ count(counts, 'done')
 return 'done'
 )lua";
 
-// Arguments id, entry, worker, error's kind, its words, whether trying again is useless, how many failures make a job dead.
-// Returns "retry", "dead", or "ignored" where the job is not this worker's any more.
+// Arguments id, entry, worker, error's kind, its words, whether trying again is useless, how many failures make a job
+// dead. Returns "retry", "dead", or "ignored" where the job is not this worker's any more.
 inline constexpr std::string_view fail = R"lua(
 if not is(job, 'hash') or field('state') ~= 'running' or field('worker') ~= ARGV[3] then return 'ignored' end
 drop(ARGV[2])
@@ -195,14 +198,16 @@ redis.call('XCLAIM', jobs, 'workers', ARGV[2], 0, ARGV[1], 'IDLE', 0, 'JUSTID')
 return 1
 )lua";
 
-// Argument worker. With jobs in hand the name stays: deleting it would delete them from the list of those that somebody must do.
+// Argument worker. With jobs in hand the name stays: deleting it would delete them from the list of those that somebody
+// must do.
 inline constexpr std::string_view leave = R"lua(
 for _, c in ipairs(redis.call('XINFO', 'CONSUMERS', jobs, 'workers')) do
   if c[2] == ARGV[1] and c[4] == 0 then redis.call('XGROUP', 'DELCONSUMER', jobs, 'workers', ARGV[1]) end
 end
 )lua";
 
-// The scripts below only read, and have no prelude: values are cut to what a person reads, names of other lengths than ours are left out.
+// The scripts below only read, and have no prelude: values are cut to what a person reads, names of other lengths than
+// ours are left out.
 
 // Keys of jobs; arguments the longest value, then names of fields. Returns a list of values for each job.
 inline constexpr std::string_view records = R"lua(

@@ -26,14 +26,18 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds longest_wait{1000};  // for a job: how fast a request to stop is noticed
 constexpr std::chrono::milliseconds first_pause{100}, longest_pause{2000};  // with a server that cannot be used
-constexpr std::chrono::seconds least_patience{60};      // with a server that is away while a result is to be delivered
+constexpr std::chrono::seconds least_patience{60};  // with a server that is away while a result is to be delivered
 constexpr std::chrono::milliseconds least_drain_patience{5000};
-constexpr std::chrono::milliseconds least_call{2000};   // of a lease that is shorter
+constexpr std::chrono::milliseconds least_call{2000};  // of a lease that is shorter
 
 // What the compiler says about a model or its options, which it will say again.
-constexpr std::array final_kinds{error_kind::usage, error_kind::mismatch, error_kind::missing_file, error_kind::truncated, error_kind::corrupted, error_kind::newer_version, error_kind::invalid_model, error_kind::unsupported};
+constexpr std::array final_kinds{error_kind::usage,         error_kind::mismatch,   error_kind::missing_file,
+                                 error_kind::truncated,     error_kind::corrupted,  error_kind::newer_version,
+                                 error_kind::invalid_model, error_kind::unsupported};
 
-double milliseconds_since(clock::time_point begin) { return std::chrono::duration<double, std::milli>(clock::now() - begin).count(); }
+double milliseconds_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
 
 std::string unique_name() {
   std::array<char, 256> host{};
@@ -47,7 +51,9 @@ redis_limits limits_of(const worker_options& options, std::chrono::milliseconds 
 }
 
 // How long a worker that drains the queue asks a server that is of no use.
-std::chrono::milliseconds drain_patience(const worker_options& options) { return std::max(options.lease, least_drain_patience); }
+std::chrono::milliseconds drain_patience(const worker_options& options) {
+  return std::max(options.lease, least_drain_patience);
+}
 
 // How long a result waits for a server that is away.
 std::chrono::milliseconds delivery_patience(const worker_options& options) {
@@ -133,7 +139,8 @@ class worker {
     heartbeat alive(options_, name_, lease.entry);
     farm_job job;
     auto failed = [&](error_kind kind, const char* why) {
-      note({queue_.fail(lease, name_, kind, why, !may_be_retried(kind), options_.max_failures), lease.id, job.label, why, milliseconds_since(begin)});
+      note({queue_.fail(lease, name_, kind, why, !may_be_retried(kind), options_.max_failures), lease.id, job.label,
+            why, milliseconds_since(begin)});
     };
     try {
       job = read_job(lease.spec);
@@ -167,8 +174,9 @@ class worker {
       throw error(error_kind::compile_failed, "the job has left no file as its result");
     auto result = container::mapped_file::open(file);
     if (result->bytes().size() > options_.max_bytes)
-      throw error(error_kind::unsupported, fmt::format("the result has {} bytes, more than this worker's --max-bytes {}",
-                                                       result->bytes().size(), options_.max_bytes));
+      throw error(error_kind::unsupported,
+                  fmt::format("the result has {} bytes, more than this worker's --max-bytes {}", result->bytes().size(),
+                              options_.max_bytes));
     return result;
   }
 
@@ -178,8 +186,9 @@ class worker {
     for (const farm_input& input : job.inputs) {
       if (!input.path.empty()) continue;
       if (input.bytes > left)
-        throw error(error_kind::unsupported,
-                    fmt::format("the job's files have more bytes than this worker's --max-bytes {}", options_.max_bytes));
+        throw error(
+            error_kind::unsupported,
+            fmt::format("the job's files have more bytes than this worker's --max-bytes {}", options_.max_bytes));
       left -= input.bytes;
     }
     if (options_.check) options_.check(job);
@@ -208,7 +217,7 @@ class worker {
   std::string name_;
   std::optional<clock::time_point> trouble_since_;  // when the server could not be used any more
   std::chrono::milliseconds pause_{first_pause};
-  redis_client redis_;       // asks for work, and stops when we do
+  redis_client redis_;  // asks for work, and stops when we do
   farm_queue waiting_;
   redis_client last_words_;  // delivers what has been made, also after a request to stop
   farm_queue queue_;

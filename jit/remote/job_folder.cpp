@@ -27,7 +27,9 @@ bool runs(pid_t process) { return kill(process, 0) == 0 || errno != ESRCH; }
 
 job_folder::job_folder(const std::filesystem::path& scratch) {
   std::string pattern = (scratch / fmt::format("{}{}-XXXXXX", prefix(), getpid())).string();
-  if (!mkdtemp(pattern.data())) throw error(error_kind::io, fmt::format("{}: no folder for a job can be made there: {}", scratch.string(), std::strerror(errno)));
+  if (!mkdtemp(pattern.data()))
+    throw error(error_kind::io,
+                fmt::format("{}: no folder for a job can be made there: {}", scratch.string(), std::strerror(errno)));
   path_ = pattern;
 }
 
@@ -44,7 +46,8 @@ void sweep_job_folders(const std::filesystem::path& scratch) {
     if (!name.starts_with(ours)) continue;
     pid_t process = 0;
     auto [rest, code] = std::from_chars(name.data() + ours.size(), name.data() + name.size(), process);
-    if (code == std::errc{} && *rest == '-' && process > 0 && !runs(process)) std::filesystem::remove_all(entry->path(), ignored);
+    if (code == std::errc{} && *rest == '-' && process > 0 && !runs(process))
+      std::filesystem::remove_all(entry->path(), ignored);
   }
 }
 

@@ -1,5 +1,5 @@
-// A folder for one job of a farm worker, removed with the object. Its name holds machine and process, so that a worker which starts later sweeps away what a killed one
-// on the same machine has left.
+// A folder for one job of a farm worker, removed with the object. Its name holds machine and process, so that a worker
+// which starts later sweeps away what a killed one on the same machine has left.
 #pragma once
 
 #include <filesystem>

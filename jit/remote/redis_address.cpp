@@ -12,12 +12,18 @@ namespace {
 
 constexpr int max_port = 65535, max_database = 1 << 20;
 
-[[noreturn]] void refuse(std::string_view why) { throw error(error_kind::usage, fmt::format("the address of a Redis server is redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///PATH: {}", why)); }
+[[noreturn]] void refuse(std::string_view why) {
+  throw error(
+      error_kind::usage,
+      fmt::format("the address of a Redis server is redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///PATH: {}",
+                  why));
+}
 
 int number(std::string_view digits, int max, std::string_view what) {
   int value = 0;
   auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (code != std::errc{} || end != digits.data() + digits.size() || value < 0 || value > max) refuse(fmt::format("'{}' is no {}", digits, what));
+  if (code != std::errc{} || end != digits.data() + digits.size() || value < 0 || value > max)
+    refuse(fmt::format("'{}' is no {}", digits, what));
   return value;
 }
 
@@ -30,7 +36,8 @@ std::string percent_decoded(std::string_view text) {
     }
     int code = 0;
     auto digits = text.substr(i + 1, 2);
-    if (digits.size() < 2 || std::from_chars(digits.data(), digits.data() + 2, code, 16).ptr != digits.data() + 2) refuse("a '%' is not followed by two hexadecimal digits");
+    if (digits.size() < 2 || std::from_chars(digits.data(), digits.data() + 2, code, 16).ptr != digits.data() + 2)
+      refuse("a '%' is not followed by two hexadecimal digits");
     result += static_cast<char>(code);
     i += 2;
   }
@@ -40,7 +47,8 @@ std::string percent_decoded(std::string_view text) {
 std::string first_line(const std::string& file) {
   std::ifstream in(file);
   std::string line;
-  if (!std::getline(in, line)) throw error(error_kind::missing_file, fmt::format("{}: holds no password, or cannot be read", file));
+  if (!std::getline(in, line))
+    throw error(error_kind::missing_file, fmt::format("{}: holds no password, or cannot be read", file));
   return line;
 }
 
@@ -75,7 +83,10 @@ redis_address parse_redis_url(std::string_view url) {
   redis_address address;
   std::string_view query = url;
   query = cut(url, "?");
-  if (url.starts_with("rediss://")) throw error(error_kind::unsupported, "rediss://: this version does not speak TLS; put a tunnel (stunnel, ssh -L) before the server and name its near end");
+  if (url.starts_with("rediss://"))
+    throw error(error_kind::unsupported,
+                "rediss://: this version does not speak TLS; put a tunnel (stunnel, ssh -L) before the server and name "
+                "its near end");
   if (url.starts_with("unix://")) {
     address.socket = percent_decoded(url.substr(7));
     if (!address.socket.starts_with('/')) refuse("a socket is named by an absolute path");

@@ -18,7 +18,8 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds first_pause{50}, longest_pause{2000};
 
 // Replies that say "not now": of a server that loads its data, has lost its master or changes roles.
-constexpr std::array<std::string_view, 6> passing{"LOADING", "MASTERDOWN", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "BUSY "};
+constexpr std::array<std::string_view, 6> passing{"LOADING",  "MASTERDOWN",  "READONLY",
+                                                  "TRYAGAIN", "CLUSTERDOWN", "BUSY "};
 constexpr std::array<std::string_view, 3> no_entry{"NOAUTH", "WRONGPASS", "NOPERM"};
 
 template <class List>
@@ -29,7 +30,8 @@ bool begins_with_one_of(std::string_view text, const List& list) {
 // Words of at least this size are sent from where they lie.
 constexpr std::size_t large_word = std::size_t{1} << 16;
 
-void send_command(redis_socket& socket, std::string& pending, const redis_client::command& words, const wait_limit& limit) {
+void send_command(redis_socket& socket, std::string& pending, const redis_client::command& words,
+                  const wait_limit& limit) {
   pending += fmt::format("*{}\r\n", words.size());
   for (std::string_view w : words) {
     pending += fmt::format("${}\r\n", w.size());
@@ -60,11 +62,13 @@ struct redis_client::connection {
   reply_reader reader{[this](std::span<char> into) { return socket.receive(into, limit); }};
 };
 
-redis_client::redis_client(redis_address address, redis_limits limits) : address_(std::move(address)), limits_(std::move(limits)) {}
+redis_client::redis_client(redis_address address, redis_limits limits)
+    : address_(std::move(address)), limits_(std::move(limits)) {}
 redis_client::~redis_client() = default;
 
 void redis_client::connect(time_point deadline) {
-  redis_socket socket = redis_socket::connect(address_, {std::min(deadline, clock::now() + limits_.connect), limits_.stop});
+  redis_socket socket =
+      redis_socket::connect(address_, {std::min(deadline, clock::now() + limits_.connect), limits_.stop});
   connection_.reset(new connection{std::move(socket), {deadline, limits_.stop}});
   std::string database = std::to_string(address_.database);
   std::vector<command> greeting;
@@ -73,7 +77,8 @@ void redis_client::connect(time_point deadline) {
   greeting.push_back({"SELECT", database});
   for (const redis_value& answer : talk(greeting, {}))
     if (answer.kind == redis_value::type::error)
-      throw error(error_kind::usage, fmt::format("the Redis server at {} does not let us in: {}", address_.str(), answer.text));
+      throw error(error_kind::usage,
+                  fmt::format("the Redis server at {} does not let us in: {}", address_.str(), answer.text));
 }
 
 std::vector<redis_value> redis_client::talk(const std::vector<command>& commands, const reply_bounds& bounds) {
@@ -91,9 +96,11 @@ std::vector<redis_value> redis_client::talk(const std::vector<command>& commands
   return answers;
 }
 
-std::vector<redis_value> redis_client::exchange_by(time_point deadline, const std::vector<command>& commands, const reply_bounds& bounds) {
+std::vector<redis_value> redis_client::exchange_by(time_point deadline, const std::vector<command>& commands,
+                                                   const reply_bounds& bounds) {
   try {
-    if (connection_ && !connection_->socket.idle()) connection_.reset();  // closed, or with bytes that would be taken for the next answer
+    if (connection_ && !connection_->socket.idle())
+      connection_.reset();  // closed, or with bytes that would be taken for the next answer
     if (!connection_) connect(deadline);
     connection_->limit.deadline = deadline;
     return talk(commands, bounds);
@@ -117,7 +124,8 @@ std::vector<redis_value> redis_client::exchange_by(time_point deadline, const st
 std::vector<redis_value> redis_client::exchange(const std::vector<command>& commands, const reply_bounds& bounds) {
   auto call_deadline = [&] { return std::min(clock::now() + limits_.call, limits_.end); };
   auto deadline = call_deadline(), end = clock::now() + limits_.patience;
-  thread_local std::minstd_rand spread{std::random_device{}()};  // so that a thousand workers do not come back in the same instant
+  thread_local std::minstd_rand spread{
+      std::random_device{}()};  // so that a thousand workers do not come back in the same instant
   for (auto pause = first_pause;; pause = std::min(2 * pause, longest_pause)) {
     bool reused = connection_ != nullptr;
     try {
@@ -133,20 +141,25 @@ std::vector<redis_value> redis_client::exchange(const std::vector<command>& comm
   }
 }
 
-redis_value redis_client::ask(const command& words, const reply_bounds& bounds) { return std::move(exchange({words}, bounds).front()); }
+redis_value redis_client::ask(const command& words, const reply_bounds& bounds) {
+  return std::move(exchange({words}, bounds).front());
+}
 
 std::vector<redis_value> redis_client::call_all(const std::vector<command>& commands, const reply_bounds& bounds) {
   auto answers = exchange(commands, bounds);
   for (std::size_t i = 0; i < answers.size(); ++i)
     if (const redis_value& a = answers[i]; a.kind == redis_value::type::error)
-      throw error(begins_with_one_of(a.text, no_entry) ? error_kind::usage : error_kind::io, fmt::format("the Redis server at {} refuses {}: {}", address_.str(), commands[i].front(), a.text));
+      throw error(begins_with_one_of(a.text, no_entry) ? error_kind::usage : error_kind::io,
+                  fmt::format("the Redis server at {} refuses {}: {}", address_.str(), commands[i].front(), a.text));
   return answers;
 }
 
-redis_value redis_client::call(const command& words, const reply_bounds& bounds) { return std::move(call_all({words}, bounds).front()); }
+redis_value redis_client::call(const command& words, const reply_bounds& bounds) {
+  return std::move(call_all({words}, bounds).front());
+}
 
-redis_value redis_client::evaluate(std::string_view script, const std::vector<std::string>& keys, const std::vector<std::string>& arguments,
-                                   const reply_bounds& bounds) {
+redis_value redis_client::evaluate(std::string_view script, const std::vector<std::string>& keys,
+                                   const std::vector<std::string>& arguments, const reply_bounds& bounds) {
   std::string count = std::to_string(keys.size());
   command words{"EVAL", script, count};
   words.insert(words.end(), keys.begin(), keys.end());

@@ -26,7 +26,8 @@ class redis_layer final : public remote_layer {
 
   std::optional<std::vector<std::byte>> get(const std::string& entry_name) override {
     std::string key = key_of(entry_name);
-    redis_value answer = call({"GETEX", key, "EX", keep_seconds}, {.bytes = max_entry_bytes + reply_bounds().bytes, .elements = 0});
+    redis_value answer =
+        call({"GETEX", key, "EX", keep_seconds}, {.bytes = max_entry_bytes + reply_bounds().bytes, .elements = 0});
     if (answer.kind != redis_value::type::text) return std::nullopt;
     auto bytes = std::as_bytes(std::span(answer.text));
     return std::vector<std::byte>(bytes.begin(), bytes.end());
@@ -58,7 +59,8 @@ class redis_layer final : public remote_layer {
     std::lock_guard lock(mutex_);
     if (clock::now() < quiet_until_)
       throw error(error_kind::absent, fmt::format("the Redis server at {} was of no use a moment ago", address_.str()));
-    if (idle_.empty()) return std::make_unique<redis_client>(address_, redis_limits{.connect = connect_limit, .call = call_limit});
+    if (idle_.empty())
+      return std::make_unique<redis_client>(address_, redis_limits{.connect = connect_limit, .call = call_limit});
     auto client = std::move(idle_.back());
     idle_.pop_back();
     return client;
@@ -77,6 +79,8 @@ class redis_layer final : public remote_layer {
 
 }  // namespace
 
-std::shared_ptr<remote_layer> make_redis_layer(redis_address address) { return std::make_shared<redis_layer>(std::move(address)); }
+std::shared_ptr<remote_layer> make_redis_layer(redis_address address) {
+  return std::make_shared<redis_layer>(std::move(address));
+}
 
 }  // namespace kiln

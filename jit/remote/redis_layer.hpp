@@ -1,6 +1,7 @@
-// The kernel cache's remote layer on a Redis server (`--cache-remote URL`): an entry is the value of `kiln:cache:NAME`, byte for byte the entry's file.
-// Entries expire when nobody has asked for them for a while, so that a server with `maxmemory-policy volatile-lru` may drop them and nothing else.
-// A server that is not there costs one connection time-out, then nothing for a while.
+// The kernel cache's remote layer on a Redis server (`--cache-remote URL`): an entry is the value of `kiln:cache:NAME`,
+// byte for byte the entry's file. Entries expire when nobody has asked for them for a while, so that a server with
+// `maxmemory-policy volatile-lru` may drop them and nothing else. A server that is not there costs one connection
+// time-out, then nothing for a while.
 #pragma once
 
 #include <memory>

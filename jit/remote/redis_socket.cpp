@@ -72,7 +72,8 @@ std::vector<endpoint> resolve(const std::string& host, int port, clock::time_poi
     state->done.notify_all();
   }).detach();
   std::unique_lock lock(state->mutex);
-  if (!state->done.wait_until(lock, deadline, [&] { return state->result.has_value(); })) absent("its name is not resolved in time");
+  if (!state->done.wait_until(lock, deadline, [&] { return state->result.has_value(); }))
+    absent("its name is not resolved in time");
   if (state->result->code != 0) absent(gai_strerror(state->result->code));
   return state->result->found;
 }
@@ -112,8 +113,8 @@ redis_socket::~redis_socket() {
 }
 
 redis_socket redis_socket::connect(const redis_address& address, const wait_limit& limit) {
-  auto candidates =
-      address.socket.empty() ? resolve(address.host, address.port, limit.deadline) : std::vector{unix_endpoint(address.socket)};
+  auto candidates = address.socket.empty() ? resolve(address.host, address.port, limit.deadline)
+                                           : std::vector{unix_endpoint(address.socket)};
   int why = EADDRNOTAVAIL;
   for (const endpoint& e : candidates) {
     redis_socket s(::socket(e.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -1,5 +1,6 @@
-// A connected stream socket to a Redis server on which nothing waits longer than a deadline, name resolution included. One thread at a
-// time. Throws error{absent} where the server cannot be reached, ends the connection, or does not take or send bytes in time.
+// A connected stream socket to a Redis server on which nothing waits longer than a deadline, name resolution included.
+// One thread at a time. Throws error{absent} where the server cannot be reached, ends the connection, or does not take
+// or send bytes in time.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,8 @@
 
 namespace kiln {
 
-// Until when to wait. After a request to stop, at most `last_moments` more, so that an answer on its way is still taken.
+// Until when to wait. After a request to stop, at most `last_moments` more, so that an answer on its way is still
+// taken.
 struct wait_limit {
   static constexpr std::chrono::milliseconds last_moments{2000};
   std::chrono::steady_clock::time_point deadline;

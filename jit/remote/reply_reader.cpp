@@ -8,7 +8,9 @@
 namespace kiln {
 namespace {
 
-[[noreturn]] void nonsense(std::string_view why) { throw reply_error(fmt::format("its answer is no reply of Redis: {}", why), false); }
+[[noreturn]] void nonsense(std::string_view why) {
+  throw reply_error(fmt::format("its answer is no reply of Redis: {}", why), false);
+}
 
 std::int64_t integer(std::string_view digits) {
   std::int64_t value = 0;
@@ -55,7 +57,8 @@ redis_value reply_reader::list(std::int64_t length, int depth) {
   if (length == -1) return {};
   if (length < 0) nonsense("a list has a negative length");
   if (depth >= max_depth) nonsense(fmt::format("lists are nested more than {} deep", max_depth));
-  if (static_cast<std::uint64_t>(length) > elements_left_) throw reply_error("its answer has more elements than were asked for", true);
+  if (static_cast<std::uint64_t>(length) > elements_left_)
+    throw reply_error("its answer has more elements than were asked for", true);
   elements_left_ -= static_cast<std::size_t>(length);
   redis_value result{redis_value::type::list, 0, {}, {}};
   for (std::int64_t i = 0; i < length; ++i) result.items.push_back(value(depth + 1));

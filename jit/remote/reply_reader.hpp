@@ -1,8 +1,9 @@
-// Reads replies of the Redis protocol (RESP2) from a server that may lie: about lengths, counts and nesting. The caller says how large a
-// reply may be; a header that announces more ends the reading before anything is allocated for it, and a string grows only with the bytes
-// that have arrived.
+// Reads replies of the Redis protocol (RESP2) from a server that may lie: about lengths, counts and nesting. The caller
+// says how large a reply may be; a header that announces more ends the reading before anything is allocated for it, and
+// a string grows only with the bytes that have arrived.
 //
-// One thread at a time. Throws reply_error; after that the rest of the stream has no meaning, so the connection must be closed.
+// One thread at a time. Throws reply_error; after that the rest of the stream has no meaning, so the connection must be
+// closed.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@
 namespace kiln {
 
 struct reply_bounds {
-  std::size_t bytes = std::size_t{1} << 20;   // of the whole reply, headers included
+  std::size_t bytes = std::size_t{1} << 20;     // of the whole reply, headers included
   std::size_t elements = std::size_t{1} << 14;  // of all its lists together
 };
 

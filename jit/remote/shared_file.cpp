@@ -24,7 +24,8 @@ fs::path resolved(const std::string& path, const std::vector<fs::path>& roots) {
     const fs::path root = fs::canonical(given, failed);
     if (failed || !plain.is_absolute()) continue;
     // The name decides before the file system is asked, so that the answer tells nothing about other files.
-    if (!lies_below(plain.lexically_normal(), root) && !lies_below(plain.lexically_normal(), fs::absolute(given).lexically_normal()))
+    if (!lies_below(plain.lexically_normal(), root) &&
+        !lies_below(plain.lexically_normal(), fs::absolute(given).lexically_normal()))
       continue;
     const fs::path file = fs::canonical(plain, failed);
     if (!failed && lies_below(file, root)) return file;
@@ -34,17 +35,17 @@ fs::path resolved(const std::string& path, const std::vector<fs::path>& roots) {
 
 }  // namespace
 
-void link_shared_file(const farm_input& input, const fs::path& to, const std::vector<fs::path>& roots, const std::string& worker) {
+void link_shared_file(const farm_input& input, const fs::path& to, const std::vector<fs::path>& roots,
+                      const std::string& worker) {
   const fs::path file = resolved(input.path, roots);
   if (file.empty())
-    throw error(
-        error_kind::io,
-        fmt::format(
-            "the job's input '{}' is on storage that worker {} does not read: it must be a file below one of its --shared-root folders",
-            input.name, worker));
+    throw error(error_kind::io, fmt::format("the job's input '{}' is on storage that worker {} does not read: it must "
+                                            "be a file below one of its --shared-root folders",
+                                            input.name, worker));
   auto shared = container::mapped_file::open(file);
   if (shared->bytes().size() != input.bytes || blake3(shared->bytes()) != input.hash)
-    throw error(error_kind::corrupted, fmt::format("the job's input '{}' is not the file that was submitted", input.name));
+    throw error(error_kind::corrupted,
+                fmt::format("the job's input '{}' is not the file that was submitted", input.name));
   std::error_code failed;
   fs::create_symlink(file, to, failed);
   if (failed) throw error(error_kind::io, fmt::format("{}: {}", to.string(), failed.message()));

@@ -15,9 +15,11 @@ namespace {
 
 constexpr std::size_t largest_heat = 16;
 constexpr double compiling_share = 0.5;  // of the time that is left: what has been compiled is to be raced as well
-constexpr double largest_element_error = 30;  // of one element, in tolerances of the norm times the outputs' root mean square: one wrong element shows
+constexpr double largest_element_error =
+    30;  // of one element, in tolerances of the norm times the outputs' root mean square: one wrong element shows
 
-// In outputs before a run: NaN in every float type, and a small positive number. What a candidate leaves out differs under one of them.
+// In outputs before a run: NaN in every float type, and a small positive number. What a candidate leaves out differs
+// under one of them.
 constexpr std::array patterns{std::byte{0xff}, std::byte{0x3c}};
 
 bool is_reduced(const shape& s) { return is_float(s.type) && storage_bits(s.type) < 32; }
@@ -28,13 +30,18 @@ bool agrees(const comparison& c) {
   return c.max_error <= largest_element_error * c.tolerance * scale;
 }
 
-candidate_outcome outcome_of(const error& e, candidate_outcome otherwise) { return e.kind() == error_kind::timed_out ? candidate_outcome::timed_out : otherwise; }
+candidate_outcome outcome_of(const error& e, candidate_outcome otherwise) {
+  return e.kind() == error_kind::timed_out ? candidate_outcome::timed_out : otherwise;
+}
 
 }  // namespace
 
 contest::contest(contest_options options)
-    : o_(std::move(options)), entries_(o_.configurations.size()), bench_(std::make_shared<kernel_bench>(o_.group, o_.inputs, o_.target, o_.target_name, o_.options.bench)) {
-  for (const kernel_configuration& c : o_.configurations) session_.candidates.push_back({c, candidate_outcome::measured, 0, 0, 0, 0, {}});
+    : o_(std::move(options)),
+      entries_(o_.configurations.size()),
+      bench_(std::make_shared<kernel_bench>(o_.group, o_.inputs, o_.target, o_.target_name, o_.options.bench)) {
+  for (const kernel_configuration& c : o_.configurations)
+    session_.candidates.push_back({c, candidate_outcome::measured, 0, 0, 0, 0, {}});
   for (const auto* shapes : {&o_.group.inputs, &o_.group.outputs}) reduced_ |= std::ranges::any_of(*shapes, is_reduced);
 }
 
@@ -112,7 +119,9 @@ bool contest::is_right(std::size_t candidate) {
       for (std::size_t i = 0; i < got.size(); ++i) {
         comparison c = compare(got[i], expected_[p][i], reduced_);
         if (!agrees(c)) {
-          fail(candidate, candidate_outcome::wrong_numbers, fmt::format("output {}: {}; relative {:.3g}, largest {:.3g}", i, c.ok ? "one element is far off" : c.reason, c.relative_norm, c.max_error));
+          fail(candidate, candidate_outcome::wrong_numbers,
+               fmt::format("output {}: {}; relative {:.3g}, largest {:.3g}", i,
+                           c.ok ? "one element is far off" : c.reason, c.relative_norm, c.max_error));
           return false;
         }
         session_.error = std::max(session_.error, c.relative_norm);
@@ -137,11 +146,14 @@ void contest::heat(const std::vector<std::size_t>& members) {
     if (entries_[m].form) field.push_back(m);
   }
   if (lost_) return;
-  race_options racing{.most_samples = samples_within(2000, 48), .keep_first = true, .stop = [this] { return time_is_up(); }};
-  race_result race = run_race(field.size(), [&](std::size_t i) { return bench_->sample(*entries_[field[i]].form); }, racing);
+  race_options racing{
+      .most_samples = samples_within(2000, 48), .keep_first = true, .stop = [this] { return time_is_up(); }};
+  race_result race =
+      run_race(field.size(), [&](std::size_t i) { return bench_->sample(*entries_[field[i]].form); }, racing);
   if (race.stopped) session_.complete = false;
   for (std::size_t i = 0; i < field.size(); ++i) {
-    if (const auto& failure = race.contestants[i].failure) fail(field[i], outcome_of(*failure, candidate_outcome::launch_failed), failure->what());
+    if (const auto& failure = race.contestants[i].failure)
+      fail(field[i], outcome_of(*failure, candidate_outcome::launch_failed), failure->what());
     else if (race.contestants[i].time.samples) note(field[i], race.contestants[i].time);
   }
   if (!entries_[0].form) throw error(error_kind::internal, session_.candidates[0].reason);
@@ -166,7 +178,8 @@ int contest::samples_within(double ms, int most) const {
   return std::clamp(static_cast<int>(ms / each), 6, most);
 }
 
-// The champion and the default by themselves, until it is decided: only what is faster beyond doubt replaces the default.
+// The champion and the default by themselves, until it is decided: only what is faster beyond doubt replaces the
+// default.
 void contest::final_race() {
   session_.winner_ms = session_.default_ms = session_.candidates[0].ms;
   if (champion_ == 0) return;
@@ -178,7 +191,8 @@ void contest::final_race() {
     if (race.contestants[i].time.samples) note(field[i], race.contestants[i].time);
   const timing &standard = race.contestants[0].time, &best = race.contestants[1].time;
   session_.winner_ms = session_.default_ms = standard.median;
-  if (race.contestants[0].failure || race.contestants[1].failure || !clearly_faster(best, standard, o_.options.margin)) {
+  if (race.contestants[0].failure || race.contestants[1].failure ||
+      !clearly_faster(best, standard, o_.options.margin)) {
     champion_ = 0;
     return;
   }
@@ -209,7 +223,9 @@ tuning_session contest::run() {
   if (!lost_) final_race();
   if (champion_ == 0) session_.error = 0;
   // What the budget did not reach is not part of the record.
-  std::erase_if(session_.candidates, [&](const candidate_result& c) { return c.outcome == candidate_outcome::measured && c.samples == 0 && !c.configuration.empty(); });
+  std::erase_if(session_.candidates, [&](const candidate_result& c) {
+    return c.outcome == candidate_outcome::measured && c.samples == 0 && !c.configuration.empty();
+  });
   return session_;
 }
 

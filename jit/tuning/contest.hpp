@@ -1,5 +1,6 @@
-// One kernel's candidates against each other: compiled in heats, raced, the fastest checked, and in the end raced once more against the default alone.
-// After each heat there is a champion, so it may end at any time. Internal to the tuner; one thread.
+// One kernel's candidates against each other: compiled in heats, raced, the fastest checked, and in the end raced once
+// more against the default alone. After each heat there is a champion, so it may end at any time. Internal to the
+// tuner; one thread.
 #pragma once
 
 #include <map>
@@ -19,7 +20,7 @@ struct contest_options {
   std::vector<kernel_input> inputs;
   std::shared_ptr<device> target;
   std::string target_name;
-  int threads = 0;  // that compile
+  int threads = 0;               // that compile
   const tuner_options& options;  // outlives the contest
   double until_ms = 0;
 };
@@ -53,9 +54,9 @@ class contest {
   contest_options o_;
   tuning_session session_;
   std::vector<entry> entries_;
-  std::shared_ptr<kernel_bench> bench_;  // shared with a first run that never comes back
+  std::shared_ptr<kernel_bench> bench_;       // shared with a first run that never comes back
   std::map<content_hash, std::size_t> code_;  // of what was compiled, by whom
-  std::vector<literal> expected_[2];     // the default's outputs, over the two patterns
+  std::vector<literal> expected_[2];          // the default's outputs, over the two patterns
   std::size_t champion_ = 0;
   bool reduced_ = false, lost_ = false;
 };

@@ -24,10 +24,14 @@ std::array<long, 3> cache_sizes() {
 std::string device_class(const device_info& device, const target_row& target) {
   if (target.family == target_family::cpu) {
     auto [l1, l2, l3] = cache_sizes();
-    return fmt::format("cpu {} {}x{} {} threads caches {}K {}K {}K features {}", target.processor, target.vector_bits, target.vector_registers, device.threads, l1, l2, l3, blake3(target.features).hex().substr(0, 16));
+    return fmt::format("cpu {} {}x{} {} threads caches {}K {}K {}K features {}", target.processor, target.vector_bits,
+                       target.vector_registers, device.threads, l1, l2, l3,
+                       blake3(target.features).hex().substr(0, 16));
   }
   // Memory in whole GiB, rounded: what a driver reserves differs between its versions.
-  return fmt::format("{} {} {} units {} GiB", enum_name(target.family), device.architecture.empty() ? target.name : device.architecture, device.multiprocessors, (device.memory_bytes + (1ull << 29)) >> 30);
+  return fmt::format("{} {} {} units {} GiB", enum_name(target.family),
+                     device.architecture.empty() ? target.name : device.architecture, device.multiprocessors,
+                     (device.memory_bytes + (1ull << 29)) >> 30);
 }
 
 }  // namespace kiln

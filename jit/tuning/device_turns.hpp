@@ -1,6 +1,7 @@
-// Who has the device while a model runs and is tuned at the same time: a run, or the tuner for the length of one sample. Runs come first: the tuner
-// waits until none is under way, and afterwards until its share of the time allows another turn. A run that arrives during a turn waits for its end.
-// Any thread; any number of runs at a time, one tuner.
+// Who has the device while a model runs and is tuned at the same time: a run, or the tuner for the length of one
+// sample. Runs come first: the tuner waits until none is under way, and afterwards until its share of the time allows
+// another turn. A run that arrives during a turn waits for its end. Any thread; any number of runs at a time, one
+// tuner.
 #pragma once
 
 #include <chrono>

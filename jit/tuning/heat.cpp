@@ -9,7 +9,8 @@
 
 namespace kiln {
 
-std::vector<double> measure_heat(const executable& loaded, const jit_report& report, const io_buffers& tensors, int runs, device_turns* turns) {
+std::vector<double> measure_heat(const executable& loaded, const jit_report& report, const io_buffers& tensors,
+                                 int runs, device_turns* turns) {
   std::map<std::string, std::vector<std::size_t>> kernels;  // by native code
   for (std::size_t k = 0; k < report.kernels.size(); ++k) kernels[report.kernels[k].native].push_back(k);
   std::vector<double> heat(report.kernels.size(), std::numeric_limits<double>::infinity());
@@ -22,7 +23,8 @@ std::vector<double> measure_heat(const executable& loaded, const jit_report& rep
     }
     std::map<std::string, double> spent;
     const auto& instructions = loaded.plan().instructions;
-    for (std::size_t i = 0; i < instructions.size(); ++i) spent[instructions[i].payload] += static_cast<double>(profile.instructions[i].nanoseconds) / 1e6;
+    for (std::size_t i = 0; i < instructions.size(); ++i)
+      spent[instructions[i].payload] += static_cast<double>(profile.instructions[i].nanoseconds) / 1e6;
     for (const auto& [native, users] : kernels)
       for (std::size_t k : users) heat[k] = std::min(heat[k], spent[native] / static_cast<double>(users.size()));
   }

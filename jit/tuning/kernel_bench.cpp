@@ -21,7 +21,8 @@ struct kernel_bench::form {
   explicit form(executable e) : exe(std::move(e)), context(exe.make_context({.policy = graph_policy::off})) {}
 };
 
-kernel_bench::kernel_bench(const kernel_group& group, std::vector<kernel_input> inputs, std::shared_ptr<device> target, const std::string& target_name, const bench_options& options)
+kernel_bench::kernel_bench(const kernel_group& group, std::vector<kernel_input> inputs, std::shared_ptr<device> target,
+                           const std::string& target_name, const bench_options& options)
     : owner_(std::move(target)),
       device_(*owner_),
       what_(code_object::make(group.portable.symbol, code_format::native, {}, target_name, group.outputs)),
@@ -40,7 +41,9 @@ std::size_t kernel_bench::add(const native_bytes& native) {
   module& m = alone.main();
   alone.add_kernel(hash, native);
   std::vector<value> arguments;
-  for (std::size_t i = 0; i < inputs_.size(); ++i) arguments.push_back(inputs_[i].constant ? m.add_constant(inputs_[i].data) : m.add_parameter(fmt::format("p{}", i), inputs_[i].data.type()));
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    arguments.push_back(inputs_[i].constant ? m.add_constant(inputs_[i].data)
+                                            : m.add_parameter(fmt::format("p{}", i), inputs_[i].data.type()));
   code_object code = what_;
   code.payload = hash.hex();
   value result = m.add(operation(code), arguments);
@@ -66,7 +69,9 @@ std::size_t kernel_bench::add(const native_bytes& native) {
 
 void kernel_bench::drop(std::size_t form) { forms_[form].reset(); }
 
-std::size_t kernel_bench::form_bytes(std::size_t form) const { return forms_[form]->exe.plan().arena_bytes + forms_[form]->exe.plan().report.prepared_bytes; }
+std::size_t kernel_bench::form_bytes(std::size_t form) const {
+  return forms_[form]->exe.plan().arena_bytes + forms_[form]->exe.plan().report.prepared_bytes;
+}
 
 std::vector<literal> kernel_bench::outputs(std::size_t form, std::byte fill) {
   for (const auto& span : tensors_->outputs()) {

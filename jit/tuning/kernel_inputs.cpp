@@ -15,7 +15,8 @@ std::int64_t range_of(const program& source, value v) {
   if (!v.producer->op().is<parameter>()) return 2;
   auto found = source.metadata.find("range:" + module::parameter_name(v));
   std::int64_t bound = 2;
-  if (found != source.metadata.end()) std::from_chars(found->second.data(), found->second.data() + found->second.size(), bound);
+  if (found != source.metadata.end())
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), bound);
   return std::max<std::int64_t>(bound, 1);
 }
 
@@ -33,10 +34,12 @@ literal random_tensor(const shape& type, std::uint64_t seed, std::int64_t intege
     for (std::int64_t i = 0; i < drawn; ++i) store_integer(type.type, bytes.data(), i, uniform(engine));
   }
   // A row of a power of two would meet itself again; the period is made odd by what it copies from.
-  const std::size_t period = storage_bytes(type.type, static_cast<std::size_t>(drawn)) - (drawn < type.element_count() ? 8 * 7919 : 0);
+  const std::size_t period =
+      storage_bytes(type.type, static_cast<std::size_t>(drawn)) - (drawn < type.element_count() ? 8 * 7919 : 0);
   for (std::size_t at = storage_bytes(type.type, static_cast<std::size_t>(drawn)); at < bytes.size();) {
     const std::size_t size = std::min(period, bytes.size() - at);
-    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at - period), size, bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at - period), size,
+                bytes.begin() + static_cast<std::ptrdiff_t>(at));
     at += size;
   }
   return literal(type, std::move(bytes));

@@ -9,8 +9,9 @@
 
 namespace kiln {
 
-// Floats from a normal distribution; bools and integers 0 or 1, since those that index something must stay in range, unless the value is an input of the
-// program with a recorded range (aot/input_ranges.hpp). `type` is static. Depends on its arguments only.
+// Floats from a normal distribution; bools and integers 0 or 1, since those that index something must stay in range,
+// unless the value is an input of the program with a recorded range (aot/input_ranges.hpp). `type` is static. Depends
+// on its arguments only.
 literal random_tensor(const shape& type, std::uint64_t seed, std::int64_t integers_below = 2);
 
 struct kernel_input {

@@ -9,13 +9,15 @@ namespace {
 
 class race {
  public:
-  race(std::size_t count, const std::function<double(std::size_t)>& sample, const race_options& options) : sample_(sample), options_(options), samples_(count) {
+  race(std::size_t count, const std::function<double(std::size_t)>& sample, const race_options& options)
+      : sample_(sample), options_(options), samples_(count) {
     result_.contestants.resize(count);
     for (std::size_t i = 0; i < count; ++i) running_.push_back(i);
   }
 
   race_result run() {
-    for (int round = options_.first_samples, taken = 0; !running_.empty() && !result_.stopped; taken += round, round *= 2) {
+    for (int round = options_.first_samples, taken = 0; !running_.empty() && !result_.stopped;
+         taken += round, round *= 2) {
       round = std::min(round, options_.most_samples - taken);
       for (int turn = 0; turn < round && !result_.stopped; ++turn) take_turns();
       for (std::size_t i : running_) result_.contestants[i].time = summarize(samples_[i]);
@@ -28,7 +30,8 @@ class race {
         result_.contestants[i].time = summarize(samples_[i]);
         result_.order.push_back(i);
       }
-    std::ranges::stable_sort(result_.order, {}, [&](std::size_t i) { return std::tuple(!result_.contestants[i].finished, median(i)); });
+    std::ranges::stable_sort(result_.order, {},
+                             [&](std::size_t i) { return std::tuple(!result_.contestants[i].finished, median(i)); });
     return std::move(result_);
   }
 
@@ -57,7 +60,9 @@ class race {
   bool decided() const {
     if (running_.size() <= 1) return true;
     std::size_t best = *std::ranges::min_element(running_, {}, [&](std::size_t i) { return median(i); });
-    return std::ranges::all_of(running_, [&](std::size_t i) { return i == best || clearly_faster(result_.contestants[best].time, result_.contestants[i].time, 0); });
+    return std::ranges::all_of(running_, [&](std::size_t i) {
+      return i == best || clearly_faster(result_.contestants[best].time, result_.contestants[i].time, 0);
+    });
   }
 
   void halve() {
@@ -79,6 +84,8 @@ class race {
 
 }  // namespace
 
-race_result run_race(std::size_t count, const std::function<double(std::size_t)>& sample, const race_options& options) { return race(count, sample, options).run(); }
+race_result run_race(std::size_t count, const std::function<double(std::size_t)>& sample, const race_options& options) {
+  return race(count, sample, options).run();
+}
 
 }  // namespace kiln

@@ -3,7 +3,8 @@
 namespace kiln {
 
 // Clones keep the order of modules and instructions, so that equal places are the same instruction.
-program replace_kernels(const program& native, const program& bound, const kernel_groups& groups, const std::map<std::size_t, native_bytes>& better) {
+program replace_kernels(const program& native, const program& bound, const kernel_groups& groups,
+                        const std::map<std::size_t, native_bytes>& better) {
   program result = native.clone();
   auto source = bound.modules().begin();
   for (module& m : result.modules()) {

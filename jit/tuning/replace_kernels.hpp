@@ -7,7 +7,9 @@
 
 namespace kiln {
 
-// `native` is what compile_bytecode made of `bound`, or what this function made; `better` holds new code for groups of group_code_objects(bound).
-program replace_kernels(const program& native, const program& bound, const kernel_groups& groups, const std::map<std::size_t, native_bytes>& better);
+// `native` is what compile_bytecode made of `bound`, or what this function made; `better` holds new code for groups of
+// group_code_objects(bound).
+program replace_kernels(const program& native, const program& bound, const kernel_groups& groups,
+                        const std::map<std::size_t, native_bytes>& better);
 
 }  // namespace kiln

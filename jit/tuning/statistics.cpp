@@ -23,7 +23,9 @@ timing summarize(std::vector<double> samples) {
   result.samples = static_cast<int>(samples.size());
   result.median = median_of(samples);
   for (double& s : samples) s = std::fabs(s - result.median);
-  const double error = samples.size() < 5 ? std::numeric_limits<double>::infinity() : 1.96 * 1.2533 * 1.4826 * median_of(samples) / std::sqrt(static_cast<double>(samples.size()));
+  const double error =
+      samples.size() < 5 ? std::numeric_limits<double>::infinity()
+                         : 1.96 * 1.2533 * 1.4826 * median_of(samples) / std::sqrt(static_cast<double>(samples.size()));
   result.low = std::max(0.0, result.median - error);
   result.high = result.median + error;
   return result;
@@ -35,6 +37,8 @@ double percentile(const std::vector<double>& sorted, double p) {
   return sorted[std::min(at, sorted.size() - 1)];
 }
 
-bool clearly_faster(const timing& a, const timing& b, double margin) { return a.samples > 0 && b.samples > 0 && a.high < b.low && a.median <= b.median * (1 - margin); }
+bool clearly_faster(const timing& a, const timing& b, double margin) {
+  return a.samples > 0 && b.samples > 0 && a.high < b.low && a.median <= b.median * (1 - margin);
+}
 
 }  // namespace kiln

@@ -11,8 +11,9 @@ struct timing {
   int samples = 0;
 };
 
-// The interval is median ± 1.96 · 1.2533 · 1.4826 · MAD / √n: the standard error of a median, with the median absolute deviation as the robust
-// estimate of the spread (Rousseeuw and Croux, 1993). With fewer than five samples it is infinitely wide. No samples: all zero.
+// The interval is median ± 1.96 · 1.2533 · 1.4826 · MAD / √n: the standard error of a median, with the median absolute
+// deviation as the robust estimate of the spread (Rousseeuw and Croux, 1993). With fewer than five samples it is
+// infinitely wide. No samples: all zero.
 timing summarize(std::vector<double> samples);
 
 // The smallest value that a share `p` of the sorted samples does not exceed.

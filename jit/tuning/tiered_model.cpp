@@ -15,8 +15,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr int heat_runs = 2, warm_runs = 1;  // of which each may make a run wait for as long as it takes itself
-constexpr double rebuild_ratio = 10;  // between two rebuilds passes so many times what one takes,
-constexpr double rebuild_runs = 250;  // and so many runs, of which one or two wait: fewer than one in a hundred
+constexpr double rebuild_ratio = 10;         // between two rebuilds passes so many times what one takes,
+constexpr double rebuild_runs = 250;         // and so many runs, of which one or two wait: fewer than one in a hundred
 constexpr std::chrono::milliseconds longest_first_run{1000};  // of a candidate: a run may have to wait for it
 constexpr double turn_share_of_run = 0.25;
 
@@ -29,12 +29,15 @@ double seconds_since(clock::time_point begin) { return std::chrono::duration<dou
 
 // Of this thread and of those that it starts.
 void lower_priority(int nice) {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), nice);  // at worst the thread stays as important as before
+  setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)),
+              nice);  // at worst the thread stays as important as before
 }
 
 }  // namespace
 
-tiered_model::tiered_model(const program& bound, program native, jit_report report, executable loaded, std::shared_ptr<device> timing, const jit_options& jit, tuning_records* records, std::vector<literal> inputs, tiered_options options)
+tiered_model::tiered_model(const program& bound, program native, jit_report report, executable loaded,
+                           std::shared_ptr<device> timing, const jit_options& jit, tuning_records* records,
+                           std::vector<literal> inputs, tiered_options options)
     : bound_(bound),
       native_(std::move(native)),
       report_(std::move(report)),
@@ -58,7 +61,8 @@ tiered_model::~tiered_model() {
   delete retired_.load();
 }
 
-void tiered_model::run(std::span<const executable::input_span> inputs, std::span<const executable::output_span> outputs) {
+void tiered_model::run(std::span<const executable::input_span> inputs,
+                       std::span<const executable::output_span> outputs) {
   if (version* next = next_.exchange(nullptr)) {
     version* old = current_.release();
     current_.reset(next);
@@ -90,7 +94,9 @@ void tiered_model::finish() {
   if (thread_.joinable()) thread_.join();
 }
 
-tiered_progress tiered_model::progress() const { return {tuner_.groups().list.size(), tuned_, improved_, swaps_, seconds_, done_}; }
+tiered_progress tiered_model::progress() const {
+  return {tuner_.groups().list.size(), tuned_, improved_, swaps_, seconds_, done_};
+}
 
 std::string tiered_model::problem() const {
   std::lock_guard lock(mutex_);
@@ -122,7 +128,9 @@ void tiered_model::tune() {
       ++improved_;
       better_[group] = t.winner;
     }
-    if (better_.empty() || seconds_since(last) < std::max(rebuild_ratio * rebuild_seconds, rebuild_runs * run_ms / 1000)) return;
+    if (better_.empty() ||
+        seconds_since(last) < std::max(rebuild_ratio * rebuild_seconds, rebuild_runs * run_ms / 1000))
+      return;
     auto begin = clock::now();
     rebuild();
     last = clock::now();

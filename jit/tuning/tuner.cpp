@@ -15,12 +15,21 @@
 namespace kiln {
 namespace {
 
-double machine_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double machine_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
-tuner::tuner(const program& source, std::shared_ptr<device> target, const jit_options& jit, tuning_records* records, tuner_options options)
-    : source_(source), device_(std::move(target)), jit_(jit), records_(records), options_(std::move(options)), groups_(group_code_objects(source)), compiler_(source, jit_) {
+tuner::tuner(const program& source, std::shared_ptr<device> target, const jit_options& jit, tuning_records* records,
+             tuner_options options)
+    : source_(source),
+      device_(std::move(target)),
+      jit_(jit),
+      records_(records),
+      options_(std::move(options)),
+      groups_(group_code_objects(source)),
+      compiler_(source, jit_) {
   jit_.kernel_limit = std::min(jit_.kernel_limit, options_.candidate_limit);
   if (!options_.now_ms) options_.now_ms = machine_ms;
 }
@@ -52,12 +61,23 @@ std::vector<kernel_configuration> tuner::candidates(const kernel_group& g, const
 // Another version of HIP is a new choice for a kernel in amdgcnspirv.
 bool tuner::saw_all(const tuning_session& session, const kernel_group& g) {
   if (g.portable.format != code_format::amdgcnspirv) return true;
-  return std::ranges::all_of(candidates(g, std::nullopt), [&](const kernel_configuration& c) { return c.empty() || std::ranges::find(session.candidates, c, &candidate_result::configuration) != session.candidates.end(); });
+  return std::ranges::all_of(candidates(g, std::nullopt), [&](const kernel_configuration& c) {
+    return c.empty() ||
+           std::ranges::find(session.candidates, c, &candidate_result::configuration) != session.candidates.end();
+  });
 }
 
 kernel_tuning tuner::tune(std::size_t group, double until_ms) {
   const kernel_group& g = groups_.list[group];
-  kernel_tuning result{g.portable.symbol, g.portable.payload, g.inputs, g.occurrences, 0, kernel_tuning::state::not_reached, {}, {}, nullptr};
+  kernel_tuning result{g.portable.symbol,
+                       g.portable.payload,
+                       g.inputs,
+                       g.occurrences,
+                       0,
+                       kernel_tuning::state::not_reached,
+                       {},
+                       {},
+                       nullptr};
   if (lost_) {
     result.reason = "a candidate before it never ended";
     return result;
@@ -113,7 +133,8 @@ kernel_tuning tuner::finish(std::size_t group, kernel_tuning result, const tunin
   return result;
 }
 
-std::vector<kernel_tuning> tuner::tune_all(const std::vector<double>& heat_ms, double budget_ms, const std::function<void(const kernel_tuning&, std::size_t group)>& done) {
+std::vector<kernel_tuning> tuner::tune_all(const std::vector<double>& heat_ms, double budget_ms,
+                                           const std::function<void(const kernel_tuning&, std::size_t group)>& done) {
   std::vector<std::size_t> order(groups_.list.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater(), [&](std::size_t g) { return heat_ms[g]; });
@@ -125,7 +146,15 @@ std::vector<kernel_tuning> tuner::tune_all(const std::vector<double>& heat_ms, d
     heat_left -= heat_ms[group];
     if (left <= 0 || options_.cancelled()) {
       const kernel_group& g = groups_.list[group];
-      results.push_back({g.portable.symbol, g.portable.payload, g.inputs, g.occurrences, 0, kernel_tuning::state::not_reached, "the budget ended before", {}, nullptr});
+      results.push_back({g.portable.symbol,
+                         g.portable.payload,
+                         g.inputs,
+                         g.occurrences,
+                         0,
+                         kernel_tuning::state::not_reached,
+                         "the budget ended before",
+                         {},
+                         nullptr});
     } else {
       results.push_back(tune(group, std::isinf(left) ? left : now_ms() + left * share));
     }

@@ -33,8 +33,10 @@ json describe(const candidate_result& c) {
 json describe(const tuning_session& s) {
   auto candidates = json::array();
   for (const candidate_result& c : s.candidates) candidates.push_back(describe(c));
-  return {{"pipeline", s.compiler.pipeline}, {"llvm", s.compiler.llvm}, {"generation", s.generation}, {"effort", enum_name(s.effort)},   {"complete", s.complete},
-          {"winner", s.winner},              {"default_ms", s.default_ms}, {"winner_ms", s.winner_ms}, {"error", s.error}, {"candidates", candidates}};
+  return {{"pipeline", s.compiler.pipeline}, {"llvm", s.compiler.llvm},  {"generation", s.generation},
+          {"effort", enum_name(s.effort)},   {"complete", s.complete},   {"winner", s.winner},
+          {"default_ms", s.default_ms},      {"winner_ms", s.winner_ms}, {"error", s.error},
+          {"candidates", candidates}};
 }
 
 double milliseconds(const json& from, const char* key) {
@@ -46,12 +48,19 @@ double milliseconds(const json& from, const char* key) {
 template <class Enum>
 Enum parse(const json& from, const char* key) {
   Enum value{};
-  if (!parse_enum(from.at(key).get_ref<const std::string&>(), value)) throw error(error_kind::corrupted, fmt::format("its {} is unknown", key));
+  if (!parse_enum(from.at(key).get_ref<const std::string&>(), value))
+    throw error(error_kind::corrupted, fmt::format("its {} is unknown", key));
   return value;
 }
 
 candidate_result parse_candidate(const json& from) {
-  candidate_result c{from.at("configuration").get<kernel_configuration>(), parse<candidate_outcome>(from, "outcome"), 0, 0, 0, 0, from.value("reason", "")};
+  candidate_result c{from.at("configuration").get<kernel_configuration>(),
+                     parse<candidate_outcome>(from, "outcome"),
+                     0,
+                     0,
+                     0,
+                     0,
+                     from.value("reason", "")};
   if (!from.contains("samples")) return c;
   c.ms = milliseconds(from, "ms");
   c.low_ms = milliseconds(from, "low_ms");
@@ -77,7 +86,8 @@ tuning_session parse_session(const json& from) {
 // A total order of sessions of one compiler: the greatest is kept.
 auto rank(const tuning_session& s) {
   auto timed = std::ranges::count_if(s.candidates, [](const candidate_result& c) { return c.samples > 0; });
-  return std::tuple(s.generation, timed, s.effort, s.complete, describe(s).dump(-1, ' ', false, json::error_handler_t::replace));
+  return std::tuple(s.generation, timed, s.effort, s.complete,
+                    describe(s).dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -92,7 +102,8 @@ content_hash record_identity::hash() const {
   return hasher.finish();
 }
 
-record_identity identify(const std::string& payload, const std::vector<shape>& inputs, const std::vector<shape>& outputs, const std::string& device_class) {
+record_identity identify(const std::string& payload, const std::vector<shape>& inputs,
+                         const std::vector<shape>& outputs, const std::string& device_class) {
   record_identity result{payload, {}, {}, device_class};
   for (const shape& s : inputs) result.inputs.push_back(s.str());
   for (const shape& s : outputs) result.outputs.push_back(s.str());
@@ -120,7 +131,14 @@ std::string to_text(const tuning_record& record) {
   auto sessions = json::array();
   for (const tuning_session& s : record.sessions) sessions.push_back(describe(s));
   const record_identity& i = record.identity;
-  return json{{"kiln_tuning_record", tuning_record_version}, {"payload", i.payload}, {"inputs", i.inputs}, {"outputs", i.outputs}, {"device_class", i.device_class}, {"sessions", sessions}}.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return json{{"kiln_tuning_record", tuning_record_version},
+              {"payload", i.payload},
+              {"inputs", i.inputs},
+              {"outputs", i.outputs},
+              {"device_class", i.device_class},
+              {"sessions", sessions}}
+             .dump(1, ' ', false, json::error_handler_t::replace) +
+         "\n";
 }
 
 tuning_record parse_record(std::string_view text) { return read_record(parse_json(text)); }
@@ -128,13 +146,20 @@ tuning_record parse_record(std::string_view text) { return read_record(parse_jso
 tuning_record read_record(const json& document) {
   try {
     if (int version = document.at("kiln_tuning_record").get<int>(); version > tuning_record_version)
-      throw error(error_kind::newer_version, fmt::format("a tuning record of version {}: this Kiln reads {}", version, tuning_record_version));
-    tuning_record record{{document.at("payload").get<std::string>(), document.at("inputs").get<std::vector<std::string>>(), document.at("outputs").get<std::vector<std::string>>(), document.at("device_class").get<std::string>()}, {}};
+      throw error(error_kind::newer_version,
+                  fmt::format("a tuning record of version {}: this Kiln reads {}", version, tuning_record_version));
+    tuning_record record{
+        {document.at("payload").get<std::string>(), document.at("inputs").get<std::vector<std::string>>(),
+         document.at("outputs").get<std::vector<std::string>>(), document.at("device_class").get<std::string>()},
+        {}};
     std::set<compiler_identity> compilers;
     for (const json& s : document.at("sessions")) {
       record.sessions.push_back(parse_session(s));
-      if (!compilers.insert(record.sessions.back().compiler).second) throw error(error_kind::corrupted, "a tuning record with two sessions of one compiler");
-      if (compilers.size() > most_sessions_read) throw error(error_kind::corrupted, fmt::format("a tuning record with more than {} sessions", most_sessions_read));
+      if (!compilers.insert(record.sessions.back().compiler).second)
+        throw error(error_kind::corrupted, "a tuning record with two sessions of one compiler");
+      if (compilers.size() > most_sessions_read)
+        throw error(error_kind::corrupted,
+                    fmt::format("a tuning record with more than {} sessions", most_sessions_read));
     }
     return merge({record.identity, {}}, record);  // in order, whatever wrote it
   } catch (const nlohmann::json::exception& e) {

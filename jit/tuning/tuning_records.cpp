@@ -23,9 +23,12 @@ using json = nlohmann::ordered_json;
 constexpr std::string_view kernel_suffix = ".kernel.json", graph_suffix = ".graph.json";
 constexpr std::size_t most_record_bytes = std::size_t{16} << 20;
 
-std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
-file_failure write_text(file_system& files, const std::filesystem::path& folder, const std::string& name, const std::string& text) {
+file_failure write_text(file_system& files, const std::filesystem::path& folder, const std::string& name,
+                        const std::string& text) {
   for (const auto& f : {folder.parent_path(), folder})
     if (int code = files.make_folder(f); code != 0 && code != EEXIST) return {"mkdir", code};
   return write_file(files, folder, name, std::as_bytes(std::span(text)), {});
@@ -37,13 +40,28 @@ struct graph_subject {
   const std::string& device_class;
   const compiler_identity& compiler;
   std::string file_name() const {
-    return field_hasher().add("kiln graph decision").add(program).add(device_class).add(std::int64_t{compiler.pipeline}).add(compiler.llvm).finish().hex() + std::string(graph_suffix);
+    return field_hasher()
+               .add("kiln graph decision")
+               .add(program)
+               .add(device_class)
+               .add(std::int64_t{compiler.pipeline})
+               .add(compiler.llvm)
+               .finish()
+               .hex() +
+           std::string(graph_suffix);
   }
 };
 
 std::string graph_text(const graph_subject& of, const graph_decision& d) {
-  return json{{"kiln_graph_decision", tuning_record_version}, {"program", of.program},       {"device_class", of.device_class}, {"pipeline", of.compiler.pipeline}, {"llvm", of.compiler.llvm},
-              {"replay", d.replay},                           {"branches", d.branches},      {"eager_ms", d.eager_ms},          {"replay_ms", d.replay_ms}}
+  return json{{"kiln_graph_decision", tuning_record_version},
+              {"program", of.program},
+              {"device_class", of.device_class},
+              {"pipeline", of.compiler.pipeline},
+              {"llvm", of.compiler.llvm},
+              {"replay", d.replay},
+              {"branches", d.branches},
+              {"eager_ms", d.eager_ms},
+              {"replay_ms", d.replay_ms}}
              .dump(1) +
          "\n";
 }
@@ -51,7 +69,8 @@ std::string graph_text(const graph_subject& of, const graph_decision& d) {
 json check_graph(std::string_view text) {
   try {
     json d = parse_json(text);
-    if (d.at("kiln_graph_decision").get<int>() > tuning_record_version) throw error(error_kind::newer_version, "a graph decision of a later version");
+    if (d.at("kiln_graph_decision").get<int>() > tuning_record_version)
+      throw error(error_kind::newer_version, "a graph decision of a later version");
     return d;
   } catch (const nlohmann::json::exception& e) {
     throw error(error_kind::corrupted, fmt::format("no graph decision: {}", e.what()));
@@ -61,8 +80,11 @@ json check_graph(std::string_view text) {
 graph_decision parse_graph(std::string_view text, const graph_subject& of) {
   json d = check_graph(text);
   try {
-    if (d.at("program") != of.program || d.at("device_class") != of.device_class || d.at("pipeline") != of.compiler.pipeline || d.at("llvm") != of.compiler.llvm) throw error(error_kind::corrupted, "a graph decision about something else");
-    return {d.at("replay").get<bool>(), d.at("branches").get<bool>(), d.at("eager_ms").get<double>(), d.at("replay_ms").get<double>()};
+    if (d.at("program") != of.program || d.at("device_class") != of.device_class ||
+        d.at("pipeline") != of.compiler.pipeline || d.at("llvm") != of.compiler.llvm)
+      throw error(error_kind::corrupted, "a graph decision about something else");
+    return {d.at("replay").get<bool>(), d.at("branches").get<bool>(), d.at("eager_ms").get<double>(),
+            d.at("replay_ms").get<double>()};
   } catch (const nlohmann::json::exception& e) {
     throw error(error_kind::corrupted, fmt::format("no graph decision: {}", e.what()));
   }
@@ -72,7 +94,8 @@ graph_decision parse_graph(std::string_view text, const graph_subject& of) {
 
 compiler_identity this_compiler(target_family family) { return {pipeline_version(family), LLVM_VERSION_STRING}; }
 
-tuning_records::tuning_records(tuning_records_options options) : options_(std::move(options)), files_(options_.files ? *options_.files : posix_file_system()) {
+tuning_records::tuning_records(tuning_records_options options)
+    : options_(std::move(options)), files_(options_.files ? *options_.files : posix_file_system()) {
   // The cache has said why. Records are data, so a layer whose kernels must be signed may give them.
   std::erase_if(options_.layers, [&](const auto& layer) { return !refuse_layer(files_, layer, true).empty(); });
   if (options_.hints.empty()) return;
@@ -117,10 +140,12 @@ void tuning_records::read(const std::string& name, Parse parse) const {
 
 void tuning_records::write(const std::string& name, const std::string& text) const {
   if (options_.folder.empty()) return;
-  if (auto failure = write_text(files_, options_.folder / records_folder_name, name, text)) problem(fmt::format("{}: {}", (options_.folder / records_folder_name).string(), failure.text()));
+  if (auto failure = write_text(files_, options_.folder / records_folder_name, name, text))
+    problem(fmt::format("{}: {}", (options_.folder / records_folder_name).string(), failure.text()));
 }
 
-std::optional<tuning_record> tuning_records::find(const std::string& payload, const std::vector<shape>& inputs, const std::vector<shape>& outputs) const {
+std::optional<tuning_record> tuning_records::find(const std::string& payload, const std::vector<shape>& inputs,
+                                                  const std::vector<shape>& outputs) const {
   std::optional<tuning_record> found;
   record_identity wanted = identify(payload, inputs, outputs, options_.device_class);
   content_hash hash = wanted.hash();
@@ -133,7 +158,8 @@ std::optional<tuning_record> tuning_records::find(const std::string& payload, co
   return found;
 }
 
-kernel_configuration tuning_records::winner(const std::string& payload, const std::vector<shape>& inputs, const std::vector<shape>& outputs) const {
+kernel_configuration tuning_records::winner(const std::string& payload, const std::vector<shape>& inputs,
+                                            const std::vector<shape>& outputs) const {
   auto record = find(payload, inputs, outputs);
   if (!record || record->sessions.empty()) return {};
   const tuning_session* ours = record->session_of(options_.compiler);
@@ -145,9 +171,11 @@ void tuning_records::store(const tuning_record& record) const {
   tuning_record whole = record;
   bool newer = false;
   std::vector<std::byte> bytes;
-  if (!options_.folder.empty() && !read_file(files_, options_.folder / records_folder_name / name, most_record_bytes, bytes)) {
+  if (!options_.folder.empty() &&
+      !read_file(files_, options_.folder / records_folder_name / name, most_record_bytes, bytes)) {
     try {
-      if (tuning_record there = parse_record(text_of(bytes)); there.identity == record.identity) whole = merge(whole, there);
+      if (tuning_record there = parse_record(text_of(bytes)); there.identity == record.identity)
+        whole = merge(whole, there);
     } catch (const error& e) {
       newer = e.kind() == error_kind::newer_version;  // a damaged one is replaced
     }
@@ -168,7 +196,8 @@ void tuning_records::store_graph(const std::string& program_hash, const graph_de
   const graph_subject subject{program_hash, options_.device_class, options_.compiler};
   bool newer = false;
   std::vector<std::byte> bytes;
-  if (!options_.folder.empty() && !read_file(files_, options_.folder / records_folder_name / subject.file_name(), most_record_bytes, bytes)) {
+  if (!options_.folder.empty() &&
+      !read_file(files_, options_.folder / records_folder_name / subject.file_name(), most_record_bytes, bytes)) {
     try {
       check_graph(text_of(bytes));
     } catch (const error& e) {
@@ -189,12 +218,14 @@ std::string hints_text(const std::vector<tuning_record>& records) {
 std::vector<tuning_record> parse_hints(std::string_view text) {
   try {
     const json document = parse_json(text);
-    if (document.at("kiln_tuning_hints").get<int>() > tuning_record_version) throw error(error_kind::newer_version, "they are of a later version");
+    if (document.at("kiln_tuning_hints").get<int>() > tuning_record_version)
+      throw error(error_kind::newer_version, "they are of a later version");
     std::vector<tuning_record> result;
     std::set<content_hash> kernels;
     for (const json& r : document.at("records")) {
       result.push_back(read_record(r));
-      if (!kernels.insert(result.back().identity.hash()).second) throw error(error_kind::corrupted, "no tuning hints: two records of one kernel");
+      if (!kernels.insert(result.back().identity.hash()).second)
+        throw error(error_kind::corrupted, "no tuning hints: two records of one kernel");
     }
     return result;
   } catch (const nlohmann::json::exception& e) {
@@ -202,14 +233,16 @@ std::vector<tuning_record> parse_hints(std::string_view text) {
   }
 }
 
-std::optional<std::vector<std::byte>> merge_record_files(const std::string& name, std::span<const std::byte> arriving, std::span<const std::byte> there) {
+std::optional<std::vector<std::byte>> merge_record_files(const std::string& name, std::span<const std::byte> arriving,
+                                                         std::span<const std::byte> there) {
   std::optional<std::vector<std::byte>> as_it_is(std::in_place, arriving.begin(), arriving.end());
   if (name.ends_with(graph_suffix)) {
     check_graph(text_of(arriving));
     return there.empty() ? as_it_is : std::nullopt;
   }
   tuning_record record = parse_record(text_of(arriving));
-  if (record.identity.hash().hex() + std::string(kernel_suffix) != name) throw error(error_kind::corrupted, name + " is about another kernel");
+  if (record.identity.hash().hex() + std::string(kernel_suffix) != name)
+    throw error(error_kind::corrupted, name + " is about another kernel");
   if (there.empty()) return as_it_is;
   try {
     record = merge(record, parse_record(text_of(there)));

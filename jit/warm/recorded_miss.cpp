@@ -42,7 +42,13 @@ std::vector<shape> read_shapes(const json& list) {
 json write_target(const target_row& row) {
   json target{{"name", row.name}, {"family", enum_name(row.family)}, {"description", describe(row)}};
   if (row.family == target_family::cpu)
-    target.update({{"triple", row.triple}, {"processor", row.processor}, {"features", row.features}, {"vector_bits", row.vector_bits}, {"vector_registers", row.vector_registers}, {"l1_bytes", row.l1_bytes}, {"l2_bytes", row.l2_bytes}});
+    target.update({{"triple", row.triple},
+                   {"processor", row.processor},
+                   {"features", row.features},
+                   {"vector_bits", row.vector_bits},
+                   {"vector_registers", row.vector_registers},
+                   {"l1_bytes", row.l1_bytes},
+                   {"l2_bytes", row.l2_bytes}});
   return target;
 }
 
@@ -61,22 +67,33 @@ target_row read_target(const json& target) {
     row.l1_bytes = target.at("l1_bytes").get<std::int64_t>();
     row.l2_bytes = target.at("l2_bytes").get<std::int64_t>();
   }
-  if (describe(row) != target.at("description").get<std::string>()) throw error(error_kind::unsupported, fmt::format("target '{}' was '{}' there and is '{}' in this version", name, target.at("description").get<std::string>(), describe(row)));
+  if (describe(row) != target.at("description").get<std::string>())
+    throw error(error_kind::unsupported, fmt::format("target '{}' was '{}' there and is '{}' in this version", name,
+                                                     target.at("description").get<std::string>(), describe(row)));
   return row;
 }
 
-std::vector<recorded_miss> record_if(const program& bound, const jit_options& options, const std::string& file, const std::function<bool(const kernel_key&)>& missed) {
+std::vector<recorded_miss> record_if(const program& bound, const jit_options& options, const std::string& file,
+                                     const std::function<bool(const kernel_key&)>& missed) {
   std::vector<recorded_miss> result;
   for (const wanted_kernel& w : wanted_kernels(bound, options.target, options.driver))
-    if (missed(w.key)) result.push_back({w.symbol, w.key.payload, w.key.inputs, w.key.outputs, options.target, options.driver, w.key.hash().hex(), std::filesystem::absolute(file).string()});
+    if (missed(w.key))
+      result.push_back({w.symbol, w.key.payload, w.key.inputs, w.key.outputs, options.target, options.driver,
+                        w.key.hash().hex(), std::filesystem::absolute(file).string()});
   return result;
 }
 
 }  // namespace
 
 std::string write_miss(const recorded_miss& miss) {
-  return json{{"symbol", miss.symbol}, {"payload", miss.payload}, {"inputs", write_shapes(miss.inputs)}, {"outputs", write_shapes(miss.outputs)},
-              {"target", write_target(miss.target)}, {"driver", miss.driver}, {"key", miss.key}, {"file", miss.file}}
+  return json{{"symbol", miss.symbol},
+              {"payload", miss.payload},
+              {"inputs", write_shapes(miss.inputs)},
+              {"outputs", write_shapes(miss.outputs)},
+              {"target", write_target(miss.target)},
+              {"driver", miss.driver},
+              {"key", miss.key},
+              {"file", miss.file}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -84,21 +101,32 @@ recorded_miss read_miss(std::string_view line) {
   try {
     auto d = parse_json(line);
     auto text = [&](const char* name) { return d.at(name).get<std::string>(); };
-    return {text("symbol"), content_hash::from_hex(text("payload")).hex(), read_shapes(d.at("inputs")), read_shapes(d.at("outputs")), read_target(d.at("target")), text("driver"), text("key"), text("file")};
+    return {text("symbol"),
+            content_hash::from_hex(text("payload")).hex(),
+            read_shapes(d.at("inputs")),
+            read_shapes(d.at("outputs")),
+            read_target(d.at("target")),
+            text("driver"),
+            text("key"),
+            text("file")};
   } catch (const json::exception& e) {
     throw error(error_kind::corrupted, fmt::format("is no recorded miss: {}", e.what()));
   }
 }
 
-std::vector<recorded_miss> misses_of(const program& bound, const jit_options& options, const jit_report& report, const std::string& file) {
+std::vector<recorded_miss> misses_of(const program& bound, const jit_options& options, const jit_report& report,
+                                     const std::string& file) {
   if (report.misses == 0) return {};
   return record_if(bound, options, file, [&](const kernel_key& key) {
-    return std::ranges::any_of(report.kernels, [&](const kernel_report& k) { return !k.cached && k.payload == key.payload && k.inputs == key.inputs; });
+    return std::ranges::any_of(report.kernels, [&](const kernel_report& k) {
+      return !k.cached && k.payload == key.payload && k.inputs == key.inputs;
+    });
   });
 }
 
 std::vector<recorded_miss> absent_kernels(const program& bound, const jit_options& options, const std::string& file) {
-  return record_if(bound, options, file, [&](const kernel_key& key) { return !options.cache || !options.cache->find(key); });
+  return record_if(bound, options, file,
+                   [&](const kernel_key& key) { return !options.cache || !options.cache->find(key); });
 }
 
 void append_misses(const std::filesystem::path& log, const std::vector<recorded_miss>& misses) {
@@ -106,11 +134,14 @@ void append_misses(const std::filesystem::path& log, const std::vector<recorded_
   std::string lines;
   for (const recorded_miss& m : misses) lines += write_miss(m) + "\n";
   int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file < 0) throw error(error_kind::io, fmt::format("{}: cannot be opened: {}", log.string(), std::strerror(errno)));
+  if (file < 0)
+    throw error(error_kind::io, fmt::format("{}: cannot be opened: {}", log.string(), std::strerror(errno)));
   ssize_t written = ::write(file, lines.data(), lines.size());
   int code = errno;
   ::close(file);
-  if (written != static_cast<ssize_t>(lines.size())) throw error(error_kind::io, fmt::format("{}: cannot be written: {}", log.string(), written < 0 ? std::strerror(code) : "the disk is full"));
+  if (written != static_cast<ssize_t>(lines.size()))
+    throw error(error_kind::io, fmt::format("{}: cannot be written: {}", log.string(),
+                                            written < 0 ? std::strerror(code) : "the disk is full"));
 }
 
 std::vector<recorded_miss> read_misses(const std::filesystem::path& log) {

@@ -13,10 +13,12 @@ namespace {
 program program_of(const warm_kernel& kernel) {
   program p;
   std::vector<value> inputs;
-  for (std::size_t i = 0; i < kernel.key.inputs.size(); ++i) inputs.push_back(p.main().add_parameter("input" + std::to_string(i), kernel.key.inputs[i]));
+  for (std::size_t i = 0; i < kernel.key.inputs.size(); ++i)
+    inputs.push_back(p.main().add_parameter("input" + std::to_string(i), kernel.key.inputs[i]));
   content_hash hash = content_hash::from_hex(kernel.key.payload);
   p.add_kernel(hash, kernel.payload);
-  value first = p.main().add(code_object::make(kernel.symbol, code_format::mlir_bytecode, hash, "", kernel.key.outputs), inputs);
+  value first =
+      p.main().add(code_object::make(kernel.symbol, code_format::mlir_bytecode, hash, "", kernel.key.outputs), inputs);
   std::vector<value> outputs;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < kernel.key.outputs.size(); ++i) {
@@ -57,19 +59,24 @@ void warm_plan::add(warm_kernel kernel, std::size_t source) {
 void warm_plan::add(const program& bound, std::size_t target, std::size_t source) {
   for (wanted_kernel& w : wanted_kernels(bound, targets_[target].target, targets_[target].driver)) {
     auto payload = bound.kernels().find(content_hash::from_hex(w.key.payload));
-    if (payload == bound.kernels().end()) throw error(error_kind::corrupted, "kernel '" + w.symbol + "' is not in the file");
+    if (payload == bound.kernels().end())
+      throw error(error_kind::corrupted, "kernel '" + w.symbol + "' is not in the file");
     add(warm_kernel{w.symbol, std::move(w.key), target, payload->second, {}}, source);
   }
 }
 
-bool warm_plan::add(const recorded_miss& miss, std::shared_ptr<const std::vector<std::byte>> payload, std::size_t source) {
+bool warm_plan::add(const recorded_miss& miss, std::shared_ptr<const std::vector<std::byte>> payload,
+                    std::size_t source) {
   kernel_key key = make_kernel_key(miss.payload, miss.inputs, miss.outputs, {}, miss.target);
   key.driver = miss.driver;
   if (key.hash().hex() != miss.key) return false;
   key.driver.clear();  // its driver is there and not here: it takes over from what was made without one
   const std::string description = key.target;
-  auto same = std::ranges::find_if(targets_, [&](const jit_options& t) { return t.driver.empty() && make_kernel_key(miss.payload, {}, {}, {}, t.target).target == description; });
-  std::size_t target = same != targets_.end() ? static_cast<std::size_t>(same - targets_.begin()) : add_target({.target = miss.target});
+  auto same = std::ranges::find_if(targets_, [&](const jit_options& t) {
+    return t.driver.empty() && make_kernel_key(miss.payload, {}, {}, {}, t.target).target == description;
+  });
+  std::size_t target =
+      same != targets_.end() ? static_cast<std::size_t>(same - targets_.begin()) : add_target({.target = miss.target});
   add(warm_kernel{miss.symbol, std::move(key), target, std::move(payload), {}}, source);
   return true;
 }

@@ -54,7 +54,8 @@ void access_analysis::load(const buffer& b, const forms& where) {
   }
 }
 
-access_analysis::forms access_analysis::reshaped(const forms& where, const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to) {
+access_analysis::forms access_analysis::reshaped(const forms& where, const std::vector<std::int64_t>& from,
+                                                 const std::vector<std::int64_t>& to) {
   forms result(to.size(), nothing());
   std::size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
@@ -71,7 +72,8 @@ access_analysis::forms access_analysis::reshaped(const forms& where, const std::
     std::int64_t stride = 1;
     for (std::size_t k = i; k-- > i_begin; stride *= from[k])
       if (from[k] != 1) linear = sum(linear, scaled(where[k], stride, 0));
-    auto wide = std::count_if(to.begin() + static_cast<std::ptrdiff_t>(j_begin), to.begin() + static_cast<std::ptrdiff_t>(j), [](std::int64_t d) { return d != 1; });
+    auto wide = std::count_if(to.begin() + static_cast<std::ptrdiff_t>(j_begin),
+                              to.begin() + static_cast<std::ptrdiff_t>(j), [](std::int64_t d) { return d != 1; });
     for (std::size_t k = j_begin; k < j; ++k)
       if (to[k] != 1) result[k] = wide == 1 ? linear : opaque();
     if (wide > 1) use(linear);
@@ -170,7 +172,9 @@ std::vector<std::vector<std::size_t>> access_analysis::runs() const {
   std::vector<std::vector<std::size_t>> result;
   for (std::size_t axis = 0; axis < domain_.size(); ++axis) {
     if (domain_[axis] == 1) continue;
-    bool joins = !result.empty() && std::ranges::all_of(used_, [&](const auto& c) { return c[result.back().back()] == c[axis] * domain_[axis]; });
+    bool joins = !result.empty() && std::ranges::all_of(used_, [&](const auto& c) {
+      return c[result.back().back()] == c[axis] * domain_[axis];
+    });
     if (joins) result.back().push_back(axis);
     else result.push_back({axis});
   }

@@ -1,5 +1,5 @@
-// How the loads of a cluster depend on the loop axes: what decides which axes may be walked as one, where a loop must be
-// cut so that concat and pad are free inside the pieces, and whether a transpose needs tiles.
+// How the loads of a cluster depend on the loop axes: what decides which axes may be walked as one, where a loop must
+// be cut so that concat and pad are free inside the pieces, and whether a transpose needs tiles.
 #pragma once
 
 #include <set>
@@ -15,16 +15,18 @@ class access_analysis {
   access_analysis(const kernel_emitter& e, std::vector<std::int64_t> domain) : e_(e), domain_(std::move(domain)) {}
   void add_root(value v);
 
-  // Maximal runs of axes that every access treats as one long axis: each is a list of domain axes, outermost first. Axes of
-  // extent 1 belong to no run. An index of a run goes to its last axis and 0 to the others.
+  // Maximal runs of axes that every access treats as one long axis: each is a list of domain axes, outermost first.
+  // Axes of extent 1 belong to no run. An index of a run goes to its last axis and 0 to the others.
   std::vector<std::vector<std::size_t>> runs() const;
   // Positions along the last domain axis where the code changes, without 0 and the extent.
   std::vector<std::int64_t> cuts() const;
-  // The axis that some load walks contiguously while it strides along the last axis; none for kernels without transposes.
+  // The axis that some load walks contiguously while it strides along the last axis; none for kernels without
+  // transposes.
   std::optional<std::size_t> transposed_axis() const;
 
  private:
-  // A position along one axis as a function of the loop indices: offset + Σ coefficient × index. Opaque where it is not.
+  // A position along one axis as a function of the loop indices: offset + Σ coefficient × index. Opaque where it is
+  // not.
   struct form {
     bool affine = true;
     std::vector<std::int64_t> coefficients;

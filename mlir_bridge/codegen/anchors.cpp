@@ -10,8 +10,20 @@ namespace kiln::codegen {
 
 bool is_anchor(const operation& op) {
   static constexpr auto names = std::to_array<std::string_view>({
-      "dot", "convolution", "transposed_convolution", "reduce", "arg_reduce", "softmax", "attention", "normalize", "pooling", "cumulative_sum", "top_k",
-      "scatter_elements", "scatter_nd", "recurrent",
+      "dot",
+      "convolution",
+      "transposed_convolution",
+      "reduce",
+      "arg_reduce",
+      "softmax",
+      "attention",
+      "normalize",
+      "pooling",
+      "cumulative_sum",
+      "top_k",
+      "scatter_elements",
+      "scatter_nd",
+      "recurrent",
   });
   return std::ranges::find(names, op.name()) != names.end();
 }
@@ -20,7 +32,9 @@ const instruction* find_anchor(const module& cluster, std::string_view symbol) {
   const instruction* anchor = nullptr;
   for (const instruction& i : cluster.instructions()) {
     if (!is_anchor(i.op())) continue;
-    if (anchor) throw error(error_kind::internal, "kernel '" + std::string(symbol) + "' has two anchors, " + std::string(anchor->op().name()) + " and " + std::string(i.op().name()));
+    if (anchor)
+      throw error(error_kind::internal, "kernel '" + std::string(symbol) + "' has two anchors, " +
+                                            std::string(anchor->op().name()) + " and " + std::string(i.op().name()));
     anchor = &i;
   }
   return anchor;

@@ -1,4 +1,5 @@
-// Anchors: the operations that have a generator of their own, of which a kernel holds at most one (docs/architecture.md).
+// Anchors: the operations that have a generator of their own, of which a kernel holds at most one
+// (docs/architecture.md).
 #pragma once
 
 #include <string_view>

@@ -45,7 +45,9 @@ mlir::Type code_builder::scalar_type(element_type type) {
     case element_type::i4:
     case element_type::u4: return builder.getIntegerType(4);
     default:
-      throw error(error_kind::unsupported, std::string(on.name) + " code generation cannot compute with " + std::string(name(type)) + " elements; convert the tensor to f32 or i8 in the model");
+      throw error(error_kind::unsupported, std::string(on.name) + " code generation cannot compute with " +
+                                               std::string(name(type)) +
+                                               " elements; convert the tensor to f32 or i8 in the model");
   }
 }
 
@@ -60,7 +62,9 @@ mlir::Type code_builder::storage_type(element_type type) {
   }
 }
 
-mlir::Type code_builder::with_lanes(mlir::Type scalar, std::int64_t lanes) { return lanes == 1 ? scalar : mlir::Type(mlir::VectorType::get({lanes}, scalar)); }
+mlir::Type code_builder::with_lanes(mlir::Type scalar, std::int64_t lanes) {
+  return lanes == 1 ? scalar : mlir::Type(mlir::VectorType::get({lanes}, scalar));
+}
 mlir::Type code_builder::type(element_type t, std::int64_t lanes) { return with_lanes(scalar_type(t), lanes); }
 
 std::int64_t code_builder::lanes_of(Value v) {
@@ -78,7 +82,8 @@ Value code_builder::to_index(Value integer) {
   mlir::Type type = with_lanes(index_type(), lanes_of(integer));
   unsigned from = scalar_of(integer).getIntOrFloatBitWidth(), to = static_cast<unsigned>(on.index_bits);
   if (from == to) return integer;
-  return from > to ? make<mlir::arith::TruncIOp>(type, integer).getResult() : make<mlir::arith::ExtSIOp>(type, integer).getResult();
+  return from > to ? make<mlir::arith::TruncIOp>(type, integer).getResult()
+                   : make<mlir::arith::ExtSIOp>(type, integer).getResult();
 }
 
 Value code_builder::integer(mlir::Type type, std::int64_t v) {
@@ -90,8 +95,10 @@ Value code_builder::integer(mlir::Type type, std::int64_t v) {
   while (!mlir::isa<mlir::func::FuncOp>(function)) function = function->getParentOp();
   builder.setInsertionPointToStart(&mlir::cast<mlir::func::FuncOp>(function).getBody().front());
   mlir::Type scalar = mlir::getElementTypeOrSelf(type);
-  mlir::TypedAttr attribute = builder.getIntegerAttr(scalar, llvm::APInt(scalar.getIntOrFloatBitWidth(), static_cast<std::uint64_t>(v), true, true));
-  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type)) attribute = mlir::DenseElementsAttr::get(vector, mlir::Attribute(attribute));
+  mlir::TypedAttr attribute = builder.getIntegerAttr(
+      scalar, llvm::APInt(scalar.getIntOrFloatBitWidth(), static_cast<std::uint64_t>(v), true, true));
+  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
+    attribute = mlir::DenseElementsAttr::get(vector, mlir::Attribute(attribute));
   return cached = make<mlir::arith::ConstantOp>(attribute);
 }
 
@@ -99,22 +106,27 @@ Value code_builder::number(mlir::Type type, double v) {
   mlir::Type scalar = mlir::getElementTypeOrSelf(type);
   if (!mlir::isa<mlir::FloatType>(scalar)) return integer(type, static_cast<std::int64_t>(v));
   mlir::TypedAttr attribute = builder.getFloatAttr(scalar, v);
-  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type)) attribute = mlir::DenseElementsAttr::get(vector, mlir::Attribute(attribute));
+  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
+    attribute = mlir::DenseElementsAttr::get(vector, mlir::Attribute(attribute));
   return make<mlir::arith::ConstantOp>(attribute);
 }
 
 Value code_builder::lane_numbers(std::int64_t lanes) {
   if (lanes == 1) return constant(0);
   llvm::SmallVector<llvm::APInt> numbers;
-  for (std::int64_t i = 0; i < lanes; ++i) numbers.emplace_back(static_cast<unsigned>(on.index_bits), static_cast<std::uint64_t>(i));
-  return make<mlir::arith::ConstantOp>(mlir::DenseElementsAttr::get(mlir::VectorType::get({lanes}, index_type()), numbers));
+  for (std::int64_t i = 0; i < lanes; ++i)
+    numbers.emplace_back(static_cast<unsigned>(on.index_bits), static_cast<std::uint64_t>(i));
+  return make<mlir::arith::ConstantOp>(
+      mlir::DenseElementsAttr::get(mlir::VectorType::get({lanes}, index_type()), numbers));
 }
 
 std::optional<std::int64_t> code_builder::known(Value v) {
   auto constant = v.getDefiningOp<mlir::arith::ConstantOp>();
   if (!constant) return std::nullopt;
-  if (auto attribute = mlir::dyn_cast<mlir::IntegerAttr>(constant.getValue())) return attribute.getValue().getSExtValue();
-  if (auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()); dense && dense.isSplat() && dense.getElementType().isInteger())
+  if (auto attribute = mlir::dyn_cast<mlir::IntegerAttr>(constant.getValue()))
+    return attribute.getValue().getSExtValue();
+  if (auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+      dense && dense.isSplat() && dense.getElementType().isInteger())
     return dense.getSplatValue<llvm::APInt>().getSExtValue();
   return std::nullopt;
 }
@@ -186,12 +198,15 @@ Value code_builder::lane(Value vector, std::int64_t i) {
   return make<mlir::vector::ExtractOp>(vector, i);
 }
 
-Value code_builder::set_lane(Value vector, Value scalar, std::int64_t i) { return make<mlir::vector::InsertOp>(scalar, vector, i); }
+Value code_builder::set_lane(Value vector, Value scalar, std::int64_t i) {
+  return make<mlir::vector::InsertOp>(scalar, vector, i);
+}
 
 Value code_builder::from_lanes(std::span<const Value> scalars) {
   if (scalars.size() == 1) return scalars[0];
   mlir::Type type = with_lanes(scalars[0].getType(), static_cast<std::int64_t>(scalars.size()));
-  return make<mlir::vector::FromElementsOp>(type, mlir::ValueRange(llvm::ArrayRef<Value>(scalars.data(), scalars.size())));
+  return make<mlir::vector::FromElementsOp>(type,
+                                            mlir::ValueRange(llvm::ArrayRef<Value>(scalars.data(), scalars.size())));
 }
 
 Value code_builder::horizontal(mlir::vector::CombiningKind kind, Value vector) {
@@ -228,16 +243,20 @@ void code_builder::loop(Value low, Value high, std::int64_t step, const std::fun
   });
 }
 
-void code_builder::loop(std::int64_t low, std::int64_t high, std::int64_t step, const std::function<void(Value)>& body) {
+void code_builder::loop(std::int64_t low, std::int64_t high, std::int64_t step,
+                        const std::function<void(Value)>& body) {
   loop(constant(low), constant(high), step, body);
 }
 
-values code_builder::loop(std::int64_t low, std::int64_t high, std::int64_t step, values carried, const loop_body& body) {
+values code_builder::loop(std::int64_t low, std::int64_t high, std::int64_t step, values carried,
+                          const loop_body& body) {
   return loop(constant(low), constant(high), step, std::move(carried), body);
 }
 
-values code_builder::branch(Value condition, const std::function<values()>& then, const std::function<values()>& otherwise) {
-  // The result types are known only after the bodies have been emitted: emit both, then build the final operation around them.
+values code_builder::branch(Value condition, const std::function<values()>& then,
+                            const std::function<values()>& otherwise) {
+  // The result types are known only after the bodies have been emitted: emit both, then build the final operation
+  // around them.
   const std::function<values()>* bodies[2] = {&then, &otherwise};
   values results;
   auto probe = make<mlir::scf::IfOp>(mlir::TypeRange{}, condition, /*withElse=*/true);
@@ -277,7 +296,8 @@ unsigned storage_alignment(element_type type) { return static_cast<unsigned>(std
 // Of an access at a multiple of `multiple` elements.
 unsigned access_alignment(const machine& on, element_type type, std::int64_t multiple) {
   std::int64_t power = multiple & -multiple;
-  return static_cast<unsigned>(std::max<std::int64_t>(storage_alignment(type), std::min<std::int64_t>(on.buffer_alignment, power * storage_alignment(type))));
+  return static_cast<unsigned>(std::max<std::int64_t>(
+      storage_alignment(type), std::min<std::int64_t>(on.buffer_alignment, power * storage_alignment(type))));
 }
 
 }  // namespace
@@ -285,12 +305,17 @@ unsigned access_alignment(const machine& on, element_type type, std::int64_t mul
 Value code_builder::address(Value pointer, Value offset, element_type type) {
   if (is_packed(type)) refuse_packed(*this, type);
   if (known(offset) == std::int64_t{0}) return pointer;
-  if (on.index_bits < 64 && mlir::cast<mlir::LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == on.global_space) {
+  if (on.index_bits < 64 &&
+      mlir::cast<mlir::LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == on.global_space) {
     // A 32-bit number of bytes beside a 64-bit base, which no thread changes, is an addressing mode of every GPU.
     Value bytes = make<mlir::arith::ExtUIOp>(builder.getI64Type(), mul(offset, storage_alignment(type)));
-    return make<mlir::LLVM::GEPOp>(pointer.getType(), builder.getI8Type(), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(bytes)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+    return make<mlir::LLVM::GEPOp>(pointer.getType(), builder.getI8Type(), pointer,
+                                   llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(bytes)},
+                                   mlir::LLVM::GEPNoWrapFlags::inbounds);
   }
-  return make<mlir::LLVM::GEPOp>(pointer.getType(), storage_type(type), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+  return make<mlir::LLVM::GEPOp>(pointer.getType(), storage_type(type), pointer,
+                                 llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)},
+                                 mlir::LLVM::GEPNoWrapFlags::inbounds);
 }
 
 Value code_builder::to_compute(Value stored, element_type type) {
@@ -301,9 +326,11 @@ Value code_builder::to_compute(Value stored, element_type type) {
       if (on.llvm_bf16) return make<mlir::arith::ExtFOp>(with_lanes(builder.getF32Type(), lanes), stored);
       mlir::Type i32 = with_lanes(builder.getI32Type(), lanes);
       Value wide = make<mlir::arith::ExtUIOp>(i32, stored);
-      return make<mlir::arith::BitcastOp>(with_lanes(builder.getF32Type(), lanes), make<mlir::arith::ShLIOp>(wide, integer(i32, 16)).getResult());
+      return make<mlir::arith::BitcastOp>(with_lanes(builder.getF32Type(), lanes),
+                                          make<mlir::arith::ShLIOp>(wide, integer(i32, 16)).getResult());
     }
-    case element_type::boolean: return make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ne, stored, integer(stored.getType(), 0));
+    case element_type::boolean:
+      return make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ne, stored, integer(stored.getType(), 0));
     default: return stored;
   }
 }
@@ -325,7 +352,8 @@ Value code_builder::to_storage(Value computed, element_type type) {
       Value quiet = make<mlir::arith::OrIOp>(high, integer(i32, 0x40));
       return make<mlir::arith::TruncIOp>(with_lanes(builder.getIntegerType(16), lanes), select(nan, quiet, rounded));
     }
-    case element_type::boolean: return make<mlir::arith::ExtUIOp>(with_lanes(builder.getIntegerType(8), lanes), computed);
+    case element_type::boolean:
+      return make<mlir::arith::ExtUIOp>(with_lanes(builder.getIntegerType(8), lanes), computed);
     case element_type::i4:
     case element_type::u4: refuse_packed(*this, type);
     default: return computed;
@@ -334,26 +362,32 @@ Value code_builder::to_storage(Value computed, element_type type) {
 
 Value code_builder::load(Value pointer, Value offset, element_type type, std::int64_t lanes, std::int64_t multiple) {
   if (is_packed(type)) return load_nibbles(*this, pointer, offset, lanes, multiple);
-  return to_compute(make<mlir::LLVM::LoadOp>(with_lanes(storage_type(type), lanes), address(pointer, offset, type), access_alignment(on, type, multiple)), type);
+  return to_compute(make<mlir::LLVM::LoadOp>(with_lanes(storage_type(type), lanes), address(pointer, offset, type),
+                                             access_alignment(on, type, multiple)),
+                    type);
 }
 
-Value code_builder::load_strided(Value pointer, Value offset, std::int64_t stride, element_type type, std::int64_t lanes) {
+Value code_builder::load_strided(Value pointer, Value offset, std::int64_t stride, element_type type,
+                                 std::int64_t lanes) {
   if (lanes == 1 || stride == 1) return load(pointer, offset, type, lanes);
   if (stride == 0) return splat(load(pointer, offset, type, 1), lanes);
   if (is_packed(type)) return load_gathered(pointer, add(splat(offset, lanes), mul(lane_numbers(lanes), stride)), type);
   values stored;
   for (std::int64_t i = 0; i < lanes; ++i)
-    stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, add(offset, i * stride), type), storage_alignment(type)));
+    stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, add(offset, i * stride), type),
+                                              storage_alignment(type)));
   return to_compute(from_lanes(stored), type);
 }
 
 Value code_builder::load_gathered(Value pointer, Value offsets, element_type type) {
   std::int64_t lanes = lanes_of(offsets);
   values stored;
-  for (std::int64_t i = 0; i < lanes && is_packed(type); ++i) stored.push_back(load_nibbles(*this, pointer, lane(offsets, i), 1, 1));
+  for (std::int64_t i = 0; i < lanes && is_packed(type); ++i)
+    stored.push_back(load_nibbles(*this, pointer, lane(offsets, i), 1, 1));
   if (is_packed(type)) return from_lanes(stored);
   for (std::int64_t i = 0; i < lanes; ++i)
-    stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, lane(offsets, i), type), storage_alignment(type)));
+    stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, lane(offsets, i), type),
+                                              storage_alignment(type)));
   return to_compute(from_lanes(stored), type);
 }
 
@@ -365,7 +399,8 @@ Value code_builder::stack(element_type type, std::int64_t elements) {
   mlir::OpBuilder::InsertionGuard guard(builder);
   Value count = constant(elements);
   builder.setInsertionPointAfterValue(count);
-  return make<mlir::LLVM::AllocaOp>(mlir::LLVM::LLVMPointerType::get(builder.getContext(), on.stack_space), storage_type(type), count, 64u);
+  return make<mlir::LLVM::AllocaOp>(mlir::LLVM::LLVMPointerType::get(builder.getContext(), on.stack_space),
+                                    storage_type(type), count, 64u);
 }
 
 }  // namespace kiln::codegen

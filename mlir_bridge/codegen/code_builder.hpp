@@ -1,10 +1,13 @@
-// Builds the code of a kernel: arithmetic on i64 offsets, vectors, loops, and loads and stores of tensor elements through
-// llvm.ptr. Everything is emitted at the insertion point of `builder`. One builder belongs to one compile, on one thread.
+// Builds the code of a kernel: arithmetic on i64 offsets, vectors, loops, and loads and stores of tensor elements
+// through llvm.ptr. Everything is emitted at the insertion point of `builder`. One builder belongs to one compile, on
+// one thread.
 //
 // Conventions of all generated code:
 //  * offsets, indices and loop variables are integers of machine::index_bits (no `index` type anywhere): i64 on a CPU;
-//  * a value of `lanes` elements is a scalar T where lanes == 1 and vector<lanes x T> otherwise; lanes is a power of two;
-//  * values are in *compute type*: f32 for f16, bf16 and f32; f64; iN (signless) for integers of either sign; i1 for bool.
+//  * a value of `lanes` elements is a scalar T where lanes == 1 and vector<lanes x T> otherwise; lanes is a power of
+//  two;
+//  * values are in *compute type*: f32 for f16, bf16 and f32; f64; iN (signless) for integers of either sign; i1 for
+//  bool.
 //    load() and store() convert from and to storage (f16 and bf16 round to nearest even, bool is a byte of 0 or 1);
 //  * loops are scf.for on i64; what is carried around a loop is passed as `carried` and comes back as results.
 #pragma once
@@ -28,7 +31,8 @@ using values = std::vector<Value>;
 
 class code_builder {
  public:
-  code_builder(mlir::MLIRContext* context, const machine& target) : on(target), builder(context), where(builder.getUnknownLoc()) {}
+  code_builder(mlir::MLIRContext* context, const machine& target)
+      : on(target), builder(context), where(builder.getUnknownLoc()) {}
 
   const machine& on;
   mlir::OpBuilder builder;
@@ -40,11 +44,11 @@ class code_builder {
   }
 
   // --- types
-  mlir::Type scalar_type(element_type type);                  // compute type: f32, f64, i64, i32, i16, i8, i1
-  mlir::Type type(element_type type, std::int64_t lanes);     // scalar_type or a vector of it
+  mlir::Type scalar_type(element_type type);               // compute type: f32, f64, i64, i32, i16, i8, i1
+  mlir::Type type(element_type type, std::int64_t lanes);  // scalar_type or a vector of it
   static mlir::Type with_lanes(mlir::Type scalar, std::int64_t lanes);
-  static std::int64_t lanes_of(Value v);                      // 1 for scalars
-  static mlir::Type scalar_of(Value v);                       // element type of a vector, or the type itself
+  static std::int64_t lanes_of(Value v);  // 1 for scalars
+  static mlir::Type scalar_of(Value v);   // element type of a vector, or the type itself
 
   mlir::Type index_type() { return builder.getIntegerType(static_cast<unsigned>(on.index_bits)); }
   element_type index_element() const { return on.index_bits == 64 ? element_type::i64 : element_type::i32; }
@@ -52,13 +56,14 @@ class code_builder {
   Value to_index(Value integer);
 
   // --- constants; the index ones are folded by the arithmetic below
-  Value constant(std::int64_t v);                             // index
-  Value number(mlir::Type type, double v);                    // of any scalar or vector type (integers truncate)
-  Value integer(mlir::Type type, std::int64_t v);             // of any integer scalar or vector type
-  Value lane_numbers(std::int64_t lanes);                     // index <0, 1, 2, ...>
-  static std::optional<std::int64_t> known(Value v);          // the value of an integer constant
+  Value constant(std::int64_t v);                     // index
+  Value number(mlir::Type type, double v);            // of any scalar or vector type (integers truncate)
+  Value integer(mlir::Type type, std::int64_t v);     // of any integer scalar or vector type
+  Value lane_numbers(std::int64_t lanes);             // index <0, 1, 2, ...>
+  static std::optional<std::int64_t> known(Value v);  // the value of an integer constant
 
-  // --- integer arithmetic (scalars, or vectors of one length), folded. Division and remainder are of non-negative numbers.
+  // --- integer arithmetic (scalars, or vectors of one length), folded. Division and remainder are of non-negative
+  // numbers.
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
@@ -73,21 +78,21 @@ class code_builder {
   Value rem(Value a, std::int64_t b) { return rem(a, integer(a.getType(), b)); }
   Value min(Value a, std::int64_t b) { return min(a, integer(a.getType(), b)); }
   Value max(Value a, std::int64_t b) { return max(a, integer(a.getType(), b)); }
-  Value less(Value a, Value b);                               // signed, i1
-  Value equal(Value a, Value b);                              // i1
-  Value select(Value condition, Value a, Value b);            // condition: i1, or a vector of i1
+  Value less(Value a, Value b);                     // signed, i1
+  Value equal(Value a, Value b);                    // i1
+  Value select(Value condition, Value a, Value b);  // condition: i1, or a vector of i1
   // Row-major digits of a linear index: linear = ((d0 * dims[1]) + d1) * dims[2] + ...
   values delinearize(Value linear, std::span<const std::int64_t> dims);
   Value linearize(std::span<const Value> indices, std::span<const std::int64_t> dims);
 
   // --- vectors
-  Value splat(Value scalar, std::int64_t lanes);              // scalar → lanes
-  Value lane(Value vector, std::int64_t i);                   // static lane
+  Value splat(Value scalar, std::int64_t lanes);  // scalar → lanes
+  Value lane(Value vector, std::int64_t i);       // static lane
   Value set_lane(Value vector, Value scalar, std::int64_t i);
   Value from_lanes(std::span<const Value> scalars);
   // Horizontal combination of a vector to a scalar (floats reassociate).
   Value horizontal(mlir::vector::CombiningKind kind, Value vector);
-  Value fma(Value a, Value b, Value c);                       // a * b + c, floats
+  Value fma(Value a, Value b, Value c);  // a * b + c, floats
 
   // --- control
   // for (i = low; i < high; i += step) carried = body(i, carried); returns the final carried values.

@@ -17,15 +17,16 @@ value remaining_parts(module& m, instruction& i, const concat& op) {
   return parts.size() == 1 ? parts[0] : m.insert(&i, op, parts);
 }
 
-// Everything else does not depend on its operands' elements: a product, a convolution or an attention over nothing is 0, a reduction is its neutral
-// element, padding around nothing is the fill. The reference knows which.
+// Everything else does not depend on its operands' elements: a product, a convolution or an attention over nothing is
+// 0, a reduction is its neutral element, padding around nothing is the fill. The reference knows which.
 value independent_value(module& m, instruction& i) {
   std::vector<literal> zeros;
   for (value v : i.inputs()) zeros.push_back(literal::filled(v.type(), 0));
   literal result = i.op().evaluate(zeros)[0];
   auto same = result.splat();
   if (!same) return m.insert(&i, constant{std::move(result)}, {});
-  return m.insert(&i, broadcast{result.type().dims}, {m.insert(&i, constant{literal::scalar(result.type().type, *same)}, {})});
+  return m.insert(&i, broadcast{result.type().dims},
+                  {m.insert(&i, constant{literal::scalar(result.type().type, *same)}, {})});
 }
 
 value replacement(module& m, instruction& i) {
@@ -41,7 +42,9 @@ void replace_empty_operands(module& cluster) {
   bool changed = false;
   for (instruction& i : cluster.instructions()) {
     // A recurrent layer (several outputs) without time steps gives its initial state, by the generator's own loop.
-    if (i.outputs().size() != 1 || is_empty(i.outputs()[0]) || std::ranges::none_of(i.inputs(), [](value v) { return is_empty(v); })) continue;
+    if (i.outputs().size() != 1 || is_empty(i.outputs()[0]) ||
+        std::ranges::none_of(i.inputs(), [](value v) { return is_empty(v); }))
+      continue;
     cluster.replace(i.output(), replacement(cluster, i));
     changed = true;
   }

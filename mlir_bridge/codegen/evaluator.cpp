@@ -13,7 +13,8 @@ position evaluator::along(std::span<const Value> indices, std::int64_t lanes, st
   position where;
   for (Value index : indices) where.push_back({index, 0, {}});
   for (axis_index& index : where)
-    if (auto k = code_builder::known(index.base)) index.low = *k, index.high = *k + 1, index.multiple = *k ? std::abs(*k) : any_multiple;
+    if (auto k = code_builder::known(index.base))
+      index.low = *k, index.high = *k + 1, index.multiple = *k ? std::abs(*k) : any_multiple;
   if (lanes > 1) {
     axis_index& vector = axis < 0 ? where.back() : where[static_cast<std::size_t>(axis)];
     vector.step = 1;
@@ -22,14 +23,19 @@ position evaluator::along(std::span<const Value> indices, std::int64_t lanes, st
   return where;
 }
 
-Value evaluator::element(value v, std::span<const Value> indices, std::int64_t lanes) { return at(v, along(indices, lanes), lanes); }
+Value evaluator::element(value v, std::span<const Value> indices, std::int64_t lanes) {
+  return at(v, along(indices, lanes), lanes);
+}
 
 Value evaluator::at(value v, const position& where, std::int64_t lanes) {
-  if (auto found = bound_.find(v); found != bound_.end()) return code.splat(found->second, code_builder::lanes_of(found->second) == 1 ? lanes : 1);
+  if (auto found = bound_.find(v); found != bound_.end())
+    return code.splat(found->second, code_builder::lanes_of(found->second) == 1 ? lanes : 1);
   if (lanes > 1 && std::ranges::all_of(where, &axis_index::uniform)) return code.splat(at(v, where, 1), lanes);
   key name{v, {}};
   name.second.emplace_back(nullptr, lanes, nullptr);
-  for (const axis_index& index : where) name.second.emplace_back(index.base.getAsOpaquePointer(), index.step, index.each ? index.each.getAsOpaquePointer() : nullptr);
+  for (const axis_index& index : where)
+    name.second.emplace_back(index.base.getAsOpaquePointer(), index.step,
+                             index.each ? index.each.getAsOpaquePointer() : nullptr);
   if (auto found = memo_.find(name); found != memo_.end()) return found->second;
   Value result;
   if (auto buffer = e.in_memory(v)) result = load(*buffer, where, lanes);
@@ -49,7 +55,8 @@ Value evaluator::load(const buffer& b, const position& where, std::int64_t lanes
   Value offset = code.constant(0), each;
   std::int64_t step = 0, multiple = any_multiple;  // of the offset
   for (std::size_t i = 0; i < where.size(); ++i) {
-    if (strides[i] && !where[i].each) multiple = std::gcd(multiple, std::min(any_multiple, where[i].multiple) % any_multiple * strides[i]);
+    if (strides[i] && !where[i].each)
+      multiple = std::gcd(multiple, std::min(any_multiple, where[i].multiple) % any_multiple * strides[i]);
     if (where[i].each) {
       Value term = code.mul(where[i].each, strides[i]);
       each = each ? code.add(each, term) : term;
@@ -80,7 +87,9 @@ axis_index evaluator::from_each(Value each, std::int64_t lanes) {
   return index;
 }
 
-void evaluator::store_outputs(std::span<const Value> indices, std::int64_t lanes) { store_outputs(along(indices, lanes), lanes); }
+void evaluator::store_outputs(std::span<const Value> indices, std::int64_t lanes) {
+  store_outputs(along(indices, lanes), lanes);
+}
 
 void evaluator::store_outputs(const position& where, std::int64_t lanes) {
   std::vector<Value> results;
@@ -99,10 +108,13 @@ void evaluator::store(const buffer& destination, const position& where, Value co
     step += where[i].step * strides[i];
     if (where[i].each) throw error(error_kind::internal, "an output is stored at gathered positions");
   }
-  if (lanes == 1 || step == 1) return code.store(pointer, offset, destination.type, computed, lanes == 1 ? 1 : multiple);
+  if (lanes == 1 || step == 1)
+    return code.store(pointer, offset, destination.type, computed, lanes == 1 ? 1 : multiple);
   Value stored = code.to_storage(computed, destination.type);
   for (std::int64_t i = 0; i < lanes; ++i)
-    code.make<mlir::LLVM::StoreOp>(code.lane(stored, i), code.address(pointer, code.add(offset, i * step), destination.type), static_cast<unsigned>(std::max(1, storage_bits(destination.type) / 8)));
+    code.make<mlir::LLVM::StoreOp>(code.lane(stored, i),
+                                   code.address(pointer, code.add(offset, i * step), destination.type),
+                                   static_cast<unsigned>(std::max(1, storage_bits(destination.type) / 8)));
 }
 
 }  // namespace kiln::codegen

@@ -1,6 +1,6 @@
-// Computes elements of the cluster's tensors where they are needed: the pull model that inlines prologues and epilogues.
-// Make one evaluator for each straight piece of code (a loop body): it remembers what it has emitted, at its insertion point.
-// Do not use it further inside or outside of that region; a nested loop makes its own.
+// Computes elements of the cluster's tensors where they are needed: the pull model that inlines prologues and
+// epilogues. Make one evaluator for each straight piece of code (a loop body): it remembers what it has emitted, at its
+// insertion point. Do not use it further inside or outside of that region; a nested loop makes its own.
 #pragma once
 
 #include <map>
@@ -16,9 +16,9 @@ namespace kiln::codegen {
 
 // The position along one axis of `lanes` elements: lane l is at base + l * step, or, where `each` is set, at each[l].
 struct axis_index {
-  Value base;                // an index
-  std::int64_t step = 0;     // of the lanes
-  Value each;                // vector of i64, or null
+  Value base;                              // an index
+  std::int64_t step = 0;                   // of the lanes
+  Value each;                              // vector of i64, or null
   std::int64_t low = 0, high = INT64_MAX;  // what is known: every lane is in [low, high)
   std::int64_t multiple = 1;               // base is a multiple of this
   bool uniform() const { return step == 0 && !each; }
@@ -33,15 +33,17 @@ class evaluator {
 
   // `lanes` consecutive elements of v along its last axis, the first at `indices` (i64 each), in compute type.
   Value element(value v, std::span<const Value> indices, std::int64_t lanes = 1);
-  Value element(value v, std::initializer_list<Value> indices, std::int64_t lanes = 1) { return element(v, std::span(indices.begin(), indices.size()), lanes); }
+  Value element(value v, std::initializer_list<Value> indices, std::int64_t lanes = 1) {
+    return element(v, std::span(indices.begin(), indices.size()), lanes);
+  }
   // The same at any position; the general form (lanes along another axis, strided, gathered).
   Value at(value v, const position& where, std::int64_t lanes);
 
   // The position of `lanes` elements along `axis` (-1: the last) from `indices`.
   position along(std::span<const Value> indices, std::int64_t lanes, std::int64_t axis = -1);
 
-  // From here on v *is* `computed` (compute type of v's element type; an int8 dot's i32), at whatever position the epilogue asks: an
-  // epilogue asks for the anchor's result at its own position only.
+  // From here on v *is* `computed` (compute type of v's element type; an int8 dot's i32), at whatever position the
+  // epilogue asks: an epilogue asks for the anchor's result at its own position only.
   void bind(value v, Value computed) { bound_[v] = computed; }
 
   // Evaluates every output of the cluster at the position and stores it: the epilogue. Positions are in the dims of the

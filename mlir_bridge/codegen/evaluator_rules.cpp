@@ -19,10 +19,15 @@ bool evaluator_rules::try_rule(Value& result) {
 
 Value evaluator_rules::compute() {
   Value result;
-  bool found = try_rule<elementwise>(result) || try_rule<convert>(result) || try_rule<broadcast>(result) || try_rule<constant>(result) || try_rule<reshape>(result) ||
-               try_rule<transpose>(result) || try_rule<slice>(result) || try_rule<pad>(result) || try_rule<concat>(result) || try_rule<gather>(result) ||
-               try_rule<gather_elements>(result) || try_rule<gather_nd>(result) || try_rule<iota>(result) || try_rule<resize>(result);
-  if (!found) throw error(error_kind::unsupported, "the " + std::string(code.on.name) + " generators cannot inline '" + std::string(node.op().name()) + "' into a kernel; it must be a kernel of its own");
+  bool found = try_rule<elementwise>(result) || try_rule<convert>(result) || try_rule<broadcast>(result) ||
+               try_rule<constant>(result) || try_rule<reshape>(result) || try_rule<transpose>(result) ||
+               try_rule<slice>(result) || try_rule<pad>(result) || try_rule<concat>(result) ||
+               try_rule<gather>(result) || try_rule<gather_elements>(result) || try_rule<gather_nd>(result) ||
+               try_rule<iota>(result) || try_rule<resize>(result);
+  if (!found)
+    throw error(error_kind::unsupported, "the " + std::string(code.on.name) + " generators cannot inline '" +
+                                             std::string(node.op().name()) +
+                                             "' into a kernel; it must be a kernel of its own");
   return result;
 }
 
@@ -34,7 +39,8 @@ axis_index evaluator_rules::fixed(std::int64_t position) {
 
 bool evaluator_rules::on_one_side(const axis_index& index, std::span<const std::int64_t> boundaries) const {
   if (index.uniform()) return true;
-  return !index.each && index.step == 1 && index.multiple % lanes == 0 && std::ranges::all_of(boundaries, [&](std::int64_t b) { return b % lanes == 0; });
+  return !index.each && index.step == 1 && index.multiple % lanes == 0 &&
+         std::ranges::all_of(boundaries, [&](std::int64_t b) { return b % lanes == 0; });
 }
 
 axis_index evaluator_rules::affine(const axis_index& index, std::int64_t factor, std::int64_t offset) {
@@ -82,7 +88,8 @@ std::pair<axis_index, axis_index> evaluator_rules::divide(const axis_index& inde
   }
   // The lanes stay within one quotient, or move whole quotients, or must be divided one by one.
   std::int64_t span = index.step * lanes;
-  bool together = !index.each && (index.step == 0 || (index.step > 0 && divisor % span == 0 && index.multiple % span == 0));
+  bool together =
+      !index.each && (index.step == 0 || (index.step > 0 && divisor % span == 0 && index.multiple % span == 0));
   if (together) {
     quotient.base = code.div(index.base, divisor);
     remainder.base = code.rem(index.base, divisor);
@@ -121,7 +128,8 @@ Value evaluator_rules::nested(const std::function<Value()>& body) {
   return result;
 }
 
-Value evaluator_rules::branch(Value condition, const std::function<Value()>& then, const std::function<Value()>& otherwise) {
+Value evaluator_rules::branch(Value condition, const std::function<Value()>& then,
+                              const std::function<Value()>& otherwise) {
   return code.branch(condition, [&] { return values{nested(then)}; }, [&] { return values{nested(otherwise)}; })[0];
 }
 
@@ -139,19 +147,23 @@ Value evaluator_rules::rule(const elementwise& op) {
   return apply(code, op.function, node.inputs().back().type().type, operands);
 }
 
-Value evaluator_rules::rule(const convert& op) { return convert_element(code, ev.at(operand(), where, lanes), operand().type().type, op.type); }
+Value evaluator_rules::rule(const convert& op) {
+  return convert_element(code, ev.at(operand(), where, lanes), operand().type().type, op.type);
+}
 
 Value evaluator_rules::rule(const constant& op) {
   mlir::Type type = code.type(op.data.type().type, lanes);
   if (op.data.type().element_count() != 1 && !op.data.splat())
-    throw error(error_kind::internal, "kernel '" + e.symbol + "' holds a constant of several values; those must be inputs of the kernel");
+    throw error(error_kind::internal,
+                "kernel '" + e.symbol + "' holds a constant of several values; those must be inputs of the kernel");
   if (is_float(op.data.type().type)) return code.number(type, op.data.at(0));
   return code.integer(type, op.data.at_int(0));
 }
 
 Value evaluator_rules::rule(const iota& op) {
   const axis_index& index = where[static_cast<std::size_t>(op.axis)];
-  return convert_element(code, index.uniform() ? code.splat(index.base, lanes) : ev.each_lane(index, lanes), code.index_element(), op.type);
+  return convert_element(code, index.uniform() ? code.splat(index.base, lanes) : ev.each_lane(index, lanes),
+                         code.index_element(), op.type);
 }
 
 // --- moving
@@ -204,7 +216,9 @@ Value evaluator_rules::rule(const reshape&) {
       stride *= from[k];
     }
     for (std::size_t k = j; k-- > j_begin;) {
-      bool rest_is_one = std::all_of(to.begin() + static_cast<std::ptrdiff_t>(j_begin), to.begin() + static_cast<std::ptrdiff_t>(k), [](std::int64_t d) { return d == 1; });
+      bool rest_is_one =
+          std::all_of(to.begin() + static_cast<std::ptrdiff_t>(j_begin), to.begin() + static_cast<std::ptrdiff_t>(k),
+                      [](std::int64_t d) { return d == 1; });
       if (to[k] == 1) {
         source[k] = fixed(0);
       } else if (rest_is_one) {
@@ -249,9 +263,11 @@ axis_index evaluator_rules::padded(const axis_index& index, const pad& op, std::
 Value evaluator_rules::rule(const pad& op) {
   auto extents = operand_dims();
   bool fills = op.mode == pad_mode::constant_;
-  std::int64_t whole = operand().type().type == element_type::boolean ? op.fill != 0 : static_cast<std::int64_t>(op.fill);
+  std::int64_t whole =
+      operand().type().type == element_type::boolean ? op.fill != 0 : static_cast<std::int64_t>(op.fill);
   mlir::Type type = code.type(operand().type().type, lanes);
-  Value fill = fills ? (is_float(operand().type().type) ? code.number(type, op.fill) : code.integer(type, whole)) : Value();
+  Value fill =
+      fills ? (is_float(operand().type().type) ? code.number(type, op.fill) : code.integer(type, whole)) : Value();
   position source;
   Value all_inside, lane_inside;  // conditions for all lanes at once, and lane by lane
   for (std::size_t axis = 0; axis < where.size(); ++axis) {
@@ -264,7 +280,8 @@ Value evaluator_rules::rule(const pad& op) {
       bool together = on_one_side(inner, ends);
       Value i = together ? inner.base : ev.each_lane(inner, lanes);
       // One unsigned comparison covers both ends.
-      Value in = code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, code.integer(i.getType(), extents[axis]));
+      Value in =
+          code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, code.integer(i.getType(), extents[axis]));
       Value& condition = together ? all_inside : lane_inside;
       condition = condition ? code.make<mlir::arith::AndIOp>(condition, in).getResult() : in;
       // Inside the branch the index is known to be inside.
@@ -285,7 +302,8 @@ Value evaluator_rules::rule(const pad& op) {
   return branch(all_inside, read, [&] { return fill; });
 }
 
-Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::size_t last, const std::vector<std::int64_t>& begins) {
+Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::size_t last,
+                                   const std::vector<std::int64_t>& begins) {
   auto axis = static_cast<std::size_t>(op.axis);
   axis_index index = where[axis];
   // Drop inputs that the index cannot reach.
@@ -299,7 +317,9 @@ Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::siz
   if (first + 1 == last) return from(first, affine(index, 1, -begins[first]));
   if (on_one_side(index, std::span(begins).subspan(first + 1, last - first - 1))) {
     std::size_t middle = (first + last) / 2;
-    return branch(code.less(index.base, code.constant(begins[middle])), [&] { return concat_from(op, first, middle, begins); }, [&] { return concat_from(op, middle, last, begins); });
+    return branch(
+        code.less(index.base, code.constant(begins[middle])), [&] { return concat_from(op, first, middle, begins); },
+        [&] { return concat_from(op, middle, last, begins); });
   }
   // Lanes in different inputs: read each input at clamped positions and pick.
   Value each = ev.each_lane(index, lanes), result;
@@ -317,7 +337,8 @@ Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::siz
 
 Value evaluator_rules::rule(const concat& op) {
   std::vector<std::int64_t> begins{0};
-  for (std::size_t i = 0; i < node.inputs().size(); ++i) begins.push_back(begins.back() + operand_dims(i)[static_cast<std::size_t>(op.axis)]);
+  for (std::size_t i = 0; i < node.inputs().size(); ++i)
+    begins.push_back(begins.back() + operand_dims(i)[static_cast<std::size_t>(op.axis)]);
   return concat_from(op, 0, node.inputs().size(), begins);
 }
 
@@ -373,20 +394,25 @@ Value evaluator_rules::rule(const resize& op) {
     for (std::size_t k = 0; k < count; ++k) {
       std::vector<double> positions, weights;
       for (const auto& t : taps) {
-        positions.push_back(k < t.size() ? static_cast<double>(t[k].index) : t.empty() ? 0 : static_cast<double>(t[0].index));
+        positions.push_back(k < t.size() ? static_cast<double>(t[k].index)
+                            : t.empty()  ? 0
+                                         : static_cast<double>(t[0].index));
         weights.push_back(k < t.size() ? t[k].weight : 0);
       }
-      axis_index read = ev.from_each(reads_table(code.index_element(), positions, where[i]), where[i].uniform() ? 1 : lanes);
+      axis_index read =
+          ev.from_each(reads_table(code.index_element(), positions, where[i]), where[i].uniform() ? 1 : lanes);
       read.low = 0;
       read.high = from[i];
       mix.index.push_back(read);
-      if (op.mode != resize_mode::nearest) mix.weight.push_back(code.splat(reads_table(weight_type, weights, where[i]), where[i].uniform() ? lanes : 1));
+      if (op.mode != resize_mode::nearest)
+        mix.weight.push_back(code.splat(reads_table(weight_type, weights, where[i]), where[i].uniform() ? lanes : 1));
     }
     if (op.mode == resize_mode::nearest) source[i] = mix.index[0];
     else mixed.push_back(std::move(mix));
   }
   if (!mixed.empty() && !is_float(type))
-    throw error(error_kind::unsupported, "the CPU generators interpolate floating point images only, not " + std::string(name(type)) + "; convert the image to f32 before resizing it");
+    throw error(error_kind::unsupported, "the CPU generators interpolate floating point images only, not " +
+                                             std::string(name(type)) + "; convert the image to f32 before resizing it");
   // The weighted sum over every combination of taps, innermost axis first.
   std::function<Value(std::size_t)> interpolate = [&](std::size_t level) -> Value {
     if (level == mixed.size()) return ev.at(operand(), source, lanes);
@@ -394,7 +420,8 @@ Value evaluator_rules::rule(const resize& op) {
     for (std::size_t k = 0; k < mixed[level].index.size(); ++k) {
       source[mixed[level].axis] = mixed[level].index[k];
       Value v = interpolate(level + 1);
-      total = total ? code.fma(v, mixed[level].weight[k], total) : code.make<mlir::arith::MulFOp>(v, mixed[level].weight[k]).getResult();
+      total = total ? code.fma(v, mixed[level].weight[k], total)
+                    : code.make<mlir::arith::MulFOp>(v, mixed[level].weight[k]).getResult();
     }
     return total;
   };

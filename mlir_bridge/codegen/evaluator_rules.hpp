@@ -47,7 +47,8 @@ struct evaluator_rules {
   axis_index fixed(std::int64_t position);
   // Whether all lanes lie on one side of every boundary, so that one comparison of the base speaks for all of them.
   bool on_one_side(const axis_index& index, std::span<const std::int64_t> boundaries) const;
-  // An element of an index tensor as a position in [0, extent): negative ones count from the end, wild ones are clamped.
+  // An element of an index tensor as a position in [0, extent): negative ones count from the end, wild ones are
+  // clamped.
   axis_index looked_up(value indices, const position& at, std::int64_t extent);
   axis_index padded(const axis_index& index, const pad& op, std::size_t axis, std::int64_t extent);
   Value concat_from(const concat& op, std::size_t first, std::size_t last, const std::vector<std::int64_t>& begins);

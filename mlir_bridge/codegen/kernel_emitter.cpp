@@ -11,12 +11,21 @@ namespace kiln::codegen {
 
 namespace {
 
-std::int64_t product(std::span<const std::int64_t> dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
+std::int64_t product(std::span<const std::int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+}
 
 }  // namespace
 
-kernel_emitter::kernel_emitter(const module& cluster, std::string symbol, const target_row& target, const kernel_configuration& configuration, const machine& on, mlir::ModuleOp target_module)
-    : cluster(cluster), symbol(std::move(symbol)), target(target), configuration(configuration), code(target_module.getContext(), on), target_module_(target_module) {
+kernel_emitter::kernel_emitter(const module& cluster, std::string symbol, const target_row& target,
+                               const kernel_configuration& configuration, const machine& on,
+                               mlir::ModuleOp target_module)
+    : cluster(cluster),
+      symbol(std::move(symbol)),
+      target(target),
+      configuration(configuration),
+      code(target_module.getContext(), on),
+      target_module_(target_module) {
   std::uint32_t next = 0;
   for (value parameter : cluster.parameters()) parameter_index_[parameter.producer] = next++;
   anchor_ = find_anchor(cluster, this->symbol);
@@ -55,7 +64,8 @@ buffer kernel_emitter::add_zeroed_scratch(element_type type, std::vector<std::in
 
 std::optional<buffer> kernel_emitter::in_memory(value v) const {
   if (auto found = materialized_.find(v); found != materialized_.end()) return found->second;
-  if (auto found = parameter_index_.find(v.producer); found != parameter_index_.end()) return buffer{buffer_kind::input, found->second, v.type().type, dims(v)};
+  if (auto found = parameter_index_.find(v.producer); found != parameter_index_.end())
+    return buffer{buffer_kind::input, found->second, v.type().type, dims(v)};
   if (v.producer->op().is<reshape>()) {
     auto source = in_memory(v.producer->inputs()[0]);
     if (source) source->dims = dims(v);
@@ -77,7 +87,8 @@ buffer kernel_emitter::materialize(value v) {
 bool kernel_emitter::only_parameters(value v) const {
   if (parameter_index_.contains(v.producer)) return true;
   const operation& op = v.producer->op();
-  bool moves = op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<broadcast>() || op.is<convert>() || op.is<pad>() || op.is<concat>() || op.is<constant>();
+  bool moves = op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<broadcast>() || op.is<convert>() ||
+               op.is<pad>() || op.is<concat>() || op.is<constant>();
   return moves && std::ranges::all_of(v.producer->inputs(), [&](value input) { return only_parameters(input); });
 }
 
@@ -115,9 +126,12 @@ void kernel_emitter::set_function(mlir::func::FuncOp function) {
 Value kernel_emitter::pointer(const buffer& b) {
   const auto& maps = launches_.back().tensor_maps;
   for (std::size_t i = 0; i < arguments_.size(); ++i)
-    if (arguments_[i].kind == b.kind && arguments_[i].index == b.index && std::ranges::find(maps, i, &tensor_map::argument) == maps.end())
+    if (arguments_[i].kind == b.kind && arguments_[i].index == b.index &&
+        std::ranges::find(maps, i, &tensor_map::argument) == maps.end())
       return function_.getArgument(first_pointer_ + static_cast<unsigned>(i));
-  return add_argument(b, code.on.global_space, code.builder.getDictionaryAttr({code.builder.getNamedAttr("llvm.noalias", code.builder.getUnitAttr())}));
+  return add_argument(
+      b, code.on.global_space,
+      code.builder.getDictionaryAttr({code.builder.getNamedAttr("llvm.noalias", code.builder.getUnitAttr())}));
 }
 
 Value kernel_emitter::tensor_map_address(const buffer& b, tensor_map map) {
@@ -129,7 +143,8 @@ Value kernel_emitter::tensor_map_address(const buffer& b, tensor_map map) {
 Value kernel_emitter::add_argument(const buffer& b, unsigned address_space, mlir::DictionaryAttr attributes) {
   arguments_.push_back(b);
   auto type = mlir::LLVM::LLVMPointerType::get(code.builder.getContext(), address_space);
-  if (mlir::failed(function_.insertArgument(function_.getNumArguments(), type, attributes, code.where))) throw error(error_kind::internal, "cannot add an argument to a stage");
+  if (mlir::failed(function_.insertArgument(function_.getNumArguments(), type, attributes, code.where)))
+    throw error(error_kind::internal, "cannot add an argument to a stage");
   return function_.getArgument(function_.getNumArguments() - 1);
 }
 
@@ -140,10 +155,12 @@ void kernel_emitter::end_stage() {
   function_ = {};
 }
 
-void kernel_emitter::parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost, const std::function<void(std::span<const Value>)>& body, bool prepare) {
+void kernel_emitter::parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost,
+                              const std::function<void(std::span<const Value>)>& body, bool prepare) {
   std::int64_t total = product(dims);
   if (total == 0) return;
-  std::int64_t per_item = std::clamp<std::int64_t>(choose(configuration, "grain", code.on.item_operations) / std::max<std::int64_t>(cost, 1), 1, total);
+  std::int64_t per_item = std::clamp<std::int64_t>(
+      choose(configuration, "grain", code.on.item_operations) / std::max<std::int64_t>(cost, 1), 1, total);
   std::int64_t grid = (total + per_item - 1) / per_item;
   begin_stage(name, grid, prepare);
   Value first = code.mul(begin(), per_item);
@@ -159,13 +176,15 @@ Value kernel_emitter::table(element_type type, const std::vector<double>& number
     auto table_type = mlir::RankedTensorType::get({static_cast<std::int64_t>(numbers.size())}, scalar);
     llvm::SmallVector<mlir::Attribute> elements;
     for (double number : numbers)
-      elements.push_back(mlir::isa<mlir::FloatType>(scalar) ? mlir::Attribute(code.builder.getFloatAttr(scalar, number))
-                                                            : mlir::Attribute(code.builder.getIntegerAttr(scalar, static_cast<std::int64_t>(number))));
+      elements.push_back(mlir::isa<mlir::FloatType>(scalar)
+                             ? mlir::Attribute(code.builder.getFloatAttr(scalar, number))
+                             : mlir::Attribute(code.builder.getIntegerAttr(scalar, static_cast<std::int64_t>(number))));
     auto array = mlir::LLVM::LLVMArrayType::get(scalar, static_cast<unsigned>(numbers.size()));
     mlir::OpBuilder::InsertionGuard guard(code.builder);
     code.builder.setInsertionPointToStart(target_module_.getBody());
-    global = code.make<mlir::LLVM::GlobalOp>(array, /*isConstant=*/true, mlir::LLVM::Linkage::Internal, symbol + "_table_" + std::to_string(tables_.size()),
-                                             mlir::DenseElementsAttr::get(table_type, elements), /*alignment=*/64, code.on.table_space);
+    global = code.make<mlir::LLVM::GlobalOp>(
+        array, /*isConstant=*/true, mlir::LLVM::Linkage::Internal, symbol + "_table_" + std::to_string(tables_.size()),
+        mlir::DenseElementsAttr::get(table_type, elements), /*alignment=*/64, code.on.table_space);
   }
   return code.make<mlir::LLVM::AddressOfOp>(global);
 }

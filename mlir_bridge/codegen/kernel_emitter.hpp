@@ -1,8 +1,8 @@
-// One portable kernel on its way to machine code: which buffers it has and which stages (launches) run it. A generator gets a
-// kernel_emitter and emits one or more stages; finalize.cpp lowers what they built. Internal to mlir_bridge.
+// One portable kernel on its way to machine code: which buffers it has and which stages (launches) run it. A generator
+// gets a kernel_emitter and emits one or more stages; finalize.cpp lowers what they built. Internal to mlir_bridge.
 //
-// The kernel is the cluster: an ir module with static shapes. Its parameters are the kernel's inputs and its outputs the
-// kernel's outputs; at most one instruction is the anchor.
+// The kernel is the cluster: an ir module with static shapes. Its parameters are the kernel's inputs and its outputs
+// the kernel's outputs; at most one instruction is the anchor.
 //
 //   void emit_something(kernel_emitter& e) {
 //     const auto* op = e.anchor()->op().get_if<something>();
@@ -47,21 +47,23 @@ struct buffer {
 class kernel_emitter {
  public:
   // Builds into `target_module`, which must outlive it. `symbol` prefixes the stages' names.
-  kernel_emitter(const module& cluster, std::string symbol, const target_row& target, const kernel_configuration& configuration, const machine& on, mlir::ModuleOp target_module);
+  kernel_emitter(const module& cluster, std::string symbol, const target_row& target,
+                 const kernel_configuration& configuration, const machine& on, mlir::ModuleOp target_module);
 
   const module& cluster;
-  const std::string symbol;                                          // [A-Za-z0-9_]
+  const std::string symbol;  // [A-Za-z0-9_]
   const target_row& target;
   const kernel_configuration& configuration;
   code_builder code;
 
   // --- the cluster
-  const instruction* anchor() const { return anchor_; }              // null for a map cluster
+  const instruction* anchor() const { return anchor_; }  // null for a map cluster
   value anchor_result(std::uint32_t index = 0) const { return {const_cast<instruction*>(anchor_), index}; }
   static std::vector<std::int64_t> dims(value v) { return v.type().static_dims(); }
   // f32 lanes of one vector register (8 on v3, 16 on v4).
   std::int64_t native_lanes() const { return target.vector_bits / 32; }
-  // Lanes to use along an axis of this extent for this compute type: a power of two, at most one register's worth and at most extent.
+  // Lanes to use along an axis of this extent for this compute type: a power of two, at most one register's worth and
+  // at most extent.
   std::int64_t lanes_for(element_type type, std::int64_t extent) const;
 
   // --- memory
@@ -72,12 +74,13 @@ class kernel_emitter {
   buffer add_zeroed_scratch(element_type type, std::vector<std::int64_t> dims);
   // The buffer that already holds v (a parameter, perhaps reshaped), if one does.
   std::optional<buffer> in_memory(value v) const;
-  // v in memory in its storage type: in_memory(v), or scratch filled by a map stage that this emits. No stage may be open.
+  // v in memory in its storage type: in_memory(v), or scratch filled by a map stage that this emits. No stage may be
+  // open.
   buffer materialize(value v);
   // From here on v is what `b` holds: for stages after the one that computed it.
   void hold(value v, const buffer& b) { materialized_[v] = b; }
-  // True where v depends on parameters alone through movement and convert operations, so that a `prepare` stage may read it.
-  // Whether those parameters are constants is the runtime's business.
+  // True where v depends on parameters alone through movement and convert operations, so that a `prepare` stage may
+  // read it. Whether those parameters are constants is the runtime's business.
   bool only_parameters(value v) const;
 
   // --- stages, one at a time
@@ -87,21 +90,23 @@ class kernel_emitter {
   // Emits code in a stage that is thrown away, to see what becomes of it. No stage may be open.
   bool try_out(const std::function<bool()>& body);
   bool in_stage() const { return static_cast<bool>(function_); }
-  Value begin() const { return begin_; }                             // index
-  Value end() const { return end_; }                                 // index
-  Value pointer(const buffer& b);                                    // llvm.ptr, noalias; adds the argument on first use
-  // A descriptor of b for the tensor copy engine, passed by value: adds the argument, whose address this is (generic address space, aligned to
-  // 64 bytes). `map.argument` is filled in. Only where the target has tensor_copy.
+  Value begin() const { return begin_; }  // index
+  Value end() const { return end_; }      // index
+  Value pointer(const buffer& b);         // llvm.ptr, noalias; adds the argument on first use
+  // A descriptor of b for the tensor copy engine, passed by value: adds the argument, whose address this is (generic
+  // address space, aligned to 64 bytes). `map.argument` is filled in. Only where the target has tensor_copy.
   Value tensor_map_address(const buffer& b, tensor_map map);
-  // For machine::open_stage and close_stage: the launch, its function (insertion point: its end) and its buffers so far.
+  // For machine::open_stage and close_stage: the launch, its function (insertion point: its end) and its buffers so
+  // far.
   launch& current() { return launches_.back(); }
   const std::vector<buffer>& arguments() const { return arguments_; }
   mlir::ModuleOp generated() const { return target_module_; }
   void set_function(mlir::func::FuncOp function);
   void set_items(Value begin, Value end) { begin_ = begin, end_ = end; }
-  // begin_stage + loops + end_stage for work over `dims`, about `cost` elementary operations at each index: groups indices so that a
-  // work item is worth scheduling. body gets one index per dim.
-  void parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost, const std::function<void(std::span<const Value>)>& body, bool prepare = false);
+  // begin_stage + loops + end_stage for work over `dims`, about `cost` elementary operations at each index: groups
+  // indices so that a work item is worth scheduling. body gets one index per dim.
+  void parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost,
+                const std::function<void(std::span<const Value>)>& body, bool prepare = false);
   // A constant table in the object's read-only data; usable in any stage.
   Value table(element_type type, const std::vector<double>& numbers);
 
@@ -116,8 +121,8 @@ class kernel_emitter {
   std::vector<scratch_buffer> scratch_;
   std::map<value, buffer> materialized_;
   std::vector<launch> launches_;
-  mlir::func::FuncOp function_;                                      // of the open stage
-  unsigned first_pointer_ = 0;                                       // arguments of the function before the buffers
+  mlir::func::FuncOp function_;  // of the open stage
+  unsigned first_pointer_ = 0;   // arguments of the function before the buffers
   Value begin_, end_;
   std::vector<buffer> arguments_;
   Value add_argument(const buffer& b, unsigned address_space, mlir::DictionaryAttr attributes);

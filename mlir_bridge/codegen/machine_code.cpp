@@ -41,26 +41,35 @@ void initialize_back_ends() {
 
 llvm::TargetMachine& machine_for(const target_row& target) {
   initialize_back_ends();
-  thread_local std::map<std::tuple<std::string, std::string, std::string>, std::unique_ptr<llvm::TargetMachine>> machines;
+  thread_local std::map<std::tuple<std::string, std::string, std::string>, std::unique_ptr<llvm::TargetMachine>>
+      machines;
   auto& machine = machines[{target.triple, target.processor, target.features}];
   if (!machine) {
     std::string message;
     llvm::Triple triple(target.triple);
     const llvm::Target* back_end = llvm::TargetRegistry::lookupTarget(triple, message);
-    if (!back_end) throw error(error_kind::unsupported, "target '" + target.name + "': this build has no LLVM back end for " + target.triple + " (" + message + ")");
+    if (!back_end)
+      throw error(error_kind::unsupported, "target '" + target.name + "': this build has no LLVM back end for " +
+                                               target.triple + " (" + message + ")");
     llvm::TargetOptions options;
     options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-    machine.reset(back_end->createTargetMachine(triple, target.processor, target.features, options, llvm::Reloc::PIC_, target.family == target_family::cpu ? std::optional(llvm::CodeModel::Small) : std::nullopt,
-                                               target.family == target_family::cpu ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Aggressive, false));
+    machine.reset(back_end->createTargetMachine(
+        triple, target.processor, target.features, options, llvm::Reloc::PIC_,
+        target.family == target_family::cpu ? std::optional(llvm::CodeModel::Small) : std::nullopt,
+        target.family == target_family::cpu ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Aggressive,
+        false));
     if (!machine) throw error(error_kind::compile_failed, "LLVM has no machine for target '" + target.name + "'");
   }
   return *machine;
 }
 
-// LLVM reports what a target cannot have (too much shared memory, an instruction it lacks) to its context, and ends the process where nobody listens.
+// LLVM reports what a target cannot have (too much shared memory, an instruction it lacks) to its context, and ends the
+// process where nobody listens.
 class listener {
  public:
-  explicit listener(llvm::LLVMContext& context) : context_(context), before_(context.getDiagnosticHandler()) { context.setDiagnosticHandler(std::make_unique<handler>(problems_)); }
+  explicit listener(llvm::LLVMContext& context) : context_(context), before_(context.getDiagnosticHandler()) {
+    context.setDiagnosticHandler(std::make_unique<handler>(problems_));
+  }
   ~listener() { context_.setDiagnosticHandler(std::move(before_)); }
   listener(const listener&) = delete;
   listener& operator=(const listener&) = delete;
@@ -90,7 +99,8 @@ std::vector<std::byte> emit(llvm::Module& module, llvm::TargetMachine& machine, 
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) throw error(error_kind::compile_failed, "LLVM cannot emit this kind of file for its target");
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+    throw error(error_kind::compile_failed, "LLVM cannot emit this kind of file for its target");
   listener problems(module.getContext());
   passes.run(module);
   problems.check();
@@ -129,7 +139,9 @@ void optimize(llvm::Module& module, const target_row& target, bool unroll) {
   if (target.family == target_family::amdgpu) gpu::pin_matrix_instructions(module, target);
 }
 
-void optimize_and_vectorize(llvm::Module& module, const target_row& target) { run_default_pipeline(module, target, {}); }
+void optimize_and_vectorize(llvm::Module& module, const target_row& target) {
+  run_default_pipeline(module, target, {});
+}
 
 std::string emit_assembly(llvm::Module& module, const target_row& target) {
   auto text = emit(module, machine_for(target), llvm::CodeGenFileType::AssemblyFile);

@@ -16,7 +16,8 @@ std::vector<map_root> without_reshapes(const kernel_emitter& e, std::vector<map_
     while (r.v.producer->op().is<reshape>() && !e.in_memory(r.v)) r.v = r.v.producer->inputs()[0];
     r.destination.dims = kernel_emitter::dims(r.v);
   }
-  bool agree = std::ranges::all_of(stripped, [&](const map_root& r) { return r.destination.dims == stripped[0].destination.dims; });
+  bool agree = std::ranges::all_of(
+      stripped, [&](const map_root& r) { return r.destination.dims == stripped[0].destination.dims; });
   return agree ? stripped : roots;
 }
 
@@ -28,11 +29,14 @@ std::vector<map_root> output_roots(const kernel_emitter& e) {
   return roots;
 }
 
-map_space::map_space(kernel_emitter& e, std::vector<map_root> roots) : e_(e), roots_(without_reshapes(e, std::move(roots))), domain_(roots_[0].destination.dims), analysis_(e, domain_) {
+map_space::map_space(kernel_emitter& e, std::vector<map_root> roots)
+    : e_(e), roots_(without_reshapes(e, std::move(roots))), domain_(roots_[0].destination.dims), analysis_(e, domain_) {
   for (const map_root& r : roots_) analysis_.add_root(r.v);
   runs_ = analysis_.runs();
   if (runs_.empty()) runs_.push_back({});
-  for (const auto& run : runs_) extents_.push_back(std::accumulate(run.begin(), run.end(), std::int64_t{1}, [&](std::int64_t n, std::size_t axis) { return n * domain_[axis]; }));
+  for (const auto& run : runs_)
+    extents_.push_back(std::accumulate(run.begin(), run.end(), std::int64_t{1},
+                                       [&](std::int64_t n, std::size_t axis) { return n * domain_[axis]; }));
 }
 
 std::vector<std::int64_t> map_space::cuts() const {
@@ -61,7 +65,9 @@ element_type map_space::widest() const {
 }
 
 std::int64_t map_space::operations() const {
-  return std::max<std::int64_t>(1, std::ranges::count_if(e_.cluster.instructions(), [](const instruction& i) { return i.op().is<elementwise>() || i.op().is<convert>(); }));
+  return std::max<std::int64_t>(1, std::ranges::count_if(e_.cluster.instructions(), [](const instruction& i) {
+                                  return i.op().is<elementwise>() || i.op().is<convert>();
+                                }));
 }
 
 position map_space::at(const std::vector<axis_index>& of_runs) const {

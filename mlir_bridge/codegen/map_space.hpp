@@ -1,5 +1,5 @@
-// What a kernel or stage without an anchor loops over: the positions of its results, axes that every access walks as one joined into runs.
-// Shared by the map generators of CPUs and GPUs, which decide how the runs are cut into work.
+// What a kernel or stage without an anchor loops over: the positions of its results, axes that every access walks as
+// one joined into runs. Shared by the map generators of CPUs and GPUs, which decide how the runs are cut into work.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,8 @@ class map_space {
   const std::vector<map_root>& roots() const { return roots_; }
   // Elements of each run, outermost first; at least one run (of one element for scalars).
   const std::vector<std::int64_t>& extents() const { return extents_; }
-  // Positions along the last run where concat or pad change sides, without 0 and the extent; none where that run joins several axes.
+  // Positions along the last run where concat or pad change sides, without 0 and the extent; none where that run joins
+  // several axes.
   std::vector<std::int64_t> cuts() const;
   // The run that some load walks contiguously while it strides along the last run (a transpose).
   std::optional<std::size_t> transposed_run() const;

@@ -1,4 +1,5 @@
-// The MLIR headers that CPU code generation uses, in one place so that they can be precompiled. Internal to mlir_bridge/.
+// The MLIR headers that CPU code generation uses, in one place so that they can be precompiled. Internal to
+// mlir_bridge/.
 #pragma once
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

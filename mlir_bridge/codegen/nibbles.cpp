@@ -12,7 +12,9 @@ namespace arith = mlir::arith;
 
 constexpr std::int64_t nibbles_of_word = 8;
 
-Value bits_as(code_builder& code, Value v, mlir::Type type) { return v.getType() == type ? v : code.make<mlir::LLVM::BitcastOp>(type, v).getResult(); }
+Value bits_as(code_builder& code, Value v, mlir::Type type) {
+  return v.getType() == type ? v : code.make<mlir::LLVM::BitcastOp>(type, v).getResult();
+}
 
 // The bytes that a value was loaded as, where it was loaded as a whole.
 Value bytes_of(Value v) {
@@ -20,7 +22,9 @@ Value bytes_of(Value v) {
   return cast && code_builder::scalar_of(cast.getArg()).isInteger(8) ? cast.getArg() : Value();
 }
 
-Value shuffled(code_builder& code, Value a, Value b, llvm::ArrayRef<std::int64_t> picked) { return code.make<mlir::vector::ShuffleOp>(a, b, picked); }
+Value shuffled(code_builder& code, Value a, Value b, llvm::ArrayRef<std::int64_t> picked) {
+  return code.make<mlir::vector::ShuffleOp>(a, b, picked);
+}
 
 // Each element in 32 bits: its word shifted so that the element is uppermost, and back.
 Value widened(code_builder& code, Value bytes, std::int64_t lanes, bool is_signed) {
@@ -37,18 +41,22 @@ Value widened(code_builder& code, Value bytes, std::int64_t lanes, bool is_signe
   }
   llvm::SmallVector<std::int32_t> shifts;
   for (std::int64_t i = 0; i < lanes; ++i) shifts.push_back(static_cast<std::int32_t>(28 - i % nibbles_of_word * 4));
-  Value up = code.make<arith::ConstantOp>(mlir::DenseElementsAttr::get(mlir::cast<mlir::VectorType>(wide), llvm::ArrayRef(shifts)));
+  Value up = code.make<arith::ConstantOp>(
+      mlir::DenseElementsAttr::get(mlir::cast<mlir::VectorType>(wide), llvm::ArrayRef(shifts)));
   Value high = code.make<arith::ShLIOp>(spread, up), back = code.integer(wide, 28);
-  return is_signed ? code.make<arith::ShRSIOp>(high, back).getResult() : code.make<arith::ShRUIOp>(high, back).getResult();
+  return is_signed ? code.make<arith::ShRSIOp>(high, back).getResult()
+                   : code.make<arith::ShRUIOp>(high, back).getResult();
 }
 
-// As f16, two by two: in the lower bits of 1024 an element counts once, in the next four bits 16 times ("Who Says Elephants Can't Run", Kim et al. 2022).
-// A word {0, ..., 7} gives the pairs {0, 4}, {1, 5}, {2, 6}, {3, 7}. Signed elements are first raised by 8, by turning their highest bit.
+// As f16, two by two: in the lower bits of 1024 an element counts once, in the next four bits 16 times ("Who Says
+// Elephants Can't Run", Kim et al. 2022). A word {0, ..., 7} gives the pairs {0, 4}, {1, 5}, {2, 6}, {3, 7}. Signed
+// elements are first raised by 8, by turning their highest bit.
 Value halves(code_builder& code, Value bytes, std::int64_t lanes, bool is_signed) {
   mlir::Type i32 = code.builder.getI32Type(), pair = mlir::VectorType::get({2}, code.builder.getF16Type());
   Value words = bits_as(code, bytes, code.with_lanes(i32, lanes / nibbles_of_word));
   const double raised = is_signed ? 8 : 0;
-  Value sixteenth = code.number(pair, 1.0 / 16), from_low = code.number(pair, -1024 - raised), from_high = code.number(pair, -64 - raised);
+  Value sixteenth = code.number(pair, 1.0 / 16), from_low = code.number(pair, -1024 - raised),
+        from_high = code.number(pair, -64 - raised);
   values all;
   for (std::int64_t w = 0; w < lanes / nibbles_of_word; ++w) {
     Value word = code.lane(words, w);
@@ -63,7 +71,8 @@ Value halves(code_builder& code, Value bytes, std::int64_t lanes, bool is_signed
       pairs.push_back(code.make<arith::AddFOp>(pair_at(0x000f000f), from_low));
       pairs.push_back(code.fma(pair_at(0x00f000f0), sixteenth, from_high));
     }
-    Value low = shuffled(code, pairs[0], pairs[1], {0, 2, 1, 3}), high = shuffled(code, pairs[2], pairs[3], {0, 2, 1, 3});
+    Value low = shuffled(code, pairs[0], pairs[1], {0, 2, 1, 3}),
+          high = shuffled(code, pairs[2], pairs[3], {0, 2, 1, 3});
     all.push_back(shuffled(code, low, high, {0, 1, 4, 5, 2, 3, 6, 7}));
   }
   for (; all.size() > 1; all.resize(all.size() / 2)) {
@@ -80,7 +89,9 @@ bool has_pairs(const code_builder& code) { return code.on.global_space != 0; }
 }  // namespace
 
 void refuse_packed(const code_builder& code, element_type type) {
-  throw error(error_kind::unsupported, std::string(code.on.name) + " kernels read " + std::string(name(type)) + " tensors and do not write them; convert the tensor to i8 or f32 in the model");
+  throw error(error_kind::unsupported,
+              std::string(code.on.name) + " kernels read " + std::string(name(type)) +
+                  " tensors and do not write them; convert the tensor to i8 or f32 in the model");
 }
 
 Value load_nibbles(code_builder& code, Value pointer, Value offset, std::int64_t lanes, std::int64_t multiple) {
@@ -103,13 +114,17 @@ Value convert_nibbles(code_builder& code, Value v, element_type from, element_ty
   const std::int64_t lanes = code_builder::lanes_of(v);
   const bool is_signed = is_signed_integer(from);
   mlir::Type target = code.type(to, lanes);
-  if (to == element_type::boolean) return code.make<arith::CmpIOp>(arith::CmpIPredicate::ne, v, code.integer(v.getType(), 0));
+  if (to == element_type::boolean)
+    return code.make<arith::CmpIOp>(arith::CmpIPredicate::ne, v, code.integer(v.getType(), 0));
   Value bytes = bytes_of(v);
-  if (bytes && is_float(to) && has_pairs(code) && lanes >= nibbles_of_word) return code.make<arith::ExtFOp>(target, halves(code, bytes, lanes, is_signed));
+  if (bytes && is_float(to) && has_pairs(code) && lanes >= nibbles_of_word)
+    return code.make<arith::ExtFOp>(target, halves(code, bytes, lanes, is_signed));
   mlir::Type wide = code.with_lanes(code.builder.getI32Type(), lanes);
   Value number;
   if (bytes) number = widened(code, bytes, lanes, is_signed);
-  else number = is_signed ? code.make<arith::ExtSIOp>(wide, v).getResult() : code.make<arith::ExtUIOp>(wide, v).getResult();
+  else
+    number =
+        is_signed ? code.make<arith::ExtSIOp>(wide, v).getResult() : code.make<arith::ExtUIOp>(wide, v).getResult();
   if (is_float(to)) return code.make<arith::SIToFPOp>(target, number);
   const int bits = storage_bits(to);
   if (bits < 32) return code.make<arith::TruncIOp>(target, number);

@@ -27,7 +27,8 @@ Value is_none(code_builder& b, Value index) { return b.less(index, b.integer(ind
 
 }  // namespace
 
-reduction_rule::reduction_rule(reduction_kind kind, element_type tensor) : kind(kind), tensor(tensor), type(accumulator(kind, tensor)) {}
+reduction_rule::reduction_rule(reduction_kind kind, element_type tensor)
+    : kind(kind), tensor(tensor), type(accumulator(kind, tensor)) {}
 
 Value reduction_rule::widen(code_builder& b, Value x) const { return convert_element(b, x, tensor, type); }
 
@@ -36,7 +37,8 @@ Value reduction_rule::start(code_builder& b, std::int64_t lanes) const {
   if (adds(kind)) return b.number(t, 0);
   if (kind == reduction_kind::product) return b.number(t, 1);
   bool largest = kind == reduction_kind::max;
-  if (is_float(type)) return b.number(t, largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity());
+  if (is_float(type))
+    return b.number(t, largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity());
   // The smallest or largest integer (or bool).
   int bits = type == element_type::boolean ? 1 : storage_bits(type);
   bool is_signed = is_signed_integer(type);
@@ -47,8 +49,12 @@ Value reduction_rule::start(code_builder& b, std::int64_t lanes) const {
 
 Value reduction_rule::combine(code_builder& b, Value a, Value c) const {
   bool floating = is_float(type);
-  if (adds(kind)) return floating ? b.make<arith::AddFOp>(a, c).getResult() : type == element_type::boolean ? b.make<arith::OrIOp>(a, c).getResult() : b.make<arith::AddIOp>(a, c).getResult();
-  if (kind == reduction_kind::product) return floating ? b.make<arith::MulFOp>(a, c).getResult() : b.make<arith::MulIOp>(a, c).getResult();
+  if (adds(kind))
+    return floating                        ? b.make<arith::AddFOp>(a, c).getResult()
+           : type == element_type::boolean ? b.make<arith::OrIOp>(a, c).getResult()
+                                           : b.make<arith::AddIOp>(a, c).getResult();
+  if (kind == reduction_kind::product)
+    return floating ? b.make<arith::MulFOp>(a, c).getResult() : b.make<arith::MulIOp>(a, c).getResult();
   return kind == reduction_kind::max ? larger(b, type, a, c) : smaller(b, type, a, c);
 }
 
@@ -56,7 +62,8 @@ CombiningKind reduction_rule::combining() const {
   bool floating = is_float(type);
   if (adds(kind)) return type == element_type::boolean ? CombiningKind::OR : CombiningKind::ADD;
   if (kind == reduction_kind::product) return CombiningKind::MUL;
-  if (kind == reduction_kind::max) return floating ? CombiningKind::MAXIMUMF : is_signed_integer(type) ? CombiningKind::MAXSI : CombiningKind::MAXUI;
+  if (kind == reduction_kind::max)
+    return floating ? CombiningKind::MAXIMUMF : is_signed_integer(type) ? CombiningKind::MAXSI : CombiningKind::MAXUI;
   return floating ? CombiningKind::MINIMUMF : is_signed_integer(type) ? CombiningKind::MINSI : CombiningKind::MINUI;
 }
 
@@ -64,11 +71,13 @@ Value reduction_rule::finish(code_builder& b, Value total, std::int64_t count) c
   if (kind != reduction_kind::mean) return total;
   if (is_float(type)) return b.make<arith::MulFOp>(total, b.number(total.getType(), 1.0 / static_cast<double>(count)));
   Value divisor = b.integer(total.getType(), std::max<std::int64_t>(count, 1));
-  Value mean = is_signed_integer(type) ? b.make<arith::DivSIOp>(total, divisor).getResult() : b.make<arith::DivUIOp>(total, divisor).getResult();
+  Value mean = is_signed_integer(type) ? b.make<arith::DivSIOp>(total, divisor).getResult()
+                                       : b.make<arith::DivUIOp>(total, divisor).getResult();
   return convert_element(b, mean, type, tensor);
 }
 
-arg_reduction_rule::arg_reduction_rule(const arg_reduce& op, element_type type) : op(op), type(type), compared(type == element_type::boolean ? element_type::u8 : type) {}
+arg_reduction_rule::arg_reduction_rule(const arg_reduce& op, element_type type)
+    : op(op), type(type), compared(type == element_type::boolean ? element_type::u8 : type) {}
 
 values arg_reduction_rule::start(code_builder& b, std::int64_t lanes, element_type index) const {
   return {b.number(b.type(compared, lanes), 0), b.integer(b.type(index, lanes), -1)};
@@ -87,7 +96,8 @@ Value arg_reduction_rule::tied(code_builder& b, Value x, Value y) const {
   return is_float(type) ? either(b, equal, both(b, is_nan(b, x), is_nan(b, y))) : equal;
 }
 
-values arg_reduction_rule::meet(code_builder& b, Value x, Value index, Value valid, std::span<const Value> state) const {
+values arg_reduction_rule::meet(code_builder& b, Value x, Value index, Value valid,
+                                std::span<const Value> state) const {
   Value better = strictly(b, x, state[0]);
   if (op.select_last) better = either(b, better, tied(b, x, state[0]));
   Value take = either(b, better, is_none(b, state[1]));
@@ -103,7 +113,8 @@ values arg_reduction_rule::join(code_builder& b, std::span<const Value> a, std::
   return {b.select(take, c[0], a[0]), b.select(take, c[1], a[1])};
 }
 
-position reduced_position(code_builder& code, const position& where, const std::vector<std::int64_t>& axes, bool keep_dims) {
+position reduced_position(code_builder& code, const position& where, const std::vector<std::int64_t>& axes,
+                          bool keep_dims) {
   position result;
   for (std::size_t axis = 0; axis < where.size(); ++axis) {
     bool combined = std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end();

@@ -1,4 +1,5 @@
-// What reductions do with elements, apart from how these are walked: sums, means, products, extremes, and the index of an extreme.
+// What reductions do with elements, apart from how these are walked: sums, means, products, extremes, and the index of
+// an extreme.
 #pragma once
 
 #include "ir/ops/reduction.hpp"
@@ -8,8 +9,8 @@ namespace kiln::codegen {
 
 struct reduction_rule {
   reduction_kind kind;
-  element_type tensor;       // element type of the tensor
-  element_type type;         // of the accumulator: means of integers add in 64 bits
+  element_type tensor;  // element type of the tensor
+  element_type type;    // of the accumulator: means of integers add in 64 bits
 
   explicit reduction_rule(reduction_kind kind, element_type tensor);
   // An element of the tensor (compute value) as the accumulator's type.
@@ -22,11 +23,12 @@ struct reduction_rule {
   Value finish(code_builder& b, Value total, std::int64_t count) const;
 };
 
-// The index of the largest or smallest element. A state is {best value, its index}; an index of -1 is none yet. NaN wins over every number.
+// The index of the largest or smallest element. A state is {best value, its index}; an index of -1 is none yet. NaN
+// wins over every number.
 struct arg_reduction_rule {
   arg_reduce op;
-  element_type type;         // of the tensor
-  element_type compared;     // bools compare as bytes
+  element_type type;      // of the tensor
+  element_type compared;  // bools compare as bytes
 
   arg_reduction_rule(const arg_reduce& op, element_type type);
   values start(code_builder& b, std::int64_t lanes, element_type index) const;
@@ -41,6 +43,7 @@ struct arg_reduction_rule {
 };
 
 // The position in the result of a position in the input.
-position reduced_position(code_builder& code, const position& where, const std::vector<std::int64_t>& axes, bool keep_dims);
+position reduced_position(code_builder& code, const position& where, const std::vector<std::int64_t>& axes,
+                          bool keep_dims);
 
 }  // namespace kiln::codegen

@@ -33,12 +33,17 @@ struct call {
   Value make(Value a, Value c) const {
     return b.make<Op>(a, c);
   }
-  Value compare(arith::CmpFPredicate real, arith::CmpIPredicate with_sign, arith::CmpIPredicate without, Value a, Value c) const {
+  Value compare(arith::CmpFPredicate real, arith::CmpIPredicate with_sign, arith::CmpIPredicate without, Value a,
+                Value c) const {
     if (floating()) return b.make<arith::CmpFOp>(real, a, c);
     return b.make<arith::CmpIOp>(is_signed() ? with_sign : without, a, c);
   }
-  Value less(Value a, Value c) const { return compare(arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt, arith::CmpIPredicate::ult, a, c); }
-  Value equal(Value a, Value c) const { return compare(arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq, arith::CmpIPredicate::eq, a, c); }
+  Value less(Value a, Value c) const {
+    return compare(arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt, arith::CmpIPredicate::ult, a, c);
+  }
+  Value equal(Value a, Value c) const {
+    return compare(arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq, arith::CmpIPredicate::eq, a, c);
+  }
   Value unordered(Value a) const { return b.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, a, a); }
 };
 
@@ -54,7 +59,8 @@ Value binary(const call& c) {
   return c.make<Op>(c.x[0], c.x[1]);
 }
 
-// A GPU's form of a function that is precise enough for f16; bf16 has the same range as f32, which some of those forms lack.
+// A GPU's form of a function that is precise enough for f16; bf16 has the same range as f32, which some of those forms
+// lack.
 bool takes_fast_form(const call& c) { return c.b.on.function && c.type == element_type::f16; }
 
 // A function that MLIR expands for f32 and that libm does for f64.
@@ -91,7 +97,8 @@ Value truncated_remainder(const call& c) {
 Value floored_remainder(const call& c) {
   Value r = truncated_remainder(c), zero = c.number(0), y = c.x[1];
   if (!c.floating() && !c.is_signed()) return r;
-  Value nonzero = c.floating() ? c.b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, r, zero).getResult() : c.b.make<arith::CmpIOp>(arith::CmpIPredicate::ne, r, zero).getResult();
+  Value nonzero = c.floating() ? c.b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, r, zero).getResult()
+                               : c.b.make<arith::CmpIOp>(arith::CmpIPredicate::ne, r, zero).getResult();
   Value differ = c.make<arith::XOrIOp>(c.less(r, zero), c.less(y, zero));
   Value sum = c.floating() ? c.make<arith::AddFOp>(r, y) : c.make<arith::AddIOp>(r, y);
   return c.b.select(c.make<arith::AndIOp>(nonzero, differ), sum, r);
@@ -103,7 +110,8 @@ std::optional<double> splat_number(Value v) {
   auto constant = v.getDefiningOp<arith::ConstantOp>();
   if (!constant) return std::nullopt;
   if (auto number = mlir::dyn_cast<mlir::FloatAttr>(constant.getValue())) return number.getValueAsDouble();
-  if (auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue()); dense && dense.isSplat() && mlir::isa<mlir::FloatType>(dense.getElementType()))
+  if (auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+      dense && dense.isSplat() && mlir::isa<mlir::FloatType>(dense.getElementType()))
     return dense.getSplatValue<llvm::APFloat>().convertToDouble();
   return std::nullopt;
 }
@@ -122,12 +130,14 @@ Value integer_power(const call& c) {
   Value wide_one = one;
   values out = c.b.loop(0, bits, 1, {one, base, exponent}, [&](Value, std::span<const Value> s) {
     Value odd = c.b.equal(c.make<arith::AndIOp>(s[2], one), one);
-    return values{c.b.select(odd, c.make<arith::MulIOp>(s[0], s[1]), s[0]), c.make<arith::MulIOp>(s[1], s[1]), c.make<arith::ShRUIOp>(s[2], one)};
+    return values{c.b.select(odd, c.make<arith::MulIOp>(s[0], s[1]), s[0]), c.make<arith::MulIOp>(s[1], s[1]),
+                  c.make<arith::ShRUIOp>(s[2], one)};
   });
   if (!c.is_signed()) return out[0];
   Value even = c.b.equal(c.make<arith::AndIOp>(exponent, one), zero);
   Value of_minus_one = c.b.select(even, one, c.number(-1));
-  Value negative = c.b.select(c.b.equal(base, wide_one), one, c.b.select(c.b.equal(base, c.number(-1)), of_minus_one, zero));
+  Value negative =
+      c.b.select(c.b.equal(base, wide_one), one, c.b.select(c.b.equal(base, c.number(-1)), of_minus_one, zero));
   return c.b.select(c.less(exponent, zero), negative, out[0]);
 }
 
@@ -200,7 +210,9 @@ rule find_rule(scalar_function function) {
     case mod: return floored_remainder;
     case fmod: return truncated_remainder;
     case prelu:
-      return +[](const call& c) { return c.b.select(c.less(c.x[0], c.number(0)), arithmetic<arith::MulFOp, arith::MulIOp>(c), c.x[0]); };
+      return +[](const call& c) {
+        return c.b.select(c.less(c.x[0], c.number(0)), arithmetic<arith::MulFOp, arith::MulIOp>(c), c.x[0]);
+      };
     case bit_and:
     case logical_and: return binary<arith::AndIOp>;
     case bit_or:
@@ -212,21 +224,39 @@ rule find_rule(scalar_function function) {
     case equal: return +[](const call& c) { return c.equal(c.x[0], c.x[1]); };
     case less: return +[](const call& c) { return c.less(c.x[0], c.x[1]); };
     case greater: return +[](const call& c) { return c.less(c.x[1], c.x[0]); };
-    case less_equal: return +[](const call& c) { return c.compare(arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle, arith::CmpIPredicate::ule, c.x[0], c.x[1]); };
-    case greater_equal: return +[](const call& c) { return c.compare(arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge, arith::CmpIPredicate::uge, c.x[0], c.x[1]); };
+    case less_equal:
+      return +[](const call& c) {
+        return c.compare(arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle, arith::CmpIPredicate::ule, c.x[0],
+                         c.x[1]);
+      };
+    case greater_equal:
+      return +[](const call& c) {
+        return c.compare(arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge, arith::CmpIPredicate::uge, c.x[0],
+                         c.x[1]);
+      };
     case scalar_function::logical_not: return kiln::codegen::logical_not;
     case is_nan: return +[](const call& c) { return c.unordered(c.x[0]); };
     case is_inf:
-      return +[](const call& c) { return c.equal(c.make<math::AbsFOp>(c.x[0]), c.number(std::numeric_limits<double>::infinity())); };
+      return +[](const call& c) {
+        return c.equal(c.make<math::AbsFOp>(c.x[0]), c.number(std::numeric_limits<double>::infinity()));
+      };
     case abs:
       return +[](const call& c) {
         if (c.floating()) return c.make<math::AbsFOp>(c.x[0]);
-        return c.is_signed() ? c.b.select(c.less(c.x[0], c.number(0)), c.make<arith::SubIOp>(c.number(0), c.x[0]), c.x[0]) : c.x[0];
+        return c.is_signed()
+                   ? c.b.select(c.less(c.x[0], c.number(0)), c.make<arith::SubIOp>(c.number(0), c.x[0]), c.x[0])
+                   : c.x[0];
       };
-    case neg: return +[](const call& c) { return c.floating() ? c.make<arith::NegFOp>(c.x[0]) : c.make<arith::SubIOp>(c.number(0), c.x[0]); };
+    case neg:
+      return +[](const call& c) {
+        return c.floating() ? c.make<arith::NegFOp>(c.x[0]) : c.make<arith::SubIOp>(c.number(0), c.x[0]);
+      };
     case scalar_function::sign: return kiln::codegen::sign;
     case bit_not: return +[](const call& c) { return c.make<arith::XOrIOp>(c.x[0], c.number(-1)); };
-    case exp: return +[](const call& c) { return takes_fast_form(c) ? call_libm(c.b, "exp.fast", c.x) : exponential(c.b, c.x[0]); };
+    case exp:
+      return +[](const call& c) {
+        return takes_fast_form(c) ? call_libm(c.b, "exp.fast", c.x) : exponential(c.b, c.x[0]);
+      };
     case log: return EXPANDED(LogOp, "log");
     case sqrt: return FLOAT_UNARY(SqrtOp);
     case rsqrt: return +[](const call& c) { return c.make<arith::DivFOp>(c.number(1), c.make<math::SqrtOp>(c.x[0])); };
@@ -248,7 +278,10 @@ rule find_rule(scalar_function function) {
     case floor: return FLOAT_UNARY(FloorOp);
     case ceil: return FLOAT_UNARY(CeilOp);
     case round: return FLOAT_UNARY(RoundEvenOp);
-    case relu: return +[](const call& c) { return !c.floating() && !c.is_signed() ? c.x[0] : c.b.select(c.less(c.x[0], c.number(0)), c.number(0), c.x[0]); };
+    case relu:
+      return +[](const call& c) {
+        return !c.floating() && !c.is_signed() ? c.x[0] : c.b.select(c.less(c.x[0], c.number(0)), c.number(0), c.x[0]);
+      };
     case where: return +[](const call& c) { return c.b.select(c.x[0], c.x[1], c.x[2]); };
     case scalar_function::clamp: return kiln::codegen::clamp;
   }
@@ -291,7 +324,8 @@ Value call_libm(code_builder& b, const std::string& function, std::span<const Va
   if (!callee) {
     mlir::OpBuilder::InsertionGuard guard(b.builder);
     b.builder.setInsertionPointToStart(module.getBody());
-    callee = b.make<mlir::func::FuncOp>(symbol, b.builder.getFunctionType(llvm::SmallVector<mlir::Type>(operands.size(), scalar), {scalar}));
+    callee = b.make<mlir::func::FuncOp>(
+        symbol, b.builder.getFunctionType(llvm::SmallVector<mlir::Type>(operands.size(), scalar), {scalar}));
     callee.setPrivate();
     // No memory, always returns: calls with equal operands merge and leave loops.
     callee->setAttr("llvm.will_return", b.builder.getUnitAttr());
@@ -307,13 +341,15 @@ Value call_libm(code_builder& b, const std::string& function, std::span<const Va
 
 namespace {
 
-// Float → integer: NaN is 0 and values saturate, at 64 bits for the wide types, at 32 bits for the others, which then wrap.
+// Float → integer: NaN is 0 and values saturate, at 64 bits for the wide types, at 32 bits for the others, which then
+// wrap.
 Value float_to_integer(code_builder& b, Value v, element_type to) {
   std::int64_t lanes = b.lanes_of(v);
   bool wide = storage_bits(to) == 64 || to == element_type::u32;
   mlir::Type type = b.with_lanes(b.builder.getIntegerType(wide ? 64 : 32), lanes);
   const char* name = to == element_type::u64 ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
-  Value saturated = b.make<mlir::LLVM::CallIntrinsicOp>(type, b.builder.getStringAttr(name), mlir::ValueRange{v}).getResult(0);
+  Value saturated =
+      b.make<mlir::LLVM::CallIntrinsicOp>(type, b.builder.getStringAttr(name), mlir::ValueRange{v}).getResult(0);
   mlir::Type target = b.type(to, lanes);
   return target == type ? saturated : b.make<arith::TruncIOp>(target, saturated).getResult();
 }
@@ -326,7 +362,8 @@ Value convert_element(code_builder& b, Value v, element_type from, element_type 
   std::int64_t lanes = b.lanes_of(v);
   mlir::Type target = b.type(to, lanes);
   if (is_float(from)) {
-    if (to == element_type::boolean) return b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, v, b.number(v.getType(), 0));
+    if (to == element_type::boolean)
+      return b.make<arith::CmpFOp>(arith::CmpFPredicate::UNE, v, b.number(v.getType(), 0));
     if (!is_float(to)) return float_to_integer(b, v, to);
     Value converted = v;
     if (from == element_type::f64 && to != element_type::f64) converted = b.make<arith::TruncFOp>(target, v);
@@ -336,14 +373,16 @@ Value convert_element(code_builder& b, Value v, element_type from, element_type 
   }
   if (to == element_type::boolean) return b.make<arith::CmpIOp>(arith::CmpIPredicate::ne, v, b.integer(v.getType(), 0));
   if (is_float(to)) {
-    Value converted = is_signed_integer(from) ? b.make<arith::SIToFPOp>(target, v).getResult() : b.make<arith::UIToFPOp>(target, v).getResult();
+    Value converted = is_signed_integer(from) ? b.make<arith::SIToFPOp>(target, v).getResult()
+                                              : b.make<arith::UIToFPOp>(target, v).getResult();
     if (to == element_type::f16 || to == element_type::bf16) return b.to_compute(b.to_storage(converted, to), to);
     return converted;
   }
   int width = from == element_type::boolean ? 1 : storage_bits(from);
   if (width == storage_bits(to)) return v;
   if (width > storage_bits(to)) return b.make<arith::TruncIOp>(target, v);
-  return is_signed_integer(from) ? b.make<arith::ExtSIOp>(target, v).getResult() : b.make<arith::ExtUIOp>(target, v).getResult();
+  return is_signed_integer(from) ? b.make<arith::ExtSIOp>(target, v).getResult()
+                                 : b.make<arith::ExtUIOp>(target, v).getResult();
 }
 
 }  // namespace kiln::codegen

@@ -1,5 +1,6 @@
-// Code for every row of ir/scalar_function.hpp, and for conversions between element types, on scalars and vectors alike.
-// Agrees with ir/reference/scalar_rules.hpp: f32 within a few units in the last place, NaN and infinities as there, integers exact.
+// Code for every row of ir/scalar_function.hpp, and for conversions between element types, on scalars and vectors
+// alike. Agrees with ir/reference/scalar_rules.hpp: f32 within a few units in the last place, NaN and infinities as
+// there, integers exact.
 #pragma once
 
 #include <span>

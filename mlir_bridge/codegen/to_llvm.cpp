@@ -30,12 +30,17 @@ using mlir::failed;
 mlir::LogicalResult expand_math(mlir::ModuleOp module) {
   llvm::SmallVector<mlir::Operation*> operations;
   module.walk([&](mlir::Operation* op) {
-    if (mlir::isa<mlir::math::ExpOp, mlir::math::LogOp, mlir::math::TanhOp, mlir::math::ErfOp>(op)) operations.push_back(op);
+    if (mlir::isa<mlir::math::ExpOp, mlir::math::LogOp, mlir::math::TanhOp, mlir::math::ErfOp>(op))
+      operations.push_back(op);
   });
   if (operations.empty()) return mlir::success();
   mlir::RewritePatternSet patterns(module.getContext());
-  mlir::populateMathPolynomialApproximationPatterns(patterns, [](llvm::StringRef name) { return name == "math.exp" || name == "math.log" || name == "math.tanh" || name == "math.erf"; });
-  return mlir::applyOpPatternsGreedily(operations, std::move(patterns), mlir::GreedyRewriteConfig().setStrictness(mlir::GreedyRewriteStrictness::ExistingAndNewOps));
+  mlir::populateMathPolynomialApproximationPatterns(patterns, [](llvm::StringRef name) {
+    return name == "math.exp" || name == "math.log" || name == "math.tanh" || name == "math.erf";
+  });
+  return mlir::applyOpPatternsGreedily(
+      operations, std::move(patterns),
+      mlir::GreedyRewriteConfig().setStrictness(mlir::GreedyRewriteStrictness::ExistingAndNewOps));
 }
 
 mlir::LogicalResult to_control_flow(mlir::ModuleOp module) {
@@ -65,8 +70,9 @@ mlir::LogicalResult to_llvm_dialect(mlir::ModuleOp module) {
   return mlir::applyFullConversion(module, target, std::move(patterns));
 }
 
-// Contraction to fma and free signs of zero everywhere. Reassociation only where a generator asked for it (horizontal reductions): it
-// would undo the two-step range reductions of exp and log. Reciprocals only of constants: an estimated 1/sqrt(inf) is NaN.
+// Contraction to fma and free signs of zero everywhere. Reassociation only where a generator asked for it (horizontal
+// reductions): it would undo the two-step range reductions of exp and log. Reciprocals only of constants: an estimated
+// 1/sqrt(inf) is NaN.
 void set_math_flags(llvm::Module& module) {
   for (llvm::Function& function : module)
     for (llvm::BasicBlock& block : function)
@@ -75,7 +81,8 @@ void set_math_flags(llvm::Module& module) {
         llvm::FastMathFlags flags = instruction.getFastMathFlags();
         flags.setAllowContract(true);
         flags.setNoSignedZeros(true);
-        if (instruction.getOpcode() == llvm::Instruction::FDiv && llvm::isa<llvm::Constant>(instruction.getOperand(1))) flags.setAllowReciprocal(true);
+        if (instruction.getOpcode() == llvm::Instruction::FDiv && llvm::isa<llvm::Constant>(instruction.getOperand(1)))
+          flags.setAllowReciprocal(true);
         instruction.setFastMathFlags(flags);
       }
 }
@@ -85,7 +92,9 @@ void set_math_flags(llvm::Module& module) {
 std::unique_ptr<llvm::Module> to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context) {
   diagnostic_capture diagnostics;
   auto check = [&](bool bad, const char* step) {
-    if (bad) throw error(error_kind::compile_failed, std::string("MLIR could not lower a kernel (") + step + "): " + diagnostics.text());
+    if (bad)
+      throw error(error_kind::compile_failed,
+                  std::string("MLIR could not lower a kernel (") + step + "): " + diagnostics.text());
   };
   check(failed(expand_math(module)), "math");
   check(failed(to_control_flow(module)), "control flow");

@@ -13,8 +13,8 @@ class ModuleOp;
 
 namespace kiln::codegen {
 
-// exp, log, tanh and erf become MLIR's polynomials; floating point operations carry the flags of our numerics. Functions have no target's
-// attributes yet. Throws error{compile_failed} with MLIR's diagnostics.
+// exp, log, tanh and erf become MLIR's polynomials; floating point operations carry the flags of our numerics.
+// Functions have no target's attributes yet. Throws error{compile_failed} with MLIR's diagnostics.
 std::unique_ptr<llvm::Module> to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context);
 
 }  // namespace kiln::codegen

@@ -1,5 +1,6 @@
-// What a tuner may try for a kernel: a generator's space function lists configurations with what each is expected to cost, and candidates.cpp orders,
-// checks and limits them. A space stands next to the generator whose names it gives. Plain data; internal to mlir_bridge.
+// What a tuner may try for a kernel: a generator's space function lists configurations with what each is expected to
+// cost, and candidates.cpp orders, checks and limits them. A space stands next to the generator whose names it gives.
+// Plain data; internal to mlir_bridge.
 #pragma once
 
 #include <span>
@@ -18,7 +19,8 @@ struct candidate {
   double cost = 0;
 };
 
-// The space of the emitter's cluster, in any order; configurations that come to the same code, or to none, are dropped later. What it emits is thrown away.
+// The space of the emitter's cluster, in any order; configurations that come to the same code, or to none, are dropped
+// later. What it emits is thrown away.
 using space_function = std::vector<candidate> (*)(kernel_emitter&);
 inline std::vector<candidate> default_only(kernel_emitter&) { return {}; }
 

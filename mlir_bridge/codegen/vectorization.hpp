@@ -1,4 +1,5 @@
-// The other way to optimize (machine_code.hpp): for code that no generator of ours has vectorized. Internal to mlir_bridge.
+// The other way to optimize (machine_code.hpp): for code that no generator of ours has vectorized. Internal to
+// mlir_bridge.
 #pragma once
 
 #include "mlir_bridge/target_row.hpp"

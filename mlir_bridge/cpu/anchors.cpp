@@ -14,7 +14,8 @@ namespace kiln::cpu {
 std::vector<candidate> grain_choices(kernel_emitter& e) {
   const auto standard = static_cast<double>(e.code.on.item_operations);
   std::vector<candidate> result;
-  for (std::int64_t grain : {1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20}) result.push_back({{{"grain", grain}}, std::abs(std::log2(static_cast<double>(grain) / standard))});
+  for (std::int64_t grain : {1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20})
+    result.push_back({{{"grain", grain}}, std::abs(std::log2(static_cast<double>(grain) / standard))});
   return result;
 }
 
@@ -40,14 +41,18 @@ const generator_row* find_generator(std::string_view operation) {
   return found == table.end() ? nullptr : &*found;
 }
 
-generation begin_generation(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration) {
+generation begin_generation(const portable_kernel& kernel, const target_row& target,
+                            const kernel_configuration& configuration) {
   mlir::MLIRContext& context = kernel.impl().context->context;
   generation g{to_cluster(kernel), mlir::ModuleOp::create(mlir::UnknownLoc::get(&context))};
   codegen::replace_empty_operands(*g.cluster);
-  g.emitter = std::make_unique<kernel_emitter>(*g.cluster, kernel.symbol(), target, configuration, host_machine(), *g.code);
+  g.emitter =
+      std::make_unique<kernel_emitter>(*g.cluster, kernel.symbol(), target, configuration, host_machine(), *g.code);
   const instruction* anchor = g.emitter->anchor();
   g.row = find_generator(anchor ? anchor->op().name() : "");
-  if (!g.row) throw error(error_kind::unsupported, "target '" + target.name + "' has no generator for '" + std::string(anchor->op().name()) + "'");
+  if (!g.row)
+    throw error(error_kind::unsupported,
+                "target '" + target.name + "' has no generator for '" + std::string(anchor->op().name()) + "'");
   return g;
 }
 

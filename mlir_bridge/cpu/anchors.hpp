@@ -1,5 +1,5 @@
-// The generators: one function for each anchor, all of them in one table by operation name. A generator emits complete stages
-// that write every output of the cluster; it throws error{unsupported} naming what it cannot do.
+// The generators: one function for each anchor, all of them in one table by operation name. A generator emits complete
+// stages that write every output of the cluster; it throws error{unsupported} naming what it cannot do.
 #pragma once
 
 #include <string_view>
@@ -30,9 +30,9 @@ void emit_scatter_nd(kernel_emitter& e);
 void emit_recurrent(kernel_emitter& e);
 
 // What a tuner may vary of them.
-std::vector<candidate> row_choices(kernel_emitter& e);        // of reduce, softmax and normalize: reduction_space.hpp
+std::vector<candidate> row_choices(kernel_emitter& e);  // of reduce, softmax and normalize: reduction_space.hpp
 std::vector<candidate> attention_space(kernel_emitter& e);
-std::vector<candidate> grain_choices(kernel_emitter& e);      // of generators that only use kernel_emitter::parallel
+std::vector<candidate> grain_choices(kernel_emitter& e);  // of generators that only use kernel_emitter::parallel
 
 // mlir_bridge/cpu/contraction/
 void emit_dot(kernel_emitter& e);
@@ -44,6 +44,7 @@ std::vector<candidate> transposed_convolution_space(kernel_emitter& e);
 
 // The row of a cluster's anchor; "" for a cluster without one. Null where the table has none.
 const generator_row* find_generator(std::string_view operation);
-generation begin_generation(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration);
+generation begin_generation(const portable_kernel& kernel, const target_row& target,
+                            const kernel_configuration& configuration);
 
 }  // namespace kiln::cpu

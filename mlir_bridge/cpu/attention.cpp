@@ -1,7 +1,8 @@
-// attention: a work item does tiles of query rows against all keys of one head of keys. For each tile the scores of a chunk of keys are
-// made in the first-level cache, become weights there (the largest score so far is taken away, sums and results are corrected when a
-// larger one comes: Milakov and Gimelshein, "Online normalizer calculation for softmax"), and meet the values. Nothing the size of
-// the score matrix is in memory. Query heads that share keys are rows beside each other, so that a key is read once for all of them.
+// attention: a work item does tiles of query rows against all keys of one head of keys. For each tile the scores of a
+// chunk of keys are made in the first-level cache, become weights there (the largest score so far is taken away, sums
+// and results are corrected when a larger one comes: Milakov and Gimelshein, "Online normalizer calculation for
+// softmax"), and meet the values. Nothing the size of the score matrix is in memory. Query heads that share keys are
+// rows beside each other, so that a key is read once for all of them.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -25,17 +26,26 @@ constexpr double lowest = -std::numeric_limits<double>::infinity();
 // Up to so many rows, keys are read as they lie; more pay for packing them.
 constexpr std::int64_t most_direct_rows = 8, direct_tile_rows = 4, keys_at_once = 4;
 constexpr std::int64_t tile_rows = 6, tile_vectors = 2;
-// Stack for the queries and results of a tile and for its scores, and multiply-adds that make a work item worth scheduling.
+// Stack for the queries and results of a tile and for its scores, and multiply-adds that make a work item worth
+// scheduling.
 constexpr std::int64_t row_bytes = 24 << 10, score_bytes = 24 << 10;
-constexpr std::int64_t most_keys = 256;  // of a chunk, where there are several: their keys and values stay in a cache for all tiles at hand
+constexpr std::int64_t most_keys =
+    256;  // of a chunk, where there are several: their keys and values stay in a cache for all tiles at hand
 constexpr std::int64_t item_products = 1 << 19;
 
 class attention_emitter {
  public:
   explicit attention_emitter(kernel_emitter& emitter)
-      : e(emitter), code(emitter.code), op(*e.anchor()->op().get_if<attention>()), query(e.anchor()->inputs()[0]), key(e.anchor()->inputs()[1]),
-        value_(e.anchor()->inputs()[2]), n(op, query.type(), key.type(), value_.type()), sum_type(accumulation_type(query.type().type)),
-        share(n.heads / n.key_heads), rows(share * n.queries) {
+      : e(emitter),
+        code(emitter.code),
+        op(*e.anchor()->op().get_if<attention>()),
+        query(e.anchor()->inputs()[0]),
+        key(e.anchor()->inputs()[1]),
+        value_(e.anchor()->inputs()[2]),
+        n(op, query.type(), key.type(), value_.type()),
+        sum_type(accumulation_type(query.type().type)),
+        share(n.heads / n.key_heads),
+        rows(share * n.queries) {
     auto dims = e.dims(query);
     groups.assign(dims.begin(), dims.end() - 3);
     groups.push_back(n.key_heads);
@@ -46,19 +56,29 @@ class attention_emitter {
     if (group_count * rows * n.value_depth == 0) return;
     direct = rows <= most_direct_rows || n.keys == 0;
     tile = direct ? tile_shape{std::min(rows, direct_tile_rows), 1, register_lanes(e, sum_type)} : packed_tile();
-    tile.rows = std::clamp<std::int64_t>(row_bytes / ((n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))), 1, tile.rows);
+    tile.rows = std::clamp<std::int64_t>(
+        row_bytes / ((n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))), 1, tile.rows);
     values_at = gathered_values(group_count);
     if (e.anchor()->inputs().size() == 4) mask = e.anchor()->inputs()[3], e.materialize(mask);
     if (direct) keys_at = e.materialize(key);
     else pack_keys(group_count);
-    const std::int64_t step = std::lcm(tile.columns(), keys_at_once), most = std::max(step, score_bytes / (tile.rows * static_cast<std::int64_t>(storage_bytes(sum_type, 1))) / step * step);
+    const std::int64_t step = std::lcm(tile.columns(), keys_at_once),
+                       most = std::max(step, score_bytes /
+                                                 (tile.rows * static_cast<std::int64_t>(storage_bytes(sum_type, 1))) /
+                                                 step * step);
     chunk = std::min((n.keys + step - 1) / step * step, most);
     chunk = std::max(chunk, step);
-    if (chunk < n.keys) chunk = std::max(step, std::min(most, choose(e.configuration, "keys", most_keys) / step * step));
+    if (chunk < n.keys)
+      chunk = std::max(step, std::min(most, choose(e.configuration, "keys", most_keys) / step * step));
 
-    const std::int64_t tiles = (rows + tile.rows - 1) / tile.rows, products = std::max<std::int64_t>(1, tile.rows * n.keys * (n.depth + n.value_depth));
-    const std::int64_t tiles_per_item = std::clamp<std::int64_t>(item_products / products, 1, tiles), blocks = (tiles + tiles_per_item - 1) / tiles_per_item;
-    if (chunk < n.keys) tiles_at_once = std::clamp<std::int64_t>(row_bytes / (tile.rows * (n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))), 1, tiles_per_item);
+    const std::int64_t tiles = (rows + tile.rows - 1) / tile.rows,
+                       products = std::max<std::int64_t>(1, tile.rows * n.keys * (n.depth + n.value_depth));
+    const std::int64_t tiles_per_item = std::clamp<std::int64_t>(item_products / products, 1, tiles),
+                       blocks = (tiles + tiles_per_item - 1) / tiles_per_item;
+    if (chunk < n.keys)
+      tiles_at_once = std::clamp<std::int64_t>(
+          row_bytes / (tile.rows * (n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))),
+          1, tiles_per_item);
     e.begin_stage("attention", group_count * blocks);
     query_tile = code.stack(sum_type, tiles_at_once * tile.rows * n.depth);
     scores = code.stack(sum_type, tile.rows * chunk);
@@ -67,16 +87,21 @@ class attention_emitter {
     corrections = code.stack(sum_type, tile.rows);
     results = chunk < n.keys ? code.stack(sum_type, tiles_at_once * tile.rows * n.value_depth) : Value();
     // The rows of both products are the same; as many vectors of values as there is room for.
-    const std::int64_t room = std::max<std::int64_t>(1, (e.target.vector_registers - 2) / (tile.rows + 1)), lanes = std::min(register_lanes(e, sum_type), static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n.value_depth))));
+    const std::int64_t room = std::max<std::int64_t>(1, (e.target.vector_registers - 2) / (tile.rows + 1)),
+                       lanes = std::min(
+                           register_lanes(e, sum_type),
+                           static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n.value_depth))));
     const std::int64_t all = std::max<std::int64_t>(1, n.value_depth / lanes), passes = (all + room - 1) / room;
     segments = exact_segments({tile.rows, (all + passes - 1) / passes, lanes}, n.value_depth);
-    for (const column_segment& segment : segments) writers.emplace_back(e, tile_shape{tile.rows, segment.vectors, segment.lanes}, sum_type);
+    for (const column_segment& segment : segments)
+      writers.emplace_back(e, tile_shape{tile.rows, segment.vectors, segment.lanes}, sum_type);
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
       values digits = code.delinearize(item, std::vector<std::int64_t>{group_count, blocks});
       group = digits[0];
       group_at = code.delinearize(group, groups);
       Value first = code.mul(digits[1], tiles_per_item), last = code.min(code.add(first, tiles_per_item), tiles);
-      code.loop(first, last, tiles_at_once, [&](Value t) { emit_tiles(t, code.min(code.add(t, tiles_at_once), last)); });
+      code.loop(first, last, tiles_at_once,
+                [&](Value t) { emit_tiles(t, code.min(code.add(t, tiles_at_once), last)); });
     });
     e.end_stage();
   }
@@ -85,8 +110,10 @@ class attention_emitter {
   // Rows divide evenly into tiles of at most `tile_m`; few rows leave room for several vectors of values.
   tile_shape packed_tile() const {
     const std::int64_t most = choose(e.configuration, "tile_m", tile_rows), tiles = (rows + most - 1) / most;
-    const std::int64_t lanes = std::min(register_lanes(e, sum_type), static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n.keys))));
-    const std::int64_t vectors = std::clamp<std::int64_t>(choose(e.configuration, "tile_n", tile_vectors * lanes) / lanes, 1, (n.keys + lanes - 1) / lanes);
+    const std::int64_t lanes = std::min(register_lanes(e, sum_type),
+                                        static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n.keys))));
+    const std::int64_t vectors = std::clamp<std::int64_t>(
+        choose(e.configuration, "tile_n", tile_vectors * lanes) / lanes, 1, (n.keys + lanes - 1) / lanes);
     return {(rows + tiles - 1) / tiles, vectors, lanes};
   }
 
@@ -111,10 +138,12 @@ class attention_emitter {
     packed.groups = group_count;
     packed.steps = n.depth;
     packed.columns = n.keys;
-    pack_right(e, packed, 1, tile, {key, static_cast<std::int64_t>(head_axes(op.key_layout, key.type().rank()).position), [&](Value g, Value, Value step, Value column) {
-                                      values at = code.delinearize(g, groups);
-                                      return in_layout(at, column, step, op.key_layout);
-                                    }});
+    pack_right(e, packed, 1, tile,
+               {key, static_cast<std::int64_t>(head_axes(op.key_layout, key.type().rank()).position),
+                [&](Value g, Value, Value step, Value column) {
+                  values at = code.delinearize(g, groups);
+                  return in_layout(at, column, step, op.key_layout);
+                }});
   }
 
   // [batch..., head] and a position and a depth as indices of a tensor in this layout.
@@ -138,7 +167,9 @@ class attention_emitter {
 
   Value number(double v, std::int64_t lanes = 1) { return code.number(code.type(sum_type, lanes), v); }
   Value times(Value a, Value b) { return code.make<arith::MulFOp>(a, b); }
-  Value larger_number(Value x, Value y) { return code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, x, y), x, y); }
+  Value larger_number(Value x, Value y) {
+    return code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, x, y), x, y);
+  }
   Value at_row(Value row, std::int64_t pitch) { return code.mul(row, pitch); }
 
   // body(index, lanes) over [0, count): whole vectors, then single elements.
@@ -148,7 +179,8 @@ class attention_emitter {
     code.loop(even, count, 1, [&](Value i) { body(i, 1); });
   }
 
-  // Tiles [first, last), at most as many as there is room for: all of them meet a chunk of keys before the next one comes.
+  // Tiles [first, last), at most as many as there is room for: all of them meet a chunk of keys before the next one
+  // comes.
   void emit_tiles(Value first, Value last) {
     auto each_tile = [&](const std::function<void()>& body) {
       code.loop(first, last, 1, [&](Value t) {
@@ -171,7 +203,8 @@ class attention_emitter {
     }
     each_tile([&] {
       load_queries();
-      code.loop(0, tile.rows * n.value_depth, 1, [&](Value i) { code.store(results, code.add(at_row(slot, n.value_depth), i), sum_type, number(0)); });
+      code.loop(0, tile.rows * n.value_depth, 1,
+                [&](Value i) { code.store(results, code.add(at_row(slot, n.value_depth), i), sum_type, number(0)); });
     });
     code.loop(0, n.keys, chunk, [&](Value from) {
       each_tile([&] {
@@ -186,11 +219,13 @@ class attention_emitter {
     code.loop(0, tile.rows, 1, [&](Value r) {
       query_row row = row_at(code.add(first_row, r));
       Value kept_row = code.add(slot, r);
-      sweep(code.constant(n.depth), e.lanes_for(sum_type, std::max<std::int64_t>(n.depth, 1)), [&](Value d, std::int64_t lanes) {
-        evaluator ev(e);
-        values where = in_layout(row.head, row.position, d, op.query_layout);
-        code.store(query_tile, code.add(at_row(kept_row, n.depth), d), sum_type, times(ev.at(query, ev.along(where, lanes), lanes), number(op.scale, lanes)));
-      });
+      sweep(code.constant(n.depth), e.lanes_for(sum_type, std::max<std::int64_t>(n.depth, 1)),
+            [&](Value d, std::int64_t lanes) {
+              evaluator ev(e);
+              values where = in_layout(row.head, row.position, d, op.query_layout);
+              code.store(query_tile, code.add(at_row(kept_row, n.depth), d), sum_type,
+                         times(ev.at(query, ev.along(where, lanes), lanes), number(op.scale, lanes)));
+            });
       code.store(tops, kept_row, sum_type, number(lowest));
       code.store(sums, kept_row, sum_type, number(0));
     });
@@ -211,19 +246,26 @@ class attention_emitter {
   // How many keys some row of the tile sees.
   Value keys_seen() {
     if (!op.causal || n.queries == 1) return code.constant(n.keys);
-    Value last_row = code.min(code.add(first_row, tile.rows - 1), rows - 1), last = code.rem(last_row, code.constant(n.queries));
-    if (share > 1) last = code.select(code.equal(code.div(first_row, code.constant(n.queries)), code.div(last_row, code.constant(n.queries))), last, code.constant(n.queries - 1));
+    Value last_row = code.min(code.add(first_row, tile.rows - 1), rows - 1),
+          last = code.rem(last_row, code.constant(n.queries));
+    if (share > 1)
+      last = code.select(
+          code.equal(code.div(first_row, code.constant(n.queries)), code.div(last_row, code.constant(n.queries))), last,
+          code.constant(n.queries - 1));
     return code.min(code.max(code.add(last, n.keys - n.queries + 1), 0), n.keys);
   }
 
   // scores[r, j] = query row r · key first + j. Beyond `count` there may be anything.
   void make_scores(Value first, Value count) {
     if (direct) return make_scores_directly(first, count);
-    factor left{query_tile, sum_type, n.depth, 1}, right{e.pointer(packed.right), packed.right.type, 0, packed.right_step};
-    Value panels = code.div(code.add(count, tile.columns() - 1), code.constant(tile.columns())), first_panel = code.div(first, code.constant(tile.columns()));
+    factor left{query_tile, sum_type, n.depth, 1},
+        right{e.pointer(packed.right), packed.right.type, 0, packed.right_step};
+    Value panels = code.div(code.add(count, tile.columns() - 1), code.constant(tile.columns())),
+          first_panel = code.div(first, code.constant(tile.columns()));
     code.loop(code.constant(0), panels, 1, [&](Value p) {
       Value at = code.add(code.mul(group, packed.right_group), code.mul(code.add(first_panel, p), packed.right_panel));
-      values made = accumulate(code, tile, {0, tile.rows}, left, at_row(slot, n.depth), right, at, n.depth, 1, sum_type, zero_tile(code, tile, sum_type));
+      values made = accumulate(code, tile, {0, tile.rows}, left, at_row(slot, n.depth), right, at, n.depth, 1, sum_type,
+                               zero_tile(code, tile, sum_type));
       for (std::size_t i = 0; i < made.size(); ++i) {
         auto r = static_cast<std::int64_t>(i) / tile.vectors, v = static_cast<std::int64_t>(i) % tile.vectors;
         code.store(scores, code.add(code.mul(p, tile.columns()), r * chunk + v * tile.lanes), sum_type, made[i]);
@@ -241,19 +283,26 @@ class attention_emitter {
       auto add = [&](Value d, std::int64_t width, std::span<const Value> so_far) {
         values all(so_far.begin(), so_far.end());
         for (std::int64_t k = 0; k < keys; ++k) {
-          Value elements = widen(code, code.load(pointer, code.add(code.add(from, d), k * pitch), keys_at.type, width), keys_at.type, sum_type);
+          Value elements = widen(code, code.load(pointer, code.add(code.add(from, d), k * pitch), keys_at.type, width),
+                                 keys_at.type, sum_type);
           for (std::int64_t r = 0; r < tile.rows; ++r) {
             Value& sum = all[static_cast<std::size_t>(r * keys + k)];
-            sum = code.fma(code.load(query_tile, code.add(at_row(slot, n.depth), code.add(d, r * n.depth)), sum_type, width), elements, sum);
+            sum = code.fma(
+                code.load(query_tile, code.add(at_row(slot, n.depth), code.add(d, r * n.depth)), sum_type, width),
+                elements, sum);
           }
         }
         return all;
       };
-      values made = code.loop(0, even, lanes, values(static_cast<std::size_t>(tile.rows * keys), number(0, lanes)), [&](Value d, std::span<const Value> so_far) { return add(d, lanes, so_far); });
+      values made = code.loop(0, even, lanes, values(static_cast<std::size_t>(tile.rows * keys), number(0, lanes)),
+                              [&](Value d, std::span<const Value> so_far) { return add(d, lanes, so_far); });
       for (Value& sum : made) sum = code.horizontal(mlir::vector::CombiningKind::ADD, sum);
-      made = code.loop(even, n.depth, 1, made, [&](Value d, std::span<const Value> so_far) { return add(d, 1, so_far); });
+      made =
+          code.loop(even, n.depth, 1, made, [&](Value d, std::span<const Value> so_far) { return add(d, 1, so_far); });
       for (std::size_t i = 0; i < made.size(); ++i)
-        code.store(scores, code.add(j, static_cast<std::int64_t>(i) / keys * chunk + static_cast<std::int64_t>(i) % keys), sum_type, made[i]);
+        code.store(scores,
+                   code.add(j, static_cast<std::int64_t>(i) / keys * chunk + static_cast<std::int64_t>(i) % keys),
+                   sum_type, made[i]);
     };
     Value even_keys = code.mul(code.div(count, code.constant(keys_at_once)), keys_at_once);
     code.loop(code.constant(0), even_keys, keys_at_once, [&](Value j) { some(j, keys_at_once); });
@@ -264,7 +313,8 @@ class attention_emitter {
   std::pair<Value, std::int64_t> place_of_group(head_layout layout, std::int64_t positions, std::int64_t depth) {
     if (layout == head_layout::heads_first) return {code.mul(group, positions * depth), depth};
     values digits = code.delinearize(group, std::vector<std::int64_t>{n.batch, n.key_heads});
-    return {code.add(code.mul(digits[0], n.key_heads * positions * depth), code.mul(digits[1], depth)), n.key_heads * depth};
+    return {code.add(code.mul(digits[0], n.key_heads * positions * depth), code.mul(digits[1], depth)),
+            n.key_heads * depth};
   }
 
   // Masked scores of one row become exp(score - largest so far); the row's sum and correction follow.
@@ -275,19 +325,23 @@ class attention_emitter {
     // What a whole vector would read beyond the keys counts for nothing.
     Value whole = code.mul(code.div(code.add(count, lanes - 1), code.constant(lanes)), lanes);
     code.loop(count, whole, 1, [&](Value j) { code.store(scores, code.add(start, j), sum_type, number(lowest)); });
-    Value top = code.loop(code.constant(0), whole, lanes, {number(lowest, lanes)}, [&](Value j, std::span<const Value> so_far) {
-      return values{larger_number(code.load(scores, code.add(start, j), sum_type, lanes), so_far[0])};
-    })[0];
+    Value top =
+        code.loop(code.constant(0), whole, lanes, {number(lowest, lanes)}, [&](Value j, std::span<const Value> so_far) {
+          return values{larger_number(code.load(scores, code.add(start, j), sum_type, lanes), so_far[0])};
+        })[0];
     Value before = code.load(tops, kept_row, sum_type, 1);
     if (lanes > 1) top = code.horizontal(mlir::vector::CombiningKind::MAXNUMF, top);
     top = larger_number(top, before);
     // Nothing was seen so far: any finite number does in the place of -inf, whose difference to itself is none.
     Value safe = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, number(lowest)), number(0), top);
-    Value sum = code.loop(code.constant(0), whole, lanes, {number(0, lanes)}, [&](Value j, std::span<const Value> so_far) {
-      Value at = code.add(start, j), weight = exponential(code, code.make<arith::SubFOp>(code.load(scores, at, sum_type, lanes), code.splat(safe, lanes)));
-      code.store(scores, at, sum_type, weight);
-      return values{code.make<arith::AddFOp>(so_far[0], weight)};
-    })[0];
+    Value sum =
+        code.loop(code.constant(0), whole, lanes, {number(0, lanes)}, [&](Value j, std::span<const Value> so_far) {
+          Value at = code.add(start, j),
+                weight = exponential(
+                    code, code.make<arith::SubFOp>(code.load(scores, at, sum_type, lanes), code.splat(safe, lanes)));
+          code.store(scores, at, sum_type, weight);
+          return values{code.make<arith::AddFOp>(so_far[0], weight)};
+        })[0];
     if (lanes > 1) sum = code.horizontal(mlir::vector::CombiningKind::ADD, sum);
     Value correction = exponential(code, code.make<arith::SubFOp>(before, safe));
     code.store(tops, kept_row, sum_type, top);
@@ -325,20 +379,26 @@ class attention_emitter {
   // --- the product with the values, in panels of their depth
 
   tile_shape shape_of(std::size_t s) const { return {tile.rows, segments[s].vectors, segments[s].lanes}; }
-  Value row_of(std::size_t s, std::size_t i) { return code.constant(static_cast<std::int64_t>(i) / segments[s].vectors); }
+  Value row_of(std::size_t s, std::size_t i) {
+    return code.constant(static_cast<std::int64_t>(i) / segments[s].vectors);
+  }
   Value place_of(std::size_t s, Value column, std::size_t i) {
     auto index = static_cast<std::int64_t>(i);
-    return code.add(code.add(at_row(slot, n.value_depth), column), index / segments[s].vectors * n.value_depth + index % segments[s].vectors * segments[s].lanes);
+    return code.add(code.add(at_row(slot, n.value_depth), column),
+                    index / segments[s].vectors * n.value_depth + index % segments[s].vectors * segments[s].lanes);
   }
 
   void each_panel(const std::function<void(std::size_t, Value)>& body) {
     for (std::size_t s = 0; s < segments.size(); ++s)
-      code.loop(0, segments[s].count, 1, [&](Value panel) { body(s, code.add(code.mul(panel, segments[s].columns()), segments[s].first_column)); });
+      code.loop(0, segments[s].count, 1, [&](Value panel) {
+        body(s, code.add(code.mul(panel, segments[s].columns()), segments[s].first_column));
+      });
   }
 
   values kept(std::size_t s, Value column) {
     values all;
-    for (std::int64_t i = 0; i < tile.rows * segments[s].vectors; ++i) all.push_back(code.load(results, place_of(s, column, static_cast<std::size_t>(i)), sum_type, segments[s].lanes));
+    for (std::int64_t i = 0; i < tile.rows * segments[s].vectors; ++i)
+      all.push_back(code.load(results, place_of(s, column, static_cast<std::size_t>(i)), sum_type, segments[s].lanes));
     return all;
   }
 
@@ -352,7 +412,8 @@ class attention_emitter {
   void write(std::size_t s, Value column, values all) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       Value sum = code.load(sums, code.add(slot, row_of(s, i)), sum_type, 1);
-      all[i] = n.keys == 0 ? number(0, segments[s].lanes) : times(all[i], code.splat(code.make<arith::DivFOp>(number(1), sum), segments[s].lanes));
+      all[i] = n.keys == 0 ? number(0, segments[s].lanes)
+                           : times(all[i], code.splat(code.make<arith::DivFOp>(number(1), sum), segments[s].lanes));
     }
     tile_place place;
     place.valid_rows = code.min(code.sub(code.constant(rows), first_row), tile.rows);
@@ -372,11 +433,11 @@ class attention_emitter {
   value mask;
   const attention_extents n;
   const element_type sum_type;
-  const std::int64_t share, rows;        // query heads per head of keys, and query rows per head of keys
-  std::vector<std::int64_t> groups;      // batch dims and heads of keys
+  const std::int64_t share, rows;         // query heads per head of keys, and query rows per head of keys
+  std::vector<std::int64_t> groups;       // batch dims and heads of keys
   bool direct = false, gathered = false;  // keys as they lie; values copied
-  tile_shape tile;                       // rows of queries × keys
-  std::int64_t chunk = 0;                // keys whose scores are there at once
+  tile_shape tile;                        // rows of queries × keys
+  std::int64_t chunk = 0;                 // keys whose scores are there at once
   std::int64_t tiles_at_once = 1;
   contraction packed;
   buffer keys_at, values_at;
@@ -384,7 +445,7 @@ class attention_emitter {
   std::vector<tile_writer> writers;
   Value query_tile, scores, tops, sums, corrections, results;
   Value group, first_row;
-  Value slot;                            // the tile's first row among those of the tiles at hand
+  Value slot;  // the tile's first row among those of the tiles at hand
   values group_at;
 };
 
@@ -393,17 +454,23 @@ class attention_emitter {
 void emit_attention(kernel_emitter& e) { attention_emitter(e).emit(); }
 
 std::vector<candidate> attention_space(kernel_emitter& e) {
-  const attention_extents n(*e.anchor()->op().get_if<attention>(), e.anchor()->inputs()[0].type(), e.anchor()->inputs()[1].type(), e.anchor()->inputs()[2].type());
-  const std::int64_t rows = n.heads / n.key_heads * n.queries, lanes = register_lanes(e, accumulation_type(e.anchor()->inputs()[0].type().type)), registers = e.target.vector_registers;
+  const attention_extents n(*e.anchor()->op().get_if<attention>(), e.anchor()->inputs()[0].type(),
+                            e.anchor()->inputs()[1].type(), e.anchor()->inputs()[2].type());
+  const std::int64_t rows = n.heads / n.key_heads * n.queries,
+                     lanes = register_lanes(e, accumulation_type(e.anchor()->inputs()[0].type().type)),
+                     registers = e.target.vector_registers;
   std::vector<candidate> result;
   if (rows <= most_direct_rows || n.keys == 0) return result;
   for (std::int64_t tile_m : {2, 3, 4, 6, 8, 12, 14})
     for (std::int64_t vectors : {1, 2, 3, 4})
       for (std::int64_t keys : {64, 128, 256, 512}) {
         if (tile_m * vectors + vectors + 1 > registers) continue;
-        // As for a contraction's tile: multiply-adds, or what they load; and blocks of keys that leave a cache, or are few at a time.
-        const double r = static_cast<double>(tile_m), v = static_cast<double>(vectors), step = std::max({r * v / 2, (r + v) / 2, 2 * v, 4.0}) + 0.5;
-        result.push_back({{{"tile_m", tile_m}, {"tile_n", vectors * lanes}, {"keys", keys}}, step / (r * v) * (1 + 0.05 * std::abs(std::log2(static_cast<double>(keys) / most_keys)))});
+        // As for a contraction's tile: multiply-adds, or what they load; and blocks of keys that leave a cache, or are
+        // few at a time.
+        const double r = static_cast<double>(tile_m), v = static_cast<double>(vectors),
+                     step = std::max({r * v / 2, (r + v) / 2, 2 * v, 4.0}) + 0.5;
+        result.push_back({{{"tile_m", tile_m}, {"tile_n", vectors * lanes}, {"keys", keys}},
+                          step / (r * v) * (1 + 0.05 * std::abs(std::log2(static_cast<double>(keys) / most_keys)))});
       }
   return result;
 }

@@ -3,14 +3,15 @@
 #include "ir/ops/contraction.hpp"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "mlir_bridge/cpu/anchors.hpp"
-#include "mlir_bridge/cpu/lowering.hpp"
 #include "mlir_bridge/codegen/machine_code.hpp"
 #include "mlir_bridge/codegen/stopwatch.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/lowering.hpp"
 
 namespace kiln {
 
-native_kernel finalize_cpu(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration, finalize_trace* trace) {
+native_kernel finalize_cpu(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration,
+                           finalize_trace* trace) {
   stopwatch time;
   finalize_trace unused;
   finalize_trace& out = trace ? *trace : unused;
@@ -33,7 +34,8 @@ native_kernel finalize_cpu(portable_kernel kernel, const target_row& target, con
   out.lower_ms = time.lap();
   // Contractions leave small window and K loops to LLVM.
   const instruction* anchor = emitter.anchor();
-  bool contraction = anchor && (anchor->op().is<dot>() || anchor->op().is<convolution>() || anchor->op().is<transposed_convolution>());
+  bool contraction =
+      anchor && (anchor->op().is<dot>() || anchor->op().is<convolution>() || anchor->op().is<transposed_convolution>());
   codegen::optimize(*module, target, contraction);
   out.optimize_ms = time.lap();
   if (out.want_texts) out.llvm_ir = printed([&](auto& stream) { module->print(stream, nullptr); });

@@ -26,13 +26,15 @@ void set_function_attributes(llvm::Module& module, const target_row& target, std
     if (!target.features.empty()) function.addFnAttr("target-features", target.features);
     function.addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
     function.addFnAttr("no-trapping-math", "true");
-    if (std::ranges::find(exported, function.getName()) == exported.end()) function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    if (std::ranges::find(exported, function.getName()) == exported.end())
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
 }
 
 }  // namespace
 
-std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target, std::span<const std::string> exported) {
+std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
+                                            std::span<const std::string> exported) {
   auto result = codegen::to_llvm(module, context);
   set_function_attributes(*result, target, exported);
   return result;

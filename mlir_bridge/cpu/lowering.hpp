@@ -17,8 +17,9 @@ class ModuleOp;
 
 namespace kiln::cpu {
 
-// codegen::to_llvm for a CPU: everything but the functions named in `exported` becomes internal; functions carry the target's
-// attributes. Throws error{compile_failed} with MLIR's diagnostics.
-std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target, std::span<const std::string> exported);
+// codegen::to_llvm for a CPU: everything but the functions named in `exported` becomes internal; functions carry the
+// target's attributes. Throws error{compile_failed} with MLIR's diagnostics.
+std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
+                                            std::span<const std::string> exported);
 
 }  // namespace kiln::cpu

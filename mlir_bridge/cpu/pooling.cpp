@@ -3,10 +3,10 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
-#include "mlir_bridge/cpu/reduction_space.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/reduction_space.hpp"
 
 namespace kiln::cpu {
 
@@ -28,12 +28,16 @@ void emit_pooling(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<pooling>();
   auto& code = e.code;
   if (op.layout != tensor_layout::channels_last)
-    throw error(error_kind::unsupported, "pooling in a kernel must be channels_last; the layout pass turns channels_first images around");
+    throw error(error_kind::unsupported,
+                "pooling in a kernel must be channels_last; the layout pass turns channels_first images around");
   value input = e.anchor()->inputs()[0];
   element_type type = input.type().type;
   bool average = op.kind == pooling_kind::average;
-  if (average && !is_float(type)) throw error(error_kind::unsupported, "average pooling of " + std::string(name(type)) + " images has no CPU code; convert the image to f32 first");
-  if (type == element_type::boolean) throw error(error_kind::unsupported, "pooling of bool images has no CPU code; convert the image to u8 first");
+  if (average && !is_float(type))
+    throw error(error_kind::unsupported, "average pooling of " + std::string(name(type)) +
+                                             " images has no CPU code; convert the image to f32 first");
+  if (type == element_type::boolean)
+    throw error(error_kind::unsupported, "pooling of bool images has no CPU code; convert the image to u8 first");
   auto in = kernel_emitter::dims(input), out = kernel_emitter::dims(e.anchor_result());
   std::size_t spatial = op.window.size();
   std::int64_t channels = in.back(), window = 1;
@@ -69,7 +73,8 @@ void emit_pooling(kernel_emitter& e) {
       share = code.make<arith::DivFOp>(code.number(code.scalar_type(type), 1), number);
     }
     auto channel_block = [&](Value channel) {
-      values start(static_cast<std::size_t>(vectors), average ? code.number(code.type(type, lanes), 0) : lowest(code, type, lanes));
+      values start(static_cast<std::size_t>(vectors),
+                   average ? code.number(code.type(type, lanes), 0) : lowest(code, type, lanes));
       position where(in.size());
       where[0] = {at[0], 0, {}, 0, in[0], 1};
       std::function<values(std::size_t, values)> fold = [&](std::size_t i, values state) -> values {
@@ -99,7 +104,8 @@ void emit_pooling(kernel_emitter& e) {
         ev.store_outputs(indices, lanes);
       }
     };
-    code.loop(0, channels, block, [&](Value channel) { channel_block(channels % block ? code.min(channel, channels - block) : channel); });
+    code.loop(0, channels, block,
+              [&](Value channel) { channel_block(channels % block ? code.min(channel, channels - block) : channel); });
   });
 }
 

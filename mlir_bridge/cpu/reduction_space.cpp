@@ -8,14 +8,18 @@
 
 namespace kiln::cpu {
 
-std::int64_t rows_abreast(const kernel_emitter& e, std::int64_t standard) { return std::clamp<std::int64_t>(choose(e.configuration, "abreast", standard), 1, 16); }
+std::int64_t rows_abreast(const kernel_emitter& e, std::int64_t standard) {
+  return std::clamp<std::int64_t>(choose(e.configuration, "abreast", standard), 1, 16);
+}
 
 std::vector<candidate> row_choices(kernel_emitter& e) {
   const auto standard = static_cast<double>(e.code.on.item_operations);
   std::vector<candidate> result;
   for (std::int64_t abreast : {1, 2, 4, 8})
     for (std::int64_t grain : {1 << 12, 1 << 14, 1 << 16, 1 << 18})
-      result.push_back({{{"abreast", abreast}, {"grain", grain}}, std::abs(std::log2(static_cast<double>(abreast) / 4)) + std::abs(std::log2(static_cast<double>(grain) / standard))});
+      result.push_back({{{"abreast", abreast}, {"grain", grain}},
+                        std::abs(std::log2(static_cast<double>(abreast) / 4)) +
+                            std::abs(std::log2(static_cast<double>(grain) / standard))});
   return result;
 }
 
@@ -25,8 +29,11 @@ std::int64_t vectors_abreast(std::int64_t extent, std::int64_t lanes) {
   return 1;
 }
 
-reduction_space::reduction_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes) : e_(e), code_(e.code), dims_(kernel_emitter::dims(input)) {
-  auto combined = [&](std::size_t axis) { return std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end(); };
+reduction_space::reduction_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes)
+    : e_(e), code_(e.code), dims_(kernel_emitter::dims(input)) {
+  auto combined = [&](std::size_t axis) {
+    return std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end();
+  };
   access_analysis analysis(e, dims_);
   analysis.add_root(input);
   // What keeps the input's dims is stored, with its epilogue, at the positions that the loops walk.
@@ -47,7 +54,8 @@ reduction_space::reduction_space(kernel_emitter& e, value input, const std::vect
     if (dims_[axis] != 1) last = axis;
   inner = !last || combined(*last);
   for (std::size_t axis = 0; axis < dims_.size(); ++axis)
-    if (dims_[axis] != 1 && !combined(axis) && (inner || axis != *last)) kept.push_back(axis), kept_dims.push_back(dims_[axis]);
+    if (dims_[axis] != 1 && !combined(axis) && (inner || axis != *last))
+      kept.push_back(axis), kept_dims.push_back(dims_[axis]);
   if (inner) {
     lane_extent = run_extents_.empty() ? 1 : run_extents_.back();
   } else {
@@ -66,7 +74,8 @@ void reduction_space::set(position& where, std::size_t run, Value base, std::int
   where[runs_[run].back()] = {base, step, {}, 0, run_extents_[run], 1};
 }
 
-values reduction_space::nest(position where, std::size_t run, std::size_t end, values state, const std::function<values(const position&, values)>& body) {
+values reduction_space::nest(position where, std::size_t run, std::size_t end, values state,
+                             const std::function<values(const position&, values)>& body) {
   if (run == end) return body(where, std::move(state));
   return code_.loop(0, run_extents_[run], 1, std::move(state), [&](Value i, std::span<const Value> carried) {
     position deeper = where;
@@ -75,7 +84,8 @@ values reduction_space::nest(position where, std::size_t run, std::size_t end, v
   });
 }
 
-values reduction_space::walk_row(std::span<const Value> at, std::int64_t lanes, std::int64_t copies, const values& initial, const visitor& visit, const combiner& combine) {
+values reduction_space::walk_row(std::span<const Value> at, std::int64_t lanes, std::int64_t copies,
+                                 const values& initial, const visitor& visit, const combiner& combine) {
   if (runs_.empty()) return visit(start(at), 1, {}, initial);
   std::size_t last = runs_.size() - 1, width = initial.size();
   std::int64_t extent = lane_extent, stride = lanes * copies;
@@ -99,19 +109,23 @@ values reduction_space::walk_row(std::span<const Value> at, std::int64_t lanes, 
       return next;
     });
     values joined(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(width));
-    for (std::int64_t c = 1; c < copies; ++c) joined = combine(joined, std::span(carried).subspan(static_cast<std::size_t>(c) * width, width));
+    for (std::int64_t c = 1; c < copies; ++c)
+      joined = combine(joined, std::span(carried).subspan(static_cast<std::size_t>(c) * width, width));
     std::int64_t vectors = extent / lanes * lanes;
-    joined = code_.loop(whole, vectors, lanes, joined, [&](Value i, std::span<const Value> state) { return step(i, {}, state); });
+    joined = code_.loop(whole, vectors, lanes, joined,
+                        [&](Value i, std::span<const Value> state) { return step(i, {}, state); });
     if (vectors == extent) return joined;
     // The rest overlaps what has been seen: its first lanes are masked.
     std::int64_t fresh = extent - vectors;
     Value numbers = code_.lane_numbers(lanes);
-    Value valid = code_.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::sge, numbers, code_.integer(numbers.getType(), lanes - fresh));
+    Value valid = code_.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::sge, numbers,
+                                                  code_.integer(numbers.getType(), lanes - fresh));
     return step(code_.constant(extent - lanes), valid, joined);
   });
 }
 
-void reduction_space::write_row(std::span<const Value> at, std::int64_t lanes, const std::function<void(const position&)>& write) {
+void reduction_space::write_row(std::span<const Value> at, std::int64_t lanes,
+                                const std::function<void(const position&)>& write) {
   if (runs_.empty()) return write(start(at));
   std::size_t last = runs_.size() - 1;
   nest(start(at), 0, last, {}, [&](const position& row, values) {
@@ -124,14 +138,18 @@ void reduction_space::write_row(std::span<const Value> at, std::int64_t lanes, c
   });
 }
 
-values reduction_space::walk_column(std::span<const Value> at, Value lane, std::int64_t lanes, const values& initial, const visitor& visit) {
+values reduction_space::walk_column(std::span<const Value> at, Value lane, std::int64_t lanes, const values& initial,
+                                    const visitor& visit) {
   position where = start(at);
   where[lane_axis] = {lane, lanes > 1 ? 1 : 0, {}, 0, lane_extent, 1};
-  return nest(where, 0, runs_.size(), initial, [&](const position& p, values state) { return visit(p, lanes, {}, state); });
+  return nest(where, 0, runs_.size(), initial,
+              [&](const position& p, values state) { return visit(p, lanes, {}, state); });
 }
 
-void reduction_space::parallel_columns(const std::string& name, element_type type, std::int64_t cost, const std::function<void(std::span<const Value>, Value, std::int64_t)>& body) {
-  // The lane axis is cut into blocks of whole vectors, each a parallel index of its own; the last block takes what is left over.
+void reduction_space::parallel_columns(const std::string& name, element_type type, std::int64_t cost,
+                                       const std::function<void(std::span<const Value>, Value, std::int64_t)>& body) {
+  // The lane axis is cut into blocks of whole vectors, each a parallel index of its own; the last block takes what is
+  // left over.
   std::int64_t lanes = e_.lanes_for(type, lane_extent);
   std::int64_t block = lanes * vectors_abreast(lane_extent, lanes);
   std::int64_t blocks = std::max<std::int64_t>(1, lane_extent / block);
@@ -141,7 +159,8 @@ void reduction_space::parallel_columns(const std::string& name, element_type typ
     auto row = at.first(at.size() - 1);
     Value low = code_.mul(at.back(), block);
     if (lane_extent % block == 0) return body(row, low, block);
-    Value high = code_.select(code_.equal(at.back(), code_.constant(blocks - 1)), code_.constant(lane_extent), code_.add(low, block));
+    Value high = code_.select(code_.equal(at.back(), code_.constant(blocks - 1)), code_.constant(lane_extent),
+                              code_.add(low, block));
     code_.loop(low, high, lanes, [&](Value i) { body(row, code_.min(i, code_.sub(high, lanes)), lanes); });
   });
 }

@@ -1,12 +1,12 @@
-// scatter_elements and scatter_nd: a copy of the data, then the updates in order, so that the last of several at one place wins. Parallel
-// only over what cannot collide. An epilogue runs as a map stage over the scattered tensor.
+// scatter_elements and scatter_nd: a copy of the data, then the updates in order, so that the last of several at one
+// place wins. Parallel only over what cannot collide. An epilogue runs as a map stage over the scattered tensor.
 #include <array>
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
 
 namespace kiln::cpu {
 
@@ -31,7 +31,8 @@ struct destination {
 };
 
 Value joined(code_builder& code, scatter_reduction reduction, element_type type, Value old, Value update) {
-  static constexpr std::array functions{scalar_function::add, scalar_function::add, scalar_function::mul, scalar_function::min, scalar_function::max};
+  static constexpr std::array functions{scalar_function::add, scalar_function::add, scalar_function::mul,
+                                        scalar_function::min, scalar_function::max};
   if (reduction == scatter_reduction::none) return update;
   std::array<Value, 2> operands{old, update};
   return apply(code, functions[static_cast<std::size_t>(reduction)], type, operands);

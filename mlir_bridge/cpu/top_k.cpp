@@ -1,12 +1,13 @@
-// top_k: a heap of the k best so far, its root the worst of them, then sorted in place; O(n log k) at worst, and for most
-// elements one comparison. The heap lives in the outputs themselves (or in scratch, for an output that nobody wants).
+// top_k: a heap of the k best so far, its root the worst of them, then sorted in place; O(n log k) at worst, and for
+// most elements one comparison. The heap lives in the outputs themselves (or in scratch, for an output that nobody
+// wants).
 #include <array>
 #include <bit>
 
 #include "ir/ops/all.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
 
 namespace kiln::cpu {
 
@@ -39,7 +40,8 @@ struct heap {
       return apply(code, scalar_function::greater, compared, pair);
     }
     Value greater = code.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, a, b);
-    Value nan_a = code.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, a, a), number_b = code.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, b, b);
+    Value nan_a = code.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, a, a),
+          number_b = code.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, b, b);
     return code.make<arith::OrIOp>(greater, code.make<arith::AndIOp>(nan_a, number_b).getResult());
   }
   Value better_value(Value a, Value b) const { return largest ? above(a, b) : above(b, a); }
@@ -57,18 +59,26 @@ struct heap {
     values last = code.loop(0, depth, 1, {root}, [&](Value, std::span<const Value> state) {
       Value place = state[0];
       Value left = code.add(code.mul(place, 2), 1), right = code.add(left, 1);
-      return code.branch(code.less(left, size), [&] {
-        // With no right child the left one stands in for it.
-        Value other = code.select(code.less(right, size), right, left);
-        Value left_value = load_value(left), left_index = load_index(left), other_value = load_value(other), other_index = load_index(other);
-        Value take_other = ahead(left_value, left_index, other_value, other_index);
-        Value child = code.select(take_other, other, left);
-        Value child_value = code.select(take_other, other_value, left_value), child_index = code.select(take_other, other_index, left_index);
-        return code.branch(ahead(v, index, child_value, child_index), [&] {
-          store(place, child_value, child_index);
-          return values{child};
-        }, [&] { return values{place}; });
-      }, [&] { return values{place}; });
+      return code.branch(
+          code.less(left, size),
+          [&] {
+            // With no right child the left one stands in for it.
+            Value other = code.select(code.less(right, size), right, left);
+            Value left_value = load_value(left), left_index = load_index(left), other_value = load_value(other),
+                  other_index = load_index(other);
+            Value take_other = ahead(left_value, left_index, other_value, other_index);
+            Value child = code.select(take_other, other, left);
+            Value child_value = code.select(take_other, other_value, left_value),
+                  child_index = code.select(take_other, other_index, left_index);
+            return code.branch(
+                ahead(v, index, child_value, child_index),
+                [&] {
+                  store(place, child_value, child_index);
+                  return values{child};
+                },
+                [&] { return values{place}; });
+          },
+          [&] { return values{place}; });
     });
     store(last[0], v, index);
   }
@@ -118,7 +128,8 @@ void emit_top_k(kernel_emitter& e) {
     });
     code.loop(1, k, 1, [&](Value i) {
       Value last = code.sub(code.constant(k), i), zero = code.constant(0);
-      Value worst = h.load_value(zero), worst_index = h.load_index(zero), moved = h.load_value(last), moved_index = h.load_index(last);
+      Value worst = h.load_value(zero), worst_index = h.load_index(zero), moved = h.load_value(last),
+            moved_index = h.load_index(last);
       h.store(last, worst, worst_index);
       h.store(zero, moved, moved_index);
       h.sift_down(zero, last, k);

@@ -1,5 +1,6 @@
-// Between the IR and the `kiln` dialect, table-driven by the operations' reflection: a new IR operator needs its definition in ops.td
-// and nothing here. Internal to mlir_bridge. No state; safe on any thread of a context that allows threads.
+// Between the IR and the `kiln` dialect, table-driven by the operations' reflection: a new IR operator needs its
+// definition in ops.td and nothing here. Internal to mlir_bridge. No state; safe on any thread of a context that allows
+// threads.
 #pragma once
 
 #include <span>
@@ -23,16 +24,19 @@ mlir::RankedTensorType to_mlir_type(mlir::MLIRContext* context, const shape& typ
 shape to_shape(mlir::Type type);
 std::vector<shape> to_shapes(mlir::TypeRange types);
 
-// The IR operation that a kiln operation (not kernel, return or constant) stands for: to_operation(op).get_if<convolution>() and so
-// on. The second form takes the result shapes, which hold some of its fields, from `results` instead of the operation's own
-// types. Throws error{corrupted} where an attribute is missing, superfluous or of the wrong kind.
+// The IR operation that a kiln operation (not kernel, return or constant) stands for:
+// to_operation(op).get_if<convolution>() and so on. The second form takes the result shapes, which hold some of its
+// fields, from `results` instead of the operation's own types. Throws error{corrupted} where an attribute is missing,
+// superfluous or of the wrong kind.
 operation to_operation(mlir::Operation* op);
 operation to_operation(mlir::Operation* op, std::span<const shape> results);
 
 // Appends the kiln operation for `op`. Throws error{unsupported} for an operator that cannot stand inside a kernel.
-mlir::Operation* create_operation(mlir::OpBuilder& builder, const operation& op, mlir::ValueRange inputs, std::span<const shape> outputs);
+mlir::Operation* create_operation(mlir::OpBuilder& builder, const operation& op, mlir::ValueRange inputs,
+                                  std::span<const shape> outputs);
 
-// A literal with one value in every element. to_splat throws error{unsupported} for other literals; to_literal for one above a GiB.
+// A literal with one value in every element. to_splat throws error{unsupported} for other literals; to_literal for one
+// above a GiB.
 mlir::DenseElementsAttr to_splat(mlir::MLIRContext* context, const literal& data);
 literal to_literal(ConstantOp op);
 

@@ -15,23 +15,37 @@ struct attribute_writer {
   mlir::Attribute operator()(const std::string& v) { return builder.getStringAttr(v); }
   mlir::Attribute operator()(const std::vector<std::int64_t>& v) { return builder.getDenseI64ArrayAttr(v); }
   mlir::Attribute operator()(const std::vector<double>& v) { return builder.getDenseF64ArrayAttr(v); }
-  mlir::Attribute operator()(const std::vector<std::string>&) { throw error(error_kind::unsupported, "a list of strings cannot be an attribute of a kernel's operation"); }
+  mlir::Attribute operator()(const std::vector<std::string>&) {
+    throw error(error_kind::unsupported, "a list of strings cannot be an attribute of a kernel's operation");
+  }
   mlir::Attribute operator()(element_type) { return {}; }
   mlir::Attribute operator()(const std::vector<dim>&) { return {}; }
 };
 
-// Overwrites the value of one field (whose alternative says what it must be) with what the kernel has; false where the kinds differ.
+// Overwrites the value of one field (whose alternative says what it must be) with what the kernel has; false where the
+// kinds differ.
 struct attribute_reader {
   mlir::Attribute from;
   std::span<const shape> results;
-  bool operator()(bool& v) { return read<mlir::BoolAttr>(v, [](auto a) { return a.getValue(); }); }
-  bool operator()(std::int64_t& v) {
-    return read<mlir::IntegerAttr>(v, [](auto a) { return a.getValue().getSExtValue(); }) && llvm::cast<mlir::IntegerAttr>(from).getType().isSignlessInteger(64);
+  bool operator()(bool& v) {
+    return read<mlir::BoolAttr>(v, [](auto a) { return a.getValue(); });
   }
-  bool operator()(double& v) { return read<mlir::FloatAttr>(v, [](auto a) { return a.getValueAsDouble(); }); }
-  bool operator()(std::string& v) { return read<mlir::StringAttr>(v, [](auto a) { return a.getValue().str(); }); }
-  bool operator()(std::vector<std::int64_t>& v) { return read<mlir::DenseI64ArrayAttr>(v, [](auto a) { return a.asArrayRef().vec(); }); }
-  bool operator()(std::vector<double>& v) { return read<mlir::DenseF64ArrayAttr>(v, [](auto a) { return a.asArrayRef().vec(); }); }
+  bool operator()(std::int64_t& v) {
+    return read<mlir::IntegerAttr>(v, [](auto a) { return a.getValue().getSExtValue(); }) &&
+           llvm::cast<mlir::IntegerAttr>(from).getType().isSignlessInteger(64);
+  }
+  bool operator()(double& v) {
+    return read<mlir::FloatAttr>(v, [](auto a) { return a.getValueAsDouble(); });
+  }
+  bool operator()(std::string& v) {
+    return read<mlir::StringAttr>(v, [](auto a) { return a.getValue().str(); });
+  }
+  bool operator()(std::vector<std::int64_t>& v) {
+    return read<mlir::DenseI64ArrayAttr>(v, [](auto a) { return a.asArrayRef().vec(); });
+  }
+  bool operator()(std::vector<double>& v) {
+    return read<mlir::DenseF64ArrayAttr>(v, [](auto a) { return a.asArrayRef().vec(); });
+  }
   bool operator()(std::vector<std::string>&) { return false; }
   bool operator()(element_type& v) { return v = results.front().type, true; }
   bool operator()(std::vector<dim>& v) { return v = results.front().dims, true; }
@@ -62,16 +76,21 @@ operation to_operation(mlir::Operation* op, std::span<const shape> results) {
     mlir::Attribute given = op->getAttr(field);
     if (!said_by_results(value)) ++used;
     if (results.empty() || !std::visit(attribute_reader{given, results}, value))
-      throw error(error_kind::corrupted, "kiln." + name.str() + (given ? ": attribute '" + field + "' has a value of the wrong kind" : " lacks the attribute '" + field + "'"));
+      throw error(error_kind::corrupted, "kiln." + name.str() +
+                                             (given ? ": attribute '" + field + "' has a value of the wrong kind"
+                                                    : " lacks the attribute '" + field + "'"));
   }
-  if (op->getAttrs().size() != used) throw error(error_kind::corrupted, "kiln." + name.str() + " has an attribute that it does not know");
+  if (op->getAttrs().size() != used)
+    throw error(error_kind::corrupted, "kiln." + name.str() + " has an attribute that it does not know");
   return make_operation(name, fields);
 }
 
-mlir::Operation* create_operation(mlir::OpBuilder& builder, const operation& op, mlir::ValueRange inputs, std::span<const shape> outputs) {
+mlir::Operation* create_operation(mlir::OpBuilder& builder, const operation& op, mlir::ValueRange inputs,
+                                  std::span<const shape> outputs) {
   std::string name = op.is<elementwise>() ? ElementwiseOp::getOperationName().str() : "kiln." + std::string(op.name());
   if (!mlir::RegisteredOperationName::lookup(name, builder.getContext()))
-    throw error(error_kind::unsupported, "'" + op.str() + "' cannot stand inside a kernel: the kernel dialect has no " + name);
+    throw error(error_kind::unsupported,
+                "'" + op.str() + "' cannot stand inside a kernel: the kernel dialect has no " + name);
   mlir::OperationState state(builder.getUnknownLoc(), name);
   state.addOperands(inputs);
   for (const shape& output : outputs) state.addTypes(to_mlir_type(builder.getContext(), output));
@@ -84,9 +103,11 @@ mlir::LogicalResult check_shapes(mlir::Operation* op) {
   try {
     std::vector<shape> results = to_shapes(op->getResultTypes());
     std::vector<shape> inferred = to_operation(op, results).infer(to_shapes(op->getOperandTypes()));
-    if (inferred.size() != results.size()) return op->emitOpError() << "has " << results.size() << " results instead of " << inferred.size();
+    if (inferred.size() != results.size())
+      return op->emitOpError() << "has " << results.size() << " results instead of " << inferred.size();
     for (std::size_t i = 0; i < results.size(); ++i)
-      if (inferred[i] != results[i]) return op->emitOpError() << "gives " << inferred[i].str() << ", its result type says " << results[i].str();
+      if (inferred[i] != results[i])
+        return op->emitOpError() << "gives " << inferred[i].str() << ", its result type says " << results[i].str();
     return mlir::success();
   } catch (const std::exception& e) {
     return op->emitOpError() << "is malformed: " << e.what();

@@ -12,10 +12,14 @@ struct type_row {
 };
 
 template <class FloatType>
-mlir::Type make_float(mlir::MLIRContext* context) { return FloatType::get(context); }
+mlir::Type make_float(mlir::MLIRContext* context) {
+  return FloatType::get(context);
+}
 
 template <unsigned Width, mlir::IntegerType::SignednessSemantics Sign>
-mlir::Type make_integer(mlir::MLIRContext* context) { return mlir::IntegerType::get(context, Width, Sign); }
+mlir::Type make_integer(mlir::MLIRContext* context) {
+  return mlir::IntegerType::get(context, Width, Sign);
+}
 
 constexpr auto plain = mlir::IntegerType::Signless;
 constexpr auto no_sign = mlir::IntegerType::Unsigned;
@@ -80,7 +84,9 @@ shape to_shape(mlir::Type type) {
     return result;
   }
   auto encoding = llvm::dyn_cast_or_null<DimsAttr>(tensor.getEncoding());
-  if (!encoding) throw error(error_kind::unsupported, "dimensions of " + text(type) + " have no names: a '?' needs a #kiln.dims encoding");
+  if (!encoding)
+    throw error(error_kind::unsupported,
+                "dimensions of " + text(type) + " have no names: a '?' needs a #kiln.dims encoding");
   for (mlir::StringAttr d : encoding.getDims()) result.dims.push_back(dim::parse(d.getValue()));
   return result;
 }

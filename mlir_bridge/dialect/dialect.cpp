@@ -30,13 +30,15 @@ void KilnDialect::initialize() {
 
 mlir::LogicalResult DimsAttr::verifyEncoding(llvm::ArrayRef<std::int64_t> dims, mlir::Type,
                                              llvm::function_ref<mlir::InFlightDiagnostic()> emit_error) const {
-  if (getDims().size() != dims.size()) return emit_error() << "#kiln.dims has " << getDims().size() << " entries for a tensor of rank " << dims.size();
+  if (getDims().size() != dims.size())
+    return emit_error() << "#kiln.dims has " << getDims().size() << " entries for a tensor of rank " << dims.size();
   bool symbolic = false;
   for (auto [text, size] : llvm::zip(getDims(), dims)) {
     try {
       dim parsed = dim::parse(text.getValue());
       if (parsed.is_static() ? parsed.value() != size : !mlir::ShapedType::isDynamic(size))
-        return emit_error() << "#kiln.dims entry '" << text.getValue() << "' does not agree with the tensor's dimension";
+        return emit_error() << "#kiln.dims entry '" << text.getValue()
+                            << "' does not agree with the tensor's dimension";
       symbolic |= !parsed.is_static();
     } catch (const error& e) {
       return emit_error() << "#kiln.dims: " << e.what();
@@ -47,14 +49,17 @@ mlir::LogicalResult DimsAttr::verifyEncoding(llvm::ArrayRef<std::int64_t> dims, 
 }
 
 mlir::ParseResult KernelOp::parse(mlir::OpAsmParser& parser, mlir::OperationState& result) {
-  auto function_type = [](mlir::Builder& builder, llvm::ArrayRef<mlir::Type> arguments, llvm::ArrayRef<mlir::Type> results,
-                          mlir::function_interface_impl::VariadicFlag, std::string&) { return builder.getFunctionType(arguments, results); };
-  return mlir::function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false, getFunctionTypeAttrName(result.name), function_type,
-                                                        getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  auto function_type = [](mlir::Builder& builder, llvm::ArrayRef<mlir::Type> arguments,
+                          llvm::ArrayRef<mlir::Type> results, mlir::function_interface_impl::VariadicFlag,
+                          std::string&) { return builder.getFunctionType(arguments, results); };
+  return mlir::function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false, getFunctionTypeAttrName(result.name), function_type,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
 }
 
 void KernelOp::print(mlir::OpAsmPrinter& printer) {
-  mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(), getArgAttrsAttrName(), getResAttrsAttrName());
+  mlir::function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+                                                 getArgAttrsAttrName(), getResAttrsAttrName());
 }
 
 mlir::LogicalResult KernelOp::verify() {
@@ -62,9 +67,11 @@ mlir::LogicalResult KernelOp::verify() {
   auto terminator = llvm::dyn_cast<ReturnOp>(getBody().front().back());
   if (!terminator) return emitOpError("must end with kiln.return");
   if (terminator.getOutputs().empty()) return emitOpError("has no output");
-  if (terminator->getOperandTypes() != getResultTypes()) return terminator.emitOpError("returns other types than the kernel declares");
+  if (terminator->getOperandTypes() != getResultTypes())
+    return terminator.emitOpError("returns other types than the kernel declares");
   for (mlir::Type type : getArgumentTypes())
-    if (!llvm::isa<mlir::RankedTensorType>(type)) return emitOpError("takes something other than ranked tensors: ") << type;
+    if (!llvm::isa<mlir::RankedTensorType>(type))
+      return emitOpError("takes something other than ranked tensors: ") << type;
   return mlir::success();
 }
 

@@ -1,6 +1,7 @@
-// The generated classes of the `kiln` dialect (ops.td): kiln::dialect::DotOp, ConvolutionOp, ... and KilnDialect itself.
-// Internal to mlir_bridge. The verifier of every operation rebuilds the IR operation and compares its shape rule with the result
-// types, so code that receives a verified kernel need not check shapes, ranks or attribute values again.
+// The generated classes of the `kiln` dialect (ops.td): kiln::dialect::DotOp, ConvolutionOp, ... and KilnDialect
+// itself. Internal to mlir_bridge. The verifier of every operation rebuilds the IR operation and compares its shape
+// rule with the result types, so code that receives a verified kernel need not check shapes, ranks or attribute values
+// again.
 #pragma once
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -16,7 +17,8 @@
 
 namespace kiln::dialect {
 
-// Rebuilds the IR operation of `op` and compares what it infers with the result types; emits an error where they differ.
+// Rebuilds the IR operation of `op` and compares what it infers with the result types; emits an error where they
+// differ.
 mlir::LogicalResult check_shapes(mlir::Operation* op);
 
 template <class ConcreteOp>

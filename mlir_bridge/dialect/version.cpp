@@ -25,7 +25,8 @@ struct upgrade_step {
 
 constexpr upgrade_step upgrade_steps[] = {
     {1, "kiln.reduce", [](mlir::Operation* op) { rename(op, "mode", "kind"); }},
-    {1, "kiln.normalize", [](mlir::Operation* op) { op->setAttr("centered", mlir::BoolAttr::get(op->getContext(), true)); }},
+    {1, "kiln.normalize",
+     [](mlir::Operation* op) { op->setAttr("centered", mlir::BoolAttr::get(op->getContext(), true)); }},
 };
 
 enum attribute_code : std::uint64_t { dims_code = 0 };
@@ -57,7 +58,8 @@ class bytecode_interface final : public mlir::BytecodeDialectInterface {
     return DimsAttr::get(getContext(), dims);
   }
 
-  // A writer may ask for an older version (BytecodeWriterConfig::setDialectVersion); what it writes must then be of that version.
+  // A writer may ask for an older version (BytecodeWriterConfig::setDialectVersion); what it writes must then be of
+  // that version.
   void writeVersion(mlir::DialectBytecodeWriter& writer) const override {
     auto wanted = writer.getDialectVersion<KilnDialect>();
     writer.writeVarInt(succeeded(wanted) ? static_cast<const dialect_version*>(*wanted)->number : current_version);
@@ -67,8 +69,8 @@ class bytecode_interface final : public mlir::BytecodeDialectInterface {
     std::uint64_t number;
     if (failed(reader.readVarInt(number))) return nullptr;
     if (number > current_version) {
-      reader.emitError() << "the kernel " << newer_mark << ": it needs version " << number << " of the kernel dialect and this Kiln knows versions up to "
-                         << current_version;
+      reader.emitError() << "the kernel " << newer_mark << ": it needs version " << number
+                         << " of the kernel dialect and this Kiln knows versions up to " << current_version;
       return nullptr;
     }
     if (number == 0) return reader.emitError() << "version 0 of the kernel dialect does not exist", nullptr;
@@ -87,7 +89,9 @@ class bytecode_interface final : public mlir::BytecodeDialectInterface {
 
 }  // namespace
 
-std::unique_ptr<mlir::DialectVersion> make_version(std::uint64_t number) { return std::make_unique<dialect_version>(number); }
+std::unique_ptr<mlir::DialectVersion> make_version(std::uint64_t number) {
+  return std::make_unique<dialect_version>(number);
+}
 
 void add_bytecode_interface(KilnDialect& dialect) { dialect.addInterfaces<bytecode_interface>(); }
 

@@ -15,7 +15,8 @@ namespace kiln::gpu {
 
 namespace {
 
-// Offsets in bytes are unsigned numbers of 32 bits where every tensor allows it; what reaches beyond a tensor by a tile stays in range as well.
+// Offsets in bytes are unsigned numbers of 32 bits where every tensor allows it; what reaches beyond a tensor by a tile
+// stays in range as well.
 bool fits_32_bits(const module& cluster) {
   constexpr std::size_t most = std::size_t{1} << 31;
   for (const instruction& i : cluster.instructions())
@@ -48,15 +49,19 @@ const generator_row* find_generator(std::string_view operation) {
   return found == table.end() ? nullptr : &*found;
 }
 
-generation begin_generation(const portable_kernel& kernel, const target_row& target, const kernel_configuration& configuration) {
+generation begin_generation(const portable_kernel& kernel, const target_row& target,
+                            const kernel_configuration& configuration) {
   mlir::MLIRContext& context = kernel.impl().context->context;
   generation g{to_cluster(kernel), mlir::ModuleOp::create(mlir::UnknownLoc::get(&context))};
   codegen::replace_empty_operands(*g.cluster);
   const instruction* anchor = find_anchor(*g.cluster, kernel.symbol());
   g.row = find_generator(anchor ? anchor->op().name() : "");
-  if (!g.row) throw error(error_kind::unsupported, "target '" + target.name + "' has no generator for '" + std::string(anchor->op().name()) + "'");
+  if (!g.row)
+    throw error(error_kind::unsupported,
+                "target '" + target.name + "' has no generator for '" + std::string(anchor->op().name()) + "'");
   const bool wide = !fits_32_bits(*g.cluster) || g.row->wide_indices;
-  g.emitter = std::make_unique<kernel_emitter>(*g.cluster, kernel.symbol(), target, configuration, gpu_machine(target.family, wide ? 64 : 32), *g.code);
+  g.emitter = std::make_unique<kernel_emitter>(*g.cluster, kernel.symbol(), target, configuration,
+                                               gpu_machine(target.family, wide ? 64 : 32), *g.code);
   return g;
 }
 

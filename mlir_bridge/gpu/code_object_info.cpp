@@ -15,7 +15,9 @@
 namespace kiln::gpu {
 namespace {
 
-[[noreturn]] void throw_corrupted(std::string_view what) { throw error(error_kind::corrupted, fmt::format("damaged code object: {}", what)); }
+[[noreturn]] void throw_corrupted(std::string_view what) {
+  throw error(error_kind::corrupted, fmt::format("damaged code object: {}", what));
+}
 
 template <class T>
 T value_or_throw(llvm::Expected<T> value) {
@@ -84,26 +86,30 @@ metadata read_metadata(llvm::msgpack::Reader& reader, int depth) {
 
 // The bytes of the AMDGPU metadata note.
 std::string find_note(std::span<const std::byte> object) {
-  auto file = value_or_throw(llvm::object::ELF64LEFile::create({reinterpret_cast<const char*>(object.data()), object.size()}));
+  auto file =
+      value_or_throw(llvm::object::ELF64LEFile::create({reinterpret_cast<const char*>(object.data()), object.size()}));
   if (file.getHeader().e_machine != llvm::ELF::EM_AMDGPU) throw_corrupted("it is not for AMDGPU");
   for (const auto& section : value_or_throw(file.sections())) {
     if (section.sh_type != llvm::ELF::SHT_NOTE) continue;
     llvm::Error problem = llvm::Error::success();
     std::optional<std::string> found;
     for (const auto& note : file.notes(section, problem))
-      if (!found && note.getName() == "AMDGPU" && note.getType() == llvm::ELF::NT_AMDGPU_METADATA) found = note.getDescAsStringRef(section.sh_addralign).str();
+      if (!found && note.getName() == "AMDGPU" && note.getType() == llvm::ELF::NT_AMDGPU_METADATA)
+        found = note.getDescAsStringRef(section.sh_addralign).str();
     if (problem) throw_corrupted(llvm::toString(std::move(problem)));
     if (found) return *found;
   }
   throw_corrupted("it has no metadata note");
 }
 
-std::int64_t number_or_zero(const metadata& map, std::string_view key) { return map.find(key) ? map.at(key, metadata::kind::number).number : 0; }
+std::int64_t number_or_zero(const metadata& map, std::string_view key) {
+  return map.find(key) ? map.at(key, metadata::kind::number).number : 0;
+}
 
 // Which key fills which number. Optional ones are absent from objects of older compilers or smaller hardware.
 struct field {
   std::string_view key;
-  std::int64_t kernel_info::*member;
+  std::int64_t kernel_info::* member;
   bool required;
 };
 constexpr field fields[] = {
@@ -123,14 +129,19 @@ kernel_info read_kernel(const metadata& map) {
   if (map.what != kind::map) throw_corrupted("its metadata has a kernel that is no map");
   kernel_info result;
   result.name = map.at(".name", kind::text).text;
-  for (const field& f : fields) result.*f.member = f.required ? map.at(f.key, kind::number).number : number_or_zero(map, f.key);
+  for (const field& f : fields)
+    result.*f.member = f.required ? map.at(f.key, kind::number).number : number_or_zero(map, f.key);
   if (map.find(".args"))
     for (const metadata& argument : map.at(".args", kind::list).items)
-      result.arguments.push_back({argument.at(".offset", kind::number).number, argument.at(".size", kind::number).number, argument.at(".value_kind", kind::text).text});
+      result.arguments.push_back({argument.at(".offset", kind::number).number,
+                                  argument.at(".size", kind::number).number,
+                                  argument.at(".value_kind", kind::text).text});
   return result;
 }
 
-std::int64_t count(const std::string& text, const std::regex& form) { return std::distance(std::sregex_iterator(text.begin(), text.end(), form), std::sregex_iterator()); }
+std::int64_t count(const std::string& text, const std::regex& form) {
+  return std::distance(std::sregex_iterator(text.begin(), text.end(), form), std::sregex_iterator());
+}
 
 metadata read_root(std::span<const std::byte> object) {
   std::string note = find_note(object);
@@ -141,7 +152,8 @@ metadata read_root(std::span<const std::byte> object) {
 }  // namespace
 
 std::string read_processor(std::span<const std::byte> object) {
-  std::string target = read_root(object).at("amdhsa.target", metadata::kind::text).text;  // "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-"
+  std::string target =
+      read_root(object).at("amdhsa.target", metadata::kind::text).text;  // "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-"
   std::size_t begin = target.rfind("--");
   if (begin == std::string::npos) throw_corrupted(fmt::format("its metadata has the strange target '{}'", target));
   return target.substr(begin + 2, target.find(':', begin) - (begin + 2));
@@ -150,7 +162,8 @@ std::string read_processor(std::span<const std::byte> object) {
 std::vector<kernel_info> read_code_object(std::span<const std::byte> object) {
   metadata root = read_root(object);
   std::vector<kernel_info> result;
-  for (const metadata& kernel : root.at("amdhsa.kernels", metadata::kind::list).items) result.push_back(read_kernel(kernel));
+  for (const metadata& kernel : root.at("amdhsa.kernels", metadata::kind::list).items)
+    result.push_back(read_kernel(kernel));
   return result;
 }
 
@@ -158,10 +171,12 @@ std::vector<ptx_entry_info> read_ptx(std::string_view text) {
   static const std::regex entry_form("\\.entry\\s+([\\w$]+)");
   static const std::regex matrix_form("[\\s}]mma\\.(sp(::\\w+)?\\.)?sync\\."), group_form("[\\s}]wgmma\\.mma_async\\.");
   static const std::regex local_form("\\.local\\s+(?:\\.align\\s+\\d+\\s+)?\\.b(\\d+)\\s+[\\w$]+(?:\\[(\\d+)\\])?");
-  if (text.find(".version") == std::string_view::npos) throw error(error_kind::corrupted, "damaged PTX: it has no .version");
+  if (text.find(".version") == std::string_view::npos)
+    throw error(error_kind::corrupted, "damaged PTX: it has no .version");
   std::string all(text);
   std::vector<std::pair<std::string, std::size_t>> entries;  // name, position
-  for (std::sregex_iterator i(all.begin(), all.end(), entry_form), end; i != end; ++i) entries.emplace_back((*i)[1], i->position());
+  for (std::sregex_iterator i(all.begin(), all.end(), entry_form), end; i != end; ++i)
+    entries.emplace_back((*i)[1], i->position());
   std::vector<ptx_entry_info> result;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     std::size_t stop = i + 1 < entries.size() ? entries[i + 1].second : all.size();

@@ -18,13 +18,14 @@ struct argument_info {
 };
 
 struct kernel_info {
-  std::string name;                                 // the entry symbol
-  std::int64_t vgprs = 0, agprs = 0, sgprs = 0;     // allocated registers; vgprs counts agprs too where the file is unified (gfx90a on)
+  std::string name;  // the entry symbol
+  std::int64_t vgprs = 0, agprs = 0,
+               sgprs = 0;  // allocated registers; vgprs counts agprs too where the file is unified (gfx90a on)
   std::int64_t vgpr_spills = 0, sgpr_spills = 0;
-  std::int64_t static_lds = 0;                      // bytes, without what a launch adds
-  std::int64_t scratch = 0;                         // bytes per work item ("private segment")
-  std::int64_t wavefront = 0;                       // work items
-  std::int64_t argument_bytes = 0;                  // of the whole segment, hidden arguments included
+  std::int64_t static_lds = 0;      // bytes, without what a launch adds
+  std::int64_t scratch = 0;         // bytes per work item ("private segment")
+  std::int64_t wavefront = 0;       // work items
+  std::int64_t argument_bytes = 0;  // of the whole segment, hidden arguments included
   std::vector<argument_info> arguments;
 };
 

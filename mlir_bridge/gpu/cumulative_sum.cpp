@@ -1,5 +1,6 @@
-// cumulative_sum. A workgroup walks a row in tiles: each thread adds its few elements, lanes and waves pass on what lies before them. Where
-// many rows lie side by side, a thread does one row alone. The configuration's "each" (elements of a thread in a tile) and "threads" overrule the choice.
+// cumulative_sum. A workgroup walks a row in tiles: each thread adds its few elements, lanes and waves pass on what
+// lies before them. Where many rows lie side by side, a thread does one row alone. The configuration's "each" (elements
+// of a thread in a tile) and "threads" overrule the choice.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/gpu/rows.hpp"
@@ -12,7 +13,8 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t standard_each = 4, standard_threads = 256;  // elements of one thread in a tile; threads of a workgroup
+constexpr std::int64_t standard_each = 4,
+                       standard_threads = 256;  // elements of one thread in a tile; threads of a workgroup
 constexpr std::int64_t many_rows = 4096;
 
 struct scan_emitter {
@@ -22,10 +24,12 @@ struct scan_emitter {
   value input;
   element_type type;
   std::size_t axis;
-  std::vector<std::int64_t> rows;             // the dims, 1 along the axis
+  std::vector<std::int64_t> rows;  // the dims, 1 along the axis
   std::int64_t extent;
 
-  Value add(Value a, Value b) const { return is_float(type) ? code.make<arith::AddFOp>(a, b).getResult() : code.make<arith::AddIOp>(a, b).getResult(); }
+  Value add(Value a, Value b) const {
+    return is_float(type) ? code.make<arith::AddFOp>(a, b).getResult() : code.make<arith::AddIOp>(a, b).getResult();
+  }
   values at(std::span<const Value> row, Value i) const {
     values where(row.begin(), row.end());
     where[axis] = op.reverse ? code.sub(code.constant(extent - 1), i) : i;
@@ -53,12 +57,15 @@ struct scan_emitter {
 
   void emit_workgroups(std::int64_t count) const {
     const std::int64_t wave = e.target.gpu.wave;
-    const std::int64_t each = std::clamp<std::int64_t>(choose(e.configuration, "each", standard_each), 1, 16), most = std::clamp<std::int64_t>(choose(e.configuration, "threads", standard_threads), wave, e.target.gpu.max_threads);
+    const std::int64_t each = std::clamp<std::int64_t>(choose(e.configuration, "each", standard_each), 1, 16),
+                       most = std::clamp<std::int64_t>(choose(e.configuration, "threads", standard_threads), wave,
+                                                       e.target.gpu.max_threads);
     std::int64_t threads = wave;
     while (threads < most && threads * each < extent) threads *= 2;
     workgroup group(e, "cumulative_sum", {count, 1, 1}, threads);
     values row = code.delinearize(group.block(), rows);
-    Value zero = code.number(code.scalar_type(type), 0), slots = group.lds(group.waves() * workgroup::lds_bytes_of(zero));
+    Value zero = code.number(code.scalar_type(type), 0),
+          slots = group.lds(group.waves() * workgroup::lds_bytes_of(zero));
     std::int64_t tile = threads * each;
     code.loop(0, extent, tile, {zero}, [&](Value begin, std::span<const Value> carried) {
       Value first = code.add(begin, code.mul(group.thread(), each));
@@ -69,11 +76,14 @@ struct scan_emitter {
         sums.push_back(add(sums.back(), inside ? code.select(inside, x, zero) : x));
         places.push_back(place), valid.push_back(inside);
       }
-      // Sums of the lanes before this one: groups of lanes meet in pairs, and the upper one notes what the lower one brings.
+      // Sums of the lanes before this one: groups of lanes meet in pairs, and the upper one notes what the lower one
+      // brings.
       Value before = zero, total = sums.back();
       for (std::int64_t mask = 1; mask < wave; mask *= 2) {
         Value other = group.shuffle_xor(total, mask);
-        Value upper = code.make<arith::CmpIOp>(arith::CmpIPredicate::ne, code.make<arith::AndIOp>(group.lane(), code.constant(mask)).getResult(), code.constant(0));
+        Value upper = code.make<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                                               code.make<arith::AndIOp>(group.lane(), code.constant(mask)).getResult(),
+                                               code.constant(0));
         before = code.select(upper, add(before, other), before);
         total = add(total, other);
       }
@@ -107,7 +117,10 @@ struct scan_emitter {
 std::vector<candidate> cumulative_sum_space(kernel_emitter& e) {
   value input = e.anchor()->inputs()[0];
   const auto dims = kernel_emitter::dims(input);
-  const std::int64_t extent = dims[static_cast<std::size_t>(normalize_axis(e.anchor()->op().get_if<cumulative_sum>()->axis, dims.size()))], elements = input.type().element_count();
+  const std::int64_t
+      extent =
+          dims[static_cast<std::size_t>(normalize_axis(e.anchor()->op().get_if<cumulative_sum>()->axis, dims.size()))],
+      elements = input.type().element_count();
   if (elements == 0) return {};
   std::vector<candidate> result;
   for (std::int64_t each : {1, 2, 4, 8})
@@ -115,7 +128,8 @@ std::vector<candidate> cumulative_sum_space(kernel_emitter& e) {
       // Tiles of a row follow each other: a trip to memory, the steps between lanes, two barriers.
       constexpr double exchange = 30, barriers = 300;
       const std::int64_t tiles = (extent + threads * each - 1) / (threads * each);
-      streaming_work work{.groups = elements / extent, .threads = threads, .access_bytes = storage_bits(input.type().type) / 8};
+      streaming_work work{
+          .groups = elements / extent, .threads = threads, .access_bytes = storage_bits(input.type().type) / 8};
       work.trips = static_cast<double>(tiles);
       work.bytes = static_cast<double>(2 * tiles * each * work.access_bytes);
       work.cycles = static_cast<double>(tiles) * (6 * exchange + barriers);

@@ -1,4 +1,5 @@
-// Depthwise convolution of channels_last images: every output channel sees one input channel. Internal to mlir_bridge/gpu.
+// Depthwise convolution of channels_last images: every output channel sees one input channel. Internal to
+// mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"

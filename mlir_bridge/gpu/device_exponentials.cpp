@@ -1,5 +1,6 @@
-// Exponentials, logarithms and what follows from them, erf and fmod. Coefficients of f32 polynomials are least maximum fits made for this file (relative error
-// below 2e-8) or, for erf, N. Juffa's; those of f64 are fdlibm's (log) and Cephes' (tanh).
+// Exponentials, logarithms and what follows from them, erf and fmod. Coefficients of f32 polynomials are least maximum
+// fits made for this file (relative error below 2e-8) or, for erf, N. Juffa's; those of f64 are fdlibm's (log) and
+// Cephes' (tanh).
 #include <array>
 #include <limits>
 #include <numbers>
@@ -29,7 +30,9 @@ Value device_math::polynomial(Value x, std::initializer_list<double> coefficient
 
 Value device_math::scale(Value x, Value n) const {
   format f = format_of(wide(x));
-  auto power = [&](Value k) { return from_bits(b.make<arith::ShLIOp>(b.add(k, f.bias), b.integer(k.getType(), f.mantissa)), x); };
+  auto power = [&](Value k) {
+    return from_bits(b.make<arith::ShLIOp>(b.add(k, f.bias), b.integer(k.getType(), f.mantissa)), x);
+  };
   Value half = b.make<arith::ShRSIOp>(n, b.integer(n.getType(), 1));
   return mul(mul(x, power(half)), power(b.sub(n, half)));
 }
@@ -44,8 +47,9 @@ Value device_math::exp(Value x, int doublings) const {
   r = fma(n, w ? -1.90821492927058770002e-10 : -1.42860677e-06, r);
   Value power;
   if (w) {
-    power = polynomial(r, {1.6059043836821613e-10, 2.08767569878681e-09, 2.505210838544172e-08, 2.7557319223985893e-07, 2.755731922398589e-06, 2.48015873015873e-05, 1.984126984126984e-04,
-                           1.388888888888889e-03, 8.333333333333333e-03, 4.1666666666666664e-02, 1.6666666666666666e-01, 0.5, 1, 1});
+    power = polynomial(r, {1.6059043836821613e-10, 2.08767569878681e-09, 2.505210838544172e-08, 2.7557319223985893e-07,
+                           2.755731922398589e-06, 2.48015873015873e-05, 1.984126984126984e-04, 1.388888888888889e-03,
+                           8.333333333333333e-03, 4.1666666666666664e-02, 1.6666666666666666e-01, 0.5, 1, 1});
   } else {
     power = fast_exp2(mul(r, std::numbers::log2e));
   }
@@ -67,12 +71,15 @@ Value device_math::log(Value x) const {
   Value n = to_float(k, x), y = sub(m, number(m, 1)), result;
   if (w) {
     Value s = div(y, add(y, 2.0)), z = mul(s, s), half = mul(mul(y, y), 0.5);
-    Value r = mul(z, polynomial(z, {1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01, 2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01, 6.666666666666735130e-01}));
+    Value r = mul(z, polynomial(z, {1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01,
+                                    2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01,
+                                    6.666666666666735130e-01}));
     Value rest = fma(n, 1.90821492927058770002e-10, mul(s, add(half, r)));
     result = fma(n, 6.93147180369123816490e-01, sub(y, sub(half, rest)));
   } else {
     Value z = mul(y, y);
-    Value p = polynomial(y, {7.334846806e-02, -1.165320649e-01, 1.163056211e-01, -1.239768498e-01, 1.425178009e-01, -1.666910642e-01, 2.000065938e-01, -2.499998185e-01, 3.333333159e-01});
+    Value p = polynomial(y, {7.334846806e-02, -1.165320649e-01, 1.163056211e-01, -1.239768498e-01, 1.425178009e-01,
+                             -1.666910642e-01, 2.000065938e-01, -2.499998185e-01, 3.333333159e-01});
     Value r = mul(mul(y, z), p);
     r = fma(n, -2.12194440e-4, r);
     r = fma(z, -0.5, r);
@@ -98,7 +105,10 @@ Value device_math::tanh(Value x) const {
     Value q = polynomial(z, {1, 1.12811678491632931402E2, 2.23548839060100448583E3, 4.84406305325125486048E3});
     small = fma(mul(x, z), div(p, q), x);
   } else {
-    small = fma(mul(x, z), polynomial(z, {2.373445036e-03, -8.412242219e-03, 2.178888623e-02, -5.396159633e-02, 1.333331277e-01, -3.333333322e-01}), x);
+    small = fma(mul(x, z),
+                polynomial(z, {2.373445036e-03, -8.412242219e-03, 2.178888623e-02, -5.396159633e-02, 1.333331277e-01,
+                               -3.333333322e-01}),
+                x);
   }
   Value large = sub(number(x, 1), div(number(x, 2), add(exp(mul(a, 2.0)), 1.0)));
   return select(less(a, 0.6), small, copy_sign(large, x));
@@ -106,7 +116,12 @@ Value device_math::tanh(Value x) const {
 
 Value device_math::sinh(Value x) const {
   Value a = abs(x), z = mul(x, x), small;
-  if (wide(x)) small = fma(mul(x, z), polynomial(z, {2.8114572543455206e-15, 7.647163731819816e-13, 1.6059043836821613e-10, 2.505210838544172e-08, 2.7557319223985893e-06, 1.984126984126984e-04, 8.333333333333333e-03, 1.6666666666666666e-01}), x);
+  if (wide(x))
+    small = fma(
+        mul(x, z),
+        polynomial(z, {2.8114572543455206e-15, 7.647163731819816e-13, 1.6059043836821613e-10, 2.505210838544172e-08,
+                       2.7557319223985893e-06, 1.984126984126984e-04, 8.333333333333333e-03, 1.6666666666666666e-01}),
+        x);
   else small = fma(mul(x, z), polynomial(z, {2.806351215e-06, 1.983809006e-04, 8.333339732e-03, 1.666666665e-01}), x);
   Value half = exp(a, -1);
   Value large = sub(half, div(number(x, 0.25), half));
@@ -148,7 +163,8 @@ Value erf_exponent(const device_math& m, Value t) {
   return m.fma(r, t, m.neg(t));
 }
 Value erf_small(const device_math& m, Value x) {
-  Value p = m.polynomial(m.mul(x, x), {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
+  Value p = m.polynomial(m.mul(x, x),
+                         {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   return m.fma(p, x, x);
 }
 constexpr double erf_limit = 0.927734375;
@@ -172,9 +188,12 @@ Value signed_power(const device_math& m, Value x, Value y, Value magnitude) {
   code_builder& b = m.b;
   Value a = m.abs(x), whole = b.make<mlir::math::TruncOp>(y), half = m.mul(y, 0.5);
   Value is_whole = b.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, whole, y);
-  Value odd = b.make<arith::AndIOp>(is_whole, b.make<arith::CmpFOp>(arith::CmpFPredicate::ONE, b.make<mlir::math::TruncOp>(half).getResult(), half).getResult());
+  Value odd = b.make<arith::AndIOp>(
+      is_whole, b.make<arith::CmpFOp>(arith::CmpFPredicate::ONE, b.make<mlir::math::TruncOp>(half).getResult(), half)
+                    .getResult());
   Value finite_negative = b.make<arith::AndIOp>(m.less(x, 0), m.less(m.number(x, -infinity), x));
-  Value undefined = b.make<arith::AndIOp>(finite_negative, b.make<arith::XOrIOp>(is_whole, b.integer(is_whole.getType(), 1)).getResult());
+  Value undefined = b.make<arith::AndIOp>(
+      finite_negative, b.make<arith::XOrIOp>(is_whole, b.integer(is_whole.getType(), 1)).getResult());
   Value result = m.select(odd, m.copy_sign(magnitude, x), magnitude);
   result = m.select(undefined, m.number(x, nan), result);
   Value unit = b.make<arith::AndIOp>(m.equal(a, 1), m.equal(m.abs(y), infinity));
@@ -193,7 +212,9 @@ Value device_math::pow(Value x, Value y) const {
   return signed_power(*this, x, y, b.make<arith::TruncFOp>(x.getType(), power));
 }
 
-Value device_math::fast_pow(Value x, Value y) const { return signed_power(*this, x, y, fast_exp2(mul(y, each_lane(hardware.log2, abs(x))))); }
+Value device_math::fast_pow(Value x, Value y) const {
+  return signed_power(*this, x, y, fast_exp2(mul(y, each_lane(hardware.log2, abs(x)))));
+}
 
 // Long division of the mantissas, as many bits at a time as fit an integer beside the divisor. Exact.
 Value device_math::fmod(Value x, Value y) const {

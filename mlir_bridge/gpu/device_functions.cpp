@@ -10,7 +10,8 @@
 
 namespace kiln::gpu {
 
-Value device_math::by_lane(std::span<const Value> operands, const std::function<Value(std::span<const Value>)>& body) const {
+Value device_math::by_lane(std::span<const Value> operands,
+                           const std::function<Value(std::span<const Value>)>& body) const {
   values results;
   for (std::int64_t i = 0; i < code_builder::lanes_of(operands[0]); ++i) {
     values lane;
@@ -21,12 +22,15 @@ Value device_math::by_lane(std::span<const Value> operands, const std::function<
 }
 
 Value device_math::each_lane(std::string_view intrinsic, Value x) const {
-  return by_lane(std::span(&x, 1), [&](std::span<const Value> lane) { return call_intrinsic(b, intrinsic, lane[0].getType(), lane); });
+  return by_lane(std::span(&x, 1),
+                 [&](std::span<const Value> lane) { return call_intrinsic(b, intrinsic, lane[0].getType(), lane); });
 }
 
 Value device_math::fast_exp(Value x) const { return fast_exp2(mul(x, std::numbers::log2e)); }
 Value device_math::fast_log(Value x) const { return mul(each_lane(hardware.log2, x), std::numbers::ln2); }
-Value device_math::fast_reciprocal(Value x) const { return hardware.reciprocal.empty() ? div(number(x, 1), x) : each_lane(hardware.reciprocal, x); }
+Value device_math::fast_reciprocal(Value x) const {
+  return hardware.reciprocal.empty() ? div(number(x, 1), x) : each_lane(hardware.reciprocal, x);
+}
 
 Value device_math::fast_tanh(Value x) const {
   Value a = abs(x), z = mul(x, x);
@@ -39,7 +43,7 @@ namespace {
 
 struct function_row {
   std::string_view name;
-  bool f64;                  // whether f64 operands have it too
+  bool f64;  // whether f64 operands have it too
   Value (*build)(const device_math&, std::span<const Value>);
 };
 
@@ -70,8 +74,12 @@ constexpr auto functions = std::to_array<function_row>({
     {"tanh.fast", false, UNARY(fast_tanh)},
     {"erf.fast", false, UNARY(fast_erf)},
     {"pow.fast", false, BINARY(fast_pow)},
-    {"div.fast", false, +[](const device_math& m, std::span<const Value> x) { return m.mul(x[0], m.fast_reciprocal(x[1])); }},
-    {"sigmoid.fast", false, +[](const device_math& m, std::span<const Value> x) { return m.fast_reciprocal(m.add(m.fast_exp(m.neg(x[0])), 1.0)); }},
+    {"div.fast", false,
+     +[](const device_math& m, std::span<const Value> x) { return m.mul(x[0], m.fast_reciprocal(x[1])); }},
+    {"sigmoid.fast", false,
+     +[](const device_math& m, std::span<const Value> x) {
+       return m.fast_reciprocal(m.add(m.fast_exp(m.neg(x[0])), 1.0));
+     }},
 });
 
 #undef UNARY
@@ -79,15 +87,21 @@ constexpr auto functions = std::to_array<function_row>({
 
 }  // namespace
 
-Value device_function(code_builder& code, std::string_view name, std::span<const Value> operands, const approximations& hardware) {
+Value device_function(code_builder& code, std::string_view name, std::span<const Value> operands,
+                      const approximations& hardware) {
   auto found = std::ranges::find(functions, name, &function_row::name);
   bool wide = code_builder::scalar_of(operands[0]).isF64();
   if (found == functions.end() || (wide && !found->f64))
-    throw error(error_kind::unsupported, std::string(code.on.name) + " code generation has no " + std::string(name) + (wide ? " of f64; convert the operand to f32" : ""));
+    throw error(error_kind::unsupported, std::string(code.on.name) + " code generation has no " + std::string(name) +
+                                             (wide ? " of f64; convert the operand to f32" : ""));
   return found->build(device_math{code, hardware}, operands);
 }
 
-Value amd_function(code_builder& code, std::string_view name, std::span<const Value> operands) { return device_function(code, name, operands, amd_approximations); }
-Value nvidia_function(code_builder& code, std::string_view name, std::span<const Value> operands) { return device_function(code, name, operands, nvidia_approximations); }
+Value amd_function(code_builder& code, std::string_view name, std::span<const Value> operands) {
+  return device_function(code, name, operands, amd_approximations);
+}
+Value nvidia_function(code_builder& code, std::string_view name, std::span<const Value> operands) {
+  return device_function(code, name, operands, nvidia_approximations);
+}
 
 }  // namespace kiln::gpu

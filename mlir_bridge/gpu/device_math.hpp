@@ -34,14 +34,18 @@ struct device_math {
   Value copy_sign(Value magnitude, Value sign) const { return b.make<mlir::math::CopySignOp>(magnitude, sign); }
   Value less(Value x, Value y) const { return b.make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::OLT, x, y); }
   Value less(Value x, double y) const { return less(x, number(x, y)); }
-  Value equal(Value x, double y) const { return b.make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::OEQ, x, number(x, y)); }
+  Value equal(Value x, double y) const {
+    return b.make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::OEQ, x, number(x, y));
+  }
   Value is_nan(Value x) const { return b.make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::UNO, x, x); }
   Value select(Value c, Value x, Value y) const { return b.select(c, x, y); }
   // coefficients, highest power first
   Value polynomial(Value x, std::initializer_list<double> coefficients) const;
 
   bool wide(Value x) const { return code_builder::scalar_of(x).isF64(); }
-  mlir::Type integers(Value x) const { return code_builder::with_lanes(b.builder.getIntegerType(wide(x) ? 64 : 32), code_builder::lanes_of(x)); }
+  mlir::Type integers(Value x) const {
+    return code_builder::with_lanes(b.builder.getIntegerType(wide(x) ? 64 : 32), code_builder::lanes_of(x));
+  }
   Value bits(Value x) const { return b.make<mlir::arith::BitcastOp>(integers(x), x); }
   Value from_bits(Value bits, Value like) const { return b.make<mlir::arith::BitcastOp>(like.getType(), bits); }
   Value to_integer(Value x) const { return b.make<mlir::arith::FPToSIOp>(integers(x), x); }
@@ -54,7 +58,7 @@ struct device_math {
   Value by_lane(std::span<const Value> operands, const std::function<Value(std::span<const Value>)>& body) const;
 
   // device_exponentials.cpp
-  Value exp(Value x, int doublings = 0) const;     // exp(x) * 2^doublings
+  Value exp(Value x, int doublings = 0) const;  // exp(x) * 2^doublings
   Value log(Value x) const;
   Value log1p(Value x) const;
   Value tanh(Value x) const;
@@ -84,7 +88,7 @@ struct device_math {
 
  private:
   struct reduced_angle {
-    Value remainder, quadrant;   // |remainder| <= pi/4; i32
+    Value remainder, quadrant;  // |remainder| <= pi/4; i32
   };
   reduced_angle reduce_angle(Value x) const;
   Value sine_polynomial(Value r) const;

@@ -1,5 +1,5 @@
-// sin, cos, tan and their inverses, f32. Angles are reduced to a quadrant with pi/2 in three parts, and beyond where that holds by
-// multiplication with the bits of 2/pi that matter (Payne and Hanek), exactly as N. Juffa wrote it down.
+// sin, cos, tan and their inverses, f32. Angles are reduced to a quadrant with pi/2 in three parts, and beyond where
+// that holds by multiplication with the bits of 2/pi that matter (Payne and Hanek), exactly as N. Juffa wrote it down.
 #include <array>
 #include <limits>
 #include <numbers>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double most_reduced_in_parts = 48000;
-constexpr std::array<std::uint32_t, 7> two_over_pi{0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea};
+constexpr std::array<std::uint32_t, 7> two_over_pi{0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770,
+                                                   0x36d8a566, 0x4f10e410, 0x7f9458ea};
 
 }  // namespace
 
@@ -42,7 +43,8 @@ device_math::reduced_angle device_math::reduce_angle(Value x) const {
     auto word_at = [&](std::int64_t delta) {
       Value result = number32(0);
       for (std::int64_t i = 0; i < static_cast<std::int64_t>(two_over_pi.size()); ++i)
-        result = b.select(b.equal(word, number32(i - delta)), number32(static_cast<std::int32_t>(two_over_pi[static_cast<std::size_t>(i)])), result);
+        result = b.select(b.equal(word, number32(i - delta)),
+                          number32(static_cast<std::int32_t>(two_over_pi[static_cast<std::size_t>(i)])), result);
       return result;
     };
     Value high = word_at(-1), middle = word_at(0), low = word_at(1), next = word_at(2);
@@ -59,8 +61,10 @@ device_math::reduced_angle device_math::reduce_angle(Value x) const {
     // The quadrant, rounded, and what is left: 62 bits.
     Value quadrant = b.make<arith::TruncIOp>(i32, right(b.add(product, number64(std::int64_t{1} << 61)), number64(62)));
     Value rest = b.make<arith::AndIOp>(product, number64((std::int64_t{1} << 62) - 1));
-    rest = b.sub(rest, b.select(b.make<arith::CmpIOp>(arith::CmpIPredicate::uge, rest, number64(std::int64_t{1} << 61)), number64(std::int64_t{1} << 62), number64(0)));
-    Value angle = b.make<arith::MulFOp>(b.make<arith::SIToFPOp>(b.builder.getF64Type(), rest).getResult(), b.number(b.builder.getF64Type(), 0x1.921fb54442d18p-62));
+    rest = b.sub(rest, b.select(b.make<arith::CmpIOp>(arith::CmpIPredicate::uge, rest, number64(std::int64_t{1} << 61)),
+                                number64(std::int64_t{1} << 62), number64(0)));
+    Value angle = b.make<arith::MulFOp>(b.make<arith::SIToFPOp>(b.builder.getF64Type(), rest).getResult(),
+                                        b.number(b.builder.getF64Type(), 0x1.921fb54442d18p-62));
     Value r = b.make<arith::TruncFOp>(x.getType(), angle);
     Value negative = less(x, 0);
     return values{select(negative, neg(r), r), b.select(negative, b.sub(number32(0), quadrant), quadrant)};
@@ -76,13 +80,16 @@ Value device_math::sine_polynomial(Value r) const {
 
 Value device_math::cosine_polynomial(Value r) const {
   Value z = mul(r, r);
-  return fma(mul(z, z), polynomial(z, {-2.729878395e-07, 2.480057675e-05, -1.388888760e-03, 4.166666666e-02}), fma(z, -0.5, number(r, 1)));
+  return fma(mul(z, z), polynomial(z, {-2.729878395e-07, 2.480057675e-05, -1.388888760e-03, 4.166666666e-02}),
+             fma(z, -0.5, number(r, 1)));
 }
 
 namespace {
 
 Value bit(code_builder& b, Value quadrant, std::int64_t mask) {
-  return b.make<arith::CmpIOp>(arith::CmpIPredicate::ne, b.make<arith::AndIOp>(quadrant, b.integer(quadrant.getType(), mask)).getResult(), b.integer(quadrant.getType(), 0));
+  return b.make<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                               b.make<arith::AndIOp>(quadrant, b.integer(quadrant.getType(), mask)).getResult(),
+                               b.integer(quadrant.getType(), 0));
 }
 
 }  // namespace
@@ -115,7 +122,10 @@ Value device_math::tan(Value x) const {
 Value device_math::atan(Value x) const {
   Value a = abs(x), inverted = less(number(x, 1), a);
   Value t = select(inverted, div(number(x, 1), a), a), z = mul(t, t);
-  Value p = fma(mul(t, z), polynomial(z, {-2.499883559e-03, 1.395986442e-02, -3.660684809e-02, 6.312398444e-02, -8.686007832e-02, 1.104113924e-01, -1.427947633e-01, 1.999978030e-01, -3.333333194e-01}), t);
+  Value p = fma(mul(t, z),
+                polynomial(z, {-2.499883559e-03, 1.395986442e-02, -3.660684809e-02, 6.312398444e-02, -8.686007832e-02,
+                               1.104113924e-01, -1.427947633e-01, 1.999978030e-01, -3.333333194e-01}),
+                t);
   Value quarter = add(sub(number(x, 1.57079637050628662), p), -4.37113883e-8);
   return copy_sign(select(inverted, quarter, p), x);
 }
@@ -124,7 +134,10 @@ namespace {
 
 // asin(t) for 0 <= t <= 1/2, z = t * t.
 Value small_arcsine(const device_math& m, Value t, Value z) {
-  return m.fma(m.mul(t, z), m.polynomial(z, {3.400788374e-02, 1.694568762e-02, 3.114708121e-02, 4.459494640e-02, 7.500110788e-02, 1.666666620e-01}), t);
+  return m.fma(m.mul(t, z),
+               m.polynomial(z, {3.400788374e-02, 1.694568762e-02, 3.114708121e-02, 4.459494640e-02, 7.500110788e-02,
+                                1.666666620e-01}),
+               t);
 }
 
 }  // namespace

@@ -27,7 +27,9 @@
 namespace kiln::gpu {
 namespace {
 
-[[noreturn]] void throw_corrupted(std::string_view what) { throw error(error_kind::corrupted, fmt::format("damaged code object: {}", what)); }
+[[noreturn]] void throw_corrupted(std::string_view what) {
+  throw error(error_kind::corrupted, fmt::format("damaged code object: {}", what));
+}
 
 template <class T>
 T value_or_throw(llvm::Expected<T> value) {
@@ -46,16 +48,20 @@ class decoder {
     llvm::MCTargetOptions options;
     registers_.reset(target->createMCRegInfo(triple_));
     assembly_.reset(target->createMCAsmInfo(*registers_, triple_, options));
-    // LLVM prints a warning for a processor that it does not know, and its disassembler ends the process: ask a neutral one first.
+    // LLVM prints a warning for a processor that it does not know, and its disassembler ends the process: ask a neutral
+    // one first.
     std::unique_ptr<llvm::MCSubtargetInfo> neutral(target->createMCSubtargetInfo(triple_, "", ""));
-    if (!processor.starts_with("gfx") || !neutral->isCPUStringValid(processor)) throw error(error_kind::unsupported, fmt::format("cannot disassemble code for processor '{}'", processor));
+    if (!processor.starts_with("gfx") || !neutral->isCPUStringValid(processor))
+      throw error(error_kind::unsupported, fmt::format("cannot disassemble code for processor '{}'", processor));
     subtarget_.reset(target->createMCSubtargetInfo(triple_, processor, ""));
     instructions_.reset(target->createMCInstrInfo());
     context_ = std::make_unique<llvm::MCContext>(triple_, assembly_.get(), registers_.get(), subtarget_.get());
     disassembler_.reset(target->createMCDisassembler(*subtarget_, *context_));
-    printer_.reset(target->createMCInstPrinter(triple_, assembly_->getAssemblerDialect(), *assembly_, *instructions_, *registers_));
+    printer_.reset(target->createMCInstPrinter(triple_, assembly_->getAssemblerDialect(), *assembly_, *instructions_,
+                                               *registers_));
     analysis_.reset(target->createMCInstrAnalysis(instructions_.get()));
-    if (!disassembler_ || !printer_ || !analysis_) throw error(error_kind::unsupported, "this build's LLVM cannot disassemble AMDGPU code");
+    if (!disassembler_ || !printer_ || !analysis_)
+      throw error(error_kind::unsupported, "this build's LLVM cannot disassemble AMDGPU code");
   }
 
   // Calls visit(offset, text) for each instruction.
@@ -66,9 +72,12 @@ class decoder {
       std::uint64_t size = 0;
       std::string text;
       llvm::raw_string_ostream stream(text);
-      if (disassembler_->getInstruction(instruction, size, code.slice(at), at, llvm::nulls()) == llvm::MCDisassembler::Success && size > 0) {
+      if (disassembler_->getInstruction(instruction, size, code.slice(at), at, llvm::nulls()) ==
+              llvm::MCDisassembler::Success &&
+          size > 0) {
         printer_->printInst(&instruction, at, "", *subtarget_, stream);
-        if (std::uint64_t goal = 0; analysis_->evaluateBranch(instruction, at, size, goal)) stream << llvm::format("  // 0x%04llx", static_cast<unsigned long long>(goal));
+        if (std::uint64_t goal = 0; analysis_->evaluateBranch(instruction, at, size, goal))
+          stream << llvm::format("  // 0x%04llx", static_cast<unsigned long long>(goal));
       } else {
         size = std::min<std::uint64_t>(4, code.size() - at);
         std::uint32_t word = 0;
@@ -103,7 +112,8 @@ llvm::ArrayRef<std::uint8_t> code_of(const llvm::object::ELF64LEFile& file, std:
       const auto* section = value_or_throw(file.getSection(s.st_shndx));
       llvm::ArrayRef<std::uint8_t> contents = value_or_throw(file.getSectionContents(*section));
       std::uint64_t begin = s.st_value - section->sh_addr;  // a relocatable's sections have address 0
-      if (begin > contents.size() || s.st_size > contents.size() - begin) throw_corrupted(fmt::format("symbol '{}' lies outside its section", symbol));
+      if (begin > contents.size() || s.st_size > contents.size() - begin)
+        throw_corrupted(fmt::format("symbol '{}' lies outside its section", symbol));
       return contents.slice(begin, s.st_size);
     }
   }
@@ -112,20 +122,25 @@ llvm::ArrayRef<std::uint8_t> code_of(const llvm::object::ELF64LEFile& file, std:
 
 template <class Visit>
 void decode_kernel(std::span<const std::byte> object, std::string_view symbol, Visit visit) {
-  // The metadata names the processor. LLVM's own way from the ELF flags ends in undefined behaviour for a processor that it does not know.
+  // The metadata names the processor. LLVM's own way from the ELF flags ends in undefined behaviour for a processor
+  // that it does not know.
   const decoder machine(read_processor(object));
-  machine.decode(code_of(value_or_throw(llvm::object::ELF64LEFile::create({reinterpret_cast<const char*>(object.data()), object.size()})), symbol), visit);
+  machine.decode(code_of(value_or_throw(llvm::object::ELF64LEFile::create(
+                             {reinterpret_cast<const char*>(object.data()), object.size()})),
+                         symbol),
+                 visit);
 }
 
 // Mnemonics by prefix; a dual-issue line may hold one in either half.
 struct matrix_family {
   std::string_view prefix;
-  std::int64_t matrix_instruction_counts::*member;
+  std::int64_t matrix_instruction_counts::* member;
 };
 constexpr matrix_family families[] = {
-    {"v_mfma", &matrix_instruction_counts::mfma},     {"v_smfmac", &matrix_instruction_counts::smfmac}, {"v_wmma", &matrix_instruction_counts::wmma},
-    {"v_swmmac", &matrix_instruction_counts::swmmac}, {"v_dot2", &matrix_instruction_counts::dot2},     {"v_dual_dot2", &matrix_instruction_counts::dot2},
-    {"v_dot4", &matrix_instruction_counts::dot4},     {"v_dot8", &matrix_instruction_counts::dot8},
+    {"v_mfma", &matrix_instruction_counts::mfma}, {"v_smfmac", &matrix_instruction_counts::smfmac},
+    {"v_wmma", &matrix_instruction_counts::wmma}, {"v_swmmac", &matrix_instruction_counts::swmmac},
+    {"v_dot2", &matrix_instruction_counts::dot2}, {"v_dual_dot2", &matrix_instruction_counts::dot2},
+    {"v_dot4", &matrix_instruction_counts::dot4}, {"v_dot8", &matrix_instruction_counts::dot8},
 };
 
 }  // namespace

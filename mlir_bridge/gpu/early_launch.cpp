@@ -14,7 +14,8 @@ void begin_early(llvm::Module& module, const target_row& target, std::span<launc
     llvm::BasicBlock& entry = function.getEntryBlock();
     llvm::IRBuilder<> builder(&entry, entry.getFirstNonPHIOrDbgOrAlloca());
     // LLVM's intrinsic of this name claims not to touch memory, so loads could be moved before it.
-    builder.CreateCall(type, llvm::InlineAsm::get(type, "griddepcontrol.wait;", "~{memory}", /*hasSideEffects=*/true))->setConvergent();
+    builder.CreateCall(type, llvm::InlineAsm::get(type, "griddepcontrol.wait;", "~{memory}", /*hasSideEffects=*/true))
+        ->setConvergent();
     function.setConvergent();
     l.waits = true;
   }

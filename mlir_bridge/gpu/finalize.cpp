@@ -18,11 +18,14 @@ namespace kiln {
 
 namespace {
 
-std::span<const std::byte> as_bytes(const std::string& text) { return {reinterpret_cast<const std::byte*>(text.c_str()), text.size() + 1}; }
+std::span<const std::byte> as_bytes(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.c_str()), text.size() + 1};
+}
 
 }  // namespace
 
-native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration, finalize_trace* trace) {
+native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration,
+                           finalize_trace* trace) {
   stopwatch time;
   finalize_trace unused;
   finalize_trace& out = trace ? *trace : unused;
@@ -51,7 +54,8 @@ native_kernel finalize_gpu(portable_kernel kernel, const target_row& target, con
     result.object.assign(as_bytes(ptx).begin(), as_bytes(ptx).end());
     if (out.want_texts) out.assembly = std::move(ptx);
   } else {
-    result.object = gpu::link_code_object(codegen::emit_object(*module, target, out.want_texts ? &out.assembly : nullptr));
+    result.object =
+        gpu::link_code_object(codegen::emit_object(*module, target, out.want_texts ? &out.assembly : nullptr));
   }
   out.codegen_ms = time.lap();
   gpu::add_statistics(result, target);

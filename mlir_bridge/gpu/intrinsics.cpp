@@ -3,8 +3,12 @@
 namespace kiln::gpu {
 
 const intrinsic_names& intrinsics(target_family family) {
-  static constexpr intrinsic_names amd{"llvm.amdgcn.workitem.id.x", {"llvm.amdgcn.workgroup.id.x", "llvm.amdgcn.workgroup.id.y", "llvm.amdgcn.workgroup.id.z"}};
-  static constexpr intrinsic_names nvidia{"llvm.nvvm.read.ptx.sreg.tid.x", {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"}};
+  static constexpr intrinsic_names amd{
+      "llvm.amdgcn.workitem.id.x",
+      {"llvm.amdgcn.workgroup.id.x", "llvm.amdgcn.workgroup.id.y", "llvm.amdgcn.workgroup.id.z"}};
+  static constexpr intrinsic_names nvidia{
+      "llvm.nvvm.read.ptx.sreg.tid.x",
+      {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"}};
   return family == target_family::amdgpu ? amd : nvidia;
 }
 

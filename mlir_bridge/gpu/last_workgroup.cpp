@@ -2,20 +2,25 @@
 
 namespace kiln::gpu {
 
-void when_last(kernel_emitter& e, workgroup& group, const buffer& counters, Value counter, std::int64_t count, Value memory, const std::function<void()>& body) {
+void when_last(kernel_emitter& e, workgroup& group, const buffer& counters, Value counter, std::int64_t count,
+               Value memory, const std::function<void()>& body) {
   code_builder& code = e.code;
-  // What this workgroup wrote is seen by whoever sees the count. On NVIDIA barriers order global memory too and fences are cumulative: those of the thread that counts do
-  // for all, the others' stay within the workgroup, where they cost next to nothing. AMD's barrier is one of shared memory: every thread fences for itself.
+  // What this workgroup wrote is seen by whoever sees the count. On NVIDIA barriers order global memory too and fences
+  // are cumulative: those of the thread that counts do for all, the others' stay within the workgroup, where they cost
+  // next to nothing. AMD's barrier is one of shared memory: every thread fences for itself.
   const bool nvidia = e.target.family == target_family::nvidia;
   const char *device = nvidia ? "device" : "agent", *of_all = nvidia ? "block" : device;
-  auto fence = [&](mlir::LLVM::AtomicOrdering order, const char* scope) { code.make<mlir::LLVM::FenceOp>(order, scope); };
+  auto fence = [&](mlir::LLVM::AtomicOrdering order, const char* scope) {
+    code.make<mlir::LLVM::FenceOp>(order, scope);
+  };
   mlir::Type i32 = code.builder.getI32Type();
   Value address = code.address(e.pointer(counters), counter, element_type::i32);
   fence(mlir::LLVM::AtomicOrdering::release, of_all);
   group.barrier();
   code.when(code.equal(group.thread(), code.constant(0)), [&] {
     if (nvidia) fence(mlir::LLVM::AtomicOrdering::release, device);
-    Value before = code.make<mlir::LLVM::AtomicRMWOp>(mlir::LLVM::AtomicBinOp::add, address, code.integer(i32, 1), mlir::LLVM::AtomicOrdering::acq_rel, device);
+    Value before = code.make<mlir::LLVM::AtomicRMWOp>(mlir::LLVM::AtomicBinOp::add, address, code.integer(i32, 1),
+                                                      mlir::LLVM::AtomicOrdering::acq_rel, device);
     if (nvidia) fence(mlir::LLVM::AtomicOrdering::acquire, device);
     code.make<mlir::LLVM::StoreOp>(before, memory, 4u);
   });
@@ -24,7 +29,8 @@ void when_last(kernel_emitter& e, workgroup& group, const buffer& counters, Valu
   code.when(code.equal(arrived, code.integer(i32, count - 1)), [&] {
     fence(mlir::LLVM::AtomicOrdering::acquire, of_all);
     // The next run finds the counter at zero.
-    code.when(code.equal(group.thread(), code.constant(0)), [&] { code.make<mlir::LLVM::StoreOp>(code.integer(i32, 0), address, 4u); });
+    code.when(code.equal(group.thread(), code.constant(0)),
+              [&] { code.make<mlir::LLVM::StoreOp>(code.integer(i32, 0), address, 4u); });
     body();
   });
 }

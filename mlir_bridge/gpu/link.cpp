@@ -27,7 +27,9 @@ LLD_HAS_DRIVER(elf)
 namespace kiln::gpu {
 namespace {
 
-[[noreturn]] void throw_system_error(const char* what) { throw error(error_kind::io, fmt::format("cannot link a code object: {}: {}", what, std::strerror(errno))); }
+[[noreturn]] void throw_system_error(const char* what) {
+  throw error(error_kind::io, fmt::format("cannot link a code object: {}: {}", what, std::strerror(errno)));
+}
 
 class descriptor {
  public:
@@ -56,8 +58,9 @@ descriptor memory_file(std::span<const std::byte> bytes) {
   return file;
 }
 
-// A pipe whose read end a thread empties until finish(). LLD writes an output that is no regular file from memory in one go, while
-// for a regular file it would want to create a temporary one beside it, which /proc/self/fd does not allow.
+// A pipe whose read end a thread empties until finish(). LLD writes an output that is no regular file from memory in
+// one go, while for a regular file it would want to create a temporary one beside it, which /proc/self/fd does not
+// allow.
 class output_pipe {
  public:
   output_pipe() : output_pipe(open_pipe()) {}
@@ -80,7 +83,8 @@ class output_pipe {
     return ends;
   }
 
-  explicit output_pipe(std::array<int, 2> ends) : read_end_(ends[0], "pipe2"), write_end_(ends[1], "pipe2"), stop_(eventfd(0, EFD_CLOEXEC), "eventfd") {
+  explicit output_pipe(std::array<int, 2> ends)
+      : read_end_(ends[0], "pipe2"), write_end_(ends[1], "pipe2"), stop_(eventfd(0, EFD_CLOEXEC), "eventfd") {
     fcntl(read_end_.number(), F_SETFL, O_NONBLOCK);
     reader_ = std::thread([this] { read_until_stopped(); });
   }
@@ -102,7 +106,8 @@ class output_pipe {
 
   void drain() {
     std::array<std::byte, 1 << 16> part;
-    for (ssize_t n; (n = read(read_end_.number(), part.data(), part.size())) > 0;) bytes_.insert(bytes_.end(), part.begin(), part.begin() + n);
+    for (ssize_t n; (n = read(read_end_.number(), part.data(), part.size())) > 0;)
+      bytes_.insert(bytes_.end(), part.begin(), part.begin() + n);
   }
 
   descriptor read_end_, write_end_, stop_;
@@ -137,23 +142,28 @@ llvm::Error check_tables(const llvm::object::ELF64LEFile& file) {
 }
 
 void check_relocatable(std::span<const std::byte> bytes) {
-  auto refuse = [](const std::string& why) { throw error(error_kind::compile_failed, "cannot link a code object: " + why); };
+  auto refuse = [](const std::string& why) {
+    throw error(error_kind::compile_failed, "cannot link a code object: " + why);
+  };
   auto file = llvm::object::ELF64LEFile::create({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!file) refuse(llvm::toString(file.takeError()));
   const auto& header = file->getHeader();
-  if (std::memcmp(header.e_ident, llvm::ELF::ElfMagic, 4) != 0 || header.e_machine != llvm::ELF::EM_AMDGPU || header.e_type != llvm::ELF::ET_REL)
+  if (std::memcmp(header.e_ident, llvm::ELF::ElfMagic, 4) != 0 || header.e_machine != llvm::ELF::EM_AMDGPU ||
+      header.e_type != llvm::ELF::ET_REL)
     refuse("the input is no AMDGPU relocatable object");
   if (llvm::Error problem = check_tables(*file)) refuse(llvm::toString(std::move(problem)));
 }
 
-// LLD ends the process on a fatal error unless crash recovery is on; its signal handlers stay installed only as long as a link lasts.
+// LLD ends the process on a fatal error unless crash recovery is on; its signal handlers stay installed only as long as
+// a link lasts.
 struct crash_recovery {
   crash_recovery() { llvm::CrashRecoveryContext::Enable(); }
   ~crash_recovery() { llvm::CrashRecoveryContext::Disable(); }
 };
 
 std::string replace_all(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
   return text;
 }
 
@@ -164,13 +174,16 @@ std::vector<std::byte> link_code_object(std::span<const std::byte> relocatable) 
   static bool usable = true;
   check_relocatable(relocatable);
   std::lock_guard lock(mutex);
-  if (!usable) throw error(error_kind::compile_failed, "cannot link a code object: an earlier link damaged LLD's state; start a new process");
+  if (!usable)
+    throw error(error_kind::compile_failed,
+                "cannot link a code object: an earlier link damaged LLD's state; start a new process");
 
   descriptor input = memory_file(relocatable);
   output_pipe output;
   std::string in = input.path(), out = output.path(), words;
   // One thread, in the caller's: no pool of LLD's outlives the link.
-  std::array<const char*, 7> arguments{"ld.lld", "-shared", "--no-undefined", "--threads=1", in.c_str(), "-o", out.c_str()};
+  std::array<const char*, 7> arguments{"ld.lld",   "-shared", "--no-undefined", "--threads=1",
+                                       in.c_str(), "-o",      out.c_str()};
   llvm::raw_string_ostream stream(words);
   lld::Result result;
   {
@@ -181,7 +194,9 @@ std::vector<std::byte> link_code_object(std::span<const std::byte> relocatable) 
   std::vector<std::byte> linked = output.finish();
   if (result.retCode != 0 || linked.empty()) {
     while (!words.empty() && words.back() == '\n') words.pop_back();
-    throw error(error_kind::compile_failed, "cannot link a code object: " + (words.empty() ? fmt::format("LLD returned {}", result.retCode) : replace_all(words, in, "the object")));
+    throw error(error_kind::compile_failed,
+                "cannot link a code object: " + (words.empty() ? fmt::format("LLD returned {}", result.retCode)
+                                                               : replace_all(words, in, "the object")));
   }
   return linked;
 }

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "ir/error.hpp"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -21,12 +21,14 @@ namespace {
 // A descriptor for the tensor copy engine is an argument by value that stays where the driver put it.
 void pass_tensor_map(llvm::Function& function, unsigned argument) {
   llvm::LLVMContext& context = function.getContext();
-  function.addParamAttr(argument, llvm::Attribute::getWithByValType(context, llvm::ArrayType::get(llvm::Type::getInt8Ty(context), 128)));
+  function.addParamAttr(
+      argument, llvm::Attribute::getWithByValType(context, llvm::ArrayType::get(llvm::Type::getInt8Ty(context), 128)));
   function.addParamAttr(argument, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
   function.addParamAttr(argument, llvm::Attribute::get(context, "nvvm.grid_constant"));
 }
 
-// Inline assembly means something to a whole warp, or to a group of them: it is neither duplicated nor moved into branches.
+// Inline assembly means something to a whole warp, or to a group of them: it is neither duplicated nor moved into
+// branches.
 void keep_converged(llvm::Function& function) {
   for (llvm::BasicBlock& block : function)
     for (llvm::Instruction& instruction : block)
@@ -39,11 +41,15 @@ void keep_converged(llvm::Function& function) {
 // A division of f32 or of a vector of them as the target's quick one.
 void divide_by_lanes(llvm::BinaryOperator& division) {
   llvm::IRBuilder<> builder(&division);
-  auto divide = [&](llvm::Value* a, llvm::Value* b) { return builder.CreateIntrinsic(llvm::Intrinsic::nvvm_div_approx_f, {}, {a, b}); };
+  auto divide = [&](llvm::Value* a, llvm::Value* b) {
+    return builder.CreateIntrinsic(llvm::Intrinsic::nvvm_div_approx_f, {}, {a, b});
+  };
   llvm::Value *a = division.getOperand(0), *b = division.getOperand(1), *result = nullptr;
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(division.getType())) {
     result = llvm::PoisonValue::get(vector);
-    for (unsigned i = 0; i < vector->getNumElements(); ++i) result = builder.CreateInsertElement(result, divide(builder.CreateExtractElement(a, i), builder.CreateExtractElement(b, i)), i);
+    for (unsigned i = 0; i < vector->getNumElements(); ++i)
+      result = builder.CreateInsertElement(
+          result, divide(builder.CreateExtractElement(a, i), builder.CreateExtractElement(b, i)), i);
   } else {
     result = divide(a, b);
   }
@@ -51,8 +57,9 @@ void divide_by_lanes(llvm::BinaryOperator& division) {
   division.eraseFromParent();
 }
 
-// Where the driver compiles PTX to be linked, it does not look into functions that are called, its own for IEEE division among them: it then waits for every
-// warpgroup instruction before the next one, and a kernel takes twice as long. Instructions without a call are exact to two units in the last place.
+// Where the driver compiles PTX to be linked, it does not look into functions that are called, its own for IEEE
+// division among them: it then waits for every warpgroup instruction before the next one, and a kernel takes twice as
+// long. Instructions without a call are exact to two units in the last place.
 void divide_inline(llvm::Function& function) {
   auto is_warpgroup_product = [](const llvm::Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
@@ -63,8 +70,11 @@ void divide_inline(llvm::Function& function) {
   if (std::none_of(all.begin(), all.end(), is_warpgroup_product)) return;
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(all)) {
     if (!instruction.getType()->getScalarType()->isFloatTy()) continue;
-    if (instruction.getOpcode() == llvm::Instruction::FDiv) divide_by_lanes(llvm::cast<llvm::BinaryOperator>(instruction));
-    else if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction); call && call->getIntrinsicID() == llvm::Intrinsic::sqrt) instruction.setHasApproxFunc(true);
+    if (instruction.getOpcode() == llvm::Instruction::FDiv)
+      divide_by_lanes(llvm::cast<llvm::BinaryOperator>(instruction));
+    else if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+             call && call->getIntrinsicID() == llvm::Intrinsic::sqrt)
+      instruction.setHasApproxFunc(true);
   }
 }
 
@@ -75,8 +85,10 @@ void make_kernel(llvm::Function& function, const target_row& target, const launc
     function.addFnAttr("amdgpu-flat-work-group-size", count + "," + count);
     function.addFnAttr("uniform-work-group-size", "true");
     // Nothing that we generate asks the driver for more than buffers and ids.
-    for (const char* absent : {"amdgpu-no-dispatch-ptr", "amdgpu-no-queue-ptr", "amdgpu-no-implicitarg-ptr", "amdgpu-no-dispatch-id", "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr",
-                               "amdgpu-no-multigrid-sync-arg", "amdgpu-no-default-queue", "amdgpu-no-completion-action", "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z"})
+    for (const char* absent :
+         {"amdgpu-no-dispatch-ptr", "amdgpu-no-queue-ptr", "amdgpu-no-implicitarg-ptr", "amdgpu-no-dispatch-id",
+          "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr", "amdgpu-no-multigrid-sync-arg", "amdgpu-no-default-queue",
+          "amdgpu-no-completion-action", "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z"})
       function.addFnAttr(absent);
   } else {
     function.setCallingConv(llvm::CallingConv::PTX_Kernel);
@@ -87,12 +99,15 @@ void make_kernel(llvm::Function& function, const target_row& target, const launc
 
 }  // namespace
 
-std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target, std::span<const launch> launches) {
+std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
+                                            std::span<const launch> launches) {
   auto result = codegen::to_llvm(module, context);
   for (llvm::Function& function : *result) {
     function.setDoesNotThrow();
     if (function.isDeclaration()) {
-      if (!function.isIntrinsic()) throw error(error_kind::unsupported, "target '" + target.name + "' has no function '" + function.getName().str() + "'");
+      if (!function.isIntrinsic())
+        throw error(error_kind::unsupported,
+                    "target '" + target.name + "' has no function '" + function.getName().str() + "'");
       continue;
     }
     function.addFnAttr("target-cpu", target.processor);
@@ -106,7 +121,8 @@ std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMCon
     divide_inline(function);
     make_kernel(function, target, l);
   }
-  if (target.family == target_family::amdgpu) result->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 600);
+  if (target.family == target_family::amdgpu)
+    result->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 600);
   return result;
 }
 

@@ -17,7 +17,9 @@ class ModuleOp;
 
 namespace kiln::gpu {
 
-// The functions of the launches become kernels of their number of threads. Throws error{compile_failed} with MLIR's diagnostics.
-std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target, std::span<const launch> launches);
+// The functions of the launches become kernels of their number of threads. Throws error{compile_failed} with MLIR's
+// diagnostics.
+std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
+                                            std::span<const launch> launches);
 
 }  // namespace kiln::gpu

@@ -8,7 +8,8 @@
 namespace kiln::gpu {
 namespace {
 
-// The kernel itself: its arguments are the buffers. A stage of work items gives one to each thread, the last threads perhaps none.
+// The kernel itself: its arguments are the buffers. A stage of work items gives one to each thread, the last threads
+// perhaps none.
 void open_stage(kernel_emitter& e) {
   auto& code = e.code;
   launch& next = e.current();
@@ -20,14 +21,16 @@ void open_stage(kernel_emitter& e) {
   next.grid = (items + item_threads - 1) / item_threads;
   const intrinsic_names& names = intrinsics(e.target.family);
   mlir::Type i32 = code.builder.getI32Type();
-  Value thread = code.to_index(call_intrinsic(code, names.thread, i32)), group = code.to_index(call_intrinsic(code, names.workgroup[0], i32));
+  Value thread = code.to_index(call_intrinsic(code, names.thread, i32)),
+        group = code.to_index(call_intrinsic(code, names.workgroup[0], i32));
   Value first = code.add(code.mul(group, item_threads), thread);
   e.set_items(code.min(first, items), code.min(code.add(first, 1), items));
 }
 
 void close_stage(kernel_emitter&) {}
 
-constexpr machine make(std::string_view name, int index_bits, unsigned stack_space, decltype(machine::function) function) {
+constexpr machine make(std::string_view name, int index_bits, unsigned stack_space,
+                       decltype(machine::function) function) {
   machine m;
   m.name = name;
   m.index_bits = index_bits;
@@ -48,7 +51,8 @@ constexpr machine make(std::string_view name, int index_bits, unsigned stack_spa
 
 const machine& gpu_machine(target_family family, int index_bits) {
   static constexpr machine amd32 = make("AMD GPU", 32, 5, amd_function), amd64 = make("AMD GPU", 64, 5, amd_function),
-                           nvidia32 = make("NVIDIA GPU", 32, 0, nvidia_function), nvidia64 = make("NVIDIA GPU", 64, 0, nvidia_function);
+                           nvidia32 = make("NVIDIA GPU", 32, 0, nvidia_function),
+                           nvidia64 = make("NVIDIA GPU", 64, 0, nvidia_function);
   if (family == target_family::amdgpu) return index_bits == 32 ? amd32 : amd64;
   return index_bits == 32 ? nvidia32 : nvidia64;
 }

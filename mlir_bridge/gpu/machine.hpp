@@ -1,5 +1,6 @@
-// GPUs as machines of the shared code generation (codegen/machine.hpp): a stage is a kernel of threads, each of which does one work item.
-// Offsets are 32 bits wide where every tensor of the kernel is small enough, which saves registers and instructions. Internal to mlir_bridge/gpu.
+// GPUs as machines of the shared code generation (codegen/machine.hpp): a stage is a kernel of threads, each of which
+// does one work item. Offsets are 32 bits wide where every tensor of the kernel is small enough, which saves registers
+// and instructions. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/codegen/machine.hpp"

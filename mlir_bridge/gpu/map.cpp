@@ -1,6 +1,7 @@
-// Elementwise work and data movement: every thread computes a few vectors of 16 bytes of the widest tensor, neighbouring threads neighbouring
-// vectors, all loads before all stores. What the vectors leave over at the end of a flat tensor is done one by one. The configuration's "lanes" of a
-// vector, "vectors" of a thread and "threads" of a workgroup overrule the choice.
+// Elementwise work and data movement: every thread computes a few vectors of 16 bytes of the widest tensor,
+// neighbouring threads neighbouring vectors, all loads before all stores. What the vectors leave over at the end of a
+// flat tensor is done one by one. The configuration's "lanes" of a vector, "vectors" of a thread and "threads" of a
+// workgroup overrule the choice.
 #include "mlir_bridge/gpu/map.hpp"
 
 #include <algorithm>
@@ -26,16 +27,17 @@ std::int64_t spread_threads(const target_row& target, std::int64_t items) {
   return threads;
 }
 
-std::int64_t configured_threads(const target_row& target, const kernel_configuration& configuration, std::int64_t standard) {
+std::int64_t configured_threads(const target_row& target, const kernel_configuration& configuration,
+                                std::int64_t standard) {
   const std::int64_t wanted = choose(configuration, "threads", standard);
   return wanted > 0 && wanted % target.gpu.wave == 0 && wanted <= target.gpu.max_threads ? wanted : standard;
 }
 
 namespace {
 
-constexpr std::int64_t most_vectors = 4;               // of one thread
+constexpr std::int64_t most_vectors = 4;  // of one thread
 constexpr std::int64_t most_configured_vectors = 8;
-constexpr std::int64_t resident_threads = 2048;        // of one compute unit
+constexpr std::int64_t resident_threads = 2048;  // of one compute unit
 
 // Of the tensors that are as large as the result: their accesses are what costs.
 std::int64_t lanes_of_widest(const kernel_emitter& e, const map_space& space, std::int64_t elements) {
@@ -53,10 +55,13 @@ struct map_shape {
 
 map_shape choose_shape(const kernel_emitter& e, const map_space& space, const kernel_configuration& configuration) {
   const auto& extents = space.extents();
-  std::int64_t last = extents.back(), elements = std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+  std::int64_t last = extents.back(),
+               elements = std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
   map_shape shape;
-  shape.lanes = std::min(lanes_of_widest(e, space, elements), static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(last))));
-  shape.lanes = common_power(std::clamp<std::int64_t>(choose(configuration, "lanes", shape.lanes), 1, shape.lanes), {16});
+  shape.lanes = std::min(lanes_of_widest(e, space, elements),
+                         static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(last))));
+  shape.lanes =
+      common_power(std::clamp<std::int64_t>(choose(configuration, "lanes", shape.lanes), 1, shape.lanes), {16});
   bool has_tail = extents.size() == 1 && space.cuts().empty();
   if (!has_tail) {
     shape.lanes = common_power(shape.lanes, {last});
@@ -75,7 +80,8 @@ void emit_stage(kernel_emitter& e, const map_space& space, const std::string& na
     if (emit_transposed(e, space, *across, name, prepare)) return;
   auto& code = e.code;
   const auto& extents = space.extents();
-  std::int64_t last = extents.back(), elements = std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+  std::int64_t last = extents.back(),
+               elements = std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
   if (elements == 0) return;
   const auto [lanes, vectors, each, threads] = choose_shape(e, space, e.configuration);
   const std::int64_t left = elements % lanes;
@@ -90,7 +96,8 @@ void emit_stage(kernel_emitter& e, const map_space& space, const std::string& na
   auto place = [&](Value vector, std::int64_t n) {
     values digits = code.delinearize(vector, dims);
     std::vector<axis_index> of_runs;
-    for (std::size_t run = 0; run + 1 < extents.size(); ++run) of_runs.push_back({digits[run], 0, {}, 0, extents[run], 1});
+    for (std::size_t run = 0; run + 1 < extents.size(); ++run)
+      of_runs.push_back({digits[run], 0, {}, 0, extents[run], 1});
     of_runs.push_back({code.mul(digits.back(), n), n > 1 ? 1 : 0, {}, 0, last, n});
     return space.at(of_runs);
   };
@@ -106,9 +113,8 @@ void emit_stage(kernel_emitter& e, const map_space& space, const std::string& na
   }
   if (left) {
     // The first threads of the first workgroup.
-    code.when(code.less(first, code.constant(left)), [&] {
-      space.emit(space.at({{code.add(first, vectors * lanes), 0, {}, 0, last, 1}}), 1);
-    });
+    code.when(code.less(first, code.constant(left)),
+              [&] { space.emit(space.at({{code.add(first, vectors * lanes), 0, {}, 0, last, 1}}), 1); });
   }
   group.close();
 }
@@ -117,14 +123,17 @@ void emit_stage(kernel_emitter& e, const map_space& space, const std::string& na
 
 std::vector<candidate> map_choices(kernel_emitter& e) {
   const map_space space(e, output_roots(e));
-  const std::int64_t elements = std::accumulate(space.extents().begin(), space.extents().end(), std::int64_t{1}, std::multiplies<>());
+  const std::int64_t elements =
+      std::accumulate(space.extents().begin(), space.extents().end(), std::int64_t{1}, std::multiplies<>());
   if (elements == 0) return {};
   if (auto across = space.transposed_run())
     if (auto tiles = transposed_space(e, space, *across); !tiles.empty()) return tiles;
   // What an element moves: all inputs as large as the result, and the results.
   std::int64_t bits = 0;
   for (const map_root& r : space.roots()) bits += storage_bits(r.destination.type);
-  for (value p : e.cluster.parameters()) bits += static_cast<std::int64_t>(storage_bits(p.type().type)) * std::min(elements, p.type().element_count()) / elements;
+  for (value p : e.cluster.parameters())
+    bits += static_cast<std::int64_t>(storage_bits(p.type().type)) * std::min(elements, p.type().element_count()) /
+            elements;
   std::vector<candidate> result;
   for (std::int64_t lanes = choose_shape(e, space, {}).lanes; lanes >= 1; lanes /= 2)
     for (std::int64_t vectors : {1, 2, 4, 8})
@@ -132,7 +141,9 @@ std::vector<candidate> map_choices(kernel_emitter& e) {
         kernel_configuration configuration{{"lanes", lanes}, {"vectors", vectors}, {"threads", threads}};
         const map_shape shape = choose_shape(e, space, configuration);
         const std::int64_t of_group = shape.threads * shape.each;
-        streaming_work work{.groups = (shape.vectors + of_group - 1) / of_group, .threads = shape.threads, .access_bytes = std::max<std::int64_t>(1, shape.lanes * bits / 16)};
+        streaming_work work{.groups = (shape.vectors + of_group - 1) / of_group,
+                            .threads = shape.threads,
+                            .access_bytes = std::max<std::int64_t>(1, shape.lanes * bits / 16)};
         work.bytes = static_cast<double>(shape.lanes * shape.each * bits) / 8;
         work.cycles = static_cast<double>(of_group * (shape.lanes * space.operations() + 8)) / 128;
         result.push_back({std::move(configuration), streaming_cycles(e.target.gpu, work)});

@@ -15,12 +15,14 @@ std::int64_t access_lanes(element_type type);
 // Threads of a workgroup so that `items` threads spread over all compute units: whole waves, 64 to 256.
 std::int64_t spread_threads(const target_row& target, std::int64_t items);
 // The configuration's "threads" where a workgroup can have as many, else `standard`.
-std::int64_t configured_threads(const target_row& target, const kernel_configuration& configuration, std::int64_t standard);
+std::int64_t configured_threads(const target_row& target, const kernel_configuration& configuration,
+                                std::int64_t standard);
 
-// Tiles through shared memory for a space whose run `across` is walked contiguously by a load, the last run by the stores. False, and nothing
-// emitted, where tiles would be mostly empty or do not fit.
-// The configuration's "tile" (rows and columns: 32, 64 or 128) and "threads" overrule the choice.
-bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t across, const std::string& name, bool prepare);
+// Tiles through shared memory for a space whose run `across` is walked contiguously by a load, the last run by the
+// stores. False, and nothing emitted, where tiles would be mostly empty or do not fit. The configuration's "tile" (rows
+// and columns: 32, 64 or 128) and "threads" overrule the choice.
+bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t across, const std::string& name,
+                     bool prepare);
 // What a tuner may vary of it; empty where it emits nothing.
 std::vector<candidate> transposed_space(kernel_emitter& e, const map_space& space, std::size_t across);
 

@@ -13,9 +13,10 @@ constexpr std::array<std::int8_t, 16> counting{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
 constexpr std::array<std::int8_t, 16> none{};
 
 // --- AMD
-constexpr factor_map rows16{1, 16, 1, 0, 16, 4};         // MFMA with 16 rows: four groups of 16 lanes along k
-constexpr factor_map rows32{1, 32, 1, 0, 32, 2};         // with 32 rows: two groups of 32
-constexpr factor_map rows_gfx11{1, 16, 1, 0, 1, 2, true};  // lanes 16 to 31 repeat 0 to 15; a lane holds all 16 values of k
+constexpr factor_map rows16{1, 16, 1, 0, 16, 4};  // MFMA with 16 rows: four groups of 16 lanes along k
+constexpr factor_map rows32{1, 32, 1, 0, 32, 2};  // with 32 rows: two groups of 32
+// Lanes 16 to 31 repeat 0 to 15; a lane holds all 16 values of k.
+constexpr factor_map rows_gfx11{1, 16, 1, 0, 1, 2, true};
 constexpr factor_map rows_gfx11_i8{1, 16, 1, 0, 1, 1, true};
 constexpr factor_map rows_gfx12{1, 16, 1, 0, 16, 2};
 constexpr result_map mfma16{4, counting, none, 4, 16, 1, 16};
@@ -74,7 +75,8 @@ constexpr auto table = std::to_array<matrix_instruction>({
 
 std::span<const matrix_instruction> matrix_instructions() { return table; }
 
-std::vector<const matrix_instruction*> find_matrix_instructions(matrix_unit unit, element_type factor, bool allow_reduced) {
+std::vector<const matrix_instruction*> find_matrix_instructions(matrix_unit unit, element_type factor,
+                                                                bool allow_reduced) {
   if (unit == u::wgmma) unit = u::mma_sync;  // sm_90 has both
   std::vector<const matrix_instruction*> found;
   for (const matrix_instruction& row : table)

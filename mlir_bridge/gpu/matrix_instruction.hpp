@@ -1,14 +1,19 @@
-// The matrix instructions of all GPUs as data: shape, types, LLVM's intrinsic, and which elements each lane holds. A new instruction is a row.
-// Lane maps were verified in the emulator and against AMD's matrix instruction calculator and the PTX ISA ("Matrix fragments for mma.m16n8k16").
+// The matrix instructions of all GPUs as data: shape, types, LLVM's intrinsic, and which elements each lane holds. A
+// new instruction is a row. Lane maps were verified in the emulator and against AMD's matrix instruction calculator and
+// the PTX ISA ("Matrix fragments for mma.m16n8k16").
 //
-// D[i][j] = C[i][j] + sum over k of A[i][k] * B[k][j]. Both factors are kept in shared memory with k innermost, A as rows i and B as rows j, cut
-// into chunks of 16 bytes along k. Only which k meets which k is observable, so a lane reads whole chunks and consecutive instructions use
-// consecutive pieces of them:
-//   * lane l reads row (l / row_divisor) % row_modulus of its tile, and rows + row_step more for each further part of A;
-//   * its chunk within a group of `chunks` chunks is (l / chunk_divisor) % chunks, or, where `whole_row`, it reads all of them (gfx11);
-//   * one instruction takes `bytes` bytes of k from the lane, so a chunk feeds 16 / bytes instructions (or bytes / 16 chunks feed one).
+// D[i][j] = C[i][j] + sum over k of A[i][k] * B[k][j]. Both factors are kept in shared memory with k innermost, A as
+// rows i and B as rows j, cut into chunks of 16 bytes along k. Only which k meets which k is observable, so a lane
+// reads whole chunks and consecutive instructions use consecutive pieces of them:
+//   * lane l reads row (l / row_divisor) % row_modulus of its tile, and rows + row_step more for each further part of
+//   A;
+//   * its chunk within a group of `chunks` chunks is (l / chunk_divisor) % chunks, or, where `whole_row`, it reads all
+//   of them (gfx11);
+//   * one instruction takes `bytes` bytes of k from the lane, so a chunk feeds 16 / bytes instructions (or bytes / 16
+//   chunks feed one).
 // Result register r of lane l is D[i][j] with
-//   i = row_of_register[r] + row_scale * (l / row_lanes),  j = column_of_register[r] + column_scale * (l % column_lanes).
+//   i = row_of_register[r] + row_scale * (l / row_lanes),  j = column_of_register[r] + column_scale * (l %
+//   column_lanes).
 #pragma once
 
 #include <array>
@@ -25,9 +30,9 @@ namespace kiln::gpu {
 
 struct factor_map {
   int row_divisor = 1, row_modulus = 1;
-  int parts = 1, part_rows = 0;        // pieces of the lane's data that are `part_rows` rows apart
-  int chunk_divisor = 1, chunks = 1;   // lanes that share a group of chunks
-  bool whole_row = false;              // every lane reads all chunks of the group
+  int parts = 1, part_rows = 0;       // pieces of the lane's data that are `part_rows` rows apart
+  int chunk_divisor = 1, chunks = 1;  // lanes that share a group of chunks
+  bool whole_row = false;             // every lane reads all chunks of the group
 };
 
 struct result_map {
@@ -39,11 +44,11 @@ struct result_map {
 
 struct matrix_instruction {
   matrix_unit unit;
-  element_type factor;                 // f16, bf16, i8, f32 (f32: exact on MFMA, rounded to tf32 on mma.sync)
-  bool reduced = false;                // rounds its factors to fewer bits than their type has (tf32): only where the user allows it
+  element_type factor;   // f16, bf16, i8, f32 (f32: exact on MFMA, rounded to tf32 on mma.sync)
+  bool reduced = false;  // rounds its factors to fewer bits than their type has (tf32): only where the user allows it
   int m, n, k;
-  int bytes;                           // of k that a lane gives to one instruction, for each part
-  std::string_view intrinsic;          // LLVM's, without the "llvm." prefix
+  int bytes;                   // of k that a lane gives to one instruction, for each part
+  std::string_view intrinsic;  // LLVM's, without the "llvm." prefix
   factor_map a, b;
   result_map d;
 };
@@ -52,6 +57,7 @@ struct matrix_instruction {
 std::span<const matrix_instruction> matrix_instructions();
 
 // Those of a unit for factors of a type, the best for large tiles first.
-std::vector<const matrix_instruction*> find_matrix_instructions(matrix_unit unit, element_type factor, bool allow_reduced);
+std::vector<const matrix_instruction*> find_matrix_instructions(matrix_unit unit, element_type factor,
+                                                                bool allow_reduced);
 
 }  // namespace kiln::gpu

@@ -25,7 +25,10 @@ mlir::Type factor_type(code_builder& code, const matrix_instruction& unit) {
   switch (unit.factor) {
     case element_type::f32: return code.builder.getF32Type();
     case element_type::f16: return mlir::VectorType::get({lanes}, code.builder.getF16Type());
-    case element_type::bf16: return mlir::VectorType::get({lanes}, unit.unit == matrix_unit::mfma_gfx950 ? mlir::Type(code.builder.getBF16Type()) : code.builder.getIntegerType(16));
+    case element_type::bf16:
+      return mlir::VectorType::get({lanes}, unit.unit == matrix_unit::mfma_gfx950
+                                                ? mlir::Type(code.builder.getBF16Type())
+                                                : code.builder.getIntegerType(16));
     default:
       if (unit.bytes == 4) return code.builder.getI32Type();
       if (unit.bytes == 8 && unit.unit != matrix_unit::wmma_gfx12) return code.builder.getI64Type();
@@ -52,18 +55,22 @@ void matrix_product::add(const fragment& a, const fragment& b, std::int64_t step
     values operands;
     for (const fragment* f : {&a, &b})
       for (std::int64_t w = 0; w < unit_.bytes / 4; ++w)
-        for (Value chunk : f->chunks) operands.push_back(reinterpret(code_, code_.lane(chunk, step * (unit_.bytes / 4) + w), word));
+        for (Value chunk : f->chunks)
+          operands.push_back(reinterpret(code_, code_.lane(chunk, step * (unit_.bytes / 4) + w), word));
     operands.insert(operands.end(), sums.begin(), sums.end());
     mlir::Type scalar = sums[0].getType();
-    auto result_type = mlir::LLVM::LLVMStructType::getLiteral(code_.builder.getContext(), llvm::SmallVector<mlir::Type>(sums.size(), scalar));
+    auto result_type = mlir::LLVM::LLVMStructType::getLiteral(code_.builder.getContext(),
+                                                              llvm::SmallVector<mlir::Type>(sums.size(), scalar));
     Value result = call_intrinsic(code_, name, result_type, operands);
-    for (std::size_t r = 0; r < sums.size(); ++r) sums[r] = code_.make<mlir::LLVM::ExtractValueOp>(result, static_cast<std::int64_t>(r));
+    for (std::size_t r = 0; r < sums.size(); ++r)
+      sums[r] = code_.make<mlir::LLVM::ExtractValueOp>(result, static_cast<std::int64_t>(r));
     return;
   }
   Value left = factor(a, step), right = factor(b, step);
   if (is_wmma(unit_.unit)) {
     Value yes = code_.integer(code_.builder.getI1Type(), 1), no = code_.integer(code_.builder.getI1Type(), 0);
-    if (unit_.factor == element_type::i8) sums[0] = call_intrinsic(code_, name, sums[0].getType(), {yes, left, yes, right, sums[0], no});
+    if (unit_.factor == element_type::i8)
+      sums[0] = call_intrinsic(code_, name, sums[0].getType(), {yes, left, yes, right, sums[0], no});
     else sums[0] = call_intrinsic(code_, name, sums[0].getType(), {left, right, sums[0]});
     return;
   }
@@ -71,16 +78,21 @@ void matrix_product::add(const fragment& a, const fragment& b, std::int64_t step
   sums[0] = call_intrinsic(code_, name, sums[0].getType(), {left, right, sums[0], none, none, none});
 }
 
-Value matrix_product::sum_register(std::span<const Value> sums, std::int64_t r) const { return nvidia_ ? sums[static_cast<std::size_t>(r)] : code_.lane(sums[0], r); }
+Value matrix_product::sum_register(std::span<const Value> sums, std::int64_t r) const {
+  return nvidia_ ? sums[static_cast<std::size_t>(r)] : code_.lane(sums[0], r);
+}
 
-void matrix_product::write(std::span<const Value> sums, Value lane, Value memory, std::int64_t column, std::int64_t pitch) const {
+void matrix_product::write(std::span<const Value> sums, Value lane, Value memory, std::int64_t column,
+                           std::int64_t pitch) const {
   const result_map& d = unit_.d;
-  Value row = code_.mul(code_.div(lane, d.row_lanes), d.row_scale), first = code_.mul(code_.rem(lane, d.column_lanes), d.column_scale);
+  Value row = code_.mul(code_.div(lane, d.row_lanes), d.row_scale),
+        first = code_.mul(code_.rem(lane, d.column_lanes), d.column_scale);
   Value base = byte_address(code_, memory, code_.mul(code_.add(code_.mul(row, pitch), first), 4));
   for (std::int64_t r = 0; r < d.registers;) {
     auto at = static_cast<std::size_t>(r);
     // Neighbouring columns of one row leave together.
-    const bool pair = r + 1 < d.registers && d.row_of_register[at] == d.row_of_register[at + 1] && d.column_of_register[at] + 1 == d.column_of_register[at + 1];
+    const bool pair = r + 1 < d.registers && d.row_of_register[at] == d.row_of_register[at + 1] &&
+                      d.column_of_register[at] + 1 == d.column_of_register[at + 1];
     values elements{sum_register(sums, r)};
     if (pair) elements.push_back(sum_register(sums, r + 1));
     Value address = byte_address(code_, base, (d.row_of_register[at] * pitch + d.column_of_register[at] + column) * 4);

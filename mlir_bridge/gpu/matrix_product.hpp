@@ -1,5 +1,5 @@
-// One matrix instruction as code: fragments that lanes hold as chunks of 16 bytes, sums, and where sums belong. What a table row
-// (matrix_instruction.hpp) means to a generator. Internal to mlir_bridge/gpu.
+// One matrix instruction as code: fragments that lanes hold as chunks of 16 bytes, sums, and where sums belong. What a
+// table row (matrix_instruction.hpp) means to a generator. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <span>
@@ -10,7 +10,8 @@
 
 namespace kiln::gpu {
 
-// A lane's chunks of one tile of a factor: for each part its one chunk, or all chunks of the group where the map says whole_row.
+// A lane's chunks of one tile of a factor: for each part its one chunk, or all chunks of the group where the map says
+// whole_row.
 struct fragment {
   values chunks;  // four 32-bit words each
 };

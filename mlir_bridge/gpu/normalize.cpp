@@ -1,5 +1,5 @@
-// normalize: the mean, then the variance of the differences to it (in one pass it would lose digits where the mean is large), then the scaled
-// differences. A row in registers is read once.
+// normalize: the mean, then the variance of the differences to it (in one pass it would lose digits where the mean is
+// large), then the scaled differences. A row in registers is read once.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/gpu/row_team.hpp"
 #include "mlir_bridge/gpu/rows.hpp"
@@ -21,12 +21,17 @@ struct normalize_emitter {
 
   Value plus(Value a, Value b) const { return code.make<arith::AddFOp>(a, b); }
   Value times(Value a, Value b) const { return code.make<arith::MulFOp>(a, b); }
-  Value sum(Value v) { return team.total(v, [&](Value a, Value b) { return plus(a, b); }); }
-  Value share(Value total) const { return times(total, code.number(total.getType(), 1.0 / static_cast<double>(team.space.count))); }
+  Value sum(Value v) {
+    return team.total(v, [&](Value a, Value b) { return plus(a, b); });
+  }
+  Value share(Value total) const {
+    return times(total, code.number(total.getType(), 1.0 / static_cast<double>(team.space.count)));
+  }
 
   // The element at a place: as the last pass left it, or from memory, and 0 where it is another thread's.
   Value element(const row_team::place& at) const {
-    if (at.piece >= 0 && static_cast<std::size_t>(at.piece) < kept.size()) return kept[static_cast<std::size_t>(at.piece)];
+    if (at.piece >= 0 && static_cast<std::size_t>(at.piece) < kept.size())
+      return kept[static_cast<std::size_t>(at.piece)];
     evaluator ev(e);
     return team.masked(at, ev.at(input, at.where, team.lanes()), code.number(code.type(type, team.lanes()), 0));
   }
@@ -39,7 +44,9 @@ struct normalize_emitter {
       kept = std::move(read);
     }
     if (op.centered) {
-      Value total = team.walk({zero}, [&](const row_team::place& at, std::span<const Value> s) { return values{plus(s[0], element(at))}; })[0];
+      Value total = team.walk({zero}, [&](const row_team::place& at, std::span<const Value> s) {
+        return values{plus(s[0], element(at))};
+      })[0];
       mean = team.spread(share(sum(total)));
       if (!kept.empty())
         team.each([&](const row_team::place& at) {
@@ -57,7 +64,8 @@ struct normalize_emitter {
     })[0];
     Value variance = share(sum(squares));
     variance = plus(variance, code.number(variance.getType(), op.epsilon));
-    Value scale = team.spread(code.make<arith::DivFOp>(code.number(variance.getType(), 1), code.make<mlir::math::SqrtOp>(variance).getResult()));
+    Value scale = team.spread(code.make<arith::DivFOp>(code.number(variance.getType(), 1),
+                                                       code.make<mlir::math::SqrtOp>(variance).getResult()));
     team.each([&](const row_team::place& at) {
       Value result = times(centered(at), scale);
       team.when_owner(at, [&] {
@@ -71,7 +79,9 @@ struct normalize_emitter {
 
 }  // namespace
 
-std::vector<candidate> normalize_space(kernel_emitter& e) { return row_team_space(e, e.anchor()->inputs()[0], e.anchor()->op().get_if<normalize>()->axes, /*passes=*/3); }
+std::vector<candidate> normalize_space(kernel_emitter& e) {
+  return row_team_space(e, e.anchor()->inputs()[0], e.anchor()->op().get_if<normalize>()->axes, /*passes=*/3);
+}
 
 void emit_normalize(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<normalize>();

@@ -33,13 +33,16 @@ bool is_unmarked(const llvm::Instruction& instruction, const target_row& target)
 llvm::Instruction* last_use(llvm::Instruction& value) {
   llvm::Instruction* last = &value;
   for (llvm::User* user : value.users())
-    if (auto* use = llvm::cast<llvm::Instruction>(user); use->getParent() == value.getParent() && last->comesBefore(use)) last = use;
+    if (auto* use = llvm::cast<llvm::Instruction>(user);
+        use->getParent() == value.getParent() && last->comesBefore(use))
+      last = use;
   return last;
 }
 
 void pin(llvm::Instruction& value) {
   llvm::IRBuilder<> builder(value.getContext());
-  // A value that lives on after the block is used at its end, where the use keeps no register for longer and is in no load's way.
+  // A value that lives on after the block is used at its end, where the use keeps no register for longer and is in no
+  // load's way.
   const bool lives_on = llvm::any_of(value.users(), [&](llvm::User* user) {
     return llvm::isa<llvm::PHINode>(user) || llvm::cast<llvm::Instruction>(user)->getParent() != value.getParent();
   });
@@ -47,14 +50,15 @@ void pin(llvm::Instruction& value) {
   builder.CreateIntrinsic(builder.getVoidTy(), llvm::Intrinsic::fake_use, {&value});
 }
 
-// From the last instruction to the first: an instruction stays if it has effects, if one that stays uses its value, or if the block is a
-// loop that needs the value in its next round.
+// From the last instruction to the first: an instruction stays if it has effects, if one that stays uses its value, or
+// if the block is a loop that needs the value in its next round.
 void pin_in_block(llvm::BasicBlock& block, const target_row& target) {
   llvm::SmallPtrSet<const llvm::User*, 32> staying;
   std::vector<llvm::Instruction*> pinned;
   for (llvm::Instruction& instruction : llvm::reverse(block)) {
     const bool needed_here = llvm::any_of(instruction.users(), [&](llvm::User* user) {
-      return staying.contains(user) || (llvm::isa<llvm::PHINode>(user) && llvm::cast<llvm::Instruction>(user)->getParent() == &block);
+      return staying.contains(user) ||
+             (llvm::isa<llvm::PHINode>(user) && llvm::cast<llvm::Instruction>(user)->getParent() == &block);
     });
     const bool stays = needed_here || instruction.isTerminator() || instruction.mayHaveSideEffects();
     const bool unmarked = is_unmarked(instruction, target);
@@ -71,7 +75,8 @@ std::span<const unmarked_instructions> unmarked_matrix_instructions() { return r
 void pin_matrix_instructions(llvm::Module& module, const target_row& target) {
   for (llvm::Function& function : module)
     for (llvm::BasicBlock& block : function)
-      if (llvm::any_of(block, [&](const llvm::Instruction& i) { return is_unmarked(i, target); })) pin_in_block(block, target);
+      if (llvm::any_of(block, [&](const llvm::Instruction& i) { return is_unmarked(i, target); }))
+        pin_in_block(block, target);
 }
 
 }  // namespace kiln::gpu

@@ -23,7 +23,8 @@ std::vector<candidate> pooling_space(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<pooling>();
   value input = e.anchor()->inputs()[0];
   if (e.anchor_result().type().element_count() == 0) return {};
-  return window_space(e, input, {op.window, op.strides, op.dilations, op.pads_begin}, most_lanes(input.type().type), kernel_emitter::dims(input).back());
+  return window_space(e, input, {op.window, op.strides, op.dilations, op.pads_begin}, most_lanes(input.type().type),
+                      kernel_emitter::dims(input).back());
 }
 
 void emit_pooling(kernel_emitter& e) {
@@ -33,22 +34,27 @@ void emit_pooling(kernel_emitter& e) {
   element_type type = input.type().type;
   bool average = op.kind == pooling_kind::average;
   if (op.layout != tensor_layout::channels_last)
-    throw error(error_kind::unsupported, "pooling in a kernel must be channels_last; the layout pass turns channels_first images around");
-  if (average && !is_float(type)) throw error(error_kind::unsupported, "average pooling of " + std::string(name(type)) + " images has no GPU code; convert the image to f32 first");
-  if (type == element_type::boolean) throw error(error_kind::unsupported, "pooling of bool images has no GPU code; convert the image to u8 first");
+    throw error(error_kind::unsupported,
+                "pooling in a kernel must be channels_last; the layout pass turns channels_first images around");
+  if (average && !is_float(type))
+    throw error(error_kind::unsupported, "average pooling of " + std::string(name(type)) +
+                                             " images has no GPU code; convert the image to f32 first");
+  if (type == element_type::boolean)
+    throw error(error_kind::unsupported, "pooling of bool images has no GPU code; convert the image to u8 first");
   if (e.anchor_result().type().element_count() == 0) return;
-  if (!e.in_memory(input)) e.materialize(input);   // windows overlap: a prologue is computed once
+  if (!e.in_memory(input)) e.materialize(input);  // windows overlap: a prologue is computed once
   std::int64_t lanes = window_lanes(e, most_lanes(type), kernel_emitter::dims(input).back());
   window_stage stage(e, input, e.anchor_result(), {op.window, op.strides, op.dilations, op.pads_begin}, lanes);
   reduction_rule rule(average ? reduction_kind::sum : reduction_kind::max, type);
   stage.open("pooling");
   Value neutral = rule.start(code, lanes);
-  values results = stage.walk(values(stage.pixels(), neutral), [&](evaluator& ev, const window_stage::tap& t, values state) {
-    Value x = ev.at(input, t.where, lanes);
-    if (t.inside) x = code.select(t.inside, x, neutral);
-    state[t.pixel] = rule.combine(code, state[t.pixel], x);
-    return state;
-  });
+  values results =
+      stage.walk(values(stage.pixels(), neutral), [&](evaluator& ev, const window_stage::tap& t, values state) {
+        Value x = ev.at(input, t.where, lanes);
+        if (t.inside) x = code.select(t.inside, x, neutral);
+        state[t.pixel] = rule.combine(code, state[t.pixel], x);
+        return state;
+      });
   if (average)
     for (std::size_t pixel = 0; pixel < results.size(); ++pixel) {
       mlir::Type scalar = code.scalar_type(type);

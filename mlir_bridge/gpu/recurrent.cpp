@@ -1,5 +1,6 @@
-// recurrent (RNN, GRU, LSTM): a workgroup is one batch entry, its time steps in order. The state lies in shared memory; in the product h · Rᵀ a
-// thread owns columns, and reads R transposed, so that neighbouring threads read neighbouring weights. The transposition is a prepare stage.
+// recurrent (RNN, GRU, LSTM): a workgroup is one batch entry, its time steps in order. The state lies in shared memory;
+// in the product h · Rᵀ a thread owns columns, and reads R transposed, so that neighbouring threads read neighbouring
+// weights. The transposition is a prepare stage.
 #include <algorithm>
 #include <array>
 
@@ -16,14 +17,14 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t abreast = 4;   // of the hidden axis, in the product
+constexpr std::int64_t abreast = 4;  // of the hidden axis, in the product
 
 struct recurrent_stage {
   kernel_emitter& e;
   code_builder& code;
   const recurrent& op;
   workgroup& group;
-  std::int64_t steps, batch, hidden, gates;      // gates: G * H
+  std::int64_t steps, batch, hidden, gates;  // gates: G * H
   element_type type, state_type;
   buffer inputs_gates, transposed, bias;
   Value b, hidden_state, cell_state, sums, gated;  // shared memory: [H], [H], [G*H], [H]
@@ -75,7 +76,8 @@ struct recurrent_stage {
 
   void set_hidden(Value t, Value i, Value h) const {
     keep(hidden_state, i, h);
-    if (results[0]) code.store(e.pointer(*results[0]), code.add(code.mul(code.add(code.mul(t, batch), b), hidden), i), type, h);
+    if (results[0])
+      code.store(e.pointer(*results[0]), code.add(code.mul(code.add(code.mul(t, batch), b), hidden), i), type, h);
   }
 
   void step(Value t) const {
@@ -88,7 +90,8 @@ struct recurrent_stage {
       case recurrent_cell::lstm:
         product(hidden_state, 0, gates);
         share(0, hidden, [&](Value i) {
-          Value input = one_of(sigmoid, gate(t, 0, i)), output = one_of(sigmoid, gate(t, 1, i)), forget = one_of(sigmoid, gate(t, 2, i));
+          Value input = one_of(sigmoid, gate(t, 0, i)), output = one_of(sigmoid, gate(t, 1, i)),
+                forget = one_of(sigmoid, gate(t, 2, i));
           Value c = plus(times(forget, local(cell_state, i)), times(input, one_of(tanh, gate(t, 3, i))));
           keep(cell_state, i, c);
           set_hidden(t, i, times(output, one_of(tanh, c)));
@@ -131,19 +134,42 @@ void emit_recurrent(kernel_emitter& e) {
   bool lstm = op.cell == recurrent_cell::lstm;
   std::int64_t steps = dims[0], batch = dims[1], hidden = dims[2], gates = kernel_emitter::dims(inputs[1])[0];
   if (batch == 0 || hidden == 0) return;
-  buffer weights = e.materialize(inputs[1]), gate_inputs = e.materialize(inputs[0]), bias = e.materialize(inputs[2]), initial = e.materialize(inputs[3]), initial_cell;
+  buffer weights = e.materialize(inputs[1]), gate_inputs = e.materialize(inputs[0]), bias = e.materialize(inputs[2]),
+         initial = e.materialize(inputs[3]), initial_cell;
   if (lstm) initial_cell = e.materialize(inputs[4]);
   bool constant = e.only_parameters(inputs[1]);
   buffer transposed = e.add_scratch(type, {hidden, gates}, constant);
-  e.parallel("transpose_weights", {hidden, gates}, 1, [&](std::span<const Value> at) {
-    Value x = code.load(e.pointer(weights), code.add(code.mul(at[1], hidden), at[0]), type, 1);
-    code.store(e.pointer(transposed), code.add(code.mul(at[0], gates), at[1]), type, x);
-  }, constant);
+  e.parallel(
+      "transpose_weights", {hidden, gates}, 1,
+      [&](std::span<const Value> at) {
+        Value x = code.load(e.pointer(weights), code.add(code.mul(at[1], hidden), at[0]), type, 1);
+        code.store(e.pointer(transposed), code.add(code.mul(at[0], gates), at[1]), type, x);
+      },
+      constant);
 
   const std::int64_t wave = e.target.gpu.wave;
-  workgroup group(e, "recurrent", {batch, 1, 1}, std::min<std::int64_t>(e.target.gpu.max_threads, (gates + wave - 1) / wave * wave));
+  workgroup group(e, "recurrent", {batch, 1, 1},
+                  std::min<std::int64_t>(e.target.gpu.max_threads, (gates + wave - 1) / wave * wave));
   std::int64_t bytes = storage_bits(state_type) / 8;
-  recurrent_stage s{e, code, op, group, steps, batch, hidden, gates, type, state_type, gate_inputs, transposed, bias, group.block(), group.lds(hidden * bytes), {}, group.lds(gates * bytes), {}, {}};
+  recurrent_stage s{e,
+                    code,
+                    op,
+                    group,
+                    steps,
+                    batch,
+                    hidden,
+                    gates,
+                    type,
+                    state_type,
+                    gate_inputs,
+                    transposed,
+                    bias,
+                    group.block(),
+                    group.lds(hidden * bytes),
+                    {},
+                    group.lds(gates * bytes),
+                    {},
+                    {}};
   if (lstm) s.cell_state = group.lds(hidden * bytes);
   if (op.cell == recurrent_cell::gru && !op.linear_before_reset) s.gated = group.lds(hidden * bytes);
   for (std::uint32_t r = 0; r < (lstm ? 3u : 2u); ++r)

@@ -1,5 +1,5 @@
-// reduce and arg_reduce. Where few results combine many elements, workgroups share them: each leaves a partial result in scratch, and a second
-// stage joins those, always in the same order.
+// reduce and arg_reduce. Where few results combine many elements, workgroups share them: each leaves a partial result
+// in scratch, and a second stage joins those, always in the same order.
 #include <algorithm>
 #include <numeric>
 
@@ -21,7 +21,7 @@ struct reduction {
   value input;
   std::vector<std::int64_t> axes;
   bool keep_dims;
-  std::vector<element_type> state;                                            // element types of the state, for scratch
+  std::vector<element_type> state;  // element types of the state, for scratch
   std::function<values(std::int64_t lanes)> start;
   std::function<values(const row_team&, const row_team::place&, Value x, std::span<const Value>)> meet;
   row_team::combiner join;
@@ -32,7 +32,8 @@ struct reduction {
 };
 
 // total(state, combine) of packed states.
-values total_of(const reduction& r, values state, const std::function<values(values, const row_team::combiner&)>& total) {
+values total_of(const reduction& r, values state,
+                const std::function<values(values, const row_team::combiner&)>& total) {
   if (!r.pack) return total(std::move(state), r.join);
   return r.unpack(total(r.pack(state), r.join_packed));
 }
@@ -44,8 +45,8 @@ Value flip_negative(code_builder& code, Value bits) {
   return code.select(code.less(bits, code.integer(bits.getType(), 0)), flipped, bits);
 }
 
-// An f32 as an i32 of the same order, NaN at the winning end: a maximum of floats that keeps NaN takes several instructions, one of integers
-// takes one.
+// An f32 as an i32 of the same order, NaN at the winning end: a maximum of floats that keeps NaN takes several
+// instructions, one of integers takes one.
 Value ordered_bits(code_builder& code, Value x, bool nan_is_largest) {
   mlir::Type integer = code_builder::with_lanes(code.builder.getI32Type(), code_builder::lanes_of(x));
   Value bits = flip_negative(code, code.make<arith::BitcastOp>(integer, x));
@@ -54,7 +55,8 @@ Value ordered_bits(code_builder& code, Value x, bool nan_is_largest) {
 }
 
 Value from_ordered_bits(code_builder& code, Value bits) {
-  return code.make<arith::BitcastOp>(code_builder::with_lanes(code.builder.getF32Type(), code_builder::lanes_of(bits)), flip_negative(code, bits));
+  return code.make<arith::BitcastOp>(code_builder::with_lanes(code.builder.getF32Type(), code_builder::lanes_of(bits)),
+                                     flip_negative(code, bits));
 }
 
 void store_result(kernel_emitter& e, const reduction& r, const position& where, Value result, std::int64_t lanes) {
@@ -64,7 +66,8 @@ void store_result(kernel_emitter& e, const reduction& r, const position& where, 
 }
 
 // Stage two: a team of threads joins the partial results [splits, results] of one result.
-void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials, const cpu::reduction_space& space) {
+void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials,
+                   const cpu::reduction_space& space) {
   auto& code = e.code;
   std::int64_t splits = partials[0].dims[0], results = partials[0].dims[1], wave = e.target.gpu.wave;
   std::int64_t threads = 4 * wave, per_group = threads / wave;
@@ -72,7 +75,8 @@ void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buff
   Value result = code.add(code.mul(group.block(), per_group), group.wave()), own = code.min(result, results - 1);
   values state;
   for (std::int64_t first = 0; first < splits; first += wave) {
-    Value split = code.add(group.lane(), first), valid = splits - first < wave ? code.less(split, code.constant(splits)) : Value();
+    Value split = code.add(group.lane(), first),
+          valid = splits - first < wave ? code.less(split, code.constant(splits)) : Value();
     Value at = code.add(code.mul(valid ? code.min(split, splits - 1) : split, results), own);
     values other, start = r.start(1);
     for (std::size_t i = 0; i < partials.size(); ++i) {
@@ -81,15 +85,19 @@ void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buff
     }
     state = state.empty() ? other : r.join(state, other);
   }
-  state = total_of(r, state, [&](values v, const row_team::combiner& combine) { return group.reduce_wave(std::move(v), combine); });
-  code.when(code.make<mlir::arith::AndIOp>(code.equal(group.lane(), code.constant(0)), code.less(result, code.constant(results))).getResult(), [&] {
-    std::vector<std::int64_t> dims = space.kept_dims;
-    if (!space.inner) dims.push_back(space.lane_extent);
-    values digits = code.delinearize(result, dims);
-    position where = space.start(std::span(digits).first(space.kept.size()));
-    if (!space.inner) where[space.lane_axis] = {digits.back(), 0, {}, 0, space.lane_extent, 1};
-    store_result(e, r, where, r.finish(state, space.count), 1);
-  });
+  state = total_of(
+      r, state, [&](values v, const row_team::combiner& combine) { return group.reduce_wave(std::move(v), combine); });
+  code.when(code.make<mlir::arith::AndIOp>(code.equal(group.lane(), code.constant(0)),
+                                           code.less(result, code.constant(results)))
+                .getResult(),
+            [&] {
+              std::vector<std::int64_t> dims = space.kept_dims;
+              if (!space.inner) dims.push_back(space.lane_extent);
+              values digits = code.delinearize(result, dims);
+              position where = space.start(std::span(digits).first(space.kept.size()));
+              if (!space.inner) where[space.lane_axis] = {digits.back(), 0, {}, 0, space.lane_extent, 1};
+              store_result(e, r, where, r.finish(state, space.count), 1);
+            });
   group.close();
 }
 
@@ -110,11 +118,16 @@ std::vector<candidate> reduction_space_of(kernel_emitter& e, value input, const 
 void emit_reduction(kernel_emitter& e, const reduction& r) {
   auto& code = e.code;
   if (r.input.type().element_count() == 0)
-    throw error(error_kind::unsupported, r.name + " of an empty tensor (" + r.input.type().str() + ") has no GPU code; fold it ahead of time");
-  const std::int64_t wanted = row_team(e, r.input, r.axes).wanted_splits(), splits = std::clamp<std::int64_t>(choose(e.configuration, "splits", wanted), 1, std::max(wanted, most_splits(e, r.input, r.axes)));
+    throw error(error_kind::unsupported,
+                r.name + " of an empty tensor (" + r.input.type().str() + ") has no GPU code; fold it ahead of time");
+  const std::int64_t wanted = row_team(e, r.input, r.axes).wanted_splits(),
+                     splits = std::clamp<std::int64_t>(choose(e.configuration, "splits", wanted), 1,
+                                                       std::max(wanted, most_splits(e, r.input, r.axes)));
   row_team team(e, r.input, r.axes, splits);
   std::vector<buffer> partials;
-  std::int64_t results = std::accumulate(team.space.kept_dims.begin(), team.space.kept_dims.end(), std::int64_t{1}, std::multiplies<>()) * (team.inner() ? 1 : team.space.lane_extent);
+  std::int64_t results =
+      std::accumulate(team.space.kept_dims.begin(), team.space.kept_dims.end(), std::int64_t{1}, std::multiplies<>()) *
+      (team.inner() ? 1 : team.space.lane_extent);
   if (team.splits() > 1)
     for (element_type type : r.state) partials.push_back(e.add_scratch(type, {team.splits(), results}));
   team.open(r.name);
@@ -122,7 +135,8 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
     evaluator ev(e);
     return r.meet(team, at, ev.at(r.input, at.where, team.lanes()), s);
   });
-  state = total_of(r, state, [&](values v, const row_team::combiner& combine) { return team.total(std::move(v), combine); });
+  state = total_of(r, state,
+                   [&](values v, const row_team::combiner& combine) { return team.total(std::move(v), combine); });
   team.when_leader([&] {
     position where = team.total_position();
     std::int64_t lanes = team.total_lanes();
@@ -133,7 +147,8 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
     std::vector<std::int64_t> dims = team.space.kept_dims;
     if (!team.inner()) digits.push_back(where[team.space.lane_axis].base), dims.push_back(team.space.lane_extent);
     Value at = code.add(code.mul(team.split(), results), code.linearize(digits, dims));
-    for (std::size_t i = 0; i < partials.size(); ++i) code.store(e.pointer(partials[i]), at, r.state[i], state[i], lanes);
+    for (std::size_t i = 0; i < partials.size(); ++i)
+      code.store(e.pointer(partials[i]), at, r.state[i], state[i], lanes);
   });
   team.close();
   if (!partials.empty()) join_partials(e, r, partials, team.space);
@@ -141,11 +156,14 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
 
 }  // namespace
 
-std::vector<candidate> reduce_space(kernel_emitter& e) { return reduction_space_of(e, e.anchor()->inputs()[0], e.anchor()->op().get_if<reduce>()->axes); }
+std::vector<candidate> reduce_space(kernel_emitter& e) {
+  return reduction_space_of(e, e.anchor()->inputs()[0], e.anchor()->op().get_if<reduce>()->axes);
+}
 
 std::vector<candidate> arg_reduce_space(kernel_emitter& e) {
   value input = e.anchor()->inputs()[0];
-  return reduction_space_of(e, input, {normalize_axis(e.anchor()->op().get_if<arg_reduce>()->axis, input.type().rank())});
+  return reduction_space_of(e, input,
+                            {normalize_axis(e.anchor()->op().get_if<arg_reduce>()->axis, input.type().rank())});
 }
 
 void emit_reduce(kernel_emitter& e) {
@@ -160,10 +178,15 @@ void emit_reduce(kernel_emitter& e) {
   };
   r.join = [&](std::span<const Value> a, std::span<const Value> b) { return values{rule.combine(code, a[0], b[0])}; };
   r.finish = [&](std::span<const Value> state, std::int64_t count) { return rule.finish(code, state[0], count); };
-  if (is_float(rule.type) && compute_type(rule.type) == element_type::f32 && (op.kind == reduction_kind::max || op.kind == reduction_kind::min)) {
-    r.pack = [&](std::span<const Value> state) { return values{ordered_bits(code, state[0], op.kind == reduction_kind::max)}; };
+  if (is_float(rule.type) && compute_type(rule.type) == element_type::f32 &&
+      (op.kind == reduction_kind::max || op.kind == reduction_kind::min)) {
+    r.pack = [&](std::span<const Value> state) {
+      return values{ordered_bits(code, state[0], op.kind == reduction_kind::max)};
+    };
     r.unpack = [&](std::span<const Value> state) { return values{from_ordered_bits(code, state[0])}; };
-    r.join_packed = [&](std::span<const Value> a, std::span<const Value> b) { return values{op.kind == reduction_kind::max ? code.max(a[0], b[0]) : code.min(a[0], b[0])}; };
+    r.join_packed = [&](std::span<const Value> a, std::span<const Value> b) {
+      return values{op.kind == reduction_kind::max ? code.max(a[0], b[0]) : code.min(a[0], b[0])};
+    };
   }
   emit_reduction(e, r);
 }
@@ -175,7 +198,15 @@ void emit_arg_reduce(kernel_emitter& e) {
   arg_reduction_rule rule(op, input.type().type);
   element_type index_type = code.index_element();
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, input.type().rank()));
-  reduction r{"arg_reduce", input, {static_cast<std::int64_t>(axis)}, op.keep_dims, {compute_type(rule.compared), index_type}, {}, {}, {}, {}};
+  reduction r{"arg_reduce",
+              input,
+              {static_cast<std::int64_t>(axis)},
+              op.keep_dims,
+              {compute_type(rule.compared), index_type},
+              {},
+              {},
+              {},
+              {}};
   r.start = [&, index_type](std::int64_t lanes) { return rule.start(code, lanes, index_type); };
   r.meet = [&](const row_team& team, const row_team::place& at, Value x, std::span<const Value> state) {
     const axis_index& along = at.where[axis];
@@ -185,7 +216,9 @@ void emit_arg_reduce(kernel_emitter& e) {
     return rule.meet(code, convert_element(code, x, input.type().type, rule.compared), index, fresh, state);
   };
   r.join = [&](std::span<const Value> a, std::span<const Value> b) { return rule.join(code, a, b); };
-  r.finish = [&, index_type](std::span<const Value> state, std::int64_t) { return convert_element(code, state[1], index_type, element_type::i64); };
+  r.finish = [&, index_type](std::span<const Value> state, std::int64_t) {
+    return convert_element(code, state[1], index_type, element_type::i64);
+  };
   emit_reduction(e, r);
 }
 

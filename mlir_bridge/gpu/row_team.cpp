@@ -13,50 +13,65 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t kept_elements = 64;         // of one thread, in registers
-constexpr std::int64_t wave_vectors = 4;           // of one thread, up to which a wave does a row alone
-constexpr std::int64_t group_vectors = 2;          // of one thread that more threads are taken for
+constexpr std::int64_t kept_elements = 64;  // of one thread, in registers
+constexpr std::int64_t wave_vectors = 4;    // of one thread, up to which a wave does a row alone
+constexpr std::int64_t group_vectors = 2;   // of one thread that more threads are taken for
 constexpr std::int64_t most_column_members = 32;
-constexpr std::int64_t abreast = 4;                // loads in flight in a loop
-constexpr std::int64_t resident_threads = 2048;    // of one compute unit
+constexpr std::int64_t abreast = 4;              // loads in flight in a loop
+constexpr std::int64_t resident_threads = 2048;  // of one compute unit
 constexpr std::int64_t most_splits = 256;
 constexpr std::int64_t most_pieces_of_candidates = 4096;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t power_above(std::int64_t n) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n))); }
-std::int64_t power_below(std::int64_t n) { return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n))); }
+std::int64_t power_above(std::int64_t n) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+}
+std::int64_t power_below(std::int64_t n) {
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
+}
 
 }  // namespace
 
-row_team::row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits) : row_team(e, e.configuration, input, axes, splits) {}
+row_team::row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits)
+    : row_team(e, e.configuration, input, axes, splits) {}
 
-row_team::row_team(kernel_emitter& e, const kernel_configuration& configuration, value input, const std::vector<std::int64_t>& axes, std::int64_t splits)
+row_team::row_team(kernel_emitter& e, const kernel_configuration& configuration, value input,
+                   const std::vector<std::int64_t>& axes, std::int64_t splits)
     : space(e, input, axes), e_(e), code_(e.code), splits_(splits) {
   const gpu_row& device = e.target.gpu;
   const std::int64_t resident = resident_threads * device.compute_units;
   std::int64_t widest = access_lanes(input.type().type);
   if (compute_type(input.type().type) == element_type::f64) widest = std::min<std::int64_t>(widest, 4);
   widest = std::min<std::int64_t>(widest, 8);
-  lanes_ = common_power(std::clamp<std::int64_t>(choose(configuration, "lanes", widest), 1, widest), {space.lane_extent});
+  lanes_ =
+      common_power(std::clamp<std::int64_t>(choose(configuration, "lanes", widest), 1, widest), {space.lane_extent});
   element_bytes_ = std::max<std::int64_t>(1, storage_bits(input.type().type) / 8);
   rows_ = std::accumulate(space.kept_dims.begin(), space.kept_dims.end(), std::int64_t{1}, std::multiplies<>());
   if (inner()) {
     vectors_ = space.count / lanes_;
     share_ = ceil_div(vectors_, splits_);
     if (share_ <= device.wave * wave_vectors) team_ = std::min<std::int64_t>(device.wave, power_above(share_));
-    else team_ = std::clamp<std::int64_t>(power_above(ceil_div(share_, group_vectors)), device.wave, splits_ > 1 ? 256 : device.max_threads);
-    team_ = std::clamp<std::int64_t>(power_below(choose(configuration, "team", team_)), 1, std::min<std::int64_t>(device.max_threads, power_above(share_)));
-    threads_ = std::max(team_, std::max<std::int64_t>(device.wave, configured_threads(e.target, configuration, spread_threads(e.target, rows_ * team_ * splits_))));
+    else
+      team_ = std::clamp<std::int64_t>(power_above(ceil_div(share_, group_vectors)), device.wave,
+                                       splits_ > 1 ? 256 : device.max_threads);
+    team_ = std::clamp<std::int64_t>(power_below(choose(configuration, "team", team_)), 1,
+                                     std::min<std::int64_t>(device.max_threads, power_above(share_)));
+    threads_ = std::max(team_, std::max<std::int64_t>(
+                                   device.wave, configured_threads(e.target, configuration,
+                                                                   spread_threads(e.target, rows_ * team_ * splits_))));
     // Several waves combine through shared memory, which is one row's.
     if (team_ > device.wave) threads_ = team_;
     rows_per_group_ = threads_ / team_;
   } else {
     columns_ = space.lane_extent / lanes_;
     share_ = ceil_div(space.count, splits_);
-    team_ = std::clamp<std::int64_t>(power_above(std::max<std::int64_t>(1, resident / std::max<std::int64_t>(1, rows_ * columns_ * splits_))), 1,
+    team_ = std::clamp<std::int64_t>(
+        power_above(std::max<std::int64_t>(1, resident / std::max<std::int64_t>(1, rows_ * columns_ * splits_))), 1,
+        std::min(most_column_members, power_below(share_)));
+    team_ = std::clamp<std::int64_t>(power_below(choose(configuration, "team", team_)), 1,
                                      std::min(most_column_members, power_below(share_)));
-    team_ = std::clamp<std::int64_t>(power_below(choose(configuration, "team", team_)), 1, std::min(most_column_members, power_below(share_)));
-    columns_per_group_ = std::min(std::max<std::int64_t>(1, configured_threads(e.target, configuration, 256) / team_), power_above(columns_));
+    columns_per_group_ = std::min(std::max<std::int64_t>(1, configured_threads(e.target, configuration, 256) / team_),
+                                  power_above(columns_));
     threads_ = std::max<std::int64_t>(team_ * columns_per_group_, device.wave);
     columns_per_group_ = threads_ / team_;
   }
@@ -73,20 +88,26 @@ std::int64_t row_team::wanted_splits() const {
 }
 
 double row_team::cost(std::int64_t passes) const {
-  constexpr double exchange = 30, barrier = 120, join = 4000;   // of a step between lanes; of one between waves; of a second stage
-  const std::int64_t groups = (inner() ? ceil_div(rows_, rows_per_group_) : rows_ * ceil_div(columns_, columns_per_group_)) * splits_;
+  constexpr double exchange = 30, barrier = 120,
+                   join = 4000;  // of a step between lanes; of one between waves; of a second stage
+  const std::int64_t groups =
+      (inner() ? ceil_div(rows_, rows_per_group_) : rows_ * ceil_div(columns_, columns_per_group_)) * splits_;
   const auto pieces = static_cast<double>(pieces_);
   const double reads = in_registers() ? 1 : static_cast<double>(passes);
   streaming_work work{.groups = groups, .threads = threads_, .access_bytes = lanes_ * element_bytes_};
   work.bytes = pieces * static_cast<double>(lanes_ * element_bytes_) * (reads + 0.5);
   work.trips = in_registers() ? 1 : reads * pieces / static_cast<double>(abreast);
   const auto steps = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(team_)) - 1);
-  work.cycles = static_cast<double>(passes) * (inner() ? steps * exchange + (team_ > e_.target.gpu.wave ? 2 * barrier : 0) : team_ > 1 ? 3 * barrier : 0);
+  work.cycles =
+      static_cast<double>(passes) * (inner()     ? steps * exchange + (team_ > e_.target.gpu.wave ? 2 * barrier : 0)
+                                     : team_ > 1 ? 3 * barrier
+                                                 : 0);
   work.cycles += pieces * static_cast<double>(threads_ * lanes_ * passes) / 128 * 4;
   return streaming_cycles(e_.target.gpu, work) + (splits_ > 1 ? join : 0);
 }
 
-std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t passes, std::span<const std::int64_t> shares) {
+std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes,
+                                      std::int64_t passes, std::span<const std::int64_t> shares) {
   std::vector<candidate> result;
   if (input.type().element_count() == 0) return result;
   std::vector<std::int64_t> splits{1};
@@ -98,7 +119,8 @@ std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std:
           kernel_configuration configuration{{"lanes", lanes}, {"team", team}, {"threads", threads}};
           if (!shares.empty()) configuration["splits"] = some;
           const row_team t(e, configuration, input, axes, some);
-          if (t.team() == team && t.pieces() <= most_pieces_of_candidates) result.push_back({std::move(configuration), t.cost(passes)});
+          if (t.team() == team && t.pieces() <= most_pieces_of_candidates)
+            result.push_back({std::move(configuration), t.cost(passes)});
         }
   return result;
 }
@@ -118,7 +140,8 @@ void row_team::open(const std::string& name) {
     row_ = code_.delinearize(row, space.kept_dims);
   } else {
     std::int64_t blocks = ceil_div(columns_, columns_per_group_);
-    column_ = code_.add(code_.mul(code_.rem(group_->block(), blocks), columns_per_group_), code_.rem(group_->thread(), columns_per_group_));
+    column_ = code_.add(code_.mul(code_.rem(group_->block(), blocks), columns_per_group_),
+                        code_.rem(group_->thread(), columns_per_group_));
     member_ = code_.div(group_->thread(), columns_per_group_);
     if (columns_ % columns_per_group_) {
       row_fresh_ = code_.less(column_, code_.constant(columns_));
@@ -130,7 +153,8 @@ void row_team::open(const std::string& name) {
 
 position row_team::total_position() const {
   position where = space.start(row_);
-  if (!inner()) where[space.lane_axis] = {code_.mul(column_, lanes_), lanes_ > 1 ? 1 : 0, {}, 0, space.lane_extent, lanes_};
+  if (!inner())
+    where[space.lane_axis] = {code_.mul(column_, lanes_), lanes_ > 1 ? 1 : 0, {}, 0, space.lane_extent, lanes_};
   return where;
 }
 
@@ -140,7 +164,8 @@ row_team::place row_team::at_piece(Value index, bool always) const {
   std::int64_t all = inner() ? vectors_ : space.count;
   Value number = splits_ > 1 ? code_.add(code_.mul(split_, share_), index) : index;
   if (!always) {
-    Value own = splits_ > 1 ? code_.min(code_.sub(code_.constant(all), code_.mul(split_, share_)), share_) : code_.constant(share_);
+    Value own = splits_ > 1 ? code_.min(code_.sub(code_.constant(all), code_.mul(split_, share_)), share_)
+                            : code_.constant(share_);
     result.fresh = code_.less(index, own);
     number = code_.min(number, all - 1);
   }
@@ -151,7 +176,12 @@ row_team::place row_team::at_piece(Value index, bool always) const {
   for (std::size_t run = 0; run < dims.size(); ++run) {
     bool vector = inner() && run + 1 == dims.size();
     axis_index& index = result.where[space.runs()[run].back()];
-    index = {vector ? code_.mul(digits[run], lanes_) : digits[run], vector && lanes_ > 1 ? 1 : 0, {}, 0, space.run_extents()[run], vector ? lanes_ : 1};
+    index = {vector ? code_.mul(digits[run], lanes_) : digits[run],
+             vector && lanes_ > 1 ? 1 : 0,
+             {},
+             0,
+             space.run_extents()[run],
+             vector ? lanes_ : 1};
   }
   return result;
 }
@@ -188,7 +218,9 @@ void row_team::each(const std::function<void(const place&)>& visit) const {
   });
 }
 
-Value row_team::masked(const place& at, Value v, Value neutral) const { return at.fresh ? code_.select(at.fresh, v, neutral) : v; }
+Value row_team::masked(const place& at, Value v, Value neutral) const {
+  return at.fresh ? code_.select(at.fresh, v, neutral) : v;
+}
 
 values row_team::total(values state, const combiner& combine) {
   if (inner()) {
@@ -203,11 +235,14 @@ values row_team::total(values state, const combiner& combine) {
       state = combine(low, high);
     }
     if (team_ == 1) return state;
-    return team_ <= group_->wave_size() ? group_->reduce_wave(std::move(state), combine, team_) : group_->reduce(std::move(state), combine);
+    return team_ <= group_->wave_size() ? group_->reduce_wave(std::move(state), combine, team_)
+                                        : group_->reduce(std::move(state), combine);
   }
   if (team_ == 1) return state;
-  // Members side by side in shared memory; the threads share the columns among them, one or a few each, and leave the totals with the first member's.
-  std::int64_t before = group_->lds_used(), width = std::max<std::int64_t>(1, lanes_ / team_), parts = columns_per_group_ * lanes_ / width;
+  // Members side by side in shared memory; the threads share the columns among them, one or a few each, and leave the
+  // totals with the first member's.
+  std::int64_t before = group_->lds_used(), width = std::max<std::int64_t>(1, lanes_ / team_),
+               parts = columns_per_group_ * lanes_ / width;
   values slots, all;
   for (Value v : state) slots.push_back(group_->lds(threads_ * workgroup::lds_bytes_of(v)));
   for (std::size_t i = 0; i < state.size(); ++i) group_->store_raw(slots[i], group_->thread(), state[i]);
@@ -217,7 +252,8 @@ values row_team::total(values state, const combiner& combine) {
     for (std::int64_t m = 0; m < team_; ++m) {
       values other;
       for (std::size_t i = 0; i < state.size(); ++i)
-        other.push_back(group_->load_raw(slots[i], code_.add(group_->thread(), m * parts), code_builder::with_lanes(code_builder::scalar_of(state[i]), width)));
+        other.push_back(group_->load_raw(slots[i], code_.add(group_->thread(), m * parts),
+                                         code_builder::with_lanes(code_builder::scalar_of(state[i]), width)));
       part = m == 0 ? other : combine(part, other);
     }
     for (std::size_t i = 0; i < state.size(); ++i) group_->store_raw(slots[i], group_->thread(), part[i]);
@@ -233,7 +269,8 @@ values row_team::total(values state, const combiner& combine) {
 }
 
 Value row_team::total(Value state, const workgroup::combiner& combine) {
-  return total({state}, [&](std::span<const Value> a, std::span<const Value> b) { return values{combine(a[0], b[0])}; })[0];
+  return total({state},
+               [&](std::span<const Value> a, std::span<const Value> b) { return values{combine(a[0], b[0])}; })[0];
 }
 
 void row_team::when_leader(const std::function<void()>& body) {

@@ -1,8 +1,11 @@
 // Threads that combine elements together: how a workgroup is laid out over what reduce, softmax and normalize combine.
-//  * inner (the last axis is combined): a team of consecutive threads owns a row, a piece of which is one vector of each; a team is part of a
+//  * inner (the last axis is combined): a team of consecutive threads owns a row, a piece of which is one vector of
+//  each; a team is part of a
 //    wave, a wave or a workgroup;
-//  * outer (the last axis is kept): a thread owns a vector of columns; the members of a team are the threads of a workgroup with one vector.
-// What a thread owns is walked in pieces: written out where they fit its registers, so that they can be kept there, otherwise in a loop.
+//  * outer (the last axis is kept): a thread owns a vector of columns; the members of a team are the threads of a
+//  workgroup with one vector.
+// What a thread owns is walked in pieces: written out where they fit its registers, so that they can be kept there,
+// otherwise in a loop.
 //
 //   row_team team(e, input, axes);
 //   team.open("softmax");
@@ -24,10 +27,12 @@ namespace kiln::gpu {
 
 class row_team {
  public:
-  // splits: workgroups that share what is combined into one, each with a part of it (a second stage joins them). The configuration's "lanes" of a vector,
-  // "team" (its threads, a power of two) and "threads" of a workgroup overrule the choice.
+  // splits: workgroups that share what is combined into one, each with a part of it (a second stage joins them). The
+  // configuration's "lanes" of a vector, "team" (its threads, a power of two) and "threads" of a workgroup overrule the
+  // choice.
   row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits = 1);
-  row_team(kernel_emitter& e, const kernel_configuration& configuration, value input, const std::vector<std::int64_t>& axes, std::int64_t splits);
+  row_team(kernel_emitter& e, const kernel_configuration& configuration, value input,
+           const std::vector<std::int64_t>& axes, std::int64_t splits);
 
   const cpu::reduction_space space;
   bool inner() const { return space.inner; }
@@ -47,9 +52,9 @@ class row_team {
   workgroup& group() { return *group_; }
 
   struct place {
-    position where;              // of `lanes` elements in the input
-    Value fresh;                 // i1: not seen otherwise; null for always
-    std::int64_t piece = -1;     // where written out
+    position where;           // of `lanes` elements in the input
+    Value fresh;              // i1: not seen otherwise; null for always
+    std::int64_t piece = -1;  // where written out
   };
   using step = std::function<values(const place&, std::span<const Value>)>;
   values walk(values state, const step& visit) const;
@@ -57,7 +62,8 @@ class row_team {
   // v where the place is fresh, `neutral` (of as many lanes) elsewhere.
   Value masked(const place& at, Value v, Value neutral) const;
 
-  // The states of all members combined, lanes of a row included: scalars for inner teams, vectors of columns for outer ones.
+  // The states of all members combined, lanes of a row included: scalars for inner teams, vectors of columns for outer
+  // ones.
   using combiner = workgroup::tuple_combiner;
   values total(values state, const combiner& combine);
   Value total(Value state, const workgroup::combiner& combine);
@@ -78,14 +84,16 @@ class row_team {
   place at_piece(Value index, bool always) const;
   kernel_emitter& e_;
   code_builder& code_;
-  std::int64_t lanes_ = 1, vectors_ = 1, team_ = 1, rows_ = 1, rows_per_group_ = 1, threads_ = 64, splits_ = 1, share_ = 1, pieces_ = 1, element_bytes_ = 4;
-  std::int64_t columns_ = 1, columns_per_group_ = 1;   // vectors of columns, outer
+  std::int64_t lanes_ = 1, vectors_ = 1, team_ = 1, rows_ = 1, rows_per_group_ = 1, threads_ = 64, splits_ = 1,
+               share_ = 1, pieces_ = 1, element_bytes_ = 4;
+  std::int64_t columns_ = 1, columns_per_group_ = 1;  // vectors of columns, outer
   std::optional<workgroup> group_;
-  Value member_, column_, split_, row_fresh_;          // row_fresh_: null for always
-  values row_;                                          // indices of the kept axes
+  Value member_, column_, split_, row_fresh_;  // row_fresh_: null for always
+  values row_;                                 // indices of the kept axes
 };
 
 // What a tuner may vary of a team over these axes. `shares`: splits to try beside one.
-std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t passes, std::span<const std::int64_t> shares = {});
+std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes,
+                                      std::int64_t passes, std::span<const std::int64_t> shares = {});
 
 }  // namespace kiln::gpu

@@ -1,4 +1,5 @@
-// Generators of every anchor that is neither matrix work nor attention. Internal to mlir_bridge/gpu; listed in anchors.cpp.
+// Generators of every anchor that is neither matrix work nor attention. Internal to mlir_bridge/gpu; listed in
+// anchors.cpp.
 #pragma once
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"

@@ -1,6 +1,6 @@
-// scatter_elements and scatter_nd: a copy of the data, then every update at once. Of updates at one place the first one applies all of them, in
-// order, or without a reduction the last one alone writes: no atomics, and always the same result. An epilogue runs as a map stage over the
-// scattered tensor.
+// scatter_elements and scatter_nd: a copy of the data, then every update at once. Of updates at one place the first one
+// applies all of them, in order, or without a reduction the last one alone writes: no atomics, and always the same
+// result. An epilogue runs as a map stage over the scattered tensor.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -38,7 +38,8 @@ struct destination {
 };
 
 Value joined(code_builder& code, scatter_reduction reduction, element_type type, Value old, Value update) {
-  static constexpr std::array functions{scalar_function::add, scalar_function::add, scalar_function::mul, scalar_function::min, scalar_function::max};
+  static constexpr std::array functions{scalar_function::add, scalar_function::add, scalar_function::mul,
+                                        scalar_function::min, scalar_function::max};
   std::array<Value, 2> operands{old, update};
   return apply(code, functions[static_cast<std::size_t>(reduction)], type, operands);
 }
@@ -50,8 +51,8 @@ Value place(code_builder& code, Value index, element_type type, std::int64_t ext
   return code.to_index(code.min(code.max(wrapped, 0), extent - 1));
 }
 
-// Update `own` of `count`, all of which name places: place_of(i) as an index, update_of(i) in compute type. The place is stored to where this update is
-// the one to do so.
+// Update `own` of `count`, all of which name places: place_of(i) as an index, update_of(i) in compute type. The place
+// is stored to where this update is the one to do so.
 struct colliding_updates {
   kernel_emitter& e;
   code_builder& code;
@@ -61,7 +62,8 @@ struct colliding_updates {
   std::function<Value(Value)> place_of, update_of;
 
   void apply(Value own, Value target, const std::function<Value(Value place)>& offset, std::int64_t multiple) const {
-    Value here = place_of(own), yes = code.integer(code.builder.getI1Type(), 1), no = code.integer(code.builder.getI1Type(), 0);
+    Value here = place_of(own), yes = code.integer(code.builder.getI1Type(), 1),
+          no = code.integer(code.builder.getI1Type(), 0);
     bool replaces = reduction == scatter_reduction::none;
     // Without a reduction a later update at the same place wins, with one an earlier update does the work.
     Value low = replaces ? code.add(own, 1) : code.constant(0), high = replaces ? code.constant(count) : own;
@@ -74,9 +76,14 @@ struct colliding_updates {
         result = update_of(own);
       } else {
         Value old = joined(code, reduction, type, code.load(target, at, type, lanes, multiple), update_of(own));
-        result = count == 1 ? old : code.loop(code.add(own, 1), code.constant(count), 1, {old}, [&](Value i, std::span<const Value> s) {
-          return code.branch(code.equal(place_of(i), here), [&] { return values{joined(code, reduction, type, s[0], update_of(i))}; }, [&] { return values{s[0]}; });
-        })[0];
+        result = count == 1 ? old
+                            : code.loop(code.add(own, 1), code.constant(count), 1, {old},
+                                        [&](Value i, std::span<const Value> s) {
+                                          return code.branch(
+                                              code.equal(place_of(i), here),
+                                              [&] { return values{joined(code, reduction, type, s[0], update_of(i))}; },
+                                              [&] { return values{s[0]}; });
+                                        })[0];
       }
       code.store(target, at, type, result, multiple);
     });
@@ -91,7 +98,7 @@ void emit_scatter_elements(kernel_emitter& e) {
   value data = e.anchor()->inputs()[0], indices = e.anchor()->inputs()[1], updates = e.anchor()->inputs()[2];
   auto dims = kernel_emitter::dims(data), loops = kernel_emitter::dims(indices);
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
-  e.materialize(indices);                        // read again and again
+  e.materialize(indices);  // read again and again
   if (op.reduction != scatter_reduction::none) e.materialize(updates);
   destination to(e);
   // Updates at different positions of the other axes cannot meet.
@@ -144,7 +151,8 @@ void emit_scatter_nd(kernel_emitter& e) {
   if (!slices) return to.finish();
   std::int64_t lanes = common_power(access_lanes(type), {slice}), vectors = slice / lanes;
   e.parallel("scatter_nd", {tuples, vectors}, tuples, [&](std::span<const Value> at) {
-    Value target = e.pointer(to.target), from = e.pointer(source), places = e.pointer(*slices), i = code.mul(at[1], lanes);
+    Value target = e.pointer(to.target), from = e.pointer(source), places = e.pointer(*slices),
+          i = code.mul(at[1], lanes);
     colliding_updates u{e, code, op.reduction, type, tuples, lanes, {}, {}};
     u.place_of = [&](Value tuple) { return code.load(places, tuple, code.index_element(), 1); };
     u.update_of = [&](Value tuple) { return code.load(from, code.add(code.mul(tuple, slice), i), type, lanes, lanes); };

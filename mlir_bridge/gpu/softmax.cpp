@@ -1,4 +1,5 @@
-// softmax and log(softmax). A row in registers is read once; a longer one twice, with a running maximum and a sum that follows it.
+// softmax and log(softmax). A row in registers is read once; a longer one twice, with a running maximum and a sum that
+// follows it.
 #include <array>
 #include <limits>
 #include <numbers>
@@ -85,10 +86,13 @@ struct softmax_emitter {
   void emit_looped() {
     mlir::Type vector = code.type(type, team.lanes());
     // Not -inf, whose difference to itself is NaN.
-    Value lowest = code.number(vector, exact ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest()), zero = code.number(vector, 0);
+    Value lowest =
+              code.number(vector, exact ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest()),
+          zero = code.number(vector, 0);
     values total = team.walk({lowest, zero}, [&](const row_team::place& at, std::span<const Value> state) {
       Value x = team.masked(at, read(at), lowest), top = larger_number(state[0], x);
-      return values{top, plus(times(state[1], power(minus(state[0], top))), team.masked(at, power(minus(x, top)), zero))};
+      return values{top,
+                    plus(times(state[1], power(minus(state[0], top))), team.masked(at, power(minus(x, top)), zero))};
     });
     total = team.total(total, [&](std::span<const Value> a, std::span<const Value> b) { return join(a, b); });
     Value top = team.spread(total[0]), last = team.spread(last_of(total[1]));
@@ -103,7 +107,8 @@ struct softmax_emitter {
 
 std::vector<candidate> softmax_space(kernel_emitter& e) {
   value input = e.anchor()->inputs()[0];
-  return row_team_space(e, input, {normalize_axis(e.anchor()->op().get_if<softmax>()->axis, input.type().rank())}, /*passes=*/2);
+  return row_team_space(e, input, {normalize_axis(e.anchor()->op().get_if<softmax>()->axis, input.type().rank())},
+                        /*passes=*/2);
 }
 
 void emit_softmax(kernel_emitter& e) {

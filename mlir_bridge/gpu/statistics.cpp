@@ -22,8 +22,14 @@ void add_statistics(native_kernel& kernel, const target_row& target) {
   auto kernels = read_code_object(kernel.object);
   for (launch& l : kernel.launches) {
     auto found = std::ranges::find(kernels, l.symbol, &kernel_info::name);
-    if (found == kernels.end()) throw error(error_kind::compile_failed, "the code object has no kernel '" + l.symbol + "'");
-    l.statistics = {found->vgprs, found->agprs, found->sgprs, found->vgpr_spills + found->sgpr_spills, found->scratch, found->static_lds,
+    if (found == kernels.end())
+      throw error(error_kind::compile_failed, "the code object has no kernel '" + l.symbol + "'");
+    l.statistics = {found->vgprs,
+                    found->agprs,
+                    found->sgprs,
+                    found->vgpr_spills + found->sgpr_spills,
+                    found->scratch,
+                    found->static_lds,
                     count_matrix_instructions(kernel.object, l.symbol).total()};
     kernel.registers = std::max(kernel.registers, found->vgprs);
     kernel.spills += found->vgpr_spills;

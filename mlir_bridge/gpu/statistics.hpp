@@ -6,7 +6,8 @@
 
 namespace kiln::gpu {
 
-// Fills the statistics of the launches, and the kernel's registers and spills, from its object. Throws error{compile_failed} where a launch has no code.
+// Fills the statistics of the launches, and the kernel's registers and spills, from its object. Throws
+// error{compile_failed} where a launch has no code.
 void add_statistics(native_kernel& kernel, const target_row& target);
 
 }  // namespace kiln::gpu

@@ -1,4 +1,5 @@
-// What work that memory limits costs a GPU: the estimate by which candidates of maps, row teams, windows and transposes are ordered. Internal to mlir_bridge/gpu.
+// What work that memory limits costs a GPU: the estimate by which candidates of maps, row teams, windows and transposes
+// are ordered. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// top_k by counting: the place of an element is the number of elements ahead of it, so every element finds its own place, equal ones in order
-// of index, always with the same result. Long rows are cut into chunks whose best become the candidates of the next stage. The configuration's
-// "chunk" (elements) and "at_once" (candidates that are not cut any more) overrule the choice.
+// top_k by counting: the place of an element is the number of elements ahead of it, so every element finds its own
+// place, equal ones in order of index, always with the same result. Long rows are cut into chunks whose best become the
+// candidates of the next stage. The configuration's "chunk" (elements) and "at_once" (candidates that are not cut any
+// more) overrule the choice.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -17,7 +18,7 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t one_chunk = 16384;     // candidates that are compared all with all
+constexpr std::int64_t one_chunk = 16384;  // candidates that are compared all with all
 constexpr std::int64_t chunk_size = 4096;
 
 struct top_k_emitter {
@@ -43,7 +44,10 @@ struct top_k_emitter {
   Value key(Value x) const {
     mlir::Type integer = code.scalar_type(key_type);
     unsigned bits = integer.getIntOrFloatBitWidth();
-    auto number = [&](std::uint64_t v) { return code.integer(integer, bits == 32 ? static_cast<std::int64_t>(static_cast<std::int32_t>(v)) : static_cast<std::int64_t>(v)); };
+    auto number = [&](std::uint64_t v) {
+      return code.integer(
+          integer, bits == 32 ? static_cast<std::int64_t>(static_cast<std::int32_t>(v)) : static_cast<std::int64_t>(v));
+    };
     const std::uint64_t sign = std::uint64_t{1} << (bits - 1);
     Value k;
     if (is_float(type)) {
@@ -53,15 +57,16 @@ struct top_k_emitter {
       k = code.make<arith::XOrIOp>(k, code.select(negative, number(~std::uint64_t{0}), number(sign)));
       k = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, x, x), number(~std::uint64_t{0}), k);
     } else {
-      k = convert_element(code, x, type, is_signed_integer(type) ? (bits == 64 ? element_type::i64 : element_type::i32) : key_type);
+      k = convert_element(code, x, type,
+                          is_signed_integer(type) ? (bits == 64 ? element_type::i64 : element_type::i32) : key_type);
       if (is_signed_integer(type)) k = code.make<arith::XOrIOp>(k, number(sign));
     }
     return op.largest ? k : code.make<arith::XOrIOp>(k, number(~std::uint64_t{0})).getResult();
   }
 
   struct candidates {
-    buffer keys;                        // [rows, count]
-    std::optional<buffer> indices;      // in the row of the input; none: their own
+    buffer keys;                    // [rows, count]
+    std::optional<buffer> indices;  // in the row of the input; none: their own
     std::int64_t count;
   };
 
@@ -82,7 +87,8 @@ struct top_k_emitter {
     std::int64_t whole = from.count / chunks, longer = from.count % chunks, most = whole + (longer ? 1 : 0);
     e.parallel("top_k_rank", {rows, chunks, most}, most, [&](std::span<const Value> at) {
       Value begin = code.add(code.mul(at[1], whole), code.min(at[1], longer)), size = code.constant(whole);
-      if (longer) size = code.add(size, code.select(code.less(at[1], code.constant(longer)), code.constant(1), code.constant(0)));
+      if (longer)
+        size = code.add(size, code.select(code.less(at[1], code.constant(longer)), code.constant(1), code.constant(0)));
       code.when(code.less(at[2], size), [&] {
         Value keys = e.pointer(from.keys), base = code.mul(at[0], from.count), own = code.add(begin, at[2]);
         Value mine = code.load(keys, code.add(base, own), key_type, 1), one = code.constant(1), zero = code.constant(0);
@@ -93,7 +99,8 @@ struct top_k_emitter {
           return values{code.add(s[0], code.select(code.make<arith::OrIOp>(first, tied).getResult(), one, zero))};
         })[0];
         code.when(code.less(ahead, code.constant(op.k)), [&] {
-          Value index = from.indices ? code.load(e.pointer(*from.indices), code.add(base, own), code.index_element(), 1) : own;
+          Value index =
+              from.indices ? code.load(e.pointer(*from.indices), code.add(base, own), code.index_element(), 1) : own;
           found(at[0], at[1], ahead, index, mine);
         });
       });
@@ -109,10 +116,12 @@ struct top_k_emitter {
 
   void emit() const {
     candidates from = make_keys();
-    const std::int64_t size = std::max(std::max<std::int64_t>(64, choose(e.configuration, "chunk", chunk_size)), 4 * op.k);
+    const std::int64_t size =
+        std::max(std::max<std::int64_t>(64, choose(e.configuration, "chunk", chunk_size)), 4 * op.k);
     while (from.count > std::max(choose(e.configuration, "at_once", one_chunk), 2 * size)) {
       std::int64_t chunks = from.count / size, count = chunks * op.k;
-      candidates next{e.add_scratch(key_type, {rows, count}), e.add_scratch(code.index_element(), {rows, count}), count};
+      candidates next{e.add_scratch(key_type, {rows, count}), e.add_scratch(code.index_element(), {rows, count}),
+                      count};
       rank(from, chunks, [&](Value row, Value chunk, Value place, Value index, Value k) {
         Value at = code.add(code.mul(row, count), code.add(code.mul(chunk, op.k), place));
         code.store(e.pointer(next.keys), at, key_type, k);
@@ -126,7 +135,8 @@ struct top_k_emitter {
       Value x = ev.element(input, place(row, index));
       Value at = code.linearize(place(row, rank), best.dims);
       code.store(e.pointer(best), at, best.type, x);
-      code.store(e.pointer(indices), at, indices.type, convert_element(code, index, code.index_element(), element_type::i64));
+      code.store(e.pointer(indices), at, indices.type,
+                 convert_element(code, index, code.index_element(), element_type::i64));
     });
   }
 };
@@ -137,7 +147,8 @@ std::vector<candidate> top_k_space(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<top_k>();
   value input = e.anchor()->inputs()[0];
   if (op.k == 0 || input.type().element_count() == 0) return {};
-  const std::int64_t extent = kernel_emitter::dims(input)[static_cast<std::size_t>(normalize_axis(op.axis, input.type().rank()))];
+  const std::int64_t extent =
+      kernel_emitter::dims(input)[static_cast<std::size_t>(normalize_axis(op.axis, input.type().rank()))];
   std::vector<candidate> result;
   for (std::int64_t chunk : {512, 1024, 2048, 4096, 8192})
     for (std::int64_t at_once : {2048, 4096, 8192, 16384, 32768}) {
@@ -146,8 +157,10 @@ std::vector<candidate> top_k_space(kernel_emitter& e) {
       const std::int64_t size = std::max(chunk, 4 * op.k);
       double cost = 0;
       std::int64_t count = extent;
-      for (; count > std::max(at_once, 2 * size); count = count / size * op.k) cost += launch + static_cast<double>(count) * static_cast<double>(size);
-      result.push_back({{{"chunk", chunk}, {"at_once", at_once}}, cost + static_cast<double>(count) * static_cast<double>(count)});
+      for (; count > std::max(at_once, 2 * size); count = count / size * op.k)
+        cost += launch + static_cast<double>(count) * static_cast<double>(size);
+      result.push_back(
+          {{{"chunk", chunk}, {"at_once", at_once}}, cost + static_cast<double>(count) * static_cast<double>(count)});
     }
   return result;
 }
@@ -156,10 +169,11 @@ void emit_top_k(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<top_k>();
   value input = e.anchor()->inputs()[0];
   if (op.k == 0 || input.type().element_count() == 0) return;
-  if (!e.in_memory(input)) e.materialize(input);   // read twice
+  if (!e.in_memory(input)) e.materialize(input);  // read twice
   auto dims = kernel_emitter::dims(input);
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
-  element_type type = compute_type(input.type().type), key_type = storage_bits(type) == 64 ? element_type::u64 : element_type::u32;
+  element_type type = compute_type(input.type().type),
+               key_type = storage_bits(type) == 64 ? element_type::u64 : element_type::u32;
   top_k_emitter{e, e.code, op, input, type, key_type, dims, axis, input.type().element_count() / dims[axis]}.emit();
 }
 

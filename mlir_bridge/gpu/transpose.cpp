@@ -1,6 +1,8 @@
-// Transposes: a square tile is computed along the axis that the loads walk, goes through shared memory in the type of the result, and is stored
-// along the last axis. Chunks of 16 bytes are swizzled so that neither side meets bank conflicts:
-//   element (l, a) of the tile (l along the last run, a across) lies at l * side + (a / chunk ^ l / chunk % chunks) * chunk + a % chunk.
+// Transposes: a square tile is computed along the axis that the loads walk, goes through shared memory in the type of
+// the result, and is stored along the last axis. Chunks of 16 bytes are swizzled so that neither side meets bank
+// conflicts:
+//   element (l, a) of the tile (l along the last run, a across) lies at l * side + (a / chunk ^ l / chunk % chunks) *
+//   chunk + a % chunk.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -14,7 +16,7 @@ namespace kiln::gpu {
 namespace {
 
 constexpr std::int64_t standard_threads = 256;
-constexpr std::int64_t smallest_extent = 16;   // of either axis; below, tiles would be mostly empty
+constexpr std::int64_t smallest_extent = 16;  // of either axis; below, tiles would be mostly empty
 
 struct tile_region {
   Value pointer;
@@ -28,7 +30,9 @@ struct tile_region {
   }
 };
 
-std::int64_t count(const std::vector<std::int64_t>& dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
+std::int64_t count(const std::vector<std::int64_t>& dims) {
+  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+}
 
 // Runs with the two that a tile covers counted in tiles.
 std::vector<std::int64_t> tiles_of(const map_space& space, std::size_t across, std::int64_t side) {
@@ -42,12 +46,14 @@ struct tile_choice {
 };
 
 // None where tiles do not pay or do not fit.
-std::optional<tile_choice> choose_tile(const kernel_emitter& e, const map_space& space, std::size_t across, const kernel_configuration& configuration) {
+std::optional<tile_choice> choose_tile(const kernel_emitter& e, const map_space& space, std::size_t across,
+                                       const kernel_configuration& configuration) {
   if (space.extents()[across] < smallest_extent || space.extents().back() < smallest_extent) return std::nullopt;
   tile_choice tile;
   auto bytes = [&](std::int64_t side) {
     std::int64_t all = 0;
-    for (const map_root& r : space.roots()) all += static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)));
+    for (const map_root& r : space.roots())
+      all += static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)));
     return all;
   };
   tile.side = count(tiles_of(space, across, 64)) >= 2 * e.target.gpu.compute_units ? 64 : 32;
@@ -70,7 +76,10 @@ std::vector<candidate> transposed_space(kernel_emitter& e, const map_space& spac
       const auto tile = choose_tile(e, space, across, configuration);
       if (!tile || tile->side != side || tile->threads != threads) continue;
       const double bytes = static_cast<double>(tile->bytes);
-      streaming_work work{.groups = count(tiles_of(space, across, side)), .threads = threads, .bytes = 2 * bytes / static_cast<double>(threads), .trips = 2};
+      streaming_work work{.groups = count(tiles_of(space, across, side)),
+                          .threads = threads,
+                          .bytes = 2 * bytes / static_cast<double>(threads),
+                          .trips = 2};
       // Once into shared memory and once out of it, which strides.
       work.cycles = bytes / 128 * 4;
       result.push_back({std::move(configuration), streaming_cycles(e.target.gpu, work)});
@@ -78,7 +87,8 @@ std::vector<candidate> transposed_space(kernel_emitter& e, const map_space& spac
   return result;
 }
 
-bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t across, const std::string& name, bool prepare) {
+bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t across, const std::string& name,
+                     bool prepare) {
   auto& code = e.code;
   const auto& extents = space.extents();
   std::size_t last = extents.size() - 1;
@@ -96,12 +106,15 @@ bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t acro
   workgroup group(e, name, {count(tiles), 1, 1}, threads, prepare);
   std::vector<tile_region> regions;
   for (const map_root& r : space.roots())
-    regions.push_back({group.lds(static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)))), r.destination.type, side, chunk});
+    regions.push_back(
+        {group.lds(static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)))),
+         r.destination.type, side, chunk});
   values block = code.delinearize(group.block(), tiles);
   Value top = code.mul(block[across], side), left = code.mul(block[last], side);
   auto place = [&](axis_index a, axis_index l) {
     std::vector<axis_index> of_runs;
-    for (std::size_t run = 0; run < extents.size(); ++run) of_runs.push_back(run == across ? a : run == last ? l : axis_index{block[run], 0, {}, 0, extents[run], 1});
+    for (std::size_t run = 0; run < extents.size(); ++run)
+      of_runs.push_back(run == across ? a : run == last ? l : axis_index{block[run], 0, {}, 0, extents[run], 1});
     return space.at(of_runs);
   };
   // Vectors of the tile, `per_line` to a line, as (line, position in it).
@@ -117,19 +130,27 @@ bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t acro
   each(load_lanes, [&](Value l, Value a) {
     Value row = code.add(top, a), column = code.add(left, l);
     if (!divides) row = code.min(row, height - load_lanes), column = code.min(column, width - 1);
-    values results = space.evaluate(place({row, load_lanes > 1 ? 1 : 0, {}, 0, height, load_lanes}, {column, 0, {}, 0, width, 1}), load_lanes);
-    for (std::size_t i = 0; i < regions.size(); ++i) code.store(regions[i].pointer, regions[i].offset(code, l, a), regions[i].type, results[i], load_lanes);
+    values results = space.evaluate(
+        place({row, load_lanes > 1 ? 1 : 0, {}, 0, height, load_lanes}, {column, 0, {}, 0, width, 1}), load_lanes);
+    for (std::size_t i = 0; i < regions.size(); ++i)
+      code.store(regions[i].pointer, regions[i].offset(code, l, a), regions[i].type, results[i], load_lanes);
   });
   group.barrier();
   each(store_lanes, [&](Value a, Value l) {
     Value row = code.add(top, a), column = code.add(left, l);
     auto move = [&] {
       values results;
-      for (const tile_region& r : regions) results.push_back(code.load_strided(r.pointer, r.offset(code, l, a), side, r.type, store_lanes));
-      space.store(place({row, 0, {}, 0, height, 1}, {column, store_lanes > 1 ? 1 : 0, {}, 0, width, store_lanes}), results);
+      for (const tile_region& r : regions)
+        results.push_back(code.load_strided(r.pointer, r.offset(code, l, a), side, r.type, store_lanes));
+      space.store(place({row, 0, {}, 0, height, 1}, {column, store_lanes > 1 ? 1 : 0, {}, 0, width, store_lanes}),
+                  results);
     };
     if (divides) move();
-    else code.when(code.make<mlir::arith::AndIOp>(code.less(row, code.constant(height)), code.less(column, code.constant(width))).getResult(), move);
+    else
+      code.when(
+          code.make<mlir::arith::AndIOp>(code.less(row, code.constant(height)), code.less(column, code.constant(width)))
+              .getResult(),
+          move);
   });
   group.close();
   return true;

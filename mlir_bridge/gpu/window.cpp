@@ -10,25 +10,38 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t most_written_out = 50;     // window positions
-constexpr std::int64_t most_pixels = 4;           // of one thread
+constexpr std::int64_t most_written_out = 50;  // window positions
+constexpr std::int64_t most_pixels = 4;        // of one thread
 constexpr std::int64_t most_configured_pixels = 8;
-constexpr std::int64_t resident_threads = 2048;   // of one compute unit
+constexpr std::int64_t resident_threads = 2048;  // of one compute unit
 
-Value both(code_builder& code, Value a, Value b) { return !a ? b : !b ? a : code.make<mlir::arith::AndIOp>(a, b).getResult(); }
+Value both(code_builder& code, Value a, Value b) {
+  return !a ? b : !b ? a : code.make<mlir::arith::AndIOp>(a, b).getResult();
+}
 
 }  // namespace
 
-window_stage::window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes) : window_stage(e, e.configuration, image, result, std::move(shape), lanes) {}
+window_stage::window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes)
+    : window_stage(e, e.configuration, image, result, std::move(shape), lanes) {}
 
-window_stage::window_stage(kernel_emitter& e, const kernel_configuration& configuration, value image, value result, geometry shape, std::int64_t lanes)
-    : e_(e), code_(e.code), shape_(std::move(shape)), in_(kernel_emitter::dims(image)), out_(kernel_emitter::dims(result)), lanes_(lanes) {
+window_stage::window_stage(kernel_emitter& e, const kernel_configuration& configuration, value image, value result,
+                           geometry shape, std::int64_t lanes)
+    : e_(e),
+      code_(e.code),
+      shape_(std::move(shape)),
+      in_(kernel_emitter::dims(image)),
+      out_(kernel_emitter::dims(result)),
+      lanes_(lanes) {
   std::int64_t taps = std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1}, std::multiplies<>());
   written_out_ = taps <= most_written_out;
   std::int64_t vectors = std::accumulate(out_.begin(), out_.end(), std::int64_t{1}, std::multiplies<>()) / lanes_;
   std::int64_t width = out_[out_.size() - 2];
-  while (written_out_ && pixels_ < most_pixels && pixels_ < width && vectors / (2 * pixels_) >= resident_threads * e.target.gpu.compute_units) pixels_ *= 2;
-  if (written_out_) pixels_ = std::clamp<std::int64_t>(choose(configuration, "pixels", pixels_), 1, std::max<std::int64_t>(pixels_, std::min(width, most_configured_pixels)));
+  while (written_out_ && pixels_ < most_pixels && pixels_ < width &&
+         vectors / (2 * pixels_) >= resident_threads * e.target.gpu.compute_units)
+    pixels_ *= 2;
+  if (written_out_)
+    pixels_ = std::clamp<std::int64_t>(choose(configuration, "pixels", pixels_), 1,
+                                       std::max<std::int64_t>(pixels_, std::min(width, most_configured_pixels)));
   items_ = vectors / width * ((width + pixels_ - 1) / pixels_);
   threads_ = configured_threads(e.target, configuration, spread_threads(e.target, items_));
 }
@@ -51,7 +64,8 @@ void window_stage::open(const std::string& name) {
 }
 
 bool window_stage::may_leave(std::size_t axis) const {
-  std::int64_t last = (out_[axis + 1] - 1) * shape_.strides[axis] - shape_.pads_begin[axis] + (shape_.window[axis] - 1) * shape_.dilations[axis];
+  std::int64_t last = (out_[axis + 1] - 1) * shape_.strides[axis] - shape_.pads_begin[axis] +
+                      (shape_.window[axis] - 1) * shape_.dilations[axis];
   bool past_the_end = axis + 1 == shape_.window.size() && out_[axis + 1] % pixels_ != 0;
   return shape_.pads_begin[axis] > 0 || last >= in_[axis + 1] || past_the_end;
 }
@@ -62,7 +76,8 @@ Value window_stage::start(std::size_t axis, std::size_t pixel) const {
 }
 
 std::pair<axis_index, Value> window_stage::locate(std::size_t axis, Value tap, std::size_t pixel) const {
-  std::int64_t shift = axis + 1 == shape_.window.size() ? static_cast<std::int64_t>(pixel) * shape_.strides[axis] : 0, extent = in_[axis + 1];
+  std::int64_t shift = axis + 1 == shape_.window.size() ? static_cast<std::int64_t>(pixel) * shape_.strides[axis] : 0,
+               extent = in_[axis + 1];
   shift -= shape_.pads_begin[axis];
   // One sum for each distance, so that pixels and window positions that meet share it.
   if (auto known = code_builder::known(tap)) shift += *known * shape_.dilations[axis];
@@ -76,7 +91,8 @@ std::pair<axis_index, Value> window_stage::locate(std::size_t axis, Value tap, s
   return {{i, 0, {}, 0, extent, 1}, inside};
 }
 
-values window_stage::axes(std::size_t axis, std::vector<Value> taps, values state, const std::function<values(const std::vector<Value>&, values)>& body) const {
+values window_stage::axes(std::size_t axis, std::vector<Value> taps, values state,
+                          const std::function<values(const std::vector<Value>&, values)>& body) const {
   if (axis == shape_.window.size()) return body(taps, std::move(state));
   auto one = [&](Value tap, values s) {
     auto deeper = taps;
@@ -87,7 +103,8 @@ values window_stage::axes(std::size_t axis, std::vector<Value> taps, values stat
     for (std::int64_t t = 0; t < shape_.window[axis]; ++t) state = one(code_.constant(t), std::move(state));
     return state;
   }
-  return code_.loop(0, shape_.window[axis], 1, std::move(state), [&](Value tap, std::span<const Value> s) { return one(tap, values(s.begin(), s.end())); });
+  return code_.loop(0, shape_.window[axis], 1, std::move(state),
+                    [&](Value tap, std::span<const Value> s) { return one(tap, values(s.begin(), s.end())); });
 }
 
 values window_stage::walk(values state, const std::function<values(evaluator&, const tap&, values)>& visit) const {
@@ -115,9 +132,11 @@ Value window_stage::count(std::size_t pixel, const std::vector<std::int64_t>* en
     std::int64_t dilation = shape_.dilations[axis], extent = in_[axis + 1];
     Value first = start(axis, pixel);
     auto elements_below = [&](std::int64_t limit) {  // of the window, at coordinates below limit
-      return code_.min(code_.div(code_.max(code_.sub(code_.constant(limit + dilation - 1), first), 0), dilation), shape_.window[axis]);
+      return code_.min(code_.div(code_.max(code_.sub(code_.constant(limit + dilation - 1), first), 0), dilation),
+                       shape_.window[axis]);
     };
-    Value inside = end ? elements_below(extent + (*end)[axis]) : code_.max(code_.sub(elements_below(extent), elements_below(0)), 0);
+    Value inside = end ? elements_below(extent + (*end)[axis])
+                       : code_.max(code_.sub(elements_below(extent), elements_below(0)), 0);
     counted = code_.mul(counted, may_leave(axis) ? inside : code_.constant(shape_.window[axis]));
   }
   return counted;
@@ -130,7 +149,8 @@ void window_stage::store(std::span<const Value> results) const {
     if (width % pixels_ && pixel) owner = both(code_, owner, code_.less(column, code_.constant(width)));
     auto write = [&] {
       position where{{batch_, 0, {}, 0, out_[0], 1}};
-      for (std::size_t axis = 0; axis < output_.size(); ++axis) where.push_back({axis + 1 == output_.size() ? column : output_[axis], 0, {}, 0, out_[axis + 1], 1});
+      for (std::size_t axis = 0; axis < output_.size(); ++axis)
+        where.push_back({axis + 1 == output_.size() ? column : output_[axis], 0, {}, 0, out_[axis + 1], 1});
       where.push_back({channel_, lanes_ > 1 ? 1 : 0, {}, 0, out_.back(), lanes_});
       evaluator ev(e_);
       ev.bind(e_.anchor_result(), results[pixel]);
@@ -142,14 +162,18 @@ void window_stage::store(std::span<const Value> results) const {
 }
 
 double window_stage::cost() const {
-  // Along the last axis the windows of neighbouring pixels overlap: a thread loads what they share once, and so does a cache for the other axes.
-  const std::int64_t taps = std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1}, std::multiplies<>()), line = shape_.window.back();
+  // Along the last axis the windows of neighbouring pixels overlap: a thread loads what they share once, and so does a
+  // cache for the other axes.
+  const std::int64_t taps = std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1},
+                                            std::multiplies<>()),
+                     line = shape_.window.back();
   const std::int64_t loads = taps / line * (line + (pixels_ - 1) * shape_.strides.back());
   constexpr double element_bytes = 2, of_load = 2;
   streaming_work work{.groups = (items_ + threads_ - 1) / threads_, .threads = threads_, .access_bytes = lanes_ * 2};
   work.bytes = static_cast<double>(pixels_ * lanes_) * 2 * element_bytes;
   work.trips = written_out_ ? 1 : static_cast<double>(taps);
-  work.cycles = static_cast<double>(loads * threads_) * of_load / 4 + static_cast<double>(pixels_ * taps * lanes_ * threads_) / 128;
+  work.cycles = static_cast<double>(loads * threads_) * of_load / 4 +
+                static_cast<double>(pixels_ * taps * lanes_ * threads_) / 128;
   return streaming_cycles(e_.target.gpu, work);
 }
 
@@ -157,14 +181,16 @@ std::int64_t window_lanes(const kernel_emitter& e, std::int64_t most, std::int64
   return common_power(std::clamp<std::int64_t>(choose(e.configuration, "lanes", most), 1, most), {extent});
 }
 
-std::vector<candidate> window_space(kernel_emitter& e, value image, const window_stage::geometry& shape, std::int64_t most, std::int64_t extent) {
+std::vector<candidate> window_space(kernel_emitter& e, value image, const window_stage::geometry& shape,
+                                    std::int64_t most, std::int64_t extent) {
   std::vector<candidate> result;
   for (std::int64_t lanes = common_power(most, {extent}); lanes >= 1; lanes /= 2)
     for (std::int64_t pixels : {1, 2, 4, 8})
       for (std::int64_t threads : {64, 128, 256}) {
         kernel_configuration configuration{{"lanes", lanes}, {"pixels", pixels}, {"threads", threads}};
         window_stage stage(e, configuration, image, e.anchor_result(), shape, lanes);
-        if (stage.pixels() == static_cast<std::size_t>(pixels)) result.push_back({std::move(configuration), stage.cost()});
+        if (stage.pixels() == static_cast<std::size_t>(pixels))
+          result.push_back({std::move(configuration), stage.cost()});
       }
   return result;
 }

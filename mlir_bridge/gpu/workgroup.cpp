@@ -8,11 +8,13 @@
 
 namespace kiln::gpu {
 
-workgroup::workgroup(kernel_emitter& e, const std::string& name, std::array<std::int64_t, 3> grid, std::int64_t threads, bool prepare)
+workgroup::workgroup(kernel_emitter& e, const std::string& name, std::array<std::int64_t, 3> grid, std::int64_t threads,
+                     bool prepare)
     : e_(e), code_(e.code), threads_(threads) {
   const gpu_row& row = e.target.gpu;
   if (threads < 1 || threads > row.max_threads || threads % row.wave)
-    throw error(error_kind::unsupported, "target '" + e.target.name + "' has no workgroups of " + std::to_string(threads) + " threads");
+    throw error(error_kind::unsupported,
+                "target '" + e.target.name + "' has no workgroups of " + std::to_string(threads) + " threads");
   e.begin_stage(name, 1, prepare);
   launch& next = e.current();
   next.grid = grid[0], next.grid_y = grid[1], next.grid_z = grid[2];
@@ -20,24 +22,32 @@ workgroup::workgroup(kernel_emitter& e, const std::string& name, std::array<std:
   const intrinsic_names& names = intrinsics(e.target.family);
   mlir::Type i32 = code_.builder.getI32Type();
   thread_ = code_.to_index(call_intrinsic(code_, names.thread, i32));
-  for (std::size_t axis = 0; axis < 3; ++axis) block_[axis] = grid[axis] == 1 ? code_.constant(0) : code_.to_index(call_intrinsic(code_, names.workgroup[axis], i32));
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    block_[axis] =
+        grid[axis] == 1 ? code_.constant(0) : code_.to_index(call_intrinsic(code_, names.workgroup[axis], i32));
   lane_ = code_.rem(thread_, row.wave);
   wave_ = threads == row.wave ? code_.constant(0) : code_.div(thread_, row.wave);
   if (e.target.family == target_family::amdgpu && threads != row.wave) {
     // All lanes have the same number, which the compiler does not see by itself.
-    Value first = call_intrinsic(code_, "llvm.amdgcn.readfirstlane", i32, {code_.on.index_bits == 32 ? wave_ : code_.make<mlir::arith::TruncIOp>(i32, wave_).getResult()});
+    Value first =
+        call_intrinsic(code_, "llvm.amdgcn.readfirstlane", i32,
+                       {code_.on.index_bits == 32 ? wave_ : code_.make<mlir::arith::TruncIOp>(i32, wave_).getResult()});
     wave_ = code_.to_index(first);
   }
-  // The size is set at the end; on NVIDIA, and so that large regions need no declaration, the memory is given at launch.
+  // The size is set at the end; on NVIDIA, and so that large regions need no declaration, the memory is given at
+  // launch.
   mlir::OpBuilder::InsertionGuard guard(code_.builder);
   code_.builder.setInsertionPointToStart(e.generated().getBody());
   auto bytes = mlir::LLVM::LLVMArrayType::get(code_.builder.getI8Type(), 0);
-  shared_ = code_.make<mlir::LLVM::GlobalOp>(bytes, /*isConstant=*/false, mlir::LLVM::Linkage::External, next.symbol + "_lds", mlir::Attribute(), /*alignment=*/1024, lds_space);
+  shared_ = code_.make<mlir::LLVM::GlobalOp>(bytes, /*isConstant=*/false, mlir::LLVM::Linkage::External,
+                                             next.symbol + "_lds", mlir::Attribute(), /*alignment=*/1024, lds_space);
 }
 
 void workgroup::close() {
   if (most_ > e_.target.gpu.lds_bytes)
-    throw error(error_kind::unsupported, "kernel '" + e_.symbol + "' needs " + std::to_string(most_) + " bytes of shared memory, target '" + e_.target.name + "' has " + std::to_string(e_.target.gpu.lds_bytes));
+    throw error(error_kind::unsupported, "kernel '" + e_.symbol + "' needs " + std::to_string(most_) +
+                                             " bytes of shared memory, target '" + e_.target.name + "' has " +
+                                             std::to_string(e_.target.gpu.lds_bytes));
   if (e_.target.family == target_family::amdgpu && most_ > 0) {
     // Declared in full, so that the compiler knows how many workgroups share a compute unit.
     shared_.setGlobalType(mlir::LLVM::LLVMArrayType::get(code_.builder.getI8Type(), static_cast<unsigned>(most_)));
@@ -63,12 +73,15 @@ Value workgroup::lds(std::int64_t bytes, std::int64_t alignment) {
 Value workgroup::lds_at(std::int64_t offset) {
   Value base = code_.make<mlir::LLVM::AddressOfOp>(shared_);
   if (offset == 0) return base;
-  return code_.make<mlir::LLVM::GEPOp>(base.getType(), code_.builder.getI8Type(), base, llvm::ArrayRef<mlir::LLVM::GEPArg>{static_cast<std::int32_t>(offset)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+  return code_.make<mlir::LLVM::GEPOp>(base.getType(), code_.builder.getI8Type(), base,
+                                       llvm::ArrayRef<mlir::LLVM::GEPArg>{static_cast<std::int32_t>(offset)},
+                                       mlir::LLVM::GEPNoWrapFlags::inbounds);
 }
 
 void workgroup::barrier() {
   if (e_.target.family == target_family::nvidia) {
-    call_intrinsic(code_, "llvm.nvvm.barrier.cta.sync.aligned.all", {}, {code_.make<mlir::arith::ConstantOp>(code_.builder.getI32IntegerAttr(0)).getResult()});
+    call_intrinsic(code_, "llvm.nvvm.barrier.cta.sync.aligned.all", {},
+                   {code_.make<mlir::arith::ConstantOp>(code_.builder.getI32IntegerAttr(0)).getResult()});
     return;
   }
   // Fences over shared memory alone (LLVM's AMDGPU memory model, "MMRA"): global loads in flight stay in flight.
@@ -86,15 +99,25 @@ void workgroup::barrier() {
 Value workgroup::exchange(Value bits, std::int64_t mask) {
   mlir::Type i32 = code_.builder.getI32Type(), i1 = code_.builder.getI1Type();
   auto number = [&](std::int64_t n) { return code_.integer(i32, n); };
-  if (e_.target.family == target_family::nvidia) return call_intrinsic(code_, "llvm.nvvm.shfl.sync.bfly.i32", i32, {number(-1), bits, number(mask), number(31)});
-  // AMD: moves within a row of 16 lanes are part of an instruction (DPP), across rows gfx10 and later have a permutation; neither touches LDS.
+  if (e_.target.family == target_family::nvidia)
+    return call_intrinsic(code_, "llvm.nvvm.shfl.sync.bfly.i32", i32, {number(-1), bits, number(mask), number(31)});
+  // AMD: moves within a row of 16 lanes are part of an instruction (DPP), across rows gfx10 and later have a
+  // permutation; neither touches LDS.
   constexpr std::int64_t quad_permutations[] = {0, 0xb1, 0x4e, 0x1b};  // lane ^ 1, ^ 2, ^ 3 of four
   constexpr std::int64_t half_mirror = 0x141, mirror = 0x140, row_xor = 0x160;
   bool has_row_xor = wave_size() == 32;  // gfx10 and later
-  std::int64_t control = mask < 4 ? quad_permutations[mask] : mask == 7 ? half_mirror : mask == 15 ? mirror : mask < 16 && has_row_xor ? row_xor + mask : 0;
-  if (control) return call_intrinsic(code_, "llvm.amdgcn.update.dpp", i32, {bits, bits, number(control), number(15), number(15), code_.integer(i1, 1)});
+  std::int64_t control = mask < 4                   ? quad_permutations[mask]
+                         : mask == 7                ? half_mirror
+                         : mask == 15               ? mirror
+                         : mask < 16 && has_row_xor ? row_xor + mask
+                                                    : 0;
+  if (control)
+    return call_intrinsic(code_, "llvm.amdgcn.update.dpp", i32,
+                          {bits, bits, number(control), number(15), number(15), code_.integer(i1, 1)});
   if (mask == 16 && has_row_xor)
-    return call_intrinsic(code_, "llvm.amdgcn.permlanex16", i32, {bits, bits, number(0x76543210), number(0xfedcba98), code_.integer(i1, 1), code_.integer(i1, 0)});
+    return call_intrinsic(
+        code_, "llvm.amdgcn.permlanex16", i32,
+        {bits, bits, number(0x76543210), number(0xfedcba98), code_.integer(i1, 1), code_.integer(i1, 0)});
   if (mask < 32) return call_intrinsic(code_, "llvm.amdgcn.ds.swizzle", i32, {bits, number(mask << 10 | 31)});
   Value lane = code_.on.index_bits == 32 ? lane_ : code_.make<mlir::arith::TruncIOp>(i32, lane_).getResult();
   Value address = code_.mul(code_.make<mlir::arith::XOrIOp>(lane, number(mask)).getResult(), 4);
@@ -112,8 +135,11 @@ Value workgroup::shuffle_xor(Value v, std::int64_t mask) {
     bits = exchange(bits, mask);
   } else {
     Value low = exchange(code_.make<mlir::arith::TruncIOp>(i32, bits), mask);
-    Value high = exchange(code_.make<mlir::arith::TruncIOp>(i32, code_.make<mlir::arith::ShRUIOp>(bits, code_.integer(integer, 32)).getResult()), mask);
-    Value shifted = code_.make<mlir::arith::ShLIOp>(code_.make<mlir::arith::ExtUIOp>(integer, high).getResult(), code_.integer(integer, 32));
+    Value high = exchange(code_.make<mlir::arith::TruncIOp>(
+                              i32, code_.make<mlir::arith::ShRUIOp>(bits, code_.integer(integer, 32)).getResult()),
+                          mask);
+    Value shifted = code_.make<mlir::arith::ShLIOp>(code_.make<mlir::arith::ExtUIOp>(integer, high).getResult(),
+                                                    code_.integer(integer, 32));
     bits = code_.make<mlir::arith::OrIOp>(code_.make<mlir::arith::ExtUIOp>(integer, low).getResult(), shifted);
   }
   return type == integer ? bits : code_.make<mlir::arith::BitcastOp>(type, bits).getResult();
@@ -133,7 +159,8 @@ values workgroup::reduce_wave(values v, const tuple_combiner& combine, std::int6
 }
 
 Value workgroup::reduce_wave(Value v, const combiner& combine, std::int64_t width) {
-  return reduce_wave({v}, [&](std::span<const Value> a, std::span<const Value> b) { return values{combine(a[0], b[0])}; }, width)[0];
+  return reduce_wave(
+      {v}, [&](std::span<const Value> a, std::span<const Value> b) { return values{combine(a[0], b[0])}; }, width)[0];
 }
 
 values workgroup::reduce(values v, const tuple_combiner& combine) {
@@ -158,7 +185,8 @@ values workgroup::reduce(values v, const tuple_combiner& combine) {
 }
 
 Value workgroup::reduce(Value v, const combiner& combine) {
-  return reduce({v}, [&](std::span<const Value> a, std::span<const Value> b) { return values{combine(a[0], b[0])}; })[0];
+  return reduce({v},
+                [&](std::span<const Value> a, std::span<const Value> b) { return values{combine(a[0], b[0])}; })[0];
 }
 
 std::int64_t workgroup::lds_bytes_of(Value v) {
@@ -167,7 +195,9 @@ std::int64_t workgroup::lds_bytes_of(Value v) {
 }
 
 Value workgroup::lds_slot(Value region, Value index, mlir::Type type) {
-  return code_.make<mlir::LLVM::GEPOp>(region.getType(), type, region, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(index)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+  return code_.make<mlir::LLVM::GEPOp>(region.getType(), type, region,
+                                       llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(index)},
+                                       mlir::LLVM::GEPNoWrapFlags::inbounds);
 }
 
 namespace {
@@ -182,7 +212,8 @@ mlir::Type memory_type(code_builder& code, mlir::Type type) {
 
 unsigned natural_alignment(mlir::Type type) {
   auto vector = mlir::dyn_cast<mlir::VectorType>(type);
-  unsigned bytes = mlir::getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8 * (vector ? static_cast<unsigned>(vector.getNumElements()) : 1);
+  unsigned bytes = mlir::getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8 *
+                   (vector ? static_cast<unsigned>(vector.getNumElements()) : 1);
   return std::min(16u, bytes);
 }
 

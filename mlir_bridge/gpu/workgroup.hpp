@@ -1,4 +1,5 @@
-// A stage whose threads work together: waves, shared memory (LDS), barriers, shuffles. What is checked against the target's row: threads and LDS.
+// A stage whose threads work together: waves, shared memory (LDS), barriers, shuffles. What is checked against the
+// target's row: threads and LDS.
 //
 //   workgroup group(e, "softmax", {rows, 1, 1}, 256);
 //   Value region = group.lds(1024);               // before or between uses; regions lie one after another
@@ -21,7 +22,8 @@ inline constexpr unsigned lds_space = 3;
 class workgroup {
  public:
   // Opens the stage. grid counts workgroups. Throws error{unsupported} where the target has no such workgroups.
-  workgroup(kernel_emitter& e, const std::string& name, std::array<std::int64_t, 3> grid, std::int64_t threads, bool prepare = false);
+  workgroup(kernel_emitter& e, const std::string& name, std::array<std::int64_t, 3> grid, std::int64_t threads,
+            bool prepare = false);
   // Ends the stage; lds_bytes of the launch and the size of the shared memory are known now.
   void close();
 
@@ -29,26 +31,30 @@ class workgroup {
   std::int64_t wave_size() const { return e_.target.gpu.wave; }
   std::int64_t waves() const { return threads_ / wave_size(); }
   Value thread() const { return thread_; }
-  Value lane() const { return lane_; }                   // thread % wave size
-  Value wave() const { return wave_; }                   // thread / wave size, the same for all its threads
+  Value lane() const { return lane_; }  // thread % wave size
+  Value wave() const { return wave_; }  // thread / wave size, the same for all its threads
   Value block(std::size_t axis = 0) const { return block_[axis]; }
 
-  // A pointer (address space 3) to `bytes` of shared memory. Offsets are counted by the code builder's load and store as usual.
+  // A pointer (address space 3) to `bytes` of shared memory. Offsets are counted by the code builder's load and store
+  // as usual.
   Value lds(std::int64_t bytes, std::int64_t alignment = 16);
   // Another view of memory that lds() gave out: offset bytes from the start of the workgroup's shared memory.
   Value lds_at(std::int64_t offset);
   std::int64_t lds_used() const { return used_; }
-  // Uses no more than `bytes` from here on: what was given out beyond is given out again. The caller puts a barrier between.
+  // Uses no more than `bytes` from here on: what was given out beyond is given out again. The caller puts a barrier
+  // between.
   void release_lds(std::int64_t bytes) { used_ = bytes; }
 
   // All threads arrive; what they wrote to shared memory is seen by all. Traffic to global memory is not waited for.
   void barrier();
   // The value of thread lane ^ mask of the wave (scalars of any width); mask is a power of two, or 3, 7, 15.
   Value shuffle_xor(Value v, std::int64_t mask);
-  // The same combined over all lanes of the wave, or over aligned groups of `width` lanes, in every lane; `combine` is commutative and associative.
+  // The same combined over all lanes of the wave, or over aligned groups of `width` lanes, in every lane; `combine` is
+  // commutative and associative.
   using combiner = std::function<Value(Value, Value)>;
   Value reduce_wave(Value v, const combiner& combine, std::int64_t width = 0);
-  // The same over the workgroup, in every thread, always in the same order. Contains two barriers; the LDS it uses is given back.
+  // The same over the workgroup, in every thread, always in the same order. Contains two barriers; the LDS it uses is
+  // given back.
   Value reduce(Value v, const combiner& combine);
   // Of several values at once (a value and its index).
   using tuple_combiner = std::function<values(std::span<const Value>, std::span<const Value>)>;

@@ -22,7 +22,13 @@ const api_row& row(api which) {
   static const std::array<api_row, 2> rows{{
       {"cuda", "CUDA driver", "", {"libcuda.so.1"}, 11030, {16, 115, 97}},
       // The numbers of hipDeviceAttribute_t are the same in HIP 5, 6 and 7.
-      {"hip", "HIP", "", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "/opt/rocm/lib/libamdhip64.so.7", "/opt/rocm/lib/libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so.5", "libamdhip64.so"}, 0, {63, 88, 74}},
+      {"hip",
+       "HIP",
+       "",
+       {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "/opt/rocm/lib/libamdhip64.so.7",
+        "/opt/rocm/lib/libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so.5", "libamdhip64.so"},
+       0,
+       {63, 88, 74}},
   }};
   return rows[static_cast<std::size_t>(which)];
 }
@@ -44,7 +50,8 @@ std::string resolve(api which, void* library, driver_functions& f) {
     if (!member && n == need::required && missing.empty()) missing = symbol;
   };
   bool cuda = which == api::cuda;
-#define KILN_GPU_RESOLVE(n, member, cuda_name, hip_name, parameters) get(need::n, f.member, cuda ? #cuda_name : #hip_name);
+#define KILN_GPU_RESOLVE(n, member, cuda_name, hip_name, parameters) \
+  get(need::n, f.member, cuda ? #cuda_name : #hip_name);
   KILN_GPU_BOTH(KILN_GPU_RESOLVE)
 #undef KILN_GPU_RESOLVE
 #define KILN_GPU_RESOLVE(n, member, symbol, result, parameters) get(need::n, f.member, #symbol);
@@ -59,7 +66,8 @@ std::string resolve(api which, void* library, driver_functions& f) {
 
 std::string version_text_of(api which, int version) {
   if (which == api::cuda) return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-  return std::to_string(version / 10000000) + "." + std::to_string(version / 100000 % 100) + "." + std::to_string(version % 100000);
+  return std::to_string(version / 10000000) + "." + std::to_string(version / 100000 % 100) + "." +
+         std::to_string(version % 100000);
 }
 
 }  // namespace
@@ -101,12 +109,14 @@ struct driver_opening {
     if (failed("initialization", functions.init(0))) return nullptr;
     if (failed("version", functions.driver_version(&made->version_))) return nullptr;
     if (made->version_ < about.least_version) {
-      result.outcome = std::string(about.title) + " " + made->version_text() + " is older than " + version_text_of(which, about.least_version) + ": update the driver";
+      result.outcome = std::string(about.title) + " " + made->version_text() + " is older than " +
+                       version_text_of(which, about.least_version) + ": update the driver";
       return nullptr;
     }
     if (failed("number of devices", functions.device_count(&made->devices_))) return nullptr;
     result.found = made->devices_ > 0;
-    result.outcome = std::string(about.title) + " " + made->version_text() + ", " + std::to_string(made->devices_) + (made->devices_ == 1 ? " device" : " devices");
+    result.outcome = std::string(about.title) + " " + made->version_text() + ", " + std::to_string(made->devices_) +
+                     (made->devices_ == 1 ? " device" : " devices");
     return made;
   }
 };

@@ -1,6 +1,6 @@
-// A GPU driver's library, opened at run time: which of them is here, its functions, and its words for errors. One binary runs with
-// either, both or none installed. The library stays loaded: drivers have threads and exit handlers of their own.
-// Any thread; immutable once opened.
+// A GPU driver's library, opened at run time: which of them is here, its functions, and its words for errors. One
+// binary runs with either, both or none installed. The library stays loaded: drivers have threads and exit handlers of
+// their own. Any thread; immutable once opened.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,8 @@ struct attribute_numbers {
 
 class gpu_driver {
  public:
-  gpu_driver(api which, const driver_functions& functions, std::string path) : which_(which), functions_(functions), path_(std::move(path)) {}
+  gpu_driver(api which, const driver_functions& functions, std::string path)
+      : which_(which), functions_(functions), path_(std::move(path)) {}
 
   api which() const { return which_; }
   const driver_functions& functions() const { return functions_; }
@@ -47,14 +48,15 @@ class gpu_driver {
 // One library that was looked for.
 struct search_result {
   std::string library;
-  bool found = false;   // it is here and usable
-  std::string outcome;  // "CUDA driver 12.8, 1 device", "not found", "lacks hipMallocAsync", "hipInit: hipErrorNoDevice"
+  bool found = false;  // it is here and usable
+  std::string
+      outcome;  // "CUDA driver 12.8, 1 device", "not found", "lacks hipMallocAsync", "hipInit: hipErrorNoDevice"
 };
 
 struct driver_search {
   api which;
   std::shared_ptr<const gpu_driver> driver;  // null when none is usable
-  std::vector<search_result> searched;   // in the order of the search, which ends with the first usable one
+  std::vector<search_result> searched;       // in the order of the search, which ends with the first usable one
 };
 
 // Looks in the places where the driver's library usually is, or only at `path`. Never throws for what it does not find.
@@ -66,7 +68,7 @@ std::string explain(const driver_search& search);
 // What a status of the driver means to us.
 struct status_meaning {
   error_kind kind = error_kind::internal;
-  bool lost = false;         // nothing can be done with the device (its context) any more
+  bool lost = false;  // nothing can be done with the device (its context) any more
   std::string_view text = {};
 };
 status_meaning meaning_of(int status);

@@ -15,7 +15,8 @@ raw_graph make_raw_graph(state& of) {
 }
 
 stream_capture::stream_capture(state& of) : state_(of), stream_(of) {
-  if (!can_capture(of.driver())) throw error(error_kind::unsupported, "device " + of.name() + ": its driver captures no streams: update the driver");
+  if (!can_capture(of.driver()))
+    throw error(error_kind::unsupported, "device " + of.name() + ": its driver captures no streams: update the driver");
   of.require(of.functions().capture_begin(stream_.get(), capture_of_this_thread), "beginning a capture");
   open_ = true;
 }
@@ -37,7 +38,8 @@ void* stream_capture::last_node() const {
   void* const* nodes = nullptr;
   std::size_t count = 0;
   state_.require(f.capture_info(stream_.get(), &status, &id, &graph, &nodes, &count), "asking for a capture");
-  if (status != capturing) throw error(error_kind::unsupported, "device " + state_.name() + ": what was captured ended the capture");
+  if (status != capturing)
+    throw error(error_kind::unsupported, "device " + state_.name() + ": what was captured ended the capture");
   return count == 1 ? nodes[0] : nullptr;
 }
 
@@ -118,18 +120,22 @@ void node_graph::add(const graph_node& node, std::span<const std::uint32_t> afte
   for (std::uint32_t earlier : after) after_.push_back(nodes_[earlier]);
   void* made = nullptr;
   if (node.what == graph_node::kind::call) {
-    if (!state_.functions().graph_add_child) throw error(error_kind::unsupported, "device " + state_.name() + ": its driver puts no graphs into graphs: update the driver");
+    if (!state_.functions().graph_add_child)
+      throw error(error_kind::unsupported,
+                  "device " + state_.name() + ": its driver puts no graphs into graphs: update the driver");
     stream_capture capture(state_);
     state_.require(enqueue_node(state_, capture.stream(), node), "capturing a call");
     raw_graph child = capture.end();  // which the driver copies
-    state_.require(state_.functions().graph_add_child(&made, graph_.get(), after_.data(), after_.size(), child.get()), "adding a captured call to a graph");
+    state_.require(state_.functions().graph_add_child(&made, graph_.get(), after_.data(), after_.size(), child.get()),
+                   "adding a captured call to a graph");
   } else {
     state_.require(add_node(state_, graph_.get(), after_, node, &made), "adding a node to a graph");
   }
   nodes_.push_back(made);
 }
 
-captured_graph::captured_graph(state& of) : gpu_graph(of), capture_(std::make_unique<stream_capture>(of)), graph_(of, nullptr) {}
+captured_graph::captured_graph(state& of)
+    : gpu_graph(of), capture_(std::make_unique<stream_capture>(of)), graph_(of, nullptr) {}
 
 void captured_graph::add(const graph_node& node, std::span<const std::uint32_t>) {
   working_device now(state_);

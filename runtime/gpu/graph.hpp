@@ -1,5 +1,5 @@
-// Graphs of a GPU by either maker (runtime/graph/device_graph.hpp). Every handle is owned once the call that made it has succeeded; a
-// capture is ended by its owner, whatever happens while it is open.
+// Graphs of a GPU by either maker (runtime/graph/device_graph.hpp). Every handle is owned once the call that made it
+// has succeeded; a capture is ended by its owner, whatever happens while it is open.
 #pragma once
 
 #include <vector>
@@ -72,7 +72,8 @@ class node_graph final : public gpu_graph {
 
  private:
   void* native() override { return graph_.get(); }
-  // Adds a launch that waits by itself behind another launch, which it need not see the end of. False where the driver does not do that; nothing is added.
+  // Adds a launch that waits by itself behind another launch, which it need not see the end of. False where the driver
+  // does not do that; nothing is added.
   bool add_early(const graph_node& node, std::uint32_t after);
   raw_graph graph_;
   std::vector<bool> launches_;  // per node

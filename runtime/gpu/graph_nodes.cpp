@@ -11,12 +11,16 @@ void* function_of(const graph_node& node) { return static_cast<const function*>(
 
 cuda_kernel_node cuda_kernel(const graph_node& node) {
   const launch_request& l = node.launch;
-  return {function_of(node), {narrow(l.grid), narrow(l.grid_y), narrow(l.grid_z)}, {narrow(l.block), 1, 1}, narrow(l.lds_bytes), parameters_of(node), nullptr};
+  return {function_of(node),       {narrow(l.grid), narrow(l.grid_y), narrow(l.grid_z)},
+          {narrow(l.block), 1, 1}, narrow(l.lds_bytes),
+          parameters_of(node),     nullptr};
 }
 
 hip_kernel_node hip_kernel(const graph_node& node) {
   const launch_request& l = node.launch;
-  return {{narrow(l.block), 1, 1}, nullptr, function_of(node), {narrow(l.grid), narrow(l.grid_y), narrow(l.grid_z)}, parameters_of(node), narrow(l.lds_bytes)};
+  return {{narrow(l.block), 1, 1}, nullptr,
+          function_of(node),       {narrow(l.grid), narrow(l.grid_y), narrow(l.grid_z)},
+          parameters_of(node),     narrow(l.lds_bytes)};
 }
 
 cuda_copy_node cuda_copy(const graph_node& node) {
@@ -52,13 +56,27 @@ std::string_view missing_for_graphs(const gpu_driver& driver) {
   const driver_functions& f = driver.functions();
   bool instantiates = f.graph_instantiate_flags || f.graph_instantiate;
   if (driver.which() == api::cuda)
-    return first_missing({{f.graph_create, "cuGraphCreate"}, {f.graph_destroy, "cuGraphDestroy"}, {f.graph_add_kernel, "cuGraphAddKernelNode"}, {f.cuda_add_copy, "cuGraphAddMemcpyNode"},
-                          {f.cuda_add_fill, "cuGraphAddMemsetNode"}, {instantiates, "cuGraphInstantiateWithFlags"}, {f.exec_destroy, "cuGraphExecDestroy"}, {f.graph_launch, "cuGraphLaunch"}});
-  return first_missing({{f.graph_create, "hipGraphCreate"}, {f.graph_destroy, "hipGraphDestroy"}, {f.graph_add_kernel, "hipGraphAddKernelNode"}, {f.hip_add_copy, "hipGraphAddMemcpyNode1D"},
-                        {f.hip_add_fill, "hipGraphAddMemsetNode"}, {instantiates, "hipGraphInstantiateWithFlags"}, {f.exec_destroy, "hipGraphExecDestroy"}, {f.graph_launch, "hipGraphLaunch"}});
+    return first_missing({{f.graph_create, "cuGraphCreate"},
+                          {f.graph_destroy, "cuGraphDestroy"},
+                          {f.graph_add_kernel, "cuGraphAddKernelNode"},
+                          {f.cuda_add_copy, "cuGraphAddMemcpyNode"},
+                          {f.cuda_add_fill, "cuGraphAddMemsetNode"},
+                          {instantiates, "cuGraphInstantiateWithFlags"},
+                          {f.exec_destroy, "cuGraphExecDestroy"},
+                          {f.graph_launch, "cuGraphLaunch"}});
+  return first_missing({{f.graph_create, "hipGraphCreate"},
+                        {f.graph_destroy, "hipGraphDestroy"},
+                        {f.graph_add_kernel, "hipGraphAddKernelNode"},
+                        {f.hip_add_copy, "hipGraphAddMemcpyNode1D"},
+                        {f.hip_add_fill, "hipGraphAddMemsetNode"},
+                        {instantiates, "hipGraphInstantiateWithFlags"},
+                        {f.exec_destroy, "hipGraphExecDestroy"},
+                        {f.graph_launch, "hipGraphLaunch"}});
 }
 
-bool can_capture(const gpu_driver& driver) { return driver.functions().capture_begin && driver.functions().capture_end; }
+bool can_capture(const gpu_driver& driver) {
+  return driver.functions().capture_begin && driver.functions().capture_end;
+}
 
 int add_node(state& of, void* graph, std::span<void* const> after, const graph_node& what, void** node) {
   const driver_functions& f = of.functions();
@@ -71,7 +89,9 @@ int add_node(state& of, void* graph, std::span<void* const> after, const graph_n
     return f.graph_add_kernel(node, graph, after.data(), after.size(), &kernel);
   }
   if (what.what == graph_node::kind::copy) {
-    if (!is_cuda(of)) return f.hip_add_copy(node, graph, after.data(), after.size(), what.to, what.from, what.bytes, copy_on_device_kind);
+    if (!is_cuda(of))
+      return f.hip_add_copy(node, graph, after.data(), after.size(), what.to, what.from, what.bytes,
+                            copy_on_device_kind);
     cuda_copy_node copy = cuda_copy(what);
     return f.cuda_add_copy(node, graph, after.data(), after.size(), &copy, of.context());
   }
@@ -114,11 +134,14 @@ int enqueue_node(state& of, void* stream, const graph_node& what) {
   switch (what.what) {
     case graph_node::kind::launch: {
       const launch_request& l = what.launch;
-      return f.launch(function_of(what), narrow(l.grid), narrow(l.grid_y), narrow(l.grid_z), narrow(l.block), 1, 1, narrow(l.lds_bytes), stream, parameters_of(what), nullptr);
+      return f.launch(function_of(what), narrow(l.grid), narrow(l.grid_y), narrow(l.grid_z), narrow(l.block), 1, 1,
+                      narrow(l.lds_bytes), stream, parameters_of(what), nullptr);
     }
     case graph_node::kind::copy: return f.copy_on_device(what.to, what.from, what.bytes, stream);
     case graph_node::kind::word: return f.fill_words(what.to, what.value, 1, stream);
-    case graph_node::kind::call: what.call.enqueue(what.call.data, stream, what.call.inputs, what.call.outputs); return status_ok;
+    case graph_node::kind::call:
+      what.call.enqueue(what.call.data, stream, what.call.inputs, what.call.outputs);
+      return status_ok;
   }
   return status_not_supported;
 }

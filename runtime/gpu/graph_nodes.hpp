@@ -1,5 +1,5 @@
-// One node of a graph in the words of either driver. The functions answer the driver's status and throw nothing of their own; what they are
-// given is read before they return. The device is current.
+// One node of a graph in the words of either driver. The functions answer the driver's status and throw nothing of
+// their own; what they are given is read before they return. The device is current.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// Owners of the driver's small objects. Each is owned only after the call that made it succeeded; destroying one never throws.
+// Owners of the driver's small objects. Each is owned only after the call that made it succeeded; destroying one never
+// throws.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,9 @@ struct function {
 
 class raw_stream {
  public:
-  explicit raw_stream(state& of) : state_(of) { of.require(of.functions().stream_create(&native_, stream_non_blocking), "making a stream"); }
+  explicit raw_stream(state& of) : state_(of) {
+    of.require(of.functions().stream_create(&native_, stream_non_blocking), "making a stream");
+  }
   ~raw_stream() {
     if (state_.hung()) return;
     current_device now(state_);
@@ -35,7 +38,9 @@ class raw_stream {
 
 class raw_event {
  public:
-  raw_event(state& of, unsigned flags) : state_(of) { of.require(of.functions().event_create(&native_, flags), "making an event"); }
+  raw_event(state& of, unsigned flags) : state_(of) {
+    of.require(of.functions().event_create(&native_, flags), "making an event");
+  }
   ~raw_event() {
     if (state_.hung()) return;
     current_device now(state_);

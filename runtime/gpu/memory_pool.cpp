@@ -20,8 +20,11 @@ memory_pool::memory_pool(state& of, void* own) : state_(of), own_(own), stream_(
   const driver_functions& f = of.functions();
   int supported = 0;
   bool all = f.pool_create && f.pool_destroy && f.pool_set_attribute && f.pool_trim && f.pool_allocate && f.pool_free;
-  // A driver that does not know the question, or cannot make the pool (some virtual GPUs), has none: the cache of blocks serves.
-  if (!all || f.device_attribute(&supported, of.driver().attributes().memory_pools, of.handle()) != status_ok || !supported) return;
+  // A driver that does not know the question, or cannot make the pool (some virtual GPUs), has none: the cache of
+  // blocks serves.
+  if (!all || f.device_attribute(&supported, of.driver().attributes().memory_pools, of.handle()) != status_ok ||
+      !supported)
+    return;
   pool_properties properties;
   properties.location_id = of.ordinal();
   void* pool = nullptr;
@@ -104,8 +107,7 @@ void memory_pool::free(void* memory, std::size_t bytes) noexcept {
       blocks_.emplace(size, memory);
       block_bytes_ += size;
       return;
-    } catch (const std::bad_alloc&) {
-    }
+    } catch (const std::bad_alloc&) {}
   }
   state_.note(f.memory_free(memory));
 }

@@ -1,6 +1,6 @@
-// Device memory, pooled: out of a memory pool of the driver's where it has them, otherwise out of blocks kept for the next request of
-// their size. Memory is ready for any stream when allocate() returns; free() waits, on the device, for the device's own stream.
-// Any thread. Throws error{absent} when there is no memory.
+// Device memory, pooled: out of a memory pool of the driver's where it has them, otherwise out of blocks kept for the
+// next request of their size. Memory is ready for any stream when allocate() returns; free() waits, on the device, for
+// the device's own stream. Any thread. Throws error{absent} when there is no memory.
 #pragma once
 
 #include <map>

@@ -20,7 +20,9 @@ constexpr std::int64_t shared_bytes_without_asking = 48 << 10;
 // The options that make the driver's compiler say what it does not like.
 class error_log_options {
  public:
-  explicit error_log_options(std::uintptr_t target = 0) : count_(target ? 3 : 2), values_{text_.data(), reinterpret_cast<void*>(text_.size()), reinterpret_cast<void*>(target)} {}
+  explicit error_log_options(std::uintptr_t target = 0)
+      : count_(target ? 3 : 2),
+        values_{text_.data(), reinterpret_cast<void*>(text_.size()), reinterpret_cast<void*>(target)} {}
   unsigned count() const { return count_; }
   int* names() { return names_.data(); }
   void** values() { return values_.data(); }
@@ -62,7 +64,7 @@ link_result link(const driver_functions& f, std::vector<std::byte>& ptx, std::ui
 
 }  // namespace
 
-module::module(state& of, std::span<const std::byte> object) : state_(of) {
+module::module(state& of, std::span<const std::byte> object) :state_(of) {
   const driver_functions& f = of.functions();
   std::vector<std::byte> text;
   if (is_elf(object)) check_elf(object);
@@ -90,12 +92,14 @@ const function& module::find(std::string_view symbol, std::int64_t lds_bytes) {
   auto it = functions_.find(symbol);
   if (it == functions_.end()) {
     function what{nullptr, std::string(symbol)};
-    state_.require(f.module_function(&what.native, native_, what.name.c_str()), "function '" + what.name + "' of a kernel");
+    state_.require(f.module_function(&what.native, native_, what.name.c_str()),
+                   "function '" + what.name + "' of a kernel");
     it = functions_.emplace(what.name, found{what, shared_bytes_without_asking}).first;
   }
   // AMD's devices give a workgroup all the LDS they have without being asked.
   if (lds_bytes > it->second.lds_bytes && f.function_set_attribute) {
-    state_.require(f.function_set_attribute(it->second.what.native, function_dynamic_shared_bytes, static_cast<int>(std::min<std::int64_t>(lds_bytes, INT_MAX))),
+    state_.require(f.function_set_attribute(it->second.what.native, function_dynamic_shared_bytes,
+                                            static_cast<int>(std::min<std::int64_t>(lds_bytes, INT_MAX))),
                    std::to_string(lds_bytes) + " bytes of shared memory for kernel '" + it->second.what.name + "'");
     it->second.lds_bytes = lds_bytes;
   }
@@ -129,7 +133,8 @@ library::library(module_table& table, std::span<const native_kernel* const> kern
 }
 
 kernel_handle library::find(std::size_t index, std::string_view symbol) const {
-  if (index >= entries_.size()) throw error(error_kind::corrupted, "function '" + std::string(symbol) + "': no such kernel was loaded");
+  if (index >= entries_.size())
+    throw error(error_kind::corrupted, "function '" + std::string(symbol) + "': no such kernel was loaded");
   const entry& e = entries_[index];
   auto asked = e.lds_bytes.find(symbol);
   return {&e.code->find(symbol, asked == e.lds_bytes.end() ? 0 : asked->second)};
@@ -141,7 +146,8 @@ std::vector<std::byte> to_machine_code(state& of, std::span<const std::byte> obj
   std::vector<std::byte> ptx = as_text(object);
   working_device now(of);
   link_result made = link(f, ptx, 0);
-  // Some drivers link for the plain architecture unless they are told to use the features that the text asks for ("sm_90a").
+  // Some drivers link for the plain architecture unless they are told to use the features that the text asks for
+  // ("sm_90a").
   std::string_view target = ptx_target(ptx);
   if (made.status && !of.lost() && target.starts_with("sm_") && target.ends_with('a')) {
     auto number = static_cast<std::uintptr_t>(std::atoi(std::string(target.substr(3)).c_str()));

@@ -1,5 +1,6 @@
-// Kernels loaded on a GPU. Modules are held weakly by the hash of their objects, so programs with equal kernels share one.
-// Any thread. Throws error{compile_failed} with the driver's log for objects that it refuses, error{corrupted} for damaged ones.
+// Kernels loaded on a GPU. Modules are held weakly by the hash of their objects, so programs with equal kernels share
+// one. Any thread. Throws error{compile_failed} with the driver's log for objects that it refuses, error{corrupted} for
+// damaged ones.
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// What the bytes of a GPU object are, before a driver reads them: drivers take images without their size. Pure; any thread.
+// What the bytes of a GPU object are, before a driver reads them: drivers take images without their size. Pure; any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -12,41 +13,52 @@
 
 namespace kiln::gpu {
 
-inline bool is_elf(std::span<const std::byte> object) { return object.size() >= 4 && std::memcmp(object.data(), "\177ELF", 4) == 0; }
+inline bool is_elf(std::span<const std::byte> object) {
+  return object.size() >= 4 && std::memcmp(object.data(), "\177ELF", 4) == 0;
+}
 
 // Throws error{corrupted} for a 64-bit ELF whose headers point outside of it.
 inline void check_elf(std::span<const std::byte> object) {
   auto field = [&](std::size_t at, std::size_t bytes) {
     std::uint64_t value = 0;
-    if (at + bytes > object.size()) throw error(error_kind::corrupted, "a kernel's object is truncated: finalize the program again");
+    if (at + bytes > object.size())
+      throw error(error_kind::corrupted, "a kernel's object is truncated: finalize the program again");
     std::memcpy(&value, object.data() + at, bytes);
     return value;
   };
   auto inside = [&](std::uint64_t at, std::uint64_t bytes) {
-    if (at > object.size() || bytes > object.size() - at) throw error(error_kind::corrupted, "a kernel's object is truncated: finalize the program again");
+    if (at > object.size() || bytes > object.size() - at)
+      throw error(error_kind::corrupted, "a kernel's object is truncated: finalize the program again");
   };
-  if (field(4, 1) != 2) throw error(error_kind::corrupted, "a kernel's object is not a 64-bit one: finalize the program again");
+  if (field(4, 1) != 2)
+    throw error(error_kind::corrupted, "a kernel's object is not a 64-bit one: finalize the program again");
   constexpr std::uint64_t section_bytes = 64, segment_bytes = 56, no_bits = 8;
-  std::uint64_t segments = field(32, 8), sections = field(40, 8), segment_count = field(56, 2), section_count = field(60, 2);
+  std::uint64_t segments = field(32, 8), sections = field(40, 8), segment_count = field(56, 2),
+                section_count = field(60, 2);
   inside(segments, segment_count * segment_bytes);
   inside(sections, section_count * section_bytes);
   for (std::uint64_t i = 0; i < section_count; ++i) {
     std::uint64_t at = sections + i * section_bytes;
     if (field(at + 4, 4) != no_bits && field(at + 4, 4) != 0) inside(field(at + 24, 8), field(at + 32, 8));
   }
-  for (std::uint64_t i = 0; i < segment_count; ++i) inside(field(segments + i * segment_bytes + 8, 8), field(segments + i * segment_bytes + 32, 8));
+  for (std::uint64_t i = 0; i < segment_count; ++i)
+    inside(field(segments + i * segment_bytes + 8, 8), field(segments + i * segment_bytes + 32, 8));
 }
 
 inline constexpr std::string_view bundle_magic = "__CLANG_OFFLOAD_BUNDLE__";
 
-inline bool is_bundle(std::span<const std::byte> object) { return object.size() >= bundle_magic.size() && std::memcmp(object.data(), bundle_magic.data(), bundle_magic.size()) == 0; }
+inline bool is_bundle(std::span<const std::byte> object) {
+  return object.size() >= bundle_magic.size() &&
+         std::memcmp(object.data(), bundle_magic.data(), bundle_magic.size()) == 0;
+}
 
-// Throws error{corrupted} for a clang offload bundle whose entries are not inside of it: the magic, their number, and of each its offset, its size and its
-// name with the name's length before it.
+// Throws error{corrupted} for a clang offload bundle whose entries are not inside of it: the magic, their number, and
+// of each its offset, its size and its name with the name's length before it.
 inline void check_bundle(std::span<const std::byte> object) {
   std::size_t at = bundle_magic.size();
   auto skip = [&](std::uint64_t bytes) {
-    if (bytes > object.size() - at) throw error(error_kind::corrupted, "a kernel's offload bundle is truncated: finalize the program again");
+    if (bytes > object.size() - at)
+      throw error(error_kind::corrupted, "a kernel's offload bundle is truncated: finalize the program again");
     at += bytes;
   };
   auto number = [&] {
@@ -58,7 +70,8 @@ inline void check_bundle(std::span<const std::byte> object) {
   };
   for (std::uint64_t left = number(); left > 0; --left) {
     std::uint64_t offset = number(), size = number();
-    if (offset > object.size() || size > object.size() - offset) throw error(error_kind::corrupted, "a kernel's offload bundle is truncated: finalize the program again");
+    if (offset > object.size() || size > object.size() - offset)
+      throw error(error_kind::corrupted, "a kernel's offload bundle is truncated: finalize the program again");
     skip(number());
   }
 }
@@ -67,7 +80,9 @@ inline void check_bundle(std::span<const std::byte> object) {
 inline std::vector<std::byte> as_text(std::span<const std::byte> object) {
   std::vector<std::byte> text(object.begin(), object.end());
   while (!text.empty() && text.back() == std::byte{0}) text.pop_back();
-  if (text.empty() || std::memchr(text.data(), 0, text.size())) throw error(error_kind::corrupted, "a kernel's object is neither machine code nor text: finalize the program again");
+  if (text.empty() || std::memchr(text.data(), 0, text.size()))
+    throw error(error_kind::corrupted,
+                "a kernel's object is neither machine code nor text: finalize the program again");
   text.push_back(std::byte{0});
   return text;
 }

@@ -10,19 +10,25 @@ namespace {
 
 constexpr int compute_capability_major = 75, compute_capability_minor = 76;  // CU_DEVICE_ATTRIBUTE_...
 
-// hipDeviceProp_t has had two layouts. hipGetDeviceProperties fills the one of HIP 5 in every version (792 bytes, gcnArchName at
-// 396); hipGetDevicePropertiesR0600, since HIP 6, fills the other (1472 bytes, gcnArchName at 1160). No other query has the name.
-constexpr std::size_t architecture_at_5 = 396, architecture_at_6 = 1160, architecture_bytes = 256, properties_bytes = 8192;
+// hipDeviceProp_t has had two layouts. hipGetDeviceProperties fills the one of HIP 5 in every version (792 bytes,
+// gcnArchName at 396); hipGetDevicePropertiesR0600, since HIP 6, fills the other (1472 bytes, gcnArchName at 1160). No
+// other query has the name.
+constexpr std::size_t architecture_at_5 = 396, architecture_at_6 = 1160, architecture_bytes = 256,
+                      properties_bytes = 8192;
 
 std::string hip_architecture(const gpu_driver& from, int ordinal) {
   const driver_functions& f = from.functions();
   alignas(64) std::array<char, properties_bytes> properties{};
   bool is_6 = f.properties_6 != nullptr;
   int status = is_6 ? f.properties_6(properties.data(), ordinal) : f.properties_5(properties.data(), ordinal);
-  if (status) throw error(error_kind::absent, "device hip:" + std::to_string(ordinal) + ": its properties: " + from.error_name(status));
+  if (status)
+    throw error(error_kind::absent,
+                "device hip:" + std::to_string(ordinal) + ": its properties: " + from.error_name(status));
   const char* text = properties.data() + (is_6 ? architecture_at_6 : architecture_at_5);
   std::string architecture(text, strnlen(text, architecture_bytes));
-  if (!architecture.starts_with("gfx")) throw error(error_kind::absent, "device hip:" + std::to_string(ordinal) + ": its architecture '" + architecture + "' is not the name of one");
+  if (!architecture.starts_with("gfx"))
+    throw error(error_kind::absent, "device hip:" + std::to_string(ordinal) + ": its architecture '" + architecture +
+                                        "' is not the name of one");
   return architecture;
 }
 
@@ -48,7 +54,8 @@ device_info query_info(const gpu_driver& from, int ordinal) {
   device_info info;
   info.name = std::string(name(from.which())) + ":" + std::to_string(ordinal);
   auto require = [&](int status, const char* what) {
-    if (status) throw error(error_kind::absent, "device " + info.name + ": its " + what + ": " + from.error_name(status));
+    if (status)
+      throw error(error_kind::absent, "device " + info.name + ": its " + what + ": " + from.error_name(status));
   };
   int device = 0;
   require(f.device_get(&device, ordinal), "number");
@@ -63,10 +70,12 @@ device_info query_info(const gpu_driver& from, int ordinal) {
     require(f.device_attribute(&value, which, device), what);
     return value;
   };
-  info.multiprocessors = static_cast<unsigned>(attribute(from.attributes().multiprocessors, "number of multiprocessors"));
+  info.multiprocessors =
+      static_cast<unsigned>(attribute(from.attributes().multiprocessors, "number of multiprocessors"));
   if (from.which() == api::cuda) {
     info.family = "nvidia";
-    info.architecture = "sm_" + std::to_string(attribute(compute_capability_major, "compute capability")) + std::to_string(attribute(compute_capability_minor, "compute capability"));
+    info.architecture = "sm_" + std::to_string(attribute(compute_capability_major, "compute capability")) +
+                        std::to_string(attribute(compute_capability_minor, "compute capability"));
     info.target = info.architecture;
   } else {
     info.family = "amdgpu";
@@ -84,7 +93,8 @@ bool runs_on(api which, std::string_view device_target, std::string_view target)
   if (which == api::hip) return !target.empty() && target.substr(0, target.find(':')) == device_target;
   cuda_target own = parse(device_target), wanted = parse(target);
   if (!wanted.number) return false;
-  // PTX for an older architecture is compiled by the driver; features of one architecture ("sm_90a") run on that one alone.
+  // PTX for an older architecture is compiled by the driver; features of one architecture ("sm_90a") run on that one
+  // alone.
   return wanted.features.empty() ? wanted.number <= own.number : wanted.number == own.number;
 }
 

@@ -6,7 +6,8 @@
 namespace kiln::gpu {
 namespace {
 
-// Large enough to hide the cost of a copy's start, small enough that copying into one overlaps with sending the one before.
+// Large enough to hide the cost of a copy's start, small enough that copying into one overlaps with sending the one
+// before.
 constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
 
 }  // namespace
@@ -71,7 +72,8 @@ void staging::download(void* to, const void* from, std::size_t bytes, void* stre
   auto start = [&](std::size_t at) {
     chunk& c = next();
     c.used = true;
-    int copied = f.copy_to_host(c.memory, static_cast<const std::byte*>(from) + at, std::min(chunk_bytes, bytes - at), stream);
+    int copied =
+        f.copy_to_host(c.memory, static_cast<const std::byte*>(from) + at, std::min(chunk_bytes, bytes - at), stream);
     int recorded = f.event_record(c.last_use->get(), stream);
     if (recorded) state_.note(state_.wait_for_stream(stream));
     state_.require(copied, "copying from the device");

@@ -1,5 +1,5 @@
-// Copies between host and device through a ring of pinned host memory, so that the host may use any memory, at once, at full speed.
-// Any thread; one copy at a time.
+// Copies between host and device through a ring of pinned host memory, so that the host may use any memory, at once, at
+// full speed. Any thread; one copy at a time.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// What every part of a GPU device shares: the driver, which device, its context, and whether it still works. Errors of the driver
-// become kiln::error here, with the driver's own name for them. After an error that a device (its context) does not survive, every
-// later call throws error{absent} without asking the driver, so nothing waits for a device that is gone.
+// What every part of a GPU device shares: the driver, which device, its context, and whether it still works. Errors of
+// the driver become kiln::error here, with the driver's own name for them. After an error that a device (its context)
+// does not survive, every later call throws error{absent} without asking the driver, so nothing waits for a device that
+// is gone.
 #pragma once
 
 #include <atomic>
@@ -25,7 +26,7 @@ class state {
   const gpu_driver& driver() const { return *driver_; }
   const std::string& name() const { return name_; }
   int ordinal() const { return ordinal_; }
-  int handle() const { return handle_; }  // the driver's number of the device
+  int handle() const { return handle_; }      // the driver's number of the device
   void* context() const { return context_; }  // CUDA's; null of HIP
 
   // Throws unless status is ok. `what` says what was tried: "launch of kernel 'softmax'".
@@ -33,7 +34,9 @@ class state {
   // For calls whose failure has nobody to go to.
   void note(int status) noexcept;
   void require_alive() const;
-  int lost() const noexcept { return lost_.load(std::memory_order_relaxed); }  // the status it was lost with, 0 while it works
+  int lost() const noexcept {
+    return lost_.load(std::memory_order_relaxed);
+  }  // the status it was lost with, 0 while it works
   // Work that never ends: even releasing things could wait for it, so nothing is released any more.
   bool hung() const noexcept { return hung_.load(std::memory_order_relaxed); }
 
@@ -72,7 +75,9 @@ class current_device {
 
 // The same for calls that may throw, on a device that works.
 struct working_device : current_device {
-  explicit working_device(state& of) : current_device((of.require_alive(), of)) { of.require(status(), "making the device current"); }
+  explicit working_device(state& of) : current_device((of.require_alive(), of)) {
+    of.require(status(), "making the device current");
+  }
 };
 
 }  // namespace kiln::gpu

@@ -34,27 +34,27 @@ struct graph_options {
   graph_policy policy = graph_policy::automatic;
   graph_order order = graph_order::measured;
   graph_making making = graph_making::fitting;
-  // Graphs with pointers of their own that are kept for each part of a plan, so that callers who take turns with a few sets of tensors
-  // change nothing; at least 1.
+  // Graphs with pointers of their own that are kept for each part of a plan, so that callers who take turns with a few
+  // sets of tensors change nothing; at least 1.
   unsigned most_graphs = 4;
   // What `automatic` decided before, for this program on such a device: nothing is measured.
   std::optional<graph_decision> decision = {};
 };
 
 struct graph_report {
-  std::string mode = "off";       // off, measuring, eager, replay
-  std::size_t captures = 0;       // graphs made, by either maker
-  std::size_t replays = 0;        // runs that launched graphs
-  std::size_t patches = 0;        // nodes that were given other pointers
-  std::size_t updates = 0;        // graphs updated as a whole, where a patch was refused
-  std::size_t rebuilds = 0;       // graphs made again, where an update was refused
-  std::size_t failures = 0;       // after the first, runs are eager for good
-  std::size_t segments = 0;       // parts of the plan that are graphs
-  bool branches = false;          // of the graphs in use
-  std::string reason;             // why runs are eager where a graph was wanted
+  std::string mode = "off";  // off, measuring, eager, replay
+  std::size_t captures = 0;  // graphs made, by either maker
+  std::size_t replays = 0;   // runs that launched graphs
+  std::size_t patches = 0;   // nodes that were given other pointers
+  std::size_t updates = 0;   // graphs updated as a whole, where a patch was refused
+  std::size_t rebuilds = 0;  // graphs made again, where an update was refused
+  std::size_t failures = 0;  // after the first, runs are eager for good
+  std::size_t segments = 0;  // parts of the plan that are graphs
+  bool branches = false;     // of the graphs in use
+  std::string reason;        // why runs are eager where a graph was wanted
 };
 
-std::string_view name(graph_policy policy);                           // "off", "on", "auto"
+std::string_view name(graph_policy policy);  // "off", "on", "auto"
 std::optional<graph_policy> graph_policy_named(std::string_view name);
 
 }  // namespace kiln

@@ -4,7 +4,8 @@
 
 namespace kiln {
 
-graph_replay::graph_replay(const plan& of, device& target, const graph_options& options) : plan_(&of), device_(&target), options_(options), decision_(options.decision) {
+graph_replay::graph_replay(const plan& of, device& target, const graph_options& options)
+    : plan_(&of), device_(&target), options_(options), decision_(options.decision) {
   if (options_.policy == graph_policy::off) {
     eager_for_good_ = true;
   } else if (!target.has_graphs()) {
@@ -35,7 +36,8 @@ void graph_replay::prepare() {
     branches |= graphs_.back().has_branches();
     captures_ |= graphs_.back().maker() == graph_maker::capture;
   }
-  way_ = options_.order == graph_order::branches || (decision_ && decision_->branches) ? run_way::branches : run_way::chain;
+  way_ = options_.order == graph_order::branches || (decision_ && decision_->branches) ? run_way::branches
+                                                                                       : run_way::chain;
   if (decision_) return;
   std::vector<run_way> ways{way_};
   if (options_.order == graph_order::measured && branches) ways.push_back(run_way::branches);
@@ -63,7 +65,8 @@ void graph_replay::begin_run() {
   made_before_ = made();
 }
 
-std::size_t graph_replay::run(std::uint32_t block, std::size_t step, plan_pointers& pointers, device_stream& stream) noexcept {
+std::size_t graph_replay::run(std::uint32_t block, std::size_t step, plan_pointers& pointers,
+                              device_stream& stream) noexcept {
   if (eager_for_good_ || !prepared_ || way_ == run_way::eager) return 0;
   std::uint32_t part = part_at_[block][step];
   if (!part) return 0;
@@ -156,8 +159,10 @@ void graph_replay::fail(const char* what) noexcept {
 
 graph_report graph_replay::report() const {
   graph_report r;
-  if (options_.policy != graph_policy::off) r.mode = eager_for_good_ ? "eager" : decision_ || options_.policy == graph_policy::on ? "replay" : "measuring";
-  r.captures = counts_.captures, r.replays = replays_, r.patches = counts_.patches, r.updates = counts_.updates, r.rebuilds = counts_.rebuilds, r.failures = failures_;
+  if (options_.policy != graph_policy::off)
+    r.mode = eager_for_good_ ? "eager" : decision_ || options_.policy == graph_policy::on ? "replay" : "measuring";
+  r.captures = counts_.captures, r.replays = replays_, r.patches = counts_.patches, r.updates = counts_.updates,
+  r.rebuilds = counts_.rebuilds, r.failures = failures_;
   r.segments = parts_.size();
   r.branches = way_ == run_way::branches && !eager_for_good_;
   r.reason = reason_;

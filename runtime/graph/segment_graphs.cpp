@@ -19,7 +19,13 @@ graph_maker maker_of(const graph_segment& what, graph_making making) {
 }  // namespace
 
 segment_graphs::segment_graphs(const plan& of, const graph_segment& what, device& target, const graph_options& options)
-    : plan_(&of), what_(&what), device_(&target), maker_(maker_of(what, options.making)), most_(std::max(1u, options.most_graphs)), wanted_(what.slots.size()), dirty_(what.count) {
+    : plan_(&of),
+      what_(&what),
+      device_(&target),
+      maker_(maker_of(what, options.making)),
+      most_(std::max(1u, options.most_graphs)),
+      wanted_(what.slots.size()),
+      dirty_(what.count) {
   entries_.reserve(2 * most_);  // of both orders
   for (values& v : seen_) v.resize(what.slots.size());
 }
@@ -27,7 +33,8 @@ segment_graphs::segment_graphs(const plan& of, const graph_segment& what, device
 void segment_graphs::fill_wanted(const plan_pointers& pointers) {
   for (std::size_t s = 0; s < wanted_.size(); ++s) {
     const graph_slot& slot = what_->slots[s];
-    wanted_[s] = slot.is_counter ? pointers.counter(slot.index) : reinterpret_cast<std::uintptr_t>(pointers[slot.index]);
+    wanted_[s] =
+        slot.is_counter ? pointers.counter(slot.index) : reinterpret_cast<std::uintptr_t>(pointers[slot.index]);
   }
 }
 
@@ -87,7 +94,8 @@ void segment_graphs::give_wanted(entry& to, plan_pointers& pointers, graph_count
     if (to.graph->update(*other)) {
       ++counts.updates;
     } else {
-      if (replaced_.size() == most_rebuilds) throw error(error_kind::unsupported, "the driver takes no other pointers for a graph");
+      if (replaced_.size() == most_rebuilds)
+        throw error(error_kind::unsupported, "the driver takes no other pointers for a graph");
       other->instantiate();
       ++counts.rebuilds;
       replaced_.push_back(std::move(to.graph));

@@ -1,7 +1,8 @@
-// The graphs of one part of a plan in one context: a bounded number, each with the pointers that it was made for or given last. A run whose
-// pointers one of them has launches it as it is; otherwise the one used longest ago is patched, unless the same pointers were asked for
-// a short while ago: then callers take turns with a few sets of tensors, and another graph is made while there is room.
-// Used by one thread at a time; launching and patching allocate nothing. Errors are thrown; the next run may then not use it any more.
+// The graphs of one part of a plan in one context: a bounded number, each with the pointers that it was made for or
+// given last. A run whose pointers one of them has launches it as it is; otherwise the one used longest ago is patched,
+// unless the same pointers were asked for a short while ago: then callers take turns with a few sets of tensors, and
+// another graph is made while there is room. Used by one thread at a time; launching and patching allocate nothing.
+// Errors are thrown; the next run may then not use it any more.
 #pragma once
 
 #include <array>
@@ -24,7 +25,8 @@ class segment_graphs {
   // `what` is a part of `of`; both, and the device, outlive it.
   segment_graphs(const plan& of, const graph_segment& what, device& target, const graph_options& options);
 
-  // Enqueues the part with the pointers as they are; `branches` chooses between the two orders, which have graphs of their own.
+  // Enqueues the part with the pointers as they are; `branches` chooses between the two orders, which have graphs of
+  // their own.
   void run(plan_pointers& pointers, device_stream& stream, bool branches, graph_counts& counts);
   // Drops the graphs of the other order. Nothing that was launched may still run.
   void keep(bool branches);
@@ -46,7 +48,9 @@ class segment_graphs {
   std::unique_ptr<device_graph> build(plan_pointers& pointers, bool branches, graph_counts& counts);  // finished
   void give_wanted(entry& to, plan_pointers& pointers, graph_counts& counts);
   bool patch(entry& to, plan_pointers& pointers, graph_counts& counts);
-  graph_node node(plan_pointers& pointers, std::uint32_t index) const { return pointers.node(plan_->blocks[what_->block].steps[what_->first + index]); }
+  graph_node node(plan_pointers& pointers, std::uint32_t index) const {
+    return pointers.node(plan_->blocks[what_->block].steps[what_->first + index]);
+  }
 
   const plan* plan_;
   const graph_segment* what_;
@@ -54,11 +58,12 @@ class segment_graphs {
   graph_maker maker_;
   std::size_t most_;
   std::vector<entry> entries_;
-  std::vector<std::unique_ptr<device_graph>> replaced_;  // may still run; they go with the context, which waits for its runs
+  std::vector<std::unique_ptr<device_graph>>
+      replaced_;  // may still run; they go with the context, which waits for its runs
   values wanted_;
-  std::array<values, 8> seen_;                           // asked for by the last runs that found no graph
+  std::array<values, 8> seen_;  // asked for by the last runs that found no graph
   std::size_t next_seen_ = 0;
-  std::vector<bool> dirty_;                              // nodes to be patched
+  std::vector<bool> dirty_;  // nodes to be patched
   std::uint64_t clock_ = 0;
 };
 

@@ -6,7 +6,8 @@
 namespace kiln {
 namespace {
 
-// Bytes that a step reads or writes. Spaces never overlap: the arena, the zeroed memory, and every output and moving buffer by itself.
+// Bytes that a step reads or writes. Spaces never overlap: the arena, the zeroed memory, and every output and moving
+// buffer by itself.
 struct access {
   std::uint64_t space = 0;
   std::size_t begin = 0, end = 0;
@@ -30,8 +31,7 @@ class cutter {
     for (std::uint32_t b = 0; b < plan_.blocks.size(); ++b) {
       const auto& steps = plan_.blocks[b].steps;
       for (std::uint32_t at = 0, end = 0; at < steps.size(); at = end + 1) {
-        for (end = at; end < steps.size() && fits(steps[end]); ++end) {
-        }
+        for (end = at; end < steps.size() && fits(steps[end]); ++end) {}
         if (end - at >= least_graph_steps) add(b, at, end - at);
       }
     }
@@ -40,7 +40,8 @@ class cutter {
 
  private:
   static bool fits(const plan_step& s) {
-    return std::holds_alternative<launch_step>(s.what) || std::holds_alternative<copy_step>(s.what) || std::holds_alternative<count_step>(s.what) || std::holds_alternative<call_step>(s.what);
+    return std::holds_alternative<launch_step>(s.what) || std::holds_alternative<copy_step>(s.what) ||
+           std::holds_alternative<count_step>(s.what) || std::holds_alternative<call_step>(s.what);
   }
 
   void add(std::uint32_t block, std::uint32_t first, std::uint32_t count) {
@@ -55,8 +56,8 @@ class cutter {
     segments_.push_back(std::move(segment_));
   }
 
-  // The nearest conflicting steps first; what those wait for, directly or not, needs no edge. Steps that do not conflict are laid into lanes, and wait
-  // for the one before them in theirs.
+  // The nearest conflicting steps first; what those wait for, directly or not, needs no edge. Steps that do not
+  // conflict are laid into lanes, and wait for the one before them in theirs.
   void order(const std::vector<std::vector<access>>& accesses) {
     std::size_t count = accesses.size();
     std::vector<std::vector<bool>> before(count);  // per node: all that it waits for, directly or not
@@ -86,11 +87,13 @@ class cutter {
   }
 
   void look_at(const launch_step& s) {
-    for (std::uint32_t a = s.first_argument; a < s.first_argument + s.argument_count; ++a) touch(plan_.arguments[a], plan_.written[a]);
+    for (std::uint32_t a = s.first_argument; a < s.first_argument + s.argument_count; ++a)
+      touch(plan_.arguments[a], plan_.written[a]);
   }
   void look_at(const call_step& s) {
     ++segment_.calls;
-    for (std::uint32_t a = s.first_argument; a < s.first_argument + s.argument_count; ++a) touch(plan_.arguments[a], plan_.written[a]);
+    for (std::uint32_t a = s.first_argument; a < s.first_argument + s.argument_count; ++a)
+      touch(plan_.arguments[a], plan_.written[a]);
   }
   void look_at(const copy_step& s) { touch(s.from, false), touch(s.to, true); }
   void look_at(const count_step& s) {

@@ -29,7 +29,8 @@ std::pair<double, std::size_t> graph_trial::ratio(const candidate& a, const cand
   std::array<double, most_rounds> ratios;
   std::size_t count = 0;
   for (std::size_t r = 0; r < most_rounds; ++r)
-    if (a.rounds[r].count && b.rounds[r].count) ratios[count++] = a.rounds[r].median() / std::max(b.rounds[r].median(), std::numeric_limits<double>::min());
+    if (a.rounds[r].count && b.rounds[r].count)
+      ratios[count++] = a.rounds[r].median() / std::max(b.rounds[r].median(), std::numeric_limits<double>::min());
   return {middle_of(std::span(ratios).first(count)), count};
 }
 
@@ -74,7 +75,9 @@ graph_trial::turn graph_trial::next() {
 void graph_trial::add(const turn& of, double milliseconds) {
   spent_ms_ += milliseconds;
   auto found = std::ranges::find(candidates_, of.way, &candidate::way);
-  if (found == candidates_.end() || of.first || !first_counted_ || of.round < first_counted_ || of.round - first_counted_ >= most_rounds) return;
+  if (found == candidates_.end() || of.first || !first_counted_ || of.round < first_counted_ ||
+      of.round - first_counted_ >= most_rounds)
+    return;
   burst_times& times = found->rounds[of.round - first_counted_];
   if (times.count < times.ms.size()) times.ms[times.count++] = milliseconds;
   if (times.count < times.ms.size() || found->left) return;

@@ -1,8 +1,9 @@
-// Which way of running a plan is the fastest, found by timing the caller's own runs. Pure: it says what the next run should be, and is told how
-// long it took. Ways take turns in bursts of a few runs, of which the first does not count, since it comes after another way's; one burst of each is a
-// round. The rounds of the beginning do not count either: graphs are made, drivers load what they load late, clocks rise. Two ways are compared by the median of
-// their ratios in the same rounds, so disturbed runs do not matter, nor that a device becomes faster or slower meanwhile. A way that is clearly slower than another leaves.
-// Used by one thread at a time; allocates only when made.
+// Which way of running a plan is the fastest, found by timing the caller's own runs. Pure: it says what the next run
+// should be, and is told how long it took. Ways take turns in bursts of a few runs, of which the first does not count,
+// since it comes after another way's; one burst of each is a round. The rounds of the beginning do not count either:
+// graphs are made, drivers load what they load late, clocks rise. Two ways are compared by the median of their ratios
+// in the same rounds, so disturbed runs do not matter, nor that a device becomes faster or slower meanwhile. A way that
+// is clearly slower than another leaves. Used by one thread at a time; allocates only when made.
 #pragma once
 
 #include <array>

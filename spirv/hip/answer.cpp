@@ -20,7 +20,9 @@ class writer {
     number(v.size());
     text += v;
   }
-  void bytes(const std::vector<std::byte>& v) { bytes(std::string_view(reinterpret_cast<const char*>(v.data()), v.size())); }
+  void bytes(const std::vector<std::byte>& v) {
+    bytes(std::string_view(reinterpret_cast<const char*>(v.data()), v.size()));
+  }
 };
 
 class reader {
@@ -59,7 +61,8 @@ void pack(writer& out, const compiled_source& s) {
     out.bytes(k.name);
     out.number(k.max_threads);
     out.number(k.parameters.size());
-    for (std::size_t i = 0; i < k.parameters.size(); ++i) out.number(k.parameters[i]), out.number(bool{k.reads_only[i]});
+    for (std::size_t i = 0; i < k.parameters.size(); ++i)
+      out.number(k.parameters[i]), out.number(bool{k.reads_only[i]});
   }
   out.number(s.operators.size());
   for (const object& o : s.operators) out.bytes(serialize(o));
@@ -112,7 +115,8 @@ compiled_source unpack_answer(std::string_view answer) {
     k.name = in.bytes();
     k.max_threads = in.number<std::uint32_t>();
     std::size_t count = in.number<std::size_t>();
-    for (std::size_t i = 0; i < count; ++i) k.parameters.push_back(in.number<kernel_parameter>()), k.reads_only.push_back(in.number<bool>());
+    for (std::size_t i = 0; i < count; ++i)
+      k.parameters.push_back(in.number<kernel_parameter>()), k.reads_only.push_back(in.number<bool>());
   }
   std::size_t operators = in.number<std::size_t>();
   for (std::size_t i = 0; i < operators; ++i) s.operators.push_back(deserialize_object(in.list()));

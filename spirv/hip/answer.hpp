@@ -1,5 +1,5 @@
-// What a forked copy of this process says after compiling: the compiled source, or the error that compiling threw, as bytes. Only between a process
-// and its copy: not a format.
+// What a forked copy of this process says after compiling: the compiled source, or the error that compiling threw, as
+// bytes. Only between a process and its copy: not a format.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Launches and the kernels that they name: symbols, types of parameters, and what the tensors must be for the kernels' pointers.
+// Launches and the kernels that they name: symbols, types of parameters, and what the tensors must be for the kernels'
+// pointers.
 #include <clang/Basic/Diagnostic.h>
 
 #include <algorithm>
@@ -15,7 +16,9 @@ std::string names_of(const std::vector<kernel_declaration>& kernels) {
   return names.empty() ? "none" : names;
 }
 
-bool takes(const pointee& to, element_type type) { return to.type ? *to.type == type : to.bits == 0 || storage_bits(type) == to.bits; }
+bool takes(const pointee& to, element_type type) {
+  return to.type ? *to.type == type : to.bits == 0 || storage_bits(type) == to.bits;
+}
 
 // "float32" or "int32, uint32, float32".
 std::vector<element_type> types_of(const pointee& to) {
@@ -32,7 +35,8 @@ std::string without_blanks(std::string text) {
 
 class binder {
  public:
-  binder(clang::CompilerInstance& compiler, declared_operator& o, const std::vector<hip_kernel>& kernels, const std::vector<kernel_declaration>& declarations)
+  binder(clang::CompilerInstance& compiler, declared_operator& o, const std::vector<hip_kernel>& kernels,
+         const std::vector<kernel_declaration>& declarations)
       : compiler_(compiler), o_(o), kernels_(kernels), declarations_(declarations) {}
 
   void run() {
@@ -58,11 +62,14 @@ class binder {
   bool bind(kernel_launch& launch, const declared_operator::launch_source& source) {
     auto called = kernels_called(source.kernel.text, declarations_, compiler_.getASTContext());
     if (called.empty()) {
-      fail(source.kernel.at(0), "there is no __global__ function '" + source.kernel.text + "' (a template needs an explicit instantiation); there are: " + names_of(declarations_));
+      fail(source.kernel.at(0),
+           "there is no __global__ function '" + source.kernel.text +
+               "' (a template needs an explicit instantiation); there are: " + names_of(declarations_));
       return false;
     }
     if (called.size() > 1) {
-      fail(source.kernel.at(0), "there are " + std::to_string(called.size()) + " __global__ functions '" + source.kernel.text + "': give each a name of its own");
+      fail(source.kernel.at(0), "there are " + std::to_string(called.size()) + " __global__ functions '" +
+                                    source.kernel.text + "': give each a name of its own");
       return false;
     }
     const kernel_declaration& kernel = *called[0];
@@ -74,26 +81,38 @@ class binder {
     launch.symbol = kernel.symbol;
     launch.max_threads = compiled->max_threads;
     if (source.arguments.size() != kernel.parameters.size()) {
-      fail(source.kernel.at(0), "'" + kernel.name + "' has " + std::to_string(kernel.parameters.size()) + " parameters, the launch gives " + std::to_string(source.arguments.size()));
+      fail(source.kernel.at(0), "'" + kernel.name + "' has " + std::to_string(kernel.parameters.size()) +
+                                    " parameters, the launch gives " + std::to_string(source.arguments.size()));
       return false;
     }
     for (std::size_t k = 0; k < source.arguments.size(); ++k) {
-      std::string what = "parameter " + std::to_string(k) + " of '" + kernel.name + "' (" + kernel.parameters[k].written + ")";
+      std::string what =
+          "parameter " + std::to_string(k) + " of '" + kernel.name + "' (" + kernel.parameters[k].written + ")";
       bind_argument(launch, source.arguments[k], kernel.parameters[k], compiled->reads_only[k], what);
     }
     return !failed_;
   }
 
-  void bind_argument(kernel_launch& launch, const macro_text& a, const declared_parameter& wanted, bool reads_only, const std::string& what) {
+  void bind_argument(kernel_launch& launch, const macro_text& a, const declared_parameter& wanted, bool reads_only,
+                     const std::string& what) {
     auto buffer = parse_buffer(a.text);
-    if (wanted.kind == kernel_parameter::other) return fail(a.at(0), what + " is neither a pointer to data nor an int, int64_t, float or double");
-    if ((wanted.kind == kernel_parameter::pointer) != buffer.has_value()) return fail(a.at(0), what + (buffer ? " is a number, not a pointer" : " is a pointer: give it input0, output0 or scratch0"));
+    if (wanted.kind == kernel_parameter::other)
+      return fail(a.at(0), what + " is neither a pointer to data nor an int, int64_t, float or double");
+    if ((wanted.kind == kernel_parameter::pointer) != buffer.has_value())
+      return fail(a.at(0), what + (buffer ? " is a number, not a pointer"
+                                          : " is a pointer: give it input0, output0 or scratch0"));
     if (!buffer) return bind_number(launch, a, wanted.kind);
     auto [role, number] = *buffer;
-    parameter_kind kind = role == "input" ? parameter_kind::input : role == "output" ? parameter_kind::output : parameter_kind::scratch;
-    std::size_t known = kind == parameter_kind::output ? o_.result.results.size() : kind == parameter_kind::scratch ? o_.result.scratch.size() : std::size_t{1} << 16;
+    parameter_kind kind = role == "input"    ? parameter_kind::input
+                          : role == "output" ? parameter_kind::output
+                                             : parameter_kind::scratch;
+    std::size_t known = kind == parameter_kind::output    ? o_.result.results.size()
+                        : kind == parameter_kind::scratch ? o_.result.scratch.size()
+                                                          : std::size_t{1} << 16;
     if (number >= known) return fail(a.at(0), "there is no " + a.text);
-    if (kind == parameter_kind::input && !wanted.to.is_constant && !reads_only) return fail(a.at(0), what + " is written through, and inputs are not written: give it an output or scratch memory");
+    if (kind == parameter_kind::input && !wanted.to.is_constant && !reads_only)
+      return fail(a.at(0),
+                  what + " is written through, and inputs are not written: give it an output or scratch memory");
     if (kind != parameter_kind::scratch) require_type(a, kind, number, wanted.to, what);
     launch.parameters.push_back({kind, number, element_type::i64, {}});
   }
@@ -102,30 +121,43 @@ class binder {
     bool real = wanted == kernel_parameter::f32 || wanted == kernel_parameter::f64;
     expression_scope scope{{}, {}, &o_.result.attributes, true};
     try {
-      if (a.text.size() > longest_text) return fail(a.at(0), "a text of " + std::to_string(a.text.size()) + " characters; at most " + std::to_string(longest_text) + " are read");
+      if (a.text.size() > longest_text)
+        return fail(a.at(0), "a text of " + std::to_string(a.text.size()) + " characters; at most " +
+                                 std::to_string(longest_text) + " are read");
       if (real) evaluate_real(a.text, scope);
       else evaluate_integer(a.text, scope);
     } catch (const expression_error& e) {
       fail(a.at(e.at()), e.reason());
     }
-    element_type type = wanted == kernel_parameter::i32 ? element_type::i32 : wanted == kernel_parameter::i64 ? element_type::i64 : wanted == kernel_parameter::f32 ? element_type::f32 : element_type::f64;
+    element_type type = wanted == kernel_parameter::i32   ? element_type::i32
+                        : wanted == kernel_parameter::i64 ? element_type::i64
+                        : wanted == kernel_parameter::f32 ? element_type::f32
+                                                          : element_type::f64;
     launch.parameters.push_back({real ? parameter_kind::real : parameter_kind::integer, 0, type, a.text});
   }
 
-  // The tensor's type is checked here where the declaration says it, and otherwise by a requirement when a node is bound.
-  void require_type(const macro_text& a, parameter_kind kind, std::uint32_t number, const pointee& to, const std::string& what) {
+  // The tensor's type is checked here where the declaration says it, and otherwise by a requirement when a node is
+  // bound.
+  void require_type(const macro_text& a, parameter_kind kind, std::uint32_t number, const pointee& to,
+                    const std::string& what) {
     if (!to.type && to.bits == 0) return;
-    std::string expression = kind == parameter_kind::input ? "type(input" + std::to_string(number) + ")" : without_blanks(o_.result.results[number].type);
+    std::string expression = kind == parameter_kind::input ? "type(input" + std::to_string(number) + ")"
+                                                           : without_blanks(o_.result.results[number].type);
     if (auto declared = type_of(expression)) {
-      if (!takes(to, *declared)) fail(a.at(0), what + " does not point at the elements of " + a.text + ", which are " + std::string(name(*declared)));
+      if (!takes(to, *declared))
+        fail(a.at(0),
+             what + " does not point at the elements of " + a.text + ", which are " + std::string(name(*declared)));
       return;
     }
     std::string requirement;
-    for (element_type type : types_of(to)) requirement += (requirement.empty() ? "" : " || ") + expression + " == " + std::string(name(type));
+    for (element_type type : types_of(to))
+      requirement += (requirement.empty() ? "" : " || ") + expression + " == " + std::string(name(type));
     if (requirement.empty()) return fail(a.at(0), what + " points at a type that tensors do not have");
     // An input that the node may leave out has its type only where it is there.
-    if (expression.starts_with("type(input")) requirement = "!has(" + expression.substr(5, expression.find(')') - 5) + ") || " + requirement;
-    if (std::ranges::find(o_.result.requirements, requirement) == o_.result.requirements.end()) o_.result.requirements.push_back(requirement);
+    if (expression.starts_with("type(input"))
+      requirement = "!has(" + expression.substr(5, expression.find(')') - 5) + ") || " + requirement;
+    if (std::ranges::find(o_.result.requirements, requirement) == o_.result.requirements.end())
+      o_.result.requirements.push_back(requirement);
   }
 
   // Known before any node is: "float32", and "type(input0)" where KILN_INPUT says it.
@@ -152,7 +184,8 @@ void report(clang::DiagnosticsEngine& diagnostics, clang::SourceLocation at, con
   diagnostics.Report(at, diagnostics.getCustomDiagID(clang::DiagnosticsEngine::Error, "%0")) << what;
 }
 
-void bind_kernels(clang::CompilerInstance& compiler, std::vector<declared_operator>& operators, const std::vector<hip_kernel>& kernels, const std::vector<kernel_declaration>& declarations) {
+void bind_kernels(clang::CompilerInstance& compiler, std::vector<declared_operator>& operators,
+                  const std::vector<hip_kernel>& kernels, const std::vector<kernel_declaration>& declarations) {
   for (declared_operator& o : operators) binder(compiler, o, kernels, declarations).run();
 }
 

@@ -66,10 +66,11 @@ class folder_files final : public llvm::vfs::ProxyFileSystem {
 
 }  // namespace
 
-llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> confined_files(const std::filesystem::path& root,
-                                                               llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> memory,
-                                                               std::set<std::string>& opened) {
-  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(llvm::makeIntrusiveRefCnt<folder_files>(root, opened));
+llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> confined_files(
+    const std::filesystem::path& root, llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> memory,
+    std::set<std::string>& opened) {
+  auto files =
+      llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(llvm::makeIntrusiveRefCnt<folder_files>(root, opened));
   files->pushOverlay(std::move(memory));
   return files;
 }

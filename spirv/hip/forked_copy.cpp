@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fcntl.h>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <fcntl.h>
 #include <string_view>
 
 #include "ir/error.hpp"
@@ -56,7 +56,8 @@ void limit(int what, rlim_t wanted) {
 
 }  // namespace
 
-std::string in_forked_copy(const std::string& who, const std::function<std::string()>& work, const copy_limits& limits) {
+std::string in_forked_copy(const std::string& who, const std::function<std::string()>& work,
+                           const copy_limits& limits) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw error(error_kind::io, "no pipe to a copy of this process");
   pid_t child = fork();
@@ -73,10 +74,13 @@ std::string in_forked_copy(const std::string& who, const std::function<std::stri
   close(ends[0]);
   if (child < 0) throw error(error_kind::io, "no copy of this process can be made");
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) throw error(error_kind::unsupported, who + " did not come to an end in " + std::to_string(limits.cpu_seconds) + " s");
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty()) throw error(error_kind::unsupported, who + " crashed" + (WIFSIGNALED(status) ? " (signal " + std::to_string(WTERMSIG(status)) + ")" : ""));
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+    throw error(error_kind::unsupported,
+                who + " did not come to an end in " + std::to_string(limits.cpu_seconds) + " s");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty())
+    throw error(error_kind::unsupported,
+                who + " crashed" + (WIFSIGNALED(status) ? " (signal " + std::to_string(WTERMSIG(status)) + ")" : ""));
   if (answer[0] != done) throw error(error_kind::unsupported, who + " gave up: " + answer.substr(1));
   return answer.substr(1);
 }

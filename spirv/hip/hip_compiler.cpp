@@ -34,12 +34,36 @@ namespace {
 constexpr const char* header_folder = "/kiln/device/";
 
 // Standard headers that kernels include by habit: the device header has what portable kernels may use of them.
-constexpr std::array standard_headers{"cstdint", "stdint.h", "cstddef", "stddef.h", "cmath", "math.h", "climits", "limits.h", "cfloat", "float.h", "cassert", "assert.h", "cstdio", "stdio.h", "cstdlib",
-                                      "stdlib.h", "cstring", "string.h", "limits", "type_traits", "utility", "algorithm", "hip/hip_vector_types.h", "hip/math_functions.h", "hip/device_functions.h"};
+constexpr std::array standard_headers{"cstdint",
+                                      "stdint.h",
+                                      "cstddef",
+                                      "stddef.h",
+                                      "cmath",
+                                      "math.h",
+                                      "climits",
+                                      "limits.h",
+                                      "cfloat",
+                                      "float.h",
+                                      "cassert",
+                                      "assert.h",
+                                      "cstdio",
+                                      "stdio.h",
+                                      "cstdlib",
+                                      "stdlib.h",
+                                      "cstring",
+                                      "string.h",
+                                      "limits",
+                                      "type_traits",
+                                      "utility",
+                                      "algorithm",
+                                      "hip/hip_vector_types.h",
+                                      "hip/math_functions.h",
+                                      "hip/device_functions.h"};
 
 class source_action : public clang::EmitLLVMOnlyAction {
  public:
-  source_action(llvm::LLVMContext& context, std::vector<declared_operator>& operators, std::vector<hip_kernel>& kernels) : EmitLLVMOnlyAction(&context), operators_(operators), kernels_(kernels) {}
+  source_action(llvm::LLVMContext& context, std::vector<declared_operator>& operators, std::vector<hip_kernel>& kernels)
+      : EmitLLVMOnlyAction(&context), operators_(operators), kernels_(kernels) {}
   std::unique_ptr<llvm::Module> result;
 
  protected:
@@ -54,7 +78,8 @@ class source_action : public clang::EmitLLVMOnlyAction {
   std::vector<hip_kernel>& kernels_;
 };
 
-// Threads of a workgroup that __launch_bounds__ allows: the header keeps them as annotations, {function, "kiln.launch_bounds", file, line, {threads, ...}}.
+// Threads of a workgroup that __launch_bounds__ allows: the header keeps them as annotations, {function,
+// "kiln.launch_bounds", file, line, {threads, ...}}.
 std::map<const llvm::Function*, std::uint32_t> launch_bounds(const llvm::Module& module) {
   std::map<const llvm::Function*, std::uint32_t> result;
   const llvm::GlobalVariable* annotations = module.getNamedGlobal("llvm.global.annotations");
@@ -67,7 +92,8 @@ std::map<const llvm::Function*, std::uint32_t> launch_bounds(const llvm::Module&
     const auto* values = llvm::dyn_cast<llvm::GlobalVariable>(row->getOperand(4)->stripPointerCasts());
     const auto* name = text ? llvm::dyn_cast<llvm::ConstantDataArray>(text->getInitializer()) : nullptr;
     if (!function || !values || !name || !name->isCString() || name->getAsCString() != "kiln.launch_bounds") continue;
-    if (const auto* threads = llvm::dyn_cast_or_null<llvm::ConstantInt>(values->getInitializer()->getAggregateElement(0u)))
+    if (const auto* threads =
+            llvm::dyn_cast_or_null<llvm::ConstantInt>(values->getInitializer()->getAggregateElement(0u)))
       result[function] = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(threads->getZExtValue(), 1, 1024));
   }
   return result;
@@ -77,7 +103,10 @@ std::vector<hip_kernel> kernels_of(const llvm::Module& module, const std::vector
   std::vector<hip_kernel> result;
   auto bounds = launch_bounds(module);
   for (const llvm::Function& f : module) {
-    auto declared = is_kernel(f) ? std::ranges::find(declarations, f.getName(), [](const kernel_declaration& k) { return llvm::StringRef(k.symbol); }) : declarations.end();
+    auto declared = is_kernel(f)
+                        ? std::ranges::find(declarations, f.getName(),
+                                            [](const kernel_declaration& k) { return llvm::StringRef(k.symbol); })
+                        : declarations.end();
     if (declared == declarations.end()) continue;
     hip_kernel& k = result.emplace_back();
     k.symbol = declared->symbol;
@@ -86,7 +115,8 @@ std::vector<hip_kernel> kernels_of(const llvm::Module& module, const std::vector
     k.reads_only.resize(k.parameters.size());
     // A struct by value may be several of LLVM's parameters; such kernels cannot be launched.
     if (f.arg_size() == k.parameters.size())
-      for (const llvm::Argument& a : f.args()) k.reads_only[a.getArgNo()] = a.getType()->isPointerTy() && a.onlyReadsMemory();
+      for (const llvm::Argument& a : f.args())
+        k.reads_only[a.getArgNo()] = a.getType()->isPointerTy() && a.onlyReadsMemory();
     if (auto bound = bounds.find(&f); bound != bounds.end()) k.max_threads = bound->second;
   }
   std::ranges::sort(result, {}, &hip_kernel::symbol);
@@ -116,20 +146,29 @@ void refuse_unportable(llvm::Module& module) {
   for (auto group = llvm::scc_begin(&graph); !group.isAtEnd(); ++group)
     if (group.hasCycle())
       for (llvm::CallGraphNode* node : *group)
-        if (const llvm::Function* f = node->getFunction()) refuse("function " + demangled(*f) + " is recursive: portable kernels have no stack");
+        if (const llvm::Function* f = node->getFunction())
+          refuse("function " + demangled(*f) + " is recursive: portable kernels have no stack");
   for (const llvm::Function& f : module) {
-    if (f.isDeclaration() && !f.isIntrinsic() && !f.use_empty()) refuse("function " + demangled(f) + " is used but not defined: portable kernels have Kiln's device header and what their source defines");
+    if (f.isDeclaration() && !f.isIntrinsic() && !f.use_empty())
+      refuse("function " + demangled(f) +
+             " is used but not defined: portable kernels have Kiln's device header and what their source defines");
     if (f.isVarArg()) refuse("function " + demangled(f) + " is variadic");
     for (const llvm::Instruction& i : llvm::instructions(f)) {
       const auto* call = llvm::dyn_cast<llvm::CallBase>(&i);
       if (!call) continue;
-      if (auto id = call->getIntrinsicID(); id == llvm::Intrinsic::trap || id == llvm::Intrinsic::debugtrap) refuse("function " + demangled(f) + " stops the program: a portable kernel cannot");
-      if (call->isInlineAsm()) refuse("function " + demangled(f) + " has inline assembly: it would run on one kind of device only");
-      if (!call->getCalledFunction()) refuse("function " + demangled(f) + " calls through a pointer: portable kernels have no function pointers or virtual functions");
+      if (auto id = call->getIntrinsicID(); id == llvm::Intrinsic::trap || id == llvm::Intrinsic::debugtrap)
+        refuse("function " + demangled(f) + " stops the program: a portable kernel cannot");
+      if (call->isInlineAsm())
+        refuse("function " + demangled(f) + " has inline assembly: it would run on one kind of device only");
+      if (!call->getCalledFunction())
+        refuse("function " + demangled(f) +
+               " calls through a pointer: portable kernels have no function pointers or virtual functions");
     }
   }
   for (const llvm::GlobalVariable& g : module.globals())
-    if (g.getAddressSpace() == 1 && !g.isConstant() && !g.getName().starts_with("llvm.")) refuse("variable '" + llvm::demangle(g.getName().str()) + "' would outlive a launch: declare it __constant__, or give the operator scratch memory");
+    if (g.getAddressSpace() == 1 && !g.isConstant() && !g.getName().starts_with("llvm."))
+      refuse("variable '" + llvm::demangle(g.getName().str()) +
+             "' would outlive a launch: declare it __constant__, or give the operator scratch memory");
 }
 
 // Clang's markers for linking host and device code: nothing here links them.
@@ -157,21 +196,44 @@ std::string first_error(const std::string& diagnostics) {
 }
 
 llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files_with(std::string_view source, const std::string& file,
-                                                           const std::string& include_root, std::set<std::string>& opened) {
+                                                           const std::string& include_root,
+                                                           std::set<std::string>& opened) {
   auto memory = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
-  auto add = [&](const std::string& path, std::string_view text) { memory->addFile(path, 0, llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(text.data(), text.size()), path)); };
+  auto add = [&](const std::string& path, std::string_view text) {
+    memory->addFile(path, 0, llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(text.data(), text.size()), path));
+  };
   for (auto [name, text] : device_headers()) add(header_folder + std::string(name), text);
   for (const char* name : standard_headers) add(header_folder + std::string(name), "#include <kiln_hip.h>\n");
   add(std::filesystem::absolute(file).string(), source);
-  return confined_files(include_root.empty() ? std::filesystem::absolute(file).parent_path() : std::filesystem::path(include_root),
-                        std::move(memory), opened);
+  return confined_files(
+      include_root.empty() ? std::filesystem::absolute(file).parent_path() : std::filesystem::path(include_root),
+      std::move(memory), opened);
 }
 
 compiled_source compile_here(std::string_view source, const std::string& file, const hip_options& options) {
   initialize_back_end();
-  std::vector<std::string> arguments{"-triple", spirv_triple, "-aux-triple", "x86_64-unknown-linux-gnu", "-fcuda-is-device", "-emit-llvm-only", "-x", "hip", "-std=c++20", "-fdeclspec", "-nostdsysteminc", "-nobuiltininc",
-                                     "-internal-isystem", header_folder, "-O2", "-ffp-contract=on", "-fbracket-depth", "256", "-ferror-limit", "20",
-                                     "-Wno-pass-failed"};  // `#pragma unroll` over the wave's size, which is not known yet, is right where it is
+  std::vector<std::string> arguments{
+      "-triple",
+      spirv_triple,
+      "-aux-triple",
+      "x86_64-unknown-linux-gnu",
+      "-fcuda-is-device",
+      "-emit-llvm-only",
+      "-x",
+      "hip",
+      "-std=c++20",
+      "-fdeclspec",
+      "-nostdsysteminc",
+      "-nobuiltininc",
+      "-internal-isystem",
+      header_folder,
+      "-O2",
+      "-ffp-contract=on",
+      "-fbracket-depth",
+      "256",
+      "-ferror-limit",
+      "20",
+      "-Wno-pass-failed"};  // `#pragma unroll` over the wave's size, which is not known yet, is right where it is
   for (const std::string& d : options.definitions) arguments.push_back("-D" + d);
   arguments.push_back(file);
   std::vector<const char*> pointers;
@@ -182,9 +244,11 @@ compiled_source compile_here(std::string_view source, const std::string& file, c
   std::set<std::string> opened;
   auto files = files_with(source, file, options.include_root, opened);
   clang::DiagnosticOptions diagnostic_options;
-  auto early = clang::CompilerInstance::createDiagnostics(*files, diagnostic_options, new clang::TextDiagnosticPrinter(out, diagnostic_options));
+  auto early = clang::CompilerInstance::createDiagnostics(*files, diagnostic_options,
+                                                          new clang::TextDiagnosticPrinter(out, diagnostic_options));
   auto invocation = std::make_shared<clang::CompilerInvocation>();
-  if (!clang::CompilerInvocation::CreateFromArgs(*invocation, pointers, *early)) throw error(error_kind::internal, "Clang does not take its options: " + text);
+  if (!clang::CompilerInvocation::CreateFromArgs(*invocation, pointers, *early))
+    throw error(error_kind::internal, "Clang does not take its options: " + text);
   std::vector<declared_operator> operators;
   compiled_source result;
   llvm::LLVMContext context;
@@ -220,12 +284,14 @@ compiled_source compile_here(std::string_view source, const std::string& file, c
 compiled_source compile_hip(std::string_view source, const std::string& file, const hip_options& options) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
-  return unpack_answer(in_forked_copy(file + ": Clang", [&] { return pack_answer([&] { return compile_here(source, file, options); }); }));
+  return unpack_answer(in_forked_copy(
+      file + ": Clang", [&] { return pack_answer([&] { return compile_here(source, file, options); }); }));
 }
 
 compiled_source compile_hip_file(const std::string& file, const hip_options& options) {
   std::error_code none;
-  if (std::filesystem::is_directory(file, none)) throw error(error_kind::missing_file, "'" + file + "' is a folder, not a HIP source");
+  if (std::filesystem::is_directory(file, none))
+    throw error(error_kind::missing_file, "'" + file + "' is a folder, not a HIP source");
   std::ifstream in(file, std::ios::binary);
   if (!in) throw error(error_kind::missing_file, "'" + file + "' cannot be opened");
   std::string source((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());

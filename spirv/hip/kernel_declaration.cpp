@@ -54,7 +54,8 @@ pointee pointee_of(QualType t, const clang::ASTContext& context) {
   if (t->isSpecificBuiltinType(clang::BuiltinType::Float)) result.type = element_type::f32;
   else if (t->isSpecificBuiltinType(clang::BuiltinType::Double)) result.type = element_type::f64;
   else if (t->isSpecificBuiltinType(clang::BuiltinType::Float16)) result.type = element_type::f16;
-  else if (t->isSpecificBuiltinType(clang::BuiltinType::BFloat16) || (record && record->getName() == "__hip_bfloat16")) result.type = element_type::bf16;
+  else if (t->isSpecificBuiltinType(clang::BuiltinType::BFloat16) || (record && record->getName() == "__hip_bfloat16"))
+    result.type = element_type::bf16;
   else if (t->isIntegralOrEnumerationType() && !t->isCharType()) result.bits = static_cast<int>(context.getTypeSize(t));
   return result;
 }
@@ -81,7 +82,8 @@ declared_parameter parameter_of(const clang::ParmVarDecl& p, const clang::ASTCon
 
 // ---- names ----
 
-void add_arguments(std::vector<std::string>& result, llvm::ArrayRef<clang::TemplateArgument> arguments, const clang::ASTContext& context) {
+void add_arguments(std::vector<std::string>& result, llvm::ArrayRef<clang::TemplateArgument> arguments,
+                   const clang::ASTContext& context) {
   for (const clang::TemplateArgument& a : arguments) {
     if (a.getKind() == clang::TemplateArgument::Pack) {
       add_arguments(result, a.pack_elements(), context);
@@ -100,7 +102,8 @@ void add_kernel(std::vector<kernel_declaration>& result, const clang::FunctionDe
   k.symbol = clang::ASTNameGenerator(context).getName(&f);
   llvm::raw_string_ostream base(k.base);
   f.printQualifiedName(base, policy(context));
-  if (const clang::TemplateArgumentList* arguments = f.getTemplateSpecializationArgs()) add_arguments(k.template_arguments, arguments->asArray(), context);
+  if (const clang::TemplateArgumentList* arguments = f.getTemplateSpecializationArgs())
+    add_arguments(k.template_arguments, arguments->asArray(), context);
   k.name = k.base;
   if (f.getTemplateSpecializationArgs()) {
     k.name += '<';
@@ -127,10 +130,19 @@ void collect(std::vector<kernel_declaration>& result, const clang::DeclContext& 
 // ---- what a launch calls them ----
 
 // What one may write for a built-in type, as Clang prints it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> spellings{{{"unsigned", "unsigned int"}, {"signed", "int"}, {"signed int", "int"}, {"long int", "long"}, {"short int", "short"},
-                                                                                  {"unsigned long int", "unsigned long"}, {"unsigned short int", "unsigned short"}, {"long long int", "long long"},
-                                                                                  {"unsigned long long int", "unsigned long long"}, {"long unsigned", "unsigned long"}, {"long unsigned int", "unsigned long"},
-                                                                                  {"int unsigned", "unsigned int"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> spellings{
+    {{"unsigned", "unsigned int"},
+     {"signed", "int"},
+     {"signed int", "int"},
+     {"long int", "long"},
+     {"short int", "short"},
+     {"unsigned long int", "unsigned long"},
+     {"unsigned short int", "unsigned short"},
+     {"long long int", "long long"},
+     {"unsigned long long int", "unsigned long long"},
+     {"long unsigned", "unsigned long"},
+     {"long unsigned int", "unsigned long"},
+     {"int unsigned", "unsigned int"}}};
 
 // "a<b, c<d>>" → {"b", "c<d>"}; nothing where there is no '<'.
 std::optional<std::vector<std::string_view>> arguments_of(std::string_view name) {
@@ -179,9 +191,11 @@ std::string canonical(std::string_view written, clang::ASTContext& context) {
   if (!text.empty() && std::isdigit(static_cast<unsigned char>(text[0])))
     while (text.back() == 'u' || text.back() == 'U' || text.back() == 'l' || text.back() == 'L') text.pop_back();
   if (const clang::NamedDecl* d = found(text, context)) {
-    if (const auto* named = llvm::dyn_cast<clang::TypedefNameDecl>(d)) return without_blanks(named->getUnderlyingType().getCanonicalType().getAsString(policy(context)));
+    if (const auto* named = llvm::dyn_cast<clang::TypedefNameDecl>(d))
+      return without_blanks(named->getUnderlyingType().getCanonicalType().getAsString(policy(context)));
     if (const auto* variable = llvm::dyn_cast<clang::VarDecl>(d); variable && variable->isConstexpr())
-      if (const clang::APValue* v = variable->evaluateValue(); v && v->isInt()) return std::string(llvm::toString(v->getInt(), 10));
+      if (const clang::APValue* v = variable->evaluateValue(); v && v->isInt())
+        return std::string(llvm::toString(v->getInt(), 10));
   }
   return text;
 }
@@ -190,9 +204,13 @@ bool is_called(const kernel_declaration& k, std::string_view written, clang::AST
   auto given = arguments_of(written);
   std::string base = without_blanks(written.substr(0, given ? written.find('<') : written.size()));
   if (base.starts_with("::")) base.erase(0, 2);
-  if (base != k.base || (given && given->size() > k.template_arguments.size()) || (!given && !k.template_arguments.empty())) return false;
+  if (base != k.base || (given && given->size() > k.template_arguments.size()) ||
+      (!given && !k.template_arguments.empty()))
+    return false;
   for (std::size_t i = 0; given && i < given->size(); ++i)
-    if (without_blanks((*given)[i]) != k.template_arguments[i] && canonical((*given)[i], context) != k.template_arguments[i]) return false;
+    if (without_blanks((*given)[i]) != k.template_arguments[i] &&
+        canonical((*given)[i], context) != k.template_arguments[i])
+      return false;
   return true;
 }
 
@@ -204,7 +222,9 @@ std::vector<kernel_declaration> declared_kernels(clang::ASTContext& context) {
   return result;
 }
 
-std::vector<const kernel_declaration*> kernels_called(std::string_view written, const std::vector<kernel_declaration>& kernels, clang::ASTContext& context) {
+std::vector<const kernel_declaration*> kernels_called(std::string_view written,
+                                                      const std::vector<kernel_declaration>& kernels,
+                                                      clang::ASTContext& context) {
   std::string text = without_blanks(written);
   while (text.size() > 2 && text.front() == '(' && text.back() == ')') text = text.substr(1, text.size() - 2);
   std::vector<const kernel_declaration*> result;
@@ -213,7 +233,8 @@ std::vector<const kernel_declaration*> kernels_called(std::string_view written, 
   // All arguments given means exactly that one.
   if (auto given = arguments_of(text)) {
     auto exact = [&](const kernel_declaration* k) { return k->template_arguments.size() == given->size(); };
-    if (std::ranges::any_of(result, exact)) std::erase_if(result, [&](const kernel_declaration* k) { return !exact(k); });
+    if (std::ranges::any_of(result, exact))
+      std::erase_if(result, [&](const kernel_declaration* k) { return !exact(k); });
   }
   return result;
 }

@@ -29,16 +29,20 @@ std::vector<macro_text> split(const macro_text& whole) {
 
 class collector : public clang::PPCallbacks {
  public:
-  collector(clang::Preprocessor& preprocessor, std::vector<declared_operator>& operators) : preprocessor_(preprocessor), operators_(operators) {}
+  collector(clang::Preprocessor& preprocessor, std::vector<declared_operator>& operators)
+      : preprocessor_(preprocessor), operators_(operators) {}
 
-  void MacroExpands(const clang::Token& name, const clang::MacroDefinition&, clang::SourceRange range, const clang::MacroArgs* arguments) override {
+  void MacroExpands(const clang::Token& name, const clang::MacroDefinition&, clang::SourceRange range,
+                    const clang::MacroArgs* arguments) override {
     llvm::StringRef text = name.getIdentifierInfo()->getName();
     for (const row& r : rows)
       if (text == r.name) {
         at_ = range.getBegin();
         std::vector<macro_text> given;
-        for (unsigned i = 0; arguments && i < arguments->getNumMacroArguments(); ++i) given.push_back(read(*const_cast<clang::MacroArgs*>(arguments), i));
-        if (&r != &rows[0] && operators_.empty()) return report(preprocessor_.getDiagnostics(), at_, std::string(r.name) + " before any KILN_OPERATOR");
+        for (unsigned i = 0; arguments && i < arguments->getNumMacroArguments(); ++i)
+          given.push_back(read(*const_cast<clang::MacroArgs*>(arguments), i));
+        if (&r != &rows[0] && operators_.empty())
+          return report(preprocessor_.getDiagnostics(), at_, std::string(r.name) + " before any KILN_OPERATOR");
         (this->*r.handle)(given);
       }
   }
@@ -62,14 +66,17 @@ class collector : public clang::PPCallbacks {
     return result;
   }
 
-  void fail(clang::SourceLocation at, const std::string& what) { report(preprocessor_.getDiagnostics(), at.isValid() ? at : at_, what); }
+  void fail(clang::SourceLocation at, const std::string& what) {
+    report(preprocessor_.getDiagnostics(), at.isValid() ? at : at_, what);
+  }
   declared_operator& current() { return operators_.back(); }
 
   // Calls `check` and reports what it throws where it happened.
   template <class Check>
   bool checked(const macro_text& m, Check check) {
     if (m.text.size() > longest_text) {
-      fail(m.at(0), "a text of " + std::to_string(m.text.size()) + " characters; at most " + std::to_string(longest_text) + " are read");
+      fail(m.at(0), "a text of " + std::to_string(m.text.size()) + " characters; at most " +
+                        std::to_string(longest_text) + " are read");
       return false;
     }
     try {
@@ -102,7 +109,8 @@ class collector : public clang::PPCallbacks {
     std::uint32_t number = 0;
     auto [end, code] = std::from_chars(m.text.data(), m.text.data() + m.text.size(), number);
     if (code != std::errc{} || end != m.text.data() + m.text.size()) fail(m.at(0), "an index is needed here");
-    else if (expected != any_index && number != expected) fail(m.at(0), std::string(what) + " " + std::to_string(expected) + " comes next");
+    else if (expected != any_index && number != expected)
+      fail(m.at(0), std::string(what) + " " + std::to_string(expected) + " comes next");
     return number;
   }
   static constexpr std::size_t any_index = ~std::size_t{0};
@@ -117,7 +125,8 @@ class collector : public clang::PPCallbacks {
 
   void add_input(const std::vector<macro_text>& a) {
     std::uint32_t input = index(a[0], any_index, "input");
-    if (checked(a[1], [&] { evaluate_type(a[1].text, scope()); })) current().result.restrictions.push_back({input, a[1].text});
+    if (checked(a[1], [&] { evaluate_type(a[1].text, scope()); }))
+      current().result.restrictions.push_back({input, a[1].text});
   }
 
   void add_requirement(const std::vector<macro_text>& a) {
@@ -127,14 +136,17 @@ class collector : public clang::PPCallbacks {
   void add_attribute(const std::vector<macro_text>& a) {
     for (const auto& [known, value] : current().result.attributes)
       if (known == a[0].text) return fail(a[0].at(0), "attribute '" + known + "' is declared twice");
-    if (parse_buffer(a[0].text) || a[0].text.empty()) return fail(a[0].at(0), "'" + a[0].text + "' cannot be an attribute's name");
+    if (parse_buffer(a[0].text) || a[0].text.empty())
+      return fail(a[0].at(0), "'" + a[0].text + "' cannot be an attribute's name");
     attribute_value value;
     if (a[1].text.starts_with("list(") && a[1].text.back() == ')') {
       std::vector<std::int64_t> sizes;
-      for (std::string_view size : split_arguments(std::string_view(a[1].text).substr(5, a[1].text.size() - 6))) checked(a[1], [&] { sizes.push_back(evaluate_integer(size, scope()).value()); });
+      for (std::string_view size : split_arguments(std::string_view(a[1].text).substr(5, a[1].text.size() - 6)))
+        checked(a[1], [&] { sizes.push_back(evaluate_integer(size, scope()).value()); });
       value = std::move(sizes);
     } else if (a[1].text.starts_with('"')) value = unquoted(a[1]);
-    else if (a[1].text.find_first_of(".eE") != std::string::npos) checked(a[1], [&] { value = evaluate_real(a[1].text, scope()); });
+    else if (a[1].text.find_first_of(".eE") != std::string::npos)
+      checked(a[1], [&] { value = evaluate_real(a[1].text, scope()); });
     else checked(a[1], [&] { value = evaluate_integer(a[1].text, scope()).value(); });
     current().result.attributes.emplace_back(a[0].text, std::move(value));
   }
@@ -142,7 +154,8 @@ class collector : public clang::PPCallbacks {
   void add_output(const std::vector<macro_text>& a) {
     index(a[0], current().result.results.size(), "output");
     bool type = checked(a[1], [&] { evaluate_type(a[1].text, scope()); });
-    if (checked(a[2], [&] { evaluate_dims(a[2].text, scope()); }) && type) current().result.results.push_back({a[1].text, a[2].text});
+    if (checked(a[2], [&] { evaluate_dims(a[2].text, scope()); }) && type)
+      current().result.results.push_back({a[1].text, a[2].text});
   }
 
   void add_scratch(const std::vector<macro_text>& a) {
@@ -157,27 +170,38 @@ class collector : public clang::PPCallbacks {
     auto pieces = split_arguments(whole);
     std::size_t first = 0;
     auto open_brackets = [&] {
-      auto name = std::string_view(pieces[0].data(), static_cast<std::size_t>(pieces[first].data() + pieces[first].size() - pieces[0].data()));
+      auto name = std::string_view(
+          pieces[0].data(), static_cast<std::size_t>(pieces[first].data() + pieces[first].size() - pieces[0].data()));
       return std::ranges::count(name, '<') > std::ranges::count(name, '>');
     };
     while (first + 1 < pieces.size() && open_brackets()) ++first;
-    if (pieces.size() < first + 2) return fail(at_, "a launch is a kernel, a rule and the kernel's arguments: KILN_LAUNCH(relu6, per_element(elements(output0)), input0, output0)");
-    macro_text kernel = part(a[0], std::string_view(pieces[0].data(), static_cast<std::size_t>(pieces[first].data() + pieces[first].size() - pieces[0].data())));
+    if (pieces.size() < first + 2)
+      return fail(at_,
+                  "a launch is a kernel, a rule and the kernel's arguments: KILN_LAUNCH(relu6, "
+                  "per_element(elements(output0)), input0, output0)");
+    macro_text kernel = part(
+        a[0], std::string_view(pieces[0].data(), static_cast<std::size_t>(pieces[first].data() + pieces[first].size() -
+                                                                          pieces[0].data())));
     const macro_text& rule_text = given[first + 1];
     auto open = rule_text.text.find('(');
     std::string_view rule = std::string_view(rule_text.text).substr(0, open);
     kernel_launch launch;
     if (open == std::string::npos || rule_text.text.back() != ')' || !parse_enum(rule, launch.rule))
-      return fail(rule_text.at(0), "a launch rule is per_element(n), per_row(rows) or per_tile(x, y, z, threads_x, threads_y, threads_z)");
-    auto sizes = split(part(rule_text, std::string_view(rule_text.text).substr(open + 1, rule_text.text.size() - open - 2)));
+      return fail(
+          rule_text.at(0),
+          "a launch rule is per_element(n), per_row(rows) or per_tile(x, y, z, threads_x, threads_y, threads_z)");
+    auto sizes =
+        split(part(rule_text, std::string_view(rule_text.text).substr(open + 1, rule_text.text.size() - open - 2)));
     bool tile = launch.rule == launch_rule::per_tile;
-    if (tile ? sizes.size() != 6 : sizes.empty() || sizes.size() > 2) return fail(rule_text.at(0), std::string(rule) + " does not take " + std::to_string(sizes.size()) + " sizes");
+    if (tile ? sizes.size() != 6 : sizes.empty() || sizes.size() > 2)
+      return fail(rule_text.at(0), std::string(rule) + " does not take " + std::to_string(sizes.size()) + " sizes");
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (!integer(sizes[i])) return;
       (i < (tile ? 3u : 1u) ? launch.count : launch.block).push_back(sizes[i].text);
     }
     current().result.launches.push_back(std::move(launch));
-    current().launches.push_back({std::move(kernel), {given.begin() + static_cast<std::ptrdiff_t>(first + 2), given.end()}});
+    current().launches.push_back(
+        {std::move(kernel), {given.begin() + static_cast<std::ptrdiff_t>(first + 2), given.end()}});
   }
 
   void set_shared(const std::vector<macro_text>& a) {
@@ -191,8 +215,10 @@ class collector : public clang::PPCallbacks {
 };
 
 const collector::row collector::rows[8] = {
-    {"KILN_OPERATOR", &collector::begin_operator}, {"KILN_INPUT", &collector::add_input},     {"KILN_ATTRIBUTE", &collector::add_attribute}, {"KILN_OUTPUT", &collector::add_output},
-    {"KILN_SCRATCH", &collector::add_scratch},     {"KILN_LAUNCH", &collector::add_launch},   {"KILN_SHARED", &collector::set_shared},       {"KILN_REQUIRE", &collector::add_requirement},
+    {"KILN_OPERATOR", &collector::begin_operator}, {"KILN_INPUT", &collector::add_input},
+    {"KILN_ATTRIBUTE", &collector::add_attribute}, {"KILN_OUTPUT", &collector::add_output},
+    {"KILN_SCRATCH", &collector::add_scratch},     {"KILN_LAUNCH", &collector::add_launch},
+    {"KILN_SHARED", &collector::set_shared},       {"KILN_REQUIRE", &collector::add_requirement},
 };
 
 }  // namespace

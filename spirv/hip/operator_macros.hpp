@@ -1,4 +1,5 @@
-// The KILN_ macros of a source (spirv/device/kiln_operator.h), read while Clang preprocesses it. Clang headers: for this folder's .cpp files only.
+// The KILN_ macros of a source (spirv/device/kiln_operator.h), read while Clang preprocesses it. Clang headers: for
+// this folder's .cpp files only.
 #pragma once
 
 #include <clang/Basic/SourceLocation.h>
@@ -32,14 +33,16 @@ struct declared_operator {
   clang::SourceLocation at;
 };
 
-// Registers itself with the compiler's preprocessor; `operators` outlives the run. Mistakes become errors of the compiler's diagnostics.
+// Registers itself with the compiler's preprocessor; `operators` outlives the run. Mistakes become errors of the
+// compiler's diagnostics.
 void collect_operators(clang::CompilerInstance& compiler, std::vector<declared_operator>& operators);
 
 // An error of the source at that place.
 void report(clang::DiagnosticsEngine& diagnostics, clang::SourceLocation at, const std::string& what);
 
-// Gives every launch its symbol and its parameters their types, by the kernels that the source has, and every operator the requirement that its tensors
-// are what the kernels' pointers point at (bind_kernels.cpp).
-void bind_kernels(clang::CompilerInstance& compiler, std::vector<declared_operator>& operators, const std::vector<hip_kernel>& kernels, const std::vector<kernel_declaration>& declarations);
+// Gives every launch its symbol and its parameters their types, by the kernels that the source has, and every operator
+// the requirement that its tensors are what the kernels' pointers point at (bind_kernels.cpp).
+void bind_kernels(clang::CompilerInstance& compiler, std::vector<declared_operator>& operators,
+                  const std::vector<hip_kernel>& kernels, const std::vector<kernel_declaration>& declarations);
 
 }  // namespace kiln::spirv

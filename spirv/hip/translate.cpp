@@ -14,7 +14,8 @@
 
 // LLVM's SPIR-V back end as a function; it has no header in Debian's packages.
 namespace llvm {
-extern "C" bool SPIRVTranslate(Module* module, std::string& object, std::string& message, const std::vector<std::string>& extensions, CodeGenOptLevel level, Triple target);
+extern "C" bool SPIRVTranslate(Module* module, std::string& object, std::string& message,
+                               const std::vector<std::string>& extensions, CodeGenOptLevel level, Triple target);
 }
 extern "C" {
 void LLVMInitializeSPIRVTargetInfo();
@@ -28,15 +29,18 @@ namespace {
 
 // The back end may use these where it needs them; everything else it has to do without, or refuse.
 const std::vector<std::string>& extensions() {
-  static const std::vector<std::string> names{"SPV_KHR_no_integer_wrap_decoration", "SPV_EXT_shader_atomic_float_add", "SPV_INTEL_kernel_attributes", "SPV_KHR_bit_instructions", "SPV_KHR_expect_assume",
-                                              "SPV_KHR_float_controls"};
+  static const std::vector<std::string> names{
+      "SPV_KHR_no_integer_wrap_decoration", "SPV_EXT_shader_atomic_float_add", "SPV_INTEL_kernel_attributes",
+      "SPV_KHR_bit_instructions",           "SPV_KHR_expect_assume",           "SPV_KHR_float_controls"};
   return names;
 }
 
-// Only the kernels named; functions that return structs become part of their callers, since the back end loses arrays inside of such values.
+// Only the kernels named; functions that return structs become part of their callers, since the back end loses arrays
+// inside of such values.
 void prepare(llvm::Module& module, const std::vector<std::string>* symbols) {
   for (llvm::Function& f : llvm::make_early_inc_range(module))
-    if (symbols && is_kernel(f) && std::ranges::find(*symbols, f.getName().str()) == symbols->end()) f.eraseFromParent();
+    if (symbols && is_kernel(f) && std::ranges::find(*symbols, f.getName().str()) == symbols->end())
+      f.eraseFromParent();
   for (llvm::Function& f : module) {
     split_wide_products(f);
     if (f.isDeclaration() || is_kernel(f)) continue;
@@ -58,7 +62,8 @@ void prepare(llvm::Module& module, const std::vector<std::string>* symbols) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, groups, analyses);
   llvm::ModulePassManager passes;
-  llvm::cantFail(builder.parsePassPipeline(passes, "always-inline,function(sroa,instcombine<no-verify-fixpoint>),globaldce"));
+  llvm::cantFail(
+      builder.parsePassPipeline(passes, "always-inline,function(sroa,instcombine<no-verify-fixpoint>),globaldce"));
   passes.run(module, analyses);
 }
 
@@ -75,14 +80,18 @@ void initialize_back_end() {
   (void)initialized;
 }
 
-bool is_kernel(const llvm::Function& f) { return f.getCallingConv() == llvm::CallingConv::SPIR_KERNEL && !f.isDeclaration(); }
+bool is_kernel(const llvm::Function& f) {
+  return f.getCallingConv() == llvm::CallingConv::SPIR_KERNEL && !f.isDeclaration();
+}
 
 std::vector<std::byte> translate(const llvm::Module& source, const std::vector<std::string>* symbols) {
   std::unique_ptr<llvm::Module> module = llvm::CloneModule(source);
   prepare(*module, symbols);
   std::string words = in_forked_copy("LLVM's SPIR-V back end", [&] {
     std::string object, message;
-    if (!llvm::SPIRVTranslate(module.get(), object, message, extensions(), llvm::CodeGenOptLevel::Default, llvm::Triple(spirv_triple))) llvm::report_fatal_error(llvm::StringRef(message), false);
+    if (!llvm::SPIRVTranslate(module.get(), object, message, extensions(), llvm::CodeGenOptLevel::Default,
+                              llvm::Triple(spirv_triple)))
+      llvm::report_fatal_error(llvm::StringRef(message), false);
     return object;
   });
   const auto* begin = reinterpret_cast<const std::byte*>(words.data());

@@ -1,5 +1,6 @@
-// Products of 128 bits, of which a source asked for 64: LLVM finds them in the usual ways of writing "the upper half of a product" (hashes, random
-// numbers), and its SPIR-V back end has no such integers. LLVM headers: for this folder's .cpp files only.
+// Products of 128 bits, of which a source asked for 64: LLVM finds them in the usual ways of writing "the upper half of
+// a product" (hashes, random numbers), and its SPIR-V back end has no such integers. LLVM headers: for this folder's
+// .cpp files only.
 #pragma once
 
 #include <llvm/IR/Function.h>

@@ -1,4 +1,5 @@
-// compile_library OUTPUT SOURCE.hip...: the build step that makes the library's objects. Mistakes go to standard error as Clang words them.
+// compile_library OUTPUT SOURCE.hip...: the build step that makes the library's objects. Mistakes go to standard error
+// as Clang words them.
 #include <cstdio>
 #include <fstream>
 

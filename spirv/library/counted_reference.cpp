@@ -35,14 +35,16 @@ box box_of(std::span<const float> four, bool centered) {
 // The area that two boxes share, over the area that they cover.
 double overlap(const box& a, const box& b) {
   double common = 1;
-  for (std::size_t d = 0; d < 2; ++d) common *= std::max(0.0, std::min(a.high[d], b.high[d]) - std::max(a.low[d], b.low[d]));
+  for (std::size_t d = 0; d < 2; ++d)
+    common *= std::max(0.0, std::min(a.high[d], b.high[d]) - std::max(a.low[d], b.low[d]));
   const double joined = a.area() + b.area() - common;
   return joined > 0 ? common / joined : 0;
 }
 
 }  // namespace
 
-std::vector<literal> non_zero_reference(const object&, std::span<const literal> inputs, std::span<const shape> outputs) {
+std::vector<literal> non_zero_reference(const object&, std::span<const literal> inputs,
+                                        std::span<const shape> outputs) {
   integers places;
   for (std::int64_t i = 0; i < inputs[0].type().element_count(); ++i)
     if (inputs[0].at(i) != 0) places.push_back(i);
@@ -64,28 +66,39 @@ std::vector<literal> unique_reference(const object&, std::span<const literal> in
   }
   const std::size_t width = x.bytes().size() / order.size();
   std::vector<std::byte> values(x.bytes().size());
-  for (std::size_t k = 0; k < first.size(); ++k) std::ranges::copy(x.bytes().subspan(static_cast<std::size_t>(first[k]) * width, width), values.begin() + static_cast<std::ptrdiff_t>(k * width));
+  for (std::size_t k = 0; k < first.size(); ++k)
+    std::ranges::copy(x.bytes().subspan(static_cast<std::size_t>(first[k]) * width, width),
+                      values.begin() + static_cast<std::ptrdiff_t>(k * width));
   const auto count = static_cast<std::int64_t>(first.size());
-  return {literal(outputs[0], std::move(values)), padded(outputs[1], first, -1), padded(outputs[2], inverse, 0), padded(outputs[3], counts, 0), counted(count)};
+  return {literal(outputs[0], std::move(values)), padded(outputs[1], first, -1), padded(outputs[2], inverse, 0),
+          padded(outputs[3], counts, 0), counted(count)};
 }
 
-std::vector<literal> non_max_suppression_reference(const object& o, std::span<const literal> inputs, std::span<const shape> outputs) {
+std::vector<literal> non_max_suppression_reference(const object& o, std::span<const literal> inputs,
+                                                   std::span<const shape> outputs) {
   auto corners = inputs[0].as<float>(), scores = inputs[1].as<float>();
-  const auto images = inputs[1].type().dims[0].value(), classes = inputs[1].type().dims[1].value(), boxes = inputs[0].type().dims[1].value();
+  const auto images = inputs[1].type().dims[0].value(), classes = inputs[1].type().dims[1].value(),
+             boxes = inputs[0].type().dims[1].value();
   const auto most = static_cast<std::size_t>(attribute_of<std::int64_t>(o, "max_output_boxes_per_class"));
-  const double overlap_limit = attribute_of<double>(o, "iou_threshold"), score_limit = attribute_of<double>(o, "score_threshold");
+  const double overlap_limit = attribute_of<double>(o, "iou_threshold"),
+               score_limit = attribute_of<double>(o, "score_threshold");
   const bool centered = attribute_of<std::int64_t>(o, "center_point_box") != 0;
   integers rows;
   for (std::int64_t list = 0; list < images * classes; ++list) {
     auto score = scores.subspan(static_cast<std::size_t>(list * boxes), static_cast<std::size_t>(boxes));
-    auto box_at = [&](std::int64_t i) { return box_of(corners.subspan(static_cast<std::size_t>((list / classes * boxes + i) * 4), 4), centered); };
+    auto box_at = [&](std::int64_t i) {
+      return box_of(corners.subspan(static_cast<std::size_t>((list / classes * boxes + i) * 4), 4), centered);
+    };
     integers order, chosen;
     for (std::int64_t i = 0; i < boxes; ++i)
       if (score[static_cast<std::size_t>(i)] > score_limit) order.push_back(i);
-    std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) { return score[static_cast<std::size_t>(a)] > score[static_cast<std::size_t>(b)]; });
+    std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) {
+      return score[static_cast<std::size_t>(a)] > score[static_cast<std::size_t>(b)];
+    });
     for (std::int64_t i : order) {
       if (chosen.size() == most) break;
-      if (std::ranges::none_of(chosen, [&](std::int64_t c) { return overlap(box_at(c), box_at(i)) > overlap_limit; })) chosen.push_back(i);
+      if (std::ranges::none_of(chosen, [&](std::int64_t c) { return overlap(box_at(c), box_at(i)) > overlap_limit; }))
+        chosen.push_back(i);
     }
     for (std::int64_t i : chosen) rows.insert(rows.end(), {list / classes, list % classes, i});
   }

@@ -1,5 +1,5 @@
-// References of the kernels whose result's size depends on data: the largest result, padded as the kernels pad it, and the count. Internal to
-// spirv/library.
+// References of the kernels whose result's size depends on data: the largest result, padded as the kernels pad it, and
+// the count. Internal to spirv/library.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,15 @@ template <class T>
 T attribute_of(const object& o, std::string_view name) {
   auto found = std::ranges::find(o.attributes, name, &std::pair<std::string, attribute_value>::first);
   const T* value = found == o.attributes.end() ? nullptr : std::get_if<T>(&found->second);
-  if (!value) throw error(error_kind::corrupted, "operator " + o.name + " has no such attribute '" + std::string(name) + "'");
+  if (!value)
+    throw error(error_kind::corrupted, "operator " + o.name + " has no such attribute '" + std::string(name) + "'");
   return *value;
 }
 
-std::vector<literal> non_zero_reference(const object& o, std::span<const literal> inputs, std::span<const shape> outputs);
+std::vector<literal> non_zero_reference(const object& o, std::span<const literal> inputs,
+                                        std::span<const shape> outputs);
 std::vector<literal> unique_reference(const object& o, std::span<const literal> inputs, std::span<const shape> outputs);
-std::vector<literal> non_max_suppression_reference(const object& o, std::span<const literal> inputs, std::span<const shape> outputs);
+std::vector<literal> non_max_suppression_reference(const object& o, std::span<const literal> inputs,
+                                                   std::span<const shape> outputs);
 
 }  // namespace kiln::spirv

@@ -18,7 +18,8 @@ extern const std::byte kiln_library_end[] __attribute__((visibility("hidden")));
 namespace kiln::spirv {
 
 const std::vector<object>& library() {
-  static const std::vector<object> objects = unpack_library({kiln_library_begin, static_cast<std::size_t>(kiln_library_end - kiln_library_begin)});
+  static const std::vector<object> objects =
+      unpack_library({kiln_library_begin, static_cast<std::size_t>(kiln_library_end - kiln_library_begin)});
   return objects;
 }
 

@@ -8,10 +8,12 @@ std::vector<object> unpack_library(std::span<const std::byte> bytes) {
   std::vector<object> objects;
   while (!bytes.empty()) {
     std::uint64_t size = 0;
-    if (bytes.size() < sizeof size) throw error(error_kind::truncated, "the library of kernels ends in the middle of a length");
+    if (bytes.size() < sizeof size)
+      throw error(error_kind::truncated, "the library of kernels ends in the middle of a length");
     std::memcpy(&size, bytes.data(), sizeof size);
     bytes = bytes.subspan(sizeof size);
-    if (size > bytes.size()) throw error(error_kind::truncated, "the library of kernels ends in the middle of an object");
+    if (size > bytes.size())
+      throw error(error_kind::truncated, "the library of kernels ends in the middle of an object");
     objects.push_back(deserialize_object(bytes.first(size)));
     bytes = bytes.subspan(size);
   }

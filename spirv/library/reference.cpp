@@ -15,7 +15,8 @@ namespace kiln::spirv {
 namespace {
 
 // The four pixels around a place in [-1, height] × [-1, width], each times its weight; nothing outside.
-std::array<double, 4> bilinear_parts(std::span<const float> image, std::int64_t height, std::int64_t width, double y, double x) {
+std::array<double, 4> bilinear_parts(std::span<const float> image, std::int64_t height, std::int64_t width, double y,
+                                     double x) {
   if (y < -1 || y > static_cast<double>(height) || x < -1 || x > static_cast<double>(width)) return {};
   auto split = [](double at, std::int64_t size) {
     at = std::clamp(at, 0.0, static_cast<double>(size - 1));
@@ -24,36 +25,53 @@ std::array<double, 4> bilinear_parts(std::span<const float> image, std::int64_t 
   };
   auto [y0, y1, fy] = split(y, height);
   auto [x0, x1, fx] = split(x, width);
-  auto pixel = [&](std::int64_t row, std::int64_t column) { return static_cast<double>(image[static_cast<std::size_t>(row * width + column)]); };
-  return {(1 - fy) * (1 - fx) * pixel(y0, x0), (1 - fy) * fx * pixel(y0, x1), fy * (1 - fx) * pixel(y1, x0), fy * fx * pixel(y1, x1)};
+  auto pixel = [&](std::int64_t row, std::int64_t column) {
+    return static_cast<double>(image[static_cast<std::size_t>(row * width + column)]);
+  };
+  return {(1 - fy) * (1 - fx) * pixel(y0, x0), (1 - fy) * fx * pixel(y0, x1), fy * (1 - fx) * pixel(y1, x0),
+          fy * fx * pixel(y1, x1)};
 }
 
-// ONNX RoiAlign: every bin of a region is the mean, or the largest weighted pixel, of samples at the centers of equal parts.
+// ONNX RoiAlign: every bin of a region is the mean, or the largest weighted pixel, of samples at the centers of equal
+// parts.
 std::vector<literal> roi_align(const object& o, std::span<const literal> inputs, std::span<const shape> outputs) {
   auto x = inputs[0].as<float>(), regions = inputs[1].as<float>();
   auto images = inputs[2].as<std::int64_t>();
-  const std::int64_t count = inputs[0].type().dims[0].value(), channels = inputs[0].type().dims[1].value(), height = inputs[0].type().dims[2].value(), width = inputs[0].type().dims[3].value();
-  const std::int64_t out_h = outputs[0].dims[2].value(), out_w = outputs[0].dims[3].value(), samples = attribute_of<std::int64_t>(o, "sampling_ratio");
-  const bool shifted = attribute_of<std::int64_t>(o, "opset") >= 16 && attribute_of<std::string>(o, "coordinate_transformation_mode") == "half_pixel", largest = attribute_of<std::string>(o, "mode") == "max";
+  const std::int64_t count = inputs[0].type().dims[0].value(), channels = inputs[0].type().dims[1].value(),
+                     height = inputs[0].type().dims[2].value(), width = inputs[0].type().dims[3].value();
+  const std::int64_t out_h = outputs[0].dims[2].value(), out_w = outputs[0].dims[3].value(),
+                     samples = attribute_of<std::int64_t>(o, "sampling_ratio");
+  const bool shifted = attribute_of<std::int64_t>(o, "opset") >= 16 &&
+                       attribute_of<std::string>(o, "coordinate_transformation_mode") == "half_pixel",
+             largest = attribute_of<std::string>(o, "mode") == "max";
   const double scale = attribute_of<double>(o, "spatial_scale"), shift = shifted ? 0.5 : 0;
-  if (regions.size() != 4 * images.size()) throw error(error_kind::usage, "RoiAlign: " + std::to_string(regions.size() / 4) + " regions and the images of " + std::to_string(images.size()));
+  if (regions.size() != 4 * images.size())
+    throw error(error_kind::usage, "RoiAlign: " + std::to_string(regions.size() / 4) + " regions and the images of " +
+                                       std::to_string(images.size()));
   std::vector<float> result;
   for (std::size_t r = 0; r < images.size(); ++r) {
-    if (images[r] < 0 || images[r] >= count) throw error(error_kind::usage, "RoiAlign: region " + std::to_string(r) + " is of image " + std::to_string(images[r]) + " of " + std::to_string(count));
+    if (images[r] < 0 || images[r] >= count)
+      throw error(error_kind::usage, "RoiAlign: region " + std::to_string(r) + " is of image " +
+                                         std::to_string(images[r]) + " of " + std::to_string(count));
     auto corner = [&](std::size_t k) { return regions[4 * r + k] * scale - shift; };
     double w = corner(2) - corner(0), h = corner(3) - corner(1);
     if (!shifted) w = std::max(w, 1.0), h = std::max(h, 1.0);
     const double bin_h = h / static_cast<double>(out_h), bin_w = w / static_cast<double>(out_w);
-    const std::int64_t steps_y = samples > 0 ? samples : static_cast<std::int64_t>(std::ceil(bin_h)), steps_x = samples > 0 ? samples : static_cast<std::int64_t>(std::ceil(bin_w));
+    const std::int64_t steps_y = samples > 0 ? samples : static_cast<std::int64_t>(std::ceil(bin_h)),
+                       steps_x = samples > 0 ? samples : static_cast<std::int64_t>(std::ceil(bin_w));
     for (std::int64_t c = 0; c < channels; ++c) {
-      auto image = x.subspan(static_cast<std::size_t>((images[r] * channels + c) * height * width), static_cast<std::size_t>(height * width));
+      auto image = x.subspan(static_cast<std::size_t>((images[r] * channels + c) * height * width),
+                             static_cast<std::size_t>(height * width));
       for (std::int64_t bin = 0; bin < out_h * out_w; ++bin) {
         double sum = 0, top = -std::numeric_limits<double>::infinity();
         for (std::int64_t step = 0; step < steps_y * steps_x; ++step) {
           auto place = [](double begin, double size, std::int64_t index, std::int64_t at, std::int64_t steps) {
-            return begin + size * (static_cast<double>(index) + (static_cast<double>(at) + 0.5) / static_cast<double>(steps));
+            return begin +
+                   size * (static_cast<double>(index) + (static_cast<double>(at) + 0.5) / static_cast<double>(steps));
           };
-          auto parts = bilinear_parts(image, height, width, place(corner(1), bin_h, bin / out_w, step / steps_x, steps_y), place(corner(0), bin_w, bin % out_w, step % steps_x, steps_x));
+          auto parts =
+              bilinear_parts(image, height, width, place(corner(1), bin_h, bin / out_w, step / steps_x, steps_y),
+                             place(corner(0), bin_w, bin % out_w, step % steps_x, steps_x));
           for (double part : parts) sum += part, top = std::max(top, part);
         }
         const std::int64_t taken = std::max<std::int64_t>(0, steps_y) * std::max<std::int64_t>(0, steps_x);
@@ -64,16 +82,19 @@ std::vector<literal> roi_align(const object& o, std::span<const literal> inputs,
   return {literal::of(outputs[0], result)};
 }
 
-// Philox 4x32 with 10 rounds (Salmon and others, "Parallel random numbers: as easy as 1, 2, 3", 2011): the words of a counter, in [0, 1).
+// Philox 4x32 with 10 rounds (Salmon and others, "Parallel random numbers: as easy as 1, 2, 3", 2011): the words of a
+// counter, in [0, 1).
 std::array<double, 4> philox(std::uint64_t seed, std::uint64_t counter) {
   std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0};
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9, k1 += 0xbb67ae85) {
     const std::uint64_t a = 0xd2511f53ull * c[0], b = 0xcd9e8d57ull * c[2];
-    c = {static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(a >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(a)};
+    c = {static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(b),
+         static_cast<std::uint32_t>(a >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(a)};
   }
   std::array<double, 4> result;
-  std::ranges::transform(c, result.begin(), [](std::uint32_t word) { return static_cast<double>(word >> 8) * 0x1p-24; });
+  std::ranges::transform(c, result.begin(),
+                         [](std::uint32_t word) { return static_cast<double>(word >> 8) * 0x1p-24; });
   return result;
 }
 
@@ -87,7 +108,8 @@ std::vector<literal> random_numbers(const object& o, const shape& type, Draw dra
 
 std::vector<literal> random_uniform(const object& o, std::span<const literal>, std::span<const shape> outputs) {
   const double low = attribute_of<double>(o, "low"), high = attribute_of<double>(o, "high");
-  return random_numbers(o, outputs[0], [&](const std::array<double, 4>& words, std::size_t k) { return low + words[k] * (high - low); });
+  return random_numbers(
+      o, outputs[0], [&](const std::array<double, 4>& words, std::size_t k) { return low + words[k] * (high - low); });
 }
 
 // Box and Muller: two words make two numbers.
@@ -95,7 +117,8 @@ std::vector<literal> random_normal(const object& o, std::span<const literal>, st
   const double mean = attribute_of<double>(o, "mean"), scale = attribute_of<double>(o, "scale");
   return random_numbers(o, outputs[0], [&](const std::array<double, 4>& words, std::size_t k) {
     const std::size_t pair = k & ~std::size_t{1};
-    const double radius = std::sqrt(-2 * std::log(1 - words[pair])), angle = 2 * 3.14159265358979323846 * words[pair + 1];
+    const double radius = std::sqrt(-2 * std::log(1 - words[pair])),
+                 angle = 2 * 3.14159265358979323846 * words[pair + 1];
     return mean + scale * radius * (k == pair ? std::cos(angle) : std::sin(angle));
   });
 }
@@ -116,15 +139,20 @@ constexpr std::array rows{
 };
 
 bool is_ours(const object& o) {
-  return std::ranges::any_of(library(), [&](const object& each) { return each.domain == o.domain && each.name == o.name && each.words == o.words; });
+  return std::ranges::any_of(library(), [&](const object& each) {
+    return each.domain == o.domain && each.name == o.name && each.words == o.words;
+  });
 }
 
 }  // namespace
 
 library_reference find_library_reference(const object& o) {
-  auto row = std::ranges::find_if(rows, [&](const reference_row& r) { return r.domain == o.domain && r.name == o.name; });
+  auto row =
+      std::ranges::find_if(rows, [&](const reference_row& r) { return r.domain == o.domain && r.name == o.name; });
   if (row == rows.end() || !is_ours(o)) return nullptr;
-  return [o, evaluate = row->evaluate](std::span<const literal> inputs, std::span<const shape> outputs) { return evaluate(o, inputs, outputs); };
+  return [o, evaluate = row->evaluate](std::span<const literal> inputs, std::span<const shape> outputs) {
+    return evaluate(o, inputs, outputs);
+  };
 }
 
 library_reference find_library_reference(const program& source, const instruction& kernel) {

@@ -1,5 +1,5 @@
-// Division of integers on the host as GPUs do it: by zero it gives all bits set, and the remainder is the dividend; the smallest integer divided by -1 is
-// itself. An x86 processor would end the process instead.
+// Division of integers on the host as GPUs do it: by zero it gives all bits set, and the remainder is the dividend; the
+// smallest integer divided by -1 is itself. An x86 processor would end the process instead.
 #include "llvm/IR/Function.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/PatternMatch.h"
@@ -11,7 +11,9 @@ namespace {
 using llvm::Instruction;
 using llvm::Value;
 
-bool is_signed(const Instruction& i) { return i.getOpcode() == Instruction::SDiv || i.getOpcode() == Instruction::SRem; }
+bool is_signed(const Instruction& i) {
+  return i.getOpcode() == Instruction::SDiv || i.getOpcode() == Instruction::SRem;
+}
 
 bool can_trap(const Instruction& i) {
   const llvm::APInt* divisor = nullptr;
@@ -23,7 +25,8 @@ bool can_trap(const Instruction& i) {
 void guard(llvm::BinaryOperator& i) {
   llvm::IRBuilder<> b(&i);
   llvm::Type* t = i.getType();
-  Value *a = i.getOperand(0), *d = i.getOperand(1), *zero = llvm::Constant::getNullValue(t), *one = llvm::ConstantInt::get(t, 1), *ones = llvm::Constant::getAllOnesValue(t);
+  Value *a = i.getOperand(0), *d = i.getOperand(1), *zero = llvm::Constant::getNullValue(t),
+        *one = llvm::ConstantInt::get(t, 1), *ones = llvm::Constant::getAllOnesValue(t);
   bool remainder = i.getOpcode() == Instruction::URem || i.getOpcode() == Instruction::SRem;
   Value *by_zero = b.CreateICmpEQ(d, zero), *odd = by_zero, *by_minus_one = nullptr;
   if (is_signed(i)) {

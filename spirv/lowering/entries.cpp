@@ -24,8 +24,13 @@ class inlined_sizes {
     for (llvm::BasicBlock& block : function)
       for (llvm::Instruction& i : block) {
         ++size;
-        if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i); call && call->getCalledFunction() && !call->getCalledFunction()->isDeclaration()) size += of(*call->getCalledFunction());
-        if (size > most_instructions) throw error(error_kind::unsupported, fmt::format("SPIR-V: function '{}' with what it calls has more than {} instructions", function.getName().str(), most_instructions));
+        if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
+            call && call->getCalledFunction() && !call->getCalledFunction()->isDeclaration())
+          size += of(*call->getCalledFunction());
+        if (size > most_instructions)
+          throw error(error_kind::unsupported,
+                      fmt::format("SPIR-V: function '{}' with what it calls has more than {} instructions",
+                                  function.getName().str(), most_instructions));
       }
     return sizes_[&function] = size;
   }
@@ -40,35 +45,47 @@ void inline_calls(llvm::Function& function) {
     calls.clear();
     for (llvm::BasicBlock& block : function)
       for (llvm::Instruction& i : block)
-        if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i); call && call->getCalledFunction() && !call->getCalledFunction()->isDeclaration()) calls.push_back(call);
+        if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
+            call && call->getCalledFunction() && !call->getCalledFunction()->isDeclaration())
+          calls.push_back(call);
   };
   for (collect(); !calls.empty(); collect())
     for (llvm::CallInst* call : calls) {
       llvm::InlineFunctionInfo info;
-      if (auto result = llvm::InlineFunction(*call, info); !result.isSuccess()) throw error(error_kind::unsupported, std::string("SPIR-V: a call cannot be inlined: ") + result.getFailureReason());
+      if (auto result = llvm::InlineFunction(*call, info); !result.isSuccess())
+        throw error(error_kind::unsupported,
+                    std::string("SPIR-V: a call cannot be inlined: ") + result.getFailureReason());
     }
 }
 
 llvm::Constant* constant_of(llvm::Type* type, std::uint64_t bits, const launch_site& launch, unsigned parameter) {
   if (!type->isIntegerTy() && !type->isFloatingPointTy())
-    throw error(error_kind::corrupted, fmt::format("kernel '{}' takes no number as parameter {}", launch.kernel, parameter));
+    throw error(error_kind::corrupted,
+                fmt::format("kernel '{}' takes no number as parameter {}", launch.kernel, parameter));
   llvm::APInt number = llvm::APInt(64, bits).zextOrTrunc(type->getPrimitiveSizeInBits());
-  return type->isIntegerTy() ? static_cast<llvm::Constant*>(llvm::ConstantInt::get(type, number)) : llvm::ConstantFP::get(type, llvm::APFloat(type->getFltSemantics(), number));
+  return type->isIntegerTy() ? static_cast<llvm::Constant*>(llvm::ConstantInt::get(type, number))
+                             : llvm::ConstantFP::get(type, llvm::APFloat(type->getFltSemantics(), number));
 }
 
 void make_entry(llvm::Module& module, const launch_site& launch) {
   llvm::Function* kernel = module.getFunction(launch.kernel);
-  if (!kernel || kernel->isDeclaration() || !kernel->hasExternalLinkage()) throw error(error_kind::corrupted, "SPIR-V: there is no kernel '" + launch.kernel + "'");
+  if (!kernel || kernel->isDeclaration() || !kernel->hasExternalLinkage())
+    throw error(error_kind::corrupted, "SPIR-V: there is no kernel '" + launch.kernel + "'");
   if (kernel->arg_size() != launch.values.size())
-    throw error(error_kind::corrupted, fmt::format("kernel '{}' takes {} parameters, and the launch gives {}", launch.kernel, kernel->arg_size(), launch.values.size()));
+    throw error(error_kind::corrupted, fmt::format("kernel '{}' takes {} parameters, and the launch gives {}",
+                                                   launch.kernel, kernel->arg_size(), launch.values.size()));
   std::vector<llvm::Type*> parameters;
   for (llvm::Argument& a : kernel->args())
     if (launch.values[a.getArgNo()].buffer) {
-      if (!a.getType()->isPointerTy()) throw error(error_kind::corrupted, fmt::format("kernel '{}' takes no pointer as parameter {}", launch.kernel, a.getArgNo()));
+      if (!a.getType()->isPointerTy())
+        throw error(error_kind::corrupted,
+                    fmt::format("kernel '{}' takes no pointer as parameter {}", launch.kernel, a.getArgNo()));
       parameters.push_back(a.getType());
     }
-  auto* entry = llvm::Function::Create(llvm::FunctionType::get(kernel->getReturnType(), parameters, false), llvm::GlobalValue::ExternalLinkage, launch.symbol, module);
-  if (entry->getName() != launch.symbol) throw error(error_kind::corrupted, "two functions are called '" + launch.symbol + "'");
+  auto* entry = llvm::Function::Create(llvm::FunctionType::get(kernel->getReturnType(), parameters, false),
+                                       llvm::GlobalValue::ExternalLinkage, launch.symbol, module);
+  if (entry->getName() != launch.symbol)
+    throw error(error_kind::corrupted, "two functions are called '" + launch.symbol + "'");
   entry->setDoesNotThrow();
   entry->addFnAttr(llvm::Attribute::Convergent);
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "", entry));
@@ -110,7 +127,9 @@ void make_entries(llvm::Module& module, std::span<const launch_site> launches) {
   for (const launch_site& launch : renamed) make_entry(module, launch);
   std::vector<llvm::Function*> inlined;
   for (llvm::Function& function : module)
-    if (!function.isDeclaration() && std::ranges::find(launches, function.getName(), &launch_site::symbol) == launches.end()) inlined.push_back(&function);
+    if (!function.isDeclaration() &&
+        std::ranges::find(launches, function.getName(), &launch_site::symbol) == launches.end())
+      inlined.push_back(&function);
   for (llvm::Function* function : inlined) function->deleteBody();
   for (llvm::Function* function : inlined) function->eraseFromParent();
 }

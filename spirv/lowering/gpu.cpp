@@ -19,8 +19,10 @@ using llvm::CallInst;
 using llvm::Value;
 namespace intrinsic = llvm::Intrinsic;
 
-Value* call(llvm::IRBuilder<>& b, intrinsic::ID id, std::initializer_list<Value*> operands = {}, llvm::ArrayRef<llvm::Type*> overloads = {}) {
-  return b.CreateCall(intrinsic::getOrInsertDeclaration(b.GetInsertBlock()->getModule(), id, overloads), llvm::ArrayRef(operands.begin(), operands.size()));
+Value* call(llvm::IRBuilder<>& b, intrinsic::ID id, std::initializer_list<Value*> operands = {},
+            llvm::ArrayRef<llvm::Type*> overloads = {}) {
+  return b.CreateCall(intrinsic::getOrInsertDeclaration(b.GetInsertBlock()->getModule(), id, overloads),
+                      llvm::ArrayRef(operands.begin(), operands.size()));
 }
 
 // ---- NVIDIA ----
@@ -28,7 +30,9 @@ Value* call(llvm::IRBuilder<>& b, intrinsic::ID id, std::initializer_list<Value*
 // The lanes that are here, as a mask of 32 bits.
 Value* active(llvm::IRBuilder<>& b) { return call(b, intrinsic::nvvm_activemask); }
 
-Value* shuffle(llvm::IRBuilder<>& b, Value* word, Value* from) { return call(b, intrinsic::nvvm_shfl_sync_idx_i32, {active(b), word, from, b.getInt32(31)}); }
+Value* shuffle(llvm::IRBuilder<>& b, Value* word, Value* from) {
+  return call(b, intrinsic::nvvm_shfl_sync_idx_i32, {active(b), word, from, b.getInt32(31)});
+}
 
 // Any number of bits, word by word.
 Value* shuffle_any(llvm::IRBuilder<>& b, Value* v, Value* from) {
@@ -36,7 +40,8 @@ Value* shuffle_any(llvm::IRBuilder<>& b, Value* v, Value* from) {
   auto bits = static_cast<unsigned>(t->getPrimitiveSizeInBits());
   if (!bits) throw error(error_kind::unsupported, "a value that is no number goes from lane to lane");
   unsigned count = (bits + 31) / 32;
-  Value *all = b.CreateZExt(b.CreateBitCast(v, b.getIntNTy(bits)), b.getIntNTy(count * 32)), *result = b.getIntN(count * 32, 0);
+  Value *all = b.CreateZExt(b.CreateBitCast(v, b.getIntNTy(bits)), b.getIntNTy(count * 32)),
+        *result = b.getIntN(count * 32, 0);
   for (unsigned k = 0; k < count; ++k) {
     Value* word = shuffle(b, b.CreateTrunc(b.CreateLShr(all, k * 32), b.getInt32Ty()), from);
     result = b.CreateOr(result, b.CreateShl(b.CreateZExt(word, result->getType()), k * 32));
@@ -44,36 +49,57 @@ Value* shuffle_any(llvm::IRBuilder<>& b, Value* v, Value* from) {
   return b.CreateBitCast(b.CreateTrunc(result, b.getIntNTy(bits)), t);
 }
 
-Value* first_active(llvm::IRBuilder<>& b) { return b.CreateIntrinsic(b.getInt32Ty(), intrinsic::cttz, {active(b), b.getTrue()}); }
+Value* first_active(llvm::IRBuilder<>& b) {
+  return b.CreateIntrinsic(b.getInt32Ty(), intrinsic::cttz, {active(b), b.getTrue()});
+}
 
 struct replacement_row {
   intrinsic::ID id;
   Value* (*make)(llvm::IRBuilder<>&, CallInst&);
 };
 const replacement_row nvidia_rows[] = {
-    {intrinsic::amdgcn_workgroup_id_x, [](llvm::IRBuilder<>& b, CallInst&) { return call(b, intrinsic::nvvm_read_ptx_sreg_ctaid_x); }},
-    {intrinsic::amdgcn_workgroup_id_y, [](llvm::IRBuilder<>& b, CallInst&) { return call(b, intrinsic::nvvm_read_ptx_sreg_ctaid_y); }},
-    {intrinsic::amdgcn_workgroup_id_z, [](llvm::IRBuilder<>& b, CallInst&) { return call(b, intrinsic::nvvm_read_ptx_sreg_ctaid_z); }},
-    {intrinsic::amdgcn_s_barrier, [](llvm::IRBuilder<>& b, CallInst&) { return call(b, intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)}); }},
-    {intrinsic::amdgcn_wave_barrier, [](llvm::IRBuilder<>& b, CallInst&) { return call(b, intrinsic::nvvm_bar_warp_sync, {active(b)}); }},
+    {intrinsic::amdgcn_workgroup_id_x,
+     [](llvm::IRBuilder<>& b, CallInst&) { return call(b, intrinsic::nvvm_read_ptx_sreg_ctaid_x); }},
+    {intrinsic::amdgcn_workgroup_id_y,
+     [](llvm::IRBuilder<>& b, CallInst&) { return call(b, intrinsic::nvvm_read_ptx_sreg_ctaid_y); }},
+    {intrinsic::amdgcn_workgroup_id_z,
+     [](llvm::IRBuilder<>& b, CallInst&) { return call(b, intrinsic::nvvm_read_ptx_sreg_ctaid_z); }},
+    {intrinsic::amdgcn_s_barrier,
+     [](llvm::IRBuilder<>& b, CallInst&) {
+       return call(b, intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
+     }},
+    {intrinsic::amdgcn_wave_barrier,
+     [](llvm::IRBuilder<>& b, CallInst&) { return call(b, intrinsic::nvvm_bar_warp_sync, {active(b)}); }},
     {intrinsic::amdgcn_mbcnt_lo,
      [](llvm::IRBuilder<>& b, CallInst& c) {
        Value* below = call(b, intrinsic::nvvm_read_ptx_sreg_lanemask_lt);
-       if (auto* all = llvm::dyn_cast<llvm::ConstantInt>(c.getArgOperand(0)); all && all->isMinusOne()) return b.CreateAdd(call(b, intrinsic::nvvm_read_ptx_sreg_laneid), c.getArgOperand(1));
-       return b.CreateAdd(b.CreateUnaryIntrinsic(intrinsic::ctpop, b.CreateAnd(c.getArgOperand(0), below)), c.getArgOperand(1));
+       if (auto* all = llvm::dyn_cast<llvm::ConstantInt>(c.getArgOperand(0)); all && all->isMinusOne())
+         return b.CreateAdd(call(b, intrinsic::nvvm_read_ptx_sreg_laneid), c.getArgOperand(1));
+       return b.CreateAdd(b.CreateUnaryIntrinsic(intrinsic::ctpop, b.CreateAnd(c.getArgOperand(0), below)),
+                          c.getArgOperand(1));
      }},
     {intrinsic::amdgcn_mbcnt_hi, [](llvm::IRBuilder<>&, CallInst& c) { return c.getArgOperand(1); }},
-    {intrinsic::amdgcn_ds_bpermute, [](llvm::IRBuilder<>& b, CallInst& c) { return shuffle(b, c.getArgOperand(1), b.CreateLShr(c.getArgOperand(0), 2)); }},
-    {intrinsic::amdgcn_readlane, [](llvm::IRBuilder<>& b, CallInst& c) { return shuffle_any(b, c.getArgOperand(0), c.getArgOperand(1)); }},
-    {intrinsic::amdgcn_readfirstlane, [](llvm::IRBuilder<>& b, CallInst& c) { return shuffle_any(b, c.getArgOperand(0), first_active(b)); }},
-    {intrinsic::amdgcn_ballot, [](llvm::IRBuilder<>& b, CallInst& c) { return b.CreateZExtOrTrunc(call(b, intrinsic::nvvm_vote_ballot_sync, {active(b), c.getArgOperand(0)}), c.getType()); }},
+    {intrinsic::amdgcn_ds_bpermute,
+     [](llvm::IRBuilder<>& b, CallInst& c) {
+       return shuffle(b, c.getArgOperand(1), b.CreateLShr(c.getArgOperand(0), 2));
+     }},
+    {intrinsic::amdgcn_readlane,
+     [](llvm::IRBuilder<>& b, CallInst& c) { return shuffle_any(b, c.getArgOperand(0), c.getArgOperand(1)); }},
+    {intrinsic::amdgcn_readfirstlane,
+     [](llvm::IRBuilder<>& b, CallInst& c) { return shuffle_any(b, c.getArgOperand(0), first_active(b)); }},
+    {intrinsic::amdgcn_ballot,
+     [](llvm::IRBuilder<>& b, CallInst& c) {
+       return b.CreateZExtOrTrunc(call(b, intrinsic::nvvm_vote_ballot_sync, {active(b), c.getArgOperand(0)}),
+                                  c.getType());
+     }},
 };
 
 // NVIDIA's names of memory scopes; between lanes of a wave, LLVM's order is enough.
 struct scope_row {
   llvm::StringRef amd, nvidia;
 };
-constexpr scope_row scopes[] = {{"agent", "device"}, {"device", "device"}, {"workgroup", "block"}, {"wavefront", "block"}};
+constexpr scope_row scopes[] = {
+    {"agent", "device"}, {"device", "device"}, {"workgroup", "block"}, {"wavefront", "block"}};
 
 void translate_scopes(llvm::Module& module) {
   llvm::LLVMContext& context = module.getContext();
@@ -88,7 +114,8 @@ void translate_scopes(llvm::Module& module) {
     auto* c = llvm::dyn_cast_or_null<CallInst>(i);
     return c && c->getIntrinsicID() == intrinsic::nvvm_barrier_cta_sync_aligned_all;
   };
-  llvm::SyncScope::ID workgroup = context.getOrInsertSyncScopeID("workgroup"), wave = context.getOrInsertSyncScopeID("wavefront");
+  llvm::SyncScope::ID workgroup = context.getOrInsertSyncScopeID("workgroup"),
+                      wave = context.getOrInsertSyncScopeID("wavefront");
   std::vector<llvm::Instruction*> implied;
   for (llvm::Function& function : module)
     for (llvm::BasicBlock& block : function)
@@ -96,7 +123,8 @@ void translate_scopes(llvm::Module& module) {
         if (auto* fence = llvm::dyn_cast<llvm::FenceInst>(&i)) {
           // A barrier orders the memory of its workgroup, and one between lanes that of its lanes.
           bool at_barrier = is_barrier(i.getNextNode()) || is_barrier(i.getPrevNode());
-          if ((fence->getSyncScopeID() == workgroup && at_barrier) || fence->getSyncScopeID() == wave) implied.push_back(fence);
+          if ((fence->getSyncScopeID() == workgroup && at_barrier) || fence->getSyncScopeID() == wave)
+            implied.push_back(fence);
           fence->setSyncScopeID(translated(fence->getSyncScopeID()));
         } else if (auto* update = llvm::dyn_cast<llvm::AtomicRMWInst>(&i)) {
           update->setSyncScopeID(translated(update->getSyncScopeID()));
@@ -119,23 +147,29 @@ void allow_hardware_atomics(llvm::Function& function) {
   for (llvm::BasicBlock& block : function)
     for (llvm::Instruction& i : block)
       if (llvm::isa<llvm::AtomicRMWInst>(i))
-        for (const char* fact : {"amdgpu.no.fine.grained.memory", "amdgpu.no.remote.memory", "amdgpu.ignore.denormal.mode"}) i.setMetadata(fact, yes);
+        for (const char* fact :
+             {"amdgpu.no.fine.grained.memory", "amdgpu.no.remote.memory", "amdgpu.ignore.denormal.mode"})
+          i.setMetadata(fact, yes);
 }
 
 // A ballot has as many bits as the wave has lanes.
 Value* amd_ballot(llvm::IRBuilder<>& b, CallInst& c, int wave) {
-  return b.CreateZExtOrTrunc(call(b, intrinsic::amdgcn_ballot, {c.getArgOperand(0)}, {b.getIntNTy(static_cast<unsigned>(wave))}), c.getType());
+  return b.CreateZExtOrTrunc(
+      call(b, intrinsic::amdgcn_ballot, {c.getArgOperand(0)}, {b.getIntNTy(static_cast<unsigned>(wave))}), c.getType());
 }
 
 void lower_entry(llvm::Function& entry, const launch_site& launch, const lowering_target& target) {
   check_shared_memory(entry, launch, target);
   bool nvidia = target.kind == machine_kind::nvidia;
   std::int64_t items = launch.block[0] * launch.block[1] * launch.block[2];
-  intrinsic::ID item_id = nvidia ? static_cast<intrinsic::ID>(intrinsic::nvvm_read_ptx_sreg_tid_x) : static_cast<intrinsic::ID>(intrinsic::amdgcn_workitem_id_x);
+  intrinsic::ID item_id = nvidia ? static_cast<intrinsic::ID>(intrinsic::nvvm_read_ptx_sreg_tid_x)
+                                 : static_cast<intrinsic::ID>(intrinsic::amdgcn_workitem_id_x);
   // One-dimensional on the device: the other indices are its digits.
   llvm::IRBuilder<> first(&entry.getEntryBlock(), entry.getEntryBlock().getFirstInsertionPt());
   auto* linear = llvm::cast<CallInst>(call(first, item_id));
-  linear->addRetAttr(llvm::Attribute::get(entry.getContext(), llvm::Attribute::Range, llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<std::uint64_t>(items)))));
+  linear->addRetAttr(llvm::Attribute::get(
+      entry.getContext(), llvm::Attribute::Range,
+      llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<std::uint64_t>(items)))));
   index_values indices{linear, nullptr};
   for (CallInst* c : calls_of(entry)) {
     if (c == linear) continue;
@@ -145,7 +179,9 @@ void lower_entry(llvm::Function& entry, const launch_site& launch, const lowerin
       auto row = std::ranges::find(nvidia_rows, c->getIntrinsicID(), &replacement_row::id);
       if (row != std::end(nvidia_rows)) result = row->make(b, *c);
     }
-    if (!result && !nvidia && c->getIntrinsicID() == intrinsic::amdgcn_ballot && !c->getType()->isIntegerTy(static_cast<unsigned>(target.wave))) result = amd_ballot(b, *c, target.wave);
+    if (!result && !nvidia && c->getIntrinsicID() == intrinsic::amdgcn_ballot &&
+        !c->getType()->isIntegerTy(static_cast<unsigned>(target.wave)))
+      result = amd_ballot(b, *c, target.wave);
     if (!result && nvidia) result = portable_replacement(b, *c);
     if (result) replace(*c, result);
   }
@@ -162,8 +198,10 @@ void lower_entry(llvm::Function& entry, const launch_site& launch, const lowerin
   entry.setCallingConv(llvm::CallingConv::AMDGPU_KERNEL);
   entry.addFnAttr("amdgpu-flat-work-group-size", count + "," + count);
   entry.addFnAttr("uniform-work-group-size", "true");
-  for (const char* absent : {"amdgpu-no-dispatch-ptr", "amdgpu-no-queue-ptr", "amdgpu-no-implicitarg-ptr", "amdgpu-no-dispatch-id", "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr",
-                             "amdgpu-no-multigrid-sync-arg", "amdgpu-no-default-queue", "amdgpu-no-completion-action", "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z"})
+  for (const char* absent :
+       {"amdgpu-no-dispatch-ptr", "amdgpu-no-queue-ptr", "amdgpu-no-implicitarg-ptr", "amdgpu-no-dispatch-id",
+        "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr", "amdgpu-no-multigrid-sync-arg", "amdgpu-no-default-queue",
+        "amdgpu-no-completion-action", "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z"})
     entry.addFnAttr(absent);
 }
 

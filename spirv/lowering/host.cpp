@@ -1,5 +1,5 @@
-// Entries of the host: a work item of the launch's grid is a workgroup. Without meeting points its items are one loop that LLVM may
-// vectorize; otherwise regions of items are scheduled (work_items.hpp).
+// Entries of the host: a work item of the launch's grid is a workgroup. Without meeting points its items are one loop
+// that LLVM may vectorize; otherwise regions of items are scheduled (work_items.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,9 +37,11 @@ constexpr std::uint64_t most_shared_bytes = 256 << 10;
 
 // ---- amdgcn's operations between lanes as meeting points ----
 
-llvm::Function* meeting_function(llvm::Module& module, meeting kind, llvm::Type* result, llvm::ArrayRef<llvm::Type*> parameters) {
+llvm::Function* meeting_function(llvm::Module& module, meeting kind, llvm::Type* result,
+                                 llvm::ArrayRef<llvm::Type*> parameters) {
   const char* name = std::ranges::find(meeting_names, kind, &meeting_name::kind)->name;
-  auto* function = llvm::cast<llvm::Function>(module.getOrInsertFunction(name, llvm::FunctionType::get(result, parameters, false)).getCallee());
+  auto* function = llvm::cast<llvm::Function>(
+      module.getOrInsertFunction(name, llvm::FunctionType::get(result, parameters, false)).getCallee());
   function->setDoesNotThrow();
   function->addFnAttr(llvm::Attribute::Convergent);
   function->addFnAttr(llvm::Attribute::NoDuplicate);
@@ -60,7 +62,8 @@ Value* from_lane(builder& b, Value* v, Value* from) {
   auto bits = static_cast<unsigned>(t->getPrimitiveSizeInBits());
   if (!bits) throw error(error_kind::unsupported, "a value that is no number goes from lane to lane");
   unsigned count = (bits + 31) / 32;
-  Value *all = b.CreateZExt(b.CreateBitCast(v, b.getIntNTy(bits)), b.getIntNTy(count * 32)), *result = b.getIntN(count * 32, 0);
+  Value *all = b.CreateZExt(b.CreateBitCast(v, b.getIntNTy(bits)), b.getIntNTy(count * 32)),
+        *result = b.getIntN(count * 32, 0);
   for (unsigned k = 0; k < count; ++k) {
     Value* word = meet(b, meeting::shuffle, {b.CreateTrunc(b.CreateLShr(all, k * 32), b.getInt32Ty()), from});
     result = b.CreateOr(result, b.CreateShl(b.CreateZExt(word, result->getType()), k * 32));
@@ -74,15 +77,22 @@ Value* lane_replacement(builder& b, CallInst& c, Value* lane) {
     case intrinsic::amdgcn_s_barrier: return meet(b, meeting::barrier);
     case intrinsic::amdgcn_wave_barrier: return meet(b, meeting::wave_barrier);
     case intrinsic::amdgcn_mbcnt_lo: {
-      if (auto* all = llvm::dyn_cast<llvm::ConstantInt>(c.getArgOperand(0)); all && all->isMinusOne()) return b.CreateAdd(lane, c.getArgOperand(1));
+      if (auto* all = llvm::dyn_cast<llvm::ConstantInt>(c.getArgOperand(0)); all && all->isMinusOne())
+        return b.CreateAdd(lane, c.getArgOperand(1));
       Value* below = b.CreateSub(b.CreateShl(b.getInt32(1), lane), b.getInt32(1));
-      return b.CreateAdd(b.CreateUnaryIntrinsic(intrinsic::ctpop, b.CreateAnd(c.getArgOperand(0), below)), c.getArgOperand(1));
+      return b.CreateAdd(b.CreateUnaryIntrinsic(intrinsic::ctpop, b.CreateAnd(c.getArgOperand(0), below)),
+                         c.getArgOperand(1));
     }
     case intrinsic::amdgcn_mbcnt_hi: return c.getArgOperand(1);
-    case intrinsic::amdgcn_ds_bpermute: return meet(b, meeting::shuffle, {c.getArgOperand(1), b.CreateLShr(c.getArgOperand(0), 2)});
+    case intrinsic::amdgcn_ds_bpermute:
+      return meet(b, meeting::shuffle, {c.getArgOperand(1), b.CreateLShr(c.getArgOperand(0), 2)});
     case intrinsic::amdgcn_readlane: return from_lane(b, c.getArgOperand(0), c.getArgOperand(1));
-    case intrinsic::amdgcn_readfirstlane: return from_lane(b, c.getArgOperand(0), b.CreateIntrinsic(b.getInt32Ty(), intrinsic::cttz, {meet(b, meeting::ballot, {b.getTrue()}), b.getTrue()}));
-    case intrinsic::amdgcn_ballot: return b.CreateZExtOrTrunc(meet(b, meeting::ballot, {c.getArgOperand(0)}), c.getType());
+    case intrinsic::amdgcn_readfirstlane:
+      return from_lane(
+          b, c.getArgOperand(0),
+          b.CreateIntrinsic(b.getInt32Ty(), intrinsic::cttz, {meet(b, meeting::ballot, {b.getTrue()}), b.getTrue()}));
+    case intrinsic::amdgcn_ballot:
+      return b.CreateZExtOrTrunc(meet(b, meeting::ballot, {c.getArgOperand(0)}), c.getType());
     default: return nullptr;
   }
 }
@@ -115,7 +125,9 @@ llvm::Function* make_body(llvm::Function& entry) {
   std::vector<llvm::Type*> parameters(entry.getFunctionType()->params());
   llvm::Type* i32 = llvm::Type::getInt32Ty(context);
   parameters.insert(parameters.end(), {i32, i32, llvm::PointerType::get(context, 0)});
-  auto* body = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false), llvm::GlobalValue::InternalLinkage, entry.getName() + ".item", *entry.getParent());
+  auto* body =
+      llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false),
+                             llvm::GlobalValue::InternalLinkage, entry.getName() + ".item", *entry.getParent());
   for (llvm::Argument& a : entry.args())
     for (auto kind : {llvm::Attribute::NoAlias, llvm::Attribute::ReadOnly})
       if (a.hasAttribute(kind)) body->addParamAttr(a.getArgNo(), kind);
@@ -126,7 +138,8 @@ llvm::Function* make_body(llvm::Function& entry) {
   return body;
 }
 
-// Workgroup variables become places in the workgroup's memory, those without a size behind all others. Returns its bytes.
+// Workgroup variables become places in the workgroup's memory, those without a size behind all others. Returns its
+// bytes.
 std::uint64_t place_shared_memory(llvm::Function& body, const launch_site& launch) {
   llvm::Module& module = *body.getParent();
   const llvm::DataLayout& layout = module.getDataLayout();
@@ -155,13 +168,18 @@ std::uint64_t place_shared_memory(llvm::Function& body, const launch_site& launc
     if (open) bytes = llvm::alignTo(bytes, 16);
     for (llvm::GlobalVariable* v : variables) {
       if (v->isDeclaration() != open || !used(v)) continue;
-      if (!open) bytes = llvm::alignTo(bytes, std::max<std::uint64_t>(v->getAlign().valueOrOne().value(), layout.getPrefTypeAlign(v->getValueType()).value()));
+      if (!open)
+        bytes = llvm::alignTo(bytes, std::max<std::uint64_t>(v->getAlign().valueOrOne().value(),
+                                                             layout.getPrefTypeAlign(v->getValueType()).value()));
       place(v);
       if (!open) bytes += layout.getTypeAllocSize(v->getValueType());
     }
   }
   bytes += static_cast<std::uint64_t>(launch.shared_bytes);
-  if (bytes > most_shared_bytes) throw error(error_kind::unsupported, fmt::format("kernel '{}' wants {} bytes of shared memory for each workgroup; the host gives {}", launch.kernel, bytes, most_shared_bytes));
+  if (bytes > most_shared_bytes)
+    throw error(error_kind::unsupported,
+                fmt::format("kernel '{}' wants {} bytes of shared memory for each workgroup; the host gives {}",
+                            launch.kernel, bytes, most_shared_bytes));
   return bytes;
 }
 
@@ -172,7 +190,9 @@ void remove_inner_fences(llvm::Function& body) {
   for (BasicBlock& block : body)
     for (llvm::Instruction& i : block) {
       auto* fence = llvm::dyn_cast<llvm::FenceInst>(&i);
-      if (fence && (fence->getSyncScopeID() == context.getOrInsertSyncScopeID("workgroup") || fence->getSyncScopeID() == context.getOrInsertSyncScopeID("wavefront"))) removed.push_back(fence);
+      if (fence && (fence->getSyncScopeID() == context.getOrInsertSyncScopeID("workgroup") ||
+                    fence->getSyncScopeID() == context.getOrInsertSyncScopeID("wavefront")))
+        removed.push_back(fence);
       if (i.isLifetimeStartOrEnd()) removed.push_back(&i);
     }
   for (llvm::Instruction* i : removed) i->eraseFromParent();
@@ -185,7 +205,8 @@ bool has_variables(llvm::Function& function) {
   return false;
 }
 
-// Items of a workgroup between two meeting points may run in any order: their memory accesses are in this group, which their loops name.
+// Items of a workgroup between two meeting points may run in any order: their memory accesses are in this group, which
+// their loops name.
 void put_in_access_group(llvm::Function& function, llvm::MDNode* group) {
   for (BasicBlock& block : function)
     for (llvm::Instruction& i : block)
@@ -194,11 +215,14 @@ void put_in_access_group(llvm::Function& function, llvm::MDNode* group) {
 
 // ---- loops ----
 
-// for (i32 n = from; n < to; ++n) body(n), at the end of the builder's block, which goes on behind the loop. `parallel`: an access group or null.
-void loop(builder& b, Value* from, Value* to, const std::function<void(Value*)>& body, llvm::MDNode* parallel = nullptr) {
+// for (i32 n = from; n < to; ++n) body(n), at the end of the builder's block, which goes on behind the loop.
+// `parallel`: an access group or null.
+void loop(builder& b, Value* from, Value* to, const std::function<void(Value*)>& body,
+          llvm::MDNode* parallel = nullptr) {
   llvm::LLVMContext& context = b.getContext();
   llvm::Function* function = b.GetInsertBlock()->getParent();
-  BasicBlock *before = b.GetInsertBlock(), *inside = BasicBlock::Create(context, "loop", function), *after = BasicBlock::Create(context, "after", function);
+  BasicBlock *before = b.GetInsertBlock(), *inside = BasicBlock::Create(context, "loop", function),
+             *after = BasicBlock::Create(context, "after", function);
   b.CreateCondBr(b.CreateICmpSLT(from, to), inside, after);
   b.SetInsertPoint(inside);
   llvm::PHINode* n = b.CreatePHI(from->getType(), 2);
@@ -219,7 +243,8 @@ void loop(builder& b, Value* from, Value* to, const std::function<void(Value*)>&
 
 void when(builder& b, Value* condition, const std::function<void()>& then) {
   llvm::Function* function = b.GetInsertBlock()->getParent();
-  BasicBlock *yes = BasicBlock::Create(b.getContext(), "then", function), *after = BasicBlock::Create(b.getContext(), "after", function);
+  BasicBlock *yes = BasicBlock::Create(b.getContext(), "then", function),
+             *after = BasicBlock::Create(b.getContext(), "after", function);
   b.CreateCondBr(condition, yes, after);
   b.SetInsertPoint(yes);
   then();
@@ -231,16 +256,25 @@ void when(builder& b, Value* condition, const std::function<void()>& then) {
 
 class scheduler {
  public:
-  // Emits into `b` what runs one workgroup; `arguments` are those of a region but for the item, which is the parameter `item_parameter`.
-  scheduler(builder& b, const region_set& set, std::vector<Value*> arguments, unsigned item_parameter, std::int64_t items, llvm::MDNode* group)
-      : b_(b), set_(set), arguments_(std::move(arguments)), item_parameter_(item_parameter), items_(static_cast<std::uint32_t>(items)), group_(group), saved_(arguments_.back()) {}
+  // Emits into `b` what runs one workgroup; `arguments` are those of a region but for the item, which is the parameter
+  // `item_parameter`.
+  scheduler(builder& b, const region_set& set, std::vector<Value*> arguments, unsigned item_parameter,
+            std::int64_t items, llvm::MDNode* group)
+      : b_(b),
+        set_(set),
+        arguments_(std::move(arguments)),
+        item_parameter_(item_parameter),
+        items_(static_cast<std::uint32_t>(items)),
+        group_(group),
+        saved_(arguments_.back()) {}
 
   void run() {
     std::uint32_t width = set_.between_lanes ? host_wave : items_;
     Value* items = b_.getInt32(items_);
     loop(b_, b_.getInt32(0), items, [&](Value* n) { b_.CreateStore(b_.getInt32(0), element(set_.standing_at, n)); });
     llvm::Function* function = b_.GetInsertBlock()->getParent();
-    BasicBlock *round = BasicBlock::Create(b_.getContext(), "round", function), *done = BasicBlock::Create(b_.getContext(), "done", function);
+    BasicBlock *round = BasicBlock::Create(b_.getContext(), "round", function),
+               *done = BasicBlock::Create(b_.getContext(), "done", function);
     b_.CreateBr(round);
     b_.SetInsertPoint(round);
     loop(b_, b_.getInt32(0), b_.getInt32((items_ + width - 1) / width), [&](Value* wave) {
@@ -254,29 +288,40 @@ class scheduler {
       Value *place = element(set_.standing_at, n), *standing = b_.CreateLoad(b_.getInt32Ty(), place);
       Value* ended = b_.CreateICmpEQ(standing, b_.getInt32(finished));
       b_.CreateStore(b_.CreateSelect(ended, standing, b_.CreateAnd(standing, b_.getInt32(~waits))), place);
-      b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), going), b_.CreateZExt(b_.CreateNot(ended), b_.getInt32Ty())), going);
+      b_.CreateStore(
+          b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), going), b_.CreateZExt(b_.CreateNot(ended), b_.getInt32Ty())),
+          going);
     });
     b_.CreateCondBr(b_.CreateICmpNE(b_.CreateLoad(b_.getInt32Ty(), going), b_.getInt32(0)), round, done);
     b_.SetInsertPoint(done);
   }
 
  private:
-  Value* element(std::uint64_t at, Value* n) { return b_.CreateGEP(b_.getInt32Ty(), b_.CreateConstGEP1_64(b_.getInt8Ty(), saved_, at), {b_.CreateZExt(n, b_.getInt64Ty())}); }
+  Value* element(std::uint64_t at, Value* n) {
+    return b_.CreateGEP(b_.getInt32Ty(), b_.CreateConstGEP1_64(b_.getInt8Ty(), saved_, at),
+                        {b_.CreateZExt(n, b_.getInt64Ty())});
+  }
   Value* load(std::uint64_t at, Value* n) { return b_.CreateLoad(b_.getInt32Ty(), element(at, n)); }
   llvm::AllocaInst* variable() {
-    builder first(&b_.GetInsertBlock()->getParent()->getEntryBlock(), b_.GetInsertBlock()->getParent()->getEntryBlock().begin());
+    builder first(&b_.GetInsertBlock()->getParent()->getEntryBlock(),
+                  b_.GetInsertBlock()->getParent()->getEntryBlock().begin());
     return first.CreateAlloca(first.getInt32Ty());
   }
 
   // Items [first, last) until each stands at a barrier or has finished; those at the earliest region go on together.
   void run_wave(Value* first, Value* last) {
     llvm::Function* function = b_.GetInsertBlock()->getParent();
-    BasicBlock *choose = BasicBlock::Create(b_.getContext(), "choose", function), *leave = BasicBlock::Create(b_.getContext(), "leave", function);
+    BasicBlock *choose = BasicBlock::Create(b_.getContext(), "choose", function),
+               *leave = BasicBlock::Create(b_.getContext(), "leave", function);
     llvm::AllocaInst *earliest = variable(), *together = variable();
     b_.CreateBr(choose);
     b_.SetInsertPoint(choose);
     b_.CreateStore(b_.getInt32(finished), earliest);
-    loop(b_, first, last, [&](Value* n) { b_.CreateStore(b_.CreateBinaryIntrinsic(intrinsic::umin, b_.CreateLoad(b_.getInt32Ty(), earliest), load(set_.standing_at, n)), earliest); });
+    loop(b_, first, last, [&](Value* n) {
+      b_.CreateStore(b_.CreateBinaryIntrinsic(intrinsic::umin, b_.CreateLoad(b_.getInt32Ty(), earliest),
+                                              load(set_.standing_at, n)),
+                     earliest);
+    });
     Value* region = b_.CreateLoad(b_.getInt32Ty(), earliest);
     b_.CreateStore(b_.getInt32(0), together);
     loop(b_, first, last, [&](Value* n) {
@@ -318,7 +363,8 @@ class scheduler {
         Value* from = b_.CreateAdd(first, b_.CreateAnd(load(set_.lane_at, n), b_.getInt32(host_wave - 1)));
         Value* exists = b_.CreateICmpSLT(from, last);
         from = b_.CreateSelect(exists, from, first);
-        Value* given = b_.CreateSelect(b_.CreateAnd(exists, stands_here(from)), load(set_.value_at, from), b_.getInt32(0));
+        Value* given =
+            b_.CreateSelect(b_.CreateAnd(exists, stands_here(from)), load(set_.value_at, from), b_.getInt32(0));
         Value* place = element(set_.result_at, n);
         b_.CreateStore(b_.CreateSelect(stands_here(n), given, b_.CreateLoad(b_.getInt32Ty(), place)), place);
       });
@@ -333,13 +379,16 @@ class scheduler {
       store->setMetadata(llvm::LLVMContext::MD_access_group, group_);
     };
     llvm::Function* function = b_.GetInsertBlock()->getParent();
-    BasicBlock *some = BasicBlock::Create(b_.getContext(), "some", function), *every = BasicBlock::Create(b_.getContext(), "every", function), *after = BasicBlock::Create(b_.getContext(), "after", function);
+    BasicBlock *some = BasicBlock::Create(b_.getContext(), "some", function),
+               *every = BasicBlock::Create(b_.getContext(), "every", function),
+               *after = BasicBlock::Create(b_.getContext(), "after", function);
     b_.CreateCondBr(all, every, some);
     b_.SetInsertPoint(every);
     loop(b_, first, last, one, group_);
     b_.CreateBr(after);
     b_.SetInsertPoint(some);
-    loop(b_, first, last, [&](Value* n) { when(b_, b_.CreateICmpEQ(load(set_.standing_at, n), b_.getInt32(k)), [&] { one(n); }); });
+    loop(b_, first, last,
+         [&](Value* n) { when(b_, b_.CreateICmpEQ(load(set_.standing_at, n), b_.getInt32(k)), [&] { one(n); }); });
     b_.CreateBr(after);
     b_.SetInsertPoint(after);
   }
@@ -354,19 +403,25 @@ class scheduler {
 };
 
 // void symbol(ptr buffers, i64 begin, i64 end): workgroups [begin, end).
-void make_driver(llvm::Module& module, const launch_site& launch, llvm::Function& body, const std::function<void(builder&, std::vector<Value*>&, Value* shared)>& run_group, std::uint64_t shared_bytes, const lowering_target& target) {
+void make_driver(llvm::Module& module, const launch_site& launch, llvm::Function& body,
+                 const std::function<void(builder&, std::vector<Value*>&, Value* shared)>& run_group,
+                 std::uint64_t shared_bytes, const lowering_target& target) {
   llvm::LLVMContext& context = module.getContext();
   builder b(context);
-  auto* driver = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt64Ty()}, false), llvm::GlobalValue::ExternalLinkage, launch.symbol, module);
+  auto* driver = llvm::Function::Create(
+      llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt64Ty()}, false),
+      llvm::GlobalValue::ExternalLinkage, launch.symbol, module);
   driver->setDoesNotThrow();
   driver->addFnAttr("target-cpu", target.processor);
   if (!target.features.empty()) driver->addFnAttr("target-features", target.features);
   driver->addFnAttr("no-trapping-math", "true");
   b.SetInsertPoint(BasicBlock::Create(context, "", driver));
-  llvm::AllocaInst* shared = b.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), std::max<std::uint64_t>(shared_bytes, 16)));
+  llvm::AllocaInst* shared =
+      b.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), std::max<std::uint64_t>(shared_bytes, 16)));
   shared->setAlignment(llvm::Align(64));
   std::vector<Value*> buffers;
-  for (unsigned n = 0; n + 3 < body.arg_size(); ++n) buffers.push_back(b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), driver->getArg(0), n)));
+  for (unsigned n = 0; n + 3 < body.arg_size(); ++n)
+    buffers.push_back(b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), driver->getArg(0), n)));
   BasicBlock* start = BasicBlock::Create(context, "start", driver);  // variables of the scheduler go before
   b.CreateBr(start);
   b.SetInsertPoint(start);
@@ -399,36 +454,49 @@ void lower_entry(llvm::Module& module, const launch_site& launch, const lowering
   guard_divisions(*body);
   simplify(*body);
   bool meets = false;
-  for (CallInst* c : calls_of(*body)) meets |= std::ranges::any_of(meeting_names, [&](const meeting_name& m) { return c->getCalledFunction()->getName() == m.name; });
+  for (CallInst* c : calls_of(*body))
+    meets |= std::ranges::any_of(meeting_names,
+                                 [&](const meeting_name& m) { return c->getCalledFunction()->getName() == m.name; });
   llvm::MDNode* accesses = llvm::MDNode::getDistinct(module.getContext(), {});
   Value* count = llvm::ConstantInt::get(llvm::Type::getInt32Ty(module.getContext()), static_cast<std::uint64_t>(items));
   if (!meets) {
     body->addFnAttr(llvm::Attribute::AlwaysInline);
     bool parallel = !has_variables(*body);
     if (parallel) put_in_access_group(*body, accesses);
-    make_driver(module, launch, *body, [&](builder& b, std::vector<Value*>& arguments, Value* shared) {
-      loop(b, b.getInt32(0), count, [&](Value* n) {
-        std::vector<Value*> all = arguments;
-        all.insert(all.begin() + item_parameter, n);
-        all.push_back(shared);
-        b.CreateCall(body, all);
-      }, parallel ? accesses : nullptr);
-    }, shared_bytes, target);
+    make_driver(
+        module, launch, *body,
+        [&](builder& b, std::vector<Value*>& arguments, Value* shared) {
+          loop(
+              b, b.getInt32(0), count,
+              [&](Value* n) {
+                std::vector<Value*> all = arguments;
+                all.insert(all.begin() + item_parameter, n);
+                all.push_back(shared);
+                b.CreateCall(body, all);
+              },
+              parallel ? accesses : nullptr);
+        },
+        shared_bytes, target);
     return;
   }
   region_set set = make_regions(*body, item_parameter, items);
   if (set.saved_bytes + shared_bytes > most_stack_bytes)
-    throw error(error_kind::unsupported, fmt::format("kernel '{}' keeps {} bytes for the work items of a workgroup; the host gives {}", launch.kernel, set.saved_bytes, most_stack_bytes));
+    throw error(error_kind::unsupported,
+                fmt::format("kernel '{}' keeps {} bytes for the work items of a workgroup; the host gives {}",
+                            launch.kernel, set.saved_bytes, most_stack_bytes));
   for (region& r : set.regions) put_in_access_group(*r.function, accesses);
-  make_driver(module, launch, *body, [&](builder& b, std::vector<Value*>& arguments, Value* shared) {
-    llvm::Function* driver = b.GetInsertBlock()->getParent();
-    builder top(&driver->getEntryBlock(), driver->getEntryBlock().begin());
-    llvm::AllocaInst* saved = top.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), set.saved_bytes));
-    saved->setAlignment(llvm::Align(64));
-    arguments.push_back(shared);
-    arguments.push_back(saved);
-    scheduler(b, set, arguments, item_parameter, items, accesses).run();
-  }, shared_bytes, target);
+  make_driver(
+      module, launch, *body,
+      [&](builder& b, std::vector<Value*>& arguments, Value* shared) {
+        llvm::Function* driver = b.GetInsertBlock()->getParent();
+        builder top(&driver->getEntryBlock(), driver->getEntryBlock().begin());
+        llvm::AllocaInst* saved = top.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), set.saved_bytes));
+        saved->setAlignment(llvm::Align(64));
+        arguments.push_back(shared);
+        arguments.push_back(saved);
+        scheduler(b, set, arguments, item_parameter, items, accesses).run();
+      },
+      shared_bytes, target);
   body->eraseFromParent();
 }
 

@@ -20,15 +20,20 @@ void put(std::array<std::uint8_t, N>& bytes, std::size_t at, std::int64_t value)
   std::memcpy(bytes.data() + at, &v, sizeof v);
 }
 
-Value* constant_bytes(llvm::Module& module, llvm::Type* pointer, llvm::ArrayRef<std::uint8_t> bytes, llvm::StringRef name) {
+Value* constant_bytes(llvm::Module& module, llvm::Type* pointer, llvm::ArrayRef<std::uint8_t> bytes,
+                      llvm::StringRef name) {
   auto* contents = llvm::ConstantDataArray::get(module.getContext(), bytes);
-  auto* variable = new llvm::GlobalVariable(module, contents->getType(), true, llvm::GlobalValue::InternalLinkage, contents, name, nullptr, llvm::GlobalValue::NotThreadLocal,
-                                            module.getTargetTriple().isAMDGPU() ? 4 : module.getTargetTriple().isNVPTX() ? 1 : 0);
+  auto* variable = new llvm::GlobalVariable(module, contents->getType(), true, llvm::GlobalValue::InternalLinkage,
+                                            contents, name, nullptr, llvm::GlobalValue::NotThreadLocal,
+                                            module.getTargetTriple().isAMDGPU()  ? 4
+                                            : module.getTargetTriple().isNVPTX() ? 1
+                                                                                 : 0);
   variable->setAlignment(llvm::Align(16));
   return llvm::ConstantExpr::getPointerBitCastOrAddrSpaceCast(variable, pointer);
 }
 
-// Code object version 5 and later: counts of workgroups, sizes of a workgroup, what is left over, global offsets, dimensions.
+// Code object version 5 and later: counts of workgroups, sizes of a workgroup, what is left over, global offsets,
+// dimensions.
 Value* implicit_arguments(llvm::Module& module, llvm::Type* pointer, const launch_site& launch) {
   std::array<std::uint8_t, 256> bytes{};
   for (std::size_t d = 0; d < 3; ++d) {
@@ -76,7 +81,8 @@ void replace(llvm::CallInst& call, Value* with) {
   call.eraseFromParent();
 }
 
-Value* index_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, const launch_site& launch, int wave, const index_values& indices) {
+Value* index_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, const launch_site& launch, int wave,
+                         const index_values& indices) {
   llvm::Module& module = *call.getModule();
   switch (call.getIntrinsicID()) {
     case intrinsic::amdgcn_workitem_id_x: return digit(b, indices.item, launch.block, 0);
@@ -101,8 +107,10 @@ Value* portable_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call) {
   // Bits [offset, offset + width) of a word: shifted to the top, then down with zeros or signs.
   auto field = [&](bool sign) -> Value* {
     unsigned bits = call.getType()->getIntegerBitWidth();
-    Value *size = llvm::ConstantInt::get(call.getType(), bits), *mask = llvm::ConstantInt::get(call.getType(), bits - 1), *zero = llvm::ConstantInt::get(call.getType(), 0);
-    Value *offset = b.CreateAnd(b.CreateZExtOrTrunc(operand(1), call.getType()), mask), *width = b.CreateAnd(b.CreateZExtOrTrunc(operand(2), call.getType()), mask);
+    Value *size = llvm::ConstantInt::get(call.getType(), bits),
+          *mask = llvm::ConstantInt::get(call.getType(), bits - 1), *zero = llvm::ConstantInt::get(call.getType(), 0);
+    Value *offset = b.CreateAnd(b.CreateZExtOrTrunc(operand(1), call.getType()), mask),
+          *width = b.CreateAnd(b.CreateZExtOrTrunc(operand(2), call.getType()), mask);
     Value* shifted = sign ? b.CreateAShr(operand(0), offset) : b.CreateLShr(operand(0), offset);
     Value* up = b.CreateAnd(b.CreateSub(size, width), mask);
     Value* cut = sign ? b.CreateAShr(b.CreateShl(shifted, up), up) : b.CreateLShr(b.CreateShl(shifted, up), up);
@@ -129,7 +137,8 @@ void refuse_leftovers(const llvm::Module& module, machine_kind kind) {
     if (!function.isDeclaration() || function.use_empty()) continue;
     llvm::StringRef name = function.getName();
     bool amd = name.starts_with("llvm.amdgcn."), ours = name.starts_with("kiln.") && !name.starts_with("kiln.math.");
-    if ((amd && kind != machine_kind::amdgpu) || ours) throw error(error_kind::unsupported, "SPIR-V: " + name.str() + " is not something that this target has");
+    if ((amd && kind != machine_kind::amdgpu) || ours)
+      throw error(error_kind::unsupported, "SPIR-V: " + name.str() + " is not something that this target has");
   }
 }
 

@@ -1,4 +1,5 @@
-// What is the same for GPUs and the host: sizes and indices known from the launch, and instructions of amdgcn as expressions. Internal to spirv/lowering.
+// What is the same for GPUs and the host: sizes and indices known from the launch, and instructions of amdgcn as
+// expressions. Internal to spirv/lowering.
 #pragma once
 
 #include <vector>
@@ -10,15 +11,17 @@
 namespace kiln::spirv {
 
 struct index_values {
-  llvm::Value* item = nullptr;   // i32: the work item's number in its workgroup, x fastest
-  llvm::Value* group = nullptr;  // i32: the workgroup's number, x fastest; null where the target knows its three indices
+  llvm::Value* item = nullptr;  // i32: the work item's number in its workgroup, x fastest
+  llvm::Value* group =
+      nullptr;  // i32: the workgroup's number, x fastest; null where the target knows its three indices
 };
 
 std::vector<llvm::CallInst*> calls_of(llvm::Function& function);
 void replace(llvm::CallInst& call, llvm::Value* with);
 
 // Indices, sizes, the implicit arguments of HIP: null where `call` is something else.
-llvm::Value* index_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, const launch_site& launch, int wave, const index_values& indices);
+llvm::Value* index_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, const launch_site& launch, int wave,
+                               const index_values& indices);
 // amdgcn's arithmetic for targets without it (rcp, fract, ubfe, ...): null where `call` is something else.
 llvm::Value* portable_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call);
 // error{unsupported} where a GPU's workgroup has less shared memory than the launch wants.

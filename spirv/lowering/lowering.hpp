@@ -1,7 +1,9 @@
-// From what the reader made (amdgcn's terms) to a module that one target's back end takes: one entry function for each launch, with the
-// ABI of ir/native_kernel.hpp, sizes of grid and workgroup as constants. Four steps, called in this order; the module is changed in place.
+// From what the reader made (amdgcn's terms) to a module that one target's back end takes: one entry function for each
+// launch, with the ABI of ir/native_kernel.hpp, sizes of grid and workgroup as constants. Four steps, called in this
+// order; the module is changed in place.
 //
-// Errors: error{unsupported} naming what the target does not have, error{corrupted} where a launch and its kernel do not fit.
+// Errors: error{unsupported} naming what the target does not have, error{corrupted} where a launch and its kernel do
+// not fit.
 #pragma once
 
 #include <array>
@@ -20,7 +22,7 @@ enum class machine_kind : std::uint8_t { amdgpu, nvidia, host };
 
 struct lowering_target {
   machine_kind kind = machine_kind::host;
-  int wave = 32;  // lanes of a wave; on the host what warpSize says there
+  int wave = 32;                    // lanes of a wave; on the host what warpSize says there
   std::string processor, features;  // LLVM's
   std::int64_t shared_bytes = 0;    // of a workgroup, of GPUs
 };
@@ -48,8 +50,8 @@ struct launch_site {
 // 1. Everything is inlined into one function for each launch, which takes its buffers; all other functions go away.
 void make_entries(llvm::Module& module, std::span<const launch_site> launches);
 
-// 2. Mathematics that the target's back end does not have become calls of kiln.math.NAME.TYPE; returned are their names ("exp.f32"), for
-// a library to be linked in (GPUs). On the host they are libm's.
+// 2. Mathematics that the target's back end does not have become calls of kiln.math.NAME.TYPE; returned are their names
+// ("exp.f32"), for a library to be linked in (GPUs). On the host they are libm's.
 std::vector<std::string> lower_math(llvm::Module& module, const lowering_target& target);
 
 // 3. Indices, barriers and what lanes exchange become the target's own.

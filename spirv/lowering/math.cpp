@@ -1,5 +1,5 @@
-// What GPUs have of libm, and what is made of what they have. A function that is missing becomes an expression of others or a call of
-// kiln.math.*; f16 and bf16 go through f32, vectors go element by element.
+// What GPUs have of libm, and what is made of what they have. A function that is missing becomes an expression of
+// others or a call of kiln.math.*; f16 and bf16 go through f32, vectors go element by element.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,9 +26,11 @@ struct intrinsic_row {
   std::string_view name;
 };
 constexpr intrinsic_row functions[] = {
-    {intrinsic::exp, "exp"}, {intrinsic::exp2, "exp2"}, {intrinsic::exp10, "exp10"}, {intrinsic::log, "log"}, {intrinsic::log2, "log2"}, {intrinsic::log10, "log10"}, {intrinsic::pow, "pow"},
-    {intrinsic::powi, "powi"}, {intrinsic::sin, "sin"}, {intrinsic::cos, "cos"}, {intrinsic::tan, "tan"}, {intrinsic::asin, "asin"}, {intrinsic::acos, "acos"}, {intrinsic::atan, "atan"},
-    {intrinsic::atan2, "atan2"}, {intrinsic::sinh, "sinh"}, {intrinsic::cosh, "cosh"}, {intrinsic::tanh, "tanh"},
+    {intrinsic::exp, "exp"},   {intrinsic::exp2, "exp2"},   {intrinsic::exp10, "exp10"}, {intrinsic::log, "log"},
+    {intrinsic::log2, "log2"}, {intrinsic::log10, "log10"}, {intrinsic::pow, "pow"},     {intrinsic::powi, "powi"},
+    {intrinsic::sin, "sin"},   {intrinsic::cos, "cos"},     {intrinsic::tan, "tan"},     {intrinsic::asin, "asin"},
+    {intrinsic::acos, "acos"}, {intrinsic::atan, "atan"},   {intrinsic::atan2, "atan2"}, {intrinsic::sinh, "sinh"},
+    {intrinsic::cosh, "cosh"}, {intrinsic::tanh, "tanh"},
 };
 
 // In f32, what AMD's back end makes to the last places by itself.
@@ -38,7 +40,8 @@ constexpr std::string_view made_on_host[] = {"exp10", "powi", "rsqrt"};
 
 class math_lowering {
  public:
-  math_lowering(llvm::Module& module, const lowering_target& target) : module_(module), target_(target), b_(module.getContext()) {}
+  math_lowering(llvm::Module& module, const lowering_target& target)
+      : module_(module), target_(target), b_(module.getContext()) {}
 
   std::vector<std::string> run() {
     std::vector<llvm::Instruction*> found;
@@ -49,7 +52,8 @@ class math_lowering {
     for (llvm::Instruction* i : found) replace(*i);
     std::vector<llvm::Function*> unused;
     for (llvm::Function& function : module_)
-      if (function.isDeclaration() && function.use_empty() && function.getName().starts_with(prefix)) unused.push_back(&function);
+      if (function.isDeclaration() && function.use_empty() && function.getName().starts_with(prefix))
+        unused.push_back(&function);
     for (llvm::Function* function : unused) function->eraseFromParent();
     return {needed_.begin(), needed_.end()};
   }
@@ -102,28 +106,38 @@ class math_lowering {
   Value* function(const std::string& name, const std::vector<Value*>& x) {
     bool wide = x[0]->getType()->isDoubleTy(), host = target_.kind == machine_kind::host;
     if (host && std::ranges::find(made_on_host, name) == std::end(made_on_host)) return libm(name, x);
-    if (target_.kind == machine_kind::amdgpu && !wide && std::ranges::find(native_on_amd, name) != std::end(native_on_amd)) return native(name, x);
+    if (target_.kind == machine_kind::amdgpu && !wide &&
+        std::ranges::find(native_on_amd, name) != std::end(native_on_amd))
+      return native(name, x);
     auto call = [&](const std::string& n, std::vector<Value*> y) { return function(n, y); };
     auto unary = [&](intrinsic::ID id, Value* v) -> Value* { return b_.CreateUnaryIntrinsic(id, v); };
     Value *a = x[0], *one = number(a, 1);
-    if (name == "exp2") return target_.kind == machine_kind::nvidia && !wide ? b_.CreateIntrinsic(a->getType(), intrinsic::nvvm_ex2_approx, {a}) : call("exp", {b_.CreateFMul(a, number(a, std::numbers::ln2))});
+    if (name == "exp2")
+      return target_.kind == machine_kind::nvidia && !wide
+                 ? b_.CreateIntrinsic(a->getType(), intrinsic::nvvm_ex2_approx, {a})
+                 : call("exp", {b_.CreateFMul(a, number(a, std::numbers::ln2))});
     if (name == "exp10") return call("pow", {number(a, 10), a});
     if (name == "log2") return b_.CreateFMul(call("log", {a}), number(a, std::numbers::log2e));
     if (name == "log10") return b_.CreateFMul(call("log", {a}), number(a, std::numbers::log10e));
     if (name == "powi") return call("pow", {a, b_.CreateSIToFP(x[1], a->getType())});
     if (name == "rsqrt") return b_.CreateFDiv(one, unary(intrinsic::sqrt, a));
-    if (name == "hypot") return b_.CreateUnaryIntrinsic(intrinsic::sqrt, b_.CreateFAdd(b_.CreateFMul(a, a), b_.CreateFMul(x[1], x[1])));
+    if (name == "hypot")
+      return b_.CreateUnaryIntrinsic(intrinsic::sqrt, b_.CreateFAdd(b_.CreateFMul(a, a), b_.CreateFMul(x[1], x[1])));
     if (name == "erfc") return b_.CreateFSub(one, call("erf", {a}));
-    if (name == "cbrt") return b_.CreateBinaryIntrinsic(intrinsic::copysign, call("pow", {unary(intrinsic::fabs, a), number(a, 1.0 / 3)}), a);
+    if (name == "cbrt")
+      return b_.CreateBinaryIntrinsic(intrinsic::copysign, call("pow", {unary(intrinsic::fabs, a), number(a, 1.0 / 3)}),
+                                      a);
     if (name == "log1p") {
       // What rounding 1 + x lost comes back as a first-order term.
       Value *sum = b_.CreateFAdd(a, one), *lost = b_.CreateFSub(a, b_.CreateFSub(sum, one)), *log = call("log", {sum});
       Value* usual = b_.CreateFCmpOLT(unary(intrinsic::fabs, a), number(a, 1e10));
-      return b_.CreateSelect(b_.CreateAnd(usual, b_.CreateFCmpOGT(sum, number(a, 0))), b_.CreateFAdd(log, b_.CreateFDiv(lost, sum)), log);
+      return b_.CreateSelect(b_.CreateAnd(usual, b_.CreateFCmpOGT(sum, number(a, 0))),
+                             b_.CreateFAdd(log, b_.CreateFDiv(lost, sum)), log);
     }
     if (name == "expm1") {
       // e^x - 1 = tanh(x/2) (e^x + 1), without cancellation; where that overflows, the difference itself.
-      Value *e = call("exp", {a}), *exact = b_.CreateFMul(call("tanh", {b_.CreateFMul(a, number(a, 0.5))}), b_.CreateFAdd(e, one));
+      Value *e = call("exp", {a}),
+            *exact = b_.CreateFMul(call("tanh", {b_.CreateFMul(a, number(a, 0.5))}), b_.CreateFAdd(e, one));
       return b_.CreateSelect(b_.CreateFCmpOLT(unary(intrinsic::fabs, a), one), exact, b_.CreateFSub(e, one));
     }
     if (name == "atan2") {
@@ -132,7 +146,8 @@ class math_lowering {
       Value *half = number(a, std::numbers::pi / 2), *pi = number(a, std::numbers::pi);
       Value* left = b_.CreateFAdd(ratio, b_.CreateBinaryIntrinsic(intrinsic::copysign, pi, a));
       Value* result = b_.CreateSelect(b_.CreateFCmpOLT(xs, zero), left, ratio);
-      Value* on_axis = b_.CreateSelect(b_.CreateFCmpOEQ(a, zero), a, b_.CreateBinaryIntrinsic(intrinsic::copysign, half, a));
+      Value* on_axis =
+          b_.CreateSelect(b_.CreateFCmpOEQ(a, zero), a, b_.CreateBinaryIntrinsic(intrinsic::copysign, half, a));
       return b_.CreateSelect(b_.CreateFCmpOEQ(xs, zero), on_axis, result);
     }
     if (host) return libm(name, x);
@@ -144,7 +159,8 @@ class math_lowering {
   llvm::Function* declare(const std::string& name, const std::vector<Value*>& x) {
     std::vector<llvm::Type*> types;
     for (Value* v : x) types.push_back(v->getType());
-    auto* result = llvm::cast<llvm::Function>(module_.getOrInsertFunction(name, llvm::FunctionType::get(x[0]->getType(), types, false)).getCallee());
+    auto* result = llvm::cast<llvm::Function>(
+        module_.getOrInsertFunction(name, llvm::FunctionType::get(x[0]->getType(), types, false)).getCallee());
     result->setDoesNotAccessMemory();
     result->setDoesNotThrow();
     result->setWillReturn();
@@ -157,9 +173,11 @@ class math_lowering {
   }
 
   Value* libm(const std::string& name, const std::vector<Value*>& x) {
-    if (name == "lgamma") throw error(error_kind::unsupported, "kernels may not call lgamma: it is not safe in several threads");
+    if (name == "lgamma")
+      throw error(error_kind::unsupported, "kernels may not call lgamma: it is not safe in several threads");
     llvm::Function* callee = declare(name + (x[0]->getType()->isDoubleTy() ? "" : "f"), x);
-    callee->addFnAttr(llvm::Attribute::NoBuiltin);  // not to be replaced by relatives that the loader would have to know
+    callee->addFnAttr(
+        llvm::Attribute::NoBuiltin);  // not to be replaced by relatives that the loader would have to know
     return b_.CreateCall(callee, x);
   }
 
@@ -171,6 +189,8 @@ class math_lowering {
 
 }  // namespace
 
-std::vector<std::string> lower_math(llvm::Module& module, const lowering_target& target) { return math_lowering(module, target).run(); }
+std::vector<std::string> lower_math(llvm::Module& module, const lowering_target& target) {
+  return math_lowering(module, target).run();
+}
 
 }  // namespace kiln::spirv

@@ -59,7 +59,8 @@ std::map<BasicBlock*, value_set> live_values(llvm::Function& body) {
     for (Instruction& i : block) {
       if (!llvm::isa<llvm::PHINode>(i))
         for (Value* operand : i.operands())
-          if (is_value(operand) && !defined[&block].contains(llvm::cast<Instruction>(operand))) used[&block].insert(llvm::cast<Instruction>(operand));
+          if (is_value(operand) && !defined[&block].contains(llvm::cast<Instruction>(operand)))
+            used[&block].insert(llvm::cast<Instruction>(operand));
       defined[&block].insert(&i);
     }
   }
@@ -71,7 +72,9 @@ std::map<BasicBlock*, value_set> live_values(llvm::Function& body) {
         for (Instruction* v : live[next])
           if (!defined[block].contains(v)) now.insert(v);
         for (llvm::PHINode& phi : next->phis())
-          if (Value* v = phi.getIncomingValueForBlock(block); is_value(v) && !defined[block].contains(llvm::cast<Instruction>(v))) now.insert(llvm::cast<Instruction>(v));
+          if (Value* v = phi.getIncomingValueForBlock(block);
+              is_value(v) && !defined[block].contains(llvm::cast<Instruction>(v)))
+            now.insert(llvm::cast<Instruction>(v));
       }
       if (now.size() != live[block].size()) {
         live[block] = std::move(now);
@@ -111,7 +114,11 @@ struct slot {
 class region_maker {
  public:
   region_maker(llvm::Function& body, unsigned item_parameter, std::int64_t items)
-      : body_(body), item_parameter_(item_parameter), layout_(body.getParent()->getDataLayout()), saved_(layout_, items), i32_(llvm::Type::getInt32Ty(body.getContext())) {}
+      : body_(body),
+        item_parameter_(item_parameter),
+        layout_(body.getParent()->getDataLayout()),
+        saved_(layout_, items),
+        i32_(llvm::Type::getInt32Ty(body.getContext())) {}
 
   region_set run() {
     points_ = split_at_meetings(body_);
@@ -119,16 +126,20 @@ class region_maker {
     for (BasicBlock& block : body_)
       for (Instruction& i : block)
         if (auto* variable = llvm::dyn_cast<llvm::AllocaInst>(&i); variable && !is_slot(variable)) {
-          if (!llvm::isa<llvm::ConstantInt>(variable->getArraySize())) throw error(error_kind::unsupported, "SPIR-V: a variable whose size is not known");
+          if (!llvm::isa<llvm::ConstantInt>(variable->getArraySize()))
+            throw error(error_kind::unsupported, "SPIR-V: a variable whose size is not known");
           llvm::Type* type = variable->getAllocatedType();
-          if (variable->isArrayAllocation()) type = llvm::ArrayType::get(type, llvm::cast<llvm::ConstantInt>(variable->getArraySize())->getZExtValue());
+          if (variable->isArrayAllocation())
+            type = llvm::ArrayType::get(type, llvm::cast<llvm::ConstantInt>(variable->getArraySize())->getZExtValue());
           variables_.push_back({variable, saved_.add(type, variable->getAlign()), {}});
           strides_[variable] = llvm::alignTo(layout_.getTypeAllocSize(type), variable->getAlign().value());
         }
     region_set result;
-    for (std::uint64_t* at : {&result.standing_at, &result.value_at, &result.lane_at, &result.result_at}) *at = saved_.add(i32_, llvm::Align(4));
+    for (std::uint64_t* at : {&result.standing_at, &result.value_at, &result.lane_at, &result.result_at})
+      *at = saved_.add(i32_, llvm::Align(4));
     set_ = &result;
-    for (slot& s : slots_) s.at = saved_.add(s.variable->getAllocatedType(), layout_.getPrefTypeAlign(s.variable->getAllocatedType()));
+    for (slot& s : slots_)
+      s.at = saved_.add(s.variable->getAllocatedType(), layout_.getPrefTypeAlign(s.variable->getAllocatedType()));
     result.saved_bytes = llvm::alignTo(saved_.bytes(), 64);
     for (std::size_t k = 0; k <= points_.size(); ++k) {
       result.regions.push_back({make_region(k), k ? points_[k - 1].kind : meeting::barrier});
@@ -159,7 +170,9 @@ class region_maker {
     llvm::Module& module = *body_.getParent();
     std::vector<llvm::Type*> parameters(body_.getFunctionType()->params());
     parameters.push_back(llvm::PointerType::get(body_.getContext(), 0));
-    auto* function = llvm::Function::Create(llvm::FunctionType::get(i32_, parameters, false), llvm::GlobalValue::InternalLinkage, body_.getName() + ".region." + std::to_string(k), module);
+    auto* function =
+        llvm::Function::Create(llvm::FunctionType::get(i32_, parameters, false), llvm::GlobalValue::InternalLinkage,
+                               body_.getName() + ".region." + std::to_string(k), module);
     llvm::ValueToValueMapTy map;
     for (llvm::Argument& a : body_.args()) map[&a] = function->getArg(a.getArgNo());
     Value *item = function->getArg(item_parameter_), *saved = function->getArg(function->arg_size() - 1);
@@ -167,18 +180,26 @@ class region_maker {
     llvm::IRBuilder<> b(begin);
     Value* index = b.CreateZExt(item, b.getInt64Ty());
     auto element = [&](llvm::IRBuilder<>& where, std::uint64_t at, std::uint64_t stride) {
-      return where.CreateGEP(where.getInt8Ty(), saved, {where.CreateAdd(where.CreateMul(index, where.getInt64(stride)), where.getInt64(at))});
+      return where.CreateGEP(where.getInt8Ty(), saved,
+                             {where.CreateAdd(where.CreateMul(index, where.getInt64(stride)), where.getInt64(at))});
     };
     auto slot_element = [&](llvm::IRBuilder<>& where, const slot& s) {
       llvm::Type* type = s.variable->getAllocatedType();
-      return where.CreateGEP(where.getInt8Ty(), saved, {where.CreateAdd(where.CreateMul(index, where.getInt64(llvm::alignTo(layout_.getTypeAllocSize(type), layout_.getPrefTypeAlign(type).value()))), where.getInt64(s.at))});
+      return where.CreateGEP(
+          where.getInt8Ty(), saved,
+          {where.CreateAdd(
+              where.CreateMul(index, where.getInt64(llvm::alignTo(layout_.getTypeAllocSize(type),
+                                                                  layout_.getPrefTypeAlign(type).value()))),
+              where.getInt64(s.at))});
     };
-    // Slots are variables here, with their saved values where this region begins with them alive; SROA makes registers of them.
+    // Slots are variables here, with their saved values where this region begins with them alive; SROA makes registers
+    // of them.
     for (slot& s : slots_) map[s.variable] = b.CreateAlloca(s.variable->getAllocatedType());
     for (slot& s : variables_) map[s.variable] = element(b, s.at, strides_[s.variable]);
     if (k > 0)
       for (slot& s : slots_)
-        if (s.needed_at.contains(k - 1)) b.CreateStore(b.CreateLoad(s.variable->getAllocatedType(), slot_element(b, s)), map[s.variable]);
+        if (s.needed_at.contains(k - 1))
+          b.CreateStore(b.CreateLoad(s.variable->getAllocatedType(), slot_element(b, s)), map[s.variable]);
     std::set<const BasicBlock*> meetings;
     for (const point& p : points_) meetings.insert(p.block);
     for (BasicBlock& block : body_) {
@@ -193,7 +214,8 @@ class region_maker {
     }
     for (BasicBlock& block : *function)
       if (&block != begin)
-        for (Instruction& i : block) llvm::RemapInstruction(&i, map, llvm::RF_IgnoreMissingLocals | llvm::RF_NoModuleLevelChanges);
+        for (Instruction& i : block)
+          llvm::RemapInstruction(&i, map, llvm::RF_IgnoreMissingLocals | llvm::RF_NoModuleLevelChanges);
     // What reaches a meeting point leaves the region.
     for (std::size_t j = 0; j < points_.size(); ++j) {
       auto* target = llvm::cast<BasicBlock>(static_cast<Value*>(map[points_[j].block]));
@@ -204,12 +226,15 @@ class region_maker {
       for (unsigned n = 0; n < call->arg_size(); ++n) {
         Value* operand = call->getArgOperand(n);
         // Loaded from its slot right before the call: loaded here as well.
-        if (auto* load = llvm::dyn_cast<llvm::LoadInst>(operand); load && load->getParent() == target) operand = out.CreateLoad(load->getType(), load->getPointerOperand());
+        if (auto* load = llvm::dyn_cast<llvm::LoadInst>(operand); load && load->getParent() == target)
+          operand = out.CreateLoad(load->getType(), load->getPointerOperand());
         out.CreateStore(out.CreateZExt(operand, i32_), element(out, operand_at[n], 4));
       }
       for (slot& s : slots_)
-        if (s.needed_at.contains(j)) out.CreateStore(out.CreateLoad(s.variable->getAllocatedType(), map[s.variable]), slot_element(out, s));
-      out.CreateRet(out.getInt32(static_cast<std::uint32_t>(j + 1) | (points_[j].kind == meeting::barrier ? waits : 0)));
+        if (s.needed_at.contains(j))
+          out.CreateStore(out.CreateLoad(s.variable->getAllocatedType(), map[s.variable]), slot_element(out, s));
+      out.CreateRet(
+          out.getInt32(static_cast<std::uint32_t>(j + 1) | (points_[j].kind == meeting::barrier ? waits : 0)));
       target->replaceUsesWithIf(leave, [](llvm::Use&) { return true; });  // branches; phis behind it keep it
     }
     if (k == 0) {
@@ -247,6 +272,8 @@ class region_maker {
 
 }  // namespace
 
-region_set make_regions(llvm::Function& body, unsigned item_parameter, std::int64_t items) { return region_maker(body, item_parameter, items).run(); }
+region_set make_regions(llvm::Function& body, unsigned item_parameter, std::int64_t items) {
+  return region_maker(body, item_parameter, items).run();
+}
 
 }  // namespace kiln::spirv

@@ -32,9 +32,13 @@ void check_shared_memory(const llvm::Function& entry, const launch_site& launch,
   }
   auto all = static_cast<std::int64_t>(fixed) + launch.shared_bytes;
   if (all > target.shared_bytes)
-    throw error(error_kind::unsupported, fmt::format("kernel '{}' wants {} bytes of shared memory for each workgroup; {} gives {}", launch.kernel, all, target.processor, target.shared_bytes));
+    throw error(error_kind::unsupported,
+                fmt::format("kernel '{}' wants {} bytes of shared memory for each workgroup; {} gives {}",
+                            launch.kernel, all, target.processor, target.shared_bytes));
   if (target.kind == machine_kind::nvidia && static_cast<std::int64_t>(fixed) > nvidia_fixed_shared_bytes)
-    throw error(error_kind::unsupported, fmt::format("kernel '{}' has {} bytes of __shared__ variables; NVIDIA's compiler takes {}: use extern __shared__ and KILN_SHARED", launch.kernel, fixed, nvidia_fixed_shared_bytes));
+    throw error(error_kind::unsupported, fmt::format("kernel '{}' has {} bytes of __shared__ variables; NVIDIA's "
+                                                     "compiler takes {}: use extern __shared__ and KILN_SHARED",
+                                                     launch.kernel, fixed, nvidia_fixed_shared_bytes));
 }
 
 }  // namespace kiln::spirv

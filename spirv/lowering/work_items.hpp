@@ -1,10 +1,12 @@
-// How the host runs the work items of a workgroup that meet at barriers or exchange values between lanes. Internal to spirv/lowering.
+// How the host runs the work items of a workgroup that meet at barriers or exchange values between lanes. Internal to
+// spirv/lowering.
 //
-// Every such meeting point (a barrier, a shuffle, a ballot) ends a *region*: the code from one meeting point, or the kernel's begin, to whichever comes next
-// on any path. A region becomes a function of one work item that returns where the item stands then; what lives across a meeting
-// point is saved in arrays with one element for each item. A scheduler runs regions as loops over items: of the whole workgroup where only barriers
-// separate them, of a wave where its lanes exchange values. Any control flow works: items may stand at different points (divergent
-// branches, early returns), and those at the earliest go on first, as lanes of a wave do.
+// Every such meeting point (a barrier, a shuffle, a ballot) ends a *region*: the code from one meeting point, or the
+// kernel's begin, to whichever comes next on any path. A region becomes a function of one work item that returns where
+// the item stands then; what lives across a meeting point is saved in arrays with one element for each item. A
+// scheduler runs regions as loops over items: of the whole workgroup where only barriers separate them, of a wave where
+// its lanes exchange values. Any control flow works: items may stand at different points (divergent branches, early
+// returns), and those at the earliest go on first, as lanes of a wave do.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +26,10 @@ struct meeting_name {
   meeting kind;
   const char* name;
 };
-inline constexpr meeting_name meeting_names[] = {{meeting::barrier, "kiln.barrier"}, {meeting::wave_barrier, "kiln.wave.barrier"}, {meeting::shuffle, "kiln.shuffle"}, {meeting::ballot, "kiln.ballot"}};
+inline constexpr meeting_name meeting_names[] = {{meeting::barrier, "kiln.barrier"},
+                                                 {meeting::wave_barrier, "kiln.wave.barrier"},
+                                                 {meeting::shuffle, "kiln.shuffle"},
+                                                 {meeting::ballot, "kiln.ballot"}};
 
 // Where an item stands: the number of a region that it may enter, with `waits` while it stands at a barrier.
 inline constexpr std::uint32_t waits = 0x40000000, finished = 0x7fffffff;
@@ -35,7 +40,7 @@ struct region {
 };
 
 struct region_set {
-  std::vector<region> regions;   // earlier ones have smaller numbers; region 0 is the kernel's begin
+  std::vector<region> regions;    // earlier ones have smaller numbers; region 0 is the kernel's begin
   std::uint64_t saved_bytes = 0;  // of all items together
   bool between_lanes = false;
   // In the memory for saved values: arrays of one i32 for each item.
@@ -45,8 +50,8 @@ struct region_set {
 // Integer divisions that would trap give what GPUs give (division.cpp).
 void guard_divisions(llvm::Function& body);
 
-// `body` is void(buffers..., i32 item, i32 group, ptr shared), simplified, with calls of meeting points; it is not changed otherwise and
-// can be erased afterwards. `items`: of a workgroup.
+// `body` is void(buffers..., i32 item, i32 group, ptr shared), simplified, with calls of meeting points; it is not
+// changed otherwise and can be erased afterwards. `items`: of a workgroup.
 region_set make_regions(llvm::Function& body, unsigned item_parameter, std::int64_t items);
 
 }  // namespace kiln::spirv

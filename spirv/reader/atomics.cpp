@@ -18,13 +18,18 @@ struct update_row {
   bool floating;
 };
 constexpr update_row updates[] = {
-    {Op::OpAtomicExchange, AtomicRMWInst::Xchg, false}, {Op::OpAtomicIAdd, AtomicRMWInst::Add, false}, {Op::OpAtomicISub, AtomicRMWInst::Sub, false}, {Op::OpAtomicSMin, AtomicRMWInst::Min, false},
-    {Op::OpAtomicUMin, AtomicRMWInst::UMin, false}, {Op::OpAtomicSMax, AtomicRMWInst::Max, false}, {Op::OpAtomicUMax, AtomicRMWInst::UMax, false}, {Op::OpAtomicAnd, AtomicRMWInst::And, false},
-    {Op::OpAtomicOr, AtomicRMWInst::Or, false}, {Op::OpAtomicXor, AtomicRMWInst::Xor, false}, {Op::OpAtomicFAddEXT, AtomicRMWInst::FAdd, true}, {Op::OpAtomicFMinEXT, AtomicRMWInst::FMin, true},
-    {Op::OpAtomicFMaxEXT, AtomicRMWInst::FMax, true}, {Op::OpAtomicIIncrement, AtomicRMWInst::Add, false}, {Op::OpAtomicIDecrement, AtomicRMWInst::Sub, false},
+    {Op::OpAtomicExchange, AtomicRMWInst::Xchg, false},  {Op::OpAtomicIAdd, AtomicRMWInst::Add, false},
+    {Op::OpAtomicISub, AtomicRMWInst::Sub, false},       {Op::OpAtomicSMin, AtomicRMWInst::Min, false},
+    {Op::OpAtomicUMin, AtomicRMWInst::UMin, false},      {Op::OpAtomicSMax, AtomicRMWInst::Max, false},
+    {Op::OpAtomicUMax, AtomicRMWInst::UMax, false},      {Op::OpAtomicAnd, AtomicRMWInst::And, false},
+    {Op::OpAtomicOr, AtomicRMWInst::Or, false},          {Op::OpAtomicXor, AtomicRMWInst::Xor, false},
+    {Op::OpAtomicFAddEXT, AtomicRMWInst::FAdd, true},    {Op::OpAtomicFMinEXT, AtomicRMWInst::FMin, true},
+    {Op::OpAtomicFMaxEXT, AtomicRMWInst::FMax, true},    {Op::OpAtomicIIncrement, AtomicRMWInst::Add, false},
+    {Op::OpAtomicIDecrement, AtomicRMWInst::Sub, false},
 };
 
-constexpr const char* scope_names[] = {"", "agent", "workgroup", "wavefront", "singlethread"};  // CrossDevice, Device, Workgroup, Subgroup, Invocation
+constexpr const char* scope_names[] = {"", "agent", "workgroup", "wavefront",
+                                       "singlethread"};  // CrossDevice, Device, Workgroup, Subgroup, Invocation
 
 }  // namespace
 
@@ -59,15 +64,18 @@ bool translator::emit_atomic(const instruction_words& i) {
       require(row.operation == AtomicRMWInst::Xchg || integer != row.floating, i);
       llvm::Value* operand = counts ? llvm::ConstantInt::get(llvm_type(i.type), 1) : value(i.operands[3]);
       require(operand->getType() == llvm_type(i.type), i);
-      define(i, b_.CreateAtomicRMW(row.operation, at, operand, std::nullopt, ordering(i.operands[2]), scope(i.operands[1])));
+      define(i, b_.CreateAtomicRMW(row.operation, at, operand, std::nullopt, ordering(i.operands[2]),
+                                   scope(i.operands[1])));
       return true;
     }
   switch (opcode) {
     case Op::OpAtomicLoad: {
       can_be_atomic(llvm_type(i.type));
       AtomicOrdering order = ordering(i.operands[2]);
-      require(order != AtomicOrdering::Release && order != AtomicOrdering::AcquireRelease, i, "a load does not release");
-      llvm::LoadInst* load = b_.CreateAlignedLoad(llvm_type(i.type), check_pointer(i.operands[0], i), llvm::Align(llvm_type(i.type)->getPrimitiveSizeInBits() / 8));
+      require(order != AtomicOrdering::Release && order != AtomicOrdering::AcquireRelease, i,
+              "a load does not release");
+      llvm::LoadInst* load = b_.CreateAlignedLoad(llvm_type(i.type), check_pointer(i.operands[0], i),
+                                                  llvm::Align(llvm_type(i.type)->getPrimitiveSizeInBits() / 8));
       load->setAtomic(order, scope(i.operands[1]));
       define(i, load);
       return true;
@@ -76,21 +84,27 @@ bool translator::emit_atomic(const instruction_words& i) {
       llvm::Value* v = value(i.operands[3]);
       can_be_atomic(v->getType());
       AtomicOrdering order = ordering(i.operands[2]);
-      require(order != AtomicOrdering::Acquire && order != AtomicOrdering::AcquireRelease, i, "a store does not acquire");
-      llvm::StoreInst* store = b_.CreateAlignedStore(v, check_pointer(i.operands[0], i), llvm::Align(v->getType()->getPrimitiveSizeInBits() / 8));
+      require(order != AtomicOrdering::Acquire && order != AtomicOrdering::AcquireRelease, i,
+              "a store does not acquire");
+      llvm::StoreInst* store = b_.CreateAlignedStore(v, check_pointer(i.operands[0], i),
+                                                     llvm::Align(v->getType()->getPrimitiveSizeInBits() / 8));
       store->setAtomic(order, scope(i.operands[1]));
       return true;
     }
     case Op::OpAtomicCompareExchange:
     case Op::OpAtomicCompareExchangeWeak: {
       // pointer, scope, equal, unequal, value, comparator
-      llvm::Value *at = check_pointer(i.operands[0], i), *desired = value(i.operands[4]), *expected = value(i.operands[5]);
-      require(llvm_type(i.type)->isIntegerTy() && desired->getType() == llvm_type(i.type) && expected->getType() == llvm_type(i.type), i);
+      llvm::Value *at = check_pointer(i.operands[0], i), *desired = value(i.operands[4]),
+                  *expected = value(i.operands[5]);
+      require(llvm_type(i.type)->isIntegerTy() && desired->getType() == llvm_type(i.type) &&
+                  expected->getType() == llvm_type(i.type),
+              i);
       can_be_atomic(llvm_type(i.type));
       AtomicOrdering failure = ordering(i.operands[3]);
       if (failure == AtomicOrdering::Release) failure = AtomicOrdering::Monotonic;
       if (failure == AtomicOrdering::AcquireRelease) failure = AtomicOrdering::Acquire;
-      llvm::Value* pair = b_.CreateAtomicCmpXchg(at, expected, desired, std::nullopt, ordering(i.operands[2]), failure, scope(i.operands[1]));
+      llvm::Value* pair = b_.CreateAtomicCmpXchg(at, expected, desired, std::nullopt, ordering(i.operands[2]), failure,
+                                                 scope(i.operands[1]));
       define(i, b_.CreateExtractValue(pair, 0));
       return true;
     }
@@ -105,9 +119,13 @@ bool translator::emit_atomic(const instruction_words& i) {
         return true;
       }
       std::uint64_t execution = integer_constant(i.operands[0]);
-      if (execution != static_cast<std::uint64_t>(spv::Scope::Workgroup) && execution != static_cast<std::uint64_t>(spv::Scope::Subgroup)) refuse(fmt::format("a barrier of scope {}", execution));
+      if (execution != static_cast<std::uint64_t>(spv::Scope::Workgroup) &&
+          execution != static_cast<std::uint64_t>(spv::Scope::Subgroup))
+        refuse(fmt::format("a barrier of scope {}", execution));
       if (fences) b_.CreateFence(AtomicOrdering::Release, where);
-      call(execution == static_cast<std::uint64_t>(spv::Scope::Workgroup) ? llvm::Intrinsic::amdgcn_s_barrier : llvm::Intrinsic::amdgcn_wave_barrier, {}, {});
+      call(execution == static_cast<std::uint64_t>(spv::Scope::Workgroup) ? llvm::Intrinsic::amdgcn_s_barrier
+                                                                          : llvm::Intrinsic::amdgcn_wave_barrier,
+           {}, {});
       if (fences) b_.CreateFence(AtomicOrdering::Acquire, where);
       return true;
     }

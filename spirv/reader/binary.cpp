@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 
-
 #include "ir/error.hpp"
 #include "spirv/reader/opcodes.hpp"
 
@@ -27,22 +26,65 @@ constexpr std::size_t header_words = 5;
 // What SPIRV-Tools 2023.1 does not know by these names or numbers.
 constexpr auto bfloat16_type = static_cast<Capability>(5116);
 
-constexpr std::array known_capabilities{
-    Capability::Matrix, Capability::Kernel, Capability::Addresses, Capability::Linkage, Capability::Vector16, Capability::Float16Buffer, Capability::Float16, Capability::Float64,
-    Capability::Int64, Capability::Int64Atomics, Capability::Int16, Capability::Int8, Capability::GenericPointer, Capability::Groups, Capability::GroupNonUniform,
-    Capability::GroupNonUniformVote, Capability::GroupNonUniformBallot, Capability::GroupNonUniformShuffle, Capability::GroupNonUniformShuffleRelative,
-    Capability::AtomicFloat32AddEXT, Capability::AtomicFloat64AddEXT, Capability::AtomicFloat16AddEXT, Capability::AtomicFloat32MinMaxEXT, Capability::AtomicFloat64MinMaxEXT,
-    Capability::AtomicFloat16MinMaxEXT, Capability::KernelAttributesINTEL, Capability::ArbitraryPrecisionIntegersINTEL, Capability::FPFastMathModeINTEL,
-    Capability::ExpectAssumeKHR, Capability::OptNoneINTEL, Capability::BitInstructions, Capability::DenormPreserve, Capability::SignedZeroInfNanPreserve, Capability::RoundingModeRTE, bfloat16_type};
+constexpr std::array known_capabilities{Capability::Matrix,
+                                        Capability::Kernel,
+                                        Capability::Addresses,
+                                        Capability::Linkage,
+                                        Capability::Vector16,
+                                        Capability::Float16Buffer,
+                                        Capability::Float16,
+                                        Capability::Float64,
+                                        Capability::Int64,
+                                        Capability::Int64Atomics,
+                                        Capability::Int16,
+                                        Capability::Int8,
+                                        Capability::GenericPointer,
+                                        Capability::Groups,
+                                        Capability::GroupNonUniform,
+                                        Capability::GroupNonUniformVote,
+                                        Capability::GroupNonUniformBallot,
+                                        Capability::GroupNonUniformShuffle,
+                                        Capability::GroupNonUniformShuffleRelative,
+                                        Capability::AtomicFloat32AddEXT,
+                                        Capability::AtomicFloat64AddEXT,
+                                        Capability::AtomicFloat16AddEXT,
+                                        Capability::AtomicFloat32MinMaxEXT,
+                                        Capability::AtomicFloat64MinMaxEXT,
+                                        Capability::AtomicFloat16MinMaxEXT,
+                                        Capability::KernelAttributesINTEL,
+                                        Capability::ArbitraryPrecisionIntegersINTEL,
+                                        Capability::FPFastMathModeINTEL,
+                                        Capability::ExpectAssumeKHR,
+                                        Capability::OptNoneINTEL,
+                                        Capability::BitInstructions,
+                                        Capability::DenormPreserve,
+                                        Capability::SignedZeroInfNanPreserve,
+                                        Capability::RoundingModeRTE,
+                                        bfloat16_type};
 
-constexpr std::array<std::string_view, 18> known_extensions{
-    "SPV_KHR_no_integer_wrap_decoration", "SPV_KHR_bfloat16", "SPV_KHR_expect_assume", "SPV_KHR_linkonce_odr", "SPV_EXT_shader_atomic_float_add", "SPV_EXT_shader_atomic_float16_add",
-    "SPV_EXT_shader_atomic_float_min_max", "SPV_INTEL_kernel_attributes", "SPV_INTEL_arbitrary_precision_integers", "SPV_ALTERA_arbitrary_precision_integers", "SPV_INTEL_fp_fast_math_mode",
-    "SPV_INTEL_optnone", "SPV_EXT_optnone", "SPV_KHR_bit_instructions", "SPV_INTEL_memory_access_aliasing", "SPV_KHR_non_semantic_info", "SPV_KHR_float_controls", "SPV_KHR_subgroup_rotate"};
+constexpr std::array<std::string_view, 18> known_extensions{"SPV_KHR_no_integer_wrap_decoration",
+                                                            "SPV_KHR_bfloat16",
+                                                            "SPV_KHR_expect_assume",
+                                                            "SPV_KHR_linkonce_odr",
+                                                            "SPV_EXT_shader_atomic_float_add",
+                                                            "SPV_EXT_shader_atomic_float16_add",
+                                                            "SPV_EXT_shader_atomic_float_min_max",
+                                                            "SPV_INTEL_kernel_attributes",
+                                                            "SPV_INTEL_arbitrary_precision_integers",
+                                                            "SPV_ALTERA_arbitrary_precision_integers",
+                                                            "SPV_INTEL_fp_fast_math_mode",
+                                                            "SPV_INTEL_optnone",
+                                                            "SPV_EXT_optnone",
+                                                            "SPV_KHR_bit_instructions",
+                                                            "SPV_INTEL_memory_access_aliasing",
+                                                            "SPV_KHR_non_semantic_info",
+                                                            "SPV_KHR_float_controls",
+                                                            "SPV_KHR_subgroup_rotate"};
 
 // Switches the validator's rule off that a type is declared once: bfloat16 is shown to it as half, for example.
 constexpr std::string_view ignore_unique_types = "SPV_VALIDATOR_ignore_type_decl_unique";
-constexpr std::string_view shown_as_ignoring[] = {"SPV_KHR_bfloat16", "SPV_INTEL_arbitrary_precision_integers", "SPV_ALTERA_arbitrary_precision_integers"};
+constexpr std::string_view shown_as_ignoring[] = {"SPV_KHR_bfloat16", "SPV_INTEL_arbitrary_precision_integers",
+                                                  "SPV_ALTERA_arbitrary_precision_integers"};
 
 [[noreturn]] void corrupted(const std::string& what) { throw error(error_kind::corrupted, "SPIR-V: " + what); }
 [[noreturn]] void unsupported(const std::string& what) { throw error(error_kind::unsupported, "SPIR-V: " + what); }
@@ -72,7 +114,9 @@ id_words ids_of(std::uint16_t opcode) {
 std::string text_of_last(std::span<const std::uint32_t> module) {
   context tools = make_context();
   spv_text text = nullptr;
-  if (spvBinaryToText(tools.get(), module.data(), module.size(), SPV_BINARY_TO_TEXT_OPTION_NO_HEADER, &text, nullptr) != SPV_SUCCESS) return "";
+  if (spvBinaryToText(tools.get(), module.data(), module.size(), SPV_BINARY_TO_TEXT_OPTION_NO_HEADER, &text, nullptr) !=
+      SPV_SUCCESS)
+    return "";
   std::string result(text->str, text->length);
   spvTextDestroy(text);
   while (result.ends_with(' ') || result.ends_with('\n')) result.pop_back();
@@ -80,7 +124,8 @@ std::string text_of_last(std::span<const std::uint32_t> module) {
 }
 
 std::string capability_name(std::uint32_t number) {
-  std::array<std::uint32_t, 7> module{spv::MagicNumber, newest_version, 0, 1, 0, 2u << 16 | static_cast<std::uint32_t>(Op::OpCapability), number};
+  std::array<std::uint32_t, 7> module{
+      spv::MagicNumber, newest_version, 0, 1, 0, 2u << 16 | static_cast<std::uint32_t>(Op::OpCapability), number};
   std::string name = text_of_last(module);
   return name.starts_with("OpCapability ") ? name.substr(13) : std::to_string(number);
 }
@@ -104,9 +149,11 @@ std::string extended_name(std::uint32_t number) {
   for (std::uint32_t operands = 0; operands <= 6; ++operands) {
     std::vector<std::uint32_t> import, module{spv::MagicNumber, newest_version, 0, 4, 0};
     append_string_instruction(import, Op::OpExtInstImport, "OpenCL.std");
-    for (std::uint32_t word : {import[0] + (1u << 16), 1u}) module.push_back(word);  // its result, %1, comes before the name
+    for (std::uint32_t word : {import[0] + (1u << 16), 1u})
+      module.push_back(word);  // its result, %1, comes before the name
     std::copy(import.begin() + 1, import.end(), std::back_inserter(module));
-    for (std::uint32_t word : {(5 + operands) << 16 | static_cast<std::uint32_t>(Op::OpExtInst), 2u, 3u, 1u, number}) module.push_back(word);
+    for (std::uint32_t word : {(5 + operands) << 16 | static_cast<std::uint32_t>(Op::OpExtInst), 2u, 3u, 1u, number})
+      module.push_back(word);
     module.resize(module.size() + operands, 2);
     std::string text = text_of_last(module);
     auto at = text.find("OpExtInst ");
@@ -136,8 +183,10 @@ binary::binary(std::span<const std::byte> bytes) : words_(bytes.size() / 4) {
   std::memcpy(words_.data(), bytes.data(), bytes.size());
   if (words_[0] == __builtin_bswap32(spv::MagicNumber)) unsupported("the bytes of its words are in big-endian order");
   if (words_[0] != spv::MagicNumber) corrupted("it does not begin with SPIR-V's number");
-  if (words_[1] > newest_version) unsupported(fmt::format("version {}.{} is newer than 1.6", words_[1] >> 16 & 0xff, words_[1] >> 8 & 0xff));
-  if (words_[3] == 0 || words_[3] > most_ids) unsupported(fmt::format("{} ids; at most {} are read", words_[3], most_ids));
+  if (words_[1] > newest_version)
+    unsupported(fmt::format("version {}.{} is newer than 1.6", words_[1] >> 16 & 0xff, words_[1] >> 8 & 0xff));
+  if (words_[3] == 0 || words_[3] > most_ids)
+    unsupported(fmt::format("{} ids; at most {} are read", words_[3], most_ids));
   split();
   check_known();
   validate();
@@ -150,12 +199,14 @@ void binary::split() {
   for (std::size_t at = header_words; at < all.size();) {
     std::size_t count = all[at] >> 16;
     auto opcode = static_cast<std::uint16_t>(all[at] & 0xffff);
-    if (count == 0 || count > all.size() - at) corrupted(fmt::format("the instruction at word {} has an impossible length", at));
+    if (count == 0 || count > all.size() - at)
+      corrupted(fmt::format("the instruction at word {} has an impossible length", at));
     instruction_words i{opcode, 0, 0, all.subspan(at + 1, count - 1)};
     auto take = [&] {
       if (i.operands.empty()) corrupted(opcode_name(opcode) + " is too short");
       std::uint32_t id = i.operands.front();
-      if (id == 0 || id >= words_[3]) corrupted(fmt::format("{} has the id {}, which is out of bounds", opcode_name(opcode), id));
+      if (id == 0 || id >= words_[3])
+        corrupted(fmt::format("{} has the id {}, which is out of bounds", opcode_name(opcode), id));
       i.operands = i.operands.subspan(1);
       return id;
     };
@@ -177,13 +228,15 @@ void binary::check_known() const {
     }
     if (i.opcode == static_cast<std::uint16_t>(Op::OpExtension)) {
       std::string name = read_string(i.operands).text;
-      if (std::ranges::find(known_extensions, name) == known_extensions.end()) unsupported("extension " + name + " is not something that Kiln reads");
+      if (std::ranges::find(known_extensions, name) == known_extensions.end())
+        unsupported("extension " + name + " is not something that Kiln reads");
     }
   }
 }
 
-// SPIRV-Tools 2023.1 does not know bfloat16, nor integers of other widths than 8, 16, 32 and 64 bits. It is shown a module that is valid exactly
-// where this one is: with half for bfloat16, with the next wider integer, and conversions between what became the same width as bit casts.
+// SPIRV-Tools 2023.1 does not know bfloat16, nor integers of other widths than 8, 16, 32 and 64 bits. It is shown a
+// module that is valid exactly where this one is: with half for bfloat16, with the next wider integer, and conversions
+// between what became the same width as bit casts.
 void binary::validate() {
   std::vector<std::uint32_t> copy(words_.begin(), words_.begin() + header_words);
   std::map<std::uint32_t, std::uint32_t> widths, types;  // shown bits by integer type; type by result
@@ -195,16 +248,21 @@ void binary::validate() {
     auto opcode = static_cast<Op>(i.opcode);
     const std::uint32_t* end = i.operands.data() + i.operands.size();
     const std::uint32_t* begin = i.operands.data() - (i.type != 0) - (i.result != 0) - 1;
-    auto capability = [&](Capability c) { copy.insert(copy.end(), {2u << 16 | static_cast<std::uint32_t>(Op::OpCapability), static_cast<std::uint32_t>(c)}); };
+    auto capability = [&](Capability c) {
+      copy.insert(copy.end(), {2u << 16 | static_cast<std::uint32_t>(Op::OpCapability), static_cast<std::uint32_t>(c)});
+    };
     if (i.type && i.result) types[i.result] = i.type;
     if (opcode == Op::OpCapability && static_cast<Capability>(i.operands[0]) == bfloat16_type) {
       capability(Capability::Float16);
-    } else if (opcode == Op::OpCapability && static_cast<Capability>(i.operands[0]) == Capability::ArbitraryPrecisionIntegersINTEL) {
+    } else if (opcode == Op::OpCapability &&
+               static_cast<Capability>(i.operands[0]) == Capability::ArbitraryPrecisionIntegersINTEL) {
       for (Capability c : {Capability::Int8, Capability::Int16, Capability::Int64}) capability(c);
-    } else if (opcode == Op::OpExtension && std::ranges::find(shown_as_ignoring, read_string(i.operands).text) != std::end(shown_as_ignoring)) {
+    } else if (opcode == Op::OpExtension &&
+               std::ranges::find(shown_as_ignoring, read_string(i.operands).text) != std::end(shown_as_ignoring)) {
       append_string_instruction(copy, Op::OpExtension, ignore_unique_types);
     } else if (opcode == Op::OpTypeFloat && i.operands.size() == 2) {
-      if (i.operands[0] != 16 || i.operands[1] != 0) unsupported(fmt::format("a float of {} bits with encoding {}", i.operands[0], i.operands[1]));
+      if (i.operands[0] != 16 || i.operands[1] != 0)
+        unsupported(fmt::format("a float of {} bits with encoding {}", i.operands[0], i.operands[1]));
       bfloats_.push_back(i.result);
       copy.insert(copy.end(), {3u << 16 | i.opcode, i.result, 16});
     } else if (opcode == Op::OpTypeInt && i.operands.size() == 2) {
@@ -215,7 +273,8 @@ void binary::validate() {
     } else if (opcode == Op::OpTypeVector && i.operands.size() == 2 && width_of(i.operands[0])) {
       widths[i.result] = width_of(i.operands[0]);
       copy.insert(copy.end(), begin, end);
-    } else if ((opcode == Op::OpUConvert || opcode == Op::OpSConvert) && i.operands.size() == 1 && width_of(i.type) && width_of(i.type) == width_of(types[i.operands[0]])) {
+    } else if ((opcode == Op::OpUConvert || opcode == Op::OpSConvert) && i.operands.size() == 1 && width_of(i.type) &&
+               width_of(i.type) == width_of(types[i.operands[0]])) {
       copy.insert(copy.end(), {4u << 16 | static_cast<std::uint32_t>(Op::OpBitcast), i.type, i.result, i.operands[0]});
     } else {
       copy.insert(copy.end(), begin, end);
@@ -228,7 +287,8 @@ void binary::validate() {
   std::string words = diagnostic ? diagnostic->error : "";
   spvDiagnosticDestroy(diagnostic);
   while (words.ends_with('\n')) words.pop_back();
-  for (std::size_t at; (at = words.find('\n')) != std::string::npos;) words.replace(at, words.find_first_not_of(" \n", at) - at, ": ");
+  for (std::size_t at; (at = words.find('\n')) != std::string::npos;)
+    words.replace(at, words.find_first_not_of(" \n", at) - at, ": ");
   if (result != SPV_SUCCESS) corrupted("not valid: " + words);
 }
 

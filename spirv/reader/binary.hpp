@@ -1,8 +1,8 @@
-// The words of a SPIR-V module, checked: SPIRV-Tools has parsed and validated them, and every capability, extension and instruction
-// in them is one that the reader knows. Plain data over the caller's words.
+// The words of a SPIR-V module, checked: SPIRV-Tools has parsed and validated them, and every capability, extension and
+// instruction in them is one that the reader knows. Plain data over the caller's words.
 //
-// Errors: error{corrupted} with SPIRV-Tools' words for a damaged or invalid module, error{unsupported} naming the capability, extension,
-// version or instruction that the reader does not know. Any thread.
+// Errors: error{corrupted} with SPIRV-Tools' words for a damaged or invalid module, error{unsupported} naming the
+// capability, extension, version or instruction that the reader does not know. Any thread.
 #pragma once
 
 #include <cstddef>

@@ -28,15 +28,21 @@ bool translator::emit_composite(const instruction_words& i) {
     return t;
   };
   // The last index of a path into a vector is an element of that vector.
-  auto ends_in_vector = [&](llvm::Type* t, words path) { return !path.empty() && inside(t, path.first(path.size() - 1))->isVectorTy(); };
-  auto extract = [&](llvm::Value* v, words path) -> llvm::Value* { return path.empty() ? v : b_.CreateExtractValue(v, path); };
+  auto ends_in_vector = [&](llvm::Type* t, words path) {
+    return !path.empty() && inside(t, path.first(path.size() - 1))->isVectorTy();
+  };
+  auto extract = [&](llvm::Value* v, words path) -> llvm::Value* {
+    return path.empty() ? v : b_.CreateExtractValue(v, path);
+  };
   switch (opcode) {
     case Op::OpCopyObject: define(i, value(i.operands[0])); return true;
     case Op::OpCompositeExtract: {
       llvm::Value* whole = value(i.operands[0]);
       words path = i.operands.subspan(1);
       require(inside(whole->getType(), path) == llvm_type(i.type), i);
-      define(i, ends_in_vector(whole->getType(), path) ? b_.CreateExtractElement(extract(whole, path.first(path.size() - 1)), path.back()) : extract(whole, path));
+      define(i, ends_in_vector(whole->getType(), path)
+                    ? b_.CreateExtractElement(extract(whole, path.first(path.size() - 1)), path.back())
+                    : extract(whole, path));
       return true;
     }
     case Op::OpCompositeInsert: {
@@ -76,14 +82,16 @@ bool translator::emit_composite(const instruction_words& i) {
           require(inside(t, std::array{at}) == value(id)->getType(), i);
           result = b_.CreateInsertValue(result, value(id), at++);
         }
-        require(at == (t->isStructTy() ? t->getStructNumElements() : t->getArrayNumElements()), i, "it has another number of parts");
+        require(at == (t->isStructTy() ? t->getStructNumElements() : t->getArrayNumElements()), i,
+                "it has another number of parts");
       }
       define(i, result);
       return true;
     }
     case Op::OpVectorShuffle: {
       llvm::Value *x = value(i.operands[0]), *y = value(i.operands[1]);
-      auto *a = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()), *c = llvm::dyn_cast<llvm::FixedVectorType>(y->getType());
+      auto *a = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()),
+           *c = llvm::dyn_cast<llvm::FixedVectorType>(y->getType());
       require(a && c && a->getElementType() == c->getElementType(), i);
       unsigned m = a->getNumElements(), n = c->getNumElements(), widest = std::max(m, n);
       auto widen = [&](llvm::Value* v, unsigned has) {
@@ -109,7 +117,8 @@ bool translator::emit_composite(const instruction_words& i) {
       llvm::Value* index = integer_operand(i.operands[insert ? 2 : 1], i);
       require(index->getType()->isIntegerTy() && index->getType()->getIntegerBitWidth() <= 64, i);
       if (insert) require(value(i.operands[1])->getType() == t->getElementType(), i);
-      define(i, insert ? b_.CreateInsertElement(vector, value(i.operands[1]), index) : b_.CreateExtractElement(vector, index));
+      define(i, insert ? b_.CreateInsertElement(vector, value(i.operands[1]), index)
+                       : b_.CreateExtractElement(vector, index));
       return true;
     }
     default: return false;

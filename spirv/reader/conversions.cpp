@@ -13,25 +13,44 @@ bool translator::emit_conversion(const instruction_words& i) {
   llvm::Type *from = x->getType(), *to = llvm_type(i.type);
   require(same_lanes(from, to) || opcode == Op::OpBitcast, i);
   require(!llvm::isa<llvm::Function>(x), i, "its operand is a function");
-  bool int_from = from->isIntOrIntVectorTy(), int_to = to->isIntOrIntVectorTy(), fp_from = from->isFPOrFPVectorTy(), fp_to = to->isFPOrFPVectorTy(), ptr_from = from->isPointerTy(), ptr_to = to->isPointerTy();
+  bool int_from = from->isIntOrIntVectorTy(), int_to = to->isIntOrIntVectorTy(), fp_from = from->isFPOrFPVectorTy(),
+       fp_to = to->isFPOrFPVectorTy(), ptr_from = from->isPointerTy(), ptr_to = to->isPointerTy();
   bool to_integer = opcode == Op::OpConvertFToU || opcode == Op::OpConvertFToS;
   if (!to_integer && find(i.result, Decoration::SaturatedConversion)) refuse("a saturated conversion between integers");
-  if (const decoration* d = find(i.result, Decoration::FPRoundingMode); d && !to_integer && d->words.at(0) != static_cast<std::uint32_t>(spv::FPRoundingMode::RTE)) refuse("a conversion to floats that does not round to nearest even");
-  auto space_cast = [&](llvm::Value* pointer) { return pointer->getType() == to ? pointer : b_.CreateAddrSpaceCast(pointer, to); };
+  if (const decoration* d = find(i.result, Decoration::FPRoundingMode);
+      d && !to_integer && d->words.at(0) != static_cast<std::uint32_t>(spv::FPRoundingMode::RTE))
+    refuse("a conversion to floats that does not round to nearest even");
+  auto space_cast = [&](llvm::Value* pointer) {
+    return pointer->getType() == to ? pointer : b_.CreateAddrSpaceCast(pointer, to);
+  };
   switch (opcode) {
     case Op::OpConvertFToU:
     case Op::OpConvertFToS: {
       require(fp_from && int_to, i);
       bool sign = opcode == Op::OpConvertFToS;
       llvm::Value* whole = rounded(x, i);
-      if (find(i.result, Decoration::SaturatedConversion)) define(i, b_.CreateIntrinsic(sign ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {to, from}, {whole}));
+      if (find(i.result, Decoration::SaturatedConversion))
+        define(i, b_.CreateIntrinsic(sign ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {to, from},
+                                     {whole}));
       else define(i, sign ? b_.CreateFPToSI(whole, to) : b_.CreateFPToUI(whole, to));
       return true;
     }
-    case Op::OpConvertSToF: require(int_from && fp_to, i); define(i, b_.CreateSIToFP(x, to)); return true;
-    case Op::OpConvertUToF: require(int_from && fp_to, i); define(i, b_.CreateUIToFP(x, to)); return true;
-    case Op::OpUConvert: require(int_from && int_to, i); define(i, b_.CreateZExtOrTrunc(x, to)); return true;
-    case Op::OpSConvert: require(int_from && int_to, i); define(i, b_.CreateSExtOrTrunc(x, to)); return true;
+    case Op::OpConvertSToF:
+      require(int_from && fp_to, i);
+      define(i, b_.CreateSIToFP(x, to));
+      return true;
+    case Op::OpConvertUToF:
+      require(int_from && fp_to, i);
+      define(i, b_.CreateUIToFP(x, to));
+      return true;
+    case Op::OpUConvert:
+      require(int_from && int_to, i);
+      define(i, b_.CreateZExtOrTrunc(x, to));
+      return true;
+    case Op::OpSConvert:
+      require(int_from && int_to, i);
+      define(i, b_.CreateSExtOrTrunc(x, to));
+      return true;
     case Op::OpFConvert: {
       require(fp_from && fp_to, i);
       unsigned a = from->getScalarSizeInBits(), c = to->getScalarSizeInBits();
@@ -39,7 +58,10 @@ bool translator::emit_conversion(const instruction_words& i) {
       define(i, a < c ? b_.CreateFPExt(x, to) : a > c ? b_.CreateFPTrunc(x, to) : x);
       return true;
     }
-    case Op::OpConvertPtrToU: require(ptr_from && int_to, i); define(i, b_.CreatePtrToInt(x, to)); return true;
+    case Op::OpConvertPtrToU:
+      require(ptr_from && int_to, i);
+      define(i, b_.CreatePtrToInt(x, to));
+      return true;
     case Op::OpConvertUToPtr:
       require(int_from && ptr_to, i);
       // A pointer that went through an integer only to change its address space.
@@ -54,7 +76,10 @@ bool translator::emit_conversion(const instruction_words& i) {
       define(i, b_.CreateIntToPtr(x, to));
       return true;
     case Op::OpPtrCastToGeneric:
-    case Op::OpGenericCastToPtr: require(ptr_from && ptr_to, i); define(i, space_cast(x)); return true;
+    case Op::OpGenericCastToPtr:
+      require(ptr_from && ptr_to, i);
+      define(i, space_cast(x));
+      return true;
     case Op::OpBitcast:
       if (ptr_from && ptr_to) {
         require(from == to, i, "between storage classes");
@@ -66,7 +91,9 @@ bool translator::emit_conversion(const instruction_words& i) {
         require(from->isIntegerTy(), i);
         define(i, b_.CreateIntToPtr(x, to));
       } else {
-        require((int_from || fp_from) && (int_to || fp_to) && from->getPrimitiveSizeInBits() == to->getPrimitiveSizeInBits(), i);
+        require((int_from || fp_from) && (int_to || fp_to) &&
+                    from->getPrimitiveSizeInBits() == to->getPrimitiveSizeInBits(),
+                i);
         define(i, b_.CreateBitCast(x, to));
       }
       return true;

@@ -19,7 +19,9 @@ using spv::Op;
 
 constexpr std::size_t header_words = 5, bound_at = 3;
 
-[[noreturn]] void unfit(const std::string& symbol, const std::string& what) { throw error(error_kind::corrupted, fmt::format("kernel '{}' {}", symbol, what)); }
+[[noreturn]] void unfit(const std::string& symbol, const std::string& what) {
+  throw error(error_kind::corrupted, fmt::format("kernel '{}' {}", symbol, what));
+}
 
 using words = std::vector<std::uint32_t>;
 
@@ -37,7 +39,8 @@ void append(words& out, Op opcode, std::span<const std::uint32_t> operands) {
 // What the module says about its kernels, and what becomes of it.
 class rewriting {
  public:
-  rewriting(const binary& module, std::span<const fixed_kernel> kernels) : module_(module), next_id_(module.id_bound()) {
+  rewriting(const binary& module, std::span<const fixed_kernel> kernels)
+      : module_(module), next_id_(module.id_bound()) {
     for (const instruction_words& i : module_.instructions()) note(i);
     for (const fixed_kernel& k : kernels) plan(k);
   }
@@ -48,13 +51,16 @@ class rewriting {
     bool declared = false;
     for (const instruction_words& i : module_.instructions()) {
       auto opcode = static_cast<Op>(i.opcode);
-      if (opcode == Op::OpFunction && !std::exchange(declared, true)) result.insert(result.end(), declarations_.begin(), declarations_.end());
-      if ((opcode == Op::OpDecorate || opcode == Op::OpDecorateId) && fixed_.contains(i.operands[0])) continue;  // it was about a parameter
+      if (opcode == Op::OpFunction && !std::exchange(declared, true))
+        result.insert(result.end(), declarations_.begin(), declarations_.end());
+      if ((opcode == Op::OpDecorate || opcode == Op::OpDecorateId) && fixed_.contains(i.operands[0]))
+        continue;  // it was about a parameter
       if (opcode == Op::OpFunctionParameter && fixed_.contains(i.result)) continue;
       std::size_t at = result.size();
       auto same = whole(i);
       result.insert(result.end(), same.begin(), same.end());
-      if (auto type = function_types_.find(i.result); opcode == Op::OpFunction && type != function_types_.end()) result[at + 4] = type->second;
+      if (auto type = function_types_.find(i.result); opcode == Op::OpFunction && type != function_types_.end())
+        result[at + 4] = type->second;
     }
     return result;
   }
@@ -79,18 +85,22 @@ class rewriting {
     auto entry = entries_.find(k.symbol);
     if (entry == entries_.end()) unfit(k.symbol, "is not in the module");
     const auto& parameters = parameters_[entry->second];
-    if (parameters.size() != k.parameters.size()) unfit(k.symbol, fmt::format("takes {} parameters, and the launch gives {}", parameters.size(), k.parameters.size()));
+    if (parameters.size() != k.parameters.size())
+      unfit(k.symbol,
+            fmt::format("takes {} parameters, and the launch gives {}", parameters.size(), k.parameters.size()));
     if (function_types_.contains(entry->second)) unfit(k.symbol, "is fixed twice");
     words signature{returns_[entry->second]};
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       const auto& [id, type] = parameters[p];
       auto width = widths_.find(type);
-      if (k.parameters[p].has_value() != (width != widths_.end())) unfit(k.symbol, fmt::format("takes something else as parameter {}", p));
+      if (k.parameters[p].has_value() != (width != widths_.end()))
+        unfit(k.symbol, fmt::format("takes something else as parameter {}", p));
       if (!k.parameters[p]) {
         signature.push_back(type);
         continue;
       }
-      if (width->second != 32 && width->second != 64) unfit(k.symbol, fmt::format("takes {} bits as parameter {}", width->second, p));
+      if (width->second != 32 && width->second != 64)
+        unfit(k.symbol, fmt::format("takes {} bits as parameter {}", width->second, p));
       words constant{type, id, static_cast<std::uint32_t>(*k.parameters[p])};
       if (width->second == 64) constant.push_back(static_cast<std::uint32_t>(*k.parameters[p] >> 32));
       append(declarations_, Op::OpConstant, constant);
@@ -109,13 +119,13 @@ class rewriting {
   };
   const binary& module_;
   std::uint32_t next_id_, function_ = 0;
-  std::map<std::string, std::uint32_t> entries_;                         // by symbol
-  std::map<std::uint32_t, std::uint32_t> widths_, returns_;              // bits of a number's type; what a function returns
-  std::map<words, std::uint32_t> signatures_;                            // return type and parameters → OpTypeFunction
-  std::map<std::uint32_t, std::vector<parameter_ids>> parameters_;       // by function
-  std::map<std::uint32_t, std::uint32_t> function_types_;                // the new ones, by function
-  std::set<std::uint32_t> fixed_;                                        // parameters that are constants now
-  words declarations_;                                                   // before the first function
+  std::map<std::string, std::uint32_t> entries_;                    // by symbol
+  std::map<std::uint32_t, std::uint32_t> widths_, returns_;         // bits of a number's type; what a function returns
+  std::map<words, std::uint32_t> signatures_;                       // return type and parameters → OpTypeFunction
+  std::map<std::uint32_t, std::vector<parameter_ids>> parameters_;  // by function
+  std::map<std::uint32_t, std::uint32_t> function_types_;           // the new ones, by function
+  std::set<std::uint32_t> fixed_;                                   // parameters that are constants now
+  words declarations_;                                              // before the first function
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Functions, calls and control flow: blocks become blocks, OpPhi becomes phi; merge instructions say nothing that LLVM needs.
+// Functions, calls and control flow: blocks become blocks, OpPhi becomes phi; merge instructions say nothing that LLVM
+// needs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,10 +35,13 @@ void translator::declare_function(std::size_t at) {
   require(llvm_type(i.type) == llvm_type(t.element), i, "it returns another type than its own says");
   auto* function_type = llvm::cast<llvm::FunctionType>(t.type);
   const decoration* linkage = find(i.result, Decoration::LinkageAttributes);
-  bool imported = linkage && !linkage->words.empty() && static_cast<spv::LinkageType>(linkage->words.back()) == spv::LinkageType::Import;
+  bool imported = linkage && !linkage->words.empty() &&
+                  static_cast<spv::LinkageType>(linkage->words.back()) == spv::LinkageType::Import;
   bool body = false;
   std::size_t next = at + 1, parameters = 0;
-  for (; next < source_.instructions().size() && static_cast<Op>(source_.instructions()[next].opcode) != Op::OpFunctionEnd; ++next) {
+  for (; next < source_.instructions().size() &&
+         static_cast<Op>(source_.instructions()[next].opcode) != Op::OpFunctionEnd;
+       ++next) {
     auto opcode = static_cast<Op>(source_.instructions()[next].opcode);
     body |= opcode == Op::OpLabel;
     parameters += opcode == Op::OpFunctionParameter;
@@ -50,13 +54,16 @@ void translator::declare_function(std::size_t at) {
   } else {
     bool entry = entry_points_.contains(i.result);
     if (entry && !function_type->getReturnType()->isVoidTy()) require(false, i, "a kernel returns a value");
-    function = llvm::Function::Create(function_type, entry ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage, name_of(i.result), module_);
+    function = llvm::Function::Create(function_type,
+                                      entry ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
+                                      name_of(i.result), module_);
     // What a function does may depend on which lanes call it together, until LLVM has seen that it does not.
     function->addFnAttr(llvm::Attribute::Convergent);
     function->setDoesNotThrow();
     function->addFnAttr(llvm::Attribute::MustProgress);
     std::uint32_t control = i.operands[0];
-    if (control & static_cast<std::uint32_t>(spv::FunctionControlMask::DontInline)) function->addFnAttr(llvm::Attribute::NoInline);
+    if (control & static_cast<std::uint32_t>(spv::FunctionControlMask::DontInline))
+      function->addFnAttr(llvm::Attribute::NoInline);
     if (entry && function->getName() != name_of(i.result)) require(false, i, "its name is used twice");
   }
   values_[i.result] = function;
@@ -64,7 +71,8 @@ void translator::declare_function(std::size_t at) {
 }
 
 llvm::BasicBlock* translator::block(std::uint32_t id) const {
-  if (id >= blocks_.size() || !blocks_[id]) throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is no block of this function", id));
+  if (id >= blocks_.size() || !blocks_[id])
+    throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is no block of this function", id));
   return blocks_[id];
 }
 
@@ -91,19 +99,26 @@ void translator::emit_function(std::size_t at) {
         require(parameter < function_->arg_size(), i, "one parameter too many");
         llvm::Argument* argument = function_->getArg(parameter++);
         for (auto [d, last] = decorations_.equal_range(i.result); d != last; ++d)
-          if (d->second.kind == Decoration::FuncParamAttr && !d->second.words.empty() && argument->getType()->isPointerTy())
+          if (d->second.kind == Decoration::FuncParamAttr && !d->second.words.empty() &&
+              argument->getType()->isPointerTy())
             for (const parameter_attribute& row : parameter_attributes)
-              if (static_cast<spv::FunctionParameterAttribute>(d->second.words[0]) == row.number) argument->addAttr(row.kind);
-        if (const decoration* a = find(i.result, Decoration::FuncParamAttr); a && !a->words.empty() && static_cast<spv::FunctionParameterAttribute>(a->words[0]) == spv::FunctionParameterAttribute::ByVal &&
-                                                                            function_->hasExternalLinkage())
-          refuse("kernel '" + function_->getName().str() + "' takes a struct by value; give its fields as parameters, or a pointer");
+              if (static_cast<spv::FunctionParameterAttribute>(d->second.words[0]) == row.number)
+                argument->addAttr(row.kind);
+        if (const decoration* a = find(i.result, Decoration::FuncParamAttr);
+            a && !a->words.empty() &&
+            static_cast<spv::FunctionParameterAttribute>(a->words[0]) == spv::FunctionParameterAttribute::ByVal &&
+            function_->hasExternalLinkage())
+          refuse("kernel '" + function_->getName().str() +
+                 "' takes a struct by value; give its fields as parameters, or a pointer");
         define(i, argument);
         break;
       }
       case Op::OpLabel: b_.SetInsertPoint(block(i.result)); break;
       default:
-        require(b_.GetInsertBlock() != nullptr && !(b_.GetInsertBlock()->getTerminator() && static_cast<Op>(i.opcode) != Op::OpNop && static_cast<Op>(i.opcode) != Op::OpLine && static_cast<Op>(i.opcode) != Op::OpNoLine), i,
-                "it stands outside of a block");
+        require(b_.GetInsertBlock() != nullptr &&
+                    !(b_.GetInsertBlock()->getTerminator() && static_cast<Op>(i.opcode) != Op::OpNop &&
+                      static_cast<Op>(i.opcode) != Op::OpLine && static_cast<Op>(i.opcode) != Op::OpNoLine),
+                i, "it stands outside of a block");
         emit(i);
     }
   }
@@ -136,7 +151,8 @@ void translator::emit_control(const instruction_words& i) {
     case Op::OpPhi: {
       llvm::Type* t = llvm_type(i.type);
       llvm::BasicBlock* here = b_.GetInsertBlock();
-      require(t->isFirstClassType() && here->getFirstNonPHIIt() == here->end(), i, "it stands behind other instructions");
+      require(t->isFirstClassType() && here->getFirstNonPHIIt() == here->end(), i,
+              "it stands behind other instructions");
       llvm::PHINode* phi = b_.CreatePHI(t, 2);
       phis_.emplace_back(phi, &i);
       define(i, phi);
@@ -157,7 +173,8 @@ void translator::emit_control(const instruction_words& i) {
       llvm::SwitchInst* result = b_.CreateSwitch(selector, block(i.operands[1]));
       for (std::size_t k = 2; k < i.operands.size(); k += literal + 1) {
         std::uint64_t number = i.operands[k] | (literal == 2 ? std::uint64_t{i.operands[k + 1]} << 32 : 0);
-        auto* label = llvm::ConstantInt::get(context_, llvm::APInt(64, number).trunc(selector->getType()->getIntegerBitWidth()));
+        auto* label =
+            llvm::ConstantInt::get(context_, llvm::APInt(64, number).trunc(selector->getType()->getIntegerBitWidth()));
         require(result->findCaseValue(label) == result->case_default(), i, "a label stands there twice");
         result->addCase(label, block(i.operands[k + literal]));
       }
@@ -174,11 +191,13 @@ void translator::emit_control(const instruction_words& i) {
     case Op::OpUnreachable: b_.CreateUnreachable(); break;
     case Op::OpVariable: {
       const type_info& pointer = type(i.type);
-      require(pointer.kind == Op::OpTypePointer && pointer.storage == spv::StorageClass::Function && pointer.element, i, "a variable of a function is its own");
+      require(pointer.kind == Op::OpTypePointer && pointer.storage == spv::StorageClass::Function && pointer.element, i,
+              "a variable of a function is its own");
       llvm::Type* content = llvm_type(pointer.element);
       require(content->isSized() && !content->isVoidTy(), i);
       local_bytes_ += module_.getDataLayout().getTypeAllocSize(content);
-      if (local_bytes_ > most_local_bytes) refuse("function '" + function_->getName().str() + "' has more than 1 MiB of variables");
+      if (local_bytes_ > most_local_bytes)
+        refuse("function '" + function_->getName().str() + "' has more than 1 MiB of variables");
       llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
       llvm::AllocaInst* variable = entry.CreateAlloca(content, options_.spaces.function);
       if (const decoration* alignment = find(i.result, Decoration::Alignment)) {
@@ -241,7 +260,8 @@ void translator::refuse_recursion() const {
         continue;
       }
       llvm::Function* callee = *next++;
-      if (state[callee] == 1) refuse("recursion: function '" + callee->getName().str() + "' calls itself, directly or through others");
+      if (state[callee] == 1)
+        refuse("recursion: function '" + callee->getName().str() + "' calls itself, directly or through others");
       if (state[callee] == 0) {
         state[callee] = 1;
         path.emplace_back(callee, callees(callee).begin());

@@ -34,7 +34,9 @@ bool translator::emit_memory(const instruction_words& i) {
     }
     return result;
   };
-  auto can_hold = [&](llvm::Type* t) { require(t->isSized() && t->isFirstClassType(), i, "memory does not hold this type"); };
+  auto can_hold = [&](llvm::Type* t) {
+    require(t->isSized() && t->isFirstClassType(), i, "memory does not hold this type");
+  };
   switch (opcode) {
     case Op::OpLoad: {
       llvm::Value* from = check_pointer(i.operands[0], i);
@@ -67,14 +69,20 @@ bool translator::emit_memory(const instruction_words& i) {
       b_.CreateMemCpy(to, m.alignment, from, m.alignment, size, m.is_volatile);
       return true;
     }
-    case Op::OpAccessChain: case Op::OpInBoundsAccessChain: case Op::OpPtrAccessChain: case Op::OpInBoundsPtrAccessChain: emit_access_chain(i); return true;
+    case Op::OpAccessChain:
+    case Op::OpInBoundsAccessChain:
+    case Op::OpPtrAccessChain:
+    case Op::OpInBoundsPtrAccessChain: emit_access_chain(i); return true;
     case Op::OpPtrDiff: {
       const type_info& pointer = type(type_of(i.operands[0]));
       llvm::Value *x = check_pointer(i.operands[0], i), *y = check_pointer(i.operands[1], i);
-      require(x->getType() == y->getType() && llvm_type(i.type)->isIntegerTy() && pointer.element && llvm_type(pointer.element)->isSized(), i);
+      require(x->getType() == y->getType() && llvm_type(i.type)->isIntegerTy() && pointer.element &&
+                  llvm_type(pointer.element)->isSized(),
+              i);
       std::uint64_t bytes = module_.getDataLayout().getTypeAllocSize(llvm_type(pointer.element));
       require(bytes != 0, i);
-      llvm::Value* difference = b_.CreateSub(b_.CreatePtrToInt(x, b_.getInt64Ty()), b_.CreatePtrToInt(y, b_.getInt64Ty()));
+      llvm::Value* difference =
+          b_.CreateSub(b_.CreatePtrToInt(x, b_.getInt64Ty()), b_.CreatePtrToInt(y, b_.getInt64Ty()));
       define(i, b_.CreateSExtOrTrunc(b_.CreateExactSDiv(difference, b_.getInt64(bytes)), llvm_type(i.type)));
       return true;
     }
@@ -84,7 +92,8 @@ bool translator::emit_memory(const instruction_words& i) {
 
 void translator::emit_access_chain(const instruction_words& i) {
   auto opcode = static_cast<Op>(i.opcode);
-  bool over_elements = opcode == Op::OpPtrAccessChain || opcode == Op::OpInBoundsPtrAccessChain, in_bounds = opcode == Op::OpInBoundsAccessChain || opcode == Op::OpInBoundsPtrAccessChain;
+  bool over_elements = opcode == Op::OpPtrAccessChain || opcode == Op::OpInBoundsPtrAccessChain,
+       in_bounds = opcode == Op::OpInBoundsAccessChain || opcode == Op::OpInBoundsPtrAccessChain;
   llvm::Value* base = check_pointer(i.operands[0], i);
   const type_info& pointer = type(type_of(i.operands[0]));
   require(pointer.kind == Op::OpTypePointer && pointer.element, i, "its base is no pointer");
@@ -118,7 +127,8 @@ void translator::emit_access_chain(const instruction_words& i) {
       at = &type(at->element);
     }
   }
-  define(i, b_.CreateGEP(source, base, indices, "", in_bounds ? llvm::GEPNoWrapFlags::inBounds() : llvm::GEPNoWrapFlags::none()));
+  define(i, b_.CreateGEP(source, base, indices, "",
+                         in_bounds ? llvm::GEPNoWrapFlags::inBounds() : llvm::GEPNoWrapFlags::none()));
 }
 
 }  // namespace kiln::spirv

@@ -1,9 +1,10 @@
-// SPIR-V → LLVM IR (LLVM's builder emits). The result is in the terms of amdgcn (its intrinsics, its memory scopes) but in the address
-// spaces of the target that finalizes it; lowering.hpp turns the rest into the target's own.
+// SPIR-V → LLVM IR (LLVM's builder emits). The result is in the terms of amdgcn (its intrinsics, its memory scopes) but
+// in the address spaces of the target that finalizes it; lowering.hpp turns the rest into the target's own.
 //
-// Errors: error{corrupted} for what is no valid module, error{unsupported} naming what the reader does not know: a capability, an
-// extension, an instruction, an intrinsic, a built-in variable, recursion. Never a crash: what the validator lets through is checked
-// against LLVM's types, and LLVM's verifier has passed over the result. Any thread; the module belongs to the caller and its context.
+// Errors: error{corrupted} for what is no valid module, error{unsupported} naming what the reader does not know: a
+// capability, an extension, an instruction, an intrinsic, a built-in variable, recursion. Never a crash: what the
+// validator lets through is checked against LLVM's types, and LLVM's verifier has passed over the result. Any thread;
+// the module belongs to the caller and its context.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +32,13 @@ struct read_options {
 // On global variables in the memory of a workgroup, which the host's single address space does not tell from others.
 inline constexpr char workgroup_attribute[] = "kiln-workgroup";
 
-// A function of a target's mathematics library that LLVM has no intrinsic for is declared as kiln.math.NAME.TYPE ("erf.f32").
+// A function of a target's mathematics library that LLVM has no intrinsic for is declared as kiln.math.NAME.TYPE
+// ("erf.f32").
 inline constexpr char math_prefix[] = "kiln.math.";
 
-// Every function but the entry points is internal. Workgroup variables without a known size (dynamic shared memory) stay declarations.
-std::unique_ptr<llvm::Module> read(std::span<const std::byte> module, llvm::LLVMContext& context, const read_options& options);
+// Every function but the entry points is internal. Workgroup variables without a known size (dynamic shared memory)
+// stay declarations.
+std::unique_ptr<llvm::Module> read(std::span<const std::byte> module, llvm::LLVMContext& context,
+                                   const read_options& options);
 
 }  // namespace kiln::spirv

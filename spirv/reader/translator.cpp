@@ -16,18 +16,27 @@ using spv::StorageClass;
 
 namespace {
 
-constexpr std::uint32_t unknown_size = 0xffffffff;           // LLVM's SPIR-V back end writes an array without a length so
+constexpr std::uint32_t unknown_size = 0xffffffff;  // LLVM's SPIR-V back end writes an array without a length so
 constexpr std::uint64_t largest_object = std::uint64_t{1} << 30;
 
 }  // namespace
 
 translator::translator(const binary& source, llvm::Module& module, const read_options& options)
-    : source_(source), module_(module), context_(module.getContext()), options_(options), b_(module.getContext()), values_(source.id_bound()), type_of_(source.id_bound()), blocks_(source.id_bound()) {}
+    : source_(source),
+      module_(module),
+      context_(module.getContext()),
+      options_(options),
+      b_(module.getContext()),
+      values_(source.id_bound()),
+      type_of_(source.id_bound()),
+      blocks_(source.id_bound()) {}
 
 void translator::refuse(const std::string& what) const { throw error(error_kind::unsupported, "SPIR-V: " + what); }
 
 void translator::require(bool holds, const instruction_words& i, const char* what) const {
-  if (!holds) throw error(error_kind::corrupted, fmt::format("SPIR-V: {}{}: {}", opcode_name(i.opcode), i.result ? fmt::format(" of id {}", i.result) : "", what));
+  if (!holds)
+    throw error(error_kind::corrupted, fmt::format("SPIR-V: {}{}: {}", opcode_name(i.opcode),
+                                                   i.result ? fmt::format(" of id {}", i.result) : "", what));
 }
 
 void translator::run() {
@@ -54,7 +63,8 @@ const type_info& translator::type(std::uint32_t id) const {
 }
 
 llvm::Value* translator::value(std::uint32_t id) const {
-  if (id >= values_.size() || !values_[id]) throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is no value here", id));
+  if (id >= values_.size() || !values_[id])
+    throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is no value here", id));
   return values_[id];
 }
 
@@ -101,16 +111,19 @@ void translator::declare(const instruction_words& i) {
   switch (static_cast<Op>(i.opcode)) {
     case Op::OpName: names_[i.operands[0]] = read_string(i.operands.subspan(1)).text; break;
     case Op::OpEntryPoint:
-      if (static_cast<spv::ExecutionModel>(i.operands[0]) != spv::ExecutionModel::Kernel) refuse("an entry point that is no kernel");
+      if (static_cast<spv::ExecutionModel>(i.operands[0]) != spv::ExecutionModel::Kernel)
+        refuse("an entry point that is no kernel");
       entry_points_[i.operands[1]] = read_string(i.operands.subspan(2)).text;
       break;
     case Op::OpMemoryModel:
-      if (static_cast<spv::AddressingModel>(i.operands[0]) != spv::AddressingModel::Physical64 || static_cast<spv::MemoryModel>(i.operands[1]) != spv::MemoryModel::OpenCL)
+      if (static_cast<spv::AddressingModel>(i.operands[0]) != spv::AddressingModel::Physical64 ||
+          static_cast<spv::MemoryModel>(i.operands[1]) != spv::MemoryModel::OpenCL)
         refuse("an addressing model that is not Physical64, or a memory model that is not OpenCL");
       break;
     case Op::OpExtInstImport: {
       std::string name = read_string(i.operands).text;
-      if (name != "OpenCL.std" && !name.starts_with("NonSemantic.")) refuse("extended instructions '" + name + "' are not something that Kiln reads");
+      if (name != "OpenCL.std" && !name.starts_with("NonSemantic."))
+        refuse("extended instructions '" + name + "' are not something that Kiln reads");
       extended_sets_[i.result] = name;
       break;
     }
@@ -121,10 +134,15 @@ void translator::declare(const instruction_words& i) {
       decorations_.emplace(i.operands[0], std::move(d));
       break;
     }
-    case Op::OpTypeVoid: case Op::OpTypeBool: case Op::OpTypeInt: case Op::OpTypeFloat: case Op::OpTypeVector: case Op::OpTypeArray: case Op::OpTypeStruct:
-    case Op::OpTypePointer: case Op::OpTypeFunction:
-      declare_type(i);
-      break;
+    case Op::OpTypeVoid:
+    case Op::OpTypeBool:
+    case Op::OpTypeInt:
+    case Op::OpTypeFloat:
+    case Op::OpTypeVector:
+    case Op::OpTypeArray:
+    case Op::OpTypeStruct:
+    case Op::OpTypePointer:
+    case Op::OpTypeFunction: declare_type(i); break;
     case Op::OpTypeForwardPointer: {
       type_info& t = types_[i.operands[0]];
       t.storage = static_cast<StorageClass>(i.operands[1]);
@@ -132,10 +150,17 @@ void translator::declare(const instruction_words& i) {
       t.kind = Op::OpTypePointer;
       break;
     }
-    case Op::OpConstantTrue: case Op::OpConstantFalse: case Op::OpConstant: case Op::OpConstantComposite: case Op::OpConstantNull: case Op::OpSpecConstantTrue: case Op::OpSpecConstantFalse:
-    case Op::OpSpecConstant: case Op::OpSpecConstantComposite: case Op::OpSpecConstantOp: case Op::OpUndef:
-      declare_constant(i);
-      break;
+    case Op::OpConstantTrue:
+    case Op::OpConstantFalse:
+    case Op::OpConstant:
+    case Op::OpConstantComposite:
+    case Op::OpConstantNull:
+    case Op::OpSpecConstantTrue:
+    case Op::OpSpecConstantFalse:
+    case Op::OpSpecConstant:
+    case Op::OpSpecConstantComposite:
+    case Op::OpSpecConstantOp:
+    case Op::OpUndef: declare_constant(i); break;
     case Op::OpVariable: declare_variable(i); break;
     default: break;  // names of files, execution modes: nothing that code depends on
   }
@@ -152,9 +177,7 @@ void translator::declare_type(const instruction_words& i) {
   switch (t.kind) {
     case Op::OpTypeVoid: t.type = llvm::Type::getVoidTy(context_); break;
     case Op::OpTypeBool: t.type = llvm::Type::getInt1Ty(context_); break;
-    case Op::OpTypeInt:
-      t.type = llvm::Type::getIntNTy(context_, i.operands[0]);
-      break;
+    case Op::OpTypeInt: t.type = llvm::Type::getIntNTy(context_, i.operands[0]); break;
     case Op::OpTypeFloat:
       if (source_.is_bfloat(i.result)) t.type = llvm::Type::getBFloatTy(context_);
       else if (i.operands[0] == 16) t.type = llvm::Type::getHalfTy(context_);
@@ -164,7 +187,8 @@ void translator::declare_type(const instruction_words& i) {
       break;
     case Op::OpTypeVector: {
       llvm::Type* element = llvm_type(i.operands[0]);
-      require(llvm::VectorType::isValidElementType(element) && i.operands[1] >= 1 && i.operands[1] <= 64, i, "no vector of these");
+      require(llvm::VectorType::isValidElementType(element) && i.operands[1] >= 1 && i.operands[1] <= 64, i,
+              "no vector of these");
       t.element = i.operands[0];
       t.type = llvm::FixedVectorType::get(element, i.operands[1]);
       break;
@@ -246,7 +270,8 @@ void translator::declare_constant(const instruction_words& i) {
       }
       auto fits = [&](std::size_t count, auto part_type) {
         require(parts.size() == count, i, "it has another number of parts");
-        for (std::size_t k = 0; k < parts.size(); ++k) require(parts[k]->getType() == part_type(static_cast<unsigned>(k)), i, "a part has another type");
+        for (std::size_t k = 0; k < parts.size(); ++k)
+          require(parts[k]->getType() == part_type(static_cast<unsigned>(k)), i, "a part has another type");
       };
       if (auto* array = llvm::dyn_cast<llvm::ArrayType>(t)) {
         fits(array->getNumElements(), [&](unsigned) { return array->getElementType(); });
@@ -265,15 +290,24 @@ void translator::declare_constant(const instruction_words& i) {
     case Op::OpSpecConstantOp: {
       // The operation itself, without an insertion point: the builder folds it or there is nothing to fold.
       auto opcode = static_cast<Op>(i.operands[0]);
-      bool folds = opcode == Op::OpSelect || opcode == Op::OpNot || opcode == Op::OpSNegate || opcode == Op::OpUConvert || opcode == Op::OpSConvert ||
-                   (opcode >= Op::OpIAdd && opcode <= Op::OpSMod) || (opcode >= Op::OpLogicalEqual && opcode <= Op::OpSLessThanEqual) || (opcode >= Op::OpShiftRightLogical && opcode <= Op::OpBitwiseAnd);
+      bool folds = opcode == Op::OpSelect || opcode == Op::OpNot || opcode == Op::OpSNegate ||
+                   opcode == Op::OpUConvert || opcode == Op::OpSConvert ||
+                   (opcode >= Op::OpIAdd && opcode <= Op::OpSMod) ||
+                   (opcode >= Op::OpLogicalEqual && opcode <= Op::OpSLessThanEqual) ||
+                   (opcode >= Op::OpShiftRightLogical && opcode <= Op::OpBitwiseAnd);
       if (!folds) refuse("a specialization constant made by " + opcode_name(i.operands[0]));
       instruction_words operation{static_cast<std::uint16_t>(opcode), i.type, i.result, i.operands.subspan(1)};
-      std::size_t operands = opcode == Op::OpSelect ? 3 : opcode == Op::OpNot || opcode == Op::OpSNegate || opcode == Op::OpUConvert || opcode == Op::OpSConvert || opcode == Op::OpLogicalNot ? 1 : 2;
+      std::size_t operands = opcode == Op::OpSelect ? 3
+                             : opcode == Op::OpNot || opcode == Op::OpSNegate || opcode == Op::OpUConvert ||
+                                     opcode == Op::OpSConvert || opcode == Op::OpLogicalNot
+                                 ? 1
+                                 : 2;
       require(operation.operands.size() == operands, i, "it has another number of operands");
-      for (std::uint32_t id : operation.operands) require(llvm::isa<llvm::Constant>(value(id)), i, "an operand is no constant");
+      for (std::uint32_t id : operation.operands)
+        require(llvm::isa<llvm::Constant>(value(id)), i, "an operand is no constant");
       // In a function of its own, since what does not fold would need a place.
-      llvm::Function* scratch = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context_), false), llvm::GlobalValue::InternalLinkage, "", module_);
+      llvm::Function* scratch = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context_), false),
+                                                       llvm::GlobalValue::InternalLinkage, "", module_);
       b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "", scratch));
       emit(operation);
       bool constant = llvm::isa<llvm::Constant>(values_[i.result]);
@@ -291,7 +325,9 @@ void translator::declare_variable(const instruction_words& i) {
   require(pointer.kind == Op::OpTypePointer && pointer.element, i, "its type is no pointer");
   llvm::Type* content = llvm_type(pointer.element);
   require(content->isSized() && !content->isVoidTy() && !content->isFunctionTy(), i, "it holds a type without a size");
-  if (builtins_.contains(i.result)) refuse(fmt::format("built-in variable {}: kernels ask for their indices by intrinsics", static_cast<unsigned>(builtins_.at(i.result))));
+  if (builtins_.contains(i.result))
+    refuse(fmt::format("built-in variable {}: kernels ask for their indices by intrinsics",
+                       static_cast<unsigned>(builtins_.at(i.result))));
   auto storage = static_cast<StorageClass>(i.operands[0]);
   require(storage == pointer.storage, i, "its storage class is not that of its type");
   bool initialized = i.operands.size() > 1, workgroup = storage == StorageClass::Workgroup;
@@ -307,10 +343,13 @@ void translator::declare_variable(const instruction_words& i) {
     if (workgroup) initializer = nullptr;  // LDS has no contents when a workgroup begins
   }
   bool open = module_.getDataLayout().getTypeAllocSize(content) == 0;  // [0 x T]: as large as the launch says
-  if (!initializer && !(workgroup && open)) initializer = workgroup ? llvm::PoisonValue::get(content) : llvm::Constant::getNullValue(content);
+  if (!initializer && !(workgroup && open))
+    initializer = workgroup ? llvm::PoisonValue::get(content) : llvm::Constant::getNullValue(content);
   bool constant = find(i.result, Decoration::Constant) != nullptr || storage == StorageClass::UniformConstant;
-  auto* variable = new llvm::GlobalVariable(module_, content, constant && !workgroup, initializer ? llvm::GlobalValue::InternalLinkage : llvm::GlobalValue::ExternalLinkage, initializer, name_of(i.result), nullptr,
-                                            llvm::GlobalValue::NotThreadLocal, space_of(storage));
+  auto* variable = new llvm::GlobalVariable(
+      module_, content, constant && !workgroup,
+      initializer ? llvm::GlobalValue::InternalLinkage : llvm::GlobalValue::ExternalLinkage, initializer,
+      name_of(i.result), nullptr, llvm::GlobalValue::NotThreadLocal, space_of(storage));
   if (workgroup) variable->addAttribute(workgroup_attribute);
   if (open) variable->setAlignment(llvm::Align(16));
   if (const decoration* alignment = find(i.result, Decoration::Alignment)) {
@@ -321,7 +360,8 @@ void translator::declare_variable(const instruction_words& i) {
   define(i, variable);
 }
 
-std::unique_ptr<llvm::Module> read(std::span<const std::byte> bytes, llvm::LLVMContext& context, const read_options& options) {
+std::unique_ptr<llvm::Module> read(std::span<const std::byte> bytes, llvm::LLVMContext& context,
+                                   const read_options& options) {
   binary source(bytes);
   auto module = std::make_unique<llvm::Module>("amdgcnspirv", context);
   llvm::Triple triple(options.triple);
@@ -330,7 +370,8 @@ std::unique_ptr<llvm::Module> read(std::span<const std::byte> bytes, llvm::LLVMC
   translator(source, *module, options).run();
   std::string problems;
   llvm::raw_string_ostream stream(problems);
-  if (llvm::verifyModule(*module, &stream)) throw error(error_kind::corrupted, "SPIR-V: LLVM refuses what it says: " + problems.substr(0, problems.find('\n')));
+  if (llvm::verifyModule(*module, &stream))
+    throw error(error_kind::corrupted, "SPIR-V: LLVM refuses what it says: " + problems.substr(0, problems.find('\n')));
   return module;
 }
 

@@ -17,10 +17,10 @@ namespace kiln::spirv {
 
 struct type_info {
   llvm::Type* type = nullptr;
-  std::uint32_t element = 0;                // of a pointer, vector or array; result of a function
-  std::vector<std::uint32_t> members;       // of a struct; parameters of a function
+  std::uint32_t element = 0;                                // of a pointer, vector or array; result of a function
+  std::vector<std::uint32_t> members;                       // of a struct; parameters of a function
   spv::StorageClass storage = spv::StorageClass::Function;  // of a pointer
-  spv::Op kind = spv::Op::OpNop;            // the instruction that declared it
+  spv::Op kind = spv::Op::OpNop;                            // the instruction that declared it
 };
 
 struct decoration {
@@ -76,7 +76,7 @@ class translator {
   bool emit_arithmetic(const instruction_words& i);  // arithmetic.cpp
   bool emit_conversion(const instruction_words& i);  // conversions.cpp
   llvm::Value* rounded(llvm::Value* x, const instruction_words& i);
-  bool emit_composite(const instruction_words& i);   // composites.cpp
+  bool emit_composite(const instruction_words& i);  // composites.cpp
 
   // memory.cpp
   bool emit_memory(const instruction_words& i);
@@ -92,7 +92,8 @@ class translator {
   llvm::Function* import_function(const std::string& name, llvm::FunctionType* type);
   bool emit_group(const instruction_words& i);
   bool emit_extended(const instruction_words& i);
-  llvm::Value* call(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Type*> overloads, llvm::ArrayRef<llvm::Value*> operands);
+  llvm::Value* call(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Type*> overloads,
+                    llvm::ArrayRef<llvm::Value*> operands);
   llvm::Value* lane();
   llvm::Value* from_lane(llvm::Value* v, llvm::Value* from);
 
@@ -102,18 +103,18 @@ class translator {
   const read_options& options_;
   llvm::IRBuilder<> b_;
   std::map<std::uint32_t, type_info> types_;
-  std::vector<llvm::Value*> values_;        // by id
-  std::vector<std::uint32_t> type_of_;      // by id: the id of its type
-  std::vector<llvm::BasicBlock*> blocks_;   // by id, of the function being emitted
+  std::vector<llvm::Value*> values_;       // by id
+  std::vector<std::uint32_t> type_of_;     // by id: the id of its type
+  std::vector<llvm::BasicBlock*> blocks_;  // by id, of the function being emitted
   std::map<std::uint32_t, std::string> names_;
   std::multimap<std::uint32_t, decoration> decorations_;
   std::map<std::uint32_t, std::string> entry_points_;
   std::map<std::uint32_t, std::string> extended_sets_;
   std::map<std::uint32_t, spv::BuiltIn> builtins_;
   std::map<llvm::Function*, std::set<llvm::Function*>> calls_;
-  llvm::Function* function_ = nullptr;      // being emitted
+  llvm::Function* function_ = nullptr;  // being emitted
   std::vector<std::pair<llvm::PHINode*, const instruction_words*>> phis_;
-  std::uint64_t local_bytes_ = 0;           // of the function's variables
+  std::uint64_t local_bytes_ = 0;  // of the function's variables
 };
 
 }  // namespace kiln::spirv

@@ -1,5 +1,6 @@
-// Every golden file of every version loads, and computes what it computed on the day it was written. When a test here fails because bytes
-// or numbers changed, the dialect changed: raise its version (mlir_bridge/dialect/version.hpp), do not write the files anew.
+// Every golden file of every version loads, and computes what it computed on the day it was written. When a test here
+// fails because bytes or numbers changed, the dialect changed: raise its version (mlir_bridge/dialect/version.hpp), do
+// not write the files anew.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -74,7 +75,8 @@ void expect_close(const literal& actual, const literal& expected) {
   double tolerance = !is_float(type) ? 0 : storage_bits(type) >= 32 ? 1e-5 : 1e-2;
   for (std::int64_t i = 0; i < expected.type().element_count(); ++i) {
     double a = actual.at(i), e = expected.at(i);
-    if (std::isnan(e) || std::isinf(e)) EXPECT_TRUE(std::isnan(e) ? std::isnan(a) : a == e) << i << ": " << a << " instead of " << e;
+    if (std::isnan(e) || std::isinf(e))
+      EXPECT_TRUE(std::isnan(e) ? std::isnan(a) : a == e) << i << ": " << a << " instead of " << e;
     else EXPECT_NEAR(a, e, tolerance * (1 + std::abs(e))) << i;
   }
 }
@@ -107,8 +109,9 @@ TEST_P(golden_file, becomes_a_kernel_of_the_current_version) {
   EXPECT_EQ(print_kernel(again), print_kernel(bytes));
 }
 
-INSTANTIATE_TEST_SUITE_P(kernels, golden_file, testing::ValuesIn(all_golden()),
-                         [](const auto& row) { return "v" + std::to_string(row.param.version) + "_" + row.param.name; });
+INSTANTIATE_TEST_SUITE_P(kernels, golden_file, testing::ValuesIn(all_golden()), [](const auto& row) {
+  return "v" + std::to_string(row.param.version) + "_" + row.param.name;
+});
 
 TEST(compat, every_version_has_golden_files) {
   for (int version = 1; version <= dialect_version(); ++version) {
@@ -119,7 +122,8 @@ TEST(compat, every_version_has_golden_files) {
 }
 
 TEST(compat, what_this_kiln_writes_is_what_it_wrote_at_the_release_of_the_version) {
-  for (const auto& [name, bytes] : golden_kernels(dialect_version())) EXPECT_EQ(read(folder_of(dialect_version()) / (name + ".mlirbc")), bytes) << name;
+  for (const auto& [name, bytes] : golden_kernels(dialect_version()))
+    EXPECT_EQ(read(folder_of(dialect_version()) / (name + ".mlirbc")), bytes) << name;
 }
 
 TEST(compat, version_1_is_lifted) {
@@ -146,16 +150,20 @@ TEST(compat, the_form_of_version_1_is_refused_in_version_2) {
 }
 
 TEST(compat, a_newer_version_is_refused_by_its_number) {
-  auto bytes = bytecode_of_version(print_kernel(write_kernel(*symbolic_dot_cluster(), "k")), static_cast<std::uint64_t>(dialect_version()) + 7);
+  auto bytes = bytecode_of_version(print_kernel(write_kernel(*symbolic_dot_cluster(), "k")),
+                                   static_cast<std::uint64_t>(dialect_version()) + 7);
   try {
     portable_kernel::parse(context(), bytes);
     FAIL() << "accepted";
   } catch (const error& e) {
     EXPECT_EQ(e.kind(), error_kind::newer_version);
-    EXPECT_NE(std::string(e.what()).find("needs version " + std::to_string(dialect_version() + 7)), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("needs version " + std::to_string(dialect_version() + 7)), std::string::npos)
+        << e.what();
     EXPECT_NE(std::string(e.what()).find("up to " + std::to_string(dialect_version())), std::string::npos) << e.what();
   }
-  EXPECT_THROW(portable_kernel::parse(context(), bytecode_of_version(print_kernel(write_kernel(*symbolic_dot_cluster(), "k")), 0)), error);
+  EXPECT_THROW(portable_kernel::parse(context(),
+                                      bytecode_of_version(print_kernel(write_kernel(*symbolic_dot_cluster(), "k")), 0)),
+               error);
 }
 
 TEST(compat, operations_of_other_dialects_are_refused_by_name) {

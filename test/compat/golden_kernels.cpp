@@ -51,9 +51,12 @@ std::unique_ptr<module> all_scalar_functions() {
 
 std::map<std::string, std::vector<std::byte>> current_kernels() {
   std::map<std::string, std::vector<std::byte>> kernels;
-  auto add = [&](const std::string& name, const module& cluster) { kernels.emplace(name, write_kernel(cluster, name)); };
+  auto add = [&](const std::string& name, const module& cluster) {
+    kernels.emplace(name, write_kernel(cluster, name));
+  };
   std::map<std::string_view, int> count;
-  for (const sample& s : operator_samples()) add(std::string(s.op.name()) + "_" + std::to_string(++count[s.op.name()]), *cluster_of(s));
+  for (const sample& s : operator_samples())
+    add(std::string(s.op.name()) + "_" + std::to_string(++count[s.op.name()]), *cluster_of(s));
   add("scalar_functions", *all_scalar_functions());
   add("dot_bias_scale_relu", *symbolic_dot_cluster());
   return kernels;
@@ -88,8 +91,11 @@ std::vector<std::byte> bytecode_of_version(const std::string& text, std::uint64_
 
 std::map<std::string, std::vector<std::byte>> golden_kernels(int version) {
   if (version == dialect_version()) return current_kernels();
-  if (version == 1) return {{"mean", bytecode_of_version(version_1_mean, 1)}, {"normalize_reduce", bytecode_of_version(version_1_normalize_reduce, 1)}};
-  throw std::runtime_error("golden kernels of version " + std::to_string(version) + " are frozen: they can be read, not written");
+  if (version == 1)
+    return {{"mean", bytecode_of_version(version_1_mean, 1)},
+            {"normalize_reduce", bytecode_of_version(version_1_normalize_reduce, 1)}};
+  throw std::runtime_error("golden kernels of version " + std::to_string(version) +
+                           " are frozen: they can be read, not written");
 }
 
 std::vector<shape> golden_input_shapes(const std::vector<shape>& declared) {
@@ -101,7 +107,9 @@ std::vector<shape> golden_input_shapes(const std::vector<shape>& declared) {
 std::string to_json(const literal& data) {
   nlohmann::json values = nlohmann::json::array();
   for (std::int64_t i = 0; i < data.type().element_count(); ++i) values.push_back(number(data.type().type, data, i));
-  return nlohmann::json{{"type", std::string(name(data.type().type))}, {"dims", data.type().static_dims()}, {"values", values}}.dump();
+  return nlohmann::json{
+      {"type", std::string(name(data.type().type))}, {"dims", data.type().static_dims()}, {"values", values}}
+      .dump();
 }
 
 }  // namespace kiln::test

@@ -9,7 +9,8 @@
 
 namespace kiln::test {
 
-// Bytecode of this text, labelled as `version` whatever it holds: nothing is verified, so a text may be in an older version's form.
+// Bytecode of this text, labelled as `version` whatever it holds: nothing is verified, so a text may be in an older
+// version's form.
 std::vector<std::byte> bytecode_of_version(const std::string& text, std::uint64_t version);
 
 // Name → bytecode, as that version's Kiln would write them. Versions before the current one are frozen.

@@ -1,5 +1,5 @@
-// kiln_write_golden VERSION FOLDER: writes that version's golden kernels and, with the reference implementation, what they compute. Run
-// once when a version is made; the files are then never written again.
+// kiln_write_golden VERSION FOLDER: writes that version's golden kernels and, with the reference implementation, what
+// they compute. Run once when a version is made; the files are then never written again.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -20,7 +20,8 @@ int main(int count, char** arguments) {
     std::filesystem::create_directories(folder);
     compiler_context context;
     for (const auto& [name, bytes] : golden_kernels(std::stoi(arguments[1]))) {
-      std::ofstream(folder / (name + ".mlirbc"), std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+      std::ofstream(folder / (name + ".mlirbc"), std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
       portable_kernel kernel = portable_kernel::parse(context, bytes);
       kernel.specialize(golden_input_shapes(kernel.input_shapes()));
       auto cluster = to_cluster(kernel);

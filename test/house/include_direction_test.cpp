@@ -54,14 +54,16 @@ TEST(house, includes_follow_the_arrows) {
       auto slash = i.target.find('/');
       std::string top = i.target.substr(0, slash);
       if (slash == std::string::npos || top == folder || !may_use.contains(top)) continue;
-      EXPECT_TRUE(allowed.contains(top)) << i.file << " includes " << i.target << ", but " << folder << " may not use " << top;
+      EXPECT_TRUE(allowed.contains(top)) << i.file << " includes " << i.target << ", but " << folder << " may not use "
+                                         << top;
     }
 }
 
 TEST(house, llvm_stays_in_its_folders) {
   for (const std::string& folder : without_llvm)
     for (const include& i : includes_of(folder)) {
-      bool llvm = i.target.starts_with("llvm/") || i.target.starts_with("mlir/") || i.target.starts_with("clang/") || i.target.starts_with("lld/");
+      bool llvm = i.target.starts_with("llvm/") || i.target.starts_with("mlir/") || i.target.starts_with("clang/") ||
+                  i.target.starts_with("lld/");
       EXPECT_FALSE(llvm) << i.file << " includes " << i.target << ", but " << folder << " must build without LLVM";
     }
 }

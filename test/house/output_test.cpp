@@ -19,11 +19,18 @@ struct rule {
 };
 
 const std::vector<rule> rules{
-    {std::regex(R"(\bfmt::print\b|\bstd::print|\bf?printf\s*\(|\bf?puts\s*\(|\bfwrite\s*\(|\bputc|\bstd::c(out|err|log)\b|\bperror\s*\(|STDERR_FILENO,|STDOUT_FILENO,)"),
-     {"tools/terminal.cpp", "spirv/library/compile_library.cpp" /* a tool of the build */, "tools/main.cpp" /* opens the streams */, "tools/farm_child.cpp" /* speaks to its parent */, "jit/compile_worker.cpp" /* the same */},
+    {std::regex(
+         R"(\bfmt::print\b|\bstd::print|\bf?printf\s*\(|\bf?puts\s*\(|\bfwrite\s*\(|\bputc|\bstd::c(out|err|log)\b|\bperror\s*\(|STDERR_FILENO,|STDOUT_FILENO,)"),
+     {"tools/terminal.cpp", "spirv/library/compile_library.cpp" /* a tool of the build */,
+      "tools/main.cpp" /* opens the streams */, "tools/farm_child.cpp" /* speaks to its parent */,
+      "jit/compile_worker.cpp" /* the same */},
      "print(), note() or print_lines() of tools/terminal.hpp, which make text from outside printable"},
-    {std::regex(R"(json::parse\b|json::accept\b|\bsax_parse\b|\bfrom_(cbor|msgpack|ubjson|bson)\b)"), {"ir/json.cpp"}, "parse_json() of ir/json.hpp, which is bounded"},
-    {std::regex(R"(\bset_pattern\b|\bset_default_logger\b)"), {"tools/terminal.cpp"}, "start_log() of tools/terminal.hpp"},
+    {std::regex(R"(json::parse\b|json::accept\b|\bsax_parse\b|\bfrom_(cbor|msgpack|ubjson|bson)\b)"),
+     {"ir/json.cpp"},
+     "parse_json() of ir/json.hpp, which is bounded"},
+    {std::regex(R"(\bset_pattern\b|\bset_default_logger\b)"),
+     {"tools/terminal.cpp"},
+     "start_log() of tools/terminal.hpp"},
 };
 
 const std::vector<std::string> folders{"ir", "mlir_bridge", "spirv", "runtime", "aot", "jit", "tools"};
@@ -40,9 +47,11 @@ TEST(house, output_and_parsing_go_through_one_place) {
       std::string line;
       for (int number = 1; std::getline(in, line); ++number) {
         const std::string code = line.substr(0, line.find("//"));
-        if (code.find('(') == std::string::npos && code.find("std::c") == std::string::npos) continue;  // a regular expression on every line takes seconds
+        if (code.find('(') == std::string::npos && code.find("std::c") == std::string::npos)
+          continue;  // a regular expression on every line takes seconds
         for (const rule& r : rules)
-          if (!r.allowed.contains(name) && std::regex_search(code, r.pattern)) ADD_FAILURE() << name << ":" << number << ": use " << r.instead << "\n" << line;
+          if (!r.allowed.contains(name) && std::regex_search(code, r.pattern))
+            ADD_FAILURE() << name << ":" << number << ": use " << r.instead << "\n" << line;
       }
     }
   EXPECT_GT(files, 300u);

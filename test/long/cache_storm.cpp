@@ -1,10 +1,12 @@
-// Writers and readers of one cache folder, of which one after the other is killed with -9 at a random moment and replaced:
+// Writers and readers of one cache folder, of which one after the other is killed with -9 at a random moment and
+// replaced:
 //
 //   cache_storm [--kills N] [--writers N] [--readers N] [--seed N]
 //
-// Every key is stored with one of two payloads (two writers may disagree), entries are evicted all the while, and packed weights are mapped. Whatever
-// is found must be one of the two, whole. Afterwards no entry is damaged, and no temporary or lock file is left once they are old enough to be swept.
-// Prints counts; exit code 1 where anything was wrong.
+// Every key is stored with one of two payloads (two writers may disagree), entries are evicted all the while, and
+// packed weights are mapped. Whatever is found must be one of the two, whole. Afterwards no entry is damaged, and no
+// temporary or lock file is left once they are old enough to be swept. Prints counts; exit code 1 where anything was
+// wrong.
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -32,7 +34,9 @@ struct tally {
   std::atomic<bool> stop;
 };
 
-std::vector<std::byte> payload_of(int n, int variant) { return payload_number(n + 1000 * variant, 600 + 900 * static_cast<std::size_t>(n % 3)); }
+std::vector<std::byte> payload_of(int n, int variant) {
+  return payload_number(n + 1000 * variant, 600 + 900 * static_cast<std::size_t>(n % 3));
+}
 
 template <class Bytes>
 void check(tally& t, const Bytes& found, int n) {
@@ -87,7 +91,8 @@ int number_after(int argc, char** argv, const char* name, int otherwise) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int kills = number_after(argc, argv, "--kills", 30), writers = number_after(argc, argv, "--writers", 8), readers = number_after(argc, argv, "--readers", 8);
+  const int kills = number_after(argc, argv, "--kills", 30), writers = number_after(argc, argv, "--writers", 8),
+            readers = number_after(argc, argv, "--readers", 8);
   std::mt19937 random(static_cast<unsigned>(number_after(argc, argv, "--seed", 1)));
   scratch_folder scratch;
   const auto folder = scratch / "c";
@@ -124,12 +129,19 @@ int main(int argc, char** argv) {
 
   std::size_t left = count_leftovers(folder);
   auto verified = verify_cache(folder, false);
-  for (const auto& e : std::filesystem::directory_iterator(folder)) std::filesystem::last_write_time(e.path(), std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  for (const auto& e : std::filesystem::directory_iterator(folder))
+    std::filesystem::last_write_time(e.path(), std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
   kernel_cache::open({folder});
   std::size_t swept = left - count_leftovers(folder);
-  std::printf("%d of %d + %d processes killed, %d ended badly; %lu finds, %lu hits (%lu mapped), %lu stores, %lu waits; %lu wrong, %lu damaged or failing; %lu entries at the end, %zu damaged; %zu temporaries and locks left, %zu swept\n",
-              killed, writers, readers, failed, static_cast<unsigned long>(t->finds), static_cast<unsigned long>(t->hits), static_cast<unsigned long>(t->mapped), static_cast<unsigned long>(t->stores),
-              static_cast<unsigned long>(t->waits), static_cast<unsigned long>(t->wrong), static_cast<unsigned long>(t->damaged), static_cast<unsigned long>(verified.checked), verified.damaged.size(), left, swept);
-  bool good = killed == kills && failed == 0 && t->wrong == 0 && t->damaged == 0 && verified.damaged.empty() && swept == left && t->hits > 0 && t->stores > 0 && t->mapped > 0;
+  std::printf(
+      "%d of %d + %d processes killed, %d ended badly; %lu finds, %lu hits (%lu mapped), %lu stores, %lu waits; %lu "
+      "wrong, %lu damaged or failing; %lu entries at the end, %zu damaged; %zu temporaries and locks left, %zu swept\n",
+      killed, writers, readers, failed, static_cast<unsigned long>(t->finds), static_cast<unsigned long>(t->hits),
+      static_cast<unsigned long>(t->mapped), static_cast<unsigned long>(t->stores),
+      static_cast<unsigned long>(t->waits), static_cast<unsigned long>(t->wrong),
+      static_cast<unsigned long>(t->damaged), static_cast<unsigned long>(verified.checked), verified.damaged.size(),
+      left, swept);
+  bool good = killed == kills && failed == 0 && t->wrong == 0 && t->damaged == 0 && verified.damaged.empty() &&
+              swept == left && t->hits > 0 && t->stores > 0 && t->mapped > 0;
   return good ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 // exec_masks FILE.hsaco...: the matrix instructions of AMD code objects and those that some lanes may be off for
-// (../mlir_bridge_gpu/exec_mask.hpp). One line for each kernel: file, symbol, instructions, matrix instructions, narrowed ones, vector
-// registers, spilled registers. Exits 1 if there are narrowed ones.
+// (../mlir_bridge_gpu/exec_mask.hpp). One line for each kernel: file, symbol, instructions, matrix instructions,
+// narrowed ones, vector registers, spilled registers. Exits 1 if there are narrowed ones.
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
       for (const kiln::gpu::kernel_info& kernel : kiln::gpu::read_code_object(object)) {
         const auto lines = kiln::gpu::disassemble(object, kernel.name);
         const kiln::test::exec_mask_report report = kiln::test::check_exec_mask(lines);
-        std::printf("%s %s %zu %d %zu %lld %lld\n", argv[i], kernel.name.c_str(), lines.size(), report.matrix_instructions,
-                    report.narrowed.size(), static_cast<long long>(kernel.vgprs),
+        std::printf("%s %s %zu %d %zu %lld %lld\n", argv[i], kernel.name.c_str(), lines.size(),
+                    report.matrix_instructions, report.narrowed.size(), static_cast<long long>(kernel.vgprs),
                     static_cast<long long>(kernel.vgpr_spills + kernel.sgpr_spills));
         found |= !report.narrowed.empty();
       }

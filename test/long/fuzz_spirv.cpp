@@ -1,6 +1,7 @@
-// libFuzzer's target for the reader of SPIR-V: any bytes are refused as corrupted or unsupported, or they are a module. Anything else - a crash, what
-// AddressSanitizer and UBSan report, another kind of error, more than libFuzzer's -timeout - is a finding. Seven of eight mutations damage instructions
-// and ids (spirv_mutations.hpp), which reach deep into the reader; the others are libFuzzer's own. Built and run by fuzz_spirv.sh.
+// libFuzzer's target for the reader of SPIR-V: any bytes are refused as corrupted or unsupported, or they are a module.
+// Anything else - a crash, what AddressSanitizer and UBSan report, another kind of error, more than libFuzzer's
+// -timeout - is a finding. Seven of eight mutations damage instructions and ids (spirv_mutations.hpp), which reach deep
+// into the reader; the others are libFuzzer's own. Built and run by fuzz_spirv.sh.
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
@@ -25,13 +26,17 @@ struct {
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   std::atexit([] {
-    std::fprintf(stderr, "fuzz_spirv: %llu modules: %llu refused before or by the validator, %llu by the translation, %llu read\n",
-                 counts.refused_early + counts.refused_late + counts.read, counts.refused_early, counts.refused_late, counts.read);
+    std::fprintf(
+        stderr,
+        "fuzz_spirv: %llu modules: %llu refused before or by the validator, %llu by the translation, %llu read\n",
+        counts.refused_early + counts.refused_late + counts.read, counts.refused_early, counts.refused_late,
+        counts.read);
   });
   return 0;
 }
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t capacity, unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t capacity,
+                                               unsigned seed) {
   if (size < 20 || seed % 8 == 0) return LLVMFuzzerMutate(data, size, capacity);
   auto damaged = kiln::spirv::mutator(seed).damaged(std::as_bytes(std::span(data, size)));
   std::size_t kept = std::min(damaged.size(), capacity);
@@ -39,7 +44,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   return kept;
 }
 
-// -1 keeps an input from being mutated further: what its own checks or SPIRV-Tools refuse would be refused for the same fault again.
+// -1 keeps an input from being mutated further: what its own checks or SPIRV-Tools refuse would be refused for the same
+// fault again.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   auto module = std::as_bytes(std::span(data, size));
   bool valid = false;

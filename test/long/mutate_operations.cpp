@@ -1,12 +1,12 @@
-// Random operations: every name that make_operation knows, with random fields, on random inputs, as a hostile file could hold
-// them. Shape rules must refuse or give a shape that the validator, the printer and binding accept; small ones are evaluated
-// by the reference implementation on hostile values (indices out of range, NaN, extremes), which must refuse or give tensors of
-// the shapes that were inferred.
+// Random operations: every name that make_operation knows, with random fields, on random inputs, as a hostile file
+// could hold them. Shape rules must refuse or give a shape that the validator, the printer and binding accept; small
+// ones are evaluated by the reference implementation on hostile values (indices out of range, NaN, extremes), which
+// must refuse or give tensors of the shapes that were inferred.
 //
 //     mutate_operations [--seconds N | --trials N] [--seed N] [--trial N]
 //
-// Prints one line per operation: how many were accepted, evaluated, refused; exit 1 where something else happened. Worth most in a
-// build with sanitizers. --trial N runs the trial of that number alone.
+// Prints one line per operation: how many were accepted, evaluated, refused; exit 1 where something else happened.
+// Worth most in a build with sanitizers. --trial N runs the trial of that number alone.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,12 +31,55 @@ namespace {
 using namespace kiln;
 using clock = std::chrono::steady_clock;
 
-constexpr unsigned most_seconds = 20;              // for one trial
-constexpr std::int64_t most_elements = 4096;       // of a tensor that is evaluated
-constexpr std::int64_t most_window = 16;           // of a field that is evaluated: a pooling over 2^40 elements is slow, not wrong
-constexpr std::int64_t numbers[] = {-1, 16, 255, 4096, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, INT64_MAX - 1, std::int64_t{1} << 32, std::int64_t{1} << 47, std::int64_t{1} << 62};
-constexpr const char* texts[] = {"sum", "product", "max", "min", "mean", "average", "add", "mul", "none", "replace", "nearest", "linear", "cubic", "half_pixel", "align_corners", "asymmetric", "floor", "ceil", "round_prefer_floor",
-                                 "constant", "edge", "reflect", "wrap", "lstm", "gru", "rnn", "pytorch_half_pixel", "half_pixel_symmetric", "round_prefer_ceil", "channels_first", "channels_last", "", "x"};
+constexpr unsigned most_seconds = 20;         // for one trial
+constexpr std::int64_t most_elements = 4096;  // of a tensor that is evaluated
+constexpr std::int64_t most_window =
+    16;  // of a field that is evaluated: a pooling over 2^40 elements is slow, not wrong
+constexpr std::int64_t numbers[] = {-1,
+                                    16,
+                                    255,
+                                    4096,
+                                    INT32_MAX,
+                                    INT32_MIN,
+                                    INT64_MAX,
+                                    INT64_MIN,
+                                    INT64_MAX - 1,
+                                    std::int64_t{1} << 32,
+                                    std::int64_t{1} << 47,
+                                    std::int64_t{1} << 62};
+constexpr const char* texts[] = {"sum",
+                                 "product",
+                                 "max",
+                                 "min",
+                                 "mean",
+                                 "average",
+                                 "add",
+                                 "mul",
+                                 "none",
+                                 "replace",
+                                 "nearest",
+                                 "linear",
+                                 "cubic",
+                                 "half_pixel",
+                                 "align_corners",
+                                 "asymmetric",
+                                 "floor",
+                                 "ceil",
+                                 "round_prefer_floor",
+                                 "constant",
+                                 "edge",
+                                 "reflect",
+                                 "wrap",
+                                 "lstm",
+                                 "gru",
+                                 "rnn",
+                                 "pytorch_half_pixel",
+                                 "half_pixel_symmetric",
+                                 "round_prefer_ceil",
+                                 "channels_first",
+                                 "channels_last",
+                                 "",
+                                 "x"};
 
 class chooser {
  public:
@@ -44,9 +87,12 @@ class chooser {
   std::size_t below(std::size_t n) { return random_() % n; }
   bool one_in(std::size_t n) { return below(n) == 0; }
   // Mostly what a model would have.
-  std::int64_t number(bool calm) { return calm || !one_in(6) ? static_cast<std::int64_t>(below(5)) : numbers[below(std::size(numbers))]; }
+  std::int64_t number(bool calm) {
+    return calm || !one_in(6) ? static_cast<std::int64_t>(below(5)) : numbers[below(std::size(numbers))];
+  }
   element_type type() {
-    static constexpr element_type common[] = {element_type::f32, element_type::f32, element_type::f32, element_type::i64, element_type::boolean, element_type::f16};
+    static constexpr element_type common[] = {element_type::f32, element_type::f32,     element_type::f32,
+                                              element_type::i64, element_type::boolean, element_type::f16};
     return one_in(3) ? static_cast<element_type>(below(element_type_count)) : common[below(std::size(common))];
   }
   dim random_dim(bool calm) {
@@ -72,12 +118,24 @@ class chooser {
   }
   // Values that indices and conditions do not expect.
   literal values(const shape& s, bool calm) {
-    constexpr double reals[] = {0, -1, 1, 2, 0.5, -0.0, 1e30, -1e30, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+    constexpr double reals[] = {0,
+                                -1,
+                                1,
+                                2,
+                                0.5,
+                                -0.0,
+                                1e30,
+                                -1e30,
+                                std::numeric_limits<double>::infinity(),
+                                -std::numeric_limits<double>::infinity(),
+                                std::numeric_limits<double>::quiet_NaN()};
     std::vector<std::byte> bytes(s.bytes());
     std::int64_t count = s.element_count();
     bool real = is_float(s.type);
     for (std::int64_t i = 0; i < count; ++i) {
-      if (real) store_element(s.type, bytes.data(), i, calm ? static_cast<double>(below(5)) - 1 : reals[below(std::size(reals))]);
+      if (real)
+        store_element(s.type, bytes.data(), i,
+                      calm ? static_cast<double>(below(5)) - 1 : reals[below(std::size(reals))]);
       else store_integer(s.type, bytes.data(), i, number(calm));
     }
     return literal(s, std::move(bytes));
@@ -87,7 +145,9 @@ class chooser {
   void change(bool& b, bool) { b = one_in(2); }
   void change(std::int64_t& n, bool calm) { n = number(calm); }
   void change(double& d, bool) { d = one_in(2) ? 1 : static_cast<double>(number(false)); }
-  void change(std::string& t, bool) { if (!one_in(3)) t = texts[below(std::size(texts))]; }
+  void change(std::string& t, bool) {
+    if (!one_in(3)) t = texts[below(std::size(texts))];
+  }
   void change(element_type& t, bool) { t = type(); }
   template <class T>
   void change(std::vector<T>& list, bool calm) {
@@ -109,7 +169,9 @@ class chooser {
   std::size_t rank_;
 };
 
-bool is_refusal(error_kind kind) { return kind == error_kind::invalid_model || kind == error_kind::unsupported || kind == error_kind::corrupted; }
+bool is_refusal(error_kind kind) {
+  return kind == error_kind::invalid_model || kind == error_kind::unsupported || kind == error_kind::corrupted;
+}
 
 struct tally {
   std::size_t accepted = 0, evaluated = 0, refused = 0;
@@ -119,7 +181,8 @@ bool small(const shape& s) {
   if (!s.is_static()) return false;
   std::int64_t product = 1;
   for (const dim& d : s.dims)
-    if (d.value() < 0 || d.value() > most_elements || (product *= std::max<std::int64_t>(1, d.value())) > most_elements) return false;
+    if (d.value() < 0 || d.value() > most_elements || (product *= std::max<std::int64_t>(1, d.value())) > most_elements)
+      return false;
   return true;
 }
 
@@ -143,19 +206,49 @@ std::vector<example> examples() {
   using list = std::vector<std::int64_t>;
   auto f32 = [](std::vector<dim> dims) { return shape{element_type::f32, std::move(dims)}; };
   auto i64 = [](std::vector<dim> dims) { return shape{element_type::i64, std::move(dims)}; };
-  pooling pool{.kind = pooling_kind::max, .window = {2, 3}, .strides = {2, 1}, .dilations = {1, 2}, .pads_begin = {1, 0}, .pads_end = {0, 1}, .ceil_mode = true};
-  pooling mean{.kind = pooling_kind::average, .window = {3}, .strides = {2}, .dilations = {1}, .pads_begin = {1}, .pads_end = {1}, .layout = tensor_layout::channels_last};
+  pooling pool{.kind = pooling_kind::max,
+               .window = {2, 3},
+               .strides = {2, 1},
+               .dilations = {1, 2},
+               .pads_begin = {1, 0},
+               .pads_end = {0, 1},
+               .ceil_mode = true};
+  pooling mean{.kind = pooling_kind::average,
+               .window = {3},
+               .strides = {2},
+               .dilations = {1},
+               .pads_begin = {1},
+               .pads_end = {1},
+               .layout = tensor_layout::channels_last};
   return {
-      {convolution{list{1, 2}, list{1, 1}, list{1, 1}, list{1, 0}, 1, tensor_layout::channels_first}, {f32({1, 4, 5, 6}), f32({6, 4, 3, 3})}},
-      {convolution{list{1}, list{2}, list{1}, list{1}, 2, tensor_layout::channels_last}, {f32({2, 7, 4}), f32({3, 2, 4})}},
-      {transposed_convolution{list{2}, list{1}, list{1}, list{0}, list{1}, 1, tensor_layout::channels_first}, {f32({1, 3, 5}), f32({3, 2, 3})}},
+      {convolution{list{1, 2}, list{1, 1}, list{1, 1}, list{1, 0}, 1, tensor_layout::channels_first},
+       {f32({1, 4, 5, 6}), f32({6, 4, 3, 3})}},
+      {convolution{list{1}, list{2}, list{1}, list{1}, 2, tensor_layout::channels_last},
+       {f32({2, 7, 4}), f32({3, 2, 4})}},
+      {transposed_convolution{list{2}, list{1}, list{1}, list{0}, list{1}, 1, tensor_layout::channels_first},
+       {f32({1, 3, 5}), f32({3, 2, 3})}},
       {pool, {f32({1, 2, 5, 7})}},
       {mean, {f32({2, 7, 3})}},
-      {recurrent{recurrent_cell::lstm, false, false}, {f32({3, 2, 8}), f32({8, 2}), f32({8}), f32({2, 2}), f32({2, 2})}},
+      {recurrent{recurrent_cell::lstm, false, false},
+       {f32({3, 2, 8}), f32({8, 2}), f32({8}), f32({2, 2}), f32({2, 2})}},
       {recurrent{recurrent_cell::gru, true, true}, {f32({3, 2, 6}), f32({6, 2}), f32({6}), f32({2, 2})}},
       {slice{list{1, 4}, {dim(2), dim(3)}, list{1, -2}}, {f32({3, 5})}},
-      {resize{{dim(1), dim(6), dim(3)}, {1, 2, 0.75}, resize_mode::linear, resize_coordinates::half_pixel, resize_nearest::floor, -0.75, false}, {f32({1, 3, 4})}},
-      {resize{{dim(1), dim(6)}, {1, 2}, resize_mode::cubic, resize_coordinates::align_corners, resize_nearest::ceil, -0.75, true}, {f32({1, 3})}},
+      {resize{{dim(1), dim(6), dim(3)},
+              {1, 2, 0.75},
+              resize_mode::linear,
+              resize_coordinates::half_pixel,
+              resize_nearest::floor,
+              -0.75,
+              false},
+       {f32({1, 3, 4})}},
+      {resize{{dim(1), dim(6)},
+              {1, 2},
+              resize_mode::cubic,
+              resize_coordinates::align_corners,
+              resize_nearest::ceil,
+              -0.75,
+              true},
+       {f32({1, 3})}},
       {scatter_nd{scatter_reduction::add}, {f32({4, 3}), i64({2, 1}), f32({2, 3})}},
       {scatter_elements{0, scatter_reduction::none}, {f32({4, 3}), i64({2, 3}), f32({2, 3})}},
       {gather_nd{1}, {f32({2, 3, 4}), i64({2, 1})}},
@@ -181,8 +274,10 @@ void vary(example& e, chooser& choose, bool calm) {
     if (field) {
       attribute& a = fields[choose.below(fields.size())].second;
       // One number of a list rather than the list.
-      if (auto* list = std::get_if<std::vector<std::int64_t>>(&a); list && !list->empty() && !choose.one_in(4)) (*list)[choose.below(list->size())] = choose.number(calm);
-      else if (auto* dims = std::get_if<std::vector<dim>>(&a); dims && !dims->empty() && !choose.one_in(4)) (*dims)[choose.below(dims->size())] = choose.random_dim(calm);
+      if (auto* list = std::get_if<std::vector<std::int64_t>>(&a); list && !list->empty() && !choose.one_in(4))
+        (*list)[choose.below(list->size())] = choose.number(calm);
+      else if (auto* dims = std::get_if<std::vector<dim>>(&a); dims && !dims->empty() && !choose.one_in(4))
+        (*dims)[choose.below(dims->size())] = choose.random_dim(calm);
       else if (e.op.is<elementwise>()) continue;
       else choose.change(a, calm);
     } else if (!e.inputs.empty()) {
@@ -225,9 +320,11 @@ void try_operation(std::string_view name, chooser& choose, tally& count) {
       for (auto& [label, field] : fields)
         if (label != "function" && !choose.one_in(3)) choose.change(field, calm);
       op = make_operation(name, fields);
-      for (std::size_t n = choose.below(4) + choose.below(3); n > 0; --n) inputs.push_back(choose.random_shape(calm, inputs));
+      for (std::size_t n = choose.below(4) + choose.below(3); n > 0; --n)
+        inputs.push_back(choose.random_shape(calm, inputs));
     }
-    for (const shape& s : inputs) parameters.push_back(p.main().add_parameter("p" + std::to_string(parameters.size()), s));
+    for (const shape& s : inputs)
+      parameters.push_back(p.main().add_parameter("p" + std::to_string(parameters.size()), s));
     made = p.main().add(op, parameters);
   } catch (const error& e) {
     if (!is_refusal(e.kind())) throw;
@@ -248,14 +345,17 @@ void try_operation(std::string_view name, chooser& choose, tally& count) {
     } catch (const error& e) {
       if (!is_refusal(e.kind())) throw;
     }
-  if (!small(op) || !std::ranges::all_of(inputs, [](const shape& s) { return small(s); }) || !std::ranges::all_of(results, [](const shape& s) { return small(s); })) return;
+  if (!small(op) || !std::ranges::all_of(inputs, [](const shape& s) { return small(s); }) ||
+      !std::ranges::all_of(results, [](const shape& s) { return small(s); }))
+    return;
   std::vector<literal> arguments;
   for (const shape& s : inputs) arguments.push_back(choose.values(s, calm));
   try {
     std::vector<literal> got = op.evaluate(arguments);
     if (got.size() != results.size()) throw std::runtime_error("another number of outputs than inferred");
     for (std::size_t i = 0; i < got.size(); ++i)
-      if (!as_inferred(op, got[i].type(), results[i])) throw std::runtime_error("evaluated to " + got[i].type().str() + ", inferred " + results[i].str());
+      if (!as_inferred(op, got[i].type(), results[i]))
+        throw std::runtime_error("evaluated to " + got[i].type().str() + ", inferred " + results[i].str());
     ++count.evaluated;
   } catch (const error& e) {
     if (!is_refusal(e.kind()) && e.kind() != error_kind::usage) throw;
@@ -278,7 +378,9 @@ void say_last_words(int) {
 }  // namespace
 
 // Sanitizers end the process with a signal, so that the trial is named.
-extern "C" const char* __asan_default_options() { return "abort_on_error=1:handle_abort=0:max_allocation_size_mb=4096"; }
+extern "C" const char* __asan_default_options() {
+  return "abort_on_error=1:handle_abort=0:max_allocation_size_mb=4096";
+}
 extern "C" const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrace=1"; }
 
 int main(int argc, char** argv) {
@@ -292,7 +394,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   std::vector<std::string_view> names;
-  std::array<std::vector<std::string_view>, 2> groups;  // the many elementwise functions have a rule in common: a fifth of the trials
+  std::array<std::vector<std::string_view>, 2>
+      groups;  // the many elementwise functions have a rule in common: a fifth of the trials
   for (std::string_view name : operation_names()) {
     if (!stands_alone(name)) continue;
     names.push_back(name);
@@ -306,7 +409,8 @@ int main(int argc, char** argv) {
     chooser choose(seed * 1'000'003 + trial);
     const auto& group = groups[trial % 5 != 0];
     std::string_view name = group[choose.below(group.size())];
-    std::snprintf(last_words, sizeof last_words, "trial %zu (%.*s) of --seed %llu did not end well\n", trial, static_cast<int>(name.size()), name.data(), static_cast<unsigned long long>(seed));
+    std::snprintf(last_words, sizeof last_words, "trial %zu (%.*s) of --seed %llu did not end well\n", trial,
+                  static_cast<int>(name.size()), name.data(), static_cast<unsigned long long>(seed));
     ::alarm(most_seconds);
     try {
       try_operation(name, choose, counts[name]);
@@ -324,6 +428,7 @@ int main(int argc, char** argv) {
       fmt::print("{:>24} {:7} accepted {:7} evaluated {:7} refused\n", name, c.accepted, c.evaluated, c.refused);
       if (c.accepted == 0) ++never;
     }
-  fmt::print("{} passed, {} failed; {} of {} operations never accepted\n", trial - 1 - failed, failed, never, names.size());
+  fmt::print("{} passed, {} failed; {} of {} operations never accepted\n", trial - 1 - failed, failed, never,
+             names.size());
   return failed > 0;
 }

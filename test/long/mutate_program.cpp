@@ -3,8 +3,9 @@
 //
 //     mutate_program [--seconds N | --trials N] [--seed N] [FILE.kiln...]
 //
-// Prints what was read and refused; exit 1 where an error is not a refusal or a program does not survive its own file. Worth
-// most in a build with sanitizers. The file under trial lies in the folder it names first, and stays there after a crash.
+// Prints what was read and refused; exit 1 where an error is not a refusal or a program does not survive its own file.
+// Worth most in a build with sanitizers. The file under trial lies in the folder it names first, and stays there after
+// a crash.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,7 +27,28 @@ using clock = std::chrono::steady_clock;
 constexpr unsigned most_seconds = 20;  // for one file
 
 // Numbers that turn lengths, offsets and dimensions into trouble.
-constexpr std::int64_t numbers[] = {0, 1, -1, 2, 7, 8, 63, 64, 65, 127, 128, 255, 256, 4096, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, INT64_MAX - 1, std::int64_t{1} << 32, std::int64_t{1} << 47, std::int64_t{1} << 62};
+constexpr std::int64_t numbers[] = {0,
+                                    1,
+                                    -1,
+                                    2,
+                                    7,
+                                    8,
+                                    63,
+                                    64,
+                                    65,
+                                    127,
+                                    128,
+                                    255,
+                                    256,
+                                    4096,
+                                    INT32_MAX,
+                                    INT32_MIN,
+                                    INT64_MAX,
+                                    INT64_MIN,
+                                    INT64_MAX - 1,
+                                    std::int64_t{1} << 32,
+                                    std::int64_t{1} << 47,
+                                    std::int64_t{1} << 62};
 
 class mutator {
  public:
@@ -43,7 +65,8 @@ class mutator {
       case 3: overwrite<std::int32_t>(bytes, at); break;
       case 4: overwrite<std::int64_t>(bytes, at); break;
       case 5: {  // a piece of the section over another: names, offsets and dims change places
-        std::size_t from = below(bytes.size()), size = std::min({1 + below(16), bytes.size() - at, bytes.size() - from});
+        std::size_t from = below(bytes.size()),
+                    size = std::min({1 + below(16), bytes.size() - at, bytes.size() - from});
         std::memmove(&bytes[at], &bytes[from], size);
         break;
       }
@@ -55,7 +78,9 @@ class mutator {
   }
 
   section_kind choose() {
-    constexpr section_kind table[] = {section_kind::program, section_kind::program, section_kind::program, section_kind::program, section_kind::program, section_kind::weights_index, section_kind::kernels, section_kind::objects};
+    constexpr section_kind table[] = {section_kind::program, section_kind::program, section_kind::program,
+                                      section_kind::program, section_kind::program, section_kind::weights_index,
+                                      section_kind::kernels, section_kind::objects};
     return table[below(std::size(table))];
   }
 
@@ -71,14 +96,16 @@ class mutator {
 };
 
 bool is_refusal(error_kind kind) {
-  return kind == error_kind::truncated || kind == error_kind::corrupted || kind == error_kind::newer_version || kind == error_kind::unsupported || kind == error_kind::invalid_model;
+  return kind == error_kind::truncated || kind == error_kind::corrupted || kind == error_kind::newer_version ||
+         kind == error_kind::unsupported || kind == error_kind::invalid_model;
 }
 
 // Every open dimension at its least, at its greatest, and somewhere in between.
 void bind_every_way(const program& p) {
   for (int way = 0; way < 3; ++way) {
     dim_bindings bindings;
-    for (const auto& [name, range] : p.symbols) bindings[name] = way == 0 ? range.min : way == 1 ? range.max : range.min + (range.max - range.min) / 2;
+    for (const auto& [name, range] : p.symbols)
+      bindings[name] = way == 0 ? range.min : way == 1 ? range.max : range.min + (range.max - range.min) / 2;
     try {
       program bound = p.bind(bindings);
       bound.validate();
@@ -124,7 +151,9 @@ int main(int argc, char** argv) {
   write_program(rich_program(), folder / "rich.kiln", extras);
   write_program(small_program(), folder / "small.kiln");
   std::vector<forge> seeds;
-  files.insert(files.end(), {std::string(KILN_SOURCE_DIR "/test/ir/container/golden_v1.bin"), (folder / "rich.kiln").string(), (folder / "rich.kiln").string(), (folder / "small.kiln").string()});
+  files.insert(files.end(),
+               {std::string(KILN_SOURCE_DIR "/test/ir/container/golden_v1.bin"), (folder / "rich.kiln").string(),
+                (folder / "rich.kiln").string(), (folder / "small.kiln").string()});
   for (const std::string& file : files) seeds.emplace_back(file);
 
   mutator mutate(seed);
@@ -154,7 +183,8 @@ int main(int argc, char** argv) {
     }
     slowest = std::max(slowest, std::chrono::duration<double>(clock::now() - begin).count());
     if (failed > 0) {
-      std::filesystem::path kept = std::filesystem::temp_directory_path() / fmt::format("kiln-mutated-{}-{}.kiln", seed, trials);
+      std::filesystem::path kept =
+          std::filesystem::temp_directory_path() / fmt::format("kiln-mutated-{}-{}.kiln", seed, trials);
       std::filesystem::copy_file(folder / "trial.kiln", kept, std::filesystem::copy_options::overwrite_existing);
       fmt::print("kept as {}\n", kept.string());
       break;

@@ -1,5 +1,6 @@
-// Writes the corpus of HIP kernels (test/spirv/reader/corpus) for another machine or an emulator: for each kernel the native object for a target,
-// inputs and expectations as raw bytes, and in corpus.json how it is launched. test/long/spirv_corpus.py runs what it wrote. Prints how long finalization took.
+// Writes the corpus of HIP kernels (test/spirv/reader/corpus) for another machine or an emulator: for each kernel the
+// native object for a target, inputs and expectations as raw bytes, and in corpus.json how it is launched.
+// test/long/spirv_corpus.py runs what it wrote. Prints how long finalization took.
 //   spirv_corpus TARGET FOLDER
 #include <algorithm>
 #include <chrono>
@@ -30,7 +31,8 @@ json tensors(const std::vector<literal>& values, const std::string& folder, cons
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::string file = stem + std::to_string(i) + ".bin";
     write(folder + "/" + file, values[i].bytes());
-    list.push_back({{"file", file}, {"type", std::string(name(values[i].type().type))}, {"bytes", values[i].bytes().size()}});
+    list.push_back(
+        {{"file", file}, {"type", std::string(name(values[i].type().type))}, {"bytes", values[i].bytes().size()}});
   }
   return list;
 }
@@ -48,28 +50,45 @@ void run(const std::string& target_name, const std::string& folder) {
   std::vector<std::pair<double, std::string>> times;  // milliseconds
   for (const corpus::test_case& c : corpus::cases()) {
     auto [file, fresh] = files.try_emplace(c.file);
-    if (fresh) file->second = spirv::compile_hip_file(std::string(KILN_SOURCE_DIR) + "/test/spirv/reader/corpus/" + c.file, {.definitions = {}, .whole_module = false});
+    if (fresh)
+      file->second = spirv::compile_hip_file(std::string(KILN_SOURCE_DIR) + "/test/spirv/reader/corpus/" + c.file,
+                                             {.definitions = {}, .whole_module = false});
     for (const spirv::object& o : file->second.operators) {
       if (o.name != c.name) continue;
       auto payload = serialize(o);
       auto begin = std::chrono::steady_clock::now();
       native_kernel kernel = finalize_spirv(payload, types_of(c.inputs), types_of(c.expected), target);
-      times.emplace_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(), c.name);
+      times.emplace_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(),
+                         c.name);
       write(folder + "/" + c.name + ".object", kernel.object);
       json launches = json::array(), scratch = json::array();
       for (const scratch_buffer& s : kernel.scratch) scratch.push_back(s.bytes);
       for (const launch& l : kernel.launches) {
         json arguments = json::array();
-        for (const launch_argument& a : l.arguments) arguments.push_back({a.kind == buffer_kind::input ? "input" : a.kind == buffer_kind::output ? "output" : "scratch", a.index});
-        launches.push_back({{"symbol", l.symbol}, {"grid", {l.grid, l.grid_y, l.grid_z}}, {"block", l.block}, {"lds", l.lds_bytes}, {"arguments", arguments}});
+        for (const launch_argument& a : l.arguments)
+          arguments.push_back({a.kind == buffer_kind::input    ? "input"
+                               : a.kind == buffer_kind::output ? "output"
+                                                               : "scratch",
+                               a.index});
+        launches.push_back({{"symbol", l.symbol},
+                            {"grid", {l.grid, l.grid_y, l.grid_z}},
+                            {"block", l.block},
+                            {"lds", l.lds_bytes},
+                            {"arguments", arguments}});
       }
-      all.push_back({{"name", c.name}, {"object", c.name + ".object"}, {"inputs", tensors(c.inputs, folder, c.name + ".input")}, {"expected", tensors(c.expected, folder, c.name + ".expected")},
-                     {"tolerance", c.tolerance}, {"launches", launches}, {"scratch", scratch}});
+      all.push_back({{"name", c.name},
+                     {"object", c.name + ".object"},
+                     {"inputs", tensors(c.inputs, folder, c.name + ".input")},
+                     {"expected", tensors(c.expected, folder, c.name + ".expected")},
+                     {"tolerance", c.tolerance},
+                     {"launches", launches},
+                     {"scratch", scratch}});
     }
   }
   std::ofstream(folder + "/corpus.json") << json{{"target", target_name}, {"kernels", all}}.dump(1) << '\n';
   std::ranges::sort(times);
-  std::cout << all.size() << " kernels for " << target_name << ", finalized in " << times[times.size() / 2].first << " ms each (median), at most " << times.back().first << " ms (" << times.back().second << ")\n";
+  std::cout << all.size() << " kernels for " << target_name << ", finalized in " << times[times.size() / 2].first
+            << " ms each (median), at most " << times.back().first << " ms (" << times.back().second << ")\n";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Damage for SPIR-V modules: single bits and words, whole instructions moved, repeated, dropped or mixed, ids and literals exchanged. The same seed
-// gives the same damage. Half of it respects types (another value of the same type, another instruction with as many words), which the validator
-// lets through more often. Used by test/long/fuzz_spirv.cpp.
+// Damage for SPIR-V modules: single bits and words, whole instructions moved, repeated, dropped or mixed, ids and
+// literals exchanged. The same seed gives the same damage. Half of it respects types (another value of the same type,
+// another instruction with as many words), which the validator lets through more often. Used by
+// test/long/fuzz_spirv.cpp.
 #pragma once
 
 #include <algorithm>
@@ -79,13 +80,19 @@ class mutator {
     switch (below(11)) {
       case 0: words[below(words.size())] ^= 1u << below(32); return;
       case 1: words[below(words.size())] = static_cast<std::uint32_t>(random_()); return;
-      case 2: words[word] = static_cast<std::uint32_t>(below(bound)); return;              // another id
-      case 3: words[word] = static_cast<std::uint32_t>(below(70)); return;                 // another literal
-      case 4: words[p.at] = (words[p.at] & 0xffff0000u) | (words[q.at] & 0xffffu); return;  // another opcode of this module
+      case 2: words[word] = static_cast<std::uint32_t>(below(bound)); return;  // another id
+      case 3: words[word] = static_cast<std::uint32_t>(below(70)); return;     // another literal
+      case 4:
+        words[p.at] = (words[p.at] & 0xffff0000u) | (words[q.at] & 0xffffu);
+        return;  // another opcode of this module
       case 5: words[p.at] = (words[p.at] & 0xffff0000u) | static_cast<std::uint32_t>(below(420)); return;
-      case 6: words.erase(words.begin() + static_cast<std::ptrdiff_t>(p.at), words.begin() + static_cast<std::ptrdiff_t>(p.at + p.size)); return;
+      case 6:
+        words.erase(words.begin() + static_cast<std::ptrdiff_t>(p.at),
+                    words.begin() + static_cast<std::ptrdiff_t>(p.at + p.size));
+        return;
       case 7: {
-        std::vector<std::uint32_t> copy(words.begin() + static_cast<std::ptrdiff_t>(p.at), words.begin() + static_cast<std::ptrdiff_t>(p.at + p.size));
+        std::vector<std::uint32_t> copy(words.begin() + static_cast<std::ptrdiff_t>(p.at),
+                                        words.begin() + static_cast<std::ptrdiff_t>(p.at + p.size));
         words.insert(words.begin() + static_cast<std::ptrdiff_t>(q.at), copy.begin(), copy.end());
         return;
       }
@@ -94,7 +101,10 @@ class mutator {
         return;
       case 9: std::swap(words[word], words[q.at + below(q.size)]); return;
       default:
-        if (p.size == q.size) std::swap_ranges(words.begin() + static_cast<std::ptrdiff_t>(p.at), words.begin() + static_cast<std::ptrdiff_t>(p.at + p.size), words.begin() + static_cast<std::ptrdiff_t>(q.at));
+        if (p.size == q.size)
+          std::swap_ranges(words.begin() + static_cast<std::ptrdiff_t>(p.at),
+                           words.begin() + static_cast<std::ptrdiff_t>(p.at + p.size),
+                           words.begin() + static_cast<std::ptrdiff_t>(q.at));
     }
   }
 

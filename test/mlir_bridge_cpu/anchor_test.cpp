@@ -14,30 +14,40 @@ value add(module& m, value a, value b) { return m.add(elementwise{scalar_functio
 
 TEST(anchor, reduces_any_axes) {
   const std::vector<std::vector<std::int64_t>> all_axes{{2}, {0}, {1}, {0, 1}, {1, 2}, {0, 2}, {0, 1, 2}};
-  for (auto kind : {reduction_kind::sum, reduction_kind::mean, reduction_kind::max, reduction_kind::min, reduction_kind::product})
+  for (auto kind :
+       {reduction_kind::sum, reduction_kind::mean, reduction_kind::max, reduction_kind::min, reduction_kind::product})
     for (const auto& axes : all_axes)
       for (bool keep : {false, true}) {
         SCOPED_TRACE(std::string(enum_name(kind)));
-        auto m = cluster({f32({3, 5, 75})}, [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, axes, keep}, {p[0]})}; });
+        auto m = cluster({f32({3, 5, 75})},
+                         [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, axes, keep}, {p[0]})}; });
         check(*m, 2, 1, tolerance{1e-4, 1e-5});
         if (kind != reduction_kind::sum) break;
       }
 }
 
 TEST(anchor, reduces_every_type) {
-  for (auto type : {element_type::f64, element_type::f16, element_type::bf16, element_type::i64, element_type::i32, element_type::i8, element_type::u8})
+  for (auto type : {element_type::f64, element_type::f16, element_type::bf16, element_type::i64, element_type::i32,
+                    element_type::i8, element_type::u8})
     for (auto kind : {reduction_kind::sum, reduction_kind::mean, reduction_kind::max, reduction_kind::min})
       for (std::vector<std::int64_t> axes : {std::vector<std::int64_t>{1}, std::vector<std::int64_t>{0}}) {
         SCOPED_TRACE(std::string(name(type)) + std::string(enum_name(kind)));
-        check(*cluster({typed(type, {13, 37})}, [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, axes, false}, {p[0]})}; }));
+        check(*cluster({typed(type, {13, 37})},
+                       [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, axes, false}, {p[0]})}; }));
       }
 }
 
 TEST(anchor, reduces_small_and_large) {
   for (std::int64_t n : {1, 2, 7, 15, 16, 17, 63, 64, 65, 1000, 40000}) {
     SCOPED_TRACE(n);
-    check(*cluster({f32({2, n})}, [&](module& m, in p) { return std::vector<value>{m.add(reduce{reduction_kind::sum, {1}, false}, {p[0]})}; }), 1, 1, tolerance{1e-4, 1e-3});
-    check(*cluster({f32({3, n})}, [&](module& m, in p) { return std::vector<value>{m.add(reduce{reduction_kind::max, {0}, false}, {p[0]})}; }));
+    check(*cluster({f32({2, n})},
+                   [&](module& m, in p) {
+                     return std::vector<value>{m.add(reduce{reduction_kind::sum, {1}, false}, {p[0]})};
+                   }),
+          1, 1, tolerance{1e-4, 1e-3});
+    check(*cluster({f32({3, n})}, [&](module& m, in p) {
+      return std::vector<value>{m.add(reduce{reduction_kind::max, {0}, false}, {p[0]})};
+    }));
   }
 }
 
@@ -58,10 +68,16 @@ TEST(anchor, extremes_keep_nan) {
   auto data = literal::from_doubles(f32({2, 40}), numbers);
   for (std::int64_t axis : {0, 1})
     for (auto kind : {reduction_kind::max, reduction_kind::min})
-      check(*cluster({f32({2, 40})}, [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, {axis}, false}, {p[0]})}; }), std::span(&data, 1));
+      check(*cluster({f32({2, 40})},
+                     [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, {axis}, false}, {p[0]})}; }),
+            std::span(&data, 1));
   for (std::int64_t axis : {0, 1})
     for (bool last : {false, true})
-      check(*cluster({f32({2, 40})}, [&](module& m, in p) { return std::vector<value>{m.add(arg_reduce{true, axis, false, last}, {p[0]})}; }), std::span(&data, 1));
+      check(*cluster({f32({2, 40})},
+                     [&](module& m, in p) {
+                       return std::vector<value>{m.add(arg_reduce{true, axis, false, last}, {p[0]})};
+                     }),
+            std::span(&data, 1));
 }
 
 TEST(anchor, arg_reduces) {
@@ -69,7 +85,11 @@ TEST(anchor, arg_reduces) {
     for (std::int64_t axis : {0, 1, 2})
       for (bool largest : {false, true})
         for (bool last : {false, true})
-          check(*cluster({typed(type, {3, 5, 51})}, [&](module& m, in p) { return std::vector<value>{m.add(arg_reduce{largest, axis, axis == 1, last}, {p[0]})}; }), 3, 0.5);
+          check(*cluster({typed(type, {3, 5, 51})},
+                         [&](module& m, in p) {
+                           return std::vector<value>{m.add(arg_reduce{largest, axis, axis == 1, last}, {p[0]})};
+                         }),
+                3, 0.5);
 }
 
 TEST(anchor, softmax) {
@@ -77,9 +97,14 @@ TEST(anchor, softmax) {
     for (std::int64_t axis : {0, 1, 2})
       for (bool logarithm : {false, true}) {
         SCOPED_TRACE(std::string(name(type)) + " axis " + std::to_string(axis));
-        check(*cluster({typed(type, {3, 5, 53})}, [&](module& m, in p) { return std::vector<value>{m.add(softmax{axis, logarithm}, {p[0]})}; }), 1, 3);
+        check(*cluster({typed(type, {3, 5, 53})},
+                       [&](module& m, in p) { return std::vector<value>{m.add(softmax{axis, logarithm}, {p[0]})}; }),
+              1, 3);
       }
-  for (std::int64_t n : {1, 3, 16, 31, 9000}) check(*cluster({f32({3, n})}, [&](module& m, in p) { return std::vector<value>{m.add(softmax{1, false}, {p[0]})}; }), 1, 3);
+  for (std::int64_t n : {1, 3, 16, 31, 9000})
+    check(
+        *cluster({f32({3, n})}, [&](module& m, in p) { return std::vector<value>{m.add(softmax{1, false}, {p[0]})}; }),
+        1, 3);
 }
 
 TEST(anchor, softmax_with_prologue_and_mask) {
@@ -96,7 +121,10 @@ TEST(anchor, normalize_over_any_axes) {
   const std::vector<std::vector<std::int64_t>> all_axes{{2}, {1}, {1, 2}, {0, 1}};
   for (const auto& axes : all_axes)
     for (bool centered : {true, false}) {
-      check(*cluster({f32({3, 5, 77})}, [&](module& m, in p) { return std::vector<value>{m.add(normalize{axes, 1e-5, centered}, {p[0]})}; }), 1, 2, tolerance{1e-4, 1e-5});
+      check(
+          *cluster({f32({3, 5, 77})},
+                   [&](module& m, in p) { return std::vector<value>{m.add(normalize{axes, 1e-5, centered}, {p[0]})}; }),
+          1, 2, tolerance{1e-4, 1e-5});
       auto m = cluster({f32({3, 5, 77}), f32({77}), f32({77})}, [&](module& m, in p) {
         value n = m.add(normalize{axes, 1e-5, centered}, {add(m, p[0], p[0])});
         value scaled = m.add(elementwise{scalar_function::mul}, {n, m.add(broadcast{{3, 5, 77}}, {p[1]})});
@@ -104,8 +132,11 @@ TEST(anchor, normalize_over_any_axes) {
       });
       check(*m, 1, 2, tolerance{1e-4, 1e-5});
     }
-  check(*cluster({typed(element_type::f16, {4, 96})}, [&](module& m, in p) { return std::vector<value>{m.add(normalize{{1}, 1e-5, true}, {p[0]})}; }));
-  check(*cluster({f32({2, 7, 6, 33})}, [&](module& m, in p) { return std::vector<value>{m.add(normalize{{1, 2}, 1e-5, true}, {p[0]})}; }), 1, 1, tolerance{1e-4, 1e-5});
+  check(*cluster({typed(element_type::f16, {4, 96})},
+                 [&](module& m, in p) { return std::vector<value>{m.add(normalize{{1}, 1e-5, true}, {p[0]})}; }));
+  check(*cluster({f32({2, 7, 6, 33})},
+                 [&](module& m, in p) { return std::vector<value>{m.add(normalize{{1, 2}, 1e-5, true}, {p[0]})}; }),
+        1, 1, tolerance{1e-4, 1e-5});
 }
 
 TEST(anchor, pools_channels_last) {
@@ -113,13 +144,17 @@ TEST(anchor, pools_channels_last) {
     for (std::int64_t channels : {3, 16, 37, 64})
       for (bool count_padding : {false, true})
         for (bool ceil_mode : {false, true}) {
-          pooling op{kind, {3, 2}, {2, 2}, {1, 1}, {1, 0}, {1, 1}, count_padding, ceil_mode, tensor_layout::channels_last};
-          check(*cluster({f32({2, 9, 8, channels})}, [&](module& m, in p) { return std::vector<value>{neg(m, m.add(op, {p[0]}))}; }));
+          pooling op{
+              kind, {3, 2}, {2, 2}, {1, 1}, {1, 0}, {1, 1}, count_padding, ceil_mode, tensor_layout::channels_last};
+          check(*cluster({f32({2, 9, 8, channels})},
+                         [&](module& m, in p) { return std::vector<value>{neg(m, m.add(op, {p[0]}))}; }));
         }
   pooling dilated{pooling_kind::max, {3}, {1}, {2}, {2}, {2}, false, false, tensor_layout::channels_last};
-  check(*cluster({f32({1, 11, 20})}, [&](module& m, in p) { return std::vector<value>{m.add(dilated, {neg(m, p[0])})}; }));
+  check(*cluster({f32({1, 11, 20})},
+                 [&](module& m, in p) { return std::vector<value>{m.add(dilated, {neg(m, p[0])})}; }));
   pooling bytes{pooling_kind::max, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, false, false, tensor_layout::channels_last};
-  check(*cluster({typed(element_type::u8, {1, 6, 6, 20})}, [&](module& m, in p) { return std::vector<value>{m.add(bytes, {p[0]})}; }));
+  check(*cluster({typed(element_type::u8, {1, 6, 6, 20})},
+                 [&](module& m, in p) { return std::vector<value>{m.add(bytes, {p[0]})}; }));
 }
 
 TEST(anchor, sums_cumulatively) {
@@ -127,7 +162,11 @@ TEST(anchor, sums_cumulatively) {
     for (std::int64_t axis : {0, 1, 2})
       for (bool exclusive : {false, true})
         for (bool reverse : {false, true})
-          check(*cluster({typed(type, {3, 5, 29})}, [&](module& m, in p) { return std::vector<value>{m.add(cumulative_sum{axis, exclusive, reverse}, {p[0]})}; }), 1, 0.5);
+          check(*cluster({typed(type, {3, 5, 29})},
+                         [&](module& m, in p) {
+                           return std::vector<value>{m.add(cumulative_sum{axis, exclusive, reverse}, {p[0]})};
+                         }),
+                1, 0.5);
 }
 
 TEST(anchor, top_k) {
@@ -135,10 +174,12 @@ TEST(anchor, top_k) {
     for (std::int64_t axis : {0, 1, 2})
       for (bool largest : {false, true})
         for (std::int64_t k : {1, 2, 6})
-          check(*cluster({typed(type, {7, 6, 45})}, [&](module& m, in p) {
-            value v = m.add(top_k{k, axis, largest}, {p[0]});
-            return std::vector<value>{v, value{v.producer, 1}};
-          }), 1, 0.4);
+          check(*cluster({typed(type, {7, 6, 45})},
+                         [&](module& m, in p) {
+                           value v = m.add(top_k{k, axis, largest}, {p[0]});
+                           return std::vector<value>{v, value{v.producer, 1}};
+                         }),
+                1, 0.4);
   check(*cluster({f32({1, 5000})}, [&](module& m, in p) {
     value v = m.add(top_k{300, 1, true}, {p[0]});
     return std::vector<value>{value{v.producer, 1}};
@@ -146,7 +187,8 @@ TEST(anchor, top_k) {
 }
 
 TEST(anchor, scatters_elements) {
-  for (auto reduction : {scatter_reduction::none, scatter_reduction::add, scatter_reduction::mul, scatter_reduction::min, scatter_reduction::max})
+  for (auto reduction : {scatter_reduction::none, scatter_reduction::add, scatter_reduction::mul,
+                         scatter_reduction::min, scatter_reduction::max})
     for (std::int64_t axis : {0, 1})
       for (bool epilogue : {false, true})
         check(*cluster({f32({12, 15}), typed(element_type::i64, {6, 9}), f32({6, 9})}, [&](module& m, in p) {
@@ -157,13 +199,19 @@ TEST(anchor, scatters_elements) {
 
 TEST(anchor, scatters_nd) {
   for (auto reduction : {scatter_reduction::none, scatter_reduction::add}) {
-    check(*cluster({f32({12, 11, 18}), typed(element_type::i64, {7, 2}), f32({7, 18})}, [&](module& m, in p) { return std::vector<value>{m.add(scatter_nd{reduction}, {p[0], p[1], neg(m, p[2])})}; }));
-    check(*cluster({f32({12, 11}), typed(element_type::i64, {3, 4, 2}), f32({3, 4})}, [&](module& m, in p) { return std::vector<value>{neg(m, m.add(scatter_nd{reduction}, p))}; }));
+    check(*cluster({f32({12, 11, 18}), typed(element_type::i64, {7, 2}), f32({7, 18})}, [&](module& m, in p) {
+      return std::vector<value>{m.add(scatter_nd{reduction}, {p[0], p[1], neg(m, p[2])})};
+    }));
+    check(*cluster({f32({12, 11}), typed(element_type::i64, {3, 4, 2}), f32({3, 4})},
+                   [&](module& m, in p) { return std::vector<value>{neg(m, m.add(scatter_nd{reduction}, p))}; }));
   }
 }
 
 TEST(anchor, recurrent_cells) {
-  struct row { recurrent_cell cell; std::int64_t gates; };
+  struct row {
+    recurrent_cell cell;
+    std::int64_t gates;
+  };
   for (row r : {row{recurrent_cell::rnn, 1}, row{recurrent_cell::gru, 3}, row{recurrent_cell::lstm, 4}})
     for (bool reverse : {false, true})
       for (bool linear : {false, true})
@@ -172,12 +220,14 @@ TEST(anchor, recurrent_cells) {
           std::int64_t g = r.gates * hidden;
           std::vector<shape> shapes{f32({4, 3, g}), f32({g, hidden}), f32({g}), f32({3, hidden})};
           if (r.cell == recurrent_cell::lstm) shapes.push_back(f32({3, hidden}));
-          check(*cluster(shapes, [&](module& m, in p) {
-            value y = m.add(recurrent{r.cell, reverse, linear}, p);
-            std::vector<value> outputs{y, value{y.producer, 1}};
-            if (r.cell == recurrent_cell::lstm) outputs.push_back(value{y.producer, 2});
-            return outputs;
-          }), 1, 0.4, tolerance{1e-4, 1e-5});
+          check(*cluster(shapes,
+                         [&](module& m, in p) {
+                           value y = m.add(recurrent{r.cell, reverse, linear}, p);
+                           std::vector<value> outputs{y, value{y.producer, 1}};
+                           if (r.cell == recurrent_cell::lstm) outputs.push_back(value{y.producer, 2});
+                           return outputs;
+                         }),
+                1, 0.4, tolerance{1e-4, 1e-5});
         }
 }
 

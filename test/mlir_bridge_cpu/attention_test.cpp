@@ -1,4 +1,5 @@
-// attention against the reference: sizes around tiles and chunks, element types, layouts, masks, shared heads, prologues and epilogues.
+// attention against the reference: sizes around tiles and chunks, element types, layouts, masks, shared heads,
+// prologues and epilogues.
 #include "harness.hpp"
 
 #include <limits>
@@ -15,25 +16,34 @@ struct sizes {
   std::int64_t batch, heads, key_heads, queries, keys, depth, value_depth;
 };
 
-shape tensor_of(element_type type, head_layout layout, std::int64_t batch, std::int64_t heads, std::int64_t positions, std::int64_t depth) {
-  return layout == head_layout::heads_first ? typed(type, {batch, heads, positions, depth}) : typed(type, {batch, positions, heads, depth});
+shape tensor_of(element_type type, head_layout layout, std::int64_t batch, std::int64_t heads, std::int64_t positions,
+                std::int64_t depth) {
+  return layout == head_layout::heads_first ? typed(type, {batch, heads, positions, depth})
+                                            : typed(type, {batch, positions, heads, depth});
 }
 
 std::vector<shape> inputs_of(const attention& op, const sizes& n, element_type type) {
-  return {tensor_of(type, op.query_layout, n.batch, n.heads, n.queries, n.depth), tensor_of(type, op.key_layout, n.batch, n.key_heads, n.keys, n.depth),
+  return {tensor_of(type, op.query_layout, n.batch, n.heads, n.queries, n.depth),
+          tensor_of(type, op.key_layout, n.batch, n.key_heads, n.keys, n.depth),
           tensor_of(type, op.value_layout, n.batch, n.key_heads, n.keys, n.value_depth)};
 }
 
-std::unique_ptr<module> plain(const attention& op, const sizes& n, element_type type = element_type::f32, std::optional<shape> mask = {}) {
+std::unique_ptr<module> plain(const attention& op, const sizes& n, element_type type = element_type::f32,
+                              std::optional<shape> mask = {}) {
   auto inputs = inputs_of(op, n, type);
   if (mask) inputs.push_back(*mask);
   return cluster(inputs, [&](module& m, in p) { return std::vector<value>{m.add(op, p)}; });
 }
 
-void expect_reference(const attention& op, const sizes& n, element_type type = element_type::f32, std::optional<shape> mask = {}) {
-  SCOPED_TRACE(operation(op).str() + " heads " + std::to_string(n.heads) + "/" + std::to_string(n.key_heads) + " queries " + std::to_string(n.queries) + " keys " +
-               std::to_string(n.keys) + " depth " + std::to_string(n.depth) + "/" + std::to_string(n.value_depth) + " " + std::string(name(type)) + (mask ? " mask " + mask->str() : ""));
-  tolerance allowed = storage_bits(type) >= 32 ? tolerance{1e-4, 1e-5} : type == f16 ? tolerance{2e-3, 2e-3} : tolerance{1.6e-2, 1.6e-2};
+void expect_reference(const attention& op, const sizes& n, element_type type = element_type::f32,
+                      std::optional<shape> mask = {}) {
+  SCOPED_TRACE(operation(op).str() + " heads " + std::to_string(n.heads) + "/" + std::to_string(n.key_heads) +
+               " queries " + std::to_string(n.queries) + " keys " + std::to_string(n.keys) + " depth " +
+               std::to_string(n.depth) + "/" + std::to_string(n.value_depth) + " " + std::string(name(type)) +
+               (mask ? " mask " + mask->str() : ""));
+  tolerance allowed = storage_bits(type) >= 32 ? tolerance{1e-4, 1e-5}
+                      : type == f16            ? tolerance{2e-3, 2e-3}
+                                               : tolerance{1.6e-2, 1.6e-2};
   check(*plain(op, n, type, mask), 1, 1, allowed);
 }
 
@@ -78,14 +88,18 @@ TEST(attention, layouts) {
 
 TEST(attention, heads_that_share_keys) {
   for (std::int64_t queries : {1, 2, 7, 20})
-    for (bool causal : {false, true}) expect_reference({0.5, causal}, {2, 6, 2, queries, 23, 16, 16}, element_type::f32, typed(boolean, {2, 1, queries, 23}));
+    for (bool causal : {false, true})
+      expect_reference({0.5, causal}, {2, 6, 2, queries, 23, 16, 16}, element_type::f32,
+                       typed(boolean, {2, 1, queries, 23}));
 }
 
 TEST(attention, masks_of_any_dims) {
   for (element_type type : {element_type::f32, boolean, f16})
-    for (const std::vector<dim>& dims : {std::vector<dim>{2, 3, 13, 37}, {2, 1, 1, 37}, {1, 3, 13, 1}, {13, 37}, {37}, {1}, {}, {3, 1, 1}}) {
+    for (const std::vector<dim>& dims :
+         {std::vector<dim>{2, 3, 13, 37}, {2, 1, 1, 37}, {1, 3, 13, 1}, {13, 37}, {37}, {1}, {}, {3, 1, 1}}) {
       expect_reference({0.5}, {2, 3, 3, 13, 37, 8, 8}, element_type::f32, typed(type, dims));
-      if (dims.size() < 2 || dims[dims.size() - 2] == dim(1)) expect_reference({0.5}, {2, 3, 1, 1, 37, 8, 8}, element_type::f32, typed(type, dims));
+      if (dims.size() < 2 || dims[dims.size() - 2] == dim(1))
+        expect_reference({0.5}, {2, 3, 1, 1, 37, 8, 8}, element_type::f32, typed(type, dims));
     }
 }
 
@@ -97,8 +111,8 @@ TEST(attention, rows_that_see_nothing) {
     std::vector<literal> inputs;
     for (value p : m->parameters()) inputs.push_back(random_literal(p.type(), random));
     auto mask = inputs[3].to_doubles();
-    for (std::size_t k = 0; k < 900; ++k) mask[k] = -inf;                // row 0 sees nothing
-    for (std::size_t k = 900; k < 1799; ++k) mask[k] = -inf;             // row 1 sees the last key
+    for (std::size_t k = 0; k < 900; ++k) mask[k] = -inf;     // row 0 sees nothing
+    for (std::size_t k = 900; k < 1799; ++k) mask[k] = -inf;  // row 1 sees the last key
     inputs[3] = literal::from_doubles(inputs[3].type(), mask);
     check(*m, inputs, tolerance{1e-4, 1e-5});
   }
@@ -117,9 +131,14 @@ TEST(attention, prologues_and_epilogues) {
   for (std::int64_t queries : {2, 17}) {
     auto m = cluster({f32({queries, 3, 2, 8}), f32({2, 1, 1, 29}), f32({1, queries, 2, 8})}, [&](module& m, in p) {
       // Queries, keys and values of one tensor; the mask computed; a sum after it that is also given out halved.
-      auto part = [&](std::int64_t i) { return m.add(reshape{{1, queries, 2, 8}}, {m.add(slice{{0, i, 0, 0}, {queries, 1, 2, 8}, {1, 1, 1, 1}}, {p[0]})}); };
-      value bias = m.add(elementwise{scalar_function::neg}, {m.add(slice{{0, 0, 0, 0}, {1, 1, 1, queries}, {1, 1, 1, 1}}, {p[1]})});
-      value y = m.add(attention{0.5, true, sequence_first, sequence_first, sequence_first, sequence_first}, {part(0), m.add(elementwise{scalar_function::neg}, {part(1)}), part(2), bias});
+      auto part = [&](std::int64_t i) {
+        return m.add(reshape{{1, queries, 2, 8}},
+                     {m.add(slice{{0, i, 0, 0}, {queries, 1, 2, 8}, {1, 1, 1, 1}}, {p[0]})});
+      };
+      value bias = m.add(elementwise{scalar_function::neg},
+                         {m.add(slice{{0, 0, 0, 0}, {1, 1, 1, queries}, {1, 1, 1, 1}}, {p[1]})});
+      value y = m.add(attention{0.5, true, sequence_first, sequence_first, sequence_first, sequence_first},
+                      {part(0), m.add(elementwise{scalar_function::neg}, {part(1)}), part(2), bias});
       value sum = m.add(elementwise{scalar_function::add}, {y, p[2]});
       value half = m.add(elementwise{scalar_function::tanh}, {sum});
       return std::vector<value>{sum, half, m.add(convert{f16}, {sum})};

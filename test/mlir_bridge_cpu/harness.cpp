@@ -15,8 +15,10 @@ namespace kiln::test {
 const std::vector<target_row>& runnable_targets() {
   static const std::vector<target_row> rows = [] {
     std::vector<target_row> list;
-    if (__builtin_cpu_supports("x86-64-v3")) list.push_back({"x86-64-v3", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v3", "", 256, 16});
-    if (__builtin_cpu_supports("x86-64-v4")) list.push_back({"x86-64-v4", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "", 512, 32});
+    if (__builtin_cpu_supports("x86-64-v3"))
+      list.push_back({"x86-64-v3", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v3", "", 256, 16});
+    if (__builtin_cpu_supports("x86-64-v4"))
+      list.push_back({"x86-64-v4", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "", 512, 32});
     return list;
   }();
   return rows;
@@ -50,18 +52,24 @@ compiler_context& shared_context() {
 
 }  // namespace
 
-loaded_kernel::loaded_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration, finalize_trace* trace) : session_(std::make_unique<session>()) {
+loaded_kernel::loaded_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration,
+                             finalize_trace* trace)
+    : session_(std::make_unique<session>()) {
   for (value v : cluster.outputs()) outputs_.push_back(v.type());
   auto bytes = write_kernel(cluster, "tested");
   native_ = finalize_cpu(portable_kernel::parse(shared_context(), bytes), target, configuration, trace);
-  static const bool initialized = (LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(), LLVMInitializeX86TargetMC(), LLVMInitializeX86AsmPrinter(), true);
+  static const bool initialized = (LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(),
+                                   LLVMInitializeX86TargetMC(), LLVMInitializeX86AsmPrinter(), true);
   (void)initialized;
   session_->jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
-  session_->jit->getMainJITDylib().addGenerator(llvm::cantFail(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(session_->jit->getDataLayout().getGlobalPrefix())));
+  session_->jit->getMainJITDylib().addGenerator(
+      llvm::cantFail(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+          session_->jit->getDataLayout().getGlobalPrefix())));
   llvm::StringRef object(reinterpret_cast<const char*>(native_.object.data()), native_.object.size());
   llvm::cantFail(session_->jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object, "tested")));
   for (const launch& l : native_.launches)
-    session_->functions.push_back(llvm::cantFail(session_->jit->lookup(l.symbol)).toPtr<void (*)(void* const*, std::int64_t, std::int64_t)>());
+    session_->functions.push_back(
+        llvm::cantFail(session_->jit->lookup(l.symbol)).toPtr<void (*)(void* const*, std::int64_t, std::int64_t)>());
 }
 
 loaded_kernel::~loaded_kernel() = default;
@@ -72,13 +80,16 @@ void loaded_kernel::execute(const buffers& b, std::int64_t pieces, bool prepare)
     if (l.prepare && !prepare) continue;
     auto arguments = b.arguments(l);
     std::int64_t parts = std::clamp<std::int64_t>(pieces, 1, std::max<std::int64_t>(1, l.grid));
-    for (std::int64_t p = parts; p-- > 0;) session_->functions[i](arguments.data(), l.grid * p / parts, l.grid * (p + 1) / parts);
+    for (std::int64_t p = parts; p-- > 0;)
+      session_->functions[i](arguments.data(), l.grid * p / parts, l.grid * (p + 1) / parts);
   }
 }
 
 namespace {
 
-std::vector<std::byte> filled(std::size_t size) { return std::vector<std::byte>(std::max<std::size_t>(size, 1), std::byte{0xff}); }
+std::vector<std::byte> filled(std::size_t size) {
+  return std::vector<std::byte>(std::max<std::size_t>(size, 1), std::byte{0xff});
+}
 
 }  // namespace
 
@@ -90,7 +101,8 @@ std::vector<literal> loaded_kernel::run(std::span<const literal> inputs, std::in
   execute(b, pieces);
   std::vector<literal> results;
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    for (std::size_t k = outputs_[i].bytes(); k < b.outputs[i].size(); ++k) EXPECT_EQ(b.outputs[i][k], std::byte{0xff}) << "output " << i << " written past its end";
+    for (std::size_t k = outputs_[i].bytes(); k < b.outputs[i].size(); ++k)
+      EXPECT_EQ(b.outputs[i][k], std::byte{0xff}) << "output " << i << " written past its end";
     b.outputs[i].resize(outputs_[i].bytes());
     results.emplace_back(outputs_[i], std::move(b.outputs[i]));
   }
@@ -123,11 +135,14 @@ void expect_close(const literal& actual, const literal& expected, tolerance allo
     bool good;
     if (is_float(actual.type().type)) {
       double a = actual.at(i), e = expected.at(i);
-      good = a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= allowed.absolute + allowed.relative * std::abs(e);
+      good = a == e || (std::isnan(a) && std::isnan(e)) ||
+             std::abs(a - e) <= allowed.absolute + allowed.relative * std::abs(e);
     } else {
       good = actual.at_int(i) == expected.at_int(i);
     }
-    if (!good && wrong++ == 0) first = "element " + std::to_string(i) + " is " + std::to_string(actual.at(i)) + ", expected " + std::to_string(expected.at(i));
+    if (!good && wrong++ == 0)
+      first = "element " + std::to_string(i) + " is " + std::to_string(actual.at(i)) + ", expected " +
+              std::to_string(expected.at(i));
   }
   EXPECT_EQ(wrong, 0) << what << ": " << wrong << " of " << count << " elements differ, " << first;
 }
@@ -139,7 +154,8 @@ literal random_literal(const shape& s, std::mt19937& random, double scale) {
   for (double& n : numbers) {
     if (is_float(s.type)) n = normal(random);
     else if (s.type == element_type::boolean) n = uniform(random) > 0;
-    else n = std::floor(is_unsigned_integer(s.type) ? (uniform(random) + 1) * 10 * scale : uniform(random) * 10 * scale);
+    else
+      n = std::floor(is_unsigned_integer(s.type) ? (uniform(random) + 1) * 10 * scale : uniform(random) * 10 * scale);
   }
   return literal::from_doubles(s, numbers);
 }
@@ -151,10 +167,13 @@ void check(const module& cluster, std::span<const literal> inputs, std::optional
     auto whole = kernel.run(inputs);
     ASSERT_EQ(whole.size(), expected.size());
     for (std::size_t i = 0; i < whole.size(); ++i)
-      expect_close(whole[i], expected[i], allowed.value_or(default_tolerance(expected[i].type().type)), target.name + " output " + std::to_string(i) + "\n" + cluster.str());
+      expect_close(whole[i], expected[i], allowed.value_or(default_tolerance(expected[i].type().type)),
+                   target.name + " output " + std::to_string(i) + "\n" + cluster.str());
     for (std::int64_t pieces : {3, 64}) {
       auto split = kernel.run(inputs, pieces);
-      for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(split[i] == whole[i]) << target.name << ": output " << i << " depends on how the grid is split\n" << cluster.str();
+      for (std::size_t i = 0; i < whole.size(); ++i)
+        EXPECT_TRUE(split[i] == whole[i]) << target.name << ": output " << i << " depends on how the grid is split\n"
+                                          << cluster.str();
     }
   }
 }
@@ -166,10 +185,12 @@ void check(const module& cluster, unsigned seed, double scale, std::optional<tol
   check(cluster, inputs, allowed);
 }
 
-std::unique_ptr<module> cluster(const std::vector<shape>& inputs, const std::function<std::vector<value>(module&, const std::vector<value>&)>& build) {
+std::unique_ptr<module> cluster(const std::vector<shape>& inputs,
+                                const std::function<std::vector<value>(module&, const std::vector<value>&)>& build) {
   auto m = std::make_unique<module>("tested");
   std::vector<value> parameters;
-  for (std::size_t i = 0; i < inputs.size(); ++i) parameters.push_back(m->add_parameter("input" + std::to_string(i), inputs[i]));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    parameters.push_back(m->add_parameter("input" + std::to_string(i), inputs[i]));
   auto outputs = build(*m, parameters);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back("output" + std::to_string(i));

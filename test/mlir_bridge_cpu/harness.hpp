@@ -1,6 +1,6 @@
-// Compiles a cluster for a CPU target, loads the object into this process and compares what it computes with the reference
-// implementation: on outputs and scratch that were filled with NaN bytes, and for several ways of splitting the grid, all of
-// which must give the same bytes.
+// Compiles a cluster for a CPU target, loads the object into this process and compares what it computes with the
+// reference implementation: on outputs and scratch that were filled with NaN bytes, and for several ways of splitting
+// the grid, all of which must give the same bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ const target_row& best_target();
 // A native kernel, loaded. Owns the code.
 class loaded_kernel {
  public:
-  loaded_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration = {}, finalize_trace* trace = nullptr);
+  loaded_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration = {},
+                finalize_trace* trace = nullptr);
   ~loaded_kernel();
   const native_kernel& native() const { return native_; }
   // pieces: the grid is split into about this many parts, run last to first; 1 runs it whole.
@@ -59,7 +60,8 @@ void check(const module& cluster, std::span<const literal> inputs, std::optional
 void check(const module& cluster, unsigned seed = 1, double scale = 1, std::optional<tolerance> allowed = {});
 
 // A cluster from a function that receives the parameters and returns the outputs.
-std::unique_ptr<module> cluster(const std::vector<shape>& inputs, const std::function<std::vector<value>(module&, const std::vector<value>&)>& build);
+std::unique_ptr<module> cluster(const std::vector<shape>& inputs,
+                                const std::function<std::vector<value>(module&, const std::vector<value>&)>& build);
 
 inline shape f32(std::vector<dim> dims) { return {element_type::f32, std::move(dims)}; }
 inline shape typed(element_type type, std::vector<dim> dims) { return {type, std::move(dims)}; }

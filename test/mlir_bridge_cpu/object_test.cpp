@@ -16,7 +16,8 @@ std::set<std::string> undefined_symbols(const native_kernel& kernel) {
   auto file = llvm::cantFail(llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel")));
   std::set<std::string> names;
   for (const auto& symbol : file->symbols())
-    if (llvm::cantFail(symbol.getFlags()) & llvm::object::SymbolRef::SF_Undefined) names.insert(llvm::cantFail(symbol.getName()).str());
+    if (llvm::cantFail(symbol.getFlags()) & llvm::object::SymbolRef::SF_Undefined)
+      names.insert(llvm::cantFail(symbol.getName()).str());
   names.erase("");
   return names;
 }
@@ -25,7 +26,8 @@ std::set<std::string> undefined_symbols(const native_kernel& kernel) {
 bool is_allowed(const std::string& symbol) {
   static const std::set<std::string> allowed = [] {
     std::set<std::string> names{"memcpy", "memmove", "memset"};
-    for (std::string f : {"exp", "log", "erf", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow", "fmod"}) {
+    for (std::string f : {"exp", "log", "erf", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+                          "asinh", "acosh", "atanh", "pow", "fmod"}) {
       names.insert(f);
       names.insert(f + "f");
     }
@@ -37,7 +39,8 @@ bool is_allowed(const std::string& symbol) {
 TEST(object, refers_to_libm_and_memory_functions_only) {
   std::set<std::string> seen;
   for (std::size_t i = 0; i < scalar_function_table.size(); ++i)
-    for (element_type type : {element_type::f32, element_type::f64, element_type::f16, element_type::i64, element_type::boolean}) {
+    for (element_type type :
+         {element_type::f32, element_type::f64, element_type::f16, element_type::i64, element_type::boolean}) {
       auto function = static_cast<scalar_function>(i);
       std::vector<shape> inputs(static_cast<std::size_t>(row(function).arity), typed(type, {3, 37}));
       if (function == scalar_function::where) inputs[0].type = element_type::boolean;
@@ -65,16 +68,21 @@ TEST(object, is_reproducible) {
 }
 
 TEST(object, grids_of_large_kernels_can_be_shared) {
-  auto m = cluster({f32({1 << 20})}, [](module& m, in p) { return std::vector<value>{m.add(elementwise{scalar_function::exp}, {p[0]})}; });
+  auto m = cluster({f32({1 << 20})}, [](module& m, in p) {
+    return std::vector<value>{m.add(elementwise{scalar_function::exp}, {p[0]})};
+  });
   const auto native = loaded_kernel(*m, best_target()).native();
   ASSERT_EQ(native.launches.size(), 1u);
   EXPECT_GE(native.launches[0].grid, 32);
-  auto small = cluster({f32({100})}, [](module& m, in p) { return std::vector<value>{m.add(elementwise{scalar_function::exp}, {p[0]})}; });
+  auto small = cluster({f32({100})}, [](module& m, in p) {
+    return std::vector<value>{m.add(elementwise{scalar_function::exp}, {p[0]})};
+  });
   EXPECT_EQ(loaded_kernel(*small, best_target()).native().launches[0].grid, 1);
 }
 
 TEST(object, refuses_storage_types_by_name) {
-  auto m = cluster({typed(element_type::f8e4m3, {8, 8})}, [](module& m, in p) { return std::vector<value>{m.add(convert{element_type::f32}, {p[0]})}; });
+  auto m = cluster({typed(element_type::f8e4m3, {8, 8})},
+                   [](module& m, in p) { return std::vector<value>{m.add(convert{element_type::f32}, {p[0]})}; });
   try {
     loaded_kernel(*m, best_target());
     FAIL() << "f8e4m3 was compiled";
@@ -85,7 +93,8 @@ TEST(object, refuses_storage_types_by_name) {
 }
 
 TEST(object, trace_tells_every_phase) {
-  auto m = cluster({f32({40, 40})}, [](module& m, in p) { return std::vector<value>{m.add(transpose{{1, 0}}, {p[0]})}; });
+  auto m =
+      cluster({f32({40, 40})}, [](module& m, in p) { return std::vector<value>{m.add(transpose{{1, 0}}, {p[0]})}; });
   finalize_trace trace;
   trace.want_texts = true;
   loaded_kernel kernel(*m, best_target(), {}, &trace);

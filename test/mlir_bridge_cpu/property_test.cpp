@@ -1,4 +1,5 @@
-// Random map clusters: DAGs of elementwise and moving operations must compute what the reference computes, whatever they are.
+// Random map clusters: DAGs of elementwise and moving operations must compute what the reference computes, whatever
+// they are.
 #include "harness.hpp"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ class generator {
     auto m = std::make_unique<module>("random");
     std::vector<value> pool;
     std::int64_t count = 1 + pick(3);
-    for (std::int64_t i = 0; i < count; ++i) pool.push_back(m->add_parameter("input" + std::to_string(i), f32(random_dims())));
+    for (std::int64_t i = 0; i < count; ++i)
+      pool.push_back(m->add_parameter("input" + std::to_string(i), f32(random_dims())));
     for (std::int64_t i = 0, steps = 2 + pick(7); i < steps; ++i) pool.push_back(grow(*m, pool));
     m->set_outputs({pool.back()}, {"output"});
     m->erase_dead();
@@ -25,7 +27,8 @@ class generator {
   std::int64_t pick(std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_); }
   std::vector<dim> random_dims() {
     std::vector<dim> dims;
-    for (std::int64_t i = 0, rank = 1 + pick(3); i < rank; ++i) dims.push_back(pick(4) == 0 ? 1 : 2 + pick(i == rank - 1 ? 40 : 6));
+    for (std::int64_t i = 0, rank = 1 + pick(3); i < rank; ++i)
+      dims.push_back(pick(4) == 0 ? 1 : 2 + pick(i == rank - 1 ? 40 : 6));
     return dims;
   }
   // Another value of the same shape: one from the pool, a broadcast one, or the value itself.
@@ -35,14 +38,16 @@ class generator {
       auto from = other.type().static_dims(), to = v.type().static_dims();
       if (from == to) return other;
       bool fits = from.size() <= to.size();
-      for (std::size_t i = 0; fits && i < from.size(); ++i) fits = from[i] == 1 || from[i] == to[to.size() - from.size() + i];
+      for (std::size_t i = 0; fits && i < from.size(); ++i)
+        fits = from[i] == 1 || from[i] == to[to.size() - from.size() + i];
       if (fits) return m.add(broadcast{v.type().dims}, {other});
     }
     return v;
   }
 
   value grow(module& m, const std::vector<value>& pool) {
-    value v = pool[pool.size() - 1 - static_cast<std::size_t>(pick(std::min<std::int64_t>(2, static_cast<std::int64_t>(pool.size()))))];
+    value v = pool[pool.size() - 1 -
+                   static_cast<std::size_t>(pick(std::min<std::int64_t>(2, static_cast<std::int64_t>(pool.size()))))];
     auto dims = v.type().static_dims();
     auto rank = static_cast<std::int64_t>(dims.size());
     auto axis = static_cast<std::size_t>(pick(rank));
@@ -60,11 +65,13 @@ class generator {
         slice op{std::vector<std::int64_t>(dims.size(), 0), v.type().dims, std::vector<std::int64_t>(dims.size(), 1)};
         op.starts[axis] = pick(dims[axis]);
         op.lengths[axis] = 1 + pick(dims[axis] - op.starts[axis]);
-        if (pick(3) == 0) op.starts[axis] = dims[axis] - 1, op.steps[axis] = -1, op.lengths[axis] = 1 + pick(dims[axis]);
+        if (pick(3) == 0)
+          op.starts[axis] = dims[axis] - 1, op.steps[axis] = -1, op.lengths[axis] = 1 + pick(dims[axis]);
         return m.add(op, {v});
       }
       case 5: {
-        pad op{std::vector<std::int64_t>(dims.size(), 0), std::vector<std::int64_t>(dims.size(), 0), dims[axis] > 3 && pick(2) ? pad_mode::reflect : pad_mode::constant_, 0.5};
+        pad op{std::vector<std::int64_t>(dims.size(), 0), std::vector<std::int64_t>(dims.size(), 0),
+               dims[axis] > 3 && pick(2) ? pad_mode::reflect : pad_mode::constant_, 0.5};
         op.before[axis] = pick(3);
         op.after[axis] = pick(3);
         return m.add(op, {v});
@@ -82,7 +89,9 @@ class generator {
         }
         return m.add(reshape{to}, {v});
       }
-      default: return m.add(elementwise{scalar_function::mul}, {v, m.add(broadcast{v.type().dims}, {m.add_constant(literal::scalar(element_type::f32, 0.75))})});
+      default:
+        return m.add(elementwise{scalar_function::mul},
+                     {v, m.add(broadcast{v.type().dims}, {m.add_constant(literal::scalar(element_type::f32, 0.75))})});
     }
   }
 

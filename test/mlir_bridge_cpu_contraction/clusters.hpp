@@ -14,9 +14,13 @@ namespace kiln::test {
 using dims_of = std::vector<std::int64_t>;
 
 enum class epilogue { none, bias_relu, bias_relu_residual, sigmoid, two_outputs };
-inline std::array<epilogue, 5> all_epilogues() { return {epilogue::none, epilogue::bias_relu, epilogue::bias_relu_residual, epilogue::sigmoid, epilogue::two_outputs}; }
+inline std::array<epilogue, 5> all_epilogues() {
+  return {epilogue::none, epilogue::bias_relu, epilogue::bias_relu_residual, epilogue::sigmoid, epilogue::two_outputs};
+}
 
-inline shape shape_of(element_type type, const dims_of& dims) { return {type, std::vector<dim>(dims.begin(), dims.end())}; }
+inline shape shape_of(element_type type, const dims_of& dims) {
+  return {type, std::vector<dim>(dims.begin(), dims.end())};
+}
 
 // Appends the epilogue to `result` and sets the outputs.
 inline void finish(module& m, value result, epilogue kind) {
@@ -31,10 +35,13 @@ inline void finish(module& m, value result, epilogue kind) {
     case epilogue::bias_relu: result = apply(scalar_function::relu, {bias(result)}); break;
     case epilogue::bias_relu_residual: {
       value sum = bias(result);
-      result = apply(scalar_function::relu, {apply(scalar_function::add, {sum, m.add_parameter("residual", result.type())})});
+      result = apply(scalar_function::relu,
+                     {apply(scalar_function::add, {sum, m.add_parameter("residual", result.type())})});
       break;
     }
-    case epilogue::sigmoid: result = apply(scalar_function::mul, {result, apply(scalar_function::sigmoid, {result})}); break;
+    case epilogue::sigmoid:
+      result = apply(scalar_function::mul, {result, apply(scalar_function::sigmoid, {result})});
+      break;
     case epilogue::two_outputs: {
       value relu = apply(scalar_function::relu, {bias(result)});
       m.set_outputs({result, relu}, {"raw", "relu"});
@@ -44,8 +51,9 @@ inline void finish(module& m, value result, epilogue kind) {
   m.set_outputs({result}, {"y"});
 }
 
-inline std::unique_ptr<module> dot_cluster(const dims_of& a, const dims_of& b, dot op, element_type a_type = element_type::f32, element_type b_type = element_type::f32,
-                                           epilogue kind = epilogue::none) {
+inline std::unique_ptr<module> dot_cluster(const dims_of& a, const dims_of& b, dot op,
+                                           element_type a_type = element_type::f32,
+                                           element_type b_type = element_type::f32, epilogue kind = epilogue::none) {
   auto m = std::make_unique<module>("kernel");
   value left = m->add_parameter("a", shape_of(a_type, a)), right = m->add_parameter("b", shape_of(b_type, b));
   finish(*m, m->add(op, {left, right}), kind);
@@ -53,7 +61,8 @@ inline std::unique_ptr<module> dot_cluster(const dims_of& a, const dims_of& b, d
 }
 
 template <class Convolution>
-std::unique_ptr<module> convolution_cluster(const dims_of& image, const dims_of& weights, Convolution op, element_type type = element_type::f32, epilogue kind = epilogue::none) {
+std::unique_ptr<module> convolution_cluster(const dims_of& image, const dims_of& weights, Convolution op,
+                                            element_type type = element_type::f32, epilogue kind = epilogue::none) {
   auto m = std::make_unique<module>("kernel");
   op.layout = tensor_layout::channels_last;
   value x = m->add_parameter("x", shape_of(type, image)), w = m->add_parameter("w", shape_of(type, weights));

@@ -50,14 +50,25 @@ const convolution_case convolution_cases[] = {
 
 class ContractionConvolution : public testing::TestWithParam<convolution_case> {};
 
-TEST_P(ContractionConvolution, F32) { expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op), 1e-6); }
-TEST_P(ContractionConvolution, F16) { expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3); }
-TEST_P(ContractionConvolution, BiasReluResidual) {
-  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::bias_relu_residual), 1e-6);
+TEST_P(ContractionConvolution, F32) {
+  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op), 1e-6);
 }
-TEST_P(ContractionConvolution, Sigmoid) { expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::sigmoid), 1e-6); }
+TEST_P(ContractionConvolution, F16) {
+  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3);
+}
+TEST_P(ContractionConvolution, BiasReluResidual) {
+  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32,
+                                      epilogue::bias_relu_residual),
+                 1e-6);
+}
+TEST_P(ContractionConvolution, Sigmoid) {
+  expect_matches(
+      *convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::sigmoid),
+      1e-6);
+}
 
-INSTANTIATE_TEST_SUITE_P(All, ContractionConvolution, testing::ValuesIn(convolution_cases), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, ContractionConvolution, testing::ValuesIn(convolution_cases),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(ContractionConvolutionTypes, All) {
   const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
@@ -72,7 +83,8 @@ TEST(ContractionConvolutionTiles, Configured) {
   const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
   for (std::int64_t m : {3, 6, 14, 20})
     for (std::int64_t n : {16, 48}) {
-      expect_matches(*convolution_cluster({1, 9, 17, 16}, {3, 3, 16, 50}, op, element_type::f32, epilogue::bias_relu), 1e-6, {{"tile_m", m}, {"tile_n", n}, {"unroll", 2}});
+      expect_matches(*convolution_cluster({1, 9, 17, 16}, {3, 3, 16, 50}, op, element_type::f32, epilogue::bias_relu),
+                     1e-6, {{"tile_m", m}, {"tile_n", n}, {"unroll", 2}});
       if (HasFatalFailure()) return;
     }
 }

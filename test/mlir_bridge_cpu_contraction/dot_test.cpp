@@ -11,7 +11,8 @@ TEST(ContractionDot, OddSizes) {
   // Every size in every place, without the full product.
   for (std::size_t i = 0; i < std::size(sizes); ++i)
     for (std::size_t j = 0; j < 3; ++j) {
-      const std::int64_t m = sizes[i], n = sizes[(i + 3 * j + 1) % std::size(sizes)], k = sizes[(i * 2 + j) % std::size(sizes)];
+      const std::int64_t m = sizes[i], n = sizes[(i + 3 * j + 1) % std::size(sizes)],
+                         k = sizes[(i * 2 + j) % std::size(sizes)];
       auto cluster = dot_cluster({m, k}, {k, n}, {});
       expect_matches(*cluster, 1e-6);
       if (HasFatalFailure()) return;
@@ -22,7 +23,8 @@ TEST(ContractionDot, Transposed) {
   for (bool a : {false, true})
     for (bool b : {false, true})
       for (auto [m, n, k] : {std::array<std::int64_t, 3>{1, 33, 65}, {5, 17, 31}, {29, 65, 7}, {50, 40, 130}}) {
-        auto cluster = dot_cluster(a ? dims_of{k, m} : dims_of{m, k}, b ? dims_of{n, k} : dims_of{k, n}, {.transpose_a = a, .transpose_b = b});
+        auto cluster = dot_cluster(a ? dims_of{k, m} : dims_of{m, k}, b ? dims_of{n, k} : dims_of{k, n},
+                                   {.transpose_a = a, .transpose_b = b});
         expect_matches(*cluster, 1e-6);
         if (HasFatalFailure()) return;
       }
@@ -40,7 +42,8 @@ TEST(ContractionDot, Batched) {
 TEST(ContractionDot, FewRowsOfManyMatrices) {
   for (std::int64_t m : {1, 2, 3, 4})
     for (auto [n, k] : {std::array<std::int64_t, 2>{37, 64}, {130, 71}, {3, 5}, {64, 300}}) {
-      auto transposed = dot_cluster({2, 3, m, k}, {2, 3, n, k}, {.transpose_b = true}, element_type::f32, element_type::f32, epilogue::bias_relu_residual);
+      auto transposed = dot_cluster({2, 3, m, k}, {2, 3, n, k}, {.transpose_b = true}, element_type::f32,
+                                    element_type::f32, epilogue::bias_relu_residual);
       expect_matches(*transposed, 1e-6);
       auto plain = dot_cluster({5, m, k}, {5, k, n}, {}, element_type::f16, element_type::f16, epilogue::sigmoid);
       expect_matches(*plain, 2e-3);
@@ -58,10 +61,16 @@ TEST(ContractionDot, LongRow) {
 }
 
 TEST(ContractionDot, Types) {
-  struct row { element_type a, b, result; double tolerance; };
-  for (row r : {row{element_type::f64, element_type::f64, element_type::f64, 1e-14}, row{element_type::f16, element_type::f16, element_type::f16, 2e-3},
-                row{element_type::bf16, element_type::bf16, element_type::bf16, 1e-2}, row{element_type::f16, element_type::f16, element_type::f32, 1e-5},
-                row{element_type::i8, element_type::i8, element_type::i32, 0}, row{element_type::u8, element_type::u8, element_type::i32, 0},
+  struct row {
+    element_type a, b, result;
+    double tolerance;
+  };
+  for (row r : {row{element_type::f64, element_type::f64, element_type::f64, 1e-14},
+                row{element_type::f16, element_type::f16, element_type::f16, 2e-3},
+                row{element_type::bf16, element_type::bf16, element_type::bf16, 1e-2},
+                row{element_type::f16, element_type::f16, element_type::f32, 1e-5},
+                row{element_type::i8, element_type::i8, element_type::i32, 0},
+                row{element_type::u8, element_type::u8, element_type::i32, 0},
                 row{element_type::u8, element_type::i8, element_type::i32, 0}})
     for (std::int64_t m : {1, 5, 33}) {
       auto cluster = dot_cluster({m, 37}, {37, 41}, {.type = r.result}, r.a, r.b);
@@ -83,7 +92,8 @@ TEST(ContractionDot, Epilogues) {
 }
 
 TEST(ContractionDot, Configurations) {
-  auto cluster = dot_cluster({61, 100}, {100, 111}, {}, element_type::f32, element_type::f32, epilogue::bias_relu_residual);
+  auto cluster =
+      dot_cluster({61, 100}, {100, 111}, {}, element_type::f32, element_type::f32, epilogue::bias_relu_residual);
   for (std::int64_t m : {1, 4, 14})
     for (std::int64_t n : {16, 32, 64})
       for (std::int64_t pack : {0, 1}) {

@@ -16,12 +16,17 @@
 
 namespace kiln::test {
 
-target_row v3_row() { return {"x86-64-v3", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v3", "", 256, 16, 32 << 10, 256 << 10}; }
-target_row v4_row() { return {"x86-64-v4", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "", 512, 32, 32 << 10, 1 << 20}; }
+target_row v3_row() {
+  return {"x86-64-v3", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v3", "", 256, 16, 32 << 10, 256 << 10};
+}
+target_row v4_row() {
+  return {"x86-64-v4", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "", 512, 32, 32 << 10, 1 << 20};
+}
 
 bool runs_here(const target_row& row) {
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return v3 && (row.vector_bits < 512 || (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")));
+  return v3 && (row.vector_bits < 512 || (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")));
 }
 
 std::vector<target_row> rows_here() {
@@ -37,7 +42,8 @@ struct loaded_kernel::implementation {
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };
 
-loaded_kernel::loaded_kernel(native_kernel kernel) : kernel_(std::move(kernel)), impl_(std::make_unique<implementation>()) {
+loaded_kernel::loaded_kernel(native_kernel kernel)
+    : kernel_(std::move(kernel)), impl_(std::make_unique<implementation>()) {
   static const bool initialized = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
@@ -45,10 +51,12 @@ loaded_kernel::loaded_kernel(native_kernel kernel) : kernel_(std::move(kernel)),
   }();
   (void)initialized;
   impl_->jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
-  impl_->jit->getMainJITDylib().addGenerator(llvm::cantFail(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(impl_->jit->getDataLayout().getGlobalPrefix())));
+  impl_->jit->getMainJITDylib().addGenerator(llvm::cantFail(
+      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(impl_->jit->getDataLayout().getGlobalPrefix())));
   llvm::StringRef bytes(reinterpret_cast<const char*>(kernel_.object.data()), kernel_.object.size());
   llvm::cantFail(impl_->jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, "kernel.o")));
-  for (const launch& l : kernel_.launches) functions_.push_back(llvm::cantFail(impl_->jit->lookup(l.symbol)).toPtr<entry>());
+  for (const launch& l : kernel_.launches)
+    functions_.push_back(llvm::cantFail(impl_->jit->lookup(l.symbol)).toPtr<entry>());
 }
 
 loaded_kernel::~loaded_kernel() = default;
@@ -83,23 +91,31 @@ class guarded {
 
 }  // namespace
 
-std::vector<literal> run(const loaded_kernel& kernel, std::span<const literal> inputs, std::span<const shape> outputs, std::int64_t splits, guard side) {
+std::vector<literal> run(const loaded_kernel& kernel, std::span<const literal> inputs, std::span<const shape> outputs,
+                         std::int64_t splits, guard side) {
   std::vector<std::unique_ptr<guarded>> in, out, scratch;
   for (const literal& l : inputs) {
     in.push_back(std::make_unique<guarded>(l.bytes().size(), side));
     std::memcpy(in.back()->data(), l.bytes().data(), l.bytes().size());
   }
   for (const shape& s : outputs) out.push_back(std::make_unique<guarded>(s.bytes(), side));
-  for (const scratch_buffer& s : kernel.kernel().scratch) scratch.push_back(std::make_unique<guarded>(static_cast<std::size_t>(s.bytes), side));
+  for (const scratch_buffer& s : kernel.kernel().scratch)
+    scratch.push_back(std::make_unique<guarded>(static_cast<std::size_t>(s.bytes), side));
   for (std::size_t i = 0; i < kernel.kernel().launches.size(); ++i) {
     const launch& l = kernel.kernel().launches[i];
     std::vector<void*> arguments;
-    for (const launch_argument& a : l.arguments) arguments.push_back((a.kind == buffer_kind::input ? in : a.kind == buffer_kind::output ? out : scratch)[a.index]->data());
+    for (const launch_argument& a : l.arguments)
+      arguments.push_back((a.kind == buffer_kind::input    ? in
+                           : a.kind == buffer_kind::output ? out
+                                                           : scratch)[a.index]
+                              ->data());
     const std::int64_t parts = std::min(splits, l.grid);
-    for (std::int64_t part = parts; part-- > 0;) kernel.function(i)(arguments.data(), l.grid * part / parts, l.grid * (part + 1) / parts);
+    for (std::int64_t part = parts; part-- > 0;)
+      kernel.function(i)(arguments.data(), l.grid * part / parts, l.grid * (part + 1) / parts);
   }
   std::vector<literal> results;
-  for (std::size_t i = 0; i < outputs.size(); ++i) results.emplace_back(outputs[i], std::vector<std::byte>(out[i]->data(), out[i]->data() + out[i]->size()));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.emplace_back(outputs[i], std::vector<std::byte>(out[i]->data(), out[i]->data() + out[i]->size()));
   return results;
 }
 
@@ -110,7 +126,8 @@ literal random_literal(const shape& type, unsigned seed) {
     std::uniform_real_distribution<double> distribution(-1, 1);
     for (double& number : numbers) number = distribution(engine);
   } else {
-    std::uniform_int_distribution<int> distribution(is_unsigned_integer(type.type) ? 0 : -128, is_unsigned_integer(type.type) ? 255 : 127);
+    std::uniform_int_distribution<int> distribution(is_unsigned_integer(type.type) ? 0 : -128,
+                                                    is_unsigned_integer(type.type) ? 255 : 127);
     for (double& number : numbers) number = distribution(engine);
   }
   return literal::from_doubles(type, numbers);
@@ -118,7 +135,8 @@ literal random_literal(const shape& type, unsigned seed) {
 
 void expect_matches(const module& cluster, double tolerance, const kernel_configuration& configuration) {
   std::vector<literal> inputs;
-  for (value parameter : cluster.parameters()) inputs.push_back(random_literal(parameter.type(), static_cast<unsigned>(17 + inputs.size())));
+  for (value parameter : cluster.parameters())
+    inputs.push_back(random_literal(parameter.type(), static_cast<unsigned>(17 + inputs.size())));
   std::vector<shape> outputs;
   for (value v : cluster.outputs()) outputs.push_back(v.type());
   const std::vector<literal> expected = evaluate(cluster, inputs);
@@ -126,7 +144,8 @@ void expect_matches(const module& cluster, double tolerance, const kernel_config
     SCOPED_TRACE(row.name + "\n" + cluster.str());
     loaded_kernel kernel(compile_cluster(cluster, row, configuration));
     for (std::int64_t splits : {1, 3, 64}) {
-      const std::vector<literal> results = run(kernel, inputs, outputs, splits, splits == 3 ? guard::before : guard::after);
+      const std::vector<literal> results =
+          run(kernel, inputs, outputs, splits, splits == 3 ? guard::before : guard::after);
       for (std::size_t i = 0; i < results.size(); ++i) {
         double error = 0, norm = 0;
         std::int64_t wrong = -1;

@@ -1,5 +1,6 @@
-// Compiles a cluster for a CPU target, loads the object into this process and runs it against the reference. Buffers end at
-// a page that cannot be touched (and, in turn, begin after one), so that a read or write outside of a tensor ends the test.
+// Compiles a cluster for a CPU target, loads the object into this process and runs it against the reference. Buffers
+// end at a page that cannot be touched (and, in turn, begin after one), so that a read or write outside of a tensor
+// ends the test.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ bool runs_here(const target_row& row);
 // The rows that this machine can run; prints those that it cannot.
 std::vector<target_row> rows_here();
 
-native_kernel compile_cluster(const module& cluster, const target_row& row, const kernel_configuration& configuration = {});
+native_kernel compile_cluster(const module& cluster, const target_row& row,
+                              const kernel_configuration& configuration = {});
 
 class loaded_kernel {
  public:
@@ -39,15 +41,17 @@ class loaded_kernel {
   std::vector<entry> functions_;
 };
 
-// Runs every launch with its grid cut into `splits` parts, done in an order that is not the natural one. Outputs start as NaN.
+// Runs every launch with its grid cut into `splits` parts, done in an order that is not the natural one. Outputs start
+// as NaN.
 enum class guard { after, before };
-std::vector<literal> run(const loaded_kernel& kernel, std::span<const literal> inputs, std::span<const shape> outputs, std::int64_t splits, guard side);
+std::vector<literal> run(const loaded_kernel& kernel, std::span<const literal> inputs, std::span<const shape> outputs,
+                         std::int64_t splits, guard side);
 
 // Random values, small for 8-bit integers.
 literal random_literal(const shape& type, unsigned seed);
 
-// Compiles and runs on every row with several splits, and compares with the reference: ‖error‖ / ‖reference‖ of each output
-// must be at most `tolerance`, and no element may be NaN.
+// Compiles and runs on every row with several splits, and compares with the reference: ‖error‖ / ‖reference‖ of each
+// output must be at most `tolerance`, and no element may be NaN.
 void expect_matches(const module& cluster, double tolerance, const kernel_configuration& configuration = {});
 
 }  // namespace kiln::test

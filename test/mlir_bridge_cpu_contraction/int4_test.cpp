@@ -1,4 +1,5 @@
-// Tensors of 4 bits on a CPU: products whose weights are unpacked on their way, and everything that reads i4 and u4 elements.
+// Tensors of 4 bits on a CPU: products whose weights are unpacked on their way, and everything that reads i4 and u4
+// elements.
 #include <gtest/gtest.h>
 
 #include "clusters.hpp"
@@ -22,7 +23,9 @@ std::unique_ptr<module> int4_dot(const dims_of& a, const weights& w, epilogue ki
   value left = m->add_parameter("a", shape_of(w.type, a));
   const std::vector<dim> apart{w.n, w.k / w.group, w.group}, shared{w.n, w.k / w.group, 1};
   value x = m->add(convert{w.type}, {m->add_parameter("w", {w.packed, apart})});
-  auto apply = [&](scalar_function f, const char* name) { x = m->add(elementwise{f}, {x, m->add(broadcast{apart}, {m->add_parameter(name, {w.type, shared})})}); };
+  auto apply = [&](scalar_function f, const char* name) {
+    x = m->add(elementwise{f}, {x, m->add(broadcast{apart}, {m->add_parameter(name, {w.type, shared})})});
+  };
   if (w.zero_points) apply(scalar_function::sub, "zero");
   apply(scalar_function::mul, "scale");
   std::vector<dim> whole(a.size() - 2, 1);
@@ -57,7 +60,10 @@ TEST(Int4, TypesZeroPointsAndEpilogues) {
     for (element_type packed : {i4, u4})
       for (std::int64_t m : {1, 9}) {
         SCOPED_TRACE(std::string(name(type)) + " " + std::string(name(packed)));
-        expect_matches(*int4_dot({1, m, 128}, {20, 128, 32, packed, type, true}, epilogue::bias_relu), type == f32 ? 1e-6 : type == f16 ? 3e-3 : 2e-2);
+        expect_matches(*int4_dot({1, m, 128}, {20, 128, 32, packed, type, true}, epilogue::bias_relu),
+                       type == f32   ? 1e-6
+                       : type == f16 ? 3e-3
+                                     : 2e-2);
         if (HasFatalFailure()) return;
       }
 }

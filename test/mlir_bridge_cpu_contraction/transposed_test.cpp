@@ -31,13 +31,20 @@ const transposed_case transposed_cases[] = {
 
 class ContractionTransposed : public testing::TestWithParam<transposed_case> {};
 
-TEST_P(ContractionTransposed, F32) { expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op), 1e-6); }
-TEST_P(ContractionTransposed, F16) { expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3); }
+TEST_P(ContractionTransposed, F32) {
+  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op), 1e-6);
+}
+TEST_P(ContractionTransposed, F16) {
+  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3);
+}
 TEST_P(ContractionTransposed, BiasReluResidual) {
-  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::bias_relu_residual), 1e-6);
+  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32,
+                                      epilogue::bias_relu_residual),
+                 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ContractionTransposed, testing::ValuesIn(transposed_cases), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, ContractionTransposed, testing::ValuesIn(transposed_cases),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace kiln::test

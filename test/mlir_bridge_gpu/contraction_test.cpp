@@ -1,5 +1,5 @@
-// Matrix products and convolutions on every GPU row (mlir_bridge/gpu/contraction): what their kernels hold and which tiles are legal. Their numbers are
-// compared in the emulator (test/emulation) and on GPUs (bench/gpu/gemm.py).
+// Matrix products and convolutions on every GPU row (mlir_bridge/gpu/contraction): what their kernels hold and which
+// tiles are legal. Their numbers are compared in the emulator (test/emulation) and on GPUs (bench/gpu/gemm.py).
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -36,7 +36,8 @@ transposed_convolution transposed(std::int64_t stride, std::int64_t groups = 1) 
   return op;
 }
 
-native_kernel finalized(const module& cluster, const std::string& target, const kernel_configuration& configuration = {}) {
+native_kernel finalized(const module& cluster, const std::string& target,
+                        const kernel_configuration& configuration = {}) {
   static const compiler_context context;
   return finalize(portable_kernel::parse(context, write_kernel(cluster, "kernel")), find_target(target), configuration);
 }
@@ -56,12 +57,14 @@ TEST(contraction, dots_of_every_type_on_every_gpu) {
 
 TEST(contraction, narrow_dots_on_every_gpu) {
   for (std::int64_t m : {1, 4, 16})
-    for (element_type type : {f16, f32}) check_all_targets(*dot_cluster({m, 1024}, {1024, 200}, {.type = type}, type, type, epilogue::sigmoid));
+    for (element_type type : {f16, f32})
+      check_all_targets(*dot_cluster({m, 1024}, {1024, 200}, {.type = type}, type, type, epilogue::sigmoid));
 }
 
 TEST(contraction, convolutions_on_every_gpu) {
   for (element_type type : {f16, f32, i8}) {
-    check_all_targets(*convolution_cluster({1, 14, 14, 64}, {3, 3, 64, 96}, convolved(2, 1, 1), type, epilogue::bias_relu_residual));
+    check_all_targets(
+        *convolution_cluster({1, 14, 14, 64}, {3, 3, 64, 96}, convolved(2, 1, 1), type, epilogue::bias_relu_residual));
     check_all_targets(*convolution_cluster({2, 9, 9, 3}, {3, 3, 3, 20}, convolved(2, 2, 1), type));
   }
   check_all_targets(*convolution_cluster({1, 30, 16}, {5, 8, 16}, convolved(1, 1, 2, 2), f16));
@@ -74,7 +77,8 @@ TEST(contraction, large_products_use_the_matrix_unit_without_spills) {
   for (const target_row& target : gpu_targets())
     for (auto [type, result] : {std::pair{f16, f16}, {bf16, bf16}, {f32, f32}, {i8, i32}}) {
       SCOPED_TRACE(target.name);
-      native_kernel kernel = finalize_for(*square(1024, type, result, type == i8 ? epilogue::none : epilogue::bias_relu_residual), target);
+      native_kernel kernel =
+          finalize_for(*square(1024, type, result, type == i8 ? epilogue::none : epilogue::bias_relu_residual), target);
       const launch& product = kernel.launches.back();
       EXPECT_EQ(product.statistics.spills + product.statistics.private_bytes, 0);
       if (!gpu::find_matrix_instructions(target.gpu.matrix, type, false).empty()) {
@@ -96,7 +100,9 @@ TEST(contraction, constant_weights_are_packed_once) {
 }
 
 TEST(contraction, a_split_depth_is_one_launch_with_counters) {
-  native_kernel kernel = finalized(*square(64, f16, f16), "gfx1100", {{"tile_m", 32}, {"tile_n", 32}, {"part_m", 16}, {"part_n", 16}, {"chunks", 4}, {"stages", 2}, {"splits", 2}});
+  native_kernel kernel = finalized(
+      *square(64, f16, f16), "gfx1100",
+      {{"tile_m", 32}, {"tile_n", 32}, {"part_m", 16}, {"part_n", 16}, {"chunks", 4}, {"stages", 2}, {"splits", 2}});
   ASSERT_EQ(kernel.launches.size(), 1u);
   EXPECT_EQ(kernel.launches[0].grid, 4 * 2);
   ASSERT_EQ(kernel.scratch.size(), 2u);
@@ -112,7 +118,8 @@ TEST(contraction, asynchronous_copies_where_the_row_has_them) {
 }
 
 TEST(contraction, tiles_stay_within_their_row) {
-  const std::array<std::array<std::int64_t, 3>, 5> sizes{{{128, 768, 768}, {4096, 4096, 4096}, {49, 512, 4608}, {12544, 64, 147}, {1, 1, 1}}};
+  const std::array<std::array<std::int64_t, 3>, 5> sizes{
+      {{128, 768, 768}, {4096, 4096, 4096}, {49, 512, 4608}, {12544, 64, 147}, {1, 1, 1}}};
   for (const target_row& target : gpu_targets())
     for (element_type type : {f16, bf16, f32, i8, f64})
       for (auto [m, n, k] : sizes) {
@@ -143,13 +150,19 @@ TEST(contraction, candidates_compile) {
       std::string settings;
       for (const auto& [key, number] : space[i].configuration) settings += key + "=" + std::to_string(number) + " ";
       SCOPED_TRACE(target.name + " " + settings);
-      native_kernel kernel = finalized(*convolution_cluster({1, 14, 14, 128}, {3, 3, 128, 256}, convolved(2, 1, 1), f16, epilogue::bias_relu), name, space[i].configuration);
+      native_kernel kernel = finalized(
+          *convolution_cluster({1, 14, 14, 128}, {3, 3, 128, 256}, convolved(2, 1, 1), f16, epilogue::bias_relu), name,
+          space[i].configuration);
       EXPECT_EQ(kernel.launches.back().statistics.spills, 0);
     }
     for (std::int64_t columns : {1, 2, 4})
       for (std::int64_t waves : {1, 2, 4, 8})
         for (std::int64_t stages : {0, 3, 6})
-          EXPECT_EQ(finalized(*dot_cluster({4, 1024}, {256, 1024}, {.transpose_b = true, .type = f16}, f16, f16), name, {{"narrow_columns", columns}, {"narrow_waves", waves}, {"narrow_stages", stages}}).launches.back().statistics.spills, 0);
+          EXPECT_EQ(finalized(*dot_cluster({4, 1024}, {256, 1024}, {.transpose_b = true, .type = f16}, f16, f16), name,
+                              {{"narrow_columns", columns}, {"narrow_waves", waves}, {"narrow_stages", stages}})
+                        .launches.back()
+                        .statistics.spills,
+                    0);
   }
 }
 

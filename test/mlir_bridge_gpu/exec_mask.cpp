@@ -14,8 +14,8 @@ namespace kiln::test {
 
 namespace {
 
-using masks =
-    std::set<std::string>;  // scalar registers by their names in the disassembly: "s3" (wave32), "s[4:5]" (wave64), "vcc_lo", "vcc"
+using masks = std::set<std::string>;  // scalar registers by their names in the disassembly: "s3" (wave32), "s[4:5]"
+                                      // (wave64), "vcc_lo", "vcc"
 
 // Scalar registers [first, last], as the hardware numbers them.
 struct register_range {
@@ -24,7 +24,8 @@ struct register_range {
 };
 
 std::optional<register_range> scalar_registers(const std::string& text) {
-  static const std::map<std::string, register_range> named{{"vcc_lo", {106, 106}}, {"vcc_hi", {107, 107}}, {"vcc", {106, 107}}};
+  static const std::map<std::string, register_range> named{
+      {"vcc_lo", {106, 106}}, {"vcc_hi", {107, 107}}, {"vcc", {106, 107}}};
   if (auto found = named.find(text); found != named.end()) return found->second;
   if (text.size() < 2 || text[0] != 's') return std::nullopt;
   if (text[1] == '[') return register_range{std::stoi(text.substr(2)), std::stoi(text.substr(text.find(':') + 1))};
@@ -71,7 +72,9 @@ struct knowledge {
   masks full;        // hold all lanes
   masks complement;  // hold every lane that EXEC lacks; not listed while EXEC lacks none
 
-  bool is_full(const std::string& mask) const { return is_exec(mask) ? exec_full : mask == "-1" || full.contains(mask); }
+  bool is_full(const std::string& mask) const {
+    return is_exec(mask) ? exec_full : mask == "-1" || full.contains(mask);
+  }
   bool completes(const std::string& mask) const { return exec_full || is_full(mask) || complement.contains(mask); }
   void forget(const std::string& written) {
     const auto range = scalar_registers(written);
@@ -148,7 +151,8 @@ void follow(const instruction& i, bool wave64, knowledge& state) {
     now_completes = state.completes(operands[1]) || state.completes(operands[2]);
   // All lanes ^ EXEC: those that EXEC lacks.
   if (i.is("s_xor_b"))
-    now_completes = (is_exec(operands[1]) && state.is_full(operands[2])) || (is_exec(operands[2]) && state.is_full(operands[1]));
+    now_completes =
+        (is_exec(operands[1]) && state.is_full(operands[2])) || (is_exec(operands[2]) && state.is_full(operands[1]));
   state.assign(operands[0], now_full, now_completes);
 }
 
@@ -161,7 +165,8 @@ exec_mask_report check_exec_mask(std::span<const std::string> lines) {
     code.push_back(parse(line));
     index_of[code.back().offset] = code.size() - 1;
   }
-  const bool wave64 = std::ranges::any_of(code, [](const instruction& i) { return std::ranges::count(i.operands, "exec") > 0; });
+  const bool wave64 =
+      std::ranges::any_of(code, [](const instruction& i) { return std::ranges::count(i.operands, "exec") > 0; });
   std::vector<std::optional<knowledge>> before(code.size());
   std::vector<std::size_t> work;
   auto reach = [&](std::size_t index, const knowledge& state) {
@@ -176,7 +181,8 @@ exec_mask_report check_exec_mask(std::span<const std::string> lines) {
     work.pop_back();
     const instruction& i = code[index];
     if (i.opcode == "s_endpgm") continue;
-    const bool elsewhere = i.is("s_setpc") || i.is("s_swappc") || i.is("s_call") || (i.branches() && !index_of.contains(i.goal));
+    const bool elsewhere =
+        i.is("s_setpc") || i.is("s_swappc") || i.is("s_call") || (i.branches() && !index_of.contains(i.goal));
     if (elsewhere) throw std::runtime_error("a jump whose goal is not in the code: " + i.line);
     knowledge state = *before[index];
     follow(i, wave64, state);

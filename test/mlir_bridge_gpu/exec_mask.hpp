@@ -1,11 +1,11 @@
-// Finds matrix instructions of AMD machine code that some lanes may be off for. A matrix instruction works with the registers of all lanes
-// of a wave, so EXEC, the mask of active lanes, has to be full where it runs: WMMA's result is undefined otherwise. MFMA ignores EXEC, but
-// the vector instructions that write its operands do not.
+// Finds matrix instructions of AMD machine code that some lanes may be off for. A matrix instruction works with the
+// registers of all lanes of a wave, so EXEC, the mask of active lanes, has to be full where it runs: WMMA's result is
+// undefined otherwise. MFMA ignores EXEC, but the vector instructions that write its operands do not.
 //
-// The check follows all paths through one kernel. For each instruction it knows whether EXEC is full, which scalar registers hold the full
-// mask, and which ones hold at least the lanes that EXEC lacks (LLVM's masks for `else` and for lanes that left a loop). It begins with a
-// full EXEC: our workgroups are whole waves. Anything that it does not understand counts as narrowing, so it may report too much but never
-// too little.
+// The check follows all paths through one kernel. For each instruction it knows whether EXEC is full, which scalar
+// registers hold the full mask, and which ones hold at least the lanes that EXEC lacks (LLVM's masks for `else` and for
+// lanes that left a loop). It begins with a full EXEC: our workgroups are whole waves. Anything that it does not
+// understand counts as narrowing, so it may report too much but never too little.
 #pragma once
 
 #include <span>

@@ -18,10 +18,13 @@ std::vector<target_row> gpu_targets() {
   return rows;
 }
 
-std::unique_ptr<module> gpu_cluster(const std::vector<shape>& inputs, const std::function<std::vector<value>(module&, const std::vector<value>&)>& build) {
+std::unique_ptr<module> gpu_cluster(
+    const std::vector<shape>& inputs,
+    const std::function<std::vector<value>(module&, const std::vector<value>&)>& build) {
   auto m = std::make_unique<module>("tested");
   std::vector<value> parameters;
-  for (std::size_t i = 0; i < inputs.size(); ++i) parameters.push_back(m->add_parameter("input" + std::to_string(i), inputs[i]));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    parameters.push_back(m->add_parameter("input" + std::to_string(i), inputs[i]));
   auto outputs = build(*m, parameters);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back("output" + std::to_string(i));
@@ -35,7 +38,8 @@ native_kernel finalize_for(const module& cluster, const target_row& target, fina
   if (const char* folder = std::getenv("KILN_DUMP"); folder && target.family == target_family::nvidia) {
     static int number = 0;
     std::ofstream file(std::string(folder) + "/" + std::to_string(number++) + "_" + target.processor + ".ptx");
-    file.write(reinterpret_cast<const char*>(kernel.object.data()), static_cast<std::streamsize>(kernel.object.size()) - 1);
+    file.write(reinterpret_cast<const char*>(kernel.object.data()),
+               static_cast<std::streamsize>(kernel.object.size()) - 1);
   }
   return kernel;
 }
@@ -52,7 +56,8 @@ void check_waits(const native_kernel& kernel, const target_row& target) {
     auto wait = code.find("griddepcontrol.wait;");
     EXPECT_EQ(wait != std::string_view::npos, target.gpu.early_launch) << l.symbol;
     if (!target.gpu.early_launch) continue;
-    for (const char* access : {"ld.global", "st.global", "cp.async", "atom.", "red."}) EXPECT_LT(wait, code.find(access)) << l.symbol << " " << access;
+    for (const char* access : {"ld.global", "st.global", "cp.async", "atom.", "red."})
+      EXPECT_LT(wait, code.find(access)) << l.symbol << " " << access;
   }
 }
 

@@ -18,7 +18,8 @@
 namespace kiln::test {
 namespace {
 
-std::string compile(const std::string& ir, const std::string& triple_name, const std::string& processor, llvm::CodeGenFileType type) {
+std::string compile(const std::string& ir, const std::string& triple_name, const std::string& processor,
+                    llvm::CodeGenFileType type) {
   gpu::initialize_back_ends();
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
@@ -28,7 +29,8 @@ std::string compile(const std::string& ir, const std::string& triple_name, const
   llvm::Triple triple(triple_name);
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, message);
   if (!target) throw std::runtime_error(message);
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(triple, processor, "", llvm::TargetOptions(), llvm::Reloc::PIC_));
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, processor, "", llvm::TargetOptions(), llvm::Reloc::PIC_));
   module->setTargetTriple(triple);
   module->setDataLayout(machine->createDataLayout());
   if (triple.isAMDGPU()) module->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 600);
@@ -48,7 +50,9 @@ std::vector<std::byte> compile_amdgpu(const std::string& ir, const std::string& 
   return {data, data + bytes.size()};
 }
 
-std::string compile_nvptx(const std::string& ir, const std::string& processor) { return compile(ir, "nvptx64-nvidia-cuda", processor, llvm::CodeGenFileType::AssemblyFile); }
+std::string compile_nvptx(const std::string& ir, const std::string& processor) {
+  return compile(ir, "nvptx64-nvidia-cuda", processor, llvm::CodeGenFileType::AssemblyFile);
+}
 
 namespace {
 

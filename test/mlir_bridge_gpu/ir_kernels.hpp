@@ -1,4 +1,5 @@
-// Small kernels in LLVM IR for tests of what happens to GPU objects after code generation, and their compilation through LLVM.
+// Small kernels in LLVM IR for tests of what happens to GPU objects after code generation, and their compilation
+// through LLVM.
 #pragma once
 
 #include <cstddef>

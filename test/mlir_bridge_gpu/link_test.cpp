@@ -65,8 +65,8 @@ TEST(link, refuses_what_is_no_relocatable) {
   message_of([&] { gpu::link_code_object(std::span(object).first(object.size() / 2)); }, error_kind::compile_failed);
 }
 
-// Whatever LLD makes of damage comes back as our error or as a code object, and the process lives. In a process of its own, since LLD may be
-// unusable afterwards, which later links must then say.
+// Whatever LLD makes of damage comes back as our error or as a code object, and the process lives. In a process of its
+// own, since LLD may be unusable afterwards, which later links must then say.
 void link_damaged_objects() {
   auto object = compile_amdgpu(wmma_kernels, "gfx1100");
   int refused = 0, unusable = 0;
@@ -111,7 +111,8 @@ TEST(link, threads_may_link_at_once) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 5; ++i) EXPECT_EQ(gpu::link_code_object(t % 2 ? one : other), t % 2 ? wanted_one : wanted_other);
+      for (int i = 0; i < 5; ++i)
+        EXPECT_EQ(gpu::link_code_object(t % 2 ? one : other), t % 2 ? wanted_one : wanted_other);
     });
   for (std::thread& t : threads) t.join();
 }

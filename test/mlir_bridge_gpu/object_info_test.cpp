@@ -48,7 +48,8 @@ define amdgpu_kernel void @k(ptr addrspace(1) %p, i32 %i) {
   %e = getelementptr [4096 x i32], ptr addrspace(5) %a, i32 0, i32 %i
   store volatile i32 1, ptr addrspace(5) %e
   ret void
-})", "gfx1100"));
+})",
+                                                      "gfx1100"));
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_GE(kernels[0].scratch, 16384);
 }
@@ -57,7 +58,8 @@ TEST(code_object_info, refuses_damage) {
   auto object = gpu::link_code_object(compile_amdgpu(mfma_kernels, "gfx942"));
   EXPECT_THROW(gpu::read_code_object({}), error);
   EXPECT_THROW(gpu::read_code_object(std::span(object).first(100)), error);
-  auto at = std::search(object.begin(), object.end(), reinterpret_cast<const std::byte*>("amdhsa.kernels"), reinterpret_cast<const std::byte*>("amdhsa.kernels") + 14);
+  auto at = std::search(object.begin(), object.end(), reinterpret_cast<const std::byte*>("amdhsa.kernels"),
+                        reinterpret_cast<const std::byte*>("amdhsa.kernels") + 14);
   ASSERT_NE(at, object.end());
   std::size_t begin = at - object.begin() - 8;
   int refused = 0;
@@ -115,7 +117,8 @@ done:
 }
 declare float @llvm.amdgcn.fdot2(<2 x half>, <2 x half>, float, i1)
 declare i32 @llvm.amdgcn.sdot4(i32, i32, i32, i1)
-)", "gfx1030");
+)",
+                               "gfx1030");
   auto counts = gpu::count_matrix_instructions(object, "k");
   EXPECT_EQ(counts.dot2, 1);
   EXPECT_EQ(counts.dot4, 1);
@@ -164,7 +167,8 @@ define ptx_kernel void @with_local(ptr addrspace(1) %p, i32 %i) {
   ret void
 }
 declare { float, float, float, float } @llvm.nvvm.mma.m16n8k8.row.col.f32.f32(<2 x half>, <2 x half>, <2 x half>, float, float, float, float)
-)", "sm_80");
+)",
+                                   "sm_80");
   auto entries = gpu::read_ptx(text);
   ASSERT_EQ(entries.size(), 2u) << text;
   EXPECT_EQ(entries[0].name, "with_mma");
@@ -173,7 +177,9 @@ declare { float, float, float, float } @llvm.nvvm.mma.m16n8k8.row.col.f32.f32(<2
   EXPECT_EQ(entries[1].mma, 0);
   EXPECT_EQ(entries[1].local_bytes, 256) << text;
 
-  auto group = gpu::read_ptx(".version 8.3\n.target sm_90a\n.visible .entry k(\n)\n{\n wgmma.fence.sync.aligned;\n\t{ wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0; }\n}\n");
+  auto group = gpu::read_ptx(
+      ".version 8.3\n.target sm_90a\n.visible .entry k(\n)\n{\n wgmma.fence.sync.aligned;\n\t{ "
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0; }\n}\n");
   ASSERT_EQ(group.size(), 1u);
   EXPECT_EQ(group[0].wgmma, 1);
   EXPECT_EQ(group[0].mma, 0);

@@ -1,5 +1,5 @@
-// The generators of everything that is neither matrix work nor attention, for every GPU row: structure and statistics. Numbers come from
-// test/emulation and the scripts for real devices.
+// The generators of everything that is neither matrix work nor attention, for every GPU row: structure and statistics.
+// Numbers come from test/emulation and the scripts for real devices.
 #include "gpu_targets.hpp"
 
 namespace kiln::test {
@@ -11,21 +11,26 @@ shape of(element_type type, std::vector<dim> dims) { return {type, std::move(dim
 
 template <class Op>
 void check_one(const std::vector<shape>& inputs, Op op, bool private_memory = false) {
-  check_all_targets(*gpu_cluster(inputs, [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; }), private_memory);
+  check_all_targets(
+      *gpu_cluster(inputs, [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; }),
+      private_memory);
 }
 
 TEST(gpu_map, flat_odd_and_broadcast) {
   for (auto dims : {std::vector<dim>{1}, {4096}, {3, 37}, {2, 3, 64}})
-    check_all_targets(*gpu_cluster({of(f16, dims), of(f16, {dims.back()})}, [&](module& m, const std::vector<value>& p) {
-      value b = m.add(broadcast{dims}, {p[1]});
-      return std::vector<value>{m.add(elementwise{scalar_function::sigmoid}, {m.add(elementwise{scalar_function::add}, {p[0], b})})};
-    }));
+    check_all_targets(
+        *gpu_cluster({of(f16, dims), of(f16, {dims.back()})}, [&](module& m, const std::vector<value>& p) {
+          value b = m.add(broadcast{dims}, {p[1]});
+          return std::vector<value>{
+              m.add(elementwise{scalar_function::sigmoid}, {m.add(elementwise{scalar_function::add}, {p[0], b})})};
+        }));
 }
 
 TEST(gpu_map, every_function_on_f32) {
   for (std::size_t i = 0; i < scalar_function_table.size(); ++i) {
     auto function = static_cast<scalar_function>(i);
-    bool logical = row(function).result == scalar_result::logical, integral = row(function).name.starts_with("bit_") || row(function).name.starts_with("shift_");
+    bool logical = row(function).result == scalar_result::logical,
+         integral = row(function).name.starts_with("bit_") || row(function).name.starts_with("shift_");
     element_type type = logical ? element_type::boolean : integral ? element_type::i32 : f32;
     std::vector<shape> inputs(static_cast<std::size_t>(row(function).arity), of(type, {37}));
     if (function == scalar_function::where) inputs[0].type = element_type::boolean;
@@ -86,9 +91,12 @@ TEST(gpu_windows, depthwise) {
   check_one({of(f32, {1, 13, 11, 5}), of(f32, {3, 3, 1, 10})}, op);
 }
 
-// Several waves combine one row through shared memory: a workgroup of them has no room for a second row (sm_90 takes four warps here).
+// Several waves combine one row through shared memory: a workgroup of them has no room for a second row (sm_90 takes
+// four warps here).
 TEST(gpu_rows, teams_of_several_waves_are_a_workgroup_each) {
-  auto m = gpu_cluster({of(f32, {4096, 1024})}, [](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(softmax{-1, false}, p)}; });
+  auto m = gpu_cluster({of(f32, {4096, 1024})}, [](module& m, const std::vector<value>& p) {
+    return std::vector<value>{m.add(softmax{-1, false}, p)};
+  });
   for (const target_row& target : gpu_targets()) {
     SCOPED_TRACE(target.name);
     const launch& l = finalize_for(*m, target).launches.back();
@@ -114,7 +122,8 @@ TEST(gpu_order, scatter) {
 TEST(gpu_order, recurrent) {
   constexpr std::int64_t t = 5, b = 2, h = 40;
   for (auto [cell, gates] : {std::pair{recurrent_cell::lstm, 4}, {recurrent_cell::gru, 3}, {recurrent_cell::rnn, 1}}) {
-    std::vector<shape> inputs{of(f16, {t, b, gates * h}), of(f16, {gates * h, h}), of(f16, {gates * h}), of(f16, {b, h})};
+    std::vector<shape> inputs{of(f16, {t, b, gates * h}), of(f16, {gates * h, h}), of(f16, {gates * h}),
+                              of(f16, {b, h})};
     if (cell == recurrent_cell::lstm) inputs.push_back(of(f16, {b, h}));
     check_one(inputs, recurrent{cell, true, false});
   }

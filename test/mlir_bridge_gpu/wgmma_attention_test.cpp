@@ -1,4 +1,5 @@
-// attention (mlir_bridge/gpu/attention) by warpgroups and of few rows: what the PTX for sm_90 holds, and which generator is taken when. Numbers come from the emulator and from GPUs.
+// attention (mlir_bridge/gpu/attention) by warpgroups and of few rows: what the PTX for sm_90 holds, and which
+// generator is taken when. Numbers come from the emulator and from GPUs.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -29,20 +30,26 @@ struct finalized {
   std::string ptx;
 };
 
-finalized finalize_for(const attention_case& c, const std::string& target = "sm_90", const kernel_configuration& configuration = {}) {
+finalized finalize_for(const attention_case& c, const std::string& target = "sm_90",
+                       const kernel_configuration& configuration = {}) {
   static const compiler_context context;
   module m("kernel");
-  std::vector<value> inputs{m.add_parameter("q", shape_of(c.type, c.query)), m.add_parameter("k", shape_of(c.type, c.key)), m.add_parameter("v", shape_of(c.type, c.key))};
+  std::vector<value> inputs{m.add_parameter("q", shape_of(c.type, c.query)),
+                            m.add_parameter("k", shape_of(c.type, c.key)),
+                            m.add_parameter("v", shape_of(c.type, c.key))};
   if (c.mask) inputs.push_back(m.add_parameter("mask", shape_of(c.type, {c.query[2], c.key[2]})));
   value result = m.add(c.op, inputs);
-  if (c.epilogue) result = m.add(elementwise{scalar_function::add}, {result, m.add_parameter("residual", result.type())});
+  if (c.epilogue)
+    result = m.add(elementwise{scalar_function::add}, {result, m.add_parameter("residual", result.type())});
   m.set_outputs({result}, {"y"});
-  finalized done{finalize(portable_kernel::parse(context, write_kernel(m, "kernel")), find_target(target), configuration), {}};
+  finalized done{
+      finalize(portable_kernel::parse(context, write_kernel(m, "kernel")), find_target(target), configuration), {}};
   done.ptx.assign(reinterpret_cast<const char*>(done.kernel.object.data()), done.kernel.object.size() - 1);
   return done;
 }
 
-// What ptxas makes a call of: beside one it lets no warpgroup instruction overlap with another, where it compiles to be linked.
+// What ptxas makes a call of: beside one it lets no warpgroup instruction overlap with another, where it compiles to be
+// linked.
 constexpr const char* instructions_that_call[] = {"div.rn", "rcp.rn", "sqrt.rn", "div.u", "div.s", "rem.u", "rem.s"};
 constexpr const char* warpgroups = "wgmma.mma_async.sync.aligned.m64n";
 
@@ -70,7 +77,8 @@ TEST(wgmma_attention, narrow_heads_have_longer_blocks_of_keys) {
   EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"));
   EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"));
   EXPECT_EQ(kernel.launches[0].block, 384);
-  EXPECT_EQ(finalize_for({{1, 16, 4096, 64}, {1, 16, 4096, 64}}, "sm_90", {{"consumers", 3}}).kernel.launches[0].block, 512);
+  EXPECT_EQ(finalize_for({{1, 16, 4096, 64}, {1, 16, 4096, 64}}, "sm_90", {{"consumers", 3}}).kernel.launches[0].block,
+            512);
 }
 
 TEST(wgmma_attention, heads_may_come_after_positions_and_share_keys) {
@@ -85,7 +93,9 @@ TEST(wgmma_attention, heads_may_come_after_positions_and_share_keys) {
 }
 
 TEST(wgmma_attention, waits_may_be_bounded) {
-  auto ptx = finalize_for({{1, 16, 1024, 64}, {1, 16, 1024, 64}}, "sm_90", {{"wgmma", 1}, {"bounded", 1}, {"consumers", 2}, {"keys", 64}, {"turns", 0}}).ptx;
+  auto ptx = finalize_for({{1, 16, 1024, 64}, {1, 16, 1024, 64}}, "sm_90",
+                          {{"wgmma", 1}, {"bounded", 1}, {"consumers", 2}, {"keys", 64}, {"turns", 0}})
+                 .ptx;
   EXPECT_THAT(ptx, HasSubstr("m64n64k16"));
   EXPECT_THAT(ptx, HasSubstr("trap;"));
 }
@@ -95,18 +105,23 @@ TEST(wgmma_attention, other_instructions_do_the_rest) {
   EXPECT_THAT(finalize_for(large).ptx, HasSubstr(warpgroups));
   EXPECT_THAT(finalize_for(large, "sm_80").ptx, Not(HasSubstr("wgmma")));
   EXPECT_THAT(finalize_for(large, "sm_90", {{"wgmma", 0}}).ptx, Not(HasSubstr("wgmma")));
-  const attention_case small{{1, 12, 128, 64}, {1, 12, 128, 64}}, decode{{1, 32, 1, 128}, {1, 32, 4096, 128}}, depth{{1, 16, 1024, 72}, {1, 16, 1024, 72}};
+  const attention_case small{{1, 12, 128, 64}, {1, 12, 128, 64}}, decode{{1, 32, 1, 128}, {1, 32, 4096, 128}},
+      depth{{1, 16, 1024, 72}, {1, 16, 1024, 72}};
   attention_case masked = large, negative = large, wide = large;
   masked.mask = true;
   negative.op.scale = -1;
   wide.type = element_type::f32;
-  for (const attention_case& c : {small, decode, depth, masked, negative, wide}) EXPECT_THAT(finalize_for(c).ptx, Not(HasSubstr("wgmma")));
+  for (const attention_case& c : {small, decode, depth, masked, negative, wide})
+    EXPECT_THAT(finalize_for(c).ptx, Not(HasSubstr("wgmma")));
   EXPECT_THAT(finalize_for(small, "sm_90", {{"wgmma", 1}}).ptx, HasSubstr(warpgroups));
 }
 
-std::int64_t workgroups(const native_kernel& kernel) { return kernel.launches[0].grid * kernel.launches[0].grid_y * kernel.launches[0].grid_z; }
+std::int64_t workgroups(const native_kernel& kernel) {
+  return kernel.launches[0].grid * kernel.launches[0].grid_y * kernel.launches[0].grid_z;
+}
 
-// Neither copies to shared memory nor barriers between blocks: 32 keys by 128 depths of keys and values and the queries are 36 loads of 16 bytes.
+// Neither copies to shared memory nor barriers between blocks: 32 keys by 128 depths of keys and values and the queries
+// are 36 loads of 16 bytes.
 TEST(narrow_attention, few_rows_read_keys_straight_from_memory) {
   const attention_case decode{{1, 32, 1, 128}, {1, 8, 4096, 128}};
   auto [kernel, ptx] = finalize_for(decode);
@@ -124,7 +139,9 @@ TEST(narrow_attention, few_rows_read_keys_straight_from_memory) {
 }
 
 TEST(narrow_attention, parts_fill_the_device_and_no_more) {
-  auto parts = [](std::int64_t batch, std::int64_t key_heads, std::int64_t keys) { return workgroups(finalize_for({{batch, 32, 1, 128}, {batch, key_heads, keys, 128}}).kernel) / (batch * key_heads); };
+  auto parts = [](std::int64_t batch, std::int64_t key_heads, std::int64_t keys) {
+    return workgroups(finalize_for({{batch, 32, 1, 128}, {batch, key_heads, keys, 128}}).kernel) / (batch * key_heads);
+  };
   EXPECT_EQ(parts(1, 8, 64), 1);
   EXPECT_EQ(parts(2, 8, 4096), 8);
   EXPECT_EQ(parts(4, 32, 1024), 1);

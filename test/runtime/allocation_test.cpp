@@ -44,7 +44,8 @@ TEST(allocations, a_run_allocates_nothing) {
   module& m = p.main();
   module& body = p.add_module("body");
   {
-    value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type), x = body.add_parameter("x", vector_type);
+    value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type),
+          x = body.add_parameter("x", vector_type);
     body.set_outputs({go, add_iteration(p, body, i, twice(p, body, x))}, {"go", "x"});
   }
   module& then = p.add_module("then");
@@ -53,7 +54,10 @@ TEST(allocations, a_run_allocates_nothing) {
   other.set_outputs({other.add_parameter("x", vector_type)}, {"x"});
   value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(0.5f, 0.001f)));
   value y = multiply_packed(p, m, x, w);
-  y = m.add(loop{1, -1}, {m.add_constant(literal::of<std::int64_t>(count_type, {3})), m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), y}, {&body});
+  y = m.add(loop{1, -1},
+            {m.add_constant(literal::of<std::int64_t>(count_type, {3})),
+             m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), y},
+            {&body});
   y = m.add(if_else{}, {below_limit(p, m, y), y}, {&then, &other});
   m.set_outputs({y, sum(p, m, y), x}, {"y", "sum", "x"});
   executable e = load(p, device);
@@ -63,7 +67,9 @@ TEST(allocations, a_run_allocates_nothing) {
   float total[2];
   auto run = [&](std::vector<float>& result, float& sum) {
     executable::input_span in[] = {std::as_bytes(std::span(input))};
-    executable::output_span out[] = {std::as_writable_bytes(std::span(result)), std::as_writable_bytes(std::span(&sum, 1)), std::as_writable_bytes(std::span(copy))};
+    executable::output_span out[] = {std::as_writable_bytes(std::span(result)),
+                                     std::as_writable_bytes(std::span(&sum, 1)),
+                                     std::as_writable_bytes(std::span(copy))};
     e.run(context, in, out);
   };
   counting = true;
@@ -77,7 +83,8 @@ TEST(allocations, a_run_allocates_nothing) {
 
   run_profile profile;
   executable::input_span in[] = {std::as_bytes(std::span(input))};
-  executable::output_span out[] = {std::as_writable_bytes(std::span(a)), std::as_writable_bytes(std::span(total, 1)), std::as_writable_bytes(std::span(copy))};
+  executable::output_span out[] = {std::as_writable_bytes(std::span(a)), std::as_writable_bytes(std::span(total, 1)),
+                                   std::as_writable_bytes(std::span(copy))};
   e.run_timed(context, in, out, profile);
   counting = true;
   e.run_timed(context, in, out, profile);
@@ -97,7 +104,8 @@ TEST(allocations, a_replayed_run_allocates_nothing) {
     for (int i = 0; i < 20; ++i) sets.push_back(std::make_unique<io_buffers>(e));
     for (auto& set : sets) set->upload(std::vector{vector_literal(ramp(0.01f, 0.001f))});
     for (graph_making making : {graph_making::nodes, graph_making::capture}) {
-      execution_context context = e.make_context({.policy = graph_policy::on, .order = graph_order::chain, .making = making, .most_graphs = 2});
+      execution_context context =
+          e.make_context({.policy = graph_policy::on, .order = graph_order::chain, .making = making, .most_graphs = 2});
       auto run = [&](std::size_t i, bool queued) {
         const io_buffers& set = *sets[i % sets.size()];
         if (queued) e.run(context, set.inputs(), set.outputs(), context.stream());

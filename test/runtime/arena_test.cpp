@@ -16,7 +16,8 @@ void expect_valid(const std::vector<arena_request>& requests, const arena_layout
     ASSERT_LE(layout.offsets[i] + requests[i].bytes, layout.bytes);
     for (std::size_t j = 0; j < i; ++j) {
       bool together = requests[i].first <= requests[j].last && requests[j].first <= requests[i].last;
-      bool overlap = layout.offsets[i] < layout.offsets[j] + requests[j].bytes && layout.offsets[j] < layout.offsets[i] + requests[i].bytes;
+      bool overlap = layout.offsets[i] < layout.offsets[j] + requests[j].bytes &&
+                     layout.offsets[j] < layout.offsets[i] + requests[i].bytes;
       ASSERT_FALSE(together && overlap && requests[i].bytes && requests[j].bytes) << "requests " << i << " and " << j;
     }
   }
@@ -36,7 +37,8 @@ TEST(arena, no_two_live_buffers_overlap) {
     }
     arena_layout layout = pack_arena(requests);
     expect_valid(requests, layout);
-    double ratio = layout.lower_bound ? static_cast<double>(layout.bytes) / static_cast<double>(layout.lower_bound) : 1.0;
+    double ratio =
+        layout.lower_bound ? static_cast<double>(layout.bytes) / static_cast<double>(layout.lower_bound) : 1.0;
     worst = std::max(worst, ratio);
     sum_of_ratios += ratio;
   }

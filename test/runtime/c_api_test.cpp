@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "ir/container/container.hpp"
-#include "ir/trust/native_consent.hpp"
 #include "ir/ops/counted.hpp"
+#include "ir/trust/native_consent.hpp"
 #include "programs.hpp"
 #include "runtime/kiln.h"
 
@@ -121,7 +121,9 @@ TEST_F(c_api, outputs_that_depend_on_data_name_their_count) {
 
   kiln::program lost;
   module& main = lost.main();
-  main.set_outputs({main.add(counted{0}, {main.add_parameter("x", vector_type), main.add_parameter("count", {element_type::i64, {1}})})}, {"y"});
+  main.set_outputs({main.add(counted{0}, {main.add_parameter("x", vector_type),
+                                          main.add_parameter("count", {element_type::i64, {1}})})},
+                   {"y"});
   EXPECT_NE(kiln_program_open(write(lost).c_str(), 1, &program), KILN_OK);
   EXPECT_THAT(kiln_last_error(), HasSubstr("has a count that is no output"));
 }
@@ -148,7 +150,9 @@ TEST_F(c_api, errors_are_codes_with_a_message_per_thread) {
 TEST_F(c_api, a_file_that_is_not_finalized_is_named_as_such) {
   program p;
   value x = p.main().add_parameter("x", vector_type);
-  value y = p.main().add(code_object::make("fused", code_format::mlir_bytecode, p.add_kernel(std::vector<std::byte>(8)), "", {vector_type}), {x});
+  value y = p.main().add(code_object::make("fused", code_format::mlir_bytecode, p.add_kernel(std::vector<std::byte>(8)),
+                                           "", {vector_type}),
+                         {x});
   p.main().set_outputs({y}, {"y"});
   kiln_program* program = nullptr;
   EXPECT_EQ(kiln_program_open(write(p).c_str(), 1, &program), KILN_NOT_NATIVE);
@@ -163,7 +167,8 @@ TEST_F(c_api, native_code_runs_where_a_trusted_key_has_signed_it) {
     std::ofstream(folder / name) << content;
     return (folder / name).string();
   };
-  const std::string trust = text("farm.pub", farm.public_text()), stranger = text("stranger.pub", signing_key::generate().public_text());
+  const std::string trust = text("farm.pub", farm.public_text()),
+                    stranger = text("stranger.pub", signing_key::generate().public_text());
   auto open = [&](const std::string& file, kiln_open_options options) {
     kiln_program* program = nullptr;
     options.size = sizeof options;

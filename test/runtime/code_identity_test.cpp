@@ -7,8 +7,12 @@
 namespace kiln::testing {
 namespace {
 
-std::optional<content_hash> identity_of(std::span<const std::byte> object, std::string_view function) { return code_identity(elf_object(object, EM_X86_64), function); }
-std::optional<content_hash> identity_of(const std::string& object, std::string_view function) { return identity_of(read_object(object), function); }
+std::optional<content_hash> identity_of(std::span<const std::byte> object, std::string_view function) {
+  return code_identity(elf_object(object, EM_X86_64), function);
+}
+std::optional<content_hash> identity_of(const std::string& object, std::string_view function) {
+  return identity_of(read_object(object), function);
+}
 
 TEST(code_identity, is_of_the_code_and_not_of_what_surrounds_it) {
   auto pack = identity_of("packing", "pack");
@@ -23,7 +27,8 @@ TEST(code_identity, covers_constants_and_names_that_the_code_refers_to) {
   auto scaled = identity_of("packing", "pack_scaled"), calling = identity_of("packing", "pack_calling");
   ASSERT_TRUE(scaled && calling);
   EXPECT_EQ(scaled, identity_of("packing_main", "pack_scaled"));
-  EXPECT_NE(scaled, identity_of("packing_number", "pack_scaled"));  // the code is the same, a number in its table is not
+  EXPECT_NE(scaled,
+            identity_of("packing_number", "pack_scaled"));  // the code is the same, a number in its table is not
   EXPECT_EQ(identity_of("packing", "pack"), identity_of("packing_number", "pack"));
   EXPECT_NE(calling, identity_of("packing_calls", "pack_calling"));  // erff has another name there
 }
@@ -40,7 +45,8 @@ TEST(code_identity, every_byte_of_the_function_counts) {
   const elf_object object(bytes, EM_X86_64);
   std::vector<Elf64_Sym> functions;
   for (std::size_t i = 0; i < object.symbol_count(); ++i)
-    if (Elf64_Sym s = object.symbol(i); ELF64_ST_TYPE(s.st_info) == STT_FUNC && s.st_shndx != SHN_UNDEF) functions.push_back(s);
+    if (Elf64_Sym s = object.symbol(i); ELF64_ST_TYPE(s.st_info) == STT_FUNC && s.st_shndx != SHN_UNDEF)
+      functions.push_back(s);
   ASSERT_EQ(functions.size(), 5u);
   std::size_t changes = 0;
   for (const Elf64_Sym& function : functions) {

@@ -60,7 +60,8 @@ TEST_F(control_flow, if_runs_one_body) {
 module& swapping_body(program& p, bool scans) {
   module& body = p.add_module("body");
   value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type);
-  value a = body.add_parameter("a", vector_type), b = body.add_parameter("b", vector_type), invariant = body.add_parameter("w", vector_type);
+  value a = body.add_parameter("a", vector_type), b = body.add_parameter("b", vector_type),
+        invariant = body.add_parameter("w", vector_type);
   value next = add(p, body, add_iteration(p, body, i, a), invariant);
   std::vector<value> outputs{go, b, next};
   std::vector<std::string> names{"go", "a", "b"};
@@ -88,20 +89,24 @@ swapped expected_swaps(std::int64_t trips, std::vector<float> a, std::vector<flo
 TEST_F(control_flow, loops_with_a_dynamic_trip_count_carry_values) {
   module& body = swapping_body(p, false);
   value trips = m.add_parameter("trips", count_type), go = m.add_parameter("go", flag_type);
-  value a = m.add_parameter("a", vector_type), b = m.add_parameter("b", vector_type), w = m.add_parameter("w", vector_type);
+  value a = m.add_parameter("a", vector_type), b = m.add_parameter("b", vector_type),
+        w = m.add_parameter("w", vector_type);
   value result = m.add(loop{2, -1}, {trips, go, a, b, w}, {&body});
   m.set_outputs({twice(p, m, result), value{result.producer, 1}}, {"a", "b"});
   executable e = load(p, device);
   for (std::int64_t n_trips : {0, 1, 2, 3, 8, 17}) {
-    auto outputs = run_poisoned(e, {count(n_trips), flag(true), vector_literal(ramp(1.0f)), vector_literal(ramp(-2.0f)), vector_literal(ramp(0.5f))});
+    auto outputs = run_poisoned(e, {count(n_trips), flag(true), vector_literal(ramp(1.0f)), vector_literal(ramp(-2.0f)),
+                                    vector_literal(ramp(0.5f))});
     auto expected = expected_swaps(n_trips, ramp(1.0f), ramp(-2.0f), ramp(0.5f));
     for (float& v : expected.a) v *= 2;
     EXPECT_EQ(floats(outputs[0]), expected.a) << n_trips;
     EXPECT_EQ(floats(outputs[1]), expected.b) << n_trips;
   }
-  auto none = run_poisoned(e, {count(5), flag(false), vector_literal(ramp(1.0f)), vector_literal(ramp(-2.0f)), vector_literal(ramp(0.5f))});
+  auto none = run_poisoned(
+      e, {count(5), flag(false), vector_literal(ramp(1.0f)), vector_literal(ramp(-2.0f)), vector_literal(ramp(0.5f))});
   EXPECT_EQ(floats(none[1]), ramp(-2.0f));
-  auto negative = run_poisoned(e, {count(-3), flag(true), vector_literal(ramp(1.0f)), vector_literal(ramp(-2.0f)), vector_literal(ramp(0.5f))});
+  auto negative = run_poisoned(
+      e, {count(-3), flag(true), vector_literal(ramp(1.0f)), vector_literal(ramp(-2.0f)), vector_literal(ramp(0.5f))});
   EXPECT_EQ(floats(negative[1]), ramp(-2.0f));
 }
 
@@ -122,13 +127,17 @@ TEST_F(control_flow, loops_with_a_static_trip_count_stack_scanned_values) {
     EXPECT_EQ(floats(outputs[0]), expected.a) << n_trips;
     EXPECT_EQ(floats(outputs[1]), expected.b) << n_trips;
     for (std::int64_t t = 0; t < n_trips; ++t)
-      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(outputs[2].as<float>()[static_cast<std::size_t>(t * n) + i], expected.scans[static_cast<std::size_t>(t)][i]) << t << " " << i;
+      for (std::size_t i = 0; i < n; ++i)
+        ASSERT_EQ(outputs[2].as<float>()[static_cast<std::size_t>(t * n) + i],
+                  expected.scans[static_cast<std::size_t>(t)][i])
+            << t << " " << i;
   }
 }
 
 TEST_F(control_flow, a_loop_that_outruns_its_stacked_output_is_an_error_not_an_overflow) {
   module& body = swapping_body(p, true);
-  value trips = m.add_parameter("trips", count_type), go = m.add_parameter("go", flag_type), a = m.add_parameter("a", vector_type);
+  value trips = m.add_parameter("trips", count_type), go = m.add_parameter("go", flag_type),
+        a = m.add_parameter("a", vector_type);
   value result = m.add(loop{2, 3}, {trips, go, a, a, a}, {&body});
   m.set_outputs({value{result.producer, 2}}, {"scan"});
   executable e = load(p, device);
@@ -148,12 +157,14 @@ TEST_F(control_flow, a_loop_that_outruns_its_stacked_output_is_an_error_not_an_o
 TEST_F(control_flow, while_loops_and_nested_bodies) {
   module& inner_body = p.add_module("inner_body");
   {
-    value i = inner_body.add_parameter("i", count_type), go = inner_body.add_parameter("go", flag_type), x = inner_body.add_parameter("x", vector_type);
+    value i = inner_body.add_parameter("i", count_type), go = inner_body.add_parameter("go", flag_type),
+          x = inner_body.add_parameter("x", vector_type);
     inner_body.set_outputs({go, add_iteration(p, inner_body, i, x)}, {"go", "x"});
   }
   module& then = p.add_module("then");
   {
-    value x = then.add_parameter("x", vector_type), three = then.add_constant(count(3)), yes = then.add_constant(flag(true));
+    value x = then.add_parameter("x", vector_type), three = then.add_constant(count(3)),
+          yes = then.add_constant(flag(true));
     then.set_outputs({then.add(loop{1, 3}, {three, yes, x}, {&inner_body})}, {"x"});  // + 0 + 1 + 2
   }
   module& other = p.add_module("else");
@@ -166,7 +177,8 @@ TEST_F(control_flow, while_loops_and_nested_bodies) {
     value kept = body.add(if_else{}, {go, doubled}, {&then, &other});
     body.set_outputs({below_limit(p, body, kept), kept}, {"go", "x"});
   }
-  value x = m.add_parameter("x", vector_type), most = m.add_constant(count(INT64_MAX)), yes = m.add_constant(flag(true));
+  value x = m.add_parameter("x", vector_type), most = m.add_constant(count(INT64_MAX)),
+        yes = m.add_constant(flag(true));
   value before = twice(p, m, x);
   value result = m.add(loop{1, -1}, {most, yes, before}, {&body});
   value after = add(p, m, result, before);
@@ -191,7 +203,8 @@ TEST_F(control_flow, an_endless_loop_ends_when_a_stop_is_requested) {
   value go = body.add_parameter("go", flag_type), a = body.add_parameter("a", vector_type);
   body.set_outputs({go, twice(p, body, a)}, {"go", "a"});
   value x = m.add_parameter("x", vector_type);
-  m.set_outputs({m.add(loop{1, -1}, {m.add_constant(count(INT64_MAX)), m.add_constant(flag(true)), x}, {&body})}, {"y"});
+  m.set_outputs({m.add(loop{1, -1}, {m.add_constant(count(INT64_MAX)), m.add_constant(flag(true)), x}, {&body})},
+                {"y"});
   executable e = load(p, device);
   std::thread later([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -209,11 +222,13 @@ TEST_F(control_flow, an_endless_loop_ends_when_a_stop_is_requested) {
 
 TEST_F(control_flow, weights_of_bodies_are_prepared_once) {
   module& body = p.add_module("body");
-  value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type), x = body.add_parameter("x", vector_type), w = body.add_parameter("w", vector_type);
+  value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type),
+        x = body.add_parameter("x", vector_type), w = body.add_parameter("w", vector_type);
   body.set_outputs({go, multiply_packed(p, body, x, w)}, {"go", "x"});
   (void)i;
   value trips = m.add_constant(count(4)), yes = m.add_constant(flag(true)), start = m.add_parameter("x", vector_type);
-  value weights = m.add_constant(vector_literal(ramp(0.5f, 0.0625f)));  // an invariant of the loop, constant all the same
+  value weights =
+      m.add_constant(vector_literal(ramp(0.5f, 0.0625f)));  // an invariant of the loop, constant all the same
   m.set_outputs({m.add(loop{1, 4}, {trips, yes, start, weights}, {&body})}, {"y"});
   executable e = load(p, device);
   EXPECT_EQ(e.plan().report.prepared_made, 1u);

@@ -1,7 +1,7 @@
 // What every device must do. A device's test instantiates it with a maker and kernels of that device's kind:
 //   INSTANTIATE_TYPED_TEST_SUITE_P(host, device_conformance, host_traits);
-// where traits provide `static std::unique_ptr<device> make()`, `static native_kernel kernel()` (the functions `add` and `twice` over
-// 37 floats, as in kernels/tensors.c) and `static const char* target()`.
+// where traits provide `static std::unique_ptr<device> make()`, `static native_kernel kernel()` (the functions `add`
+// and `twice` over 37 floats, as in kernels/tensors.c) and `static const char* target()`.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -160,7 +160,9 @@ TYPED_TEST_P(device_conformance, its_own_stream_is_the_one_that_null_means) {
   this->target->synchronize(own.get());
 }
 
-REGISTER_TYPED_TEST_SUITE_P(device_conformance, says_what_it_is, memory_is_aligned_and_its_own, memory_that_is_not_there_is_an_error, launches_run_in_order,
-                            missing_functions_and_damaged_objects_are_errors, copies_and_zeros_stay_in_order, events_order_streams_and_tell_time, its_own_stream_is_the_one_that_null_means);
+REGISTER_TYPED_TEST_SUITE_P(device_conformance, says_what_it_is, memory_is_aligned_and_its_own,
+                            memory_that_is_not_there_is_an_error, launches_run_in_order,
+                            missing_functions_and_damaged_objects_are_errors, copies_and_zeros_stay_in_order,
+                            events_order_streams_and_tell_time, its_own_stream_is_the_one_that_null_means);
 
 }  // namespace kiln::testing

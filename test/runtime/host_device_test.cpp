@@ -1,6 +1,6 @@
+#include "runtime/host_device.hpp"
 #include "device_conformance.hpp"
 #include "objects.hpp"
-#include "runtime/host_device.hpp"
 
 namespace kiln::testing {
 

@@ -26,7 +26,9 @@ code_image load_one(std::span<const std::byte> bytes) {
   return code_image(list, find_host_symbol);
 }
 
-kernel function(const code_image& image, std::size_t object, const char* name) { return reinterpret_cast<kernel>(const_cast<void*>(image.find(object, name))); }
+kernel function(const code_image& image, std::size_t object, const char* name) {
+  return reinterpret_cast<kernel>(const_cast<void*>(image.find(object, name)));
+}
 
 template <class F>
 error failure(F f) {
@@ -60,7 +62,9 @@ TEST_P(relocations, every_kind_gives_the_right_numbers) {
   function(image, 0, "use_tables")(table_buffers, 0, 24);
   for (int i = 0; i < 24; ++i) {
     float x = static_cast<float>(1 << (i % 8)), power = i % 2 ? x * x * x : x * x;
-    EXPECT_EQ(tables[i], power + static_cast<float>(1 << (7 - i % 8)) + static_cast<float>(i % 3 + 0.5) + 8.0f * static_cast<float>(i)) << i;
+    EXPECT_EQ(tables[i], power + static_cast<float>(1 << (7 - i % 8)) + static_cast<float>(i % 3 + 0.5) +
+                             8.0f * static_cast<float>(i))
+        << i;
   }
 
   std::vector<char> from(1000), to(1000, 0);
@@ -69,7 +73,8 @@ TEST_P(relocations, every_kind_gives_the_right_numbers) {
   function(image, 0, "copy_bytes")(copy_buffers, 0, 1000);
   EXPECT_EQ(from, to);
   function(image, 0, "fill_bytes")(copy_buffers, 3, 900);
-  EXPECT_EQ(std::count(from.begin(), from.end(), char{0x5A}), 897 + std::count(to.begin(), to.begin() + 3, char{0x5A}) + std::count(to.begin() + 900, to.end(), char{0x5A}));
+  EXPECT_EQ(std::count(from.begin(), from.end(), char{0x5A}), 897 + std::count(to.begin(), to.begin() + 3, char{0x5A}) +
+                                                                  std::count(to.begin() + 900, to.end(), char{0x5A}));
 
   std::int32_t state[2] = {};
   void* state_buffers[] = {state};
@@ -87,7 +92,9 @@ TEST_P(relocations, every_kind_gives_the_right_numbers) {
   EXPECT_EQ(x[1], std::tanh(-2.0f));
 }
 
-INSTANTIATE_TEST_SUITE_P(objects, relocations, ::testing::Values("relocations", "relocations_plain", "relocations_sections", "relocations_no_plt"),
+INSTANTIATE_TEST_SUITE_P(objects, relocations,
+                         ::testing::Values("relocations", "relocations_plain", "relocations_sections",
+                                           "relocations_no_plt"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(object_loader, objects_share_a_mapping_and_keep_their_own_symbols_and_data) {
@@ -143,7 +150,9 @@ TEST(object_loader, half_precision_calls_round_like_the_reference) {
     ASSERT_EQ(back[i], f16_to_f32(half[i])) << in[i];
   }
   // Just above the middle between two halves, by less than f32 can see: rounding twice would go down to even.
-  std::vector<double> tricky{1.0 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40), 1.0 + std::ldexp(1.0, -11), -1.0 - std::ldexp(1.0, -11) - std::ldexp(1.0, -40), 1.0 + std::ldexp(1.0, -8) + std::ldexp(1.0, -40)};
+  std::vector<double> tricky{1.0 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40), 1.0 + std::ldexp(1.0, -11),
+                             -1.0 - std::ldexp(1.0, -11) - std::ldexp(1.0, -40),
+                             1.0 + std::ldexp(1.0, -8) + std::ldexp(1.0, -40)};
   std::vector<std::uint16_t> half64(4, 0x7E01), brain64(4, 0x7FC1);
   void* buffers64[] = {tricky.data(), half64.data(), brain64.data()};
   function(image, 0, "doubles")(buffers64, 0, 4);
@@ -203,7 +212,8 @@ verdict attempt(std::span<const std::byte> bytes) {
 TEST(object_loader, truncated_objects_are_refused) {
   auto bytes = testing::read_object("relocations");
   std::size_t refused = 0, tried = 0;
-  for (std::size_t n = 0; n < bytes.size(); n += n < 200 ? 1 : 37, ++tried) refused += attempt(std::span(bytes).first(n)) == verdict::refused;
+  for (std::size_t n = 0; n < bytes.size(); n += n < 200 ? 1 : 37, ++tried)
+    refused += attempt(std::span(bytes).first(n)) == verdict::refused;
   EXPECT_EQ(refused, tried);  // section headers lie at the end
 }
 
@@ -228,7 +238,8 @@ TEST(object_loader, flipped_bytes_never_crash_it) {
     for (int i = 0; i < 4000; ++i) flip(random() % original.size(), static_cast<std::byte>(1 + random() % 255));
     for (int s = 0; s < header.e_shnum; ++s) {
       Elf64_Shdr section;
-      std::memcpy(&section, original.data() + header.e_shoff + static_cast<std::size_t>(s) * sizeof section, sizeof section);
+      std::memcpy(&section, original.data() + header.e_shoff + static_cast<std::size_t>(s) * sizeof section,
+                  sizeof section);
       if (section.sh_type != SHT_RELA && section.sh_type != SHT_SYMTAB) continue;
       for (std::size_t i = 0; i < section.sh_size; ++i) flip(section.sh_offset + i, std::byte{0xFF});
     }
@@ -238,8 +249,10 @@ TEST(object_loader, flipped_bytes_never_crash_it) {
 }
 
 TEST(host_symbols, only_the_list_resolves) {
-  for (const char* name : {"expf", "erf", "memcpy", "fmodf", "__truncsfbf2", "sincosf", "fmaf"}) EXPECT_NE(find_host_symbol(name), nullptr) << name;
-  for (const char* name : {"system", "dlopen", "malloc", "", "exp ", "free"}) EXPECT_EQ(find_host_symbol(name), nullptr) << name;
+  for (const char* name : {"expf", "erf", "memcpy", "fmodf", "__truncsfbf2", "sincosf", "fmaf"})
+    EXPECT_NE(find_host_symbol(name), nullptr) << name;
+  for (const char* name : {"system", "dlopen", "malloc", "", "exp ", "free"})
+    EXPECT_EQ(find_host_symbol(name), nullptr) << name;
 }
 
 }  // namespace

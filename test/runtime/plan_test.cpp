@@ -56,8 +56,8 @@ TEST_F(plans, several_kernels_share_the_arena) {
   EXPECT_EQ(r.constant_bytes, n * sizeof(float));
   EXPECT_EQ(r.constant_copied_bytes, 0u);
   EXPECT_EQ(r.arena_bytes, r.arena_lower_bound);
-  EXPECT_EQ(r.arena_bytes, 2u * 192u);               // two vectors at a time
-  EXPECT_EQ(r.arena_sum_bytes, 6u * 192u + 64u);     // the last one lives in the output buffer
+  EXPECT_EQ(r.arena_bytes, 2u * 192u);            // two vectors at a time
+  EXPECT_EQ(r.arena_sum_bytes, 6u * 192u + 64u);  // the last one lives in the output buffer
 }
 
 TEST_F(plans, aliases_share_storage_and_reach_the_output) {
@@ -173,7 +173,8 @@ TEST_F(plans, prepare_launches_over_constants_run_once_at_load) {
     auto outputs = run_poisoned(e, {vector_literal(ramp(0.5f))});
     for (std::size_t i = 0; i < n; ++i) {
       float reversed = 1.0f + static_cast<float>(n - 1 - i);
-      EXPECT_FLOAT_EQ(outputs[0].as<float>()[i], (0.5f + static_cast<float>(i)) * reversed * reversed * (reversed + 1)) << i;
+      EXPECT_FLOAT_EQ(outputs[0].as<float>()[i], (0.5f + static_cast<float>(i)) * reversed * reversed * (reversed + 1))
+          << i;
     }
   };
   executable first = load(p, device, options);
@@ -200,10 +201,14 @@ TEST_F(plans, prepare_launches_over_constants_run_once_at_load) {
 // Kernels for other batch sizes, of other models and with other configurations pack alike: they use one copy.
 TEST_F(plans, prepared_buffers_are_shared_by_kernels_that_pack_alike) {
   value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(1.0f)));
-  auto first = make_kernel({make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("multiply", n, {in(0), scratch(0), out(0)})}, {{n * sizeof(float), true}});
+  auto first = make_kernel(
+      {make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("multiply", n, {in(0), scratch(0), out(0)})},
+      {{n * sizeof(float), true}});
   // Its payload is another one, its weights are another input, and other scratch comes first.
-  auto alike = make_kernel({make_launch("twice", n, {in(1), scratch(0)}), make_launch("reverse", n, {in(0), scratch(1)}, true), make_launch("multiply", n, {scratch(0), scratch(1), out(0)})},
-                           {{n * sizeof(float), false}, {n * sizeof(float), true}});
+  auto alike =
+      make_kernel({make_launch("twice", n, {in(1), scratch(0)}), make_launch("reverse", n, {in(0), scratch(1)}, true),
+                   make_launch("multiply", n, {scratch(0), scratch(1), out(0)})},
+                  {{n * sizeof(float), false}, {n * sizeof(float), true}});
   auto wider = alike, shorter = alike, other = alike;
   wider.scratch[1].bytes += 64;
   shorter.launches[1].grid = n - 1;
@@ -226,7 +231,8 @@ TEST_F(plans, prepare_launches_over_inputs_run_every_time) {
   EXPECT_EQ(e.plan().report.prepared_bytes, 0u);
   for (float first : {1.0f, -4.0f}) {
     auto outputs = run_poisoned(e, {vector_literal(ramp(2.0f)), vector_literal(ramp(first))});
-    for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(outputs[0].as<float>()[i], (2.0f + static_cast<float>(i)) * (first + static_cast<float>(n - 1 - i)));
+    for (std::size_t i = 0; i < n; ++i)
+      EXPECT_EQ(outputs[0].as<float>()[i], (2.0f + static_cast<float>(i)) * (first + static_cast<float>(n - 1 - i)));
   }
 }
 
@@ -234,18 +240,24 @@ TEST_F(plans, prepare_launches_over_inputs_run_every_time) {
 TEST_F(plans, prepare_launches_that_share_scratch_with_a_varying_one_run_every_time) {
   value x = m.add_parameter("x", vector_type);
   value w = m.add_constant(vector_literal(ramp(1.0f)));
-  auto kernel = make_kernel({make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("reverse", 10, {in(0), scratch(0)}, true), make_launch("multiply", n, {in(0), scratch(0), out(0)})},
-                            {{n * sizeof(float), true}});
+  auto kernel = make_kernel(
+      {make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("reverse", 10, {in(0), scratch(0)}, true),
+       make_launch("multiply", n, {in(0), scratch(0), out(0)})},
+      {{n * sizeof(float), true}});
   m.set_outputs({call(p, m, "mixed", kernel, {x, w}, {vector_type})}, {"y"});
   executable e = load(p, device);
   EXPECT_EQ(e.plan().report.launches, 3u);
   auto outputs = run_poisoned(e, {vector_literal(ramp(2.0f))});
-  for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(outputs[0].as<float>()[i], (2.0f + static_cast<float>(i)) * ((i < 10 ? 2.0f : 1.0f) + static_cast<float>(n - 1 - i)));
+  for (std::size_t i = 0; i < n; ++i)
+    EXPECT_EQ(outputs[0].as<float>()[i],
+              (2.0f + static_cast<float>(i)) * ((i < 10 ? 2.0f : 1.0f) + static_cast<float>(n - 1 - i)));
 }
 
 TEST_F(plans, padding_of_prepared_buffers_is_zero) {
   value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(1.0f)));
-  auto kernel = make_kernel({make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("multiply", n, {in(0), scratch(0), out(0)})}, {{200000, true}});
+  auto kernel = make_kernel(
+      {make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("multiply", n, {in(0), scratch(0), out(0)})},
+      {{200000, true}});
   m.set_outputs({call(p, m, "padded", kernel, {x, w}, {vector_type})}, {"y"});
   memory_store store;
   {
@@ -273,7 +285,9 @@ TEST_F(plans, portable_kernels_are_refused_by_name) {
 TEST_F(plans, portable_kernels_in_bodies_are_refused) {
   module& body = p.add_module("then");
   value b = body.add_parameter("b", vector_type);
-  body.set_outputs({body.add(code_object::make("hidden", code_format::mlir_bytecode, p.add_kernel({}), "", {vector_type}), {b})}, {"y"});
+  body.set_outputs(
+      {body.add(code_object::make("hidden", code_format::mlir_bytecode, p.add_kernel({}), "", {vector_type}), {b})},
+      {"y"});
   module& other = p.add_module("else");
   other.set_outputs({other.add_parameter("b", vector_type)}, {"y"});
   value flag = m.add_parameter("flag", flag_type), x = m.add_parameter("x", vector_type);
@@ -283,7 +297,9 @@ TEST_F(plans, portable_kernels_in_bodies_are_refused) {
 
 TEST_F(plans, other_targets_and_open_dims_are_refused) {
   value x = m.add_parameter("x", vector_type);
-  value y = m.add(code_object::make("k", code_format::native, p.add_kernel(serialize(make_kernel({}))), "gfx942", {vector_type}), {x});
+  value y = m.add(
+      code_object::make("k", code_format::native, p.add_kernel(serialize(make_kernel({}))), "gfx942", {vector_type}),
+      {x});
   m.set_outputs({y}, {"y"});
   expect_refused(error_kind::unsupported, "'gfx942'");
   program open;
@@ -299,7 +315,10 @@ TEST_F(plans, other_targets_and_open_dims_are_refused) {
 }
 
 TEST_F(plans, kernels_that_contradict_the_program_are_refused) {
-  struct row { native_kernel kernel; const char* text; };
+  struct row {
+    native_kernel kernel;
+    const char* text;
+  };
   native_kernel huge = make_kernel({make_launch("twice", n, {in(0), out(0)})}, {{INT64_MAX, false}});
   native_kernel wide = make_kernel({make_launch("twice", n, {in(0), out(0)})});
   wide.launches[0].grid_y = 2;
@@ -344,7 +363,9 @@ TEST_F(plans, wrong_tensors_are_refused_by_name) {
   executable e = load(p, device);
   execution_context context = e.make_context();
   std::vector<float> a(n + 1), b(n), c(n);
-  auto bytes = [](std::vector<float>& v, std::size_t count) { return std::as_writable_bytes(std::span(v).first(count)); };
+  auto bytes = [](std::vector<float>& v, std::size_t count) {
+    return std::as_writable_bytes(std::span(v).first(count));
+  };
   auto refusal = [&](std::vector<executable::input_span> in, std::vector<executable::output_span> out) -> std::string {
     try {
       e.run(context, in, out);
@@ -360,7 +381,8 @@ TEST_F(plans, wrong_tensors_are_refused_by_name) {
   EXPECT_THAT(refusal({bytes(a, n)}, {bytes(b, n - 1), bytes(c, n)}), HasSubstr("'scores'"));
   EXPECT_THAT(refusal({bytes(a, n)}, {bytes(b, n), bytes(b, n)}), HasSubstr("'again' overlaps output 'scores'"));
   EXPECT_THAT(refusal({bytes(b, n)}, {bytes(b, n), bytes(c, n)}), HasSubstr("'scores' overlaps input 'pixels'"));
-  EXPECT_THAT(refusal({bytes(b, n)}, {bytes(b, n), bytes(c, n)}), HasSubstr("'scores' overlaps input 'pixels'"));  // the second time, too
+  EXPECT_THAT(refusal({bytes(b, n)}, {bytes(b, n), bytes(c, n)}),
+              HasSubstr("'scores' overlaps input 'pixels'"));  // the second time, too
   auto shifted = std::as_writable_bytes(std::span(a)).subspan(1, n * sizeof(float));
   EXPECT_THAT(refusal({shifted}, {bytes(b, n), bytes(c, n)}), HasSubstr("'pixels' is not aligned"));
   try {

@@ -23,7 +23,8 @@ inline launch_argument in(std::uint32_t i) { return {buffer_kind::input, i}; }
 inline launch_argument out(std::uint32_t i) { return {buffer_kind::output, i}; }
 inline launch_argument scratch(std::uint32_t i) { return {buffer_kind::scratch, i}; }
 
-inline launch make_launch(const char* symbol, std::int64_t grid, std::vector<launch_argument> arguments, bool prepare = false) {
+inline launch make_launch(const char* symbol, std::int64_t grid, std::vector<launch_argument> arguments,
+                          bool prepare = false) {
   launch l;
   l.symbol = symbol;
   l.grid = grid;
@@ -49,34 +50,48 @@ inline native_kernel make_kernel(std::vector<launch> launches, std::vector<scrat
 }
 
 // The instruction that runs `kernel`, as the just-in-time compiler leaves it.
-inline value call(program& p, module& m, const char* symbol, const native_kernel& kernel, std::vector<value> inputs, const std::vector<shape>& outputs) {
+inline value call(program& p, module& m, const char* symbol, const native_kernel& kernel, std::vector<value> inputs,
+                  const std::vector<shape>& outputs) {
   auto hash = p.add_kernel(serialize(kernel));
   value v = m.add(code_object::make(symbol, code_format::native, hash, flavour.target, outputs), std::move(inputs));
   v.producer->set_origin(std::string("node of ") + symbol);
   return v;
 }
 
-inline value add(program& p, module& m, value a, value b) { return call(p, m, "add", make_kernel({make_launch("add", n, {in(0), in(1), out(0)})}), {a, b}, {vector_type}); }
-inline value twice(program& p, module& m, value a) { return call(p, m, "twice", make_kernel({make_launch("twice", n, {in(0), out(0)})}), {a}, {vector_type}); }
+inline value add(program& p, module& m, value a, value b) {
+  return call(p, m, "add", make_kernel({make_launch("add", n, {in(0), in(1), out(0)})}), {a, b}, {vector_type});
+}
+inline value twice(program& p, module& m, value a) {
+  return call(p, m, "twice", make_kernel({make_launch("twice", n, {in(0), out(0)})}), {a}, {vector_type});
+}
 inline value exponential(program& p, module& m, value a) {
   return call(p, m, "exponential", make_kernel({make_launch("exponential", n, {in(0), out(0)})}), {a}, {vector_type});
 }
 inline value plus_minus(program& p, module& m, value a) {
-  return call(p, m, "plus_minus", make_kernel({make_launch("plus_minus", n, {in(0), out(0), out(1)})}), {a}, {vector_type, vector_type});
+  return call(p, m, "plus_minus", make_kernel({make_launch("plus_minus", n, {in(0), out(0), out(1)})}), {a},
+              {vector_type, vector_type});
 }
 inline value sum(program& p, module& m, value a) {
-  return call(p, m, "sum", make_kernel({make_launch("sum_parts", 5, {in(0), scratch(0)}), make_launch("sum_total", 1, {scratch(0), out(0)})}, {{5 * sizeof(float), false}}), {a},
-              {scalar_type});
+  return call(
+      p, m, "sum",
+      make_kernel({make_launch("sum_parts", 5, {in(0), scratch(0)}), make_launch("sum_total", 1, {scratch(0), out(0)})},
+                  {{5 * sizeof(float), false}}),
+      {a}, {scalar_type});
 }
-inline value below_limit(program& p, module& m, value a) { return call(p, m, "below_limit", make_kernel({make_launch("below_limit", 1, {in(0), out(0)})}), {a}, {flag_type}); }
+inline value below_limit(program& p, module& m, value a) {
+  return call(p, m, "below_limit", make_kernel({make_launch("below_limit", 1, {in(0), out(0)})}), {a}, {flag_type});
+}
 inline value add_iteration(program& p, module& m, value i, value a) {
-  return call(p, m, "add_iteration", make_kernel({make_launch("add_iteration", n, {in(0), in(1), out(0)})}), {i, a}, {vector_type});
+  return call(p, m, "add_iteration", make_kernel({make_launch("add_iteration", n, {in(0), in(1), out(0)})}), {i, a},
+              {vector_type});
 }
 // x * reversed weights, reversed by a prepare launch.
 inline value multiply_packed(program& p, module& m, value x, value weights) {
   return call(p, m, "multiply_packed",
-              make_kernel({make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("multiply", n, {in(0), scratch(0), out(0)})}, {{n * sizeof(float), true}}), {x, weights},
-              {vector_type});
+              make_kernel({make_launch("reverse", n, {in(1), scratch(0)}, true),
+                           make_launch("multiply", n, {in(0), scratch(0), out(0)})},
+                          {{n * sizeof(float), true}}),
+              {x, weights}, {vector_type});
 }
 
 inline std::vector<float> ramp(float first = 0.0f, float step = 1.0f) {

@@ -21,7 +21,9 @@ void run_and_check(thread_team& team, std::int64_t grid) {
     ASSERT_LT(begin, end);
     for (std::int64_t i = begin; i < end; ++i) ++hits[static_cast<std::size_t>(i)];
   });
-  for (std::int64_t i = 0; i < grid; ++i) ASSERT_EQ(hits[static_cast<std::size_t>(i)], 1) << "item " << i << " of " << grid << ", " << team.size() << " threads";
+  for (std::int64_t i = 0; i < grid; ++i)
+    ASSERT_EQ(hits[static_cast<std::size_t>(i)], 1)
+        << "item " << i << " of " << grid << ", " << team.size() << " threads";
 }
 
 TEST(thread_team, every_item_runs_once) {
@@ -38,7 +40,8 @@ TEST(thread_team, many_runs_hand_over_their_data) {
   for (int round = 0; round < 5000; ++round) {  // each run reads what other members wrote in the last one
     std::vector<std::int64_t> next(values.size());
     team.run(static_cast<std::int64_t>(values.size()), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) next[static_cast<std::size_t>(i)] = values[(static_cast<std::size_t>(i) + 100) % values.size()] + 1;
+      for (std::int64_t i = begin; i < end; ++i)
+        next[static_cast<std::size_t>(i)] = values[(static_cast<std::size_t>(i) + 100) % values.size()] + 1;
     });
     values.swap(next);
   }
@@ -75,8 +78,7 @@ TEST(thread_team, several_callers_and_nested_runs) {
   auto caller = [&] {
     for (int round = 0; round < 300; ++round)
       team.run(20, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i)
-          team.run(5, [&](std::int64_t b, std::int64_t e) { total += e - b; });
+        for (std::int64_t i = begin; i < end; ++i) team.run(5, [&](std::int64_t b, std::int64_t e) { total += e - b; });
       });
   };
   std::thread a(caller), b(caller);

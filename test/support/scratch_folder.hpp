@@ -13,11 +13,13 @@
 
 namespace kiln::testing {
 
-// A folder of the running test's own, removed afterwards. In memory where there is some: the tests write many small files.
+// A folder of the running test's own, removed afterwards. In memory where there is some: the tests write many small
+// files.
 class scratch_folder {
  public:
   scratch_folder() {
-    std::filesystem::path parent = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
+    std::filesystem::path parent =
+        std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
     std::string pattern = (parent / "kiln-test-XXXXXX").string();
     if (!::mkdtemp(pattern.data())) throw std::runtime_error("no temporary folder");
     path_ = pattern;

@@ -1,5 +1,6 @@
-// Writes a .kiln file whose kernels are native ones of the stand-in for the CUDA driver (test/runtime/hip_stand_in), so that the command line can be tested on a
-// GPU device where there is none: kiln_stand_in_program OUT.kiln branching|plain.
+// Writes a .kiln file whose kernels are native ones of the stand-in for the CUDA driver (test/runtime/hip_stand_in), so
+// that the command line can be tested on a GPU device where there is none: kiln_stand_in_program OUT.kiln
+// branching|plain.
 #include <cstdio>
 #include <exception>
 

@@ -40,18 +40,22 @@ value joined_masks(builder& b, value given, value seen) {
 value padded_mask(builder& b, value mask, const dim& keys) {
   const dim& given = mask.type().dims.back();
   if (given == keys || given == dim(1)) return mask;
-  if (!given.is_static() || !keys.is_static()) refuse("the mask ends at '" + given.str() + "', the keys at '" + keys.str() + "'; give them values with --dim");
+  if (!given.is_static() || !keys.is_static())
+    refuse("the mask ends at '" + given.str() + "', the keys at '" + keys.str() + "'; give them values with --dim");
   bool boolean = mask.type().type == element_type::boolean;
-  pad op{std::vector<std::int64_t>(mask.type().rank(), 0), std::vector<std::int64_t>(mask.type().rank(), 0), pad_mode::constant_, boolean ? 0 : -INFINITY};
+  pad op{std::vector<std::int64_t>(mask.type().rank(), 0), std::vector<std::int64_t>(mask.type().rank(), 0),
+         pad_mode::constant_, boolean ? 0 : -INFINITY};
   op.after.back() = keys.value() - given.value();
   return b.add(std::move(op), {mask});
 }
 
-// inputs: Q, K, V, mask, past key, past value, valid keys per batch entry. outputs: Y, present key, present value, scores.
+// inputs: Q, K, V, mask, past key, past value, valid keys per batch entry. outputs: Y, present key, present value,
+// scores.
 std::vector<value> standard_attention(node& n) {
   builder& b = n.b;
   n.refuse_outputs_from(3, "qk_matmul_output");
-  attention_problem p{with_heads(n, 0, "q_num_heads"), with_heads(n, 1, "kv_num_heads"), with_heads(n, 2, "kv_num_heads")};
+  attention_problem p{with_heads(n, 0, "q_num_heads"), with_heads(n, 1, "kv_num_heads"),
+                      with_heads(n, 2, "kv_num_heads")};
   if (n.has(4) != n.has(5)) invalid("past_key and past_value come together");
   const dim queries = p.query.type().dims[2], past = n.has(4) ? n.dims(4).at(2) : dim(0);
   if (n.has(4)) p.key = b.add(concat{2}, {n.in(4), p.key}), p.values = b.add(concat{2}, {n.in(5), p.values});
@@ -59,7 +63,8 @@ std::vector<value> standard_attention(node& n) {
   if (!depth.is_static() && !n.has_attribute("scale")) refuse("the depth of a head must be known");
   p.scale = n.has_attribute("scale") ? n.real("scale", 1) : 1 / std::sqrt(static_cast<double>(depth.value()));
   p.soft_cap = n.real("softcap", 0);
-  bool causal = n.integer("is_causal", 0) != 0, windows = n.integer("left_window_size", -1) >= 0 || n.integer("right_window_size", -1) >= 0;
+  bool causal = n.integer("is_causal", 0) != 0,
+       windows = n.integer("left_window_size", -1) >= 0 || n.integer("right_window_size", -1) >= 0;
   if (n.has(3)) p.mask = padded_mask(b, n.in(3), keys);
   // The operation's own causal mask ends at the last key; it is the operator's where the queries are the last rows.
   if (causal && !windows && !n.has(6) && past + queries == keys && !p.mask) p.causal = true;
@@ -80,14 +85,16 @@ std::vector<value> standard_attention(node& n) {
   return results;
 }
 
-// x [B, N, S, H] or [B, S, N*H] rotated; the result has the form of x. `heads` is 0 where the cosines tell the depth of a head.
+// x [B, N, S, H] or [B, S, N*H] rotated; the result has the form of x. `heads` is 0 where the cosines tell the depth of
+// a head.
 value rotary(node& n, value x, value cos, value sin, std::int64_t heads) {
   builder& b = n.b;
   bool interleaved = n.integer("interleaved", 0) != 0;
   if (x.type().rank() == 4) return heads_first(b, rotated(b, heads_first(b, x), cos, sin, interleaved));
   if (heads == 0) {
     dim depth = cos.type().dims.back() * dim(2), width = x.type().dims.back();
-    if (x.type().rank() != 3 || !depth.is_static() || !width.is_static() || depth == dim(0)) invalid("num_heads is needed for " + x.type().str());
+    if (x.type().rank() != 3 || !depth.is_static() || !width.is_static() || depth == dim(0))
+      invalid("num_heads is needed for " + x.type().str());
     heads = width.value() / depth.value();
   }
   return join_heads(b, rotated(b, split_heads(b, x, heads), cos, sin, interleaved));
@@ -106,12 +113,15 @@ std::vector<value> contrib_rotary(node& n) {
   if (n.integer("is_packed_batching", 0)) refuse("is_packed_batching=1 is not supported");
   value positions = n.in(1);
   const dim steps = n.dims(0).at(n.rank(0) == 4 ? 2 : 1);
-  if (positions.type().rank() == 1) positions = b.with_dims(b.binary(fn::add, b.iota_like(positions.type().type, {steps}, 0), positions), {1, steps});
-  return {rotary(n, n.in(0), rows_at(b, n.in(2), positions), rows_at(b, n.in(3), positions), n.integer("num_heads", 0))};
+  if (positions.type().rank() == 1)
+    positions = b.with_dims(b.binary(fn::add, b.iota_like(positions.type().type, {steps}, 0), positions), {1, steps});
+  return {
+      rotary(n, n.in(0), rows_at(b, n.in(2), positions), rows_at(b, n.in(3), positions), n.integer("num_heads", 0))};
 }
 
 constexpr operator_row rows[] = {
-    {"Attention", standard_attention, 23, "no qk_matmul_output"}, {"RotaryEmbedding", standard_rotary, 23},
+    {"Attention", standard_attention, 23, "no qk_matmul_output"},
+    {"RotaryEmbedding", standard_rotary, 23},
     {"RotaryEmbedding", contrib_rotary, 1, "no packed batches", microsoft_domain},
 };
 

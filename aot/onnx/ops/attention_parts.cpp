@@ -12,7 +12,8 @@ using fn = scalar_function;
 
 bool is_plain(const attention_problem& p) { return p.soft_cap == 0 && !p.sink; }
 
-// Scores [B, N, S, T] in the type of computation. The query heads of a group lie side by side, so they are rows of one product.
+// Scores [B, N, S, T] in the type of computation. The query heads of a group lie side by side, so they are rows of one
+// product.
 value scores_of(builder& b, const attention_problem& p) {
   const auto q = p.query.type().dims, k = p.key.type().dims;
   element_type wide = compute_type(p.query.type().type);
@@ -25,7 +26,8 @@ value lowest(builder& b) { return b.scalar(element_type::f32, -std::numeric_limi
 
 // True where query i sees key j.
 value causal_mask(builder& b, const dim& queries, const dim& keys) {
-  value key = b.iota_like(element_type::i64, {queries, keys}, 1), query = b.iota_like(element_type::i64, {queries, keys}, 0);
+  value key = b.iota_like(element_type::i64, {queries, keys}, 1),
+        query = b.iota_like(element_type::i64, {queries, keys}, 0);
   return b.binary(fn::less_equal, b.binary(fn::sub, key, query), b.dims_tensor({keys - queries}, 0));
 }
 
@@ -47,7 +49,8 @@ value sums_of(builder& b, const attention_problem& p) {
   const auto q = p.query.type().dims, k = p.key.type().dims;
   if (is_plain(p)) {
     attention op{p.scale, p.causal};
-    return b.add(op, p.mask ? std::vector<value>{p.query, p.key, p.values, p.mask} : std::vector<value>{p.query, p.key, p.values});
+    return b.add(op, p.mask ? std::vector<value>{p.query, p.key, p.values, p.mask}
+                            : std::vector<value>{p.query, p.key, p.values});
   }
   value scores = scores_of(b, p);
   if (p.soft_cap != 0) scores = b.binary(fn::mul, b.unary(fn::tanh, b.binary(fn::div, scores, p.soft_cap)), p.soft_cap);
@@ -55,13 +58,16 @@ value sums_of(builder& b, const attention_problem& p) {
   if (p.causal) scores = masked(b, scores, causal_mask(b, q[2], k[2]));
   value weights = weights_of(b, p, scores);
   dim rows = q[1] * q[2] / k[1];
-  value sums = b.add(dot{false, false, p.query.type().type}, {b.with_dims(b.to_type(weights, p.query.type().type), {q[0], k[1], rows, k[2]}), p.values});
+  value sums = b.add(dot{false, false, p.query.type().type},
+                     {b.with_dims(b.to_type(weights, p.query.type().type), {q[0], k[1], rows, k[2]}), p.values});
   return b.with_dims(sums, {q[0], q[1], q[2], p.values.type().dims[3]});
 }
 
 // Rows of the result that belong to queries for which the mask leaves no key.
 value without_unseen(builder& b, value sums, value mask) {
-  value seen = mask.type().type == element_type::boolean ? mask : b.binary(fn::greater, mask, -std::numeric_limits<double>::infinity());
+  value seen = mask.type().type == element_type::boolean
+                   ? mask
+                   : b.binary(fn::greater, mask, -std::numeric_limits<double>::infinity());
   value some = b.reduced(reduction_kind::max, seen, {static_cast<std::int64_t>(mask.type().rank()) - 1}, true);
   return b.where(some, sums, b.scalar(sums.type().type, 0));
 }
@@ -71,7 +77,8 @@ value without_unseen(builder& b, value sums, value mask) {
 value split_heads(builder& b, value x, std::int64_t heads) {
   const auto dims = x.type().dims;
   if (dims.size() != 3) invalid("needs [batch, sequence, heads * depth], not " + x.type().str());
-  if (heads < 1 || !dims[2].is_static() || dims[2].value() % heads) invalid(std::to_string(heads) + " heads do not divide the last axis of " + x.type().str());
+  if (heads < 1 || !dims[2].is_static() || dims[2].value() % heads)
+    invalid(std::to_string(heads) + " heads do not divide the last axis of " + x.type().str());
   return b.with_dims(x, {dims[0], dims[1], heads, dims[2].value() / heads});
 }
 
@@ -83,16 +90,19 @@ value join_heads(builder& b, value x) {
 }
 
 value attend(builder& b, const attention_problem& p) {
-  if (p.query.type().rank() != 4 || p.key.type().rank() != 4 || p.values.type().rank() != 4) invalid("query, key and value need rank 4 once their heads are apart");
+  if (p.query.type().rank() != 4 || p.key.type().rank() != 4 || p.values.type().rank() != 4)
+    invalid("query, key and value need rank 4 once their heads are apart");
   value sums = sums_of(b, p);
   return p.zero_unseen && p.mask && p.mask.type().rank() > 0 ? without_unseen(b, sums, p.mask) : sums;
 }
 
 value rotated(builder& b, value x, value cos, value sin, bool interleaved) {
   const auto dims = x.type().dims;
-  if (!dims[3].is_static() || !cos.type().dims.back().is_static()) refuse("the depth of a head and of the cosines must be known");
+  if (!dims[3].is_static() || !cos.type().dims.back().is_static())
+    refuse("the depth of a head and of the cosines must be known");
   std::int64_t depth = dims[3].value(), half = cos.type().dims.back().value();
-  if (cos.type().dims != sin.type().dims) invalid("the cosines " + cos.type().str() + " and the sines " + sin.type().str() + " differ");
+  if (cos.type().dims != sin.type().dims)
+    invalid("the cosines " + cos.type().str() + " and the sines " + sin.type().str() + " differ");
   if (2 * half > depth) invalid(std::to_string(half) + " cosines for heads of depth " + std::to_string(depth));
   auto along_heads = [&](value v) {
     auto lifted = v.type().dims;
@@ -115,7 +125,8 @@ value rotated(builder& b, value x, value cos, value sin, bool interleaved) {
   value joined;
   if (interleaved) {
     std::vector<dim> apart{dims[0], dims[1], dims[2], half, 1};
-    joined = b.with_dims(b.add(concat{4}, {b.with_dims(real, apart), b.with_dims(imaginary, apart)}), {dims[0], dims[1], dims[2], 2 * half});
+    joined = b.with_dims(b.add(concat{4}, {b.with_dims(real, apart), b.with_dims(imaginary, apart)}),
+                         {dims[0], dims[1], dims[2], 2 * half});
   } else {
     joined = b.add(concat{3}, {real, imaginary});
   }

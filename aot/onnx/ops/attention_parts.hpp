@@ -1,4 +1,5 @@
-// What the attention operators share: the standard's (opset 23) and onnxruntime's Attention, MultiHeadAttention and GroupQueryAttention.
+// What the attention operators share: the standard's (opset 23) and onnxruntime's Attention, MultiHeadAttention and
+// GroupQueryAttention.
 #pragma once
 
 #include <optional>
@@ -18,10 +19,10 @@ value join_heads(builder& b, value x);
 struct attention_problem {
   value query, key, values;
   double scale = 1;
-  bool causal = false;       // query i sees keys up to i + T - S
-  value mask = {};           // boolean (true: seen) or floating (added to the scores), broadcasts to [B, N, S, T]; may be empty
-  double soft_cap = 0;       // scores become cap * tanh(score / cap); 0: they stay
-  value sink = {};           // [N] or a scalar: one more score in the softmax of each head, that has no value; may be empty
+  bool causal = false;  // query i sees keys up to i + T - S
+  value mask = {};  // boolean (true: seen) or floating (added to the scores), broadcasts to [B, N, S, T]; may be empty
+  double soft_cap = 0;  // scores become cap * tanh(score / cap); 0: they stay
+  value sink = {};      // [N] or a scalar: one more score in the softmax of each head, that has no value; may be empty
   bool zero_unseen = false;  // a query that sees no key gives 0 instead of NaN
 };
 // [B, N, S, V].

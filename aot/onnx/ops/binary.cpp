@@ -9,7 +9,9 @@ namespace {
 using fn = scalar_function;
 
 template <fn Function>
-std::vector<value> function(node& n) { return {n.b.binary(Function, n.in(0), n.in(1))}; }
+std::vector<value> function(node& n) {
+  return {n.b.binary(Function, n.in(0), n.in(1))};
+}
 
 // Max, Min and Sum take any number of inputs.
 template <fn Function>
@@ -21,9 +23,13 @@ value fold(node& n) {
 }
 
 template <fn Function>
-std::vector<value> variadic(node& n) { return {fold<Function>(n)}; }
+std::vector<value> variadic(node& n) {
+  return {fold<Function>(n)};
+}
 
-std::vector<value> mean(node& n) { return {n.b.binary(fn::div, fold<fn::add>(n), static_cast<double>(n.present().size()))}; }
+std::vector<value> mean(node& n) {
+  return {n.b.binary(fn::div, fold<fn::add>(n), static_cast<double>(n.present().size()))};
+}
 
 // The exponent may have a type of its own; the result has the base's.
 std::vector<value> pow(node& n) {
@@ -49,17 +55,36 @@ std::vector<value> prelu(node& n) {
   value x = n.in(0), slope = n.in(1);
   auto dims = slope.type().dims;
   // Exports before broadcasting was defined give one slope per channel as [C].
-  if (x.type().rank() > 2 && dims.size() == 1 && dims[0] == x.type().dims[1] && !(dims[0] == x.type().dims.back())) slope = n.b.along_axis(slope, 0, x.type().rank() - 1);
+  if (x.type().rank() > 2 && dims.size() == 1 && dims[0] == x.type().dims[1] && !(dims[0] == x.type().dims.back()))
+    slope = n.b.along_axis(slope, 0, x.type().rank() - 1);
   return {n.b.add(elementwise{fn::prelu}, {x, n.b.broadcast_to(slope, x.type().dims)})};
 }
 
 constexpr operator_row rows[] = {
-    {"Add", function<fn::add>}, {"Sub", function<fn::sub>}, {"Mul", function<fn::mul>}, {"Div", function<fn::div>}, {"Pow", pow}, {"Mod", mod, 10},
-    {"And", function<fn::logical_and>}, {"Or", function<fn::logical_or>}, {"Xor", function<fn::logical_xor>},
-    {"BitwiseAnd", function<fn::bit_and>, 18}, {"BitwiseOr", function<fn::bit_or>, 18}, {"BitwiseXor", function<fn::bit_xor>, 18}, {"BitShift", bit_shift, 11},
-    {"Equal", function<fn::equal>, 7, "no strings"}, {"Greater", function<fn::greater>}, {"GreaterOrEqual", function<fn::greater_equal>, 12},
-    {"Less", function<fn::less>}, {"LessOrEqual", function<fn::less_equal>, 12}, {"Max", variadic<fn::max>}, {"Min", variadic<fn::min>},
-    {"Sum", variadic<fn::add>}, {"Mean", mean}, {"Where", where, 9, "no strings"}, {"PRelu", prelu},
+    {"Add", function<fn::add>},
+    {"Sub", function<fn::sub>},
+    {"Mul", function<fn::mul>},
+    {"Div", function<fn::div>},
+    {"Pow", pow},
+    {"Mod", mod, 10},
+    {"And", function<fn::logical_and>},
+    {"Or", function<fn::logical_or>},
+    {"Xor", function<fn::logical_xor>},
+    {"BitwiseAnd", function<fn::bit_and>, 18},
+    {"BitwiseOr", function<fn::bit_or>, 18},
+    {"BitwiseXor", function<fn::bit_xor>, 18},
+    {"BitShift", bit_shift, 11},
+    {"Equal", function<fn::equal>, 7, "no strings"},
+    {"Greater", function<fn::greater>},
+    {"GreaterOrEqual", function<fn::greater_equal>, 12},
+    {"Less", function<fn::less>},
+    {"LessOrEqual", function<fn::less_equal>, 12},
+    {"Max", variadic<fn::max>},
+    {"Min", variadic<fn::min>},
+    {"Sum", variadic<fn::add>},
+    {"Mean", mean},
+    {"Where", where, 9, "no strings"},
+    {"PRelu", prelu},
 };
 
 }  // namespace

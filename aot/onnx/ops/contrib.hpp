@@ -1,5 +1,5 @@
-// What the importers of onnxruntime's own operators (domain com.microsoft) share. Their meaning: docs/ContribOperators.md of onnxruntime, and what its
-// CPU provider does where the text leaves it open.
+// What the importers of onnxruntime's own operators (domain com.microsoft) share. Their meaning:
+// docs/ContribOperators.md of onnxruntime, and what its CPU provider does where the text leaves it open.
 #pragma once
 
 #include "aot/onnx/node.hpp"
@@ -8,7 +8,8 @@ namespace kiln::onnx_import {
 
 inline constexpr std::string_view microsoft_domain = "com.microsoft";
 
-// The activations that fused operators name, with attributes activation_alpha, activation_beta or activation_params. Refuses others by name.
+// The activations that fused operators name, with attributes activation_alpha, activation_beta or activation_params.
+// Refuses others by name.
 value activated(node& n, value x);
 
 value exact_gelu(builder& b, value x);

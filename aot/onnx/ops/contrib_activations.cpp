@@ -16,7 +16,8 @@ value exact_gelu(builder& b, value x) {
 
 value tanh_gelu(builder& b, value x) {
   value cube = b.binary(fn::mul, b.binary(fn::mul, x, x), x);
-  value inner = b.unary(fn::tanh, b.binary(fn::mul, b.binary(fn::add, x, b.binary(fn::mul, cube, 0.044715)), std::sqrt(2 / std::numbers::pi)));
+  value inner = b.unary(fn::tanh, b.binary(fn::mul, b.binary(fn::add, x, b.binary(fn::mul, cube, 0.044715)),
+                                           std::sqrt(2 / std::numbers::pi)));
   return b.binary(fn::mul, b.binary(fn::mul, x, 0.5), b.binary(fn::add, inner, 1.0));
 }
 
@@ -31,7 +32,8 @@ double parameter(const node& n, std::size_t i, double otherwise) {
 }
 
 value clamped(builder& b, value x, double low, double high) {
-  return b.add(elementwise{fn::clamp}, b.broadcast_together({x, b.scalar(x.type().type, low), b.scalar(x.type().type, high)}));
+  return b.add(elementwise{fn::clamp},
+               b.broadcast_together({x, b.scalar(x.type().type, low), b.scalar(x.type().type, high)}));
 }
 
 struct activation_row {
@@ -45,8 +47,15 @@ constexpr activation_row activations[] = {
     {"Tanh", [](node& n, value x) { return n.b.unary(fn::tanh, x); }},
     {"Sigmoid", [](node& n, value x) { return n.b.unary(fn::sigmoid, x); }},
     {"LeakyRelu", [](node& n, value x) { return n.b.binary(fn::prelu, x, parameter(n, 0, 0.01)); }},
-    {"Clip", [](node& n, value x) { return clamped(n.b, x, parameter(n, 0, -3.4028234663852886e38), parameter(n, 1, 3.4028234663852886e38)); }},
-    {"HardSigmoid", [](node& n, value x) { return clamped(n.b, n.b.binary(fn::add, n.b.binary(fn::mul, x, parameter(n, 0, 0.2)), parameter(n, 1, 0.5)), 0, 1); }},
+    {"Clip",
+     [](node& n, value x) {
+       return clamped(n.b, x, parameter(n, 0, -3.4028234663852886e38), parameter(n, 1, 3.4028234663852886e38));
+     }},
+    {"HardSigmoid",
+     [](node& n, value x) {
+       return clamped(n.b, n.b.binary(fn::add, n.b.binary(fn::mul, x, parameter(n, 0, 0.2)), parameter(n, 1, 0.5)), 0,
+                      1);
+     }},
 };
 
 // x plus an optional bias, in the type of computation.
@@ -58,9 +67,13 @@ value biased(node& n) {
 std::vector<value> gelu(node& n) { return {n.b.to_type(exact_gelu(n.b, biased(n)), n.type(0).type)}; }
 std::vector<value> fast_gelu(node& n) { return {n.b.to_type(tanh_gelu(n.b, biased(n)), n.type(0).type)}; }
 
-value swish(node& n, value x, double alpha) { return n.b.binary(fn::mul, x, n.b.unary(fn::sigmoid, alpha == 1 ? x : n.b.binary(fn::mul, x, alpha))); }
+value swish(node& n, value x, double alpha) {
+  return n.b.binary(fn::mul, x, n.b.unary(fn::sigmoid, alpha == 1 ? x : n.b.binary(fn::mul, x, alpha)));
+}
 
-std::vector<value> quick_gelu(node& n) { return {n.b.to_type(swish(n, biased(n), n.real("alpha", 1.702)), n.type(0).type)}; }
+std::vector<value> quick_gelu(node& n) {
+  return {n.b.to_type(swish(n, biased(n), n.real("alpha", 1.702)), n.type(0).type)};
+}
 
 std::vector<value> standard_swish(node& n) {
   element_type type = n.type(0).type;
@@ -70,7 +83,8 @@ std::vector<value> standard_swish(node& n) {
 std::vector<value> swiglu(node& n) {
   element_type type = n.type(0).type, wide = compute_type(type);
   if (n.type(0) != n.type(1)) invalid("the gate " + n.type(0).str() + " and the value " + n.type(1).str() + " differ");
-  return {n.b.to_type(n.b.binary(fn::mul, swish(n, n.b.to_type(n.in(0), wide), n.real("alpha", 1)), n.b.to_type(n.in(1), wide)), type)};
+  return {n.b.to_type(
+      n.b.binary(fn::mul, swish(n, n.b.to_type(n.in(0), wide), n.real("alpha", 1)), n.b.to_type(n.in(1), wide)), type)};
 }
 
 // x and a bias along the last axis, then a skip connection.
@@ -87,9 +101,14 @@ std::vector<value> bias_split_gelu(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Swish", standard_swish, 24}, {"SwiGLU", swiglu, 28},
-    {"Gelu", gelu, 1, "", microsoft_domain}, {"BiasGelu", gelu, 1, "", microsoft_domain}, {"FastGelu", fast_gelu, 1, "", microsoft_domain},
-    {"QuickGelu", quick_gelu, 1, "", microsoft_domain}, {"BiasAdd", bias_add, 1, "", microsoft_domain}, {"BiasSplitGelu", bias_split_gelu, 1, "", microsoft_domain},
+    {"Swish", standard_swish, 24},
+    {"SwiGLU", swiglu, 28},
+    {"Gelu", gelu, 1, "", microsoft_domain},
+    {"BiasGelu", gelu, 1, "", microsoft_domain},
+    {"FastGelu", fast_gelu, 1, "", microsoft_domain},
+    {"QuickGelu", quick_gelu, 1, "", microsoft_domain},
+    {"BiasAdd", bias_add, 1, "", microsoft_domain},
+    {"BiasSplitGelu", bias_split_gelu, 1, "", microsoft_domain},
 };
 
 }  // namespace

@@ -14,34 +14,45 @@ using fn = scalar_function;
 // The finite number that onnxruntime adds to the scores of keys that a causal mask hides.
 double lowest(element_type type) { return type == element_type::f16 ? -65504 : -std::numeric_limits<float>::max(); }
 
-// What a padding mask adds to the scores, f32, broadcasting to [B, N, S, T]: 0 where a key counts, `fill` where it does not. The forms are told
-// apart by their dims: [B, T], [B, S, T], the keys' ends [B], or their ends and starts [2*B].
+// What a padding mask adds to the scores, f32, broadcasting to [B, N, S, T]: 0 where a key counts, `fill` where it does
+// not. The forms are told apart by their dims: [B, T], [B, S, T], the keys' ends [B], or their ends and starts [2*B].
 value padding_scores(node& n, value mask, const dim& batch, const dim& queries, const dim& keys, double fill) {
   builder& b = n.b;
   const auto dims = mask.type().dims;
-  auto added = [&](value kept) { return b.where(kept, b.scalar(element_type::f32, 0), b.scalar(element_type::f32, fill)); };
-  if (dims.size() == 2 && dims[1] == keys) return added(b.binary(fn::greater, b.with_dims(mask, {dims[0], 1, 1, keys}), 0.0));
-  if (dims.size() == 3 && dims[1] == queries && dims[2] == keys) return added(b.binary(fn::greater, b.with_dims(mask, {dims[0], 1, queries, keys}), 0.0));
+  auto added = [&](value kept) {
+    return b.where(kept, b.scalar(element_type::f32, 0), b.scalar(element_type::f32, fill));
+  };
+  if (dims.size() == 2 && dims[1] == keys)
+    return added(b.binary(fn::greater, b.with_dims(mask, {dims[0], 1, 1, keys}), 0.0));
+  if (dims.size() == 3 && dims[1] == queries && dims[2] == keys)
+    return added(b.binary(fn::greater, b.with_dims(mask, {dims[0], 1, queries, keys}), 0.0));
   if (dims.size() == 1 && (dims[0] == batch || dims[0] == batch * dim(2))) {
     value key = b.iota_like(mask.type().type, {keys}, 0);
     bool starts = !(dims[0] == batch);
-    if (starts && !batch.is_static()) refuse("a mask of starts and ends needs a number for dimension '" + batch.str() + "'; give it a value with --dim");
-    auto bounds = [&](std::int64_t part) { return b.with_dims(starts ? b.slice_axis(mask, 0, part * batch.value(), batch) : mask, {batch, 1, 1, 1}); };
+    if (starts && !batch.is_static())
+      refuse("a mask of starts and ends needs a number for dimension '" + batch.str() +
+             "'; give it a value with --dim");
+    auto bounds = [&](std::int64_t part) {
+      return b.with_dims(starts ? b.slice_axis(mask, 0, part * batch.value(), batch) : mask, {batch, 1, 1, 1});
+    };
     value kept = b.binary(fn::less, key, bounds(0));
     if (starts) kept = b.binary(fn::logical_and, kept, b.binary(fn::greater_equal, key, bounds(1)));
     return added(kept);
   }
-  refuse("a mask " + mask.type().str() + " is not supported, only [batch], [2*batch], [batch, keys] and [batch, queries, keys]");
+  refuse("a mask " + mask.type().str() +
+         " is not supported, only [batch], [2*batch], [batch, keys] and [batch, queries, keys]");
 }
 
-// Joins the masks of Attention and MultiHeadAttention into one. The operation's own causal mask is taken where there is no other one.
+// Joins the masks of Attention and MultiHeadAttention into one. The operation's own causal mask is taken where there is
+// no other one.
 void add_masks(node& n, attention_problem& p, std::size_t padding, std::size_t bias, bool causal, double fill) {
   builder& b = n.b;
   const auto q = p.query.type().dims;
   const dim keys = p.key.type().dims[2];
   if (n.has(padding)) p.mask = padding_scores(n, n.in(padding), q[0], q[2], keys, fill);
   if (causal && p.mask) {
-    value key = b.iota_like(element_type::i64, {q[2], keys}, 1), place = b.iota_like(element_type::i64, {q[2], keys}, 0);
+    value key = b.iota_like(element_type::i64, {q[2], keys}, 1),
+          place = b.iota_like(element_type::i64, {q[2], keys}, 0);
     value seen = b.binary(fn::less_equal, b.binary(fn::sub, key, place), b.dims_tensor({keys - q[2]}, 0));
     p.mask = b.where(seen, p.mask, b.scalar(element_type::f32, lowest(p.query.type().type)));
   } else {
@@ -66,16 +77,20 @@ std::int64_t number_of_heads(node& n, std::string_view attribute = "num_heads") 
   return heads;
 }
 
-// inputs: X [B, S, D], weights [D, Q+K+V], bias, mask, past [2, B, N, P, H], attention bias, past length. outputs: [B, S, V], present.
+// inputs: X [B, S, D], weights [D, Q+K+V], bias, mask, past [2, B, N, P, H], attention bias, past length. outputs: [B,
+// S, V], present.
 std::vector<value> contrib_attention(node& n) {
   builder& b = n.b;
   if (n.has(6) || n.integer("past_present_share_buffer", 0)) refuse("past_present_share_buffer=1 is not supported");
   if (n.integer("do_rotary", 0)) refuse("do_rotary=1 is not supported");
   std::int64_t heads = number_of_heads(n);
-  if (n.rank(0) != 3 || n.rank(1) != 2 || !n.dims(1)[1].is_static()) invalid("needs an input of rank 3 and weights of rank 2, not " + n.type(0).str() + " and " + n.type(1).str());
+  if (n.rank(0) != 3 || n.rank(1) != 2 || !n.dims(1)[1].is_static())
+    invalid("needs an input of rank 3 and weights of rank 2, not " + n.type(0).str() + " and " + n.type(1).str());
   auto columns = n.dims(1)[1].value();
-  std::vector<std::int64_t> sizes = n.integers("qkv_hidden_sizes").value_or(std::vector<std::int64_t>{columns / 3, columns / 3, columns / 3});
-  if (sizes.size() != 3 || sizes[0] < 1 || sizes[2] < 1 || sizes[0] != sizes[1] || sizes[0] + sizes[1] + sizes[2] != columns)
+  std::vector<std::int64_t> sizes =
+      n.integers("qkv_hidden_sizes").value_or(std::vector<std::int64_t>{columns / 3, columns / 3, columns / 3});
+  if (sizes.size() != 3 || sizes[0] < 1 || sizes[2] < 1 || sizes[0] != sizes[1] ||
+      sizes[0] + sizes[1] + sizes[2] != columns)
     invalid("qkv_hidden_sizes do not fit the weights " + n.type(1).str());
   value product = matmul(b, n.in(0), n.in(1), n.type(0).type);
   if (n.has(2)) product = b.binary(fn::add, product, n.in(2));
@@ -89,7 +104,9 @@ std::vector<value> contrib_attention(node& n) {
   if (n.has(4)) {
     const auto past = n.dims(4);
     if (past.size() != 5) invalid("past is [2, batch, heads, positions, depth], not " + n.type(4).str());
-    auto of = [&](std::int64_t which) { return b.with_dims(b.slice_axis(n.in(4), 0, which, 1), {past[1], past[2], past[3], past[4]}); };
+    auto of = [&](std::int64_t which) {
+      return b.with_dims(b.slice_axis(n.in(4), 0, which, 1), {past[1], past[2], past[3], past[4]});
+    };
     p.key = b.add(concat{2}, {of(0), p.key});
     p.values = b.add(concat{2}, {of(1), p.values});
   }
@@ -113,7 +130,8 @@ value unpacked(builder& b, value packed, std::int64_t i) {
   return heads_first(b, b.with_dims(b.slice_axis(packed, 3, i, 1), {d[0], d[1], d[2], d[4]}));
 }
 
-// Query, key and value of MultiHeadAttention as [B, N, S, H], in any of the forms that its inputs may have, with the bias.
+// Query, key and value of MultiHeadAttention as [B, N, S, H], in any of the forms that its inputs may have, with the
+// bias.
 attention_problem projections(node& n, std::int64_t heads) {
   builder& b = n.b;
   attention_problem p;
@@ -205,11 +223,13 @@ value group_rotated(node& n, value x, const places& at) {
     value counts = b.binary(fn::less, at.of_query, at.total);
     positions = b.where(counts, at.of_query, b.scalar(element_type::i64, 1));
   }
-  return rotated(b, x, rows_at(b, n.in(7), positions), rows_at(b, n.in(8), positions), n.integer("rotary_interleaved", 0) != 0);
+  return rotated(b, x, rows_at(b, n.in(7), positions), rows_at(b, n.in(8), positions),
+                 n.integer("rotary_interleaved", 0) != 0);
 }
 
-// inputs: query [B, S, N*H] (or query, key and value side by side), key, value, past key, past value, last key of each batch entry, keys in all,
-// cosines, sines, positions, attention bias, sink. outputs: [B, S, N*H], present key, present value.
+// inputs: query [B, S, N*H] (or query, key and value side by side), key, value, past key, past value, last key of each
+// batch entry, keys in all, cosines, sines, positions, attention bias, sink. outputs: [B, S, N*H], present key, present
+// value.
 std::vector<value> group_query_attention(node& n) {
   builder& b = n.b;
   n.refuse_outputs_from(3, "qk");
@@ -241,9 +261,12 @@ std::vector<value> group_query_attention(node& n) {
   value last = b.binary(fn::min, place, b.with_dims(b.binary(fn::sub, at.total, 1.0), {batch, 1, 1, 1}));
   value seen = b.binary(fn::less_equal, order, last);
   if (std::int64_t window = n.integer("local_window_size", -1); window >= 0)
-    seen = b.binary(fn::logical_and, seen, b.binary(fn::greater, order, b.binary(fn::sub, place, static_cast<double>(window))));
+    seen = b.binary(fn::logical_and, seen,
+                    b.binary(fn::greater, order, b.binary(fn::sub, place, static_cast<double>(window))));
   p.mask = seen;
-  if (n.has(10)) p.mask = b.where(seen, b.to_type(n.in(10), element_type::f32), b.scalar(element_type::f32, -std::numeric_limits<double>::infinity()));
+  if (n.has(10))
+    p.mask = b.where(seen, b.to_type(n.in(10), element_type::f32),
+                     b.scalar(element_type::f32, -std::numeric_limits<double>::infinity()));
   if (n.has(11)) p.sink = n.in(11);
   else if (n.integer("smooth_softmax", 0) > 0) p.sink = b.scalar(element_type::f32, 0);
   std::vector<value> results{join_heads(b, heads_first(b, attend(b, p)))};
@@ -255,7 +278,8 @@ std::vector<value> group_query_attention(node& n) {
 constexpr operator_row rows[] = {
     {"Attention", contrib_attention, 1, "no 4-dimensional masks, no shared buffers", microsoft_domain},
     {"MultiHeadAttention", multi_head_attention, 1, "no shared buffers", microsoft_domain},
-    {"GroupQueryAttention", group_query_attention, 1, "the present has as many positions as past and input; no quantized cache", microsoft_domain},
+    {"GroupQueryAttention", group_query_attention, 1,
+     "the present has as many positions as past and input; no quantized cache", microsoft_domain},
 };
 
 }  // namespace

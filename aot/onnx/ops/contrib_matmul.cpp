@@ -21,7 +21,8 @@ value turned(node& n, std::size_t i, std::string_view transpose, std::string_vie
 }
 
 std::vector<value> fused_matmul(node& n) {
-  value product = matmul(n.b, turned(n, 0, "transA", "transBatchA"), turned(n, 1, "transB", "transBatchB"), n.type(0).type);
+  value product =
+      matmul(n.b, turned(n, 0, "transA", "transBatchA"), turned(n, 1, "transB", "transBatchB"), n.type(0).type);
   double alpha = n.real("alpha", 1);
   return {alpha == 1 ? product : n.b.binary(fn::mul, product, alpha)};
 }
@@ -29,7 +30,8 @@ std::vector<value> fused_matmul(node& n) {
 // Number i of a stream of `bits` bits each, low bits first.
 std::uint8_t packed_at(std::span<const std::uint8_t> bytes, std::int64_t i, std::int64_t bits) {
   std::int64_t per_byte = 8 / bits;
-  return static_cast<std::uint8_t>((bytes[static_cast<std::size_t>(i / per_byte)] >> (i % per_byte * bits)) & ((1 << bits) - 1));
+  return static_cast<std::uint8_t>((bytes[static_cast<std::size_t>(i / per_byte)] >> (i % per_byte * bits)) &
+                                   ((1 << bits) - 1));
 }
 
 struct blocked_weights {
@@ -38,9 +40,12 @@ struct blocked_weights {
 
 blocked_weights weights_of(node& n) {
   blocked_weights w{n.integer("N", 0), n.integer("K", 0), n.integer("bits", 4), n.integer("block_size", 0), 0};
-  if (w.bits != 2 && w.bits != 4 && w.bits != 8) refuse("weights of " + std::to_string(w.bits) + " bits are not supported, only of 2, 4 and 8");
-  if (w.rows < 1 || w.depth < 1 || w.rows > largest_dim || w.depth > largest_dim || w.block < 16 || w.block > 1 << 20 || (w.block & (w.block - 1)))
-    invalid("K " + std::to_string(w.depth) + ", N " + std::to_string(w.rows) + " and block_size " + std::to_string(w.block) + " do not go together");
+  if (w.bits != 2 && w.bits != 4 && w.bits != 8)
+    refuse("weights of " + std::to_string(w.bits) + " bits are not supported, only of 2, 4 and 8");
+  if (w.rows < 1 || w.depth < 1 || w.rows > largest_dim || w.depth > largest_dim || w.block < 16 || w.block > 1 << 20 ||
+      (w.block & (w.block - 1)))
+    invalid("K " + std::to_string(w.depth) + ", N " + std::to_string(w.rows) + " and block_size " +
+            std::to_string(w.block) + " do not go together");
   w.blocks = (w.depth + w.block - 1) / w.block;
   return w;
 }
@@ -49,7 +54,8 @@ blocked_weights weights_of(node& n) {
 value elements_of(node& n, const blocked_weights& w) {
   literal data = n.constant(1, "B");
   if (data.type().type != element_type::u8 || data.type().element_count() != w.rows * w.blocks * w.block * w.bits / 8)
-    invalid("B is " + data.type().str() + ", not " + std::to_string(w.rows * w.blocks) + " blocks of " + std::to_string(w.block) + " elements of " + std::to_string(w.bits) + " bits");
+    invalid("B is " + data.type().str() + ", not " + std::to_string(w.rows * w.blocks) + " blocks of " +
+            std::to_string(w.block) + " elements of " + std::to_string(w.bits) + " bits");
   std::vector<dim> dims{w.rows, w.blocks, w.block};
   if (w.bits == 8) return n.b.constant(data.reshaped(dims));
   std::vector<std::byte> bytes(data.bytes().begin(), data.bytes().end());
@@ -64,27 +70,33 @@ value elements_of(node& n, const blocked_weights& w) {
   return n.b.constant(literal(shape{element_type::u4, dims}, std::move(bytes)));
 }
 
-// Zero points [N, blocks, 1] of the type that is computed in: packed row by row, or one float for each block; half of the range where there are none.
+// Zero points [N, blocks, 1] of the type that is computed in: packed row by row, or one float for each block; half of
+// the range where there are none.
 value zero_points_of(node& n, const blocked_weights& w, element_type type) {
   std::vector<dim> dims{w.rows, w.blocks, 1};
   if (!n.has(3)) return n.b.scalar(type, static_cast<double>(1 << (w.bits - 1)));
   if (is_float(n.type(3).type)) return n.b.to_type(n.b.with_dims(n.in(3), dims), type);
   literal data = n.constant(3, "zero_points");
   std::int64_t row_bytes = (w.blocks * w.bits + 7) / 8;
-  if (data.type().type != element_type::u8 || data.type().element_count() != w.rows * row_bytes) invalid("zero_points are " + data.type().str() + ", not " + std::to_string(w.rows * row_bytes) + " bytes");
+  if (data.type().type != element_type::u8 || data.type().element_count() != w.rows * row_bytes)
+    invalid("zero_points are " + data.type().str() + ", not " + std::to_string(w.rows * row_bytes) + " bytes");
   std::vector<double> numbers;
   for (std::int64_t row = 0; row < w.rows; ++row)
-    for (std::int64_t block = 0; block < w.blocks; ++block) numbers.push_back(packed_at(data.as<std::uint8_t>().subspan(static_cast<std::size_t>(row * row_bytes)), block, w.bits));
+    for (std::int64_t block = 0; block < w.blocks; ++block)
+      numbers.push_back(
+          packed_at(data.as<std::uint8_t>().subspan(static_cast<std::size_t>(row * row_bytes)), block, w.bits));
   return n.b.constant(literal::from_doubles({type, dims}, numbers));
 }
 
-// A [..., K] times the transpose of weights [N, K] that are kept as blocks of small integers with a scale and a zero point each.
+// A [..., K] times the transpose of weights [N, K] that are kept as blocks of small integers with a scale and a zero
+// point each.
 std::vector<value> matmul_n_bits(node& n) {
   builder& b = n.b;
   if (n.has(4)) refuse("input 4 (g_idx) is not supported");
   blocked_weights w = weights_of(n);
   element_type type = n.type(0).type;
-  if (n.rank(0) == 0 || !(n.dims(0).back() == dim(w.depth))) invalid("A is " + n.type(0).str() + ", K is " + std::to_string(w.depth));
+  if (n.rank(0) == 0 || !(n.dims(0).back() == dim(w.depth)))
+    invalid("A is " + n.type(0).str() + ", K is " + std::to_string(w.depth));
   value centred = b.binary(fn::sub, b.to_type(elements_of(n, w), type), zero_points_of(n, w, type));
   value scaled = b.binary(fn::mul, centred, b.to_type(b.with_dims(n.in(2), {w.rows, w.blocks, 1}), type));
   value weights = b.with_dims(scaled, {w.rows, w.blocks * w.block});
@@ -99,7 +111,8 @@ std::vector<value> matmul_n_bits(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"FusedMatMul", fused_matmul, 1, "", microsoft_domain}, {"TransposeMatMul", fused_matmul, 1, "", microsoft_domain},
+    {"FusedMatMul", fused_matmul, 1, "", microsoft_domain},
+    {"TransposeMatMul", fused_matmul, 1, "", microsoft_domain},
     {"MatMulNBits", matmul_n_bits, 1, "constant weights, no g_idx", microsoft_domain},
 };
 

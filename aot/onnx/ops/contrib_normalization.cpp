@@ -1,4 +1,5 @@
-// Normalizations of onnxruntime's domain, which its transformer optimizer and the LLM exporters write, and the RMS normalization that became standard.
+// Normalizations of onnxruntime's domain, which its transformer optimizer and the LLM exporters write, and the RMS
+// normalization that became standard.
 #include <numeric>
 
 #include "aot/onnx/operators.hpp"
@@ -9,10 +10,16 @@ namespace {
 
 using fn = scalar_function;
 
-// The sum of skip connections, normalized along the last axes; what the optional outputs give. Everything between is f32 where the input is narrower.
+// The sum of skip connections, normalized along the last axes; what the optional outputs give. Everything between is
+// f32 where the input is narrower.
 struct row_normalization {
   row_normalization(node& n, value x, std::vector<std::int64_t> axes, double epsilon, bool centered)
-      : b(n.b), type(x.type().type), x(b.to_type(x, compute_type(type))), axes(std::move(axes)), epsilon(epsilon), centered(centered) {}
+      : b(n.b),
+        type(x.type().type),
+        x(b.to_type(x, compute_type(type))),
+        axes(std::move(axes)),
+        epsilon(epsilon),
+        centered(centered) {}
 
   value scaled(value scale, value bias) const {
     value result = b.binary(fn::mul, b.add(normalize{axes, epsilon, centered}, {x}), b.to_type(scale, x.type().type));
@@ -22,7 +29,9 @@ struct row_normalization {
   value mean() const { return b.reduced(reduction_kind::mean, x, axes, true); }
   value inverse_deviation() const {
     value about = centered ? b.binary(fn::sub, x, mean()) : x;
-    return b.unary(fn::rsqrt, b.binary(fn::add, b.reduced(reduction_kind::mean, b.binary(fn::mul, about, about), axes, true), epsilon));
+    return b.unary(
+        fn::rsqrt,
+        b.binary(fn::add, b.reduced(reduction_kind::mean, b.binary(fn::mul, about, about), axes, true), epsilon));
   }
 
   builder& b;
@@ -72,22 +81,27 @@ std::vector<value> skip_normalization(node& n, bool centered, std::optional<std:
 }
 
 std::vector<value> skip_layer_normalization(node& n) { return skip_normalization(n, true, 3, 4); }
-std::vector<value> skip_simplified_layer_normalization(node& n) { return skip_normalization(n, false, std::nullopt, 3); }
+std::vector<value> skip_simplified_layer_normalization(node& n) {
+  return skip_normalization(n, false, std::nullopt, 3);
+}
 
-// inputs: ids, segments, words, positions, segment table, gamma, beta, mask, position ids. outputs: normalized, tokens under each mask, the sum.
+// inputs: ids, segments, words, positions, segment table, gamma, beta, mask, position ids. outputs: normalized, tokens
+// under each mask, the sum.
 std::vector<value> embed_layer_normalization(node& n) {
   builder& b = n.b;
   const auto ids = n.dims(0);
   if (ids.size() != 2) invalid("input 0 (ids) must be [batch, sequence], not " + n.type(0).str());
   value sum = b.add(gather{0}, {n.in(2), n.in(0)});
-  value positions = n.has(8) ? b.add(gather{0}, {n.in(3), n.in(8)}) : b.add(gather{0}, {n.in(3), b.iota_like(element_type::i64, {ids[1]}, 0)});
+  value positions = n.has(8) ? b.add(gather{0}, {n.in(3), n.in(8)})
+                             : b.add(gather{0}, {n.in(3), b.iota_like(element_type::i64, {ids[1]}, 0)});
   sum = b.binary(fn::add, sum, positions);
   if (n.has(1)) sum = b.binary(fn::add, sum, b.add(gather{0}, {n.in(4), n.in(1)}));
   row_normalization rows(n, sum, last_axis(sum.type()), n.real("epsilon", 1e-12), true);
   std::vector<value> results{rows.scaled(n.in(5), n.in(6))};
   if (n.outputs() > 1) {
     value kept = n.has(7) ? b.to_type(b.binary(fn::equal, n.in(7), 1.0), element_type::i32) : value{};
-    results.push_back(kept ? b.reduced(reduction_kind::sum, kept, {1}, false) : b.broadcast_to(b.scalar(element_type::i32, 0), {ids[0]}));
+    results.push_back(kept ? b.reduced(reduction_kind::sum, kept, {1}, false)
+                           : b.broadcast_to(b.scalar(element_type::i32, 0), {ids[0]}));
   }
   if (n.outputs() > 2) results.push_back(sum);
   return results;

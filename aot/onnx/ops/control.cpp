@@ -17,7 +17,8 @@ struct captures {
 void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
   for (const auto& name : outer_names(body)) {
     value v = n.owner.find(name);
-    if (!v || module::constant(v) || std::ranges::find(into.names, name) != into.names.end()) continue;  // an unknown name is reported by its node
+    if (!v || module::constant(v) || std::ranges::find(into.names, name) != into.names.end())
+      continue;  // an unknown name is reported by its node
     into.names.push_back(name);
     into.values.push_back(v);
   }
@@ -26,7 +27,10 @@ void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
 // A module for a body, its builder and scope. Parameters are added in the order that the caller needs.
 struct body_module {
   body_module(node& n, const std::string& role)
-      : made(n.owner.state().result.add_module(role + "_" + std::to_string(n.owner.state().bodies++))), b(made, n.b.knowledge(), n.owner.state().budget), inside(n.owner.state(), b, &n.owner), outer(n.b) {}
+      : made(n.owner.state().result.add_module(role + "_" + std::to_string(n.owner.state().bodies++))),
+        b(made, n.b.knowledge(), n.owner.state().budget),
+        inside(n.owner.state(), b, &n.owner),
+        outer(n.b) {}
   void parameter(const std::string& name, const shape& type) { inside.define(name, made.add_parameter(name, type)); }
   void capture(const captures& c) {
     for (std::size_t i = 0; i < c.names.size(); ++i) {
@@ -89,7 +93,8 @@ std::vector<value> import_if(node& n) {
   if (types[0].empty()) invalid("its branches have no outputs");
   if (known) return all_outputs(n.b.add(choice{*known}, outer.values, bodies), types[0].size());
   for (std::size_t i = 0; i < types[0].size(); ++i)
-    if (types[0][i] != types[1][i]) throw value_needed("its branches give different shapes, " + types[0][i].str() + " and " + types[1][i].str());
+    if (types[0][i] != types[1][i])
+      throw value_needed("its branches give different shapes, " + types[0][i].str() + " and " + types[1][i].str());
   std::vector<value> arguments{condition};
   arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
   return all_outputs(n.b.add(if_else{}, arguments, bodies), types[0].size());
@@ -106,10 +111,16 @@ std::vector<value> import_loop(node& n) {
   builder& b = n.b;
   if (n.inputs() < 2) invalid("trip count and condition are missing");
   std::size_t carried = n.inputs() - 2;
-  auto body_inputs = static_cast<std::size_t>(graph.input_size()), body_outputs = static_cast<std::size_t>(graph.output_size());
-  if (body_inputs != carried + 2) invalid("its body has " + std::to_string(body_inputs) + " inputs for " + std::to_string(carried) + " carried values");
-  if (body_outputs < carried + 1) invalid("its body has " + std::to_string(body_outputs) + " outputs for " + std::to_string(carried) + " carried values");
-  value trips = n.has(0) ? b.with_dims(n.in(0), {}) : b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {INT64_MAX}));
+  auto body_inputs = static_cast<std::size_t>(graph.input_size()),
+       body_outputs = static_cast<std::size_t>(graph.output_size());
+  if (body_inputs != carried + 2)
+    invalid("its body has " + std::to_string(body_inputs) + " inputs for " + std::to_string(carried) +
+            " carried values");
+  if (body_outputs < carried + 1)
+    invalid("its body has " + std::to_string(body_outputs) + " outputs for " + std::to_string(carried) +
+            " carried values");
+  value trips =
+      n.has(0) ? b.with_dims(n.in(0), {}) : b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {INT64_MAX}));
   value condition = n.has(1) ? b.with_dims(n.in(1), {}) : b.scalar(element_type::boolean, 1);
   captures outer;
   capture(n, graph, outer);
@@ -127,11 +138,14 @@ std::vector<value> import_loop(node& n) {
   auto outputs = body.inside.outputs(graph);
   outputs[0] = body.b.with_dims(outputs[0], {});
   for (std::size_t i = 0; i < carried; ++i)
-    if (outputs[i + 1].type() != n.type(i + 2)) refuse("carried value " + std::to_string(i) + " changes its shape from " + n.type(i + 2).str() + " to " + outputs[i + 1].type().str());
+    if (outputs[i + 1].type() != n.type(i + 2))
+      refuse("carried value " + std::to_string(i) + " changes its shape from " + n.type(i + 2).str() + " to " +
+             outputs[i + 1].type().str());
   loop op{static_cast<std::int64_t>(carried), -1};
   if (body_outputs > carried + 1) {  // scanned values need a length
     auto count = b.constant_of(trips), start = b.constant_of(condition);
-    if (!n.has(0) || !count || !start || !never_stops(body, outputs[0])) refuse("it collects values over a number of trips that is not known at import");
+    if (!n.has(0) || !count || !start || !never_stops(body, outputs[0]))
+      refuse("it collects values over a number of trips that is not known at import");
     op.trips = start->at_int(0) ? std::max<std::int64_t>(0, count->at_int(0)) : 0;
   }
   auto names = numbered(outputs.size());
@@ -145,10 +159,13 @@ std::vector<value> import_scan(node& n) {
   auto& graph = n.graph("body");
   builder& b = n.b;
   std::int64_t scanned = n.integer("num_scan_inputs", 0);
-  if (scanned < 1 || static_cast<std::size_t>(scanned) > n.inputs()) invalid("num_scan_inputs is " + std::to_string(scanned) + " for " + std::to_string(n.inputs()) + " inputs");
+  if (scanned < 1 || static_cast<std::size_t>(scanned) > n.inputs())
+    invalid("num_scan_inputs is " + std::to_string(scanned) + " for " + std::to_string(n.inputs()) + " inputs");
   auto scans = static_cast<std::size_t>(scanned), states = n.inputs() - scans;
-  if (static_cast<std::size_t>(graph.input_size()) != n.inputs()) invalid("its body has " + std::to_string(graph.input_size()) + " inputs, the node " + std::to_string(n.inputs()));
-  if (static_cast<std::size_t>(graph.output_size()) < states || graph.output_size() == 0) invalid("its body has too few outputs");
+  if (static_cast<std::size_t>(graph.input_size()) != n.inputs())
+    invalid("its body has " + std::to_string(graph.input_size()) + " inputs, the node " + std::to_string(n.inputs()));
+  if (static_cast<std::size_t>(graph.output_size()) < states || graph.output_size() == 0)
+    invalid("its body has too few outputs");
   std::size_t collected = static_cast<std::size_t>(graph.output_size()) - states;
   auto list = [&](const char* name, std::size_t count) {
     auto given = n.integers(name).value_or(std::vector<std::int64_t>(count, 0));
@@ -189,11 +206,14 @@ std::vector<value> import_scan(node& n) {
   body.inside.run(graph);
   auto outputs = body.inside.outputs(graph);
   for (std::size_t i = 0; i < states; ++i)
-    if (outputs[i].type() != n.type(i)) refuse("state " + std::to_string(i) + " changes its shape from " + n.type(i).str() + " to " + outputs[i].type().str());
+    if (outputs[i].type() != n.type(i))
+      refuse("state " + std::to_string(i) + " changes its shape from " + n.type(i).str() + " to " +
+             outputs[i].type().str());
   outputs.insert(outputs.begin(), go_on);
   auto names = numbered(outputs.size());
   body.made.set_outputs(std::move(outputs), std::move(names));
-  auto results = all_outputs(b.add(loop{static_cast<std::int64_t>(states), length}, arguments, {&body.made}), states + collected);
+  auto results =
+      all_outputs(b.add(loop{static_cast<std::int64_t>(states), length}, arguments, {&body.made}), states + collected);
   for (std::size_t i = 0; i < collected; ++i) {  // stacked along axis 0, first to last
     value& v = results[states + i];
     auto dims = v.type().dims;

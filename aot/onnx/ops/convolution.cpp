@@ -1,9 +1,9 @@
 // Conv, ConvTranspose, and the integer convolutions.
 #include <algorithm>
 
+#include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/window.hpp"
-#include "aot/onnx/operators.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -14,8 +14,11 @@ value add_channel_bias(node& n, value image, value bias) {
 
 convolution convolution_of(node& n, std::size_t image, std::size_t weights, bool padded = false) {
   const auto& dims = n.dims(image);
-  if (dims.size() < 3 || dims.size() > 5) refuse("its image has rank " + std::to_string(dims.size()) + "; 1 to 3 spatial axes are supported");
-  if (n.rank(weights) != dims.size()) invalid("weights of rank " + std::to_string(n.rank(weights)) + " for an image of rank " + std::to_string(dims.size()));
+  if (dims.size() < 3 || dims.size() > 5)
+    refuse("its image has rank " + std::to_string(dims.size()) + "; 1 to 3 spatial axes are supported");
+  if (n.rank(weights) != dims.size())
+    invalid("weights of rank " + std::to_string(n.rank(weights)) + " for an image of rank " +
+            std::to_string(dims.size()));
   window w = window_of(n, n.dims(image), weight_window(n, weights), padded);
   return {w.strides, w.dilations, w.pads_begin, w.pads_end, n.integer("group", 1), tensor_layout::channels_first};
 }
@@ -35,8 +38,10 @@ std::vector<value> fused_conv(node& n) {
 
 std::vector<value> conv_transpose(node& n) {
   const auto& dims = n.dims(0);
-  if (dims.size() < 3 || dims.size() > 5) refuse("its image has rank " + std::to_string(dims.size()) + "; 1 to 3 spatial axes are supported");
-  if (n.rank(1) != dims.size()) invalid("weights of rank " + std::to_string(n.rank(1)) + " for an image of rank " + std::to_string(dims.size()));
+  if (dims.size() < 3 || dims.size() > 5)
+    refuse("its image has rank " + std::to_string(dims.size()) + "; 1 to 3 spatial axes are supported");
+  if (n.rank(1) != dims.size())
+    invalid("weights of rank " + std::to_string(n.rank(1)) + " for an image of rank " + std::to_string(dims.size()));
   auto window = weight_window(n, 1);
   std::size_t axes = window.size();
   transposed_convolution op;
@@ -47,7 +52,8 @@ std::vector<value> conv_transpose(node& n) {
   std::tie(op.pads_begin, op.pads_end) = explicit_pads(n, axes);
   std::string automatic = n.text("auto_pad", "NOTSET");
   auto wanted = n.integers("output_shape");
-  if (wanted && wanted->size() == dims.size()) wanted->erase(wanted->begin(), wanted->begin() + 2);  // some exporters include batch and channels
+  if (wanted && wanted->size() == dims.size())
+    wanted->erase(wanted->begin(), wanted->begin() + 2);  // some exporters include batch and channels
   if (wanted && wanted->size() != axes) invalid("output_shape needs " + std::to_string(axes) + " entries");
   bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   for (std::size_t a = 0; (wanted || same) && a < axes; ++a) {
@@ -76,23 +82,29 @@ value centered(node& n, std::size_t i, std::size_t zero_point, std::int64_t axis
   return n.b.binary(scalar_function::sub, x, z);
 }
 
-std::vector<value> conv_integer(node& n) { return {n.b.add(convolution_of(n, 0, 1), {centered(n, 0, 2, 1), centered(n, 1, 3, 0)})}; }
+std::vector<value> conv_integer(node& n) {
+  return {n.b.add(convolution_of(n, 0, 1), {centered(n, 0, 2, 1), centered(n, 1, 3, 0)})};
+}
 
 // inputs: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias (i32).
 std::vector<value> qlinear_conv(node& n) {
   builder& b = n.b;
   value sum = b.add(convolution_of(n, 0, 3), {centered(n, 0, 2, 1), centered(n, 3, 5, 0)});
   if (n.has(8)) sum = add_channel_bias(n, sum, n.in(8));
-  value weight_scale = n.in(4).type().elements() == dim(1) ? b.with_dims(n.in(4), {}) : b.along_axis(n.in(4), 0, sum.type().rank() - 1);
-  value scale = b.binary(scalar_function::div, b.binary(scalar_function::mul, b.with_dims(n.in(1), {}), weight_scale), b.with_dims(n.in(6), {}));
+  value weight_scale =
+      n.in(4).type().elements() == dim(1) ? b.with_dims(n.in(4), {}) : b.along_axis(n.in(4), 0, sum.type().rank() - 1);
+  value scale = b.binary(scalar_function::div, b.binary(scalar_function::mul, b.with_dims(n.in(1), {}), weight_scale),
+                         b.with_dims(n.in(6), {}));
   value real = b.binary(scalar_function::mul, b.to_type(sum, element_type::f32), scale);
   return {quantized(b, real, b.with_dims(n.in(7), {}))};
 }
 
 constexpr operator_row rows[] = {
     {"FusedConv", fused_conv, 1, "1 to 3 spatial axes", microsoft_domain},
-    {"Conv", conv, 7, "1 to 3 spatial axes"}, {"ConvTranspose", conv_transpose, 7, "1 to 3 spatial axes"},
-    {"ConvInteger", conv_integer, 10}, {"QLinearConv", qlinear_conv, 10, "8-bit types"},
+    {"Conv", conv, 7, "1 to 3 spatial axes"},
+    {"ConvTranspose", conv_transpose, 7, "1 to 3 spatial axes"},
+    {"ConvInteger", conv_integer, 10},
+    {"QLinearConv", qlinear_conv, 10, "8-bit types"},
 };
 
 }  // namespace

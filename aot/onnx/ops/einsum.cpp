@@ -37,7 +37,8 @@ labelled without_repeats(builder& b, labelled t) {
     auto again = t.labels.find(t.labels[i], i + 1);
     if (again == std::string::npos) continue;
     dim n = t.v.type().dims[i];
-    if (!(n == t.v.type().dims[again]) || !n.is_static()) invalid("the diagonal '" + t.labels + "' of " + t.v.type().str() + " is not square");
+    if (!(n == t.v.type().dims[again]) || !n.is_static())
+      invalid("the diagonal '" + t.labels + "' of " + t.v.type().str() + " is not square");
     std::vector<std::int64_t> order;
     std::vector<dim> dims;
     std::string rest;
@@ -112,7 +113,9 @@ std::vector<value> einsum(node& n) {
     if (c == ',') terms.emplace_back();
     else terms.back() += c;
   }
-  if (terms.size() != n.inputs()) invalid("equation '" + equation + "' has " + std::to_string(terms.size()) + " terms for " + std::to_string(n.inputs()) + " inputs");
+  if (terms.size() != n.inputs())
+    invalid("equation '" + equation + "' has " + std::to_string(terms.size()) + " terms for " +
+            std::to_string(n.inputs()) + " inputs");
   std::vector<labelled> operands;
   sizes size;
   std::map<char, int> uses;
@@ -142,7 +145,8 @@ std::vector<value> einsum(node& n) {
       if (count == 1 && std::isalpha(static_cast<unsigned char>(c))) output += c;
   }
   for (std::size_t i = 0; i < output.size(); ++i)
-    if (!size.contains(output[i]) || output.find(output[i], i + 1) != std::string::npos) invalid("equation '" + equation + "' is malformed");
+    if (!size.contains(output[i]) || output.find(output[i], i + 1) != std::string::npos)
+      invalid("equation '" + equation + "' is malformed");
   labelled result = operands[0];
   for (std::size_t i = 0; i < operands.size(); ++i) {
     std::string needed = output;

@@ -14,13 +14,17 @@ std::vector<value> constant_node(node& n) {
   using proto = ::onnx::AttributeProto;
   if (n.has_attribute("sparse_value")) refuse("sparse constants are not supported; make them dense");
   if (n.has_attribute("value_string") || n.has_attribute("value_strings")) refuse("string constants are not supported");
-  if (n.has_attribute("value_float")) return {n.b.constant(literal::scalar(element_type::f32, n.real("value_float", 0)))};
-  if (n.has_attribute("value_int")) return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {n.integer("value_int", 0)}))};
+  if (n.has_attribute("value_float"))
+    return {n.b.constant(literal::scalar(element_type::f32, n.real("value_float", 0)))};
+  if (n.has_attribute("value_int"))
+    return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {n.integer("value_int", 0)}))};
   if (auto list = n.integers("value_ints")) return {n.b.integers(*list)};
   for (auto& a : *n.proto.mutable_attribute()) {
-    if (a.name() == "value" && a.type() == proto::TENSOR) return {n.b.constant(n.owner.tensor(*a.mutable_t(), "its value"))};
+    if (a.name() == "value" && a.type() == proto::TENSOR)
+      return {n.b.constant(n.owner.tensor(*a.mutable_t(), "its value"))};
     if (a.name() == "value_floats" && a.type() == proto::FLOATS)
-      return {n.b.constant(literal::of<float>({element_type::f32, {a.floats_size()}}, std::vector<float>(a.floats().begin(), a.floats().end())))};
+      return {n.b.constant(literal::of<float>({element_type::f32, {a.floats_size()}},
+                                              std::vector<float>(a.floats().begin(), a.floats().end())))};
   }
   invalid("has no value");
 }
@@ -33,7 +37,8 @@ void check_dims(const known_elements& dims) {
 std::vector<value> constant_of_shape(node& n) {
   literal fill = literal::scalar(element_type::f32, 0);
   for (auto& a : *n.proto.mutable_attribute())
-    if (a.name() == "value" && a.type() == ::onnx::AttributeProto::TENSOR) fill = n.owner.tensor(*a.mutable_t(), "its value");
+    if (a.name() == "value" && a.type() == ::onnx::AttributeProto::TENSOR)
+      fill = n.owner.tensor(*a.mutable_t(), "its value");
   if (fill.type().element_count() != 1) invalid("its value must have one element, not " + fill.type().str());
   auto dims = n.known(0, "shape");
   check_dims(dims);
@@ -61,7 +66,8 @@ std::vector<value> range(node& n) {
   if (count.is_static() && count.value() < 0) count = 0;
   // Halves are computed in f32 (attribute stash_type, opset 27) and rounded once.
   element_type wide = is_float(type) ? compute_type(type) : type;
-  if (wide != type && n.integer("stash_type", 1) != 1) refuse("stash_type " + std::to_string(n.integer("stash_type", 1)) + " is not supported, only 1 (float)");
+  if (wide != type && n.integer("stash_type", 1) != 1)
+    refuse("stash_type " + std::to_string(n.integer("stash_type", 1)) + " is not supported, only 1 (float)");
   value index = b.to_type(b.iota_like(element_type::i64, {count}, 0), wide);
   return {b.to_type(b.binary(fn::add, b.binary(fn::mul, index, b.to_type(delta, wide)), b.to_type(start, wide)), type)};
 }
@@ -69,7 +75,8 @@ std::vector<value> range(node& n) {
 std::vector<value> eye_like(node& n) {
   const auto dims = n.dims(0);
   if (dims.size() != 2) invalid("needs a matrix, not " + n.type(0).str());
-  element_type type = n.has_attribute("dtype") ? element_type_of(n.integer("dtype", 1), "attribute 'dtype'") : n.type(0).type;
+  element_type type =
+      n.has_attribute("dtype") ? element_type_of(n.integer("dtype", 1), "attribute 'dtype'") : n.type(0).type;
   value row = n.b.iota_like(element_type::i64, dims, 0), column = n.b.iota_like(element_type::i64, dims, 1);
   value diagonal = n.b.binary(fn::equal, n.b.binary(fn::sub, column, row), static_cast<double>(n.integer("k", 0)));
   return {n.b.to_type(diagonal, type)};
@@ -82,7 +89,8 @@ std::vector<value> trilu(node& n) {
   const auto& dims = x.type().dims;
   if (dims.size() < 2) invalid("needs matrices, not " + x.type().str());
   std::vector<dim> matrix(dims.end() - 2, dims.end());
-  value distance = b.binary(fn::sub, b.iota_like(element_type::i64, matrix, 1), b.iota_like(element_type::i64, matrix, 0));
+  value distance =
+      b.binary(fn::sub, b.iota_like(element_type::i64, matrix, 1), b.iota_like(element_type::i64, matrix, 0));
   value k = n.has(1) ? b.with_dims(n.in(1), {}) : b.scalar(element_type::i64, 0);
   value kept = b.binary(n.integer("upper", 1) ? fn::greater_equal : fn::less_equal, distance, k);
   return {b.where(kept, x, b.scalar(x.type().type, 0))};
@@ -114,7 +122,8 @@ value cosine_window(node& n, double a0, double a1, double a2) {
   auto size = n.numbers(0, "size");
   if (size.size() != 1 || size[0] < 0 || size[0] > 1 << 30) invalid("size is out of range");
   auto period = static_cast<double>(n.integer("periodic", 1) ? size[0] : size[0] - 1);
-  value angle = b.binary(fn::mul, b.iota_like(element_type::f32, {size[0]}, 0), 2 * std::numbers::pi / std::max(1.0, period));
+  value angle =
+      b.binary(fn::mul, b.iota_like(element_type::f32, {size[0]}, 0), 2 * std::numbers::pi / std::max(1.0, period));
   value wave = b.binary(fn::mul, b.unary(fn::cos, angle), -a1);
   value second = b.binary(fn::mul, b.unary(fn::cos, b.binary(fn::mul, angle, 2.0)), a2);
   return b.to_type(b.binary(fn::add, b.binary(fn::add, wave, second), a0), type);
@@ -125,9 +134,14 @@ std::vector<value> hamming(node& n) { return {cosine_window(n, 25.0 / 46, 21.0 /
 std::vector<value> blackman(node& n) { return {cosine_window(n, 0.42, 0.5, 0.08)}; }
 
 constexpr operator_row rows[] = {
-    {"Constant", constant_node, 7, "no strings, no sparse tensors"}, {"ConstantOfShape", constant_of_shape, 9, "shape known at import"},
-    {"Range", range, 11, "bounds known at import"}, {"EyeLike", eye_like, 9}, {"Trilu", trilu, 14}, {"OneHot", one_hot, 9, "depth known at import"},
-    {"HannWindow", hann, 17, "size known at import"}, {"HammingWindow", hamming, 17, "size known at import"},
+    {"Constant", constant_node, 7, "no strings, no sparse tensors"},
+    {"ConstantOfShape", constant_of_shape, 9, "shape known at import"},
+    {"Range", range, 11, "bounds known at import"},
+    {"EyeLike", eye_like, 9},
+    {"Trilu", trilu, 14},
+    {"OneHot", one_hot, 9, "depth known at import"},
+    {"HannWindow", hann, 17, "size known at import"},
+    {"HammingWindow", hamming, 17, "size known at import"},
     {"BlackmanWindow", blackman, 17, "size known at import"},
 };
 

@@ -57,7 +57,8 @@ std::vector<value> weights_of(builder& b, value fraction, const std::string& mod
 std::vector<value> grid_sample(node& n) {
   builder& b = n.b;
   value x = n.in(0), grid = n.in(1);
-  if (x.type().rank() != 4 || grid.type().rank() != 4) refuse("only images of 2 spatial axes are supported, not " + x.type().str());
+  if (x.type().rank() != 4 || grid.type().rank() != 4)
+    refuse("only images of 2 spatial axes are supported, not " + x.type().str());
   std::string mode = n.text("mode", n.opset < 20 ? "bilinear" : "linear"), pads = n.text("padding_mode", "zeros");
   if (mode.starts_with("bi")) mode = mode.substr(2);
   if (mode != "nearest" && mode != "linear" && mode != "cubic") invalid("mode '" + mode + "' is unknown");
@@ -66,11 +67,12 @@ std::vector<value> grid_sample(node& n) {
   bool corners = n.integer("align_corners", 0) != 0;
   const auto dims = x.type().dims;
   dim batch = dims[0], channels = dims[1], points = grid.type().dims[1] * grid.type().dims[2];
-  if (!(grid.type().dims[3] == dim(2)) || !(grid.type().dims[0] == batch)) invalid("the grid " + grid.type().str() + " does not fit " + x.type().str());
+  if (!(grid.type().dims[3] == dim(2)) || !(grid.type().dims[0] == batch))
+    invalid("the grid " + grid.type().str() + " does not fit " + x.type().str());
   value table = b.with_dims(b.permuted(x, {0, 2, 3, 1}), {batch, dims[2] * dims[3], channels});
   grid = b.to_type(b.with_dims(grid, {batch, points, 2}), element_type::f32);
-  std::array<image_axis, 2> axes;               // y, x
-  std::array<value, 2> cells;                   // the integral coordinate of the first neighbour
+  std::array<image_axis, 2> axes;  // y, x
+  std::array<value, 2> cells;      // the integral coordinate of the first neighbour
   std::array<std::vector<value>, 2> weights;
   for (std::size_t k = 0; k < 2; ++k) {
     auto size = static_dim(dims[2 + k], "samples of an image");
@@ -78,8 +80,9 @@ std::vector<value> grid_sample(node& n) {
     auto extent = static_cast<double>(size);
     axes[k] = corners ? image_axis{size, 0, extent - 1} : image_axis{size, -0.5, extent - 0.5};
     value g = b.with_dims(b.slice_axis(grid, 2, static_cast<std::int64_t>(1 - k), 1), {batch, points});
-    value at = corners ? b.binary(fn::mul, b.binary(fn::add, g, 1.0), (extent - 1) / 2)
-                       : b.binary(fn::mul, b.binary(fn::sub, b.binary(fn::mul, b.binary(fn::add, g, 1.0), extent), 1.0), 0.5);
+    value at =
+        corners ? b.binary(fn::mul, b.binary(fn::add, g, 1.0), (extent - 1) / 2)
+                : b.binary(fn::mul, b.binary(fn::sub, b.binary(fn::mul, b.binary(fn::add, g, 1.0), extent), 1.0), 0.5);
     if (mode == "nearest") at = b.unary(fn::round, at);
     at = padded_coordinate(b, at, axes[k], pad_with);
     value cell = mode == "nearest" ? b.unary(fn::round, at) : b.unary(fn::floor, at);
@@ -90,11 +93,14 @@ std::vector<value> grid_sample(node& n) {
   for (std::size_t i = 0; i < weights[0].size(); ++i)
     for (std::size_t j = 0; j < weights[1].size(); ++j) {
       value weight = b.binary(fn::mul, weights[0][i], weights[1][j]);
-      std::array<value, 2> at{b.binary(fn::add, cells[0], static_cast<double>(i)), b.binary(fn::add, cells[1], static_cast<double>(j))};
+      std::array<value, 2> at{b.binary(fn::add, cells[0], static_cast<double>(i)),
+                              b.binary(fn::add, cells[1], static_cast<double>(j))};
       for (std::size_t k = 0; k < 2; ++k) {
         value inside = clamped(b, at[k], 0, static_cast<double>(axes[k].size - 1));
-        if (pad_with == padding::zeros) weight = b.where(b.binary(fn::equal, inside, at[k]), weight, b.scalar(element_type::f32, 0));
-        if (pad_with == padding::reflection) inside = clamped(b, reflected(b, at[k], axes[k]), 0, static_cast<double>(axes[k].size - 1));
+        if (pad_with == padding::zeros)
+          weight = b.where(b.binary(fn::equal, inside, at[k]), weight, b.scalar(element_type::f32, 0));
+        if (pad_with == padding::reflection)
+          inside = clamped(b, reflected(b, at[k], axes[k]), 0, static_cast<double>(axes[k].size - 1));
         at[k] = b.to_type(inside, element_type::i64);
       }
       value index = b.binary(fn::add, b.binary(fn::mul, at[0], static_cast<double>(axes[1].size)), at[1]);

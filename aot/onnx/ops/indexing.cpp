@@ -8,7 +8,9 @@ using fn = scalar_function;
 
 std::vector<value> gathered(node& n) { return {n.b.add(gather{n.axis("axis", 0, n.rank(0))}, {n.in(0), n.in(1)})}; }
 
-std::vector<value> gathered_elements(node& n) { return {n.b.add(gather_elements{n.axis("axis", 0, n.rank(0))}, {n.in(0), n.in(1)})}; }
+std::vector<value> gathered_elements(node& n) {
+  return {n.b.add(gather_elements{n.axis("axis", 0, n.rank(0))}, {n.in(0), n.in(1)})};
+}
 
 std::vector<value> gathered_nd(node& n) { return {n.b.add(gather_nd{n.integer("batch_dims", 0)}, {n.in(0), n.in(1)})}; }
 
@@ -40,7 +42,9 @@ std::vector<value> top(node& n) {
 
 template <bool Largest>
 std::vector<value> arg(node& n) {
-  return {n.b.add(arg_reduce{Largest, n.axis("axis", 0, n.rank(0)), n.integer("keepdims", 1) != 0, n.integer("select_last_index", 0) != 0}, {n.in(0)})};
+  return {n.b.add(arg_reduce{Largest, n.axis("axis", 0, n.rank(0)), n.integer("keepdims", 1) != 0,
+                             n.integer("select_last_index", 0) != 0},
+                  {n.in(0)})};
 }
 
 // The first sequence_lens[b] time steps of each batch entry in reverse: i becomes len - 1 - i where i < len.
@@ -56,8 +60,15 @@ std::vector<value> reverse_sequence(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Gather", gathered}, {"GatherElements", gathered_elements, 11}, {"GatherND", gathered_nd, 11}, {"ScatterElements", scattered_elements, 11},
-    {"Scatter", scattered_elements, 9}, {"ScatterND", scattered_nd, 11}, {"TopK", top, 7, "k known at import"}, {"ArgMax", arg<true>}, {"ArgMin", arg<false>},
+    {"Gather", gathered},
+    {"GatherElements", gathered_elements, 11},
+    {"GatherND", gathered_nd, 11},
+    {"ScatterElements", scattered_elements, 11},
+    {"Scatter", scattered_elements, 9},
+    {"ScatterND", scattered_nd, 11},
+    {"TopK", top, 7, "k known at import"},
+    {"ArgMax", arg<true>},
+    {"ArgMin", arg<false>},
     {"ReverseSequence", reverse_sequence, 10},
 };
 

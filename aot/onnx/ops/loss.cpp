@@ -6,17 +6,21 @@ namespace {
 
 using fn = scalar_function;
 
-// input: log probabilities [N, C, d...], target [N, d...], weight [C]. Entries whose target is ignore_index count for nothing.
+// input: log probabilities [N, C, d...], target [N, d...], weight [C]. Entries whose target is ignore_index count for
+// nothing.
 value negative_log_likelihood(node& n, value input, value target, value weight) {
   builder& b = n.b;
   element_type type = input.type().type;
   std::string reduction = n.text("reduction", "mean");
-  if (reduction != "none" && reduction != "sum" && reduction != "mean") invalid("reduction '" + reduction + "' is unknown");
-  if (input.type().rank() < 2 || target.type().rank() + 1 != input.type().rank()) invalid("target " + target.type().str() + " does not fit " + input.type().str());
+  if (reduction != "none" && reduction != "sum" && reduction != "mean")
+    invalid("reduction '" + reduction + "' is unknown");
+  if (input.type().rank() < 2 || target.type().rank() + 1 != input.type().rank())
+    invalid("target " + target.type().str() + " does not fit " + input.type().str());
   target = b.to_type(target, element_type::i64);
   value ignored;
   if (n.has_attribute("ignore_index")) {
-    ignored = b.binary(fn::equal, target, b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {n.integer("ignore_index", 0)})));
+    ignored = b.binary(fn::equal, target,
+                       b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {n.integer("ignore_index", 0)})));
     target = b.where(ignored, b.scalar(element_type::i64, 0), target);
   }
   auto apart = target.type().dims;
@@ -33,7 +37,9 @@ value negative_log_likelihood(node& n, value input, value target, value weight) 
   return reduction == "sum" ? total : b.binary(fn::div, total, b.reduced(reduction_kind::sum, weights, axes, false));
 }
 
-std::vector<value> nll_loss(node& n) { return {negative_log_likelihood(n, n.in(0), n.in(1), n.has(2) ? n.in(2) : value{})}; }
+std::vector<value> nll_loss(node& n) {
+  return {negative_log_likelihood(n, n.in(0), n.in(1), n.has(2) ? n.in(2) : value{})};
+}
 
 std::vector<value> softmax_cross_entropy(node& n) {
   if (n.rank(0) < 2) invalid("scores " + n.type(0).str() + " have no class axis");
@@ -41,7 +47,8 @@ std::vector<value> softmax_cross_entropy(node& n) {
   return {negative_log_likelihood(n, log_probabilities, n.in(1), n.has(2) ? n.in(2) : value{}), log_probabilities};
 }
 
-constexpr operator_row rows[] = {{"NegativeLogLikelihoodLoss", nll_loss, 12}, {"SoftmaxCrossEntropyLoss", softmax_cross_entropy, 12}};
+constexpr operator_row rows[] = {{"NegativeLogLikelihoodLoss", nll_loss, 12},
+                                 {"SoftmaxCrossEntropyLoss", softmax_cross_entropy, 12}};
 
 }  // namespace
 

@@ -20,7 +20,8 @@ value float_table(node& n, std::string_view name, const std::vector<dim>& dims) 
   shape type{element_type::f32, dims};
   auto numbers = floats_of(n, name);
   if (static_cast<std::int64_t>(numbers.size()) != type.element_count())
-    invalid("attribute '" + std::string(name) + "' has " + std::to_string(numbers.size()) + " numbers, needed are " + std::to_string(type.element_count()));
+    invalid("attribute '" + std::string(name) + "' has " + std::to_string(numbers.size()) + " numbers, needed are " +
+            std::to_string(type.element_count()));
   return n.b.constant(literal::of<float>(type, numbers));
 }
 
@@ -51,7 +52,8 @@ value two_class_scores(node& n, value s, bool symmetric) {
   builder& b = n.b;
   std::string kind = n.text("post_transform", "NONE");
   if (kind == "LOGISTIC") return b.add(concat{1}, {b.unary(fn::sigmoid, b.unary(fn::neg, s)), b.unary(fn::sigmoid, s)});
-  if (kind != "NONE" && kind != "SOFTMAX" && kind != "SOFTMAX_ZERO") refuse("post_transform '" + kind + "' is not supported");
+  if (kind != "NONE" && kind != "SOFTMAX" && kind != "SOFTMAX_ZERO")
+    refuse("post_transform '" + kind + "' is not supported");
   value other = symmetric ? b.unary(fn::neg, s) : b.binary(fn::sub, b.scalar(element_type::f32, 1), s);
   return b.add(concat{1}, {other, s});
 }
@@ -73,7 +75,8 @@ std::size_t number_of_labels(const node& n) {
 
 value class_labels(node& n, value index) {
   auto labels = labels_of(n);
-  if (labels.empty()) refuse("labels that are text (classlabels_strings) are not supported; export the model with integer labels");
+  if (labels.empty())
+    refuse("labels that are text (classlabels_strings) are not supported; export the model with integer labels");
   return n.b.add(gather{0}, {n.b.integers(labels), index});
 }
 
@@ -84,11 +87,14 @@ value best_class(builder& b, value scores) { return b.add(arg_reduce{true, 1, fa
 // X times the rows of `coefficients`, plus `intercepts`.
 value linear_scores(node& n, value x, std::int64_t rows) {
   builder& b = n.b;
-  value scores = b.add(dot{false, true, element_type::f32}, {x, float_table(n, "coefficients", {rows, x.type().dims[1]})});
+  value scores =
+      b.add(dot{false, true, element_type::f32}, {x, float_table(n, "coefficients", {rows, x.type().dims[1]})});
   return n.has_attribute("intercepts") ? b.binary(fn::add, scores, float_table(n, "intercepts", {rows})) : scores;
 }
 
-std::vector<value> linear_regressor(node& n) { return {transformed_scores(n, linear_scores(n, feature_rows(n), n.integer("targets", 1)))}; }
+std::vector<value> linear_regressor(node& n) {
+  return {transformed_scores(n, linear_scores(n, feature_rows(n), n.integer("targets", 1)))};
+}
 
 std::vector<value> linear_classifier(node& n) {
   builder& b = n.b;
@@ -114,7 +120,8 @@ std::vector<value> normalizer(node& n) {
   else if (kind == "L1") size = b.reduced(reduction_kind::sum, b.unary(fn::abs, x), {1}, true);
   else if (kind == "L2") size = b.unary(fn::sqrt, b.reduced(reduction_kind::sum, b.binary(fn::mul, x, x), {1}, true));
   else invalid("norm '" + kind + "' is unknown");
-  return {b.with_dims(b.binary(fn::div, x, b.where(b.binary(fn::equal, size, 0.0), b.scalar(element_type::f32, 1), size)), n.dims(0))};
+  return {b.with_dims(
+      b.binary(fn::div, x, b.where(b.binary(fn::equal, size, 0.0), b.scalar(element_type::f32, 1), size)), n.dims(0))};
 }
 
 std::vector<value> scaler(node& n) {
@@ -138,7 +145,9 @@ std::vector<value> array_feature_extractor(node& n) {
 // A list of maps is no tensor: the scores themselves, their columns in the order of the labels.
 std::vector<value> zip_map(node& n) { return {n.in(0)}; }
 
-std::vector<value> binarizer(node& n) { return {n.b.to_type(n.b.binary(fn::greater, n.in(0), n.real("threshold", 0)), n.type(0).type)}; }
+std::vector<value> binarizer(node& n) {
+  return {n.b.to_type(n.b.binary(fn::greater, n.in(0), n.real("threshold", 0)), n.type(0).type)};
+}
 
 std::vector<value> imputer(node& n) {
   builder& b = n.b;
@@ -149,7 +158,8 @@ std::vector<value> imputer(node& n) {
     auto count = static_cast<std::int64_t>(floats_of(n, "imputed_value_floats").size());
     replaced = b.to_type(float_table(n, "imputed_value_floats", {count}), x.type().type);
   } else {
-    replaced = b.to_type(b.integers(n.integers("imputed_value_int64s").value_or(std::vector<std::int64_t>{})), x.type().type);
+    replaced =
+        b.to_type(b.integers(n.integers("imputed_value_int64s").value_or(std::vector<std::int64_t>{})), x.type().type);
   }
   double missing = real ? n.real("replaced_value_float", 0) : static_cast<double>(n.integer("replaced_value_int64", 0));
   value hit = std::isnan(missing) ? b.unary(fn::is_nan, x) : b.binary(fn::equal, x, missing);
@@ -177,10 +187,16 @@ std::vector<value> one_hot_encoder(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"LinearRegressor", linear_regressor, 1, "", ml_domain}, {"LinearClassifier", linear_classifier, 1, "integer labels", ml_domain},
-    {"Normalizer", normalizer, 1, "", ml_domain}, {"Scaler", scaler, 1, "", ml_domain}, {"ArrayFeatureExtractor", array_feature_extractor, 1, "", ml_domain},
-    {"ZipMap", zip_map, 1, "gives the scores as a tensor", ml_domain}, {"Binarizer", binarizer, 1, "", ml_domain}, {"Imputer", imputer, 1, "", ml_domain},
-    {"FeatureVectorizer", feature_vectorizer, 1, "", ml_domain}, {"OneHotEncoder", one_hot_encoder, 1, "integer categories", ml_domain},
+    {"LinearRegressor", linear_regressor, 1, "", ml_domain},
+    {"LinearClassifier", linear_classifier, 1, "integer labels", ml_domain},
+    {"Normalizer", normalizer, 1, "", ml_domain},
+    {"Scaler", scaler, 1, "", ml_domain},
+    {"ArrayFeatureExtractor", array_feature_extractor, 1, "", ml_domain},
+    {"ZipMap", zip_map, 1, "gives the scores as a tensor", ml_domain},
+    {"Binarizer", binarizer, 1, "", ml_domain},
+    {"Imputer", imputer, 1, "", ml_domain},
+    {"FeatureVectorizer", feature_vectorizer, 1, "", ml_domain},
+    {"OneHotEncoder", one_hot_encoder, 1, "integer categories", ml_domain},
 };
 
 }  // namespace

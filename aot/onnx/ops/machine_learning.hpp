@@ -15,8 +15,8 @@ value float_table(node& n, std::string_view name, const std::vector<dim>& dims);
 value feature_rows(node& n);
 // Attribute post_transform on scores [N, classes].
 value transformed_scores(node& n, value scores);
-// The scores of the two classes of a classifier that has one score, s: of the second class. `symmetric`: the first class has -s, else 1 - s.
-// Like onnxruntime, a softmax leaves these two as they are.
+// The scores of the two classes of a classifier that has one score, s: of the second class. `symmetric`: the first
+// class has -s, else 1 - s. Like onnxruntime, a softmax leaves these two as they are.
 value two_class_scores(node& n, value s, bool symmetric);
 // Attribute classlabels_ints (or its older name) by index i64[N]. Refuses text.
 value class_labels(node& n, value index);

@@ -1,7 +1,7 @@
 // Matrix products.
+#include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/window.hpp"
-#include "aot/onnx/operators.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -24,7 +24,8 @@ value matmul(builder& b, value x, value y, element_type type) {
   if (vector_y) y = b.with_dims(y, {y.type().dims[0], 1});
   auto a = x.type().dims, c = y.type().dims;
   b.need_equal(a.back(), c[c.size() - 2], "cannot multiply " + x.type().str() + " by " + y.type().str());
-  std::vector<dim> batch_a(a.begin(), a.end() - 2), batch_c(c.begin(), c.end() - 2), batch = b.broadcast_shape(batch_a, batch_c);
+  std::vector<dim> batch_a(a.begin(), a.end() - 2), batch_c(c.begin(), c.end() - 2),
+      batch = b.broadcast_shape(batch_a, batch_c);
   std::vector<dim> result = batch;
   value made;
   if (c.size() == 2 && a.size() > 2) {
@@ -52,15 +53,18 @@ value matmul(builder& b, value x, value y, element_type type) {
 namespace {
 
 std::vector<value> matmul(node& n) {
-  if (n.type(0).type != n.type(1).type) invalid("the operands have different types: " + n.type(0).str() + " and " + n.type(1).str());
+  if (n.type(0).type != n.type(1).type)
+    invalid("the operands have different types: " + n.type(0).str() + " and " + n.type(1).str());
   return {matmul(n.b, n.in(0), n.in(1), n.type(0).type)};
 }
 
 // alpha * A' * B' + beta * C
 std::vector<value> gemm(node& n) {
-  if (n.rank(0) != 2 || n.rank(1) != 2) invalid("A and B must be matrices, not " + n.type(0).str() + " and " + n.type(1).str());
+  if (n.rank(0) != 2 || n.rank(1) != 2)
+    invalid("A and B must be matrices, not " + n.type(0).str() + " and " + n.type(1).str());
   double alpha = n.real("alpha", 1), beta = n.real("beta", 1);
-  value result = n.b.add(dot{n.integer("transA", 0) != 0, n.integer("transB", 0) != 0, n.type(0).type}, {n.in(0), n.in(1)});
+  value result =
+      n.b.add(dot{n.integer("transA", 0) != 0, n.integer("transB", 0) != 0, n.type(0).type}, {n.in(0), n.in(1)});
   if (alpha != 1) result = n.b.binary(fn::mul, result, alpha);
   if (!n.has(2) || beta == 0) return {result};
   value c = n.in(2);
@@ -75,7 +79,8 @@ value centered(node& n, std::size_t i, std::size_t zero_point, bool per_row) {
   value z = n.b.to_type(n.in(zero_point), element_type::i32);
   std::size_t rank = x.type().rank();
   if (z.type().elements() == dim(1)) z = n.b.with_dims(z, {});
-  else if (z.type().rank() == 1 && rank >= 2) z = n.b.along_axis(z, static_cast<std::int64_t>(rank) - (per_row ? 2 : 1), rank);
+  else if (z.type().rank() == 1 && rank >= 2)
+    z = n.b.along_axis(z, static_cast<std::int64_t>(rank) - (per_row ? 2 : 1), rank);
   return n.b.binary(fn::sub, x, z);
 }
 
@@ -100,7 +105,10 @@ std::vector<value> fused_gemm(node& n) { return {activated(n, gemm(n)[0])}; }
 
 constexpr operator_row rows[] = {
     {"FusedGemm", fused_gemm, 1, "", microsoft_domain},
-    {"MatMul", matmul}, {"Gemm", gemm}, {"MatMulInteger", matmul_integer, 10}, {"QLinearMatMul", qlinear_matmul, 10, "one scale per tensor"},
+    {"MatMul", matmul},
+    {"Gemm", gemm},
+    {"MatMulInteger", matmul_integer, 10},
+    {"QLinearMatMul", qlinear_matmul, 10, "one scale per tensor"},
 };
 
 }  // namespace

@@ -23,7 +23,10 @@ std::vector<value> concatenated(node& n) {
   if (!n.has_attribute("axis")) invalid("attribute 'axis' is missing");
   auto axis = n.axis("axis", 0, inputs[0].type().rank());
   // Empty shape tensors are common in exported shape arithmetic.
-  if (inputs.size() > 1) std::erase_if(inputs, [&](value v) { return v.type().rank() == 1 && v.type().dims[0] == dim(0) && v.type().type == inputs[0].type().type; });
+  if (inputs.size() > 1)
+    std::erase_if(inputs, [&](value v) {
+      return v.type().rank() == 1 && v.type().dims[0] == dim(0) && v.type().type == inputs[0].type().type;
+    });
   if (inputs.empty()) return {n.in(0)};
   return {inputs.size() == 1 ? inputs[0] : n.b.add(concat{axis}, inputs)};
 }
@@ -35,7 +38,9 @@ dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
   if (at.is_static() && at.value() >= far) return high;
   if (at.is_static() && at.value() <= -far) return low;
   if (facts.at_least(-1, at)) at = at + size;
-  else if (!facts.at_least(at, 0)) refuse("slices at '" + at.str() + "', which may be negative or not; give its dimensions a value or a range with --dim");
+  else if (!facts.at_least(at, 0))
+    refuse("slices at '" + at.str() +
+           "', which may be negative or not; give its dimensions a value or a range with --dim");
   // An empty axis has high < low where the step is negative: high wins, as in ONNX's clamp to [0, size - 1].
   return facts.min(facts.max(at, low), high);
 }
@@ -59,7 +64,8 @@ std::vector<value> sliced(node& n) {
   if (axes.empty())
     for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
   if (steps.empty()) steps.assign(starts.size(), 1);
-  if (starts.size() != ends.size() || starts.size() != axes.size() || starts.size() != steps.size()) invalid("starts, ends, axes and steps have different lengths");
+  if (starts.size() != ends.size() || starts.size() != axes.size() || starts.size() != steps.size())
+    invalid("starts, ends, axes and steps have different lengths");
   const dim_facts& facts = n.b.facts();
   slice op{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
   std::vector<std::pair<std::int64_t, dim>> moved;  // axes whose start is symbolic
@@ -68,7 +74,8 @@ std::vector<value> sliced(node& n) {
     auto axis = static_cast<std::size_t>(normalize_axis(axes[i], dims.size()));
     const dim& size = dims[axis];
     std::int64_t step = steps[i];
-    if (step == 0 || step < -INT32_MAX || step > INT32_MAX) invalid("step " + std::to_string(step) + " is out of range");
+    if (step == 0 || step < -INT32_MAX || step > INT32_MAX)
+      invalid("step " + std::to_string(step) + " is out of range");
     const dim high = step < 0 ? size - dim(1) : size;
     dim start = bound(n, starts[i], size, 0, high), end = bound(n, ends[i], size, step < 0 ? -1 : 0, high);
     dim span = facts.max(step > 0 ? end - start : start - end, 0);
@@ -86,7 +93,9 @@ std::vector<value> sliced(node& n) {
     op.starts[at] = 0;
     op.steps[at] = 1;
   }
-  return {moves && !(op.lengths == x.type().dims && op.steps == std::vector<std::int64_t>(dims.size(), 1)) ? n.b.add(std::move(op), {x}) : x};
+  return {moves && !(op.lengths == x.type().dims && op.steps == std::vector<std::int64_t>(dims.size(), 1))
+              ? n.b.add(std::move(op), {x})
+              : x};
 }
 
 std::vector<value> split(node& n) {
@@ -95,21 +104,28 @@ std::vector<value> split(node& n) {
   dim size = x.type().dims[static_cast<std::size_t>(axis)];
   std::optional<known_elements> lengths;
   if (n.opset >= 13 && n.has(1)) lengths = n.known(1, "split");
-  else if (auto listed = n.opset < 13 ? n.integers("split") : std::nullopt) lengths.emplace(listed->begin(), listed->end());
+  else if (auto listed = n.opset < 13 ? n.integers("split") : std::nullopt)
+    lengths.emplace(listed->begin(), listed->end());
   std::vector<dim> parts;
   if (lengths) parts = *lengths;
   else {
-    auto count = n.opset >= 18 && n.has_attribute("num_outputs") ? n.integer("num_outputs", 0) : static_cast<std::int64_t>(n.outputs());
+    auto count = n.opset >= 18 && n.has_attribute("num_outputs") ? n.integer("num_outputs", 0)
+                                                                 : static_cast<std::int64_t>(n.outputs());
     if (count < 1 || count > 1 << 20) invalid("cannot split into " + std::to_string(count) + " parts");
     if (size.is_static()) {  // equal parts; since opset 18 the last may be smaller
       std::int64_t part = size.value() / count + (size.value() % count != 0);
-      if (n.opset < 18 && part * count != size.value()) invalid("cannot split " + size.str() + " into " + std::to_string(count) + " equal parts");
-      for (std::int64_t i = 0; i < count; ++i) parts.emplace_back(std::clamp<std::int64_t>(size.value() - i * part, 0, part));
+      if (n.opset < 18 && part * count != size.value())
+        invalid("cannot split " + size.str() + " into " + std::to_string(count) + " equal parts");
+      for (std::int64_t i = 0; i < count; ++i)
+        parts.emplace_back(std::clamp<std::int64_t>(size.value() - i * part, 0, part));
     } else {
       const dim_facts& facts = n.b.facts();
       dim part = n.opset < 18 ? size / dim(count) : (size + dim(count - 1)) / dim(count);
-      if (n.opset < 18) n.b.need_equal(part * dim(count), size, "cannot split " + size.str() + " into " + std::to_string(count) + " equal parts");
-      for (std::int64_t i = 0; i < count; ++i) parts.push_back(n.opset < 18 ? part : facts.min(part, facts.max(size - part * dim(i), 0)));
+      if (n.opset < 18)
+        n.b.need_equal(part * dim(count), size,
+                       "cannot split " + size.str() + " into " + std::to_string(count) + " equal parts");
+      for (std::int64_t i = 0; i < count; ++i)
+        parts.push_back(n.opset < 18 ? part : facts.min(part, facts.max(size - part * dim(i), 0)));
     }
   }
   dim total = 0;
@@ -139,11 +155,13 @@ std::vector<value> padded(node& n) {
   if (n.opset >= 18 && n.has(3)) axes = n.numbers(3, "axes");
   else
     for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (pads.size() != 2 * axes.size()) invalid("pads has " + std::to_string(pads.size()) + " entries for " + std::to_string(axes.size()) + " axes");
+  if (pads.size() != 2 * axes.size())
+    invalid("pads has " + std::to_string(pads.size()) + " entries for " + std::to_string(axes.size()) + " axes");
   std::string mode = n.text("mode", "constant");
   pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 0};
   if (!parse_enum(mode, op.mode)) invalid("mode '" + mode + "' is unknown");
-  if (op.mode == pad_mode::constant_) op.fill = n.opset < 11 ? n.real("value", 0) : n.has(2) ? n.number(2, "constant_value") : 0;
+  if (op.mode == pad_mode::constant_)
+    op.fill = n.opset < 11 ? n.real("value", 0) : n.has(2) ? n.number(2, "constant_value") : 0;
   bool grows = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<std::size_t>(normalize_axis(axes[i], rank));
@@ -157,7 +175,8 @@ std::vector<value> padded(node& n) {
     if (before < 0 || after < 0) {  // negative pads cut
       std::int64_t cut = std::max<std::int64_t>(0, -before);
       dim kept = x.type().dims[axis] - dim(cut) - dim(std::max<std::int64_t>(0, -after));
-      if (kept.is_static() && kept.value() < 0) invalid("pads remove more than axis " + std::to_string(axis) + " of " + x.type().str());
+      if (kept.is_static() && kept.value() < 0)
+        invalid("pads remove more than axis " + std::to_string(axis) + " of " + x.type().str());
       x = n.b.slice_axis(x, static_cast<std::int64_t>(axis), cut, kept);
     }
     op.before[axis] = std::max<std::int64_t>(0, before);
@@ -175,7 +194,8 @@ std::vector<value> center_crop_pad(node& n) {
   auto axes = n.integers("axes").value_or(std::vector<std::int64_t>{});
   if (axes.empty())
     for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (sizes.size() != axes.size()) invalid("shape has " + std::to_string(sizes.size()) + " entries for " + std::to_string(axes.size()) + " axes");
+  if (sizes.size() != axes.size())
+    invalid("shape has " + std::to_string(sizes.size()) + " entries for " + std::to_string(axes.size()) + " axes");
   pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 0};
   bool grows = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -192,8 +212,9 @@ std::vector<value> center_crop_pad(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Transpose", transposed}, {"Concat", concatenated}, {"Slice", sliced}, {"Split", split}, {"Pad", padded},
-    {"CenterCropPad", center_crop_pad, 18, "shape known at import"},
+    {"Transpose", transposed}, {"Concat", concatenated},
+    {"Slice", sliced},         {"Split", split},
+    {"Pad", padded},           {"CenterCropPad", center_crop_pad, 18, "shape known at import"},
 };
 
 }  // namespace

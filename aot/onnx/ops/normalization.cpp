@@ -21,8 +21,8 @@ value channel_affine(builder& b, value x, value scale, value bias) {
   return b.binary(fn::add, b.binary(fn::mul, x, lifted(scale)), lifted(bias));
 }
 
-// Inference: x * s + t with s = scale / sqrt(variance + epsilon), t = bias - mean * s. The small vectors are computed in f32
-// at import, which leaves a multiplication and an addition that passes fold into a convolution.
+// Inference: x * s + t with s = scale / sqrt(variance + epsilon), t = bias - mean * s. The small vectors are computed
+// in f32 at import, which leaves a multiplication and an addition that passes fold into a convolution.
 std::vector<value> batch_normalization(node& n) {
   if (n.integer("training_mode", 0)) refuse("training_mode=1 is not supported; export the model for inference");
   if (n.opset < 9 && n.integer("spatial", 1) == 0) refuse("spatial=0 is not supported");
@@ -31,7 +31,8 @@ std::vector<value> batch_normalization(node& n) {
   element_type wide = compute_type(n.type(0).type);
   if (n.rank(0) < 2) invalid("the input " + n.type(0).str() + " has no channel axis");
   auto channels = [&](std::size_t i) {
-    if (n.rank(i) != 1 || !(n.dims(i)[0] == n.dims(0)[1])) invalid("input " + std::to_string(i) + " is " + n.type(i).str() + ", the image " + n.type(0).str());
+    if (n.rank(i) != 1 || !(n.dims(i)[0] == n.dims(0)[1]))
+      invalid("input " + std::to_string(i) + " is " + n.type(i).str() + ", the image " + n.type(0).str());
     return b.to_type(n.in(i), wide);
   };
   value scale = channels(1), bias = channels(2), mean = channels(3), variance = channels(4);
@@ -47,19 +48,24 @@ std::vector<value> instance_normalization(node& n) {
   return {channel_affine(n.b, normal, n.in(1), n.in(2))};
 }
 
-// Channels in groups: normalized as [N, groups, the rest]. Scale and bias are per group before opset 21, per channel since.
+// Channels in groups: normalized as [N, groups, the rest]. Scale and bias are per group before opset 21, per channel
+// since.
 std::vector<value> group_normalization(node& n) {
   builder& b = n.b;
   value x = n.in(0), scale = n.in(1), bias = n.in(2);
   auto dims = x.type().dims;
   std::int64_t groups = n.integer("num_groups", 0);
-  if (dims.size() < 3 || groups < 1 || !dims[1].is_static() || dims[1].value() % groups != 0) invalid("num_groups " + std::to_string(groups) + " does not divide the channels of " + x.type().str());
+  if (dims.size() < 3 || groups < 1 || !dims[1].is_static() || dims[1].value() % groups != 0)
+    invalid("num_groups " + std::to_string(groups) + " does not divide the channels of " + x.type().str());
   std::int64_t per_group = dims[1].value() / groups;
   std::vector<dim> grouped{dims[0], groups, per_group};
   grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
-  value normal = b.add(normalize{axes_from(2, grouped.size()), n.real("epsilon", 1e-5), true}, {b.with_dims(x, grouped)});
+  value normal =
+      b.add(normalize{axes_from(2, grouped.size()), n.real("epsilon", 1e-5), true}, {b.with_dims(x, grouped)});
   if (n.opset < 21) {
-    auto repeated = [&](value v) { return b.with_dims(b.broadcast_to(b.with_dims(v, {groups, 1}), {groups, per_group}), {dims[1]}); };
+    auto repeated = [&](value v) {
+      return b.with_dims(b.broadcast_to(b.with_dims(v, {groups, 1}), {groups, per_group}), {dims[1]});
+    };
     scale = repeated(scale);
     bias = repeated(bias);
   }
@@ -96,10 +102,12 @@ std::vector<value> local_response_normalization(node& n) {
   value x = n.in(0);
   auto dims = x.type().dims;
   std::int64_t size = n.integer("size", 0);
-  if (size < 1 || size > 1 << 20 || dims.size() < 2) invalid("size " + std::to_string(size) + " with an input " + x.type().str());
+  if (size < 1 || size > 1 << 20 || dims.size() < 2)
+    invalid("size " + std::to_string(size) + " with an input " + x.type().str());
   dim rest = 1;
   for (std::size_t i = 2; i < dims.size(); ++i) rest = rest * dims[i];
-  pooling mean{pooling_kind::average, {size, 1}, {1, 1}, {1, 1}, {(size - 1) / 2, 0}, {size / 2, 0}, true, false, tensor_layout::channels_first};
+  pooling mean{pooling_kind::average,        {size, 1}, {1, 1}, {1, 1}, {(size - 1) / 2, 0}, {size / 2, 0}, true, false,
+               tensor_layout::channels_first};
   value squares = b.with_dims(b.binary(fn::mul, x, x), {dims[0], 1, dims[1], rest});
   value sums = b.with_dims(b.add(mean, {squares}), dims);
   value base = b.binary(fn::add, b.binary(fn::mul, sums, n.real("alpha", 1e-4)), n.real("bias", 1.0));
@@ -111,7 +119,8 @@ std::vector<value> lp_normalization(node& n) {
   value x = n.in(0);
   std::int64_t p = n.integer("p", 2);
   if (p != 1 && p != 2) invalid("p must be 1 or 2, not " + std::to_string(p));
-  value sum = b.reduced(reduction_kind::sum, p == 1 ? b.unary(fn::abs, x) : b.binary(fn::mul, x, x), {n.axis("axis", -1, x.type().rank())}, true);
+  value sum = b.reduced(reduction_kind::sum, p == 1 ? b.unary(fn::abs, x) : b.binary(fn::mul, x, x),
+                        {n.axis("axis", -1, x.type().rank())}, true);
   value norm = p == 1 ? sum : b.unary(fn::sqrt, sum);
   value divisor = b.where(b.binary(fn::equal, norm, 0.0), b.scalar(x.type().type, 1), norm);  // zeros stay zeros
   return {b.binary(fn::div, x, divisor)};
@@ -120,7 +129,9 @@ std::vector<value> lp_normalization(node& n) {
 // Before opset 13 the input is a matrix in disguise: axes from `axis` on are one.
 value as_matrix(node& n, std::int64_t axis) {
   dim rows = 1, columns = 1;
-  for (std::size_t i = 0; i < n.rank(0); ++i) (static_cast<std::int64_t>(i) < axis ? rows : columns) = (static_cast<std::int64_t>(i) < axis ? rows : columns) * n.dims(0)[i];
+  for (std::size_t i = 0; i < n.rank(0); ++i)
+    (static_cast<std::int64_t>(i) < axis ? rows : columns) =
+        (static_cast<std::int64_t>(i) < axis ? rows : columns) * n.dims(0)[i];
   return n.b.with_dims(n.in(0), {rows, columns});
 }
 
@@ -143,10 +154,16 @@ std::vector<value> hardmax(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"BatchNormalization", batch_normalization, 7, "inference only"}, {"InstanceNormalization", instance_normalization, 6},
-    {"GroupNormalization", group_normalization, 18}, {"LayerNormalization", layer_normalization, 1},
-    {"MeanVarianceNormalization", mean_variance_normalization, 9}, {"LRN", local_response_normalization}, {"LpNormalization", lp_normalization},
-    {"Softmax", soft_max<false>}, {"LogSoftmax", soft_max<true>}, {"Hardmax", hardmax},
+    {"BatchNormalization", batch_normalization, 7, "inference only"},
+    {"InstanceNormalization", instance_normalization, 6},
+    {"GroupNormalization", group_normalization, 18},
+    {"LayerNormalization", layer_normalization, 1},
+    {"MeanVarianceNormalization", mean_variance_normalization, 9},
+    {"LRN", local_response_normalization},
+    {"LpNormalization", lp_normalization},
+    {"Softmax", soft_max<false>},
+    {"LogSoftmax", soft_max<true>},
+    {"Hardmax", hardmax},
 };
 
 }  // namespace

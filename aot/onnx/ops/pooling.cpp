@@ -2,9 +2,9 @@
 #include <limits>
 #include <numeric>
 
+#include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/window.hpp"
-#include "aot/onnx/operators.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -17,7 +17,15 @@ pooling pooling_of(node& n, pooling_kind kind, bool padded = false) {
   if (size->size() > 3) refuse("a window of " + std::to_string(size->size()) + " axes; 1 to 3 are supported");
   size = spatial_list(n, "kernel_shape", size->size(), 1, 1);
   window w = window_of(n, n.dims(0), *size, padded);
-  pooling op{kind, w.size, w.strides, w.dilations, w.pads_begin, w.pads_end, n.integer("count_include_pad", 0) != 0, n.integer("ceil_mode", 0) != 0, tensor_layout::channels_first};
+  pooling op{kind,
+             w.size,
+             w.strides,
+             w.dilations,
+             w.pads_begin,
+             w.pads_end,
+             n.integer("count_include_pad", 0) != 0,
+             n.integer("ceil_mode", 0) != 0,
+             tensor_layout::channels_first};
   return op;
 }
 
@@ -39,7 +47,8 @@ std::vector<value> pool(node& n) {
 // inputs: X, its scale and zero point, the result's.
 std::vector<value> qlinear_average_pool(node& n) {
   if (n.integer("channels_last", 0)) refuse("channels_last=1 is not supported");
-  value mean = n.b.add(pooling_of(n, pooling_kind::average), {dequantized(n.b, n.in(0), n.in(1), n.has(2) ? n.in(2) : value{})});
+  value mean =
+      n.b.add(pooling_of(n, pooling_kind::average), {dequantized(n.b, n.in(0), n.in(1), n.has(2) ? n.in(2) : value{})});
   return {requantized(n.b, mean, n.in(3), n.has(4) ? n.in(4) : n.b.scalar(n.type(0).type, 0))};
 }
 
@@ -63,7 +72,9 @@ std::vector<std::int64_t> spatial_axes(node& n) {
 }
 
 template <reduction_kind Kind>
-std::vector<value> global_pool(node& n) { return {n.b.reduced(Kind, n.in(0), spatial_axes(n), true)}; }
+std::vector<value> global_pool(node& n) {
+  return {n.b.reduced(Kind, n.in(0), spatial_axes(n), true)};
+}
 
 std::vector<value> global_lp_pool(node& n) {
   auto p = static_cast<double>(n.integer("p", 2));
@@ -73,8 +84,12 @@ std::vector<value> global_lp_pool(node& n) {
 
 constexpr operator_row rows[] = {
     {"QLinearAveragePool", qlinear_average_pool, 1, "channels first", microsoft_domain},
-    {"MaxPool", pool<pooling_kind::max>, 7, "no indices"}, {"AveragePool", pool<pooling_kind::average>}, {"LpPool", lp_pool, 7, "no ceil_mode"},
-    {"GlobalAveragePool", global_pool<reduction_kind::mean>, 1}, {"GlobalMaxPool", global_pool<reduction_kind::max>, 1}, {"GlobalLpPool", global_lp_pool},
+    {"MaxPool", pool<pooling_kind::max>, 7, "no indices"},
+    {"AveragePool", pool<pooling_kind::average>},
+    {"LpPool", lp_pool, 7, "no ceil_mode"},
+    {"GlobalAveragePool", global_pool<reduction_kind::mean>, 1},
+    {"GlobalMaxPool", global_pool<reduction_kind::max>, 1},
+    {"GlobalLpPool", global_lp_pool},
 };
 
 }  // namespace

@@ -8,20 +8,25 @@ namespace {
 
 using fn = scalar_function;
 
-// A scale or zero point made ready to broadcast against x: one for the tensor, one per index of the axis, or one per block.
+// A scale or zero point made ready to broadcast against x: one for the tensor, one per index of the axis, or one per
+// block.
 value spread(node& n, value parameter) {
   builder& b = n.b;
   const auto dims = n.dims(0);
   std::int64_t block = n.opset >= 21 ? n.integer("block_size", 0) : 0;
-  if (parameter.type().rank() == 0 || (parameter.type().rank() == 1 && parameter.type().elements() == dim(1) && block == 0)) return b.with_dims(parameter, {});
+  if (parameter.type().rank() == 0 ||
+      (parameter.type().rank() == 1 && parameter.type().elements() == dim(1) && block == 0))
+    return b.with_dims(parameter, {});
   auto axis = n.axis("axis", 1, dims.size());
   if (block == 0) {
-    if (parameter.type().rank() != 1) invalid("scale and zero point must be scalars or vectors, not " + parameter.type().str());
+    if (parameter.type().rank() != 1)
+      invalid("scale and zero point must be scalars or vectors, not " + parameter.type().str());
     return b.along_axis(parameter, axis, dims.size());
   }
   auto at = static_cast<std::size_t>(axis);
   auto apart = parameter.type().dims;
-  if (apart.size() != dims.size() || block < 1 || !(apart[at] * dim(block) == dims[at])) invalid("blocks of " + std::to_string(block) + " in " + n.type(0).str() + " with scales " + parameter.type().str());
+  if (apart.size() != dims.size() || block < 1 || !(apart[at] * dim(block) == dims[at]))
+    invalid("blocks of " + std::to_string(block) + " in " + n.type(0).str() + " with scales " + parameter.type().str());
   auto stretched = apart;
   apart.insert(apart.begin() + axis + 1, 1);
   stretched.insert(stretched.begin() + axis + 1, block);
@@ -30,22 +35,30 @@ value spread(node& n, value parameter) {
 
 std::vector<value> quantize(node& n) {
   builder& b = n.b;
-  element_type type = n.has(2) ? n.type(2).type : n.integer("output_dtype", 0) ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'") : element_type::u8;
+  element_type type = n.has(2) ? n.type(2).type
+                      : n.integer("output_dtype", 0)
+                          ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'")
+                          : element_type::u8;
   bool f8 = type == element_type::f8e4m3 || type == element_type::f8e5m2;
   if (!is_integer(type) && !f8) invalid("cannot quantize to " + std::string(name(type)));
   // The quotient is f32 unless attribute precision (opset 23) names a type.
-  element_type wide = n.integer("precision", 0) ? element_type_of(n.integer("precision", 0), "attribute 'precision'") : element_type::f32;
+  element_type wide = n.integer("precision", 0) ? element_type_of(n.integer("precision", 0), "attribute 'precision'")
+                                                : element_type::f32;
   if (!is_float(wide) || storage_bits(wide) < 16) invalid("attribute 'precision' is " + std::string(name(wide)));
   value real = b.to_type(n.in(0), wide), scale = b.to_type(spread(n, n.in(1)), wide);
   value scaled = b.to_type(b.binary(fn::div, real, scale), wide == element_type::f64 ? wide : element_type::f32);
-  if (f8) return {n.integer("saturate", 1) ? saturated_f8(b, scaled, type) : b.to_type(scaled, type)};  // its zero point is always 0
+  if (f8)
+    return {n.integer("saturate", 1) ? saturated_f8(b, scaled, type)
+                                     : b.to_type(scaled, type)};  // its zero point is always 0
   value zero = n.has(2) ? spread(n, n.in(2)) : b.scalar(type, 0);
   return {quantized(b, scaled, zero)};
 }
 
 std::vector<value> dequantize(node& n) {
   builder& b = n.b;
-  element_type type = n.integer("output_dtype", 0) ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'") : n.type(1).type;
+  element_type type = n.integer("output_dtype", 0)
+                          ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'")
+                          : n.type(1).type;
   if (!is_float(n.type(1).type)) invalid("the scale is " + n.type(1).str());
   if (!is_float(type)) invalid("attribute 'output_dtype' is " + std::string(name(type)));
   value real = b.to_type(n.in(0), element_type::f32);
@@ -66,7 +79,9 @@ std::vector<value> dynamic_quantize(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"QuantizeLinear", quantize, 10}, {"DequantizeLinear", dequantize, 10}, {"DynamicQuantizeLinear", dynamic_quantize, 11},
+    {"QuantizeLinear", quantize, 10},
+    {"DequantizeLinear", dequantize, 10},
+    {"DynamicQuantizeLinear", dynamic_quantize, 11},
 };
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace {
 
 using fn = scalar_function;
 
-// Empty where the reduction is the identity (no axes and noop_with_empty_axes). ReduceSum took axes as an input from opset 13,
-// the others from 18.
+// Empty where the reduction is the identity (no axes and noop_with_empty_axes). ReduceSum took axes as an input from
+// opset 13, the others from 18.
 std::vector<std::int64_t> axes_of(node& n, std::int64_t input_since) {
   auto axes = n.numbers_since(input_since, "axes", 1).value_or(std::vector<std::int64_t>{});
   if (axes.empty()) {
@@ -25,9 +25,13 @@ std::vector<std::int64_t> axes_of(node& n, std::int64_t input_since) {
 }
 
 template <reduction_kind Kind, std::int64_t Since = 18>
-std::vector<value> reduced(node& n) { return {n.b.reduced(Kind, n.in(0), axes_of(n, Since), n.integer("keepdims", 1) != 0)}; }
+std::vector<value> reduced(node& n) {
+  return {n.b.reduced(Kind, n.in(0), axes_of(n, Since), n.integer("keepdims", 1) != 0)};
+}
 
-value sum(node& n, value x) { return n.b.reduced(reduction_kind::sum, x, axes_of(n, 18), n.integer("keepdims", 1) != 0); }
+value sum(node& n, value x) {
+  return n.b.reduced(reduction_kind::sum, x, axes_of(n, 18), n.integer("keepdims", 1) != 0);
+}
 
 std::vector<value> l1(node& n) { return {sum(n, n.b.unary(fn::abs, n.in(0)))}; }
 std::vector<value> sum_square(node& n) { return {sum(n, n.b.binary(fn::mul, n.in(0), n.in(0)))}; }
@@ -62,13 +66,23 @@ std::vector<value> log_sum_exp(node& n) {
 std::vector<value> cumulative(node& n) {
   auto axis = n.numbers(1, "axis");
   if (axis.size() != 1) invalid("axis must have one element");
-  return {n.b.add(cumulative_sum{normalize_axis(axis[0], n.rank(0)), n.integer("exclusive", 0) != 0, n.integer("reverse", 0) != 0}, {n.in(0)})};
+  return {n.b.add(
+      cumulative_sum{normalize_axis(axis[0], n.rank(0)), n.integer("exclusive", 0) != 0, n.integer("reverse", 0) != 0},
+      {n.in(0)})};
 }
 
 constexpr operator_row rows[] = {
-    {"ReduceSum", reduced<reduction_kind::sum, 13>}, {"ReduceMean", reduced<reduction_kind::mean>, 1}, {"ReduceMax", reduced<reduction_kind::max>},
-    {"ReduceMin", reduced<reduction_kind::min>}, {"ReduceProd", reduced<reduction_kind::product>}, {"ReduceL1", l1}, {"ReduceL2", l2},
-    {"ReduceSumSquare", sum_square}, {"ReduceLogSum", log_sum, 1}, {"ReduceLogSumExp", log_sum_exp}, {"CumSum", cumulative, 11, "constant axis"},
+    {"ReduceSum", reduced<reduction_kind::sum, 13>},
+    {"ReduceMean", reduced<reduction_kind::mean>, 1},
+    {"ReduceMax", reduced<reduction_kind::max>},
+    {"ReduceMin", reduced<reduction_kind::min>},
+    {"ReduceProd", reduced<reduction_kind::product>},
+    {"ReduceL1", l1},
+    {"ReduceL2", l2},
+    {"ReduceSumSquare", sum_square},
+    {"ReduceLogSum", log_sum, 1},
+    {"ReduceLogSumExp", log_sum_exp},
+    {"CumSum", cumulative, 11, "constant axis"},
 };
 
 }  // namespace

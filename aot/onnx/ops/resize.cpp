@@ -10,7 +10,8 @@ namespace {
 // scale = first / second, where that is exact: floor(in * scale) is then a quotient of dims.
 std::optional<std::pair<std::int64_t, std::int64_t>> exact_fraction(double scale) {
   for (std::int64_t divisor = 1; divisor <= 1 << 20; divisor *= 2)
-    if (double product = scale * static_cast<double>(divisor); product == std::floor(product)) return std::pair(static_cast<std::int64_t>(product), divisor);
+    if (double product = scale * static_cast<double>(divisor); product == std::floor(product))
+      return std::pair(static_cast<std::int64_t>(product), divisor);
   return std::nullopt;
 }
 
@@ -42,7 +43,8 @@ void set_size(resize& op, std::size_t axis, const dim& in, const dim& out) {
 void keep_aspect_ratio(resize& op, const std::vector<std::size_t>& axes, const std::vector<dim>& in, bool larger) {
   std::optional<double> scale;
   for (auto a : axes) {
-    if (!in[a].is_static() || !op.dims[a].is_static()) refuse("keeps the aspect ratio of a symbolic image; give it dimensions with --dim");
+    if (!in[a].is_static() || !op.dims[a].is_static())
+      refuse("keeps the aspect ratio of a symbolic image; give it dimensions with --dim");
     double s = op.scales[a];
     scale = !scale ? s : larger ? std::max(*scale, s) : std::min(*scale, s);
   }
@@ -68,24 +70,32 @@ std::vector<value> resized(node& n) {
   const auto dims = n.dims(0);
   auto axes = axes_of(n);
   resize op{dims, std::vector<double>(dims.size(), 1.0)};
-  std::string mode = n.text("mode", "nearest"), coordinates = n.text("coordinate_transformation_mode", n.opset < 11 ? "asymmetric" : "half_pixel"),
-              nearest = n.text("nearest_mode", n.opset < 11 ? "floor" : "round_prefer_floor"), policy = n.text("keep_aspect_ratio_policy", "stretch");
-  if (coordinates == "tf_crop_and_resize" || coordinates == "tf_half_pixel_for_nn") refuse("coordinate_transformation_mode " + coordinates + " is not supported");
+  std::string mode = n.text("mode", "nearest"),
+              coordinates = n.text("coordinate_transformation_mode", n.opset < 11 ? "asymmetric" : "half_pixel"),
+              nearest = n.text("nearest_mode", n.opset < 11 ? "floor" : "round_prefer_floor"),
+              policy = n.text("keep_aspect_ratio_policy", "stretch");
+  if (coordinates == "tf_crop_and_resize" || coordinates == "tf_half_pixel_for_nn")
+    refuse("coordinate_transformation_mode " + coordinates + " is not supported");
   if (n.integer("antialias", 0)) refuse("antialias=1 is not supported");
-  if (!parse_enum(mode, op.mode) || !parse_enum(coordinates, op.coordinates) || !parse_enum(nearest, op.nearest)) invalid("mode '" + mode + "', '" + coordinates + "', '" + nearest + "' is unknown");
+  if (!parse_enum(mode, op.mode) || !parse_enum(coordinates, op.coordinates) || !parse_enum(nearest, op.nearest))
+    invalid("mode '" + mode + "', '" + coordinates + "', '" + nearest + "' is unknown");
   op.cubic_coefficient = n.real("cubic_coeff_a", -0.75);
   op.exclude_outside = n.integer("exclude_outside", 0) != 0;
   std::size_t scales_at = n.opset < 11 ? 1 : 2, sizes_at = 3;
   if (is_given(n, scales_at)) {
     literal scales = n.constant(scales_at, "scales");
-    if (scales.type().element_count() != static_cast<std::int64_t>(axes.size())) invalid("scales has " + scales.type().str() + " for " + std::to_string(axes.size()) + " axes");
-    for (std::size_t i = 0; i < axes.size(); ++i) set_scale(op, axes[i], dims[axes[i]], scales.at(static_cast<std::int64_t>(i)));
+    if (scales.type().element_count() != static_cast<std::int64_t>(axes.size()))
+      invalid("scales has " + scales.type().str() + " for " + std::to_string(axes.size()) + " axes");
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      set_scale(op, axes[i], dims[axes[i]], scales.at(static_cast<std::int64_t>(i)));
   } else if (is_given(n, sizes_at)) {
     auto sizes = n.known(sizes_at, "sizes");
-    if (sizes.size() != axes.size()) invalid("sizes has " + std::to_string(sizes.size()) + " entries for " + std::to_string(axes.size()) + " axes");
+    if (sizes.size() != axes.size())
+      invalid("sizes has " + std::to_string(sizes.size()) + " entries for " + std::to_string(axes.size()) + " axes");
     for (std::size_t i = 0; i < axes.size(); ++i) set_size(op, axes[i], dims[axes[i]], sizes[i]);
     if (policy != "stretch") {
-      if (policy != "not_larger" && policy != "not_smaller") invalid("keep_aspect_ratio_policy '" + policy + "' is unknown");
+      if (policy != "not_larger" && policy != "not_smaller")
+        invalid("keep_aspect_ratio_policy '" + policy + "' is unknown");
       keep_aspect_ratio(op, axes, dims, policy == "not_smaller");
     }
   } else {
@@ -96,18 +106,22 @@ std::vector<value> resized(node& n) {
 
 std::vector<value> upsampled(node& n) {
   const auto dims = n.dims(0);
-  resize op{dims, std::vector<double>(dims.size(), 1.0), resize_mode::nearest, resize_coordinates::asymmetric, resize_nearest::floor};
-  if (std::string mode = n.text("mode", "nearest"); !parse_enum(mode, op.mode)) invalid("mode '" + mode + "' is unknown");
+  resize op{dims, std::vector<double>(dims.size(), 1.0), resize_mode::nearest, resize_coordinates::asymmetric,
+            resize_nearest::floor};
+  if (std::string mode = n.text("mode", "nearest"); !parse_enum(mode, op.mode))
+    invalid("mode '" + mode + "' is unknown");
   std::vector<double> scales;
   if (n.opset >= 9) scales = n.constant(1, "scales").to_doubles();
   else if (const auto* a = n.attribute("scales")) scales.assign(a->floats().begin(), a->floats().end());
-  if (scales.size() != dims.size()) invalid("scales has " + std::to_string(scales.size()) + " entries for " + n.type(0).str());
+  if (scales.size() != dims.size())
+    invalid("scales has " + std::to_string(scales.size()) + " entries for " + n.type(0).str());
   for (std::size_t i = 0; i < dims.size(); ++i) set_scale(op, i, dims[i], scales[i]);
   return {n.b.add(std::move(op), {n.in(0)})};
 }
 
 constexpr operator_row rows[] = {
-    {"Resize", resized, 10, "no antialias, no tf_crop_and_resize; scales or sizes known at import"}, {"Upsample", upsampled, 7},
+    {"Resize", resized, 10, "no antialias, no tf_crop_and_resize; scales or sizes known at import"},
+    {"Upsample", upsampled, 7},
 };
 
 }  // namespace

@@ -33,7 +33,8 @@ std::vector<value> reshaped(node& n) {
       if (i >= dims.size()) invalid("the new shape copies dimension " + std::to_string(i) + " of " + n.type(0).str());
       target[i] = dims[i];
     }
-    if (target[i].is_static() && target[i].value() < 0) invalid("the new shape has the negative dimension " + target[i].str());
+    if (target[i].is_static() && target[i].value() < 0)
+      invalid("the new shape has the negative dimension " + target[i].str());
     total = total * target[i];
   }
   if (open) {
@@ -48,7 +49,8 @@ std::vector<value> flatten(node& n) {
   if (axis < -rank || axis > rank) invalid("axis " + std::to_string(axis) + " is outside " + n.type(0).str());
   if (axis < 0) axis += rank;
   dim rows = 1, columns = 1;
-  for (std::int64_t i = 0; i < rank; ++i) (i < axis ? rows : columns) = (i < axis ? rows : columns) * n.dims(0)[static_cast<std::size_t>(i)];
+  for (std::int64_t i = 0; i < rank; ++i)
+    (i < axis ? rows : columns) = (i < axis ? rows : columns) * n.dims(0)[static_cast<std::size_t>(i)];
   return {n.b.with_dims(n.in(0), {rows, columns})};
 }
 
@@ -78,7 +80,8 @@ std::vector<value> unsqueeze(node& n) {
   std::size_t rank = n.rank(0) + listed->size();
   auto axes = axes_within(*listed, rank);
   std::vector<dim> dims;
-  for (std::size_t i = 0, from = 0; i < rank; ++i) dims.push_back(axes.contains(static_cast<std::int64_t>(i)) ? dim(1) : n.dims(0)[from++]);
+  for (std::size_t i = 0, from = 0; i < rank; ++i)
+    dims.push_back(axes.contains(static_cast<std::int64_t>(i)) ? dim(1) : n.dims(0)[from++]);
   return {n.b.with_dims(n.in(0), dims)};
 }
 
@@ -86,7 +89,8 @@ std::vector<value> expand(node& n) {
   auto target = n.known(1, "shape");
   for (const dim& d : target)
     if (d.is_static() && d.value() < 0) invalid("the new shape has the negative dimension " + d.str());
-  // Where the tensor has two places or more along an axis, the new shape can only say as many, or 1: the tensor's extent is the result.
+  // Where the tensor has two places or more along an axis, the new shape can only say as many, or 1: the tensor's
+  // extent is the result.
   const auto& dims = n.dims(0);
   for (std::size_t i = 0; i < std::min(dims.size(), target.size()); ++i) {
     const dim& is = dims[dims.size() - 1 - i];
@@ -102,7 +106,8 @@ std::vector<value> expand(node& n) {
 std::vector<value> tile(node& n) {
   auto repeats = n.known(1, "repeats");
   const auto& dims = n.dims(0);
-  if (repeats.size() != dims.size()) invalid("repeats has " + std::to_string(repeats.size()) + " entries for " + n.type(0).str());
+  if (repeats.size() != dims.size())
+    invalid("repeats has " + std::to_string(repeats.size()) + " entries for " + n.type(0).str());
   std::vector<dim> apart, stretched, joined;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (repeats[i].is_static() && repeats[i].value() < 0) invalid("repeats has the negative entry " + repeats[i].str());
@@ -120,32 +125,46 @@ std::vector<value> tile(node& n) {
 std::vector<value> depth_to_space(node& n) {
   std::int64_t block = n.integer("blocksize", 0);
   const auto dims = n.dims(0);
-  if (dims.size() != 4 || block < 1 || block > 1 << 20) invalid("blocksize " + std::to_string(block) + " with an input " + n.type(0).str());
+  if (dims.size() != 4 || block < 1 || block > 1 << 20)
+    invalid("blocksize " + std::to_string(block) + " with an input " + n.type(0).str());
   std::string mode = n.text("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") invalid("mode '" + mode + "' is unknown");
   dim depth = dims[1] / dim(block * block);
-  if (!(depth * dim(block * block) == dims[1])) invalid("blocksize " + std::to_string(block) + " does not divide the channels of " + n.type(0).str());
+  if (!(depth * dim(block * block) == dims[1]))
+    invalid("blocksize " + std::to_string(block) + " does not divide the channels of " + n.type(0).str());
   bool outer = mode == "DCR";
-  value split = outer ? n.b.with_dims(n.in(0), {dims[0], block, block, depth, dims[2], dims[3]}) : n.b.with_dims(n.in(0), {dims[0], depth, block, block, dims[2], dims[3]});
-  value moved = n.b.permuted(split, outer ? std::vector<std::int64_t>{0, 3, 4, 1, 5, 2} : std::vector<std::int64_t>{0, 1, 4, 2, 5, 3});
+  value split = outer ? n.b.with_dims(n.in(0), {dims[0], block, block, depth, dims[2], dims[3]})
+                      : n.b.with_dims(n.in(0), {dims[0], depth, block, block, dims[2], dims[3]});
+  value moved = n.b.permuted(
+      split, outer ? std::vector<std::int64_t>{0, 3, 4, 1, 5, 2} : std::vector<std::int64_t>{0, 1, 4, 2, 5, 3});
   return {n.b.with_dims(moved, {dims[0], depth, dims[2] * dim(block), dims[3] * dim(block)})};
 }
 
 std::vector<value> space_to_depth(node& n) {
   std::int64_t block = n.integer("blocksize", 0);
   const auto dims = n.dims(0);
-  if (dims.size() != 4 || block < 1 || block > 1 << 20) invalid("blocksize " + std::to_string(block) + " with an input " + n.type(0).str());
+  if (dims.size() != 4 || block < 1 || block > 1 << 20)
+    invalid("blocksize " + std::to_string(block) + " with an input " + n.type(0).str());
   std::string mode = n.text("mode", "DCR");  // an attribute since opset 28
   if (mode != "DCR" && mode != "CRD") invalid("mode '" + mode + "' is unknown");
   dim height = dims[2] / dim(block), width = dims[3] / dim(block);
   value split = n.b.with_dims(n.in(0), {dims[0], dims[1], height, block, width, block});
-  value moved = n.b.permuted(split, mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4} : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4});
+  value moved = n.b.permuted(
+      split, mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4} : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4});
   return {n.b.with_dims(moved, {dims[0], dims[1] * dim(block * block), height, width})};
 }
 
 constexpr operator_row rows[] = {
-    {"Shape", shape_of}, {"Size", size}, {"Reshape", reshaped}, {"Flatten", flatten}, {"Squeeze", squeeze}, {"Unsqueeze", unsqueeze},
-    {"Expand", expand, 8}, {"Tile", tile}, {"DepthToSpace", depth_to_space}, {"SpaceToDepth", space_to_depth},
+    {"Shape", shape_of},
+    {"Size", size},
+    {"Reshape", reshaped},
+    {"Flatten", flatten},
+    {"Squeeze", squeeze},
+    {"Unsqueeze", unsqueeze},
+    {"Expand", expand, 8},
+    {"Tile", tile},
+    {"DepthToSpace", depth_to_space},
+    {"SpaceToDepth", space_to_depth},
 };
 
 }  // namespace

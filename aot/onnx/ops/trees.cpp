@@ -1,5 +1,6 @@
-// TreeEnsembleRegressor and TreeEnsembleClassifier (ai.onnx.ml 1 and 3): all trees at once, one step down for each level. The node where a row
-// stands in each tree is an index into tables of features, thresholds and children; a leaf is its own child.
+// TreeEnsembleRegressor and TreeEnsembleClassifier (ai.onnx.ml 1 and 3): all trees at once, one step down for each
+// level. The node where a row stands in each tree is an index into tables of features, thresholds and children; a leaf
+// is its own child.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -17,14 +18,16 @@ struct comparison {
   fn function;
 };
 constexpr comparison comparisons[] = {
-    {"BRANCH_LEQ", fn::less_equal}, {"BRANCH_LT", fn::less}, {"BRANCH_GTE", fn::greater_equal}, {"BRANCH_GT", fn::greater}, {"BRANCH_EQ", fn::equal},
+    {"BRANCH_LEQ", fn::less_equal}, {"BRANCH_LT", fn::less},  {"BRANCH_GTE", fn::greater_equal},
+    {"BRANCH_GT", fn::greater},     {"BRANCH_EQ", fn::equal},
 };
 
 using tree_node = std::pair<std::int64_t, std::int64_t>;  // tree, node
 
 struct forest {
   std::map<tree_node, std::int64_t> index;
-  std::vector<std::int64_t> features, yes, no, kinds, missing_is_yes;  // by node; kinds: index into comparisons, -1 for a leaf
+  std::vector<std::int64_t> features, yes, no, kinds,
+      missing_is_yes;  // by node; kinds: index into comparisons, -1 for a leaf
   std::vector<float> thresholds;
   std::vector<std::int64_t> roots;
   std::int64_t depth = 0;
@@ -32,7 +35,9 @@ struct forest {
 
 std::vector<std::int64_t> list(const node& n, const std::string& name, std::size_t count) {
   auto result = n.integers(name).value_or(std::vector<std::int64_t>{});
-  if (result.size() != count) invalid("attribute '" + name + "' has " + std::to_string(result.size()) + " entries for " + std::to_string(count) + " nodes");
+  if (result.size() != count)
+    invalid("attribute '" + name + "' has " + std::to_string(result.size()) + " entries for " + std::to_string(count) +
+            " nodes");
   return result;
 }
 
@@ -65,18 +70,24 @@ std::int64_t depth_of(const forest& f) {
 
 forest forest_of(node& n, std::int64_t features) {
   for (std::string_view name : {"nodes_values_as_tensor", "nodes_hitrates_as_tensor"})
-    if (n.has_attribute(name)) refuse("attribute '" + std::string(name) + "' is not supported; export the trees in single precision");
+    if (n.has_attribute(name))
+      refuse("attribute '" + std::string(name) + "' is not supported; export the trees in single precision");
   forest f;
   auto trees = n.integers("nodes_treeids").value_or(std::vector<std::int64_t>{});
   std::size_t count = trees.size();
-  auto ids = list(n, "nodes_nodeids", count), yes = list(n, "nodes_truenodeids", count), no = list(n, "nodes_falsenodeids", count);
+  auto ids = list(n, "nodes_nodeids", count), yes = list(n, "nodes_truenodeids", count),
+       no = list(n, "nodes_falsenodeids", count);
   f.features = list(n, "nodes_featureids", count);
-  f.missing_is_yes = n.has_attribute("nodes_missing_value_tracks_true") ? list(n, "nodes_missing_value_tracks_true", count) : std::vector<std::int64_t>(count, 0);
+  f.missing_is_yes = n.has_attribute("nodes_missing_value_tracks_true")
+                         ? list(n, "nodes_missing_value_tracks_true", count)
+                         : std::vector<std::int64_t>(count, 0);
   f.thresholds = floats_of(n, "nodes_values");
   auto modes = n.texts("nodes_modes");
-  if (count == 0 || f.thresholds.size() != count || modes.size() != count) invalid("the lists of nodes differ in length or are empty");
+  if (count == 0 || f.thresholds.size() != count || modes.size() != count)
+    invalid("the lists of nodes differ in length or are empty");
   for (std::size_t i = 0; i < count; ++i)
-    if (!f.index.emplace(tree_node{trees[i], ids[i]}, static_cast<std::int64_t>(i)).second) invalid("tree " + std::to_string(trees[i]) + " has node " + std::to_string(ids[i]) + " twice");
+    if (!f.index.emplace(tree_node{trees[i], ids[i]}, static_cast<std::int64_t>(i)).second)
+      invalid("tree " + std::to_string(trees[i]) + " has node " + std::to_string(ids[i]) + " twice");
   std::vector<bool> is_child(count);
   f.yes.resize(count), f.no.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -86,7 +97,8 @@ forest forest_of(node& n, std::int64_t features) {
       f.features[i] = 0;
       continue;
     }
-    if (f.features[i] < 0 || f.features[i] >= features) invalid("a node looks at feature " + std::to_string(f.features[i]) + " of " + std::to_string(features));
+    if (f.features[i] < 0 || f.features[i] >= features)
+      invalid("a node looks at feature " + std::to_string(f.features[i]) + " of " + std::to_string(features));
     for (auto [id, place] : {std::pair(yes[i], &f.yes[i]), std::pair(no[i], &f.no[i])}) {
       auto found = f.index.find({trees[i], id});
       if (found == f.index.end()) invalid("tree " + std::to_string(trees[i]) + " has no node " + std::to_string(id));
@@ -129,17 +141,22 @@ value leaves(node& n, const forest& f, value x) {
 }
 
 // Attributes PREFIX_treeids, _nodeids, _ids and _weights as f32[nodes, targets].
-literal weight_table(node& n, const forest& f, const std::string& prefix, std::int64_t targets, const std::map<std::int64_t, std::int64_t>* columns) {
-  if (n.has_attribute(prefix + "_weights_as_tensor")) refuse("attribute '" + prefix + "_weights_as_tensor' is not supported; export the trees in single precision");
+literal weight_table(node& n, const forest& f, const std::string& prefix, std::int64_t targets,
+                     const std::map<std::int64_t, std::int64_t>* columns) {
+  if (n.has_attribute(prefix + "_weights_as_tensor"))
+    refuse("attribute '" + prefix + "_weights_as_tensor' is not supported; export the trees in single precision");
   auto weights = floats_of(n, prefix + "_weights");
-  auto trees = list(n, prefix + "_treeids", weights.size()), nodes = list(n, prefix + "_nodeids", weights.size()), ids = list(n, prefix + "_ids", weights.size());
+  auto trees = list(n, prefix + "_treeids", weights.size()), nodes = list(n, prefix + "_nodeids", weights.size()),
+       ids = list(n, prefix + "_ids", weights.size());
   auto count = static_cast<std::int64_t>(f.features.size());
-  if (targets < 1 || targets > 1 << 20 || count * targets > std::int64_t{1} << 32) invalid(std::to_string(targets) + " targets are out of range");
+  if (targets < 1 || targets > 1 << 20 || count * targets > std::int64_t{1} << 32)
+    invalid(std::to_string(targets) + " targets are out of range");
   std::vector<float> table(static_cast<std::size_t>(count * targets));
   for (std::size_t i = 0; i < weights.size(); ++i) {
     auto found = f.index.find({trees[i], nodes[i]});
     std::int64_t column = columns ? columns->at(ids[i]) : ids[i];
-    if (found == f.index.end() || column < 0 || column >= targets) invalid("a weight names node " + std::to_string(nodes[i]) + " and target " + std::to_string(ids[i]));
+    if (found == f.index.end() || column < 0 || column >= targets)
+      invalid("a weight names node " + std::to_string(nodes[i]) + " and target " + std::to_string(ids[i]));
     table[static_cast<std::size_t>(found->second * targets + column)] += weights[i];
   }
   return literal::of<float>({element_type::f32, {count, targets}}, table);
@@ -151,17 +168,21 @@ value summed(node& n, const forest& f, value at, const literal& weights) {
   std::string how = n.text("aggregate_function", "SUM");
   value each = b.add(gather{0}, {b.constant(weights), at});
   if (how == "SUM") return b.reduced(reduction_kind::sum, each, {1}, false);
-  if (how == "AVERAGE") return b.binary(fn::div, b.reduced(reduction_kind::sum, each, {1}, false), static_cast<double>(f.roots.size()));
-  if ((how == "MIN" || how == "MAX") && weights.type().dims[1] == dim(1)) return b.reduced(how == "MIN" ? reduction_kind::min : reduction_kind::max, each, {1}, false);
+  if (how == "AVERAGE")
+    return b.binary(fn::div, b.reduced(reduction_kind::sum, each, {1}, false), static_cast<double>(f.roots.size()));
+  if ((how == "MIN" || how == "MAX") && weights.type().dims[1] == dim(1))
+    return b.reduced(how == "MIN" ? reduction_kind::min : reduction_kind::max, each, {1}, false);
   refuse("aggregate_function '" + how + "' of several targets is not supported");
 }
 
 value with_base(node& n, value scores) {
-  if (n.has_attribute("base_values_as_tensor")) refuse("attribute 'base_values_as_tensor' is not supported; export the trees in single precision");
+  if (n.has_attribute("base_values_as_tensor"))
+    refuse("attribute 'base_values_as_tensor' is not supported; export the trees in single precision");
   auto base = floats_of(n, "base_values");
   if (base.empty()) return scores;
   const dim& targets = scores.type().dims[1];
-  if (targets == dim(1) && base.size() == 2) return n.b.binary(fn::add, scores, static_cast<double>(base[1]));  // of the second of two classes
+  if (targets == dim(1) && base.size() == 2)
+    return n.b.binary(fn::add, scores, static_cast<double>(base[1]));  // of the second of two classes
   return n.b.binary(fn::add, scores, float_table(n, "base_values", {targets}));
 }
 
@@ -181,15 +202,19 @@ std::vector<value> classifier(node& n) {
   auto weights = floats_of(n, "class_weights");
   value at = leaves(n, f, x), index, scores;
   if (classes == 2 && std::set(ids.begin(), ids.end()).size() == 1) {
-    // All weights are of one class. Where that is the first in the list, they are one score for two classes, that of the second one. Where it is the
-    // second, the first class scores 0, and onnxruntime leaves a single base value away.
+    // All weights are of one class. Where that is the first in the list, they are one score for two classes, that of
+    // the second one. Where it is the second, the first class scores 0, and onnxruntime leaves a single base value
+    // away.
     bool positive = std::ranges::all_of(weights, [](float w) { return w >= 0; });  // then they are probabilities
     std::map<std::int64_t, std::int64_t> only{{ids[0], 0}};
     bool first = ids[0] == 0;
     value s = summed(n, f, at, weight_table(n, f, "class", 1, &only));
     if (first || floats_of(n, "base_values").size() == 2) s = with_base(n, s);
-    index = b.to_type(b.with_dims(b.binary(fn::greater, s, positive ? 0.5 : 0.0), {x.type().dims[0]}), element_type::i64);
-    scores = first ? two_class_scores(n, s, !positive) : transformed_scores(n, b.add(concat{1}, {b.broadcast_to(b.scalar(element_type::f32, 0), s.type().dims), s}));
+    index =
+        b.to_type(b.with_dims(b.binary(fn::greater, s, positive ? 0.5 : 0.0), {x.type().dims[0]}), element_type::i64);
+    scores = first ? two_class_scores(n, s, !positive)
+                   : transformed_scores(
+                         n, b.add(concat{1}, {b.broadcast_to(b.scalar(element_type::f32, 0), s.type().dims), s}));
   } else {
     scores = with_base(n, summed(n, f, at, weight_table(n, f, "class", classes, nullptr)));
     index = b.add(arg_reduce{true, 1, false, false}, {scores});

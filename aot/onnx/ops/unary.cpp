@@ -13,13 +13,16 @@ namespace {
 using fn = scalar_function;
 
 template <fn Function>
-std::vector<value> function(node& n) { return {n.b.unary(Function, n.in(0))}; }
+std::vector<value> function(node& n) {
+  return {n.b.unary(Function, n.in(0))};
+}
 
 std::vector<value> identity(node& n) { return {n.in(0)}; }
 
 std::vector<value> cast_to(node& n, element_type type) {
   bool f8 = type == element_type::f8e4m3 || type == element_type::f8e5m2;
-  return {f8 && n.type(0).type != type && n.integer("saturate", 1) ? saturated_f8(n.b, n.in(0), type) : n.b.to_type(n.in(0), type)};
+  return {f8 && n.type(0).type != type && n.integer("saturate", 1) ? saturated_f8(n.b, n.in(0), type)
+                                                                   : n.b.to_type(n.in(0), type)};
 }
 
 std::vector<value> cast(node& n) { return cast_to(n, element_type_of(n.integer("to", 0), "attribute 'to'")); }
@@ -38,7 +41,8 @@ value negative_part(builder& b, value x) { return b.binary(fn::min, x, 0.0); }
 
 std::vector<value> elu(node& n) {  // x where positive, alpha * (exp(x) - 1) elsewhere
   widened w(n);
-  value curve = w.b.binary(fn::mul, w.b.binary(fn::sub, w.b.unary(fn::exp, negative_part(w.b, w.x)), 1.0), n.real("alpha", 1.0));
+  value curve =
+      w.b.binary(fn::mul, w.b.binary(fn::sub, w.b.unary(fn::exp, negative_part(w.b, w.x)), 1.0), n.real("alpha", 1.0));
   return w.back(w.b.binary(fn::add, w.b.unary(fn::relu, w.x), curve));
 }
 
@@ -132,7 +136,9 @@ std::vector<value> clip(node& n) {
     if (n.has(1)) low = n.b.with_dims(n.in(1), {});
     if (n.has(2)) high = n.b.with_dims(n.in(2), {});
   }
-  if (low && high) return {n.b.add(elementwise{fn::clamp}, {x, n.b.broadcast_to(low, x.type().dims), n.b.broadcast_to(high, x.type().dims)})};
+  if (low && high)
+    return {n.b.add(elementwise{fn::clamp},
+                    {x, n.b.broadcast_to(low, x.type().dims), n.b.broadcast_to(high, x.type().dims)})};
   if (low) return {n.b.binary(fn::max, x, low)};
   if (high) return {n.b.binary(fn::min, x, high)};
   return {x};
@@ -153,17 +159,51 @@ std::vector<value> dropout(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Abs", function<fn::abs>, 6}, {"Acos", function<fn::acos>}, {"Acosh", function<fn::acosh>, 9}, {"Asin", function<fn::asin>},
-    {"Asinh", function<fn::asinh>, 9}, {"Atan", function<fn::atan>}, {"Atanh", function<fn::atanh>, 9}, {"Ceil", function<fn::ceil>, 6},
-    {"Cos", function<fn::cos>}, {"Cosh", function<fn::cosh>, 9}, {"Erf", function<fn::erf>, 9}, {"Exp", function<fn::exp>, 6},
-    {"Floor", function<fn::floor>, 6}, {"Log", function<fn::log>, 6}, {"Neg", function<fn::neg>, 6}, {"Not", function<fn::logical_not>, 1},
-    {"Reciprocal", function<fn::reciprocal>, 6}, {"Relu", function<fn::relu>, 6}, {"Round", function<fn::round>, 11},
-    {"Sigmoid", function<fn::sigmoid>, 6}, {"Sign", function<fn::sign>, 9}, {"Sin", function<fn::sin>}, {"Sinh", function<fn::sinh>, 9},
-    {"Sqrt", function<fn::sqrt>, 6}, {"Tan", function<fn::tan>}, {"Tanh", function<fn::tanh>, 6}, {"IsNaN", function<fn::is_nan>, 9},
-    {"BitwiseNot", function<fn::bit_not>, 18}, {"IsInf", is_inf, 10}, {"Identity", identity, 7, "tensors only"},
-    {"Cast", cast, 7, "no strings"}, {"CastLike", cast_like, 15, "no strings"}, {"Elu", elu, 6}, {"Selu", selu, 6}, {"Celu", celu, 12},
-    {"LeakyRelu", leaky_relu, 6}, {"ThresholdedRelu", thresholded_relu, 10}, {"Softplus", softplus, 1}, {"Softsign", softsign, 1}, {"Mish", mish, 18},
-    {"HardSigmoid", hard_sigmoid, 6}, {"HardSwish", hard_swish, 14}, {"Gelu", gelu, 20}, {"Shrink", shrink, 9}, {"Clip", clip, 6},
+    {"Abs", function<fn::abs>, 6},
+    {"Acos", function<fn::acos>},
+    {"Acosh", function<fn::acosh>, 9},
+    {"Asin", function<fn::asin>},
+    {"Asinh", function<fn::asinh>, 9},
+    {"Atan", function<fn::atan>},
+    {"Atanh", function<fn::atanh>, 9},
+    {"Ceil", function<fn::ceil>, 6},
+    {"Cos", function<fn::cos>},
+    {"Cosh", function<fn::cosh>, 9},
+    {"Erf", function<fn::erf>, 9},
+    {"Exp", function<fn::exp>, 6},
+    {"Floor", function<fn::floor>, 6},
+    {"Log", function<fn::log>, 6},
+    {"Neg", function<fn::neg>, 6},
+    {"Not", function<fn::logical_not>, 1},
+    {"Reciprocal", function<fn::reciprocal>, 6},
+    {"Relu", function<fn::relu>, 6},
+    {"Round", function<fn::round>, 11},
+    {"Sigmoid", function<fn::sigmoid>, 6},
+    {"Sign", function<fn::sign>, 9},
+    {"Sin", function<fn::sin>},
+    {"Sinh", function<fn::sinh>, 9},
+    {"Sqrt", function<fn::sqrt>, 6},
+    {"Tan", function<fn::tan>},
+    {"Tanh", function<fn::tanh>, 6},
+    {"IsNaN", function<fn::is_nan>, 9},
+    {"BitwiseNot", function<fn::bit_not>, 18},
+    {"IsInf", is_inf, 10},
+    {"Identity", identity, 7, "tensors only"},
+    {"Cast", cast, 7, "no strings"},
+    {"CastLike", cast_like, 15, "no strings"},
+    {"Elu", elu, 6},
+    {"Selu", selu, 6},
+    {"Celu", celu, 12},
+    {"LeakyRelu", leaky_relu, 6},
+    {"ThresholdedRelu", thresholded_relu, 10},
+    {"Softplus", softplus, 1},
+    {"Softsign", softsign, 1},
+    {"Mish", mish, 18},
+    {"HardSigmoid", hard_sigmoid, 6},
+    {"HardSwish", hard_swish, 14},
+    {"Gelu", gelu, 20},
+    {"Shrink", shrink, 9},
+    {"Clip", clip, 6},
     {"Dropout", dropout, 7, "inference only"},
 };
 

@@ -1,5 +1,5 @@
-// What convolutions and poolings share: strides, dilations and pads of a window over the spatial axes; and what quantized
-// operators share: rounding to an integer type.
+// What convolutions and poolings share: strides, dilations and pads of a window over the spatial axes; and what
+// quantized operators share: rounding to an integer type.
 #pragma once
 
 #include <string_view>
@@ -15,12 +15,13 @@ struct window {
 };
 
 // An attribute with one entry per spatial axis, every entry at least `least`.
-std::vector<std::int64_t> spatial_list(const node& n, std::string_view name, std::size_t axes, std::int64_t otherwise, std::int64_t least);
+std::vector<std::int64_t> spatial_list(const node& n, std::string_view name, std::size_t axes, std::int64_t otherwise,
+                                       std::int64_t least);
 std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> explicit_pads(const node& n, std::size_t axes);
 // The spatial dims of the weights, which kernel_shape must repeat where it is there.
 std::vector<std::int64_t> weight_window(const node& n, std::size_t weights);
-// Reads strides, dilations, pads and auto_pad for an image [N, C, spatial...]. auto_pad with strides over an open dimension pads by what the
-// image decides: refused, unless the image comes from padded_image.
+// Reads strides, dilations, pads and auto_pad for an image [N, C, spatial...]. auto_pad with strides over an open
+// dimension pads by what the image decides: refused, unless the image comes from padded_image.
 window window_of(const node& n, const std::vector<dim>& image, std::vector<std::int64_t> size, bool padded = false);
 // The image with the axes padded by `fill` whose padding window_of cannot say as numbers.
 value padded_image(node& n, value image, const std::vector<std::int64_t>& size, double fill);

@@ -12,7 +12,8 @@ namespace {
 // Multiply-adds that make a work item worth scheduling (about 10 µs), and how many items feed a large machine.
 constexpr std::int64_t item_products = 1 << 19;
 constexpr std::int64_t wanted_items = 256;
-// Up to so many rows a product waits for its right factor. How far ahead that is fetched, from memory and from the second-level cache.
+// Up to so many rows a product waits for its right factor. How far ahead that is fetched, from memory and from the
+// second-level cache.
 constexpr std::int64_t few_rows = 32;
 constexpr std::int64_t far_prefetch_bytes = 8 << 10, near_prefetch_bytes = 2 << 10;
 // Multiply-adds of an element during which its place in the results can be fetched.
@@ -29,8 +30,8 @@ std::int64_t block_of_steps(std::int64_t steps, std::int64_t most) {
   return 2 * block > most ? block : 0;
 }
 
-// Cycles of one step of rows × vectors sums: two multiply-adds and two loads start in a cycle, a multiply-add takes four, and a
-// panel's data comes from the second-level cache at half a register in a cycle.
+// Cycles of one step of rows × vectors sums: two multiply-adds and two loads start in a cycle, a multiply-add takes
+// four, and a panel's data comes from the second-level cache at half a register in a cycle.
 double step_cycles(std::int64_t rows, std::int64_t vectors) {
   const double r = static_cast<double>(rows), v = static_cast<double>(vectors);
   return std::max({r * v / 2, (r + v) / 2, 2 * v, 4.0}) + 0.5;
@@ -38,13 +39,17 @@ double step_cycles(std::int64_t rows, std::int64_t vectors) {
 
 }  // namespace
 
-std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation) { return e.target.vector_bits / std::max(32, storage_bits(accumulation)); }
+std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation) {
+  return e.target.vector_bits / std::max(32, storage_bits(accumulation));
+}
 
 tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation) {
   const std::int64_t registers = e.target.vector_registers;
   std::int64_t lanes = register_lanes(e, accumulation);
-  lanes = std::min(lanes, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(columns, 1)))));
-  const std::int64_t fixed_rows = choose(e.configuration, "tile_m", 0), fixed_columns = choose(e.configuration, "tile_n", 0);
+  lanes = std::min(
+      lanes, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(columns, 1)))));
+  const std::int64_t fixed_rows = choose(e.configuration, "tile_m", 0),
+                     fixed_columns = choose(e.configuration, "tile_n", 0);
   tile_shape best{1, 1, lanes};
   double best_cost = 1e300;
   for (std::int64_t vectors = 1; vectors <= std::max<std::int64_t>(4, registers / 2); ++vectors) {
@@ -55,7 +60,8 @@ tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t 
       // Sums, one step's right factors and one left factor.
       if (r * vectors + vectors + 1 > registers && r > 1) continue;
       const std::int64_t panels = (columns + vectors * lanes - 1) / (vectors * lanes);
-      const double line = static_cast<double>(rows / r) * step_cycles(r, vectors) + (rows % r ? step_cycles(rows % r, vectors) : 0.0);
+      const double line =
+          static_cast<double>(rows / r) * step_cycles(r, vectors) + (rows % r ? step_cycles(rows % r, vectors) : 0.0);
       const double cost = static_cast<double>(panels) * line;
       if (cost < best_cost * (r * vectors > best.rows * best.vectors ? 1.001 : 0.999)) {
         best_cost = cost;
@@ -97,58 +103,82 @@ void choose_items(const kernel_emitter& e, contraction& c) {
   const std::int64_t tiles = c.tiles(), panels = c.panels();
   const std::int64_t products = std::max<std::int64_t>(1, c.steps * taps);
   const std::int64_t total = c.batches * c.groups * phases * tiles * c.rows * c.columns * products;
-  const std::int64_t wanted = choose(e.configuration, "items", std::clamp<std::int64_t>(total / item_products, 1, wanted_items));
-  // Half of the second-level cache holds what is read again and again: the panels of an item while its tiles go by, each tile's rows
-  // coming from far away only once; or, where a panel is too large for that, the rows of an item while its panels go by.
+  const std::int64_t wanted =
+      choose(e.configuration, "items", std::clamp<std::int64_t>(total / item_products, 1, wanted_items));
+  // Half of the second-level cache holds what is read again and again: the panels of an item while its tiles go by,
+  // each tile's rows coming from far away only once; or, where a panel is too large for that, the rows of an item while
+  // its panels go by.
   std::int64_t width = 0;
   for (const column_segment& segment : c.segments) width = std::max(width, segment.columns());
-  const std::int64_t row_bytes = std::max<std::int64_t>(1, c.rows * products * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)));
-  const std::int64_t panel_bytes = std::max<std::int64_t>(1, width * products * static_cast<std::int64_t>(storage_bytes(c.right.type, 1)));
+  const std::int64_t row_bytes =
+      std::max<std::int64_t>(1, c.rows * products * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)));
+  const std::int64_t panel_bytes =
+      std::max<std::int64_t>(1, width * products * static_cast<std::int64_t>(storage_bytes(c.right.type, 1)));
   const std::int64_t half = e.target.l2_bytes / 2;
   c.panels_inside = choose(e.configuration, "panels_inside", half / panel_bytes >= 2);
   c.panels_per_item = c.panels_inside ? std::clamp<std::int64_t>(half / panel_bytes, 1, panels) : panels;
-  c.tiles_per_item = c.panels_inside ? tiles : std::clamp<std::int64_t>(half / row_bytes, std::min<std::int64_t>(8, tiles), tiles);
+  c.tiles_per_item =
+      c.panels_inside ? tiles : std::clamp<std::int64_t>(half / row_bytes, std::min<std::int64_t>(8, tiles), tiles);
   c.step_block = block_of_steps(c.steps, choose(e.configuration, "tile_k", 0));
   if (c.step_block) {
     c.panels_inside = false;
     c.panels_per_item = panels;
-    const std::int64_t tile_bytes = c.rows * width * static_cast<std::int64_t>(storage_bytes(accumulation_type(c.left.type), 1));
+    const std::int64_t tile_bytes =
+        c.rows * width * static_cast<std::int64_t>(storage_bytes(accumulation_type(c.left.type), 1));
     c.tiles_per_item = std::clamp<std::int64_t>(partial_bytes / tile_bytes, 1, tiles);
   }
   // Tiles that share a block of steps.
   const std::int64_t fewest_tiles = c.step_block ? std::min<std::int64_t>(c.tiles_per_item, 4) : 1;
   auto items = [&] {
-    return c.batches * c.groups * phases * ((tiles + c.tiles_per_item - 1) / c.tiles_per_item) * ((panels + c.panels_per_item - 1) / c.panels_per_item);
+    return c.batches * c.groups * phases * ((tiles + c.tiles_per_item - 1) / c.tiles_per_item) *
+           ((panels + c.panels_per_item - 1) / c.panels_per_item);
   };
   while (items() < wanted && (c.panels_per_item > 1 || c.tiles_per_item > fewest_tiles)) {
     const bool enough_tiles = c.tiles_per_item > (c.panels_inside ? 8 : 2 * c.panels_per_item) && c.tiles_per_item > 4;
     std::int64_t& n = c.panels_per_item > 1 && !enough_tiles ? c.panels_per_item : c.tiles_per_item;
     n = std::max((n + 1) / 2, &n == &c.tiles_per_item ? fewest_tiles : 1);
   }
-  // A few rows use up the right factor faster than it comes from memory; others still wait for what comes from the second-level cache.
+  // A few rows use up the right factor faster than it comes from memory; others still wait for what comes from the
+  // second-level cache.
   const std::int64_t step_bytes = width * static_cast<std::int64_t>(storage_bytes(c.right.type, 1));
-  const std::int64_t ahead = tiles * c.rows <= few_rows ? far_prefetch_bytes : panel_bytes > e.target.l1_bytes ? near_prefetch_bytes : 0;
+  const std::int64_t ahead = tiles * c.rows <= few_rows        ? far_prefetch_bytes
+                             : panel_bytes > e.target.l1_bytes ? near_prefetch_bytes
+                                                               : 0;
   c.prefetch_steps = choose(e.configuration, "prefetch", ahead ? std::max<std::int64_t>(1, ahead / step_bytes) : 0);
-  // Results that will have left the second-level cache since they, or what a short epilogue adds to them, were last touched, where sums take long enough.
-  const std::int64_t result_bytes = e.anchor_result().type().element_count() * static_cast<std::int64_t>(storage_bytes(e.anchor_result().type().type, 1));
-  c.fetch_results = result_bytes > e.target.l2_bytes / 4 && products >= fetching_products && epilogue_cost(e) <= light_epilogue;
+  // Results that will have left the second-level cache since they, or what a short epilogue adds to them, were last
+  // touched, where sums take long enough.
+  const std::int64_t result_bytes = e.anchor_result().type().element_count() *
+                                    static_cast<std::int64_t>(storage_bytes(e.anchor_result().type().type, 1));
+  c.fetch_results =
+      result_bytes > e.target.l2_bytes / 4 && products >= fetching_products && epilogue_cost(e) <= light_epilogue;
 }
 
 namespace {
 
-// Cycles of the whole contraction on one core: products as in choose_tile, and what panels that leave the second-level cache cost.
-double cost(const kernel_emitter& e, const contraction_extents& x, const tile_shape& tile, element_type type, bool panels_inside, std::int64_t block) {
+// Cycles of the whole contraction on one core: products as in choose_tile, and what panels that leave the second-level
+// cache cost.
+double cost(const kernel_emitter& e, const contraction_extents& x, const tile_shape& tile, element_type type,
+            bool panels_inside, std::int64_t block) {
   constexpr double far_bytes = 8, memory_bytes = 4;  // in a cycle, from the third-level cache and from memory
   const auto bytes = static_cast<double>(storage_bytes(type, 1));
-  const std::int64_t panels = (x.columns + tile.columns() - 1) / tile.columns(), whole = x.rows / tile.rows, rest = x.rows % tile.rows, tiles = whole + (rest ? 1 : 0);
+  const std::int64_t panels = (x.columns + tile.columns() - 1) / tile.columns(), whole = x.rows / tile.rows,
+                     rest = x.rows % tile.rows, tiles = whole + (rest ? 1 : 0);
   const auto products = static_cast<double>(x.products), all_tiles = static_cast<double>(x.lines * tiles * panels);
-  double cycles = static_cast<double>(x.lines * panels) * products * (static_cast<double>(whole) * step_cycles(tile.rows, tile.vectors) + (rest ? step_cycles(rest, tile.vectors) : 0));
-  const double panel = products * static_cast<double>(tile.columns()) * bytes, half = static_cast<double>(e.target.l2_bytes) / 2, row = static_cast<double>(tile.rows) * products * bytes;
+  double cycles = static_cast<double>(x.lines * panels) * products *
+                  (static_cast<double>(whole) * step_cycles(tile.rows, tile.vectors) +
+                   (rest ? step_cycles(rest, tile.vectors) : 0));
+  const double panel = products * static_cast<double>(tile.columns()) * bytes,
+               half = static_cast<double>(e.target.l2_bytes) / 2,
+               row = static_cast<double>(tile.rows) * products * bytes;
   const double near = block ? panel * static_cast<double>(block) / static_cast<double>(x.steps) : panel;
-  if (panels_inside) cycles += static_cast<double>(x.lines * tiles) * row * std::max(1.0, static_cast<double>(panels) * panel / half) / far_bytes / 4;
+  if (panels_inside)
+    cycles += static_cast<double>(x.lines * tiles) * row * std::max(1.0, static_cast<double>(panels) * panel / half) /
+              far_bytes / 4;
   else if (near > half) cycles += all_tiles * panel / far_bytes;
   if (panels_inside && panel > half) cycles += all_tiles * panel / far_bytes;
-  if (block) cycles += all_tiles * static_cast<double>(x.steps) / static_cast<double>(block) * static_cast<double>(2 * tile.rows * tile.vectors);
+  if (block)
+    cycles += all_tiles * static_cast<double>(x.steps) / static_cast<double>(block) *
+              static_cast<double>(2 * tile.rows * tile.vectors);
   return cycles + static_cast<double>(panels) * panel / memory_bytes;
 }
 
@@ -156,16 +186,21 @@ double cost(const kernel_emitter& e, const contraction_extents& x, const tile_sh
 
 std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction_extents& x, element_type type) {
   const element_type accumulation = accumulation_type(type);
-  const std::int64_t registers = e.target.vector_registers, lanes = std::min(register_lanes(e, accumulation), static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(x.columns, 1)))));
+  const std::int64_t registers = e.target.vector_registers,
+                     lanes = std::min(register_lanes(e, accumulation),
+                                      static_cast<std::int64_t>(std::bit_ceil(
+                                          static_cast<std::uint64_t>(std::max<std::int64_t>(x.columns, 1)))));
   std::vector<candidate> result;
   std::vector<std::int64_t> blocks{0};
   for (std::int64_t most : {64, 128, 256, 512, 1024})
     if (block_of_steps(x.steps, most)) blocks.push_back(most);
-  for (std::int64_t vectors = 1; vectors <= std::max<std::int64_t>(4, registers / 2) && (vectors - 1) * lanes < x.columns; ++vectors)
+  for (std::int64_t vectors = 1;
+       vectors <= std::max<std::int64_t>(4, registers / 2) && (vectors - 1) * lanes < x.columns; ++vectors)
     for (std::int64_t rows = 1; rows <= std::min(x.rows, registers - 1); ++rows) {
       // Small tiles wait for the multiply-adds before them.
       const std::int64_t sums = rows * vectors;
-      if (sums + vectors + 1 > registers || (sums * 2 < registers && rows < x.rows && vectors * lanes < x.columns)) continue;
+      if (sums + vectors + 1 > registers || (sums * 2 < registers && rows < x.rows && vectors * lanes < x.columns))
+        continue;
       const tile_shape tile{rows, vectors, lanes};
       for (std::int64_t block : blocks)
         for (std::int64_t inside : {0, 1})
@@ -174,7 +209,8 @@ std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction
             kernel_configuration configuration{{"tile_m", rows}, {"tile_n", vectors * lanes}, {"unroll", unroll}};
             if (block) configuration["tile_k"] = block;
             else configuration["panels_inside"] = inside;
-            result.push_back({std::move(configuration), cost(e, x, tile, type, inside, block) * (unroll == 1 ? 1 : 1.02)});
+            result.push_back(
+                {std::move(configuration), cost(e, x, tile, type, inside, block) * (unroll == 1 ? 1 : 1.02)});
           }
     }
   return result;

@@ -17,14 +17,19 @@ namespace {
 // A line that fills tiles of about this many rows well is left alone.
 constexpr std::int64_t joined_line = 14;
 
-std::int64_t product(std::span<const std::int64_t> dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
+std::int64_t product(std::span<const std::int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+}
 
 void require_channels_last(const kernel_emitter& e, tensor_layout layout) {
   if (layout != tensor_layout::channels_last)
-    throw error(error_kind::unsupported, "kernel '" + e.symbol + "' holds a " + std::string(e.anchor()->op().name()) + " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
+    throw error(error_kind::unsupported,
+                "kernel '" + e.symbol + "' holds a " + std::string(e.anchor()->op().name()) +
+                    " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
 }
 
-// How many groups to compute as one, whose weights are zero between them: small groups would leave most lanes of a vector empty.
+// How many groups to compute as one, whose weights are zero between them: small groups would leave most lanes of a
+// vector empty.
 std::int64_t merged_groups(const kernel_emitter& e, std::int64_t groups, std::int64_t features, element_type type) {
   std::int64_t best = 1;
   for (std::int64_t q = 2; q <= groups && q * features <= register_lanes(e, accumulation_type(type)); ++q)
@@ -61,12 +66,14 @@ void emit_convolution(kernel_emitter& e) {
   c.result_group_columns = features;
   bool pointwise = op.groups == 1;
   for (std::size_t i = 0; i < spatial; ++i) {
-    c.axes.push_back(convolution_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
+    c.axes.push_back(
+        convolution_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
     pointwise &= filter[i] == 1 && op.strides[i] == 1 && op.pads_begin[i] == 0 && op.pads_end[i] == 0;
   }
   c.locate = [](Value batch, Value, std::span<const Value> outputs) { return image_position(batch, outputs); };
   if (pointwise) {
-    // All lines of all images are alike. Short lines are joined: tiles then reach over their ends, and each row finds its place on its own.
+    // All lines of all images are alike. Short lines are joined: tiles then reach over their ends, and each row finds
+    // its place on its own.
     const std::vector<std::int64_t> pixels(out.begin(), out.end() - 1);
     const std::int64_t line = pixels.back(), lines = product(pixels) / line;
     const bool join = choose(e.configuration, "join", line < joined_line || line % joined_line > joined_line / 2) != 0;
@@ -92,9 +99,11 @@ void emit_convolution(kernel_emitter& e) {
     where.push_back(e.code.add(e.code.mul(group, features), column));
     return where;
   };
-  if (merged > 1) source.counts = [&](Value step, Value columns) {
-    return e.code.equal(e.code.splat(e.code.div(step, channels_of_group), code_builder::lanes_of(columns)), e.code.div(columns, features_of_group));
-  };
+  if (merged > 1)
+    source.counts = [&](Value step, Value columns) {
+      return e.code.equal(e.code.splat(e.code.div(step, channels_of_group), code_builder::lanes_of(columns)),
+                          e.code.div(columns, features_of_group));
+    };
   pack_right(e, c, product(window), tile, source);
   set_image(e, c, image);
   choose_items(e, c);
@@ -104,11 +113,16 @@ void emit_convolution(kernel_emitter& e) {
 std::vector<candidate> convolution_space(kernel_emitter& e) {
   const convolution& op = *e.anchor()->op().get_if<convolution>();
   const value image = e.anchor()->inputs()[0];
-  const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(e.anchor()->inputs()[1]), out = e.dims(e.anchor_result());
+  const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(e.anchor()->inputs()[1]),
+                                  out = e.dims(e.anchor_result());
   if (product(out) * product(in) == 0) return {};
   if (in.back() == op.groups && op.groups > 1) return depthwise_space(e);
-  const std::int64_t merged = merged_groups(e, op.groups, out.back() / op.groups, image.type().type), groups = op.groups / merged;
-  contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * groups, .rows = out[out.size() - 2], .columns = out.back() / groups, .steps = in.back() / groups};
+  const std::int64_t merged = merged_groups(e, op.groups, out.back() / op.groups, image.type().type),
+                     groups = op.groups / merged;
+  contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * groups,
+                        .rows = out[out.size() - 2],
+                        .columns = out.back() / groups,
+                        .steps = in.back() / groups};
   const std::int64_t taps = product(std::span(filter).first(filter.size() - 2));
   x.products = x.steps * taps;
   std::vector<candidate> result = blocking_space(e, x, image.type().type);
@@ -125,11 +139,16 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
 
 std::vector<candidate> transposed_convolution_space(kernel_emitter& e) {
   const transposed_convolution& op = *e.anchor()->op().get_if<transposed_convolution>();
-  const std::vector<std::int64_t> in = e.dims(e.anchor()->inputs()[0]), filter = e.dims(e.anchor()->inputs()[1]), out = e.dims(e.anchor_result());
+  const std::vector<std::int64_t> in = e.dims(e.anchor()->inputs()[0]), filter = e.dims(e.anchor()->inputs()[1]),
+                                  out = e.dims(e.anchor_result());
   if (product(out) * product(in) == 0) return {};
-  const std::int64_t stride = product(op.strides), steps = in.back() / op.groups, taps = std::max<std::int64_t>(1, product(std::span(filter).first(filter.size() - 2)) / stride);
-  contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * op.strides.back() * op.groups, .rows = std::max<std::int64_t>(1, out[out.size() - 2] / op.strides.back()),
-                        .columns = out.back() / op.groups, .steps = steps, .products = steps * taps};
+  const std::int64_t stride = product(op.strides), steps = in.back() / op.groups,
+                     taps = std::max<std::int64_t>(1, product(std::span(filter).first(filter.size() - 2)) / stride);
+  contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * op.strides.back() * op.groups,
+                        .rows = std::max<std::int64_t>(1, out[out.size() - 2] / op.strides.back()),
+                        .columns = out.back() / op.groups,
+                        .steps = steps,
+                        .products = steps * taps};
   return blocking_space(e, x, e.anchor()->inputs()[0].type().type);
 }
 
@@ -148,7 +167,9 @@ void emit_transposed_convolution(kernel_emitter& e) {
   c.steps = channels;
   c.columns = features;
   c.result_group_columns = features;
-  for (std::size_t i = 0; i < spatial; ++i) c.axes.push_back(transposed_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
+  for (std::size_t i = 0; i < spatial; ++i)
+    c.axes.push_back(
+        transposed_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
   c.locate = [](Value batch, Value, std::span<const Value> outputs) { return image_position(batch, outputs); };
 
   const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));
@@ -156,12 +177,13 @@ void emit_transposed_convolution(kernel_emitter& e) {
   c.unroll = choose(e.configuration, "unroll", 1);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
   // Weights are [window..., features of a group, channels].
-  pack_right(e, c, product(window), tile, {weights, static_cast<std::int64_t>(spatial), [&](Value group, Value tap, Value step, Value column) {
-                                             values where = e.code.delinearize(tap, window);
-                                             where.push_back(column);
-                                             where.push_back(e.code.add(e.code.mul(group, channels), step));
-                                             return where;
-                                           }});
+  pack_right(e, c, product(window), tile,
+             {weights, static_cast<std::int64_t>(spatial), [&](Value group, Value tap, Value step, Value column) {
+                values where = e.code.delinearize(tap, window);
+                where.push_back(column);
+                where.push_back(e.code.add(e.code.mul(group, channels), step));
+                return where;
+              }});
   set_image(e, c, image);
   choose_items(e, c);
   emit_contraction(e, c);

@@ -34,7 +34,9 @@ class depthwise_emitter {
     channels = in.back();
     features = out.back();
     multiplier = features / channels;
-    for (std::size_t i = 0; i + 2 < in.size(); ++i) axes.push_back(convolution_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
+    for (std::size_t i = 0; i + 2 < in.size(); ++i)
+      axes.push_back(
+          convolution_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
     std::int64_t pitch = channels;
     for (std::size_t i = axes.size(); i-- > 0;) {
       axes[i].pitch = pitch;
@@ -50,12 +52,17 @@ class depthwise_emitter {
     const contraction_axis& line = axes.back();
     const axis_phase& phase = line.phases[0];
     // Pixels [inner_begin, inner_end) of a line see no border.
-    const std::int64_t inner_begin = std::min(phase.outputs, (std::max<std::int64_t>(0, -phase.first) + line.stride - 1) / line.stride);
+    const std::int64_t inner_begin =
+        std::min(phase.outputs, (std::max<std::int64_t>(0, -phase.first) + line.stride - 1) / line.stride);
     const std::int64_t room = line.in - 1 - (phase.taps - 1) * line.tap_stride - phase.first;
-    const std::int64_t inner_end = std::max(inner_begin, std::min(phase.outputs, room < 0 ? 0 : room / line.stride + 1));
+    const std::int64_t inner_end =
+        std::max(inner_begin, std::min(phase.outputs, room < 0 ? 0 : room / line.stride + 1));
     const std::int64_t lanes = register_lanes(e, accumulation);
-    const std::int64_t vectors = std::clamp<std::int64_t>(features / lanes, 1, std::max<std::int64_t>(1, choose(e.configuration, "vectors", most_vectors)));
-    const std::int64_t most_pixels = std::max<std::int64_t>(1, inner_end - inner_begin), standard = choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors / 2 + 1);
+    const std::int64_t vectors = std::clamp<std::int64_t>(
+        features / lanes, 1, std::max<std::int64_t>(1, choose(e.configuration, "vectors", most_vectors)));
+    const std::int64_t most_pixels = std::max<std::int64_t>(1, inner_end - inner_begin),
+                       standard =
+                           choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors / 2 + 1);
     const std::int64_t pixels = std::clamp<std::int64_t>(choose(e.configuration, "pixels", standard), 1, most_pixels);
     const std::int64_t tiles = (inner_end - inner_begin) / pixels, tiled_end = inner_begin + tiles * pixels;
 
@@ -67,7 +74,8 @@ class depthwise_emitter {
 
     std::int64_t grid = panels;
     for (std::int64_t n : lines) grid *= n;
-    // A line of one panel is little work: several lines of a panel, or panels of a line, follow each other in a range of items.
+    // A line of one panel is little work: several lines of a panel, or panels of a line, follow each other in a range
+    // of items.
     std::vector<std::int64_t> dims = lines;
     dims.push_back(panels);
     e.begin_stage("depthwise", grid);
@@ -86,12 +94,16 @@ class depthwise_emitter {
       for (std::size_t s = 0; s < segments.size(); ++s) {
         const column_segment& segment = segments[s];
         auto body = [&] {
-          Value column = code.add(code.mul(code.sub(panel, segment.first_panel), segment.columns()), segment.first_column);
+          Value column =
+              code.add(code.mul(code.sub(panel, segment.first_panel), segment.columns()), segment.first_column);
           const tile_shape whole{pixels, segment.vectors, segment.lanes}, single{1, segment.vectors, segment.lanes};
-          code.loop(inner_begin, tiled_end, pixels, [&](Value x) { emit_tile(whole, writers[s].first, x, column, false); });
+          code.loop(inner_begin, tiled_end, pixels,
+                    [&](Value x) { emit_tile(whole, writers[s].first, x, column, false); });
           // The border on the left, and what the tiles left over on the right.
           code.loop(0, inner_begin + phase.outputs - tiled_end, 1, [&](Value i) {
-            Value x = inner_begin ? code.select(code.less(i, code.constant(inner_begin)), i, code.add(i, tiled_end - inner_begin)) : code.add(i, tiled_end);
+            Value x = inner_begin ? code.select(code.less(i, code.constant(inner_begin)), i,
+                                                code.add(i, tiled_end - inner_begin))
+                                  : code.add(i, tiled_end);
             emit_tile(single, writers[s].second, x, column, line.clipped());
           });
         };
@@ -110,7 +122,8 @@ class depthwise_emitter {
 
   void emit_tile(const tile_shape& shape, tile_writer& writer, Value x, Value column, bool clip) {
     outputs.back() = x;
-    values sums = reduce(0, shape, code.mul(batch, image_size), code.constant(0), column, clip, zero_tile(code, shape, accumulation));
+    values sums = reduce(0, shape, code.mul(batch, image_size), code.constant(0), column, clip,
+                         zero_tile(code, shape, accumulation));
     tile_place place{.valid_rows = code.constant(shape.rows), .rows_always_full = true, .column = column};
     place.locate = [&](Value row) {
       values where{batch};
@@ -121,7 +134,8 @@ class depthwise_emitter {
     writer.write(sums, place);
   }
 
-  values reduce(std::size_t i, const tile_shape& shape, Value offset, Value window, Value column, bool clip, values sums) {
+  values reduce(std::size_t i, const tile_shape& shape, Value offset, Value window, Value column, bool clip,
+                values sums) {
     const contraction_axis& axis = axes[i];
     const axis_phase& phase = axis.phases[0];
     const bool last = i + 1 == axes.size();
@@ -129,7 +143,8 @@ class depthwise_emitter {
     auto tap = [&](Value j, values sums) {
       Value at = code.add(offset, code.mul(code.add(base, code.mul(j, axis.tap_stride)), axis.pitch));
       Value tap_window = code.add(code.mul(window, axis.window), j);
-      return last ? multiply(shape, at, tap_window, column, std::move(sums)) : reduce(i + 1, shape, at, tap_window, column, clip, std::move(sums));
+      return last ? multiply(shape, at, tap_window, column, std::move(sums))
+                  : reduce(i + 1, shape, at, tap_window, column, clip, std::move(sums));
     };
     if (last && !clip && phase.taps <= most_unrolled_taps) {
       for (std::int64_t j = 0; j < phase.taps; ++j) sums = tap(code.constant(j), std::move(sums));
@@ -140,7 +155,9 @@ class depthwise_emitter {
       low = ceil_div_positive(code.sub(code.constant(0), base), axis.tap_stride);
       high = code.min(high, ceil_div_positive(code.sub(code.constant(axis.in), base), axis.tap_stride));
     }
-    return code.loop(low, high, 1, std::move(sums), [&](Value j, std::span<const Value> carried) { return tap(j, values(carried.begin(), carried.end())); });
+    return code.loop(low, high, 1, std::move(sums), [&](Value j, std::span<const Value> carried) {
+      return tap(j, values(carried.begin(), carried.end()));
+    });
   }
 
   Value ceil_div_positive(Value a, std::int64_t b) { return code.div(code.add(code.max(a, 0), b - 1), b); }
@@ -149,10 +166,14 @@ class depthwise_emitter {
     const std::int64_t pixel = axes.back().stride * channels;
     for (std::int64_t v = 0; v < shape.vectors; ++v) {
       Value feature = code.add(column, v * shape.lanes);
-      Value weight = widen(code, code.load(filter_pointer, code.add(code.mul(window, features), feature), filter_source.type, shape.lanes), filter_source.type, accumulation);
+      Value weight = widen(
+          code,
+          code.load(filter_pointer, code.add(code.mul(window, features), feature), filter_source.type, shape.lanes),
+          filter_source.type, accumulation);
       for (std::int64_t r = 0; r < shape.rows; ++r) {
         Value& sum = sums[static_cast<std::size_t>(r * shape.vectors + v)];
-        Value pixels = widen(code, load_channels(code.add(offset, r * pixel), feature, shape.lanes), source.type, accumulation);
+        Value pixels =
+            widen(code, load_channels(code.add(offset, r * pixel), feature, shape.lanes), source.type, accumulation);
         sum = is_float(accumulation) ? code.fma(pixels, weight, sum) : code.add(code.mul(pixels, weight), sum);
       }
     }
@@ -183,14 +204,18 @@ void emit_depthwise(kernel_emitter& e) { depthwise_emitter(e).emit(); }
 
 std::vector<candidate> depthwise_space(kernel_emitter& e) {
   const std::vector<std::int64_t> out = e.dims(e.anchor_result());
-  const std::int64_t line = out[out.size() - 2], lanes = register_lanes(e, accumulation_type(e.anchor()->inputs()[0].type().type)), registers = e.target.vector_registers;
+  const std::int64_t line = out[out.size() - 2],
+                     lanes = register_lanes(e, accumulation_type(e.anchor()->inputs()[0].type().type)),
+                     registers = e.target.vector_registers;
   std::vector<candidate> result;
   for (std::int64_t vectors : {1, 2, 4})
     for (std::int64_t pixels = 1; pixels <= std::min(line, registers - 2); ++pixels) {
       if (vectors > 1 && (vectors - 1) * lanes >= out.back()) continue;
       if (pixels * vectors + 2 > registers) continue;
-      // A weight is loaded for each tap and tile, an input for each product; what a tile leaves of a line is done pixel by pixel; few sums wait for each other.
-      const double tiles = static_cast<double>(line / pixels), singles = static_cast<double>(line % pixels), p = static_cast<double>(pixels), v = static_cast<double>(vectors);
+      // A weight is loaded for each tap and tile, an input for each product; what a tile leaves of a line is done pixel
+      // by pixel; few sums wait for each other.
+      const double tiles = static_cast<double>(line / pixels), singles = static_cast<double>(line % pixels),
+                   p = static_cast<double>(pixels), v = static_cast<double>(vectors);
       const double tile = std::max({p * v, (p * v + v) / 2 * 1.0, 4.0}) + 0.5 * v, single = std::max(v, 4.0) + 0.5 * v;
       result.push_back({{{"pixels", pixels}, {"vectors", vectors}}, (tiles * tile + singles * single) / v});
     }

@@ -1,4 +1,5 @@
-// Depthwise convolution (one input channel for each group): vectors of output channels, sums for several pixels of a line.
+// Depthwise convolution (one input channel for each group): vectors of output channels, sums for several pixels of a
+// line.
 #pragma once
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"

@@ -23,13 +23,18 @@ constexpr std::int64_t packing_rows_batched = 48;
 struct dot_extents {
   std::vector<std::int64_t> batch;
   std::int64_t m, n, k;
-  bool streaming, by_rows;   // few rows, which have generators of their own unless "pack" says otherwise
+  bool streaming, by_rows;  // few rows, which have generators of their own unless "pack" says otherwise
 };
 
 dot_extents extents_of(const kernel_emitter& e, const dot& op) {
   const std::vector<std::int64_t> a = e.dims(e.anchor()->inputs()[0]), result = e.dims(e.anchor_result());
   const std::size_t rank = result.size();
-  dot_extents x{{result.begin(), result.end() - 2}, result[rank - 2], result[rank - 1], a[op.transpose_a ? rank - 2 : rank - 1], false, false};
+  dot_extents x{{result.begin(), result.end() - 2},
+                result[rank - 2],
+                result[rank - 1],
+                a[op.transpose_a ? rank - 2 : rank - 1],
+                false,
+                false};
   x.streaming = x.m <= most_streaming_rows && !op.transpose_b;
   x.by_rows = x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);
   return x;
@@ -44,9 +49,12 @@ std::vector<candidate> dot_space(kernel_emitter& e) {
   if (groups * x.m * x.n * x.k == 0 || is_unpacked_dot(e, {x.batch, x.m, x.n, x.k})) return {};
   const element_type type = e.anchor()->inputs()[0].type().type;
   std::vector<candidate> result;
-  const bool constant = e.only_parameters(e.anchor()->inputs()[1]), usually = x.m >= (groups > 1 ? packing_rows_batched : packing_rows);
-  for (const candidate& c : blocking_space(e, {.lines = groups, .rows = x.m, .columns = x.n, .steps = x.k, .products = x.k}, type)) {
-    // Panels are a stream; without them lines far apart are read side by side. Those that are no constant are made on every run.
+  const bool constant = e.only_parameters(e.anchor()->inputs()[1]),
+             usually = x.m >= (groups > 1 ? packing_rows_batched : packing_rows);
+  for (const candidate& c :
+       blocking_space(e, {.lines = groups, .rows = x.m, .columns = x.n, .steps = x.k, .products = x.k}, type)) {
+    // Panels are a stream; without them lines far apart are read side by side. Those that are no constant are made on
+    // every run.
     const double packing = constant && groups == 1 ? 0 : static_cast<double>(groups * x.n * x.k) / 4;
     for (std::int64_t pack : {1, 0}) {
       if (!pack && op.transpose_b) continue;
@@ -80,7 +88,8 @@ void emit_dot(kernel_emitter& e) {
   c.groups = std::accumulate(batch_dims.begin(), batch_dims.end(), std::int64_t{1}, std::multiplies<>());
   if (c.groups * m * n == 0) return;
   if (is_unpacked_dot(e, {batch_dims, m, n, k})) return emit_unpacked_dot(e, {batch_dims, m, n, k});
-  if (x.streaming && choose(e.configuration, "pack", 0) == 0) return emit_streaming_dot(e, {batch_dims, m, n, k}, op.transpose_a);
+  if (x.streaming && choose(e.configuration, "pack", 0) == 0)
+    return emit_streaming_dot(e, {batch_dims, m, n, k}, op.transpose_a);
   // Several right matrices are activations, which would be packed again on every run.
   if (x.by_rows && choose(e.configuration, "pack", c.groups == 1) == 0) return emit_row_dot(e, {batch_dims, m, n, k});
   c.steps = k;
@@ -88,7 +97,12 @@ void emit_dot(kernel_emitter& e) {
   c.left = e.materialize(a);
   c.left_group = m * k;
   c.left_step = op.transpose_a ? m : 1;
-  c.axes = {{.in = m, .stride = 1, .tap_stride = 1, .window = 1, .pitch = op.transpose_a ? 1 : k, .phases = {{.outputs = m}}}};
+  c.axes = {{.in = m,
+             .stride = 1,
+             .tap_stride = 1,
+             .window = 1,
+             .pitch = op.transpose_a ? 1 : k,
+             .phases = {{.outputs = m}}}};
   c.locate = [&e, batch_dims](Value, Value group, std::span<const Value> outputs) {
     values where = e.code.delinearize(group, batch_dims);
     where.push_back(outputs[0]);
@@ -99,14 +113,17 @@ void emit_dot(kernel_emitter& e) {
   const tile_shape tile = choose_tile(e, m, n, accumulation);
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
-  const bool pack = op.transpose_b || choose(e.configuration, "pack", m >= (c.groups > 1 ? packing_rows_batched : packing_rows));
+  const bool pack =
+      op.transpose_b || choose(e.configuration, "pack", m >= (c.groups > 1 ? packing_rows_batched : packing_rows));
   if (pack) {
-    pack_right(e, c, 1, tile, {b, static_cast<std::int64_t>(op.transpose_b ? rank - 2 : rank - 1), [&e, batch_dims, &op](Value group, Value, Value step, Value column) {
-                                 values where = e.code.delinearize(group, batch_dims);
-                                 where.push_back(op.transpose_b ? column : step);
-                                 where.push_back(op.transpose_b ? step : column);
-                                 return where;
-                               }});
+    pack_right(e, c, 1, tile,
+               {b, static_cast<std::int64_t>(op.transpose_b ? rank - 2 : rank - 1),
+                [&e, batch_dims, &op](Value group, Value, Value step, Value column) {
+                  values where = e.code.delinearize(group, batch_dims);
+                  where.push_back(op.transpose_b ? column : step);
+                  where.push_back(op.transpose_b ? step : column);
+                  return where;
+                }});
   } else {
     c.right = e.materialize(b);
     c.right_group = k * n;

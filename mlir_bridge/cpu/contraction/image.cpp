@@ -16,14 +16,21 @@ constexpr std::int64_t short_loop = 12;
 
 }  // namespace
 
-contraction_axis convolution_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride, std::int64_t dilation, std::int64_t pad_begin) {
-  return {.in = in, .stride = stride, .tap_stride = dilation, .window = window, .phases = {{.outputs = out, .first = -pad_begin, .taps = window}}};
+contraction_axis convolution_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
+                                  std::int64_t dilation, std::int64_t pad_begin) {
+  return {.in = in,
+          .stride = stride,
+          .tap_stride = dilation,
+          .window = window,
+          .phases = {{.outputs = out, .first = -pad_begin, .taps = window}}};
 }
 
-// Output o takes input i through window position w where o = i * stride + w * dilation - pad_begin. For the outputs o = phase + t * stride
-// those are every step-th w from the first one that divides, with step = stride / gcd(stride, dilation), and each next one sees
-// the input dilation / gcd further down; taps are numbered from the lowest input position up.
-contraction_axis transposed_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride, std::int64_t dilation, std::int64_t pad_begin) {
+// Output o takes input i through window position w where o = i * stride + w * dilation - pad_begin. For the outputs o =
+// phase + t * stride those are every step-th w from the first one that divides, with step = stride / gcd(stride,
+// dilation), and each next one sees the input dilation / gcd further down; taps are numbered from the lowest input
+// position up.
+contraction_axis transposed_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
+                                 std::int64_t dilation, std::int64_t pad_begin) {
   const std::int64_t common = std::gcd(stride, dilation), step = stride / common;
   contraction_axis axis{.in = in, .stride = 1, .tap_stride = dilation / common, .window = window};
   for (std::int64_t phase = 0; phase < stride; ++phase) {
@@ -54,40 +61,47 @@ buffer copy_with_border(kernel_emitter& e, value image, std::int64_t before, std
   // A line of pixels is one run of elements where nothing is computed on the way.
   const std::optional<buffer> source = e.in_memory(image);
   std::vector<std::int64_t> lines(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(axis));
-  e.parallel("border", lines, padded[axis] * channels / 8, [&](std::span<const Value> line) {
-    Value to = e.pointer(copy);
-    Value start = code.mul(code.linearize(line, lines), padded[axis] * channels);
-    Value zero = code.number(code.scalar_type(type), 0);
-    auto convert = [&](Value v) {
-      mlir::Type target = code.type(type, code_builder::lanes_of(v));
-      return v.getType() == target ? v : Value(code.make<mlir::arith::ExtFOp>(target, v));
-    };
-    code.loop(0, before * channels, 1, [&](Value i) { code.store(to, code.add(start, i), type, zero); });
-    Value inner = code.add(start, before * channels);
-    if (source) {
-      Value from = e.pointer(*source);
-      Value read = code.mul(code.linearize(line, lines), width * channels);
-      const std::int64_t even = width * channels / lanes * lanes;
-      auto move = [&](Value i, std::int64_t count) { code.store(to, code.add(inner, i), type, convert(code.load(from, code.add(read, i), source->type, count))); };
-      code.loop(0, even, lanes, [&](Value i) { move(i, lanes); });
-      code.loop(even, width * channels, 1, [&](Value i) { move(i, 1); });
-    } else {
-      code.loop(0, width, 1, [&](Value x) {
-        values at(line.begin(), line.end());
-        at.push_back(x);
-        const std::int64_t some = e.lanes_for(type, channels), even = channels / some * some;
-        auto move = [&](Value channel, std::int64_t count) {
-          values where = at;
-          where.push_back(channel);
-          evaluator ev(e);
-          code.store(to, code.add(code.add(inner, code.mul(x, channels)), channel), type, convert(ev.element(image, where, count)));
+  e.parallel(
+      "border", lines, padded[axis] * channels / 8,
+      [&](std::span<const Value> line) {
+        Value to = e.pointer(copy);
+        Value start = code.mul(code.linearize(line, lines), padded[axis] * channels);
+        Value zero = code.number(code.scalar_type(type), 0);
+        auto convert = [&](Value v) {
+          mlir::Type target = code.type(type, code_builder::lanes_of(v));
+          return v.getType() == target ? v : Value(code.make<mlir::arith::ExtFOp>(target, v));
         };
-        code.loop(0, even, some, [&](Value channel) { move(channel, some); });
-        code.loop(even, channels, 1, [&](Value channel) { move(channel, 1); });
-      });
-    }
-    code.loop(0, after * channels, 1, [&](Value i) { code.store(to, code.add(code.add(inner, width * channels), i), type, zero); });
-  }, prepare);
+        code.loop(0, before * channels, 1, [&](Value i) { code.store(to, code.add(start, i), type, zero); });
+        Value inner = code.add(start, before * channels);
+        if (source) {
+          Value from = e.pointer(*source);
+          Value read = code.mul(code.linearize(line, lines), width * channels);
+          const std::int64_t even = width * channels / lanes * lanes;
+          auto move = [&](Value i, std::int64_t count) {
+            code.store(to, code.add(inner, i), type, convert(code.load(from, code.add(read, i), source->type, count)));
+          };
+          code.loop(0, even, lanes, [&](Value i) { move(i, lanes); });
+          code.loop(even, width * channels, 1, [&](Value i) { move(i, 1); });
+        } else {
+          code.loop(0, width, 1, [&](Value x) {
+            values at(line.begin(), line.end());
+            at.push_back(x);
+            const std::int64_t some = e.lanes_for(type, channels), even = channels / some * some;
+            auto move = [&](Value channel, std::int64_t count) {
+              values where = at;
+              where.push_back(channel);
+              evaluator ev(e);
+              code.store(to, code.add(code.add(inner, code.mul(x, channels)), channel), type,
+                         convert(ev.element(image, where, count)));
+            };
+            code.loop(0, even, some, [&](Value channel) { move(channel, some); });
+            code.loop(even, channels, 1, [&](Value channel) { move(channel, 1); });
+          });
+        }
+        code.loop(0, after * channels, 1,
+                  [&](Value i) { code.store(to, code.add(code.add(inner, width * channels), i), type, zero); });
+      },
+      prepare);
   return copy;
 }
 
@@ -102,7 +116,8 @@ void set_image(kernel_emitter& e, contraction& c, value image) {
     for (const axis_phase& phase : last.phases) {
       if (phase.outputs == 0 || phase.taps == 0) continue;
       before = std::max(before, -phase.first);
-      after = std::max(after, phase.first + (phase.outputs - 1) * last.stride + (phase.taps - 1) * last.tap_stride - last.in + 1);
+      after = std::max(
+          after, phase.first + (phase.outputs - 1) * last.stride + (phase.taps - 1) * last.tap_stride - last.in + 1);
     }
     for (axis_phase& phase : last.phases) phase.first += before;
     last.in += before + after;

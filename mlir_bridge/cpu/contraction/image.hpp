@@ -1,20 +1,23 @@
-// What convolution and transposed convolution share: an image as the left factor of a contraction, its axes, and its copy with a
-// border of zeros. Images are channels_last: [batch, spatial..., channels].
+// What convolution and transposed convolution share: an image as the left factor of a contraction, its axes, and its
+// copy with a border of zeros. Images are channels_last: [batch, spatial..., channels].
 #pragma once
 
 #include "mlir_bridge/cpu/contraction/contraction.hpp"
 
 namespace kiln::cpu {
 
-// The image with `before` and `after` zeros around the last spatial axis, in `type`, in scratch that a stage of its own fills.
+// The image with `before` and `after` zeros around the last spatial axis, in `type`, in scratch that a stage of its own
+// fills.
 buffer copy_with_border(kernel_emitter& e, value image, std::int64_t before, std::int64_t after, element_type type);
 
 // Axes as a convolution's or a transposed convolution's: outputs are those of the result's spatial dims.
-contraction_axis convolution_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride, std::int64_t dilation, std::int64_t pad_begin);
-contraction_axis transposed_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride, std::int64_t dilation, std::int64_t pad_begin);
+contraction_axis convolution_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
+                                  std::int64_t dilation, std::int64_t pad_begin);
+contraction_axis transposed_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
+                                 std::int64_t dilation, std::int64_t pad_begin);
 
-// Makes the image c.left: where many ranges of rows would be needed at its borders (see row_ranges), or it is stored in 16 bits, it
-// is copied first. Sets the axes' pitches and left strides; c.axes, c.groups, c.steps and c.rows are set.
+// Makes the image c.left: where many ranges of rows would be needed at its borders (see row_ranges), or it is stored in
+// 16 bits, it is copied first. Sets the axes' pitches and left strides; c.axes, c.groups, c.steps and c.rows are set.
 void set_image(kernel_emitter& e, contraction& c, value image);
 
 }  // namespace kiln::cpu

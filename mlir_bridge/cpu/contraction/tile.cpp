@@ -20,20 +20,25 @@ Value widen(code_builder& code, Value v, element_type from, element_type to) {
 }
 
 values zero_tile(code_builder& code, const tile_shape& tile, element_type accumulation) {
-  return values(static_cast<std::size_t>(tile.rows * tile.vectors), code.number(code.type(accumulation, tile.lanes), 0));
+  return values(static_cast<std::size_t>(tile.rows * tile.vectors),
+                code.number(code.type(accumulation, tile.lanes), 0));
 }
 
 namespace {
 
-// Without the inbounds flag: the first row of a tile that hangs over the border of an image has an address outside of it.
+// Without the inbounds flag: the first row of a tile that hangs over the border of an image has an address outside of
+// it.
 Value element_address(code_builder& code, Value pointer, mlir::LLVM::GEPArg offset, element_type type) {
-  return code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.storage_type(type), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{offset});
+  return code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.storage_type(type), pointer,
+                                      llvm::ArrayRef<mlir::LLVM::GEPArg>{offset});
 }
 
 Value element_address(code_builder& code, Value pointer, std::int64_t offset, element_type type) {
   if (offset == 0) return pointer;
   const bool fits = std::abs(offset) < (std::int64_t{1} << 30);
-  return element_address(code, pointer, fits ? mlir::LLVM::GEPArg(static_cast<std::int32_t>(offset)) : mlir::LLVM::GEPArg(code.constant(offset)), type);
+  return element_address(
+      code, pointer,
+      fits ? mlir::LLVM::GEPArg(static_cast<std::int32_t>(offset)) : mlir::LLVM::GEPArg(code.constant(offset)), type);
 }
 
 Value multiply_add(code_builder& code, Value a, Value b, Value sum) {
@@ -45,22 +50,34 @@ Value multiply_add(code_builder& code, Value a, Value b, Value sum) {
 void forbid_unrolling(mlir::scf::ForOp loop) {
   mlir::MLIRContext* context = loop.getContext();
   auto yes = mlir::BoolAttr::get(context, true);
-  auto unroll = mlir::LLVM::LoopUnrollAttr::get(context, /*disable=*/yes, /*count=*/{}, /*runtimeDisable=*/{}, /*full=*/{}, /*followupUnrolled=*/{}, /*followupRemainder=*/{}, /*followupAll=*/{});
-  loop->setAttr("llvm.loop_annotation", mlir::LLVM::LoopAnnotationAttr::get(context, /*disableNonforced=*/{}, /*vectorize=*/{}, /*interleave=*/{}, unroll, /*unrollAndJam=*/{}, /*licm=*/{}, /*distribute=*/{}, /*pipeline=*/{}, /*peeled=*/{}, /*unswitch=*/{}, /*mustProgress=*/{}, /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{}, /*parallelAccesses=*/{}));
+  auto unroll =
+      mlir::LLVM::LoopUnrollAttr::get(context, /*disable=*/yes, /*count=*/{}, /*runtimeDisable=*/{}, /*full=*/{},
+                                      /*followupUnrolled=*/{}, /*followupRemainder=*/{}, /*followupAll=*/{});
+  loop->setAttr("llvm.loop_annotation",
+                mlir::LLVM::LoopAnnotationAttr::get(
+                    context, /*disableNonforced=*/{}, /*vectorize=*/{}, /*interleave=*/{}, unroll, /*unrollAndJam=*/{},
+                    /*licm=*/{}, /*distribute=*/{}, /*pipeline=*/{}, /*peeled=*/{}, /*unswitch=*/{},
+                    /*mustProgress=*/{}, /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{}, /*parallelAccesses=*/{}));
 }
 
-// One step of a tile: the vectors of the right factor at `right_at` times the scalars of the rows, `row_stride` apart, at `left_at`.
-values one_step(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_at, const factor& right, Value right_at, element_type accumulation, values sums) {
+// One step of a tile: the vectors of the right factor at `right_at` times the scalars of the rows, `row_stride` apart,
+// at `left_at`.
+values one_step(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_at,
+                const factor& right, Value right_at, element_type accumulation, values sums) {
   values columns;
   if (right.prefetch_steps) {
     const std::int64_t line = 64 * 8 / storage_bits(right.type);
     for (std::int64_t column = 0; column < tile.columns(); column += line)
-      code.make<mlir::LLVM::Prefetch>(element_address(code, right_at, right.prefetch_steps * right.step_stride + column, right.type), 0u, 3u, 1u);
+      code.make<mlir::LLVM::Prefetch>(
+          element_address(code, right_at, right.prefetch_steps * right.step_stride + column, right.type), 0u, 3u, 1u);
   }
   for (std::int64_t v = 0; v < tile.vectors; ++v)
-    columns.push_back(widen(code, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes), right.type, accumulation));
+    columns.push_back(widen(code, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes),
+                            right.type, accumulation));
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
-    Value scalar = widen(code, code.load(element_address(code, left_at, r * left.row_stride, left.type), code.constant(0), left.type, 1), left.type, accumulation);
+    Value scalar = widen(
+        code, code.load(element_address(code, left_at, r * left.row_stride, left.type), code.constant(0), left.type, 1),
+        left.type, accumulation);
     Value row = code.splat(scalar, tile.lanes);
     for (std::int64_t v = 0; v < tile.vectors; ++v) {
       Value& sum = sums[static_cast<std::size_t>(r * tile.vectors + v)];
@@ -72,26 +89,32 @@ values one_step(code_builder& code, const tile_shape& tile, row_range rows, cons
 
 }  // namespace
 
-values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset, const factor& right, Value right_offset,
-                  std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums, const upcoming& next) {
+values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset,
+                  const factor& right, Value right_offset, std::int64_t steps, std::int64_t unroll,
+                  element_type accumulation, values sums, const upcoming& next) {
   if (steps <= 0 || rows.first >= rows.last) return sums;
   const Value left_base = element_address(code, left.pointer, left_offset, left.type);
   const Value right_base = element_address(code, right.pointer, right_offset, right.type);
   auto several_steps = [&](Value k, std::int64_t count, values sums) {
     Value left_at = element_address(code, left_base, code.mul(k, left.step_stride), left.type);
     Value right_at = element_address(code, right_base, code.mul(k, right.step_stride), right.type);
-    Value next_at = next.pointer ? element_address(code, next.pointer, code.add(next.offset, code.mul(k, next.step_stride)), next.type) : Value();
+    Value next_at = next.pointer ? element_address(code, next.pointer,
+                                                   code.add(next.offset, code.mul(k, next.step_stride)), next.type)
+                                 : Value();
     for (std::int64_t i = 0; i < count; ++i) {
-      if (next.pointer) code.make<mlir::LLVM::Prefetch>(element_address(code, next_at, i * next.step_stride, next.type), 0u, 2u, 1u);
-      sums = one_step(code, tile, rows, left, element_address(code, left_at, i * left.step_stride, left.type), right,
-                      element_address(code, right_at, i * right.step_stride, right.type), accumulation, std::move(sums));
+      if (next.pointer)
+        code.make<mlir::LLVM::Prefetch>(element_address(code, next_at, i * next.step_stride, next.type), 0u, 2u, 1u);
+      sums =
+          one_step(code, tile, rows, left, element_address(code, left_at, i * left.step_stride, left.type), right,
+                   element_address(code, right_at, i * right.step_stride, right.type), accumulation, std::move(sums));
     }
     return sums;
   };
   unroll = std::clamp<std::int64_t>(unroll, 1, steps);
   const std::int64_t even = steps / unroll * unroll;
   // Only the rows of the range are carried: the others pass by.
-  const auto from = static_cast<std::ptrdiff_t>(rows.first * tile.vectors), to = static_cast<std::ptrdiff_t>(rows.last * tile.vectors);
+  const auto from = static_cast<std::ptrdiff_t>(rows.first * tile.vectors),
+             to = static_cast<std::ptrdiff_t>(rows.last * tile.vectors);
   values carried(sums.begin() + from, sums.begin() + to);
   carried = code.loop(0, even, unroll, carried, [&](Value k, std::span<const Value> current) {
     values all = sums;
@@ -105,14 +128,15 @@ values accumulate(code_builder& code, const tile_shape& tile, row_range rows, co
   return sums;
 }
 
-values accumulate(code_builder& code, const tile_shape& tile, const factor& left, Value left_offset, const factor& right, Value right_offset, Value steps,
-                  element_type accumulation, values sums) {
+values accumulate(code_builder& code, const tile_shape& tile, const factor& left, Value left_offset,
+                  const factor& right, Value right_offset, Value steps, element_type accumulation, values sums) {
   const Value left_base = element_address(code, left.pointer, left_offset, left.type);
   const Value right_base = element_address(code, right.pointer, right_offset, right.type);
   sums = code.loop(code.constant(0), steps, 1, std::move(sums), [&](Value k, std::span<const Value> current) {
     Value left_at = element_address(code, left_base, code.mul(k, left.step_stride), left.type);
     Value right_at = element_address(code, right_base, code.mul(k, right.step_stride), right.type);
-    return one_step(code, tile, {0, tile.rows}, left, left_at, right, right_at, accumulation, values(current.begin(), current.end()));
+    return one_step(code, tile, {0, tile.rows}, left, left_at, right, right_at, accumulation,
+                    values(current.begin(), current.end()));
   });
   if (auto loop = sums[0].getDefiningOp<mlir::scf::ForOp>()) forbid_unrolling(loop);
   return sums;

@@ -1,6 +1,6 @@
 // The micro tile: a block of accumulators in registers (rows × vectors of lanes) and the loop that adds products to it.
-// Every contraction is built from it: one row is a row of a matrix or a pixel of an image, one column a column or an output
-// channel. Accumulators are passed as values in row-major order: [row * vectors + vector].
+// Every contraction is built from it: one row is a row of a matrix or a pixel of an image, one column a column or an
+// output channel. Accumulators are passed as values in row-major order: [row * vectors + vector].
 #pragma once
 
 #include "mlir_bridge/codegen/code_builder.hpp"
@@ -20,8 +20,8 @@ struct row_range {
   friend auto operator<=>(const row_range&, const row_range&) = default;
 };
 
-// One factor of the products in memory; strides in elements. The left factor gives one scalar for each row and step, the
-// right factor `columns` consecutive elements for each step (its row_stride is not used).
+// One factor of the products in memory; strides in elements. The left factor gives one scalar for each row and step,
+// the right factor `columns` consecutive elements for each step (its row_stride is not used).
 struct factor {
   Value pointer;
   element_type type = element_type::f32;
@@ -32,8 +32,8 @@ struct factor {
 
 // Memory that will be needed soon: one address is prefetched into the second-level cache at each step.
 struct upcoming {
-  Value pointer = {};           // null: nothing
-  Value offset = {};            // of step 0
+  Value pointer = {};  // null: nothing
+  Value offset = {};   // of step 0
   std::int64_t step_stride = 0;
   element_type type = element_type::f32;
 };
@@ -46,13 +46,15 @@ Value widen(code_builder& code, Value v, element_type from, element_type to);
 
 values zero_tile(code_builder& code, const tile_shape& tile, element_type accumulation);
 
-// tile[r, c] += sum over k in [0, steps) of left[left_offset + r * row_stride + k * step_stride] * right[right_offset + k * step_stride + c]
-// for the rows of `rows`; returns the whole tile. Offsets are those of row 0, which itself may lie outside of the tensor.
-values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset, const factor& right, Value right_offset,
-                  std::int64_t steps, std::int64_t unroll, element_type accumulation, values sums, const upcoming& next = {});
+// tile[r, c] += sum over k in [0, steps) of left[left_offset + r * row_stride + k * step_stride] * right[right_offset +
+// k * step_stride + c] for the rows of `rows`; returns the whole tile. Offsets are those of row 0, which itself may lie
+// outside of the tensor.
+values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset,
+                  const factor& right, Value right_offset, std::int64_t steps, std::int64_t unroll,
+                  element_type accumulation, values sums, const upcoming& next = {});
 
 // The same over a number of steps that is known only when the kernel runs.
-values accumulate(code_builder& code, const tile_shape& tile, const factor& left, Value left_offset, const factor& right, Value right_offset, Value steps,
-                  element_type accumulation, values sums);
+values accumulate(code_builder& code, const tile_shape& tile, const factor& left, Value left_offset,
+                  const factor& right, Value right_offset, Value steps, element_type accumulation, values sums);
 
 }  // namespace kiln::cpu

@@ -12,10 +12,20 @@ namespace {
 // Functions that become one or two instructions; the others are polynomials.
 bool is_simple(scalar_function f) {
   switch (f) {
-    case scalar_function::add: case scalar_function::sub: case scalar_function::mul: case scalar_function::min: case scalar_function::max:
-    case scalar_function::neg: case scalar_function::abs: case scalar_function::relu: case scalar_function::clamp: case scalar_function::where:
-    case scalar_function::less: case scalar_function::less_equal: case scalar_function::greater: case scalar_function::greater_equal:
-      return true;
+    case scalar_function::add:
+    case scalar_function::sub:
+    case scalar_function::mul:
+    case scalar_function::min:
+    case scalar_function::max:
+    case scalar_function::neg:
+    case scalar_function::abs:
+    case scalar_function::relu:
+    case scalar_function::clamp:
+    case scalar_function::where:
+    case scalar_function::less:
+    case scalar_function::less_equal:
+    case scalar_function::greater:
+    case scalar_function::greater_equal: return true;
     default: return false;
   }
 }
@@ -25,7 +35,8 @@ Value to_result(code_builder& code, Value sum, element_type accumulation, elemen
   mlir::Type target = code.type(result, code_builder::lanes_of(sum));
   if (sum.getType() == target) return sum;
   if (is_float(accumulation) && is_float(result))
-    return result == element_type::f64 ? Value(code.make<mlir::arith::ExtFOp>(target, sum)) : Value(code.make<mlir::arith::TruncFOp>(target, sum));
+    return result == element_type::f64 ? Value(code.make<mlir::arith::ExtFOp>(target, sum))
+                                       : Value(code.make<mlir::arith::TruncFOp>(target, sum));
   if (is_float(result)) return code.make<mlir::arith::SIToFPOp>(target, sum);
   if (is_float(accumulation)) return code.make<mlir::arith::FPToSIOp>(target, sum);
   if (storage_bits(result) < storage_bits(accumulation)) return code.make<mlir::arith::TruncIOp>(target, sum);
@@ -46,7 +57,10 @@ std::int64_t epilogue_cost(const kernel_emitter& e) {
 }
 
 tile_writer::tile_writer(kernel_emitter& emitter, const tile_shape& shape, element_type accumulation)
-    : e(emitter), shape_(shape), accumulation_(accumulation), light_(epilogue_cost(emitter) <= light_epilogue),
+    : e(emitter),
+      shape_(shape),
+      accumulation_(accumulation),
+      light_(epilogue_cost(emitter) <= light_epilogue),
       memory_(emitter.code.stack(accumulation, shape.rows * shape.columns())) {}
 
 void tile_writer::store(Value sum, const values& where) {
@@ -68,13 +82,15 @@ void tile_writer::write_inline(const values& sums, const tile_place& place) {
 
 void tile_writer::write_from_memory(const values& sums, const tile_place& place) {
   code_builder& code = e.code;
-  for (std::size_t i = 0; i < sums.size(); ++i) code.store(memory_, code.constant(static_cast<std::int64_t>(i) * shape_.lanes), accumulation_, sums[i]);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    code.store(memory_, code.constant(static_cast<std::int64_t>(i) * shape_.lanes), accumulation_, sums[i]);
   code.loop(code.constant(0), place.valid_rows, 1, [&](Value row) {
     values where = place.locate(row);
     where.push_back({});
     Value first = code.mul(row, shape_.columns());
     Value vectors = code.constant(shape_.vectors);
-    if (place.last_columns) vectors = code.select(place.in_last_panel, code.constant(place.last_columns / shape_.lanes), vectors);
+    if (place.last_columns)
+      vectors = code.select(place.in_last_panel, code.constant(place.last_columns / shape_.lanes), vectors);
     code.loop(code.constant(0), vectors, 1, [&](Value v) {
       values at = where;
       at.back() = code.add(place.column, code.mul(v, shape_.lanes));
@@ -105,7 +121,9 @@ void tile_writer::fetch(const buffer& b, const tile_place& place, bool written) 
     const Value first = code.linearize(where, b.dims);
     for (std::int64_t column = 0; column < shape_.columns(); column += line) {
       const Value offset = code.add(first, column);
-      code.make<mlir::LLVM::Prefetch>(code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.storage_type(b.type), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{offset}), written ? 1u : 0u, 3u, 1u);
+      code.make<mlir::LLVM::Prefetch>(code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.storage_type(b.type),
+                                                                   pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{offset}),
+                                      written ? 1u : 0u, 3u, 1u);
     }
   }
 }
@@ -114,7 +132,9 @@ void tile_writer::fetch(const tile_place& place) {
   const std::vector<value> factors = e.anchor()->inputs();
   for (value v : e.cluster.parameters()) {
     const std::optional<buffer> b = e.in_memory(v);
-    if (b && storage_bits(b->type) >= 8 && b->dims == e.dims(e.anchor_result()) && std::ranges::find(factors, v) == factors.end()) fetch(*b, place, false);
+    if (b && storage_bits(b->type) >= 8 && b->dims == e.dims(e.anchor_result()) &&
+        std::ranges::find(factors, v) == factors.end())
+      fetch(*b, place, false);
   }
   for (std::size_t i = 0; i < e.cluster.outputs().size(); ++i) fetch(e.output(i), place, true);
 }
@@ -130,7 +150,16 @@ void tile_writer::write(const values& sums, const tile_place& place) {
     Value inner = code.make<mlir::arith::XOrIOp>(place.in_last_panel, code.integer(code.builder.getI1Type(), 1));
     full = full ? Value(code.make<mlir::arith::AndIOp>(full, inner)) : inner;
   }
-  code.branch(full, [&] { write_inline(sums, place); return values{}; }, [&] { write_from_memory(sums, place); return values{}; });
+  code.branch(
+      full,
+      [&] {
+        write_inline(sums, place);
+        return values{};
+      },
+      [&] {
+        write_from_memory(sums, place);
+        return values{};
+      });
 }
 
 }  // namespace kiln::cpu

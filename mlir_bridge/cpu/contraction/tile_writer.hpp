@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "mlir_bridge/cpu/contraction/tile.hpp"
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/cpu/contraction/tile.hpp"
 
 namespace kiln::cpu {
 
@@ -12,11 +12,11 @@ using namespace codegen;
 
 // Where a tile lies in the result.
 struct tile_place {
-  Value valid_rows = {};              // of the tile's rows; only these are stored
+  Value valid_rows = {};  // of the tile's rows; only these are stored
   bool rows_always_full = false;
-  Value column = {};                  // index of the first column along the last axis
-  std::int64_t last_columns = 0;      // 0: the columns are always all there; else how many the last panel has,
-  Value in_last_panel = {};           // and whether this is it
+  Value column = {};              // index of the first column along the last axis
+  std::int64_t last_columns = 0;  // 0: the columns are always all there; else how many the last panel has,
+  Value in_last_panel = {};       // and whether this is it
   std::function<values(Value row)> locate = {};  // indices of a row of the tile along all axes but the last
 };
 
@@ -36,7 +36,7 @@ class tile_writer {
   kernel_emitter& e;
   tile_shape shape_;
   element_type accumulation_;
-  bool light_;                        // an epilogue small enough to be repeated for every vector of the tile
+  bool light_;  // an epilogue small enough to be repeated for every vector of the tile
   Value memory_;
 };
 

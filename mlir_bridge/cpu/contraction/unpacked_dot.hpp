@@ -1,5 +1,6 @@
-// dot of few rows with weights that are made of fewer bits than they are multiplied in, element by element along k: they are read from memory as they
-// are and become numbers on their way, in registers for one to four rows, else a piece of k at a time in the first-level cache.
+// dot of few rows with weights that are made of fewer bits than they are multiplied in, element by element along k:
+// they are read from memory as they are and become numbers on their way, in registers for one to four rows, else a
+// piece of k at a time in the first-level cache.
 #pragma once
 
 #include "mlir_bridge/cpu/contraction/streaming_dot.hpp"

@@ -1,5 +1,6 @@
-// attention on GPUs: a workgroup does a tile of query rows of one head of keys against all keys, with an online softmax (Milakov and Gimelshein,
-// "Online normalizer calculation for softmax"; the loop order is that of Dao et al., "FlashAttention"). Internal to mlir_bridge/gpu.
+// attention on GPUs: a workgroup does a tile of query rows of one head of keys against all keys, with an online softmax
+// (Milakov and Gimelshein, "Online normalizer calculation for softmax"; the loop order is that of Dao et al.,
+// "FlashAttention"). Internal to mlir_bridge/gpu.
 #pragma once
 
 #include "ir/ops/attention.hpp"
@@ -14,14 +15,15 @@ void emit_attention(kernel_emitter& e);
 // What a tuner may vary of whatever generates it.
 std::vector<candidate> attention_space(kernel_emitter& e);
 
-// The anchor's tensors and extents. Query heads that share keys are rows beside each other: row = (head in the group) * queries + query.
+// The anchor's tensors and extents. Query heads that share keys are rows beside each other: row = (head in the group) *
+// queries + query.
 struct attention_problem {
   explicit attention_problem(kernel_emitter& e);
 
   const attention& op;
-  value query, key, value_, mask;        // mask.producer is null without one
+  value query, key, value_, mask;  // mask.producer is null without one
   attention_extents n;
-  std::int64_t share, rows;              // query heads of one head of keys; rows of one head of keys
+  std::int64_t share, rows;  // query heads of one head of keys; rows of one head of keys
   std::vector<std::int64_t> batch_dims;
 
   // Where the work of a thread is: the batch and the head of keys.
@@ -31,31 +33,45 @@ struct attention_problem {
   };
   place at(code_builder& code, Value batch, Value key_head) const;
   // Positions of `lanes` elements along the depth from `depth`, a multiple of `multiple`.
-  position of_query(code_builder& code, const place& p, Value row, Value depth, std::int64_t lanes, std::int64_t multiple) const { return of_row(code, op.query_layout, p, row, depth, lanes, multiple); }
-  position of_output(code_builder& code, const place& p, Value row, Value depth, std::int64_t lanes, std::int64_t multiple) const { return of_row(code, op.output_layout, p, row, depth, lanes, multiple); }
-  position of_key(const place& p, Value j, Value depth, std::int64_t lanes, std::int64_t multiple) const { return of_head(op.key_layout, p, p.key_head, j, depth, lanes, multiple); }
-  position of_value(const place& p, Value j, Value depth, std::int64_t lanes, std::int64_t multiple) const { return of_head(op.value_layout, p, p.key_head, j, depth, lanes, multiple); }
+  position of_query(code_builder& code, const place& p, Value row, Value depth, std::int64_t lanes,
+                    std::int64_t multiple) const {
+    return of_row(code, op.query_layout, p, row, depth, lanes, multiple);
+  }
+  position of_output(code_builder& code, const place& p, Value row, Value depth, std::int64_t lanes,
+                     std::int64_t multiple) const {
+    return of_row(code, op.output_layout, p, row, depth, lanes, multiple);
+  }
+  position of_key(const place& p, Value j, Value depth, std::int64_t lanes, std::int64_t multiple) const {
+    return of_head(op.key_layout, p, p.key_head, j, depth, lanes, multiple);
+  }
+  position of_value(const place& p, Value j, Value depth, std::int64_t lanes, std::int64_t multiple) const {
+    return of_head(op.value_layout, p, p.key_head, j, depth, lanes, multiple);
+  }
 
   // Scores in units of log2: the scaled product with the mask of `lanes` keys from j applied (j within the keys).
   Value masked_score(kernel_emitter& e, const place& p, Value row, Value j, Value product, std::int64_t multiple) const;
   // Scores of neighbouring keys from j on out of their products; where `masked`, -inf from row_end on.
-  values scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j, const values& products, bool masked) const;
+  values scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j, const values& products,
+                bool masked) const;
   // The query's number within its head.
   Value query_of(code_builder& code, Value row) const { return share == 1 ? row : code.rem(row, n.queries); }
   // One more than the last key that a row sees.
   Value end_of_row(code_builder& code, Value row) const;
 
  private:
-  position of_row(code_builder& code, head_layout layout, const place& p, Value row, Value depth, std::int64_t lanes, std::int64_t multiple) const;
-  position of_head(head_layout layout, const place& p, Value head, Value j, Value depth, std::int64_t lanes, std::int64_t multiple) const;
+  position of_row(code_builder& code, head_layout layout, const place& p, Value row, Value depth, std::int64_t lanes,
+                  std::int64_t multiple) const;
+  position of_head(head_layout layout, const place& p, Value head, Value j, Value depth, std::int64_t lanes,
+                   std::int64_t multiple) const;
 };
 
-// Both products with matrix instructions, 16-bit types. False where they do not fit: the caller does it on the vector unit. The configuration's "waves" of a
-// workgroup and "keys" of a block overrule the choice.
+// Both products with matrix instructions, 16-bit types. False where they do not fit: the caller does it on the vector
+// unit. The configuration's "waves" of a workgroup and "keys" of a block overrule the choice.
 bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem);
 std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention_problem& problem);
-// The same for few rows of a head of keys, whose keys and values go straight from memory to the instructions. False where that does not fit. "narrow" of the
-// configuration, 0 or 1, overrules the choice, "waves" and "key_parts" how the work is divided.
+// The same for few rows of a head of keys, whose keys and values go straight from memory to the instructions. False
+// where that does not fit. "narrow" of the configuration, 0 or 1, overrules the choice, "waves" and "key_parts" how the
+// work is divided.
 bool emit_narrow_attention(kernel_emitter& e, const attention_problem& problem);
 std::vector<candidate> narrow_attention_space(kernel_emitter& e, const attention_problem& problem);
 // What both take: 16 rows at a time. Null where the target has none for the type.

@@ -1,4 +1,5 @@
-// Attention with matrix instructions: scores, weights and results stay in registers, keys and values pass through shared memory.
+// Attention with matrix instructions: scores, weights and results stay in registers, keys and values pass through
+// shared memory.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -19,13 +20,14 @@ constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 // How a workgroup divides the work.
 struct matrix_attention_shape {
-  std::int64_t waves = 4;   // of 16 rows each
-  std::int64_t keys = 64;   // that pass through shared memory at a time
+  std::int64_t waves = 4;  // of 16 rows each
+  std::int64_t keys = 64;  // that pass through shared memory at a time
   std::int64_t key_parts = 1;
 };
 
 // None where matrix instructions do not fit.
-std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, const attention_problem& p, const kernel_configuration& configuration) {
+std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, const attention_problem& p,
+                                                   const kernel_configuration& configuration) {
   const element_type type = p.query.type().type;
   if (p.n.depth % chunk || p.n.value_depth % chunk || p.n.keys == 0) return std::nullopt;
   const matrix_instruction* unit = attention_instruction(e, type);
@@ -38,33 +40,53 @@ std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, cons
   // The result's sums and the queries of a wave stay in registers.
   if (p.n.depth > 256 || p.n.value_depth > 256) return std::nullopt;
   // Waves without rows of their own help to bring the keys.
-  shape.waves = p.n.keys > shape.keys ? 4 : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
+  shape.waves =
+      p.n.keys > shape.keys ? 4 : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
   shape.waves = std::clamp<std::int64_t>(choose(configuration, "waves", shape.waves), 1, 8);
   const std::int64_t keys = choose(configuration, "keys", shape.keys);
-  if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 && key_value_blocks::shared_bytes(p, lanes, keys) <= e.target.gpu.lds_bytes) shape.keys = keys;
+  if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 &&
+      key_value_blocks::shared_bytes(p, lanes, keys) <= e.target.gpu.lds_bytes)
+    shape.keys = keys;
   const std::int64_t workgroups = ceil_div(p.rows, shape.waves * lanes.row_tile) * p.n.key_heads * p.n.batch;
   shape.key_parts = split_keys::worthwhile(e, configuration, p, workgroups, shape.keys);
   return shape;
 }
 
-// Cycles until the last workgroup is done. Depths 64 and 128 of 16 heads of 4096 positions on an H200 (bench/gpu/attention.py) gave the rate of products.
+// Cycles until the last workgroup is done. Depths 64 and 128 of 16 heads of 4096 positions on an H200
+// (bench/gpu/attention.py) gave the rate of products.
 double cost(const kernel_emitter& e, const attention_problem& p, const matrix_attention_shape& shape) {
   constexpr double products = 380, of_block = 300, of_workgroup = 4000, join = 5000, memory_rate = 48, row_tile = 16;
   const double rows = row_tile * static_cast<double>(shape.waves), keys = static_cast<double>(shape.keys);
-  const auto workgroups = static_cast<std::int64_t>(static_cast<double>(p.rows) / rows + 0.999) * p.n.key_heads * p.n.batch * shape.key_parts;
+  const auto workgroups = static_cast<std::int64_t>(static_cast<double>(p.rows) / rows + 0.999) * p.n.key_heads *
+                          p.n.batch * shape.key_parts;
   const std::int64_t per_unit = (workgroups + e.target.gpu.compute_units - 1) / e.target.gpu.compute_units;
-  const auto blocks = static_cast<double>(ceil_div(ceil_div(p.n.keys, shape.keys), shape.key_parts)) * (p.op.causal ? 0.5 : 1), depths = static_cast<double>(p.n.depth + p.n.value_depth);
+  const auto blocks = static_cast<double>(ceil_div(ceil_div(p.n.keys, shape.keys), shape.key_parts)) *
+                      (p.op.causal ? 0.5 : 1),
+             depths = static_cast<double>(p.n.depth + p.n.value_depth);
   // Workgroups that share a compute unit hide each other's barriers.
   const double together = std::min<double>(static_cast<double>(per_unit), 16.0 / static_cast<double>(shape.waves));
-  const double block = std::max(rows * keys * depths / products, keys * depths * 2 / memory_rate) + of_block / std::max(1.0, together);
+  const double block =
+      std::max(rows * keys * depths / products, keys * depths * 2 / memory_rate) + of_block / std::max(1.0, together);
   return static_cast<double>(per_unit) * blocks * block + of_workgroup + (shape.key_parts > 1 ? join : 0);
 }
 
 class matrix_attention {
  public:
-  matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction, const lane_layout& layout, const matrix_attention_shape& shape)
-      : e(emitter), code(e.code), p(problem), unit(instruction), type(p.query.type().type), lanes(layout), product(e, unit, {type, element_type::f32}), key_block(shape.keys), tiles(ceil_div(p.rows, shape.waves * lanes.row_tile)),
-        split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, shape.waves * lanes.row_tile) : std::nullopt), group(e, "attention", {tiles * shape.key_parts, p.n.key_heads, p.n.batch}, shape.waves * e.target.gpu.wave), blocks(e, p, lanes, group, key_block) {}
+  matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction,
+                   const lane_layout& layout, const matrix_attention_shape& shape)
+      : e(emitter),
+        code(e.code),
+        p(problem),
+        unit(instruction),
+        type(p.query.type().type),
+        lanes(layout),
+        product(e, unit, {type, element_type::f32}),
+        key_block(shape.keys),
+        tiles(ceil_div(p.rows, shape.waves * lanes.row_tile)),
+        split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, shape.waves * lanes.row_tile)
+                                  : std::nullopt),
+        group(e, "attention", {tiles * shape.key_parts, p.n.key_heads, p.n.batch}, shape.waves * e.target.gpu.wave),
+        blocks(e, p, lanes, group, key_block) {}
 
   void emit() {
     blocks.allocate();
@@ -72,10 +94,12 @@ class matrix_attention {
     lane_group = lanes.lane_group(code, group.lane());
     const std::int64_t tile_rows = group.waves() * lanes.row_tile;
     // With a causal mask the last rows have most to do: they begin first.
-    Value number = code.rem(group.block(0), tiles), tile = p.op.causal ? code.sub(code.constant(tiles - 1), number) : number;
+    Value number = code.rem(group.block(0), tiles),
+          tile = p.op.causal ? code.sub(code.constant(tiles - 1), number) : number;
     key_part = code.div(group.block(0), tiles);
     Value first_row = code.mul(tile, tile_rows);
-    Value own = code.add(code.add(first_row, code.mul(group.wave(), lanes.row_tile)), lanes.row_of_lane(code, group.lane()));
+    Value own =
+        code.add(code.add(first_row, code.mul(group.wave(), lanes.row_tile)), lanes.row_of_lane(code, group.lane()));
     for (std::int64_t part = 0; part < lanes.row_parts; ++part) {
       Value row = code.add(own, part * lanes.part_rows);
       valid_rows.push_back(p.rows % tile_rows == 0 ? Value() : code.less(row, code.constant(p.rows)));
@@ -88,7 +112,9 @@ class matrix_attention {
     if (p.op.causal && (p.share == 1 || p.n.queries % tile_rows == 0)) {
       Value last = code.min(code.add(first_row, tile_rows - 1), p.rows - 1);
       end = code.max(p.end_of_row(code, last), 0);
-      whole = code.mul(code.div(code.min(code.max(p.end_of_row(code, code.min(first_row, p.rows - 1)), 0), end), key_block), key_block);
+      whole =
+          code.mul(code.div(code.min(code.max(p.end_of_row(code, code.min(first_row, p.rows - 1)), 0), end), key_block),
+                   key_block);
     } else if (p.op.causal) {
       whole = code.constant(0);
     }
@@ -145,7 +171,8 @@ class matrix_attention {
 
   Value query_chunk(Value row, Value number) {
     Value depth = code.mul(number, chunk), inside;
-    if (p.n.depth % lanes.group_keys) inside = code.less(depth, code.constant(p.n.depth)), depth = code.min(depth, p.n.depth - chunk);
+    if (p.n.depth % lanes.group_keys)
+      inside = code.less(depth, code.constant(p.n.depth)), depth = code.min(depth, p.n.depth - chunk);
     return chunk_of(e, p.query, p.of_query(code, at, row, depth, chunk, chunk), inside);
   }
 
@@ -158,12 +185,16 @@ class matrix_attention {
 
   // --- the loop
 
-  // Whether loads for the next block are on their way while one is worked on: where registers allow it (32-bit ones of one thread, about).
+  // Whether loads for the next block are on their way while one is worked on: where registers allow it (32-bit ones of
+  // one thread, about).
   bool prefetches() const {
     const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
     const std::int64_t wave = group.wave_size(), copies = map.whole_row ? lanes.lane_groups : 1;
-    const std::int64_t of_queries = depth_groups() * parts() * copies * 4, of_result = lanes.row_tile * blocks.value_depth() / wave, of_scores = lanes.row_tile * key_block / wave;
-    return of_queries + of_result + of_scores + of_scores * copies / 2 + blocks.fetched_registers() <= e.target.gpu.registers * (map.whole_row ? 50 : 60) / 100;
+    const std::int64_t of_queries = depth_groups() * parts() * copies * 4,
+                       of_result = lanes.row_tile * blocks.value_depth() / wave,
+                       of_scores = lanes.row_tile * key_block / wave;
+    return of_queries + of_result + of_scores + of_scores * copies / 2 + blocks.fetched_registers() <=
+           e.target.gpu.registers * (map.whole_row ? 50 : 60) / 100;
   }
 
   // Where loads run ahead, shared memory holds the block at `from`.
@@ -186,7 +217,8 @@ class matrix_attention {
     values scores = product.zeros(tile_count);
     for (std::int64_t g = 0; g < depth_groups(); ++g)
       for (std::int64_t t = 0; t < tile_count; ++t)
-        multiply(queries[static_cast<std::size_t>(g)], blocks.keys(map, t * lanes.key_tile, g), std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+        multiply(queries[static_cast<std::size_t>(g)], blocks.keys(map, t * lanes.key_tile, g),
+                 std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
 
     // Scores → weights, part by part.
     values factors;
@@ -200,7 +232,8 @@ class matrix_attention {
         for (std::int64_t first = 0; first < chunk; first += run) {
           values raw;
           for (std::int64_t i = 0; i < run; ++i) raw.push_back(lanes.element(code, scores, part, g, first + i));
-          Value j = code.add(first_key, code.add(code.mul(lane_group, lanes.key_of_lane_group), g * lanes.group_keys + lanes.key(0, first)));
+          Value j = code.add(first_key, code.add(code.mul(lane_group, lanes.key_of_lane_group),
+                                                 g * lanes.group_keys + lanes.key(0, first)));
           values done = p.scores(e, at, rows[at_part], row_ends[at_part], j, raw, masked);
           for (Value v : done) {
             s[static_cast<std::size_t>(g)].push_back(v);
@@ -232,12 +265,16 @@ class matrix_attention {
     lanes.scale(code, result, factors);
     for (std::int64_t g = 0; g < key_groups(); ++g)
       for (std::int64_t t = 0; t < result_groups() * lanes.tiles_of_group; ++t)
-        multiply(weights[static_cast<std::size_t>(g)], blocks.depths(map, t * lanes.key_tile, g), std::span(result).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+        multiply(weights[static_cast<std::size_t>(g)], blocks.depths(map, t * lanes.key_tile, g),
+                 std::span(result).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
     std::copy(result.begin(), result.end(), state.begin() + 2 * parts());
     return state;
   }
 
-  Value power(Value x) { return code.make<mlir::math::Exp2Op>(x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn)); }
+  Value power(Value x) {
+    return code.make<mlir::math::Exp2Op>(
+        x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn));
+  }
 
   void add_weights(fragment& f, Value own) {
     if (!lanes.whole_row) {
@@ -265,7 +302,8 @@ class matrix_attention {
         values elements;
         for (std::int64_t i = 0; i < chunk; ++i) elements.push_back(lanes.element(code, sums, part, g, i));
         Value depth = code.add(code.mul(lane_group, chunk), g * lanes.group_keys), valid = valid_row;
-        if ((g + 1) * lanes.group_keys > p.n.value_depth) valid = both(code, valid, code.less(depth, code.constant(p.n.value_depth)));
+        if ((g + 1) * lanes.group_keys > p.n.value_depth)
+          valid = both(code, valid, code.less(depth, code.constant(p.n.value_depth)));
         when(valid, [&] {
           if (split) return split->store_result(of_part, depth, elements);
           for (Value& element : elements) element = code.make<arith::MulFOp>(element, inverse);
@@ -297,17 +335,20 @@ class matrix_attention {
   key_value_blocks blocks;
   Value key_part, lane_group;
   attention_problem::place at;
-  values rows, valid_rows, row_ends;      // of each part
-  std::vector<fragment> queries;          // of each group of depths
+  values rows, valid_rows, row_ends;  // of each part
+  std::vector<fragment> queries;      // of each group of depths
 };
 
 }  // namespace
 
 std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention_problem& p) {
   std::vector<candidate> result;
-  const std::vector<choice> choices{{"waves", {1, 2, 4, 8}}, {"keys", {32, 64, 128}}, {"key_parts", {1, 2, 4, 8, 16, 32}}};
+  const std::vector<choice> choices{
+      {"waves", {1, 2, 4, 8}}, {"keys", {32, 64, 128}}, {"key_parts", {1, 2, 4, 8, 16, 32}}};
   for (const kernel_configuration& configuration : combinations(choices))
-    if (auto shape = choose_shape(e, p, configuration); shape && shape->keys == configuration.at("keys") && shape->key_parts == configuration.at("key_parts")) result.push_back({configuration, cost(e, p, *shape)});
+    if (auto shape = choose_shape(e, p, configuration);
+        shape && shape->keys == configuration.at("keys") && shape->key_parts == configuration.at("key_parts"))
+      result.push_back({configuration, cost(e, p, *shape)});
   return result;
 }
 

@@ -1,5 +1,6 @@
-// Attention of few rows of a head of keys (one query, or some) with matrix instructions: there is nothing to share, so every wave reads blocks of keys and values
-// of its own straight from memory into its registers, all of a block at once. Waves meet at the end, through shared memory; workgroups as split_keys says.
+// Attention of few rows of a head of keys (one query, or some) with matrix instructions: there is nothing to share, so
+// every wave reads blocks of keys and values of its own straight from memory into its registers, all of a block at
+// once. Waves meet at the end, through shared memory; workgroups as split_keys says.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -21,9 +22,20 @@ constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 class narrow_attention {
  public:
-  narrow_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction, const lane_layout& layout, const narrow_shape& shape)
-      : e(emitter), code(e.code), p(problem), unit(instruction), type(p.query.type().type), lanes(layout), map(lanes.rows_are_a ? unit.b : unit.a), product(e, unit, {type, element_type::f32}),
-        tile_rows(narrow_shape::rows_of_tile(p, lanes)), tiles(narrow_shape::tiles_of_rows(p, lanes)), used_parts(p.rows > lanes.part_rows ? lanes.row_parts : 1), split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, tile_rows) : std::nullopt),
+  narrow_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction,
+                   const lane_layout& layout, const narrow_shape& shape)
+      : e(emitter),
+        code(e.code),
+        p(problem),
+        unit(instruction),
+        type(p.query.type().type),
+        lanes(layout),
+        map(lanes.rows_are_a ? unit.b : unit.a),
+        product(e, unit, {type, element_type::f32}),
+        tile_rows(narrow_shape::rows_of_tile(p, lanes)),
+        tiles(narrow_shape::tiles_of_rows(p, lanes)),
+        used_parts(p.rows > lanes.part_rows ? lanes.row_parts : 1),
+        split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, tile_rows) : std::nullopt),
         group(e, "attention", {shape.key_parts * tiles, p.n.key_heads, p.n.batch}, shape.waves * e.target.gpu.wave) {}
 
   void emit() {
@@ -31,17 +43,20 @@ class narrow_attention {
     found_states = group.lds(group.waves() * tile_rows * 2 * 4);
     at = p.at(code, group.block(2), group.block(1));
     lane_group = lanes.lane_group(code, group.lane());
-    tile = code.rem(group.block(0), tiles), key_part = code.div(group.block(0), tiles), first_row = code.mul(tile, lanes.row_tile);
+    tile = code.rem(group.block(0), tiles), key_part = code.div(group.block(0), tiles),
+    first_row = code.mul(tile, lanes.row_tile);
     for (std::int64_t part = 0; part < used_parts; ++part) {
       rows.push_back(code.add(lanes.row_of_lane(code, group.lane()), part * lanes.part_rows));
       seen_rows.push_back(code.min(code.add(first_row, rows.back()), p.rows - 1));
       row_ends.push_back(p.end_of_row(code, seen_rows.back()));
     }
     read_queries();
-    const std::int64_t block = lanes.group_keys, blocks = ceil_div(p.n.keys, block), of_part = ceil_div(blocks, split ? split->parts() : 1) * block, of_round = group.waves() * block;
+    const std::int64_t block = lanes.group_keys, blocks = ceil_div(p.n.keys, block),
+                       of_part = ceil_div(blocks, split ? split->parts() : 1) * block, of_round = group.waves() * block;
     Value first = code.mul(key_part, of_part), end = code.min(code.add(first, of_part), p.n.keys);
     // Keys that no row of the tile sees.
-    if (p.op.causal && (p.share == 1 || p.n.queries % lanes.row_tile == 0)) end = code.min(end, p.end_of_row(code, code.min(code.add(first_row, tile_rows - 1), p.rows - 1)));
+    if (p.op.causal && (p.share == 1 || p.n.queries % lanes.row_tile == 0))
+      end = code.min(end, p.end_of_row(code, code.min(code.add(first_row, tile_rows - 1), p.rows - 1)));
     Value own = code.add(first, code.mul(group.wave(), block));
     // Keys of the next block are on their way while values of this one are.
     const bool ahead = of_part > of_round;
@@ -52,8 +67,10 @@ class narrow_attention {
       state.insert(state.end(), next.begin(), next.end());
     }
     state = code.loop(own, end, of_round, std::move(state), [&](Value first_key, std::span<const Value> carried) {
-      values keys = ahead ? values(carried.begin() + static_cast<std::ptrdiff_t>(own_state), carried.end()) : read_keys(first_key);
-      return meet(first_key, values(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(own_state)), keys, ahead ? code.add(first_key, of_round) : Value());
+      values keys = ahead ? values(carried.begin() + static_cast<std::ptrdiff_t>(own_state), carried.end())
+                          : read_keys(first_key);
+      return meet(first_key, values(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(own_state)), keys,
+                  ahead ? code.add(first_key, of_round) : Value());
     });
     store(state);
     group.barrier();
@@ -88,7 +105,8 @@ class narrow_attention {
     for (std::int64_t g = 0; g < depth_groups(); ++g) {
       Value depth = code.mul(code.add(lane_group, g * (lanes.group_keys / chunk)), chunk);
       values chunks;
-      for (Value row : seen_rows) chunks.push_back(chunk_of(e, p.query, p.of_query(code, at, row, depth, chunk, chunk), {}));
+      for (Value row : seen_rows)
+        chunks.push_back(chunk_of(e, p.query, p.of_query(code, at, row, depth, chunk, chunk), {}));
       queries.push_back(rows_fragment(std::move(chunks)));
     }
   }
@@ -101,13 +119,15 @@ class narrow_attention {
     values result;
     for (std::int64_t t = 0; t < key_tiles(); ++t)
       for (std::int64_t g = 0; g < depth_groups(); ++g) {
-        Value j = code.add(first_key, code.add(row_of_map(), t * lanes.key_tile)), depth = code.mul(code.add(chunk_of_map(), g * map.chunks), chunk);
+        Value j = code.add(first_key, code.add(row_of_map(), t * lanes.key_tile)),
+              depth = code.mul(code.add(chunk_of_map(), g * map.chunks), chunk);
         result.push_back(chunk_of(e, p.key, p.of_key(at, code.min(j, p.n.keys - 1), depth, chunk, chunk), {}));
       }
     return result;
   }
 
-  // The values of a block: in each set `chunk` keys of a lane, in the order of lane_layout::key, by `chunk` depths. Tile d of a set holds the d-th depth of each lane's.
+  // The values of a block: in each set `chunk` keys of a lane, in the order of lane_layout::key, by `chunk` depths.
+  // Tile d of a set holds the d-th depth of each lane's.
   values read_values(Value first_key) {
     values result;
     for (std::int64_t s = 0; s < sets(); ++s) {
@@ -128,16 +148,21 @@ class narrow_attention {
     }
   }
 
-  Value power(Value x) { return code.make<mlir::math::Exp2Op>(x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn)); }
+  Value power(Value x) {
+    return code.make<mlir::math::Exp2Op>(
+        x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn));
+  }
 
-  // A block meets the state. The keys of the block at `next` (may be null) are on their way once those of this one are used, and follow the state.
+  // A block meets the state. The keys of the block at `next` (may be null) are on their way once those of this one are
+  // used, and follow the state.
   values meet(Value first_key, values state, std::span<const Value> keys, Value next) {
     const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
     values of_block = read_values(first_key);
     values products = product.zeros(key_tiles());
     for (std::int64_t g = 0; g < depth_groups(); ++g)
       for (std::int64_t t = 0; t < key_tiles(); ++t)
-        multiply(queries[static_cast<std::size_t>(g)], {{keys[static_cast<std::size_t>(t * depth_groups() + g)]}}, std::span(products).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+        multiply(queries[static_cast<std::size_t>(g)], {{keys[static_cast<std::size_t>(t * depth_groups() + g)]}},
+                 std::span(products).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
     values following = next ? read_keys(next) : values();
 
     const bool masked = p.op.causal || p.n.keys % lanes.group_keys;
@@ -147,7 +172,8 @@ class narrow_attention {
       values scores;
       for (std::int64_t first = 0; first < chunk; first += run) {
         values raw;
-        for (std::int64_t i = 0; i < run; ++i) raw.push_back(lanes.element(code, products, static_cast<std::int64_t>(part), 0, first + i));
+        for (std::int64_t i = 0; i < run; ++i)
+          raw.push_back(lanes.element(code, products, static_cast<std::int64_t>(part), 0, first + i));
         Value j = code.add(first_key, code.add(code.mul(lane_group, lanes.key_of_lane_group), lanes.key(0, first)));
         for (Value v : p.scores(e, at, seen_rows[part], row_ends[part], j, raw, masked)) scores.push_back(v);
       }
@@ -172,7 +198,9 @@ class narrow_attention {
     const fragment rows_side = rows_fragment(std::move(weights));
     for (std::int64_t s = 0; s < sets(); ++s) {
       values columns = transposed(code, std::span(of_block).subspan(static_cast<std::size_t>(s * chunk), chunk), type);
-      for (std::int64_t d = 0; d < chunk; ++d) multiply(rows_side, {{columns[static_cast<std::size_t>(d)]}}, std::span(result).subspan(static_cast<std::size_t>(s * chunk + d) * per_tile, per_tile));
+      for (std::int64_t d = 0; d < chunk; ++d)
+        multiply(rows_side, {{columns[static_cast<std::size_t>(d)]}},
+                 std::span(result).subspan(static_cast<std::size_t>(s * chunk + d) * per_tile, per_tile));
     }
     std::copy(result.begin(), result.end(), state.begin() + static_cast<std::ptrdiff_t>(2 * parts()));
     state.insert(state.end(), following.begin(), following.end());
@@ -188,7 +216,8 @@ class narrow_attention {
       for (std::int64_t mask : lanes.row_masks()) sum = code.make<arith::AddFOp>(sum, group.shuffle_xor(sum, mask));
       Value slot = code.add(code.mul(group.wave(), tile_rows), rows[part]);
       code.when(code.less(rows[part], code.min(code.sub(code.constant(p.rows), first_row), tile_rows)), [&] {
-        code.store(found_states, code.mul(slot, 2), element_type::f32, code.from_lanes(std::array{state[part], sum}), 2);
+        code.store(found_states, code.mul(slot, 2), element_type::f32, code.from_lanes(std::array{state[part], sum}),
+                   2);
         for (std::int64_t s = 0; s < sets(); ++s)
           for (std::int64_t r = 0; r < registers; ++r) {
             Value row_of_tile = code.add(code.mul(lane_group, lanes.key_of_lane_group), lanes.key(0, r));
@@ -197,9 +226,12 @@ class narrow_attention {
               values elements;
               for (std::int64_t d = first; d < first + joined_lanes; ++d) {
                 const std::int64_t tile = s * chunk + d;
-                elements.push_back(lanes.element(code, sums, static_cast<std::int64_t>(part), tile / lanes.tiles_of_group, tile % lanes.tiles_of_group * registers + r));
+                elements.push_back(lanes.element(code, sums, static_cast<std::int64_t>(part),
+                                                 tile / lanes.tiles_of_group,
+                                                 tile % lanes.tiles_of_group * registers + r));
               }
-              code.store(found_results, code.add(code.add(code.mul(slot, narrow_shape::pitch(p)), depth), first), element_type::f32, code.from_lanes(elements), joined_lanes);
+              code.store(found_results, code.add(code.add(code.mul(slot, narrow_shape::pitch(p)), depth), first),
+                         element_type::f32, code.from_lanes(elements), joined_lanes);
             }
           }
       });
@@ -214,8 +246,11 @@ class narrow_attention {
       Value row = code.div(item, of_row), depth = code.mul(code.rem(item, of_row), joined_lanes);
       std::vector<row_part> found;
       for (std::int64_t w = 0; w < group.waves(); ++w) {
-        Value slot = code.add(row, w * tile_rows), state = code.load(found_states, code.mul(slot, 2), element_type::f32, 2, 2);
-        found.push_back({code.lane(state, 0), code.lane(state, 1), code.load(found_results, code.add(code.mul(slot, narrow_shape::pitch(p)), depth), element_type::f32, joined_lanes, joined_lanes)});
+        Value slot = code.add(row, w * tile_rows),
+              state = code.load(found_states, code.mul(slot, 2), element_type::f32, 2, 2);
+        found.push_back({code.lane(state, 0), code.lane(state, 1),
+                         code.load(found_results, code.add(code.mul(slot, narrow_shape::pitch(p)), depth),
+                                   element_type::f32, joined_lanes, joined_lanes)});
       }
       const row_part all = join_parts(code, no_keys(code, joined_lanes), found);
       if (!split) return store_row(e, p, at, code.add(first_row, row), depth, all);
@@ -251,7 +286,8 @@ std::vector<candidate> narrow_attention_space(kernel_emitter& e, const attention
   std::vector<candidate> result;
   const std::vector<choice> choices{{"narrow", {1}}, {"waves", {2, 4, 8}}, {"key_parts", {1, 2, 4, 8, 16, 32}}};
   for (const kernel_configuration& configuration : combinations(choices))
-    if (auto shape = choose_narrow_shape(e, p, configuration); shape && shape->waves == configuration.at("waves") && shape->key_parts == configuration.at("key_parts")) {
+    if (auto shape = choose_narrow_shape(e, p, configuration);
+        shape && shape->waves == configuration.at("waves") && shape->key_parts == configuration.at("key_parts")) {
       const lane_layout lanes(*attention_instruction(e, p.query.type().type), e.target.family, e.target.gpu.wave);
       result.push_back({configuration, cost_of(e, p, lanes, *shape)});
     }

@@ -10,15 +10,24 @@ namespace kiln::gpu {
 namespace arith = mlir::arith;
 
 attention_problem::attention_problem(kernel_emitter& e)
-    : op(*e.anchor()->op().get_if<attention>()), query(e.anchor()->inputs()[0]), key(e.anchor()->inputs()[1]), value_(e.anchor()->inputs()[2]),
-      mask(e.anchor()->inputs().size() == 4 ? e.anchor()->inputs()[3] : value{}), n(op, query.type(), key.type(), value_.type()), share(n.heads / n.key_heads), rows(share * n.queries) {
+    : op(*e.anchor()->op().get_if<attention>()),
+      query(e.anchor()->inputs()[0]),
+      key(e.anchor()->inputs()[1]),
+      value_(e.anchor()->inputs()[2]),
+      mask(e.anchor()->inputs().size() == 4 ? e.anchor()->inputs()[3] : value{}),
+      n(op, query.type(), key.type(), value_.type()),
+      share(n.heads / n.key_heads),
+      rows(share * n.queries) {
   auto dims = kernel_emitter::dims(query);
   batch_dims.assign(dims.begin(), dims.end() - 3);
 }
 
-attention_problem::place attention_problem::at(code_builder& code, Value batch, Value key_head) const { return {code.delinearize(batch, batch_dims), key_head}; }
+attention_problem::place attention_problem::at(code_builder& code, Value batch, Value key_head) const {
+  return {code.delinearize(batch, batch_dims), key_head};
+}
 
-position attention_problem::of_head(head_layout layout, const place& p, Value head, Value j, Value depth, std::int64_t lanes, std::int64_t multiple) const {
+position attention_problem::of_head(head_layout layout, const place& p, Value head, Value j, Value depth,
+                                    std::int64_t lanes, std::int64_t multiple) const {
   position where;
   for (Value b : p.batch) where.push_back({b, 0, {}});
   axis_index heads{head, 0, {}}, positions{j, 0, {}};
@@ -28,7 +37,8 @@ position attention_problem::of_head(head_layout layout, const place& p, Value he
   return where;
 }
 
-position attention_problem::of_row(code_builder& code, head_layout layout, const place& p, Value row, Value depth, std::int64_t lanes, std::int64_t multiple) const {
+position attention_problem::of_row(code_builder& code, head_layout layout, const place& p, Value row, Value depth,
+                                   std::int64_t lanes, std::int64_t multiple) const {
   Value head = share == 1 ? p.key_head : code.add(code.mul(p.key_head, share), code.div(row, n.queries));
   return of_head(layout, p, head, query_of(code, row), depth, lanes, multiple);
 }
@@ -38,7 +48,8 @@ Value attention_problem::end_of_row(code_builder& code, Value row) const {
   return code.min(code.add(query_of(code, row), n.keys - n.queries + 1), n.keys);
 }
 
-Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value row, Value j, Value product, std::int64_t multiple) const {
+Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value row, Value j, Value product,
+                                      std::int64_t multiple) const {
   code_builder& code = e.code;
   const std::int64_t lanes = code_builder::lanes_of(product);
   Value score = code.make<arith::MulFOp>(product, code.number(product.getType(), op.scale * std::numbers::log2e));
@@ -56,19 +67,25 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
     if (dims[i] == 1) where[i] = {code.constant(0), 0, {}, 0, 1, any_multiple};
   evaluator ev(e);
   Value m = ev.at(mask, where, lanes);
-  if (mask.type().type == element_type::boolean) return code.select(m, score, code.number(score.getType(), -std::numeric_limits<double>::infinity()));
+  if (mask.type().type == element_type::boolean)
+    return code.select(m, score, code.number(score.getType(), -std::numeric_limits<double>::infinity()));
   m = convert_element(code, m, mask.type().type, element_type::f32);
-  return code.make<arith::AddFOp>(score, code.make<arith::MulFOp>(m, code.number(m.getType(), std::numbers::log2e)).getResult());
+  return code.make<arith::AddFOp>(
+      score, code.make<arith::MulFOp>(m, code.number(m.getType(), std::numbers::log2e)).getResult());
 }
 
-values attention_problem::scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j, const values& products, bool masked) const {
+values attention_problem::scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j,
+                                 const values& products, bool masked) const {
   code_builder& code = e.code;
   const auto run = static_cast<std::int64_t>(products.size());
   values result;
   if (masked || !mask.producer || n.keys % run) {
     for (std::int64_t i = 0; i < run; ++i) {
-      Value at_key = code.add(j, i), v = masked_score(e, p, row, masked ? code.min(at_key, n.keys - 1) : at_key, products[static_cast<std::size_t>(i)], 1);
-      result.push_back(masked ? code.select(code.less(at_key, row_end), v, code.number(v.getType(), -std::numeric_limits<double>::infinity())) : v);
+      Value at_key = code.add(j, i), v = masked_score(e, p, row, masked ? code.min(at_key, n.keys - 1) : at_key,
+                                                      products[static_cast<std::size_t>(i)], 1);
+      result.push_back(masked ? code.select(code.less(at_key, row_end), v,
+                                            code.number(v.getType(), -std::numeric_limits<double>::infinity()))
+                              : v);
     }
     return result;
   }
@@ -87,7 +104,8 @@ const matrix_instruction* attention_instruction(const kernel_emitter& e, element
 std::vector<candidate> attention_space(kernel_emitter& e) {
   attention_problem problem(e);
   if (problem.n.batch * problem.n.heads * problem.n.queries * problem.n.value_depth == 0) return {};
-  std::vector<candidate> result = wgmma_attention_space(e, problem), narrow = narrow_attention_space(e, problem), others = matrix_attention_space(e, problem);
+  std::vector<candidate> result = wgmma_attention_space(e, problem), narrow = narrow_attention_space(e, problem),
+                         others = matrix_attention_space(e, problem);
   if (others.empty()) others = vector_attention_space(e, problem);
   if (!narrow.empty()) {
     for (candidate& c : others) c.configuration["narrow"] = 0;

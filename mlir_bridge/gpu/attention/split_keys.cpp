@@ -28,11 +28,15 @@ row_part join_parts(code_builder& code, const row_part& so_far, std::span<const 
   row_part all = so_far;
   for (const row_part& part : parts) all.top = code.make<arith::MaxNumFOp>(all.top, part.top);
   // Where no part has seen a key yet, nothing is subtracted: -inf - -inf is no number.
-  Value shift = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, all.top, code.number(f32, lowest)), code.number(f32, 0), all.top);
-  auto weight = [&](Value of) -> Value { return code.make<mlir::math::Exp2Op>(code.make<arith::SubFOp>(of, shift).getResult()); };
+  Value shift = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, all.top, code.number(f32, lowest)),
+                            code.number(f32, 0), all.top);
+  auto weight = [&](Value of) -> Value {
+    return code.make<mlir::math::Exp2Op>(code.make<arith::SubFOp>(of, shift).getResult());
+  };
   const std::int64_t count = code_builder::lanes_of(so_far.result);
   Value old = weight(so_far.top);
-  all.sum = code.make<arith::MulFOp>(so_far.sum, old), all.result = code.make<arith::MulFOp>(so_far.result, code.splat(old, count));
+  all.sum = code.make<arith::MulFOp>(so_far.sum, old),
+  all.result = code.make<arith::MulFOp>(so_far.result, code.splat(old, count));
   for (const row_part& part : parts) {
     Value w = weight(part.top);
     all.sum = code.fma(part.sum, w, all.sum);
@@ -41,7 +45,8 @@ row_part join_parts(code_builder& code, const row_part& so_far, std::span<const 
   return all;
 }
 
-void store_row(kernel_emitter& e, const attention_problem& problem, const attention_problem::place& at, Value row, Value depth, const row_part& all) {
+void store_row(kernel_emitter& e, const attention_problem& problem, const attention_problem::place& at, Value row,
+               Value depth, const row_part& all) {
   code_builder& code = e.code;
   const element_type type = problem.query.type().type;
   const std::int64_t count = code_builder::lanes_of(all.result);
@@ -52,26 +57,36 @@ void store_row(kernel_emitter& e, const attention_problem& problem, const attent
 }
 
 split_keys::split_keys(kernel_emitter& e, const attention_problem& problem, std::int64_t parts, std::int64_t tile_rows)
-    : e_(e), p_(problem), parts_(parts), tile_rows_(tile_rows), tiles_(ceil_div(p_.rows, tile_rows)),
+    : e_(e),
+      p_(problem),
+      parts_(parts),
+      tile_rows_(tile_rows),
+      tiles_(ceil_div(p_.rows, tile_rows)),
       results_(e.add_scratch(element_type::f32, {p_.n.batch, p_.n.key_heads, parts, p_.rows, p_.n.value_depth})),
-      states_(e.add_scratch(element_type::f32, {p_.n.batch, p_.n.key_heads, parts, p_.rows, 2})), counters_(e.add_zeroed_scratch(element_type::i32, {p_.n.batch, p_.n.key_heads, tiles_})) {}
+      states_(e.add_scratch(element_type::f32, {p_.n.batch, p_.n.key_heads, parts, p_.rows, 2})),
+      counters_(e.add_zeroed_scratch(element_type::i32, {p_.n.batch, p_.n.key_heads, tiles_})) {}
 
-std::int64_t split_keys::worthwhile(const kernel_emitter& e, const kernel_configuration& configuration, const attention_problem& problem, std::int64_t workgroups, std::int64_t key_block) {
+std::int64_t split_keys::worthwhile(const kernel_emitter& e, const kernel_configuration& configuration,
+                                    const attention_problem& problem, std::int64_t workgroups, std::int64_t key_block) {
   const std::int64_t blocks = ceil_div(problem.n.keys, key_block), most = std::clamp<std::int64_t>(blocks, 1, 64);
   // Joining costs as much as some blocks, so few of them are not worth it.
   const std::int64_t units = e.target.gpu.compute_units;
-  std::int64_t parts = blocks < 8 || 2 * workgroups > units ? 1 : std::min(ceil_div(2 * units, workgroups), ceil_div(blocks, 2));
+  std::int64_t parts =
+      blocks < 8 || 2 * workgroups > units ? 1 : std::min(ceil_div(2 * units, workgroups), ceil_div(blocks, 2));
   parts = choose(configuration, "key_parts", parts);
   return std::clamp<std::int64_t>(parts, 1, most);
 }
 
 Value split_keys::state_offset(const place& at) {
   code_builder& code = e_.code;
-  return code.add(code.mul(code.add(code.mul(code.add(code.mul(at.batch, p_.n.key_heads), at.key_head), parts_), at.part), p_.rows), at.row);
+  return code.add(
+      code.mul(code.add(code.mul(code.add(code.mul(at.batch, p_.n.key_heads), at.key_head), parts_), at.part), p_.rows),
+      at.row);
 }
 
 void split_keys::store_state(const place& at, Value top, Value sum) {
-  e_.code.store(e_.pointer(states_), e_.code.mul(state_offset(at), 2), element_type::f32, e_.code.from_lanes(std::array{top, sum}), 2);
+  e_.code.store(e_.pointer(states_), e_.code.mul(state_offset(at), 2), element_type::f32,
+                e_.code.from_lanes(std::array{top, sum}), 2);
 }
 
 void split_keys::store_result(const place& at, Value depth, std::span<const Value> elements) {
@@ -79,7 +94,8 @@ void split_keys::store_result(const place& at, Value depth, std::span<const Valu
   Value offset = code.add(code.mul(state_offset(at), p_.n.value_depth), depth);
   const auto count = static_cast<std::int64_t>(elements.size());
   for (std::int64_t i = 0; i < count; i += lanes)
-    code.store(e_.pointer(results_), code.add(offset, i), element_type::f32, code.from_lanes(elements.subspan(static_cast<std::size_t>(i), static_cast<std::size_t>(lanes))), lanes);
+    code.store(e_.pointer(results_), code.add(offset, i), element_type::f32,
+               code.from_lanes(elements.subspan(static_cast<std::size_t>(i), static_cast<std::size_t>(lanes))), lanes);
 }
 
 void split_keys::join(workgroup& group, const place& first, Value tile, Value memory) {
@@ -98,17 +114,20 @@ void split_keys::join(workgroup& group, const place& first, Value tile, Value me
         for (std::int64_t i = 0; i < count; ++i) {
           Value offset = state_offset({first.batch, first.key_head, code.add(from, i), row});
           Value state = code.load(states, code.mul(offset, 2), element_type::f32, 2, 2);
-          parts.push_back({code.lane(state, 0), code.lane(state, 1), code.load(results, code.add(code.mul(offset, p_.n.value_depth), depth), element_type::f32, lanes, lanes)});
+          parts.push_back({code.lane(state, 0), code.lane(state, 1),
+                           code.load(results, code.add(code.mul(offset, p_.n.value_depth), depth), element_type::f32,
+                                     lanes, lanes)});
         }
         return join_parts(code, so_far, parts);
       };
       const std::int64_t whole = parts_ / together * together;
       row_part all = no_keys(code, lanes);
       if (whole) {
-        values joined = code.loop(code.constant(0), code.constant(whole), together, {all.top, all.sum, all.result}, [&](Value from, std::span<const Value> carried) {
-          row_part next = meet(from, together, {carried[0], carried[1], carried[2]});
-          return values{next.top, next.sum, next.result};
-        });
+        values joined = code.loop(code.constant(0), code.constant(whole), together, {all.top, all.sum, all.result},
+                                  [&](Value from, std::span<const Value> carried) {
+                                    row_part next = meet(from, together, {carried[0], carried[1], carried[2]});
+                                    return values{next.top, next.sum, next.result};
+                                  });
         all = {joined[0], joined[1], joined[2]};
       }
       if (whole < parts_) all = meet(code.constant(whole), parts_ - whole, all);

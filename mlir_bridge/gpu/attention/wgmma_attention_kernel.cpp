@@ -24,15 +24,27 @@ tensor_map make_map(const operand& from, std::int64_t depth, std::int64_t batch,
 
 class attention_writer {
  public:
-  attention_writer(kernel_emitter& e, const attention_problem& problem, const wgmma_attention_operands& operands, const wgmma_attention_tile& tile)
-      : e_(e), code_(e.code), p_(problem), o_(operands), t_(tile), hopper_(e.code, tile.bounded), tiles_(ceil_div(problem.n.queries, tile.rows())),
+  attention_writer(kernel_emitter& e, const attention_problem& problem, const wgmma_attention_operands& operands,
+                   const wgmma_attention_tile& tile)
+      : e_(e),
+        code_(e.code),
+        p_(problem),
+        o_(operands),
+        t_(tile),
+        hopper_(e.code, tile.bounded),
+        tiles_(ceil_div(problem.n.queries, tile.rows())),
         // With a causal mask those with most to do begin first, of all heads. Otherwise neighbours share keys.
-        group_(e, "attention", p_.op.causal ? std::array{p_.n.heads, tiles_, p_.n.batch} : std::array{tiles_, p_.n.heads, p_.n.batch}, tile.threads()),
+        group_(e, "attention",
+               p_.op.causal ? std::array{p_.n.heads, tiles_, p_.n.batch} : std::array{tiles_, p_.n.heads, p_.n.batch},
+               tile.threads()),
         rows_(e, hopper_, group_, problem, tile) {}
 
   void write() {
-    e_.function()->setAttr("passthrough", code_.builder.getArrayAttr({code_.builder.getArrayAttr({code_.builder.getStringAttr("nvvm.minctasm"), code_.builder.getStringAttr("1")})}));
-    query_map_ = e_.tensor_map_address(o_.query.memory, make_map(o_.query, t_.depth, p_.n.batch, wgmma_attention_tile::group_rows));
+    e_.function()->setAttr("passthrough",
+                           code_.builder.getArrayAttr({code_.builder.getArrayAttr(
+                               {code_.builder.getStringAttr("nvvm.minctasm"), code_.builder.getStringAttr("1")})}));
+    query_map_ = e_.tensor_map_address(o_.query.memory,
+                                       make_map(o_.query, t_.depth, p_.n.batch, wgmma_attention_tile::group_rows));
     key_map_ = e_.tensor_map_address(o_.key.memory, make_map(o_.key, t_.depth, p_.n.batch, t_.keys));
     value_map_ = e_.tensor_map_address(o_.value_.memory, make_map(o_.value_, t_.depth, p_.n.batch, t_.keys));
     queries_ = hopper_.shared_address(group_.lds(t_.consumers * t_.query_bytes(), 1024));
@@ -59,16 +71,29 @@ class attention_writer {
     });
     group_.barrier();
     Value warpgroup = hopper_.uniform(code_.div(thread_, wgmma_attention_tile::group_threads));
-    code_.branch(code_.equal(warpgroup, hopper_.number(t_.consumers)), [&] { produce(); return values(); }, [&] { consume(warpgroup); return values(); });
+    code_.branch(
+        code_.equal(warpgroup, hopper_.number(t_.consumers)),
+        [&] {
+          produce();
+          return values();
+        },
+        [&] {
+          consume(warpgroup);
+          return values();
+        });
     group_.close();
   }
 
  private:
   enum class ring : std::int64_t { keys, values };
   // Barriers: queries, full keys, full values, empty keys, empty values.
-  Value full(ring r, Value stage) { return code_.add(code_.add(barriers_, code_.mul(stage, 8)), 8 + static_cast<std::int64_t>(r) * t_.stages * 8); }
+  Value full(ring r, Value stage) {
+    return code_.add(code_.add(barriers_, code_.mul(stage, 8)), 8 + static_cast<std::int64_t>(r) * t_.stages * 8);
+  }
   Value empty(ring r, Value stage) { return code_.add(full(r, stage), 2 * t_.stages * 8); }
-  Value memory(ring r, Value stage) { return code_.add(r == ring::keys ? keys_ : values_, code_.mul(stage, t_.block_bytes())); }
+  Value memory(ring r, Value stage) {
+    return code_.add(r == ring::keys ? keys_ : values_, code_.mul(stage, t_.block_bytes()));
+  }
 
   // The i-th block that passes a ring: where, and the parity of its phase.
   Value stage_of(Value i) { return code_.rem(i, t_.stages); }
@@ -80,7 +105,8 @@ class attention_writer {
     return code_.max(code_.min(code_.add(row, p_.n.keys - p_.n.queries + 1), p_.n.keys), 0);
   }
 
-  // Blocks are walked from the last one that some row sees to the first: those that not all rows see in full come first.
+  // Blocks are walked from the last one that some row sees to the first: those that not all rows see in full come
+  // first.
   void count_blocks() {
     Value last_row = code_.min(code_.add(first_row_, t_.rows() - 1), p_.n.queries - 1);
     blocks_ = code_.max(code_.div(code_.add(end_of(last_row), t_.keys - 1), t_.keys), 1);
@@ -88,13 +114,16 @@ class attention_writer {
   }
   bool masks() const { return p_.op.causal || p_.n.keys % t_.keys != 0; }
   // Whether more than the first block that is walked may need the mask.
-  bool masks_many() const { return p_.op.causal && ((p_.n.keys - p_.n.queries) % t_.keys != 0 || t_.keys % t_.rows() != 0); }
+  bool masks_many() const {
+    return p_.op.causal && ((p_.n.keys - p_.n.queries) % t_.keys != 0 || t_.keys % t_.rows() != 0);
+  }
 
   // --- the copying warpgroup
 
   void copy(Value to, Value map, Value position, Value head, Value barrier, std::int64_t positions) {
     for (std::int64_t column = 0; column < t_.columns(); ++column)
-      hopper_.copy_box(code_.add(to, column * positions * wgmma_attention_tile::column_bytes), map, values{hopper_.number(column * 64), position, head, batch_}, barrier, std::nullopt, {});
+      hopper_.copy_box(code_.add(to, column * positions * wgmma_attention_tile::column_bytes), map,
+                       values{hopper_.number(column * 64), position, head, batch_}, barrier, std::nullopt, {});
   }
 
   void produce() {
@@ -103,7 +132,9 @@ class attention_writer {
       for (Value map : {query_map_, key_map_, value_map_}) hopper_.prefetch_map(map);
       hopper_.arrive_expecting(barriers_, t_.consumers * t_.query_bytes());
       for (std::int64_t c = 0; c < t_.consumers; ++c)
-        copy(code_.add(queries_, c * t_.query_bytes()), query_map_, code_.add(first_row_, c * wgmma_attention_tile::group_rows), head_, barriers_, wgmma_attention_tile::group_rows);
+        copy(code_.add(queries_, c * t_.query_bytes()), query_map_,
+             code_.add(first_row_, c * wgmma_attention_tile::group_rows), head_, barriers_,
+             wgmma_attention_tile::group_rows);
       Value key_head = code_.div(head_, p_.share);
       each_block(hopper_.number(0), blocks_, {}, [&](Value i, std::span<const Value>) {
         Value stage = stage_of(i), first_key = code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys);
@@ -120,7 +151,8 @@ class attention_writer {
   }
 
   values each_block(Value from, Value to, values carried, const code_builder::loop_body& body) {
-    return code_.loop(code_.to_index(from), code_.to_index(to), 1, std::move(carried), [&](Value i, std::span<const Value> now) { return body(hopper_.narrow(i), now); });
+    return code_.loop(code_.to_index(from), code_.to_index(to), 1, std::move(carried),
+                      [&](Value i, std::span<const Value> now) { return body(hopper_.narrow(i), now); });
   }
 
   // --- the multiplying warpgroups
@@ -132,13 +164,16 @@ class attention_writer {
 
   // How many columns of block i, from this thread's first one on, its rows see.
   std::array<Value, 2> limits(Value i) {
-    Value first = code_.add(code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys), code_.mul(code_.rem(in_group_, 4), 2));
+    Value first =
+        code_.add(code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys), code_.mul(code_.rem(in_group_, 4), 2));
     return {code_.sub(end_of(row_), first), code_.sub(end_of(code_.add(row_, 8)), first)};
   }
 
   // Barriers 1 and on: it is this consumer's turn once the one before it, all of its threads, has passed it on.
   void turn(const std::string& what, Value group) {
-    if (t_.turns) hopper_.assembly("bar." + what + " $0, " + std::to_string(2 * wgmma_attention_tile::group_threads) + ";", "r,~{memory}", {code_.add(group, 1)});
+    if (t_.turns)
+      hopper_.assembly("bar." + what + " $0, " + std::to_string(2 * wgmma_attention_tile::group_threads) + ";",
+                       "r,~{memory}", {code_.add(group, 1)});
   }
   void wait_for_turn() { turn("sync", warpgroup_); }
   void pass_turn(Value to) { turn("arrive", to); }
@@ -155,7 +190,9 @@ class attention_writer {
   }
   progress unflat(std::span<const Value> all) const {
     const auto weights = static_cast<std::size_t>(t_.keys / 4);
-    return {{{all[0], all[1]}, {all[2], all[3]}}, values(all.begin() + 4, all.begin() + 4 + static_cast<std::ptrdiff_t>(weights)), values(all.begin() + 4 + static_cast<std::ptrdiff_t>(weights), all.end())};
+    return {{{all[0], all[1]}, {all[2], all[3]}},
+            values(all.begin() + 4, all.begin() + 4 + static_cast<std::ptrdiff_t>(weights)),
+            values(all.begin() + 4 + static_cast<std::ptrdiff_t>(weights), all.end())};
   }
 
   // Scores of block i while the weights of the block before meet their values.
@@ -181,10 +218,12 @@ class attention_writer {
     hopper_.set_register_limit(t_.consumer_registers(), true);
     in_group_ = code_.rem(thread_, wgmma_attention_tile::group_threads);
     warpgroup_ = warpgroup;
-    next_group_ = code_.select(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), hopper_.number(0), code_.add(warpgroup, 1));
+    next_group_ = code_.select(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), hopper_.number(0),
+                               code_.add(warpgroup, 1));
     own_queries_ = code_.add(queries_, code_.mul(warpgroup, t_.query_bytes()));
     Value in_warp = code_.div(code_.rem(in_group_, 32), 4), warp = code_.div(in_group_, 32);
-    row_ = code_.add(first_row_, code_.add(code_.mul(warpgroup, wgmma_attention_tile::group_rows), code_.add(code_.mul(warp, 16), in_warp)));
+    row_ = code_.add(first_row_, code_.add(code_.mul(warpgroup, wgmma_attention_tile::group_rows),
+                                           code_.add(code_.mul(warp, 16), in_warp)));
 
     progress now{rows_.initial_state(), {}, rows_.zeros()};
     Value zero = hopper_.number(0);
@@ -200,10 +239,14 @@ class attention_writer {
     Value from = hopper_.number(1);
     if (masks_many()) {
       Value to = code_.max(code_.sub(blocks_, whole_), 1);
-      now = unflat(each_block(from, to, flat(now), [&](Value i, std::span<const Value> carried) { return flat(next(unflat(carried), i, true)); }));
+      now = unflat(each_block(from, to, flat(now), [&](Value i, std::span<const Value> carried) {
+        return flat(next(unflat(carried), i, true));
+      }));
       from = to;
     }
-    now = unflat(each_block(from, blocks_, flat(now), [&](Value i, std::span<const Value> carried) { return flat(next(unflat(carried), i, false)); }));
+    now = unflat(each_block(from, blocks_, flat(now), [&](Value i, std::span<const Value> carried) {
+      return flat(next(unflat(carried), i, false));
+    }));
 
     Value last = code_.sub(blocks_, 1);
     await(ring::values, last);
@@ -229,6 +272,9 @@ class attention_writer {
 
 }  // namespace
 
-void write_wgmma_attention(kernel_emitter& e, const attention_problem& problem, const wgmma_attention_operands& operands, const wgmma_attention_tile& tile) { attention_writer(e, problem, operands, tile).write(); }
+void write_wgmma_attention(kernel_emitter& e, const attention_problem& problem,
+                           const wgmma_attention_operands& operands, const wgmma_attention_tile& tile) {
+  attention_writer(e, problem, operands, tile).write();
+}
 
 }  // namespace kiln::gpu

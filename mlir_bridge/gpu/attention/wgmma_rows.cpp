@@ -54,45 +54,61 @@ softmax_state wgmma_rows::initial_state() {
   return {{none, none}, {zero, zero}};
 }
 
-values wgmma_rows::zeros() { return values(static_cast<std::size_t>(t_.depth / 2), code_.number(code_.builder.getF32Type(), 0)); }
+values wgmma_rows::zeros() {
+  return values(static_cast<std::size_t>(t_.depth / 2), code_.number(code_.builder.getF32Type(), 0));
+}
 
 values wgmma_rows::begin_scores(Value queries, Value keys) {
   const std::int64_t count = t_.keys / 2, row = wgmma_attention_tile::column_bytes;
-  std::string text = fmt::format("{{\n.reg .pred first, other;\n.reg .b64 a, b;\nsetp.ne.b64 first, ${}, ${};\nsetp.eq.b64 other, ${}, ${};\nwgmma.fence.sync.aligned;\n", count, count, count, count);
+  std::string text = fmt::format(
+      "{{\n.reg .pred first, other;\n.reg .b64 a, b;\nsetp.ne.b64 first, ${}, ${};\nsetp.eq.b64 other, ${}, "
+      "${};\nwgmma.fence.sync.aligned;\n",
+      count, count, count, count);
   for (std::int64_t k = 0; k < t_.depth; k += step) {
     const std::int64_t column = k / 64, inner = k % 64 * 2;
-    text += fmt::format("add.s64 a, ${}, {};\nadd.s64 b, ${}, {};\n", count, (column * wgmma_attention_tile::group_rows * row + inner) / unit, count + 1, (column * t_.keys * row + inner) / unit);
-    text += fmt::format("wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {}, a, b, {}, 1, 1, 0, 0;\n", t_.keys, name_of(type_), name_of(type_), registers(0, count), k ? "other" : "first");
+    text += fmt::format("add.s64 a, ${}, {};\nadd.s64 b, ${}, {};\n", count,
+                        (column * wgmma_attention_tile::group_rows * row + inner) / unit, count + 1,
+                        (column * t_.keys * row + inner) / unit);
+    text += fmt::format("wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {}, a, b, {}, 1, 1, 0, 0;\n", t_.keys,
+                        name_of(type_), name_of(type_), registers(0, count), k ? "other" : "first");
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
-  return hopper_.assembly(text, repeated("=f", count) + "l,l,~{memory}", {descriptor(code_, queries, unit), descriptor(code_, keys, unit)}, std::vector<mlir::Type>(static_cast<std::size_t>(count), code_.builder.getF32Type()));
+  return hopper_.assembly(text, repeated("=f", count) + "l,l,~{memory}",
+                          {descriptor(code_, queries, unit), descriptor(code_, keys, unit)},
+                          std::vector<mlir::Type>(static_cast<std::size_t>(count), code_.builder.getF32Type()));
 }
 
 values wgmma_rows::finish_scores(const values& scores) {
   const auto count = static_cast<std::int64_t>(scores.size());
-  return hopper_.assembly("wgmma.wait_group.sync.aligned 1;", repeated("=f", count) + tied(count) + "~{memory}", scores, std::vector<mlir::Type>(scores.size(), code_.builder.getF32Type()));
+  return hopper_.assembly("wgmma.wait_group.sync.aligned 1;", repeated("=f", count) + tied(count) + "~{memory}", scores,
+                          std::vector<mlir::Type>(scores.size(), code_.builder.getF32Type()));
 }
 
 values wgmma_rows::begin_result(const values& weights, Value block, const values& result) {
   const std::int64_t count = t_.depth / 2, first = 2 * count, row = wgmma_attention_tile::column_bytes;
   const auto words = static_cast<std::int64_t>(weights.size());
   const std::string from = fmt::format("${}", first + words);
-  std::string text = fmt::format("{{\n.reg .pred yes;\n.reg .b64 b;\nsetp.eq.b64 yes, {}, {};\nwgmma.fence.sync.aligned;\n", from, from);
+  std::string text = fmt::format(
+      "{{\n.reg .pred yes;\n.reg .b64 b;\nsetp.eq.b64 yes, {}, {};\nwgmma.fence.sync.aligned;\n", from, from);
   for (std::int64_t k = 0; k < t_.keys; k += step) {
     text += fmt::format("add.s64 b, {}, {};\n", from, k * row / unit);
-    text += fmt::format("wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {}, {}, b, yes, 1, 1, 1;\n", t_.depth, name_of(type_), name_of(type_), registers(0, count), registers(first + k / step * 4, 4));
+    text += fmt::format("wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {}, {}, b, yes, 1, 1, 1;\n", t_.depth,
+                        name_of(type_), name_of(type_), registers(0, count), registers(first + k / step * 4, 4));
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
   values operands = result;
   operands.insert(operands.end(), weights.begin(), weights.end());
   operands.push_back(descriptor(code_, block, t_.keys * row));
-  return hopper_.assembly(text, repeated("=f", count) + tied(count) + repeated("r", words) + "l,~{memory}", operands, std::vector<mlir::Type>(result.size(), code_.builder.getF32Type()));
+  return hopper_.assembly(text, repeated("=f", count) + tied(count) + repeated("r", words) + "l,~{memory}", operands,
+                          std::vector<mlir::Type>(result.size(), code_.builder.getF32Type()));
 }
 
 // --- softmax
 
 // Results below 2^-126 are zero, which spares the instructions that would scale them.
-Value wgmma_rows::power(Value x) { return call_intrinsic(code_, "llvm.nvvm.ex2.approx.ftz.f", code_.builder.getF32Type(), {x}); }
+Value wgmma_rows::power(Value x) {
+  return call_intrinsic(code_, "llvm.nvvm.ex2.approx.ftz.f", code_.builder.getF32Type(), {x});
+}
 
 // In pairs: one warp of a compute unit's quarter has nobody to hide the latency of a chain behind.
 Value wgmma_rows::combined(values all, const std::function<Value(Value, Value)>& combine) {
@@ -112,14 +128,18 @@ std::array<Value, 2> wgmma_rows::soften(values& scores, softmax_state& state, co
   for (std::size_t half = 0; half < 2; ++half) {
     values own;
     for (std::size_t i = 2 * half; i < scores.size(); i += i % 2 ? 3 : 1) {
-      if (limits[half]) scores[i] = code_.select(code_.less(hopper_.number(column(i)), limits[half]), scores[i], code_.number(f32, lowest));
+      if (limits[half])
+        scores[i] =
+            code_.select(code_.less(hopper_.number(column(i)), limits[half]), scores[i], code_.number(f32, lowest));
       own.push_back(scores[i]);
     }
     Value top = larger(state.top[half], combined(own, larger));
     for (std::int64_t mask : {1, 2}) top = larger(top, group_.shuffle_xor(top, mask));
     // Where no key has been seen yet, nothing is subtracted: -inf - -inf is no number.
     Value shift = top;
-    if (limits[half]) shift = code_.select(code_.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code_.number(f32, lowest)), code_.number(f32, 0), top);
+    if (limits[half])
+      shift = code_.select(code_.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code_.number(f32, lowest)),
+                           code_.number(f32, 0), top);
     shifts[half] = code_.make<arith::MulFOp>(shift, code_.number(f32, -p_.op.scale * std::numbers::log2e));
     factors[half] = power(code_.fma(state.top[half], scale, shifts[half]));
     state.top[half] = top;
@@ -137,8 +157,10 @@ std::array<Value, 2> wgmma_rows::soften(values& scores, softmax_state& state, co
 
 void wgmma_rows::arrive_after(const softmax_state& state, Value barrier, Value thread) {
   // Sums of weights are never below zero, which the assembler does not know.
-  hopper_.assembly("{\n.reg .pred p;\nsetp.eq.u32 p, $1, 0;\nsetp.geu.and.f32 p, $2, 0f00000000, p;\nsetp.geu.and.f32 p, $3, 0f00000000, p;\n@p mbarrier.arrive.shared::cta.b64 _, [$0];\n}", "r,r,f,f,~{memory}",
-                   {barrier, thread, state.sum[0], state.sum[1]});
+  hopper_.assembly(
+      "{\n.reg .pred p;\nsetp.eq.u32 p, $1, 0;\nsetp.geu.and.f32 p, $2, 0f00000000, p;\nsetp.geu.and.f32 p, $3, "
+      "0f00000000, p;\n@p mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
+      "r,r,f,f,~{memory}", {barrier, thread, state.sum[0], state.sum[1]});
 }
 
 void wgmma_rows::scale(values& result, const std::array<Value, 2>& factors) {
@@ -148,7 +170,8 @@ void wgmma_rows::scale(values& result, const std::array<Value, 2>& factors) {
 Value wgmma_rows::pair(Value low, Value high) {
   const bool brain = type_ == element_type::bf16;
   mlir::Type half = brain ? mlir::Type(code_.builder.getBF16Type()) : mlir::Type(code_.builder.getF16Type());
-  Value both = call_intrinsic(code_, brain ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn", mlir::VectorType::get({2}, half), {high, low});
+  Value both = call_intrinsic(code_, brain ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn",
+                              mlir::VectorType::get({2}, half), {high, low});
   return code_.make<mlir::LLVM::BitcastOp>(code_.builder.getI32Type(), both);
 }
 
@@ -173,7 +196,8 @@ void wgmma_rows::exchange(std::span<Value> words, Value lane) {
   }
 }
 
-void wgmma_rows::write(const attention_problem::place& place, Value row, Value row_of_group, const values& result, const softmax_state& state) {
+void wgmma_rows::write(const attention_problem::place& place, Value row, Value row_of_group, const values& result,
+                       const softmax_state& state) {
   Value lane = hopper_.narrow(group_.lane()), in_four = code_.rem(lane, 4);
   constexpr std::int64_t columns = 8;  // that a thread stores: 16 bytes of 16-bit elements
   for (std::size_t half = 0; half < 2; ++half) {
@@ -182,16 +206,20 @@ void wgmma_rows::write(const attention_problem::place& place, Value row, Value r
     Value inverse = call_intrinsic(code_, "llvm.nvvm.rcp.approx.ftz.f", sum.getType(), {sum});
     values words;
     for (std::size_t i = 2 * half; i < result.size(); i += 4)
-      words.push_back(pair(code_.make<arith::MulFOp>(result[i], inverse), code_.make<arith::MulFOp>(result[i + 1], inverse)));
+      words.push_back(
+          pair(code_.make<arith::MulFOp>(result[i], inverse), code_.make<arith::MulFOp>(result[i + 1], inverse)));
     for (std::size_t i = 0; i < words.size(); i += 4) exchange(std::span(words).subspan(i, 4), lane);
     const auto below = static_cast<std::int64_t>(8 * half);
     auto store = [&] {
       for (std::size_t i = 0; i < words.size(); i += 4) {
-        Value stored = reinterpret(code_, code_.from_lanes(std::span(words).subspan(i, 4)), code_.with_lanes(code_.storage_type(type_), columns));
+        Value stored = reinterpret(code_, code_.from_lanes(std::span(words).subspan(i, 4)),
+                                   code_.with_lanes(code_.storage_type(type_), columns));
         Value depth = code_.to_index(code_.add(code_.mul(in_four, columns), static_cast<std::int64_t>(i) * columns));
         evaluator ev(e_);
         ev.bind(e_.anchor_result(), code_.to_compute(stored, type_));
-        ev.store_outputs(p_.of_output(code_, place, code_.to_index(code_.add(row_of_group, below)), depth, columns, columns), columns);
+        ev.store_outputs(
+            p_.of_output(code_, place, code_.to_index(code_.add(row_of_group, below)), depth, columns, columns),
+            columns);
       }
     };
     if (p_.n.queries % t_.rows() == 0) store();

@@ -2,7 +2,9 @@
 
 namespace kiln::gpu {
 
-Value bit_and(code_builder& code, Value a, std::int64_t mask) { return code.make<mlir::arith::AndIOp>(a, code.integer(a.getType(), mask)); }
+Value bit_and(code_builder& code, Value a, std::int64_t mask) {
+  return code.make<mlir::arith::AndIOp>(a, code.integer(a.getType(), mask));
+}
 Value bit_xor(code_builder& code, Value a, Value b) { return code.make<mlir::arith::XOrIOp>(a, b); }
 
 Value both(code_builder& code, Value a, Value b) {
@@ -14,24 +16,33 @@ Value swizzle(code_builder& code, Value row, std::int64_t chunks_of_row) {
   if (chunks_of_row == 1) return code.constant(0);
   if (chunks_of_row == 2) return code.rem(code.div(row, 4), 2);
   if (chunks_of_row == 4) return code.rem(code.div(row, 2), 4);
-  // The three lowest bits in reverse: rows 2i and 2i + 1 differ in the highest, so that their first four chunks lie in different halves.
+  // The three lowest bits in reverse: rows 2i and 2i + 1 differ in the highest, so that their first four chunks lie in
+  // different halves.
   Value low = code.mul(code.rem(row, 2), 4), middle = bit_and(code, row, 2), high = code.rem(code.div(row, 4), 2);
   return code.add(code.add(low, middle), high);
 }
 
 Value byte_address(code_builder& code, Value pointer, Value bytes) {
   if (code_builder::known(bytes) == std::int64_t{0}) return pointer;
-  return code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.builder.getI8Type(), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(bytes)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+  return code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.builder.getI8Type(), pointer,
+                                      llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(bytes)},
+                                      mlir::LLVM::GEPNoWrapFlags::inbounds);
 }
 
 Value byte_address(code_builder& code, Value pointer, std::int64_t bytes) {
   if (bytes == 0) return pointer;
-  return code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.builder.getI8Type(), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{static_cast<std::int32_t>(bytes)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+  return code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.builder.getI8Type(), pointer,
+                                      llvm::ArrayRef<mlir::LLVM::GEPArg>{static_cast<std::int32_t>(bytes)},
+                                      mlir::LLVM::GEPNoWrapFlags::inbounds);
 }
 
 mlir::Type chunk_type(code_builder& code) { return mlir::VectorType::get({4}, code.builder.getI32Type()); }
-Value load_chunk(code_builder& code, Value address) { return code.make<mlir::LLVM::LoadOp>(chunk_type(code), address, 16u); }
-void store_chunk(code_builder& code, Value address, Value chunk) { code.make<mlir::LLVM::StoreOp>(chunk, address, 16u); }
+Value load_chunk(code_builder& code, Value address) {
+  return code.make<mlir::LLVM::LoadOp>(chunk_type(code), address, 16u);
+}
+void store_chunk(code_builder& code, Value address, Value chunk) {
+  code.make<mlir::LLVM::StoreOp>(chunk, address, 16u);
+}
 
 Value reinterpret(code_builder& code, Value v, mlir::Type type) {
   if (v.getType() == type) return v;
@@ -40,8 +51,11 @@ Value reinterpret(code_builder& code, Value v, mlir::Type type) {
 
 Value unknown(code_builder& code, target_family family, Value index) {
   const char* constraint = family == target_family::amdgpu ? "=s,0" : code.on.index_bits == 32 ? "=r,0" : "=l,0";
-  return code.make<mlir::LLVM::InlineAsmOp>(index.getType(), mlir::ValueRange(index), "", constraint, /*has_side_effects=*/false, /*is_align_stack=*/false, mlir::LLVM::tailcallkind::TailCallKind::None,
-                                            mlir::LLVM::AsmDialectAttr(), mlir::ArrayAttr())
+  return code
+      .make<mlir::LLVM::InlineAsmOp>(index.getType(), mlir::ValueRange(index), "", constraint,
+                                     /*has_side_effects=*/false, /*is_align_stack=*/false,
+                                     mlir::LLVM::tailcallkind::TailCallKind::None, mlir::LLVM::AsmDialectAttr(),
+                                     mlir::ArrayAttr())
       .getResult(0);
 }
 

@@ -1,9 +1,10 @@
-// Matrices in shared memory: rows of chunks of 16 bytes along k, swizzled so that neither eight threads that read the same chunk of eight
-// rows, nor eight that read four chunks of two rows, nor those that write, meet in a bank. Internal to mlir_bridge/gpu.
+// Matrices in shared memory: rows of chunks of 16 bytes along k, swizzled so that neither eight threads that read the
+// same chunk of eight rows, nor eight that read four chunks of two rows, nor those that write, meet in a bank. Internal
+// to mlir_bridge/gpu.
 #pragma once
 
-#include "mlir_bridge/codegen/code_builder.hpp"
 #include "ir/element_type.hpp"
+#include "mlir_bridge/codegen/code_builder.hpp"
 #include "mlir_bridge/target_row.hpp"
 
 namespace kiln::gpu {
@@ -33,7 +34,8 @@ void store_chunk(code_builder& code, Value address, Value chunk);
 
 // The bits of a vector as another type of the same size.
 Value reinterpret(code_builder& code, Value v, mlir::Type type);
-// The same number, the same for all threads, without the compiler knowing which: it unrolls short loops entirely, and reads ahead until registers run out.
+// The same number, the same for all threads, without the compiler knowing which: it unrolls short loops entirely, and
+// reads ahead until registers run out.
 Value unknown(code_builder& code, target_family family, Value index);
 // Elements [first, first + count) of a vector; a scalar for one.
 Value part_of(code_builder& code, Value vector, std::int64_t first, std::int64_t count);

@@ -33,7 +33,8 @@ problem_size prepare(kernel_emitter& e, contraction_problem& problem) {
 }
 
 void look_for_copies(kernel_emitter& e, const contraction_problem& problem, problem_size& size) {
-  if (e.target.gpu.async_copy) size.plain = is_plain(e, problem.a, size.types.factor) && is_plain(e, problem.b, size.types.factor);
+  if (e.target.gpu.async_copy)
+    size.plain = is_plain(e, problem.a, size.types.factor) && is_plain(e, problem.b, size.types.factor);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// convolution and transposed convolution on channels_last images as implicit matrix products: rows m are output pixels, k is a position in
-// the window and, innermost, an input channel of the group; columns n are output channels of the group.
+// convolution and transposed convolution on channels_last images as implicit matrix products: rows m are output pixels,
+// k is a position in the window and, innermost, an input channel of the group; columns n are output channels of the
+// group.
 #include <functional>
 #include <numeric>
 
@@ -16,10 +17,12 @@ namespace kiln::gpu {
 
 namespace {
 
-std::int64_t product(std::span<const std::int64_t> dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
+std::int64_t product(std::span<const std::int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+}
 
-// One spatial axis. A convolution's output o sees input o * stride - pad + w * dilation through window position w; a transposed one's
-// sees i where i * stride = o + pad - w * dilation.
+// One spatial axis. A convolution's output o sees input o * stride - pad + w * dilation through window position w; a
+// transposed one's sees i where i * stride = o + pad - w * dilation.
 struct spatial_axis {
   std::int64_t in, out, window, stride, dilation, pad;
   bool transposed;
@@ -32,14 +35,18 @@ struct spatial_axis {
       if (!may_leave()) return {i, {}};
       return {code.min(code.max(i, 0), in - 1), below(code, i, in)};
     }
-    Value scaled = code.sub(code.add(output, pad), code.mul(tap, dilation)), positive = code.max(scaled, 0), i = code.div(positive, stride);
-    Value inside = both(code, below(code, scaled, in * stride), stride == 1 ? Value() : code.equal(code.rem(positive, stride), code.constant(0)));
+    Value scaled = code.sub(code.add(output, pad), code.mul(tap, dilation)), positive = code.max(scaled, 0),
+          i = code.div(positive, stride);
+    Value inside = both(code, below(code, scaled, in * stride),
+                        stride == 1 ? Value() : code.equal(code.rem(positive, stride), code.constant(0)));
     return {code.min(i, in - 1), inside};
   }
 
  private:
   // 0 <= i < n in one comparison.
-  static Value below(code_builder& code, Value i, std::int64_t n) { return code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, code.constant(n)); }
+  static Value below(code_builder& code, Value i, std::int64_t n) {
+    return code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, code.constant(n));
+  }
 };
 
 struct image_problem {
@@ -99,7 +106,8 @@ operand image_operand(kernel_emitter& e, const image_problem& p, element_type fa
     found.window = code.delinearize(tap, window);
     return found;
   };
-  result.find = [&e, p, pixels, place, rows = result.rows, piece = result.piece](evaluator& ev, const element_request& at) {
+  result.find = [&e, p, pixels, place, rows = result.rows, piece = result.piece](evaluator& ev,
+                                                                                 const element_request& at) {
     code_builder& code = e.code;
     depth_place depth = place(at);
     found_elements found{{}, depth.inside};
@@ -111,14 +119,16 @@ operand image_operand(kernel_emitter& e, const image_problem& p, element_type fa
       where.push_back(axis_at(input, 0, p.axes[i].in, 1));
     }
     Value channel = p.groups == 1 ? depth.channel : code.add(code.mul(at.batch, p.channels), depth.channel);
-    where.push_back(axis_at(channel, 0, p.channels * p.groups, std::gcd(piece, at.offset % piece), at.lanes > 1 ? 1 : 0));
+    where.push_back(
+        axis_at(channel, 0, p.channels * p.groups, std::gcd(piece, at.offset % piece), at.lanes > 1 ? 1 : 0));
     found.elements = ev.at(p.image, where, at.lanes);
     return found;
   };
   return result;
 }
 
-// Weights are [window..., channels of a group, all features], transposed ones [window..., features of a group, all channels].
+// Weights are [window..., channels of a group, all features], transposed ones [window..., features of a group, all
+// channels].
 operand weight_operand(kernel_emitter& e, const image_problem& p, bool transposed) {
   operand result;
   const std::vector<std::int64_t> window = p.window();
@@ -142,7 +152,8 @@ operand weight_operand(kernel_emitter& e, const image_problem& p, bool transpose
     if (transposed) channel = code.add(code.mul(at.batch, p.channels), channel);
     else feature = code.add(code.mul(at.batch, p.features), feature);
     where.push_back(transposed ? axis_at(feature, 0, p.features, 1) : axis_at(channel, 0, p.channels, 1));
-    where.push_back(transposed ? axis_at(channel, 0, p.channels * p.groups, 1) : axis_at(feature, 0, p.features * p.groups, 1));
+    where.push_back(transposed ? axis_at(channel, 0, p.channels * p.groups, 1)
+                               : axis_at(feature, 0, p.features * p.groups, 1));
     found.elements = ev.at(p.weights, where, 1);
     return found;
   };
@@ -153,11 +164,14 @@ template <class Op>
 contraction_problem find_problem(kernel_emitter& e, bool transposed) {
   const Op& op = *e.anchor()->op().template get_if<Op>();
   if (op.layout != tensor_layout::channels_last)
-    throw error(error_kind::unsupported, "kernel '" + e.symbol + "' holds a " + std::string(e.anchor()->op().name()) + " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
+    throw error(error_kind::unsupported,
+                "kernel '" + e.symbol + "' holds a " + std::string(e.anchor()->op().name()) +
+                    " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
   image_problem p;
   p.image = e.anchor()->inputs()[0], p.weights = e.anchor()->inputs()[1];
   const std::vector<std::int64_t> in = e.dims(p.image), filter = e.dims(p.weights), out = e.dims(e.anchor_result());
-  for (std::size_t i = 0; i + 2 < in.size(); ++i) p.axes.push_back({in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i], transposed});
+  for (std::size_t i = 0; i + 2 < in.size(); ++i)
+    p.axes.push_back({in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i], transposed});
   p.batch = in[0];
   p.groups = op.groups;
   p.channels = in.back() / op.groups;
@@ -174,7 +188,8 @@ contraction_problem find_problem(kernel_emitter& e, bool transposed) {
   c.b = weight_operand(e, p, transposed);
   c.pack_b = true;
   c.b_constant = e.only_parameters(p.weights);
-  c.locate = [pixels = p.pixels(), features = p.features, all = out.back()](code_builder& code, Value group, Value row, Value column, std::int64_t lanes) {
+  c.locate = [pixels = p.pixels(), features = p.features, all = out.back()](code_builder& code, Value group, Value row,
+                                                                            Value column, std::int64_t lanes) {
     position where;
     values pixel = code.delinearize(row, pixels);
     for (std::size_t i = 0; i < pixel.size(); ++i) where.push_back(axis_at(pixel[i], 0, pixels[i], 1));
@@ -190,7 +205,9 @@ void emit_convolution(kernel_emitter& e) {
   if (emit_depthwise(e)) return;
   if (!try_wgmma_convolution(e)) emit_contraction(e, find_problem<convolution>(e, false));
 }
-void emit_transposed_convolution(kernel_emitter& e) { emit_contraction(e, find_problem<transposed_convolution>(e, true)); }
+void emit_transposed_convolution(kernel_emitter& e) {
+  emit_contraction(e, find_problem<transposed_convolution>(e, true));
+}
 
 std::vector<candidate> convolution_space(kernel_emitter& e) {
   if (is_depthwise(e)) return depthwise_space(e);
@@ -198,6 +215,8 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
   result.insert(result.end(), others.begin(), others.end());
   return result;
 }
-std::vector<candidate> transposed_convolution_space(kernel_emitter& e) { return contraction_space(e, find_problem<transposed_convolution>(e, true)); }
+std::vector<candidate> transposed_convolution_space(kernel_emitter& e) {
+  return contraction_space(e, find_problem<transposed_convolution>(e, true));
+}
 
 }  // namespace kiln::gpu

@@ -28,8 +28,8 @@ bool contiguous_along(kernel_emitter& e, value v, std::size_t axis) {
   return access.transposed_axis().value_or(last) == axis;
 }
 
-// How many elements along the last axis are worth asking for at once: what 16 bytes hold of the narrowest tensor in memory that v is made of element
-// by element, as far as neighbours there are neighbours in v.
+// How many elements along the last axis are worth asking for at once: what 16 bytes hold of the narrowest tensor in
+// memory that v is made of element by element, as far as neighbours there are neighbours in v.
 std::int64_t elements_at_once(const kernel_emitter& e, value v) {
   if (auto memory = e.in_memory(v)) return chunk_bytes * 8 / storage_bits(memory->type);
   std::int64_t most = 1;
@@ -74,7 +74,8 @@ operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_p
   return result;
 }
 
-// With more rows than this, weights that are made of fewer bits are made once, in memory, for the copies that matrix units need.
+// With more rows than this, weights that are made of fewer bits are made once, in memory, for the copies that matrix
+// units need.
 constexpr std::int64_t most_unpacked_rows = 128;
 
 contraction_problem dot_problem(kernel_emitter& e) {
@@ -91,7 +92,8 @@ contraction_problem dot_problem(kernel_emitter& e) {
   const element_type factor = types_of(a.type().type, b.type().type).factor;
   p.a = matrix_operand(e, a, factor, {batch_dims, p.m, p.k, op.transpose_a});
   p.b = matrix_operand(e, b, factor, {batch_dims, p.n, p.k, !op.transpose_b});
-  p.locate = [batch_dims, m = p.m, n = p.n](code_builder& code, Value batch, Value row, Value column, std::int64_t lanes) {
+  p.locate = [batch_dims, m = p.m, n = p.n](code_builder& code, Value batch, Value row, Value column,
+                                            std::int64_t lanes) {
     position where;
     values digits = code.delinearize(batch, batch_dims);
     for (std::size_t i = 0; i < digits.size(); ++i) where.push_back(axis_at(digits[i], 0, batch_dims[i], 1));
@@ -100,7 +102,8 @@ contraction_problem dot_problem(kernel_emitter& e) {
     return where;
   };
   // Weights whose rows are scattered or unaligned are rearranged once.
-  if (p.batch == 1 && e.only_parameters(b) && (p.b.along_rows || p.b.piece < elements_of_chunk(factor))) p.pack_b = p.b_constant = true;
+  if (p.batch == 1 && e.only_parameters(b) && (p.b.along_rows || p.b.piece < elements_of_chunk(factor)))
+    p.pack_b = p.b_constant = true;
   return p;
 }
 

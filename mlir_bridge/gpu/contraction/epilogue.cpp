@@ -9,11 +9,13 @@ namespace kiln::gpu {
 
 std::int64_t epilogue_lanes(const kernel_emitter& e, const contraction_problem& problem, std::int64_t columns) {
   std::int64_t lanes = 8;
-  for (value v : e.cluster.outputs()) lanes = std::min<std::int64_t>(lanes, std::max<std::int64_t>(1, 128 / std::max(8, storage_bits(v.type().type))));
+  for (value v : e.cluster.outputs())
+    lanes = std::min<std::int64_t>(lanes, std::max<std::int64_t>(1, 128 / std::max(8, storage_bits(v.type().type))));
   return std::gcd(lanes, std::gcd(columns, std::gcd(problem.n, problem.last_axis)));
 }
 
-void result_writer::add(Value sums, Value batch, Value row, Value column, bool row_may_be_beyond, bool column_may_be_beyond) {
+void result_writer::add(Value sums, Value batch, Value row, Value column, bool row_may_be_beyond,
+                        bool column_may_be_beyond) {
   code_builder& code = e_.code;
   const std::int64_t lanes = code_builder::lanes_of(sums);
   result r;
@@ -49,12 +51,14 @@ void result_writer::flush() {
   pending_.clear();
 }
 
-void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplier& product, const values& sums, const tile_place& place, Value memory) {
+void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplier& product, const values& sums,
+                const tile_place& place, Value memory) {
   code_builder& code = e.code;
   const slab_geometry& slab = product.slabs();
   const element_type sum = problem.types().sum;
   const std::int64_t element_bytes = storage_bits(sum) / 8;
-  const std::int64_t lanes = epilogue_lanes(e, problem, slab.columns), across = slab.columns / lanes, vectors = slab.rows * across;
+  const std::int64_t lanes = epilogue_lanes(e, problem, slab.columns), across = slab.columns / lanes,
+                     vectors = slab.rows * across;
   Value ours = byte_address(code, memory, code.mul(slab.owner, slab.rows * slab.pitch() * element_bytes));
   Value first_m = code.add(place.first_m, slab.first_row), first_n = code.add(place.first_n, slab.first_column);
   for (std::int64_t i = 0; i < slab.count; ++i) {
@@ -67,11 +71,13 @@ void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplie
       Value row = code.div(inside, across), column = code.mul(code.rem(inside, across), lanes);
       Value offset = code.mul(code.add(code.mul(row, slab.pitch()), column), element_bytes);
       const auto alignment = static_cast<unsigned>(std::min<std::int64_t>(16, lanes * element_bytes));
-      Value elements = code.make<mlir::LLVM::LoadOp>(code.type(sum, lanes), byte_address(code, ours, offset), alignment);
+      Value elements =
+          code.make<mlir::LLVM::LoadOp>(code.type(sum, lanes), byte_address(code, ours, offset), alignment);
       // Vectors beyond the slab are rows beyond the result.
       Value m = code.add(first_m, code.add(row, i * slab.rows));
       if (last_may_be_missing) m = code.select(code.less(vector, code.constant(vectors)), m, code.constant(problem.m));
-      writer.add(elements, place.batch, m, code.add(first_n, column), !place.all_rows || last_may_be_missing, !place.all_columns);
+      writer.add(elements, place.batch, m, code.add(first_n, column), !place.all_rows || last_may_be_missing,
+                 !place.all_columns);
     };
     for (std::int64_t v = 0; v < vectors; v += slab.members) read(code.add(slab.member, v), v + slab.members > vectors);
     writer.flush();

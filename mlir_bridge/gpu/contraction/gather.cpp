@@ -9,11 +9,13 @@ namespace kiln::gpu {
 
 namespace {
 
-// The f16 value that v widens, if it does: a product of two f16 is exact in f32, so that it need not be made there to be rounded once.
+// The f16 value that v widens, if it does: a product of two f16 is exact in f32, so that it need not be made there to
+// be rounded once.
 Value as_f16(code_builder& code, Value v) {
   auto is_f16 = [](Value x) { return code_builder::scalar_of(x).isF16(); };
   mlir::Operation* op = v.getDefiningOp();
-  if (auto widened = mlir::dyn_cast_or_null<mlir::arith::ExtFOp>(op)) return is_f16(widened.getIn()) ? widened.getIn() : Value();
+  if (auto widened = mlir::dyn_cast_or_null<mlir::arith::ExtFOp>(op))
+    return is_f16(widened.getIn()) ? widened.getIn() : Value();
   if (auto spread = mlir::dyn_cast_or_null<mlir::vector::BroadcastOp>(op)) {
     Value source = as_f16(code, spread.getSource());
     return source && code_builder::lanes_of(source) == 1 ? code.splat(source, code_builder::lanes_of(v)) : Value();
@@ -42,7 +44,8 @@ Value gathered_chunk::masked(code_builder& code, Value also) const {
       // Whole words are chosen where there are any.
       const mlir::Type type = part.getType();
       const std::int64_t bits = code_builder::lanes_of(part) * code_builder::scalar_of(part).getIntOrFloatBitWidth();
-      const mlir::Type words = bits % 32 == 0 ? code_builder::with_lanes(code.builder.getI32Type(), bits / 32) : code.builder.getIntegerType(static_cast<unsigned>(bits));
+      const mlir::Type words = bits % 32 == 0 ? code_builder::with_lanes(code.builder.getI32Type(), bits / 32)
+                                              : code.builder.getIntegerType(static_cast<unsigned>(bits));
       Value integer = reinterpret(code, part, words);
       part = reinterpret(code, code.select(condition, integer, code.integer(words, 0)), type);
     }
@@ -51,7 +54,8 @@ Value gathered_chunk::masked(code_builder& code, Value also) const {
   return reinterpret(code, joined(code, kept), chunk_type(code));
 }
 
-gathered_chunk gather_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request) {
+gathered_chunk gather_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor,
+                            element_request request) {
   gathered_chunk result;
   const std::int64_t chunk = elements_of_chunk(factor), piece = std::min(from.piece, chunk);
   for (std::int64_t first = 0; first < chunk; first += piece) {
@@ -71,7 +75,8 @@ gathered_chunk gather_chunk(kernel_emitter& e, evaluator& ev, const operand& fro
   return result;
 }
 
-std::vector<gathered_chunk> gather_chunks(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request, std::int64_t count) {
+std::vector<gathered_chunk> gather_chunks(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor,
+                                          element_request request, std::int64_t count) {
   if (count == 1) return {gather_chunk(e, ev, from, factor, request)};
   const std::int64_t chunk = elements_of_chunk(factor);
   request.offset = 0;
@@ -83,7 +88,8 @@ std::vector<gathered_chunk> gather_chunks(kernel_emitter& e, evaluator& ev, cons
   return result;
 }
 
-std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor, element_request request) {
+std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor,
+                                          element_request request) {
   if (from.along_rows || from.type != factor || from.piece != elements_of_chunk(factor)) return std::nullopt;
   request.offset = 0;
   request.lanes = from.piece;
@@ -103,7 +109,12 @@ bool is_plain(kernel_emitter& e, const operand& from, element_type factor) {
   return e.try_out([&] {
     evaluator ev(e);
     Value some = e.code.mul(e.begin(), elements_of_chunk(factor));
-    element_request request{.batch = some, .row = some, .k_tile = e.code.constant(0), .k_inner = some, .k_step = elements_of_chunk(factor), .beyond = true};
+    element_request request{.batch = some,
+                            .row = some,
+                            .k_tile = e.code.constant(0),
+                            .k_inner = some,
+                            .k_step = elements_of_chunk(factor),
+                            .beyond = true};
     return place_of_chunk(e, ev, from, factor, request).has_value();
   });
 }

@@ -10,14 +10,23 @@ namespace {
 
 class matrix_multiplier final : public multiplier {
  public:
-  matrix_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile, const product_types& types, std::int64_t slab_bytes)
+  matrix_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile, const product_types& types,
+                    std::int64_t slab_bytes)
       : code_(e.code), family_(e.target.family), group_(group), tile_(tile), product_(e, *tile.instruction, types) {
     const matrix_instruction& unit = *tile.instruction;
     const std::int64_t waves_m = tile.m / tile.part_m;
-    Value wave_m = code_.mul(code_.rem(group.wave(), waves_m), tile.part_m), wave_n = code_.mul(code_.div(group.wave(), waves_m), tile.part_n);
+    Value wave_m = code_.mul(code_.rem(group.wave(), waves_m), tile.part_m),
+          wave_n = code_.mul(code_.div(group.wave(), waves_m), tile.part_n);
     a_ = side(unit.a, wave_m, tile.part_m / unit.m, unit.m);
     b_ = side(unit.b, wave_n, tile.part_n / unit.n, unit.n);
-    slabs_ = {.rows = unit.m, .columns = tile.part_n, .members = group.wave_size(), .member = group.lane(), .owners = group.waves(), .owner = group.wave(), .first_row = wave_m, .first_column = wave_n};
+    slabs_ = {.rows = unit.m,
+              .columns = tile.part_n,
+              .members = group.wave_size(),
+              .member = group.lane(),
+              .owners = group.waves(),
+              .owner = group.wave(),
+              .first_row = wave_m,
+              .first_column = wave_n};
     const std::int64_t tiles = parts_of_slab(a_.tiles, slabs_.elements(), 4, slab_bytes);
     slabs_.rows *= tiles;
     slabs_.count = a_.tiles / tiles;
@@ -28,14 +37,16 @@ class matrix_multiplier final : public multiplier {
   values multiply(Value a, Value b, values sums) override {
     const std::int64_t group_chunks = tile_.instruction->a.chunks, per_tile = product_.values_per_tile();
     for (std::int64_t first = 0; first < tile_.chunks; first += group_chunks) {
-      std::vector<fragment> left = read(a_, tile_.instruction->a, a, first), right = read(b_, tile_.instruction->b, b, first);
+      std::vector<fragment> left = read(a_, tile_.instruction->a, a, first),
+                            right = read(b_, tile_.instruction->b, b, first);
       for (std::int64_t step = 0; step < product_.steps_of_fragment(); ++step)
         for (std::int64_t i = 0; i < a_.tiles; ++i)
           for (std::int64_t j = 0; j < b_.tiles; ++j) {
             // Back and forth, so that neighbouring instructions share a factor.
             const std::int64_t column = i % 2 ? b_.tiles - 1 - j : j;
             auto at = sums.begin() + (i * b_.tiles + column) * per_tile;
-            product_.add(left[static_cast<std::size_t>(i)], right[static_cast<std::size_t>(column)], step, std::span(at, static_cast<std::size_t>(per_tile)));
+            product_.add(left[static_cast<std::size_t>(i)], right[static_cast<std::size_t>(column)], step,
+                         std::span(at, static_cast<std::size_t>(per_tile)));
           }
     }
     return sums;
@@ -45,8 +56,10 @@ class matrix_multiplier final : public multiplier {
     const std::int64_t per_tile = product_.values_per_tile(), tiles = a_.tiles / slabs_.count;
     for (std::int64_t t = 0; t < tiles; ++t)
       for (std::int64_t j = 0; j < b_.tiles; ++j) {
-        auto sum = std::span(sums).subspan(static_cast<std::size_t>(((i * tiles + t) * b_.tiles + j) * per_tile), static_cast<std::size_t>(per_tile));
-        product_.write(sum, group_.lane(), byte_address(code_, memory, t * tile_.instruction->m * slabs_.pitch() * 4), j * tile_.instruction->n, slabs_.pitch());
+        auto sum = std::span(sums).subspan(static_cast<std::size_t>(((i * tiles + t) * b_.tiles + j) * per_tile),
+                                           static_cast<std::size_t>(per_tile));
+        product_.write(sum, group_.lane(), byte_address(code_, memory, t * tile_.instruction->m * slabs_.pitch() * 4),
+                       j * tile_.instruction->n, slabs_.pitch());
       }
   }
 
@@ -54,22 +67,25 @@ class matrix_multiplier final : public multiplier {
 
  private:
   struct side_of_wave {
-    Value bytes;         // of the lane's row in the tile, without the chunk
-    Value chunk;         // of the lane within a group of chunks, swizzled
+    Value bytes;  // of the lane's row in the tile, without the chunk
+    Value chunk;  // of the lane within a group of chunks, swizzled
     std::int64_t tiles = 0, rows_of_tile = 0;
   };
 
   side_of_wave side(const factor_map& map, Value first_row, std::int64_t tiles, std::int64_t rows_of_tile) {
     Value row = code_.rem(code_.div(group_.lane(), map.row_divisor), map.row_modulus);
-    Value chunk = map.whole_row ? code_.constant(0) : code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks);
-    return {code_.mul(code_.add(first_row, row), tile_.chunks * chunk_bytes), bit_xor(code_, chunk, swizzle(code_, row, tile_.chunks)), tiles, rows_of_tile};
+    Value chunk =
+        map.whole_row ? code_.constant(0) : code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks);
+    return {code_.mul(code_.add(first_row, row), tile_.chunks * chunk_bytes),
+            bit_xor(code_, chunk, swizzle(code_, row, tile_.chunks)), tiles, rows_of_tile};
   }
 
   // The lane's chunks of every tile for one group of chunks, which begins at `first`.
   std::vector<fragment> read(const side_of_wave& side, const factor_map& map, Value memory, std::int64_t first) {
     values addresses;
     for (std::int64_t c = 0; c < (map.whole_row ? map.chunks : 1); ++c) {
-      // Groups begin at multiples of a power of two above every lane's chunk: exclusive or moves the swizzled chunk there.
+      // Groups begin at multiples of a power of two above every lane's chunk: exclusive or moves the swizzled chunk
+      // there.
       Value chunk = code_.mul(bit_xor(code_, side.chunk, code_.constant(first + c)), chunk_bytes);
       addresses.push_back(byte_address(code_, memory, code_.add(side.bytes, chunk)));
     }
@@ -77,7 +93,10 @@ class matrix_multiplier final : public multiplier {
     for (std::int64_t i = 0; i < side.tiles; ++i) {
       fragment f;
       for (std::int64_t part = 0; part < map.parts; ++part)
-        for (Value address : addresses) f.chunks.push_back(load_chunk(code_, byte_address(code_, address, (i * side.rows_of_tile + part * map.part_rows) * tile_.chunks * chunk_bytes)));
+        for (Value address : addresses)
+          f.chunks.push_back(load_chunk(
+              code_, byte_address(code_, address,
+                                  (i * side.rows_of_tile + part * map.part_rows) * tile_.chunks * chunk_bytes)));
       fragments.push_back(std::move(f));
     }
     return fragments;
@@ -93,7 +112,8 @@ class matrix_multiplier final : public multiplier {
 
 }  // namespace
 
-std::unique_ptr<multiplier> make_matrix_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile, const product_types& types, std::int64_t slab_bytes) {
+std::unique_ptr<multiplier> make_matrix_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile,
+                                                   const product_types& types, std::int64_t slab_bytes) {
   return std::make_unique<matrix_multiplier>(e, group, tile, types, slab_bytes);
 }
 

@@ -1,5 +1,5 @@
-// The inner product of a workgroup's tile: from chunks in shared memory to sums in registers, and back through shared memory as rows. One
-// implementation for matrix instructions and one for the vector unit. Internal to mlir_bridge/gpu.
+// The inner product of a workgroup's tile: from chunks in shared memory to sums in registers, and back through shared
+// memory as rows. One implementation for matrix instructions and one for the vector unit. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,18 @@
 
 namespace kiln::gpu {
 
-// The sums leave registers in `count` slabs, one after the other: matrices in shared memory that `members` threads write and read together.
+// The sums leave registers in `count` slabs, one after the other: matrices in shared memory that `members` threads
+// write and read together.
 struct slab_geometry {
   std::int64_t count = 1, rows = 0, columns = 0;  // slabs follow each other along m
   std::int64_t members = 0;
-  Value member;            // this thread's number among them
-  std::int64_t owners = 1; // how many slabs there are at a time
-  Value owner;             // which of them is ours
+  Value member;                   // this thread's number among them
+  std::int64_t owners = 1;        // how many slabs there are at a time
+  Value owner;                    // which of them is ours
   Value first_row, first_column;  // of slab 0 in the workgroup's tile
-  std::int64_t pitch() const { return columns + 4; }  // elements; rows begin in different banks, and at multiples of 16 bytes
+  std::int64_t pitch() const {
+    return columns + 4;
+  }  // elements; rows begin in different banks, and at multiples of 16 bytes
   std::int64_t elements() const { return owners * rows * pitch(); }
 };
 
@@ -35,7 +38,8 @@ class multiplier {
 
  protected:
   // The most of `parts` equal parts, of so many elements each, that slabs of `bytes` hold.
-  static std::int64_t parts_of_slab(std::int64_t parts, std::int64_t elements, std::int64_t element_bytes, std::int64_t bytes) {
+  static std::int64_t parts_of_slab(std::int64_t parts, std::int64_t elements, std::int64_t element_bytes,
+                                    std::int64_t bytes) {
     for (std::int64_t some = parts; some > 1; --some)
       if (parts % some == 0 && some * elements * element_bytes <= bytes) return some;
     return 1;
@@ -44,8 +48,10 @@ class multiplier {
 };
 
 // Slabs take about `slab_bytes` of shared memory, or as little as they can.
-std::unique_ptr<multiplier> make_matrix_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile, const product_types& types, std::int64_t slab_bytes);
-std::unique_ptr<multiplier> make_vector_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile, const product_types& types, std::int64_t slab_bytes);
+std::unique_ptr<multiplier> make_matrix_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile,
+                                                   const product_types& types, std::int64_t slab_bytes);
+std::unique_ptr<multiplier> make_vector_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile,
+                                                   const product_types& types, std::int64_t slab_bytes);
 
 // The vector unit's sum of four-byte pieces: adds the products of two chunks.
 class chunk_product {

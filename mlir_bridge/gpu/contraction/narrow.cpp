@@ -24,16 +24,19 @@ struct narrow_shape {
   const matrix_instruction* unit = nullptr;  // null: the vector unit
   std::int64_t rows = 1;                     // computed, at least those of the problem
   std::int64_t columns_of_tile = 8, tiles = 1, waves = 8, unroll = 1;
-  std::int64_t chunks = 4;                   // that a wave takes of each row at once
-  std::int64_t together = 1;                 // chunks of B that one load brings: weights of fewer bits than the factor
-  std::int64_t stages = 0;                   // steps in shared memory on their way (cp.async); 0: loads into registers
+  std::int64_t chunks = 4;    // that a wave takes of each row at once
+  std::int64_t together = 1;  // chunks of B that one load brings: weights of fewer bits than the factor
+  std::int64_t stages = 0;    // steps in shared memory on their way (cp.async); 0: loads into registers
   std::int64_t columns() const { return columns_of_tile * tiles; }
   std::int64_t pitch() const { return columns() + 4; }
 };
 
-std::int64_t floor_power(std::int64_t n) { return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))); }
+std::int64_t floor_power(std::int64_t n) {
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
+}
 
-narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& configuration, const contraction_problem& problem, bool plain) {
+narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& configuration,
+                          const contraction_problem& problem, bool plain) {
   const gpu_row& row = e.target.gpu;
   const product_types types = problem.types();
   narrow_shape shape;
@@ -49,34 +52,50 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
     shape.columns_of_tile = row.wave / shape.chunks;
   }
   // The vector unit holds as many chunks of every row of A.
-  shape.together = std::clamp<std::int64_t>(problem.b.piece / elements_of_chunk(types.factor), 1, shape.unit ? most_together : floor_power(2 * most_together / shape.rows));
+  shape.together = std::clamp<std::int64_t>(problem.b.piece / elements_of_chunk(types.factor), 1,
+                                            shape.unit ? most_together : floor_power(2 * most_together / shape.rows));
   const std::int64_t groups = ceil_div(problem.k, shape.chunks * shape.together * elements_of_chunk(types.factor));
-  // As many threads as a workgroup may have, each with little: on an H200 within a fiftieth of the best for 1 to 16 rows of 4096 (bench/gpu/gemm.py).
-  // Several rows, and columns for as many workgroups as there are compute units: copies that run ahead in shared memory take 12.0 us for 16 rows of 4096, however the
-  // weights lie; otherwise one column takes 12.5 or 16.3 and two take 12.5.
-  const std::int64_t share = row.async_copy && shape.unit && problem.m > 1 ? problem.n * problem.batch / (shape.columns_of_tile * row.compute_units * 9 / 10) : 1;
+  // As many threads as a workgroup may have, each with little: on an H200 within a fiftieth of the best for 1 to 16
+  // rows of 4096 (bench/gpu/gemm.py). Several rows, and columns for as many workgroups as there are compute units:
+  // copies that run ahead in shared memory take 12.0 us for 16 rows of 4096, however the weights lie; otherwise one
+  // column takes 12.5 or 16.3 and two take 12.5.
+  const std::int64_t share = row.async_copy && shape.unit && problem.m > 1
+                                 ? problem.n * problem.batch / (shape.columns_of_tile * row.compute_units * 9 / 10)
+                                 : 1;
   const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.unit->a.parts) * chunk_bytes : 1;
-  const std::int64_t ahead = plain && share >= 4 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
-  // Packed weights take two columns, and half the threads: two workgroups ask for all that their compute unit reads at once.
+  const std::int64_t ahead =
+      plain && share >= 4 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
+  // Packed weights take two columns, and half the threads: two workgroups ask for all that their compute unit reads at
+  // once.
   const bool packed = shape.together > 1;
-  const std::int64_t columns = packed ? std::min<std::int64_t>(ceil_div(problem.n * problem.batch, shape.columns_of_tile * row.compute_units), 2) : ahead ? 4 : std::min<std::int64_t>(share, 2);
+  const std::int64_t columns =
+      packed ? std::min<std::int64_t>(ceil_div(problem.n * problem.batch, shape.columns_of_tile * row.compute_units), 2)
+      : ahead ? 4
+              : std::min<std::int64_t>(share, 2);
   shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
-  shape.waves = choose(configuration, "narrow_waves", std::min<std::int64_t>((packed ? 256 : 512) / row.wave, floor_power(groups)));
+  shape.waves = choose(configuration, "narrow_waves",
+                       std::min<std::int64_t>((packed ? 256 : 512) / row.wave, floor_power(groups)));
   // Every wave leaves its sums in shared memory.
-  const std::int64_t most_waves = std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
+  const std::int64_t most_waves =
+      std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
   shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
-  shape.unroll = std::clamp<std::int64_t>(groups / shape.waves, 1, packed ? std::clamp<std::int64_t>(most_packed_loads / shape.tiles, 1, most_unroll) : most_unroll);
+  shape.unroll = std::clamp<std::int64_t>(
+      groups / shape.waves, 1,
+      packed ? std::clamp<std::int64_t>(most_packed_loads / shape.tiles, 1, most_unroll) : most_unroll);
   if (const std::int64_t stages = choose(configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
     const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.unit->a.parts;
-    if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes) shape.stages = stages, shape.unroll = 1;
+    if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes)
+      shape.stages = stages, shape.unroll = 1;
   }
   return shape;
 }
 
-// Moves the loads of what was emitted at the end of the block after `before`, and what their addresses need, in front of the rest of it.
+// Moves the loads of what was emitted at the end of the block after `before`, and what their addresses need, in front
+// of the rest of it.
 void loads_first(mlir::Block& block, mlir::Operation* before) {
   std::vector<mlir::Operation*> emitted;
-  for (auto at = before ? std::next(before->getIterator()) : block.begin(); at != block.end(); ++at) emitted.push_back(&*at);
+  for (auto at = before ? std::next(before->getIterator()) : block.begin(); at != block.end(); ++at)
+    emitted.push_back(&*at);
   std::set<mlir::Operation*> early;
   for (auto op = emitted.rbegin(); op != emitted.rend(); ++op) {
     if ((*op)->getNumRegions()) return;
@@ -97,7 +116,12 @@ void loads_first(mlir::Block& block, mlir::Operation* before) {
 class narrow_kernel {
  public:
   narrow_kernel(kernel_emitter& e, const contraction_problem& problem, const narrow_shape& shape)
-      : e_(e), code_(e.code), problem_(problem), shape_(shape), types_(problem.types()), row_columns_(ceil_div(problem.n, shape.columns())),
+      : e_(e),
+        code_(e.code),
+        problem_(problem),
+        shape_(shape),
+        types_(problem.types()),
+        row_columns_(ceil_div(problem.n, shape.columns())),
         group_(e, "narrow", {problem.batch * row_columns_, 1, 1}, shape.waves * e.target.gpu.wave) {
     batch_ = code_.div(group_.block(), row_columns_);
     first_column_ = code_.mul(code_.rem(group_.block(), row_columns_), shape.columns());
@@ -117,8 +141,15 @@ class narrow_kernel {
 
  private:
   // On the vector unit neighbouring lanes take neighbouring chunks of one row; A's rows are parts of every lane.
-  factor_map b_map() const { return shape_.unit ? shape_.unit->b : factor_map{static_cast<int>(shape_.chunks), static_cast<int>(shape_.columns_of_tile), 1, 0, 1, static_cast<int>(shape_.chunks)}; }
-  factor_map a_map() const { return shape_.unit ? shape_.unit->a : factor_map{1, 1, static_cast<int>(shape_.rows), 1, 1, static_cast<int>(shape_.chunks)}; }
+  factor_map b_map() const {
+    return shape_.unit ? shape_.unit->b
+                       : factor_map{static_cast<int>(shape_.chunks), static_cast<int>(shape_.columns_of_tile), 1, 0, 1,
+                                    static_cast<int>(shape_.chunks)};
+  }
+  factor_map a_map() const {
+    return shape_.unit ? shape_.unit->a
+                       : factor_map{1, 1, static_cast<int>(shape_.rows), 1, 1, static_cast<int>(shape_.chunks)};
+  }
 
   values zeros() {
     if (product_) return product_->zeros(shape_.tiles);
@@ -132,15 +163,24 @@ class narrow_kernel {
   };
 
   // Of the lane's chunks of `tiles` tiles, in the order of their fragments, the first of each `together`.
-  void want(std::vector<wanted_chunk>& wanted, const operand& from, const factor_map& map, Value first_row, std::int64_t tiles, std::int64_t rows_of_tile, Value k_tile, std::int64_t u) {
+  void want(std::vector<wanted_chunk>& wanted, const operand& from, const factor_map& map, Value first_row,
+            std::int64_t tiles, std::int64_t rows_of_tile, Value k_tile, std::int64_t u) {
     const std::int64_t elements = elements_of_chunk(types_.factor) * shape_.together;
     Value row = code_.add(first_row, code_.rem(code_.div(group_.lane(), map.row_divisor), map.row_modulus));
-    Value chunk = map.whole_row ? code_.constant(0) : code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks);
-    Value k = code_.add(code_.add(code_.mul(group_.wave(), group_elements_), code_.mul(chunk, elements)), u * shape_.waves * group_elements_);
+    Value chunk =
+        map.whole_row ? code_.constant(0) : code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks);
+    Value k = code_.add(code_.add(code_.mul(group_.wave(), group_elements_), code_.mul(chunk, elements)),
+                        u * shape_.waves * group_elements_);
     for (std::int64_t tile = 0; tile < tiles; ++tile)
       for (std::int64_t part = 0; part < map.parts; ++part)
         for (std::int64_t c = 0; c < (map.whole_row ? map.chunks : 1); ++c)
-          wanted.push_back({&from, {.batch = batch_, .row = code_.add(row, tile * rows_of_tile + part * map.part_rows), .k_tile = k_tile, .k_inner = code_.add(k, c * elements), .k_step = step_, .beyond = from.depth % step_ != 0}});
+          wanted.push_back({&from,
+                            {.batch = batch_,
+                             .row = code_.add(row, tile * rows_of_tile + part * map.part_rows),
+                             .k_tile = k_tile,
+                             .k_inner = code_.add(k, c * elements),
+                             .k_step = step_,
+                             .beyond = from.depth % step_ != 0}});
   }
 
   // Of one step.
@@ -170,7 +210,8 @@ class narrow_kernel {
       for (std::int64_t c = 0; c < shape_.together; c += w.count) {
         request.k_inner = code_.add(w.request.k_inner, c * elements_of_chunk(types_.factor));
         std::vector<gathered_chunk> found = gather_chunks(e_, ev, *w.from, types_.factor, request, w.count);
-        for (std::size_t i = 0; i < found.size(); ++i) result[static_cast<std::size_t>(c) + i].push_back(found[i].masked(code_));
+        for (std::size_t i = 0; i < found.size(); ++i)
+          result[static_cast<std::size_t>(c) + i].push_back(found[i].masked(code_));
       }
     }
   }
@@ -179,12 +220,14 @@ class narrow_kernel {
     const auto per_tile = static_cast<std::size_t>(b_map().parts * (b_map().whole_row ? b_map().chunks : 1));
     std::vector<fragment> right;
     std::size_t next = 0;
-    for (std::int64_t tile = 0; tile < shape_.tiles; ++tile, next += per_tile) right.push_back({values(chunks.begin() + static_cast<std::ptrdiff_t>(next), chunks.begin() + static_cast<std::ptrdiff_t>(next + per_tile))});
+    for (std::int64_t tile = 0; tile < shape_.tiles; ++tile, next += per_tile)
+      right.push_back({values(chunks.begin() + static_cast<std::ptrdiff_t>(next),
+                              chunks.begin() + static_cast<std::ptrdiff_t>(next + per_tile))});
     multiply(fragment{values(chunks.begin() + static_cast<std::ptrdiff_t>(next), chunks.end())}, right, sums);
   }
 
-  // Everything is requested before anything is multiplied; of packed weights, which become four times as many registers, before anything is unpacked,
-  // and A, which is near, when its turn comes.
+  // Everything is requested before anything is multiplied; of packed weights, which become four times as many
+  // registers, before anything is unpacked, and A, which is near, when its turn comes.
   values run_loads(std::int64_t steps) {
     return code_.loop(0, steps, 1, zeros(), [&](Value step, std::span<const Value> so_far) {
       evaluator ev(e_);
@@ -192,7 +235,8 @@ class narrow_kernel {
       const bool packed = shape_.together > 1;
       mlir::Block* block = code_.builder.getInsertionBlock();
       mlir::Operation* before = block->empty() ? nullptr : &block->back();
-      for (std::int64_t u = 0; u < shape_.unroll; ++u) gather(ev, packed ? wanted_of_b(step, u) : wanted(step, u), chunks[static_cast<std::size_t>(u)]);
+      for (std::int64_t u = 0; u < shape_.unroll; ++u)
+        gather(ev, packed ? wanted_of_b(step, u) : wanted(step, u), chunks[static_cast<std::size_t>(u)]);
       if (packed) loads_first(*block, before);
       values sums(so_far.begin(), so_far.end());
       for (std::int64_t u = 0; u < shape_.unroll; ++u) {
@@ -203,12 +247,14 @@ class narrow_kernel {
     });
   }
 
-  // Every lane copies the chunks that it will read itself into a ring of stages: it waits for its own copies and for nobody else.
+  // Every lane copies the chunks that it will read itself into a ring of stages: it waits for its own copies and for
+  // nobody else.
   values run_copies(std::int64_t steps) {
     const auto count = static_cast<std::int64_t>(wanted(code_.constant(0), 0).size());
     const std::int64_t chunk_step = group_.wave_size() * chunk_bytes, stage_step = shape_.waves * count * chunk_step;
     Value memory = group_.lds(shape_.stages * stage_step);
-    Value own = byte_address(code_, memory, code_.add(code_.mul(group_.wave(), count * chunk_step), code_.mul(group_.lane(), chunk_bytes)));
+    Value own = byte_address(
+        code_, memory, code_.add(code_.mul(group_.wave(), count * chunk_step), code_.mul(group_.lane(), chunk_bytes)));
     group_.release_lds(0);
     mlir::Type i32 = code_.builder.getI32Type();
     auto copy = [&](Value step, Value stage) {
@@ -217,8 +263,11 @@ class narrow_kernel {
       std::int64_t i = 0;
       for (const wanted_chunk& w : wanted(step, 0)) {
         auto source = place_of_chunk(e_, ev, *w.from, types_.factor, w.request);
-        Value bytes = source->inside ? code_.select(source->inside, code_.integer(i32, chunk_bytes), code_.integer(i32, 0)) : code_.integer(i32, chunk_bytes);
-        call_intrinsic(code_, "llvm.nvvm.cp.async.cg.shared.global.16.s", {}, {byte_address(code_, to, i++ * chunk_step), source->address, bytes});
+        Value bytes = source->inside
+                          ? code_.select(source->inside, code_.integer(i32, chunk_bytes), code_.integer(i32, 0))
+                          : code_.integer(i32, chunk_bytes);
+        call_intrinsic(code_, "llvm.nvvm.cp.async.cg.shared.global.16.s", {},
+                       {byte_address(code_, to, i++ * chunk_step), source->address, bytes});
       }
     };
     const std::int64_t ahead = shape_.stages - 1;
@@ -230,11 +279,13 @@ class narrow_kernel {
     carried.push_back(code_.constant(0));
     Value last = unknown(code_, e_.target.family, code_.constant(steps));
     carried = code_.loop(code_.constant(0), last, 1, carried, [&](Value step, std::span<const Value> now) {
-      Value read = now.back(), write = code_.select(code_.equal(read, code_.constant(0)), code_.constant(ahead), code_.sub(read, 1));
+      Value read = now.back(),
+            write = code_.select(code_.equal(read, code_.constant(0)), code_.constant(ahead), code_.sub(read, 1));
       call_intrinsic(code_, "llvm.nvvm.cp.async.wait.group", {}, {code_.integer(i32, ahead - 1)});
       Value from = byte_address(code_, own, code_.mul(read, stage_step));
       values chunks;
-      for (std::int64_t i = 0; i < count; ++i) chunks.push_back(load_chunk(code_, byte_address(code_, from, i * chunk_step)));
+      for (std::int64_t i = 0; i < count; ++i)
+        chunks.push_back(load_chunk(code_, byte_address(code_, from, i * chunk_step)));
       Value next = code_.add(step, ahead);
       code_.when(code_.less(next, last), [&] { copy(next, write); });
       call_intrinsic(code_, "llvm.nvvm.cp.async.commit.group", {});
@@ -252,7 +303,8 @@ class narrow_kernel {
     for (std::size_t tile = 0; tile < right.size(); ++tile) {
       if (product_) {
         const auto count = static_cast<std::size_t>(product_->values_per_tile());
-        for (std::int64_t step = 0; step < product_->steps_of_fragment(); ++step) product_->add(left, right[tile], step, std::span(sums).subspan(tile * count, count));
+        for (std::int64_t step = 0; step < product_->steps_of_fragment(); ++step)
+          product_->add(left, right[tile], step, std::span(sums).subspan(tile * count, count));
         continue;
       }
       values b = chunks_->split(right[tile].chunks[0]);
@@ -269,16 +321,23 @@ class narrow_kernel {
     if (product_) {
       const auto count = static_cast<std::size_t>(product_->values_per_tile());
       for (std::int64_t tile = 0; tile < shape_.tiles; ++tile)
-        product_->write(std::span<const Value>(sums).subspan(static_cast<std::size_t>(tile) * count, count), group_.lane(), memory, tile * shape_.columns_of_tile, shape_.pitch());
+        product_->write(std::span<const Value>(sums).subspan(static_cast<std::size_t>(tile) * count, count),
+                        group_.lane(), memory, tile * shape_.columns_of_tile, shape_.pitch());
       return;
     }
-    auto plus = [&](Value a, Value b) { return is_float(types_.sum) ? Value(code_.make<mlir::arith::AddFOp>(a, b)) : code_.make<mlir::arith::AddIOp>(a, b).getResult(); };
+    auto plus = [&](Value a, Value b) {
+      return is_float(types_.sum) ? Value(code_.make<mlir::arith::AddFOp>(a, b))
+                                  : code_.make<mlir::arith::AddIOp>(a, b).getResult();
+    };
     for (Value& sum : sums) sum = group_.reduce_wave(sum, plus, shape_.chunks);
     code_.when(code_.equal(code_.rem(group_.lane(), shape_.chunks), code_.constant(0)), [&] {
       Value column = code_.mul(code_.div(group_.lane(), shape_.chunks), 4);
       for (std::int64_t tile = 0; tile < shape_.tiles; ++tile)
         for (std::int64_t row = 0; row < shape_.rows; ++row)
-          code_.make<mlir::LLVM::StoreOp>(sums[static_cast<std::size_t>(tile * shape_.rows + row)], byte_address(code_, byte_address(code_, memory, column), (row * shape_.pitch() + tile * shape_.columns_of_tile) * 4), 4u);
+          code_.make<mlir::LLVM::StoreOp>(sums[static_cast<std::size_t>(tile * shape_.rows + row)],
+                                          byte_address(code_, byte_address(code_, memory, column),
+                                                       (row * shape_.pitch() + tile * shape_.columns_of_tile) * 4),
+                                          4u);
     });
   }
 
@@ -287,20 +346,29 @@ class narrow_kernel {
     Value memory = group_.lds(slab * shape_.waves);
     write_wave(sums, byte_address(code_, memory, code_.mul(group_.wave(), slab)));
     group_.barrier();
-    const std::int64_t lanes = epilogue_lanes(e_, problem_, shape_.columns()), across = shape_.columns() / lanes, vectors = problem_.m * across;
+    const std::int64_t lanes = epilogue_lanes(e_, problem_, shape_.columns()), across = shape_.columns() / lanes,
+                       vectors = problem_.m * across;
     result_writer writer(e_, problem_);
     for (std::int64_t first = 0; first < vectors; first += group_.threads()) {
       const bool last_may_be_missing = first + group_.threads() > vectors;
-      Value vector = code_.add(group_.thread(), first), inside = last_may_be_missing ? code_.min(vector, vectors - 1) : vector;
+      Value vector = code_.add(group_.thread(), first),
+            inside = last_may_be_missing ? code_.min(vector, vectors - 1) : vector;
       Value row = code_.div(inside, across), column = code_.mul(code_.rem(inside, across), lanes);
-      Value address = byte_address(code_, memory, code_.mul(code_.add(code_.mul(row, shape_.pitch()), column), 4)), total;
+      Value address = byte_address(code_, memory, code_.mul(code_.add(code_.mul(row, shape_.pitch()), column), 4)),
+            total;
       for (std::int64_t wave = 0; wave < shape_.waves; ++wave) {
-        Value part = code_.make<mlir::LLVM::LoadOp>(code_.type(types_.sum, lanes), byte_address(code_, address, wave * slab), static_cast<unsigned>(std::min<std::int64_t>(16, lanes * 4)));
+        Value part =
+            code_.make<mlir::LLVM::LoadOp>(code_.type(types_.sum, lanes), byte_address(code_, address, wave * slab),
+                                           static_cast<unsigned>(std::min<std::int64_t>(16, lanes * 4)));
         if (!total) total = part;
-        else total = is_float(types_.sum) ? Value(code_.make<mlir::arith::AddFOp>(total, part)) : code_.make<mlir::arith::AddIOp>(total, part).getResult();
+        else
+          total = is_float(types_.sum) ? Value(code_.make<mlir::arith::AddFOp>(total, part))
+                                       : code_.make<mlir::arith::AddIOp>(total, part).getResult();
       }
-      if (last_may_be_missing) row = code_.select(code_.less(vector, code_.constant(vectors)), row, code_.constant(problem_.m));
-      writer.add(total, batch_, row, code_.add(first_column_, column), last_may_be_missing, problem_.n % shape_.columns() != 0);
+      if (last_may_be_missing)
+        row = code_.select(code_.less(vector, code_.constant(vectors)), row, code_.constant(problem_.m));
+      writer.add(total, batch_, row, code_.add(first_column_, column), last_may_be_missing,
+                 problem_.n % shape_.columns() != 0);
     }
     writer.flush();
   }
@@ -332,16 +400,25 @@ bool can_be_copied(kernel_emitter& e, const contraction_problem& problem) {
   return e.target.gpu.async_copy && is_plain(e, problem.a, factor) && is_plain(e, problem.b, factor);
 }
 
-// Cycles until the last workgroup is done: B once at the rate of memory, or the round trips of a workgroup's steps where they are longer.
+// Cycles until the last workgroup is done: B once at the rate of memory, or the round trips of a workgroup's steps
+// where they are longer.
 double cost(const kernel_emitter& e, const contraction_problem& problem, const narrow_shape& shape) {
-  constexpr double memory_rate = 24, round_trip = 900, ends = 2500, of_wave = 60;   // bytes a cycle of one compute unit; cycles
+  constexpr double memory_rate = 24, round_trip = 900, ends = 2500,
+                   of_wave = 60;  // bytes a cycle of one compute unit; cycles
   const gpu_row& row = e.target.gpu;
   const product_types types = problem.types();
-  const std::int64_t threads = shape.waves * row.wave, workgroups = problem.batch * ceil_div(problem.n, shape.columns());
-  const std::int64_t resident = std::max<std::int64_t>(1, std::min<std::int64_t>(2048 / threads, row.lds_bytes / (shape.rows * shape.pitch() * 4 * shape.waves)));
-  const std::int64_t steps = ceil_div(problem.k, shape.chunks * elements_of_chunk(types.factor) * shape.waves * shape.unroll), together = row.compute_units * resident;
-  const double memory = static_cast<double>(problem.batch * problem.n * problem.k * storage_bits(types.factor) / 8) / (memory_rate * static_cast<double>(row.compute_units));
-  const double trips = static_cast<double>(steps) * round_trip / static_cast<double>(std::max<std::int64_t>(1, shape.stages - 1)) + ends + static_cast<double>(shape.waves) * of_wave;
+  const std::int64_t threads = shape.waves * row.wave,
+                     workgroups = problem.batch * ceil_div(problem.n, shape.columns());
+  const std::int64_t resident = std::max<std::int64_t>(
+      1, std::min<std::int64_t>(2048 / threads, row.lds_bytes / (shape.rows * shape.pitch() * 4 * shape.waves)));
+  const std::int64_t steps = ceil_div(problem.k,
+                                      shape.chunks * elements_of_chunk(types.factor) * shape.waves * shape.unroll),
+                     together = row.compute_units * resident;
+  const double memory = static_cast<double>(problem.batch * problem.n * problem.k * storage_bits(types.factor) / 8) /
+                        (memory_rate * static_cast<double>(row.compute_units));
+  const double trips =
+      static_cast<double>(steps) * round_trip / static_cast<double>(std::max<std::int64_t>(1, shape.stages - 1)) +
+      ends + static_cast<double>(shape.waves) * of_wave;
   return std::max(memory + ends, static_cast<double>(ceil_div(workgroups, together)) * trips);
 }
 
@@ -361,7 +438,8 @@ std::vector<candidate> narrow_space(kernel_emitter& e, const contraction_problem
   std::vector<candidate> result;
   for (const kernel_configuration& configuration : combinations(choices)) {
     const narrow_shape shape = choose_shape(e, configuration, problem, copied);
-    if (shape.waves != configuration.at("narrow_waves") || shape.stages != choose(configuration, "narrow_stages", 0)) continue;
+    if (shape.waves != configuration.at("narrow_waves") || shape.stages != choose(configuration, "narrow_stages", 0))
+      continue;
     result.push_back({configuration, cost(e, problem, shape)});
   }
   return result;

@@ -1,5 +1,6 @@
-// B rearranged: [batch, rows, depth] with k innermost, the depth filled up with zeros, so that every chunk is one aligned load without
-// a condition. A stage of its own, which a runtime runs once at load where B is constant. Internal to mlir_bridge/gpu.
+// B rearranged: [batch, rows, depth] with k innermost, the depth filled up with zeros, so that every chunk is one
+// aligned load without a condition. A stage of its own, which a runtime runs once at load where B is constant. Internal
+// to mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/gpu/contraction/problem.hpp"

@@ -1,6 +1,7 @@
-// What dot, convolution and transposed convolution are to the GPU: for every batch, the product of a matrix A of rows m and a matrix B
-// of rows n along a common depth k, given to the cluster's epilogue. Everything that differs between the operations is in how an element
-// of A, B and the result is found. Internal to mlir_bridge/gpu; plain data, made for one kernel_emitter which it refers to.
+// What dot, convolution and transposed convolution are to the GPU: for every batch, the product of a matrix A of rows m
+// and a matrix B of rows n along a common depth k, given to the cluster's epilogue. Everything that differs between the
+// operations is in how an element of A, B and the result is found. Internal to mlir_bridge/gpu; plain data, made for
+// one kernel_emitter which it refers to.
 #pragma once
 
 #include <functional>
@@ -12,12 +13,13 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
-// Which elements of an operand: `lanes` of them from depth k = k_tile + k_inner + offset on, where k_tile is the same for all threads.
+// Which elements of an operand: `lanes` of them from depth k = k_tile + k_inner + offset on, where k_tile is the same
+// for all threads.
 struct element_request {
   Value batch, row, k_tile, k_inner;
   std::int64_t offset = 0, lanes = 1;
-  std::int64_t k_step = 1;   // k_tile is a multiple of this, and k_inner + offset is below
-  bool beyond = false;       // k may reach beyond the depth
+  std::int64_t k_step = 1;  // k_tile is a multiple of this, and k_inner + offset is below
+  bool beyond = false;      // k may reach beyond the depth
 };
 
 struct found_elements {
@@ -28,7 +30,8 @@ struct found_elements {
 struct operand {
   std::int64_t rows = 0, depth = 0;
   bool along_rows = false;  // neighbouring rows lie together in memory rather than neighbouring k
-  std::int64_t piece = 1;   // this many k from a multiple of it on lie together, inside or outside of the tensor as one: a power of two
+  std::int64_t piece =
+      1;  // this many k from a multiple of it on lie together, inside or outside of the tensor as one: a power of two
   element_type type = element_type::f32;  // of the elements
   // Rows beyond the last one give any row's elements; nothing outside of the tensor is read.
   std::function<found_elements(evaluator&, const element_request&)> find;
@@ -47,15 +50,16 @@ struct contraction_problem {
   std::function<position(code_builder&, Value batch, Value row, Value column, std::int64_t lanes)> locate;
   std::int64_t last_axis = 1;  // extent of the result's last axis, which columns walk along
   // Whether B is to be rearranged first (packing.hpp): its elements are scattered or unaligned, and worth it.
-  bool pack_b = false, b_constant = false;  // b_constant: it depends on parameters alone (kernel_emitter::only_parameters)
+  bool pack_b = false,
+       b_constant = false;  // b_constant: it depends on parameters alone (kernel_emitter::only_parameters)
   product_types types() const;
 };
 
 // A position along one axis, with what is known of it.
 axis_index axis_at(Value base, std::int64_t low, std::int64_t high, std::int64_t multiple, std::int64_t step = 0);
 
-// Emits the stages that compute the problem and the cluster's outputs. The one place where generators that know nothing of dot and convolution are
-// chosen; those that do are asked by emit_dot and emit_convolution.
+// Emits the stages that compute the problem and the cluster's outputs. The one place where generators that know nothing
+// of dot and convolution are chosen; those that do are asked by emit_dot and emit_convolution.
 void emit_contraction(kernel_emitter& e, contraction_problem problem);
 // The spaces of the generators that may be chosen. No stage may be open.
 std::vector<candidate> contraction_space(kernel_emitter& e, contraction_problem problem);

@@ -1,4 +1,5 @@
-// The pipeline through shared memory: each step's parts of A and B are brought there by all threads while the previous step is multiplied.
+// The pipeline through shared memory: each step's parts of A and B are brought there by all threads while the previous
+// step is multiplied.
 #include "mlir_bridge/gpu/contraction/staged.hpp"
 
 #include <optional>
@@ -17,8 +18,17 @@ constexpr std::int64_t slab_elements_of_thread = 40;
 
 class staged_pipeline {
  public:
-  staged_pipeline(kernel_emitter& e, workgroup& group, const tile_shape& tile, tile_loader& a, tile_loader& b, multiplier& product, Value memory, std::int64_t step_elements)
-      : e_(e), code_(e.code), group_(group), tile_(tile), a_(a), b_(b), product_(product), memory_(memory), step_elements_(step_elements) {}
+  staged_pipeline(kernel_emitter& e, workgroup& group, const tile_shape& tile, tile_loader& a, tile_loader& b,
+                  multiplier& product, Value memory, std::int64_t step_elements)
+      : e_(e),
+        code_(e.code),
+        group_(group),
+        tile_(tile),
+        a_(a),
+        b_(b),
+        product_(product),
+        memory_(memory),
+        step_elements_(step_elements) {}
 
   // The sums of steps [first, last), at least one.
   values run(Value first, Value last) { return tile_.async ? run_async(first, last) : run_registers(first, last); }
@@ -47,7 +57,8 @@ class staged_pipeline {
       // Requested at the top, put into shared memory at the end: never carried around the loop, which LLVM would undo.
       auto next_a = a_.fetch(depth(code_.add(step, 1))), next_b = b_.fetch(depth(code_.add(step, 1)));
       // Only what computes may move across.
-      if (e_.target.family == target_family::amdgpu) call_intrinsic(code_, "llvm.amdgcn.sched.barrier", {}, {code_.integer(code_.builder.getI32Type(), 1)});
+      if (e_.target.family == target_family::amdgpu)
+        call_intrinsic(code_, "llvm.amdgcn.sched.barrier", {}, {code_.integer(code_.builder.getI32Type(), 1)});
       values sums = multiply(stage, values(now.begin(), now.end() - 1));
       if (tile_.stages == 1) group_.barrier();
       store(next_a, next_b, next);
@@ -82,7 +93,8 @@ class staged_pipeline {
     };
     carried = code_.loop(first, last, 1, carried, [&](Value step, std::span<const Value> now) {
       Value read = now[now.size() - 2], write = now.back();
-      call_intrinsic(code_, "llvm.nvvm.cp.async.wait.group", {}, {code_.integer(code_.builder.getI32Type(), ahead - 1)});
+      call_intrinsic(code_, "llvm.nvvm.cp.async.wait.group", {},
+                     {code_.integer(code_.builder.getI32Type(), ahead - 1)});
       group_.barrier();
       Value next = code_.add(step, ahead);
       code_.when(code_.less(next, last), [&] { copy(next, write); });
@@ -119,9 +131,12 @@ std::pair<Value, Value> tile_of(code_builder& code, Value number, std::int64_t t
 void emit_staged(kernel_emitter& e, const contraction_problem& problem, const tile_shape& tile) {
   code_builder& code = e.code;
   const product_types types = problem.types();
-  const std::int64_t threads = tile.threads(e.target.gpu), step_elements = tile.chunks * elements_of_chunk(types.factor);
-  const std::int64_t tiles_m = ceil_div(problem.m, tile.m), tiles_n = ceil_div(problem.n, tile.n), tiles = tiles_m * tiles_n;
-  const std::int64_t steps = ceil_div(problem.k, step_elements), steps_of_split = ceil_div(steps, tile.splits), splits = ceil_div(steps, steps_of_split);
+  const std::int64_t threads = tile.threads(e.target.gpu),
+                     step_elements = tile.chunks * elements_of_chunk(types.factor);
+  const std::int64_t tiles_m = ceil_div(problem.m, tile.m), tiles_n = ceil_div(problem.n, tile.n),
+                     tiles = tiles_m * tiles_n;
+  const std::int64_t steps = ceil_div(problem.k, step_elements), steps_of_split = ceil_div(steps, tile.splits),
+                     splits = ceil_div(steps, steps_of_split);
   std::optional<split_depth> split;
   if (splits > 1) split.emplace(e, problem.batch * tiles, splits, threads, tile.m * tile.n / threads, types.sum);
 
@@ -129,17 +144,24 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
   Value number = code.rem(group.block(), tiles), rest = code.div(group.block(), tiles);
   Value part = code.rem(rest, splits), batch = code.div(rest, splits);
   auto [tile_m, tile_n] = tile_of(code, number, tiles_m, tiles_n);
-  tile_place place{batch, code.mul(tile_m, tile.m), code.mul(tile_n, tile.n), problem.m % tile.m == 0, problem.n % tile.n == 0};
+  tile_place place{batch, code.mul(tile_m, tile.m), code.mul(tile_n, tile.n), problem.m % tile.m == 0,
+                   problem.n % tile.n == 0};
 
-  tile_loader a(e, group, problem.a, types.factor, tile.m, tile.chunks, batch, place.first_m, problem.a.depth % step_elements != 0);
-  tile_loader b(e, group, problem.b, types.factor, tile.n, tile.chunks, batch, place.first_n, problem.b.depth % step_elements != 0);
+  tile_loader a(e, group, problem.a, types.factor, tile.m, tile.chunks, batch, place.first_m,
+                problem.a.depth % step_elements != 0);
+  tile_loader b(e, group, problem.b, types.factor, tile.n, tile.chunks, batch, place.first_n,
+                problem.b.depth % step_elements != 0);
   const std::int64_t pipeline_bytes = tile.stages * tile.stage_bytes();
   // Slabs that fit where the pipeline was, and whose rows leave enough registers to what the epilogue loads.
-  const std::int64_t slab_bytes = std::min(pipeline_bytes, threads * slab_elements_of_thread * storage_bits(types.sum) / 8);
-  auto product = tile.instruction ? make_matrix_multiplier(e, group, tile, types, slab_bytes) : make_vector_multiplier(e, group, tile, types, slab_bytes);
+  const std::int64_t slab_bytes =
+      std::min(pipeline_bytes, threads * slab_elements_of_thread * storage_bits(types.sum) / 8);
+  auto product = tile.instruction ? make_matrix_multiplier(e, group, tile, types, slab_bytes)
+                                  : make_vector_multiplier(e, group, tile, types, slab_bytes);
   Value memory = group.lds(std::max(pipeline_bytes, product->slabs().elements() * storage_bits(types.sum) / 8), 128);
 
-  Value first = code.mul(part, steps_of_split), last = splits == 1 ? steps > 2 ? unknown(code, e.target.family, code.constant(steps)) : code.constant(steps) : code.min(code.add(first, steps_of_split), steps);
+  Value first = code.mul(part, steps_of_split),
+        last = splits == 1 ? steps > 2 ? unknown(code, e.target.family, code.constant(steps)) : code.constant(steps)
+                           : code.min(code.add(first, steps_of_split), steps);
   staged_pipeline pipeline(e, group, tile, a, b, *product, memory, step_elements);
   values sums = pipeline.run(first, last);
   group.barrier();

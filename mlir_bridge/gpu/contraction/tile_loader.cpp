@@ -6,8 +6,17 @@
 
 namespace kiln::gpu {
 
-tile_loader::tile_loader(kernel_emitter& e, workgroup& group, const operand& from, element_type factor, std::int64_t rows, std::int64_t chunks, Value batch, Value first_row, bool beyond)
-    : e_(e), code_(e.code), from_(from), factor_(factor), rows_(rows), chunks_(chunks), batch_(batch), first_row_(first_row), beyond_(beyond) {
+tile_loader::tile_loader(kernel_emitter& e, workgroup& group, const operand& from, element_type factor,
+                         std::int64_t rows, std::int64_t chunks, Value batch, Value first_row, bool beyond)
+    : e_(e),
+      code_(e.code),
+      from_(from),
+      factor_(factor),
+      rows_(rows),
+      chunks_(chunks),
+      batch_(batch),
+      first_row_(first_row),
+      beyond_(beyond) {
   const std::int64_t total = rows * chunks, threads = std::min(group.threads(), total);
   // Threads beyond the last chunk do what others do, with the same result.
   Value thread = code_.rem(group.thread(), threads);
@@ -26,14 +35,20 @@ tile_loader::tile_loader(kernel_emitter& e, workgroup& group, const operand& fro
     }
     at.row = from.along_rows ? fast : slow;
     at.chunk = from.along_rows ? slow : fast;
-    at.bytes = code_.mul(code_.add(code_.mul(at.row, chunks), bit_xor(code_, at.chunk, swizzle(code_, at.row, chunks))), chunk_bytes);
+    at.bytes = code_.mul(code_.add(code_.mul(at.row, chunks), bit_xor(code_, at.chunk, swizzle(code_, at.row, chunks))),
+                         chunk_bytes);
     places_.push_back(at);
   }
 }
 
 element_request tile_loader::request(const place& at, Value k_tile) const {
   const std::int64_t elements = elements_of_chunk(factor_);
-  return {.batch = batch_, .row = code_.add(first_row_, at.row), .k_tile = k_tile, .k_inner = code_.mul(at.chunk, elements), .k_step = chunks_ * elements, .beyond = beyond_};
+  return {.batch = batch_,
+          .row = code_.add(first_row_, at.row),
+          .k_tile = k_tile,
+          .k_inner = code_.mul(at.chunk, elements),
+          .k_step = chunks_ * elements,
+          .beyond = beyond_};
 }
 
 tile_loader::fetched tile_loader::fetch(Value k_tile) {
@@ -44,14 +59,16 @@ tile_loader::fetched tile_loader::fetch(Value k_tile) {
 }
 
 void tile_loader::store(const fetched& chunks, Value memory) {
-  for (std::size_t i = 0; i < places_.size(); ++i) store_chunk(code_, byte_address(code_, memory, places_[i].bytes), chunks[i].masked(code_));
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    store_chunk(code_, byte_address(code_, memory, places_[i].bytes), chunks[i].masked(code_));
 }
 
 void tile_loader::copy(Value k_tile, Value memory) {
   evaluator ev(e_);
   for (const place& at : places_) {
     auto source = place_of_chunk(e_, ev, from_, factor_, request(at, k_tile));
-    if (!source) throw error(error_kind::internal, "kernel '" + e_.symbol + "' copies an operand that is not in memory as it is");
+    if (!source)
+      throw error(error_kind::internal, "kernel '" + e_.symbol + "' copies an operand that is not in memory as it is");
     Value to = byte_address(code_, memory, at.bytes);
     if (!source->inside) {
       call_intrinsic(code_, "llvm.nvvm.cp.async.cg.shared.global.16", {}, {to, source->address});

@@ -8,8 +8,10 @@ namespace kiln::gpu {
 
 class tile_loader {
  public:
-  // Rows `first_row` to first_row + rows of `from`, `chunks` chunks at a time. `beyond`: the last step reaches beyond the depth.
-  tile_loader(kernel_emitter& e, workgroup& group, const operand& from, element_type factor, std::int64_t rows, std::int64_t chunks, Value batch, Value first_row, bool beyond);
+  // Rows `first_row` to first_row + rows of `from`, `chunks` chunks at a time. `beyond`: the last step reaches beyond
+  // the depth.
+  tile_loader(kernel_emitter& e, workgroup& group, const operand& from, element_type factor, std::int64_t rows,
+              std::int64_t chunks, Value batch, Value first_row, bool beyond);
 
   std::int64_t bytes() const { return rows_ * chunks_ * 16; }
 

@@ -14,7 +14,8 @@ constexpr bool allow_reduced = false;  // f32 stays exact: no tf32
 
 // Whether the vector unit multiplies words of several elements.
 bool has_dots(const gpu_row& row, element_type factor) {
-  return (factor == element_type::f16 && row.dots != dot_unit::none) || (factor == element_type::i8 && row.dots == dot_unit::f16_and_i8);
+  return (factor == element_type::f16 && row.dots != dot_unit::none) ||
+         (factor == element_type::i8 && row.dots == dot_unit::f16_and_i8);
 }
 
 // Multiply-adds of one compute unit in a cycle.
@@ -37,18 +38,23 @@ double rate(const gpu_row& row, const tile_shape& tile, const product_types& typ
 // 32-bit registers of one thread.
 std::int64_t registers(const tile_shape& tile, const gpu_row& row, const problem_size& size) {
   const product_types& types = size.types;
-  const bool scattered_a = size.a_piece < elements_of_chunk(types.factor), scattered_b = size.b_piece < elements_of_chunk(types.factor);
+  const bool scattered_a = size.a_piece < elements_of_chunk(types.factor),
+             scattered_b = size.b_piece < elements_of_chunk(types.factor);
   const std::int64_t threads = tile.threads(row);
   std::int64_t result = 40 + tile.m * tile.n / threads * (storage_bits(types.sum) / 32);
   // Elements that arrive one by one lie in a register each until they are joined.
-  if (!tile.async) result += (tile.m * (scattered_a ? 3 : 1) + tile.n * (scattered_b ? 3 : 1)) * tile.chunks * 4 / threads;
+  if (!tile.async)
+    result += (tile.m * (scattered_a ? 3 : 1) + tile.n * (scattered_b ? 3 : 1)) * tile.chunks * 4 / threads;
   if (const matrix_instruction* unit = tile.instruction) {
-    auto fragments = [](const factor_map& map, std::int64_t tiles) { return tiles * map.parts * (map.whole_row ? map.chunks : 1) * 4; };
+    auto fragments = [](const factor_map& map, std::int64_t tiles) {
+      return tiles * map.parts * (map.whole_row ? map.chunks : 1) * 4;
+    };
     // LLVM reads the next group of chunks early; ptxas counts registers first.
     const std::int64_t once = fragments(unit->a, tile.part_m / unit->m) + fragments(unit->b, tile.part_n / unit->n);
     result += tile.chunks > unit->a.chunks && unit->unit != matrix_unit::mma_sync ? 2 * once : once;
   } else {
-    result += (tile.part_m + tile.part_n) * 4 * (has_dots(row, types.factor) ? 1 : std::max(1, 32 / storage_bits(types.factor)));
+    result += (tile.part_m + tile.part_n) * 4 *
+              (has_dots(row, types.factor) ? 1 : std::max(1, 32 / storage_bits(types.factor)));
   }
   return result;
 }
@@ -56,11 +62,13 @@ std::int64_t registers(const tile_shape& tile, const gpu_row& row, const problem
 std::int64_t shared_bytes(const tile_shape& tile, const product_types& types) {
   // At least one slab (multiplier.hpp).
   const std::int64_t element = storage_bits(types.sum) / 8;
-  const std::int64_t slab = tile.instruction ? tile.parts() * tile.instruction->m * (tile.part_n + 4) * element : tile.m / tile.part_m * (tile.n + 4) * element;
+  const std::int64_t slab = tile.instruction ? tile.parts() * tile.instruction->m * (tile.part_n + 4) * element
+                                             : tile.m / tile.part_m * (tile.n + 4) * element;
   return std::max(tile.stages * tile.stage_bytes(), slab);
 }
 
-// Cycles until the last workgroup is done. The constants were fitted to 200 kernels on an H200 (bench/gpu/gemm.py): within 30 % of what they took.
+// Cycles until the last workgroup is done. The constants were fitted to 200 kernels on an H200 (bench/gpu/gemm.py):
+// within 30 % of what they took.
 double cost(const tile_shape& tile, const target_row& target, const problem_size& size) {
   const gpu_row& row = target.gpu;
   const std::int64_t threads = tile.threads(row), depth = tile.chunks * elements_of_chunk(size.types.factor);
@@ -70,32 +78,47 @@ double cost(const tile_shape& tile, const target_row& target, const problem_size
   // What one step of one workgroup asks of its compute unit.
   const double multiply = static_cast<double>(tile.m * tile.n * depth) / rate(row, tile, size.types);
   const double repeated = tile.instruction && tile.instruction->a.whole_row ? 2 : 1;  // lanes that read the same
-  const double shared = static_cast<double>(tile.parts() * (tile.part_m + tile.part_n) + tile.m + tile.n) * static_cast<double>(tile.chunks * chunk_bytes) / lds_rate * repeated / (tile.instruction ? 1 : 8);
+  const double shared = static_cast<double>(tile.parts() * (tile.part_m + tile.part_n) + tile.m + tile.n) *
+                        static_cast<double>(tile.chunks * chunk_bytes) / lds_rate * repeated /
+                        (tile.instruction ? 1 : 8);
   const double memory = static_cast<double>(tile.stage_bytes()) / memory_rate;
   const auto scattered_rows = static_cast<double>((size.a_piece == 1 ? tile.m : 0) + (size.b_piece == 1 ? tile.n : 0));
-  const double busy = std::max({multiply, shared, memory}) + scattered_rows * static_cast<double>(depth) / scattered_rate + 40;
+  const double busy =
+      std::max({multiply, shared, memory}) + scattered_rows * static_cast<double>(depth) / scattered_rate + 40;
 
-  const std::int64_t resident = std::max<std::int64_t>(1, std::min({row.lds_bytes / shared_bytes(tile, size.types), row.register_file / std::max<std::int64_t>(1, threads * registers(tile, row, size)),
-                                                                    std::int64_t{2048} / threads}));
-  const std::int64_t per_unit = ceil_div(workgroups, row.compute_units), together = std::min(per_unit, resident), rounds = ceil_div(per_unit, together);
-  // A wave copies its share and multiplies, one after the other, on its quarter of the unit, where only waves of the same quarter wait for it.
+  const std::int64_t resident = std::max<std::int64_t>(
+      1, std::min({row.lds_bytes / shared_bytes(tile, size.types),
+                   row.register_file / std::max<std::int64_t>(1, threads * registers(tile, row, size)),
+                   std::int64_t{2048} / threads}));
+  const std::int64_t per_unit = ceil_div(workgroups, row.compute_units), together = std::min(per_unit, resident),
+                     rounds = ceil_div(per_unit, together);
+  // A wave copies its share and multiplies, one after the other, on its quarter of the unit, where only waves of the
+  // same quarter wait for it.
   const double waves = static_cast<double>(threads) / row.wave;
   const double reuse = static_cast<double>(tile.part_m * tile.part_n) / static_cast<double>(tile.part_m + tile.part_n);
-  const double alone = static_cast<double>((tile.m + tile.n) * tile.chunks) / static_cast<double>(threads) * 30 + multiply * 4 / waves * (tile.instruction ? 0.85 + 7 / reuse : 1.25);
+  const double alone = static_cast<double>((tile.m + tile.n) * tile.chunks) / static_cast<double>(threads) * 30 +
+                       multiply * 4 / waves * (tile.instruction ? 0.85 + 7 / reuse : 1.25);
   const double latency = round_trip / (tile.async ? static_cast<double>(tile.stages - 1) : 1.0);
-  const double step = std::max({busy * static_cast<double>(together), alone * std::max(1.0, waves * static_cast<double>(together) / 4), latency});
+  const double step = std::max({busy * static_cast<double>(together),
+                                alone * std::max(1.0, waves * static_cast<double>(together) / 4), latency});
   const double ends = 3200 + static_cast<double>(tile.m * tile.n * 8) / lds_rate;
-  const double combine = tile.splits == 1 ? 0 : 3500 + static_cast<double>(tile.m * tile.n * 4) * (1 + static_cast<double>(tile.splits)) / 48;
+  const double combine =
+      tile.splits == 1 ? 0
+                       : 3500 + static_cast<double>(tile.m * tile.n * 4) * (1 + static_cast<double>(tile.splits)) / 48;
   return static_cast<double>(rounds) * (static_cast<double>(steps) * step + ends) + combine;
 }
 
-void set(std::int64_t& field, const kernel_configuration& configuration, const char* name) { field = choose(configuration, name, field); }
+void set(std::int64_t& field, const kernel_configuration& configuration, const char* name) {
+  field = choose(configuration, name, field);
+}
 
 }  // namespace
 
 bool legal(const tile_shape& tile, const target_row& target, const problem_size& size) {
   const gpu_row& row = target.gpu;
-  if (tile.part_m < 1 || tile.part_n < 1 || tile.m % tile.part_m || tile.n % tile.part_n || tile.splits < 1 || tile.stages < 1) return false;
+  if (tile.part_m < 1 || tile.part_n < 1 || tile.m % tile.part_m || tile.n % tile.part_n || tile.splits < 1 ||
+      tile.stages < 1)
+    return false;
   if (tile.chunks != 2 && tile.chunks != 4 && tile.chunks != 8 && tile.chunks != 16) return false;
   if (tile.async ? tile.stages < 3 : tile.stages > 2) return false;
   if (tile.async && (!row.async_copy || !size.plain)) return false;
@@ -105,7 +128,8 @@ bool legal(const tile_shape& tile, const target_row& target, const problem_size&
   if (threads > std::min(row.max_threads, 512) || threads % row.wave) return false;
   if (shared_bytes(tile, size.types) > row.lds_bytes) return false;
   // Each piece of a chunk has a condition in scalar registers while it is on its way.
-  const std::int64_t pieces = tile.m * tile.chunks / threads * ceil_div(elements_of_chunk(size.types.factor), size.a_piece);
+  const std::int64_t pieces =
+      tile.m * tile.chunks / threads * ceil_div(elements_of_chunk(size.types.factor), size.a_piece);
   if (size.a_piece < elements_of_chunk(size.types.factor) && pieces > 24) return false;
   const std::int64_t most = std::min<std::int64_t>(row.registers, row.register_file / threads);
   // What the compiler needs beside these differs; this much room has kept every kernel of the tests without spills.
@@ -113,7 +137,8 @@ bool legal(const tile_shape& tile, const target_row& target, const problem_size&
 }
 
 std::vector<tile_shape> candidates(const target_row& target, const problem_size& size) {
-  std::vector<const matrix_instruction*> units = find_matrix_instructions(target.gpu.matrix, size.types.factor, allow_reduced);
+  std::vector<const matrix_instruction*> units =
+      find_matrix_instructions(target.gpu.matrix, size.types.factor, allow_reduced);
   const bool matrix = !units.empty();
   if (!matrix) units.push_back(nullptr);
   std::vector<tile_shape> result;
@@ -128,7 +153,8 @@ std::vector<tile_shape> candidates(const target_row& target, const problem_size&
         if ((m > 32 && m >= 2 * size.m) || (n > 32 && n >= 2 * size.n)) continue;
         for (std::int64_t parts_m : {1, 2, 4, 8, 16, 32})
           for (std::int64_t parts_n : {1, 2, 4, 8, 16, 32}) {
-            const bool fits = unit ? parts_m * parts_n <= 8 && parts_m * parts_n >= 2 : parts_m >= 4 && parts_n >= 4 && m / parts_m <= 8 && n / parts_n <= 8;
+            const bool fits = unit ? parts_m * parts_n <= 8 && parts_m * parts_n >= 2
+                                   : parts_m >= 4 && parts_n >= 4 && m / parts_m <= 8 && n / parts_n <= 8;
             if (!fits || m < parts_m || n < parts_n) continue;
             for (std::int64_t chunks : {4, 8})
               for (std::int64_t stages : {1, 2, 3, 4, 5}) {
@@ -136,7 +162,10 @@ std::vector<tile_shape> candidates(const target_row& target, const problem_size&
                 tile_shape tile{unit, m, n, m / parts_m, n / parts_n, chunks, stages, stages > 2, 1};
                 for (std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
                   tile.splits = splits;
-                  if (splits == 1 || (depth / chunks / splits >= 3 && size.batch * ceil_div(size.m, m) * ceil_div(size.n, n) * splits <= 3 * target.gpu.compute_units)) add(tile);
+                  if (splits == 1 ||
+                      (depth / chunks / splits >= 3 &&
+                       size.batch * ceil_div(size.m, m) * ceil_div(size.n, n) * splits <= 3 * target.gpu.compute_units))
+                    add(tile);
                 }
               }
           }
@@ -151,7 +180,8 @@ tile_shape choose_tile(const target_row& target, const problem_size& size, const
     const double c = cost(tile, target, size);
     if (c < least) least = c, best = tile;
   }
-  if (least == std::numeric_limits<double>::infinity()) throw error(error_kind::unsupported, "target '" + target.name + "' has no tile for a product of this type");
+  if (least == std::numeric_limits<double>::infinity())
+    throw error(error_kind::unsupported, "target '" + target.name + "' has no tile for a product of this type");
   tile_shape wanted = best;
   set(wanted.m, configuration, "tile_m");
   set(wanted.n, configuration, "tile_n");
@@ -163,7 +193,8 @@ tile_shape choose_tile(const target_row& target, const problem_size& size, const
   wanted.async = wanted.stages > 2;
   const std::int64_t unit = choose(configuration, "instruction", -1);
   const auto units = find_matrix_instructions(target.gpu.matrix, size.types.factor, allow_reduced);
-  if (unit >= 0 && unit < static_cast<std::int64_t>(units.size())) wanted.instruction = units[static_cast<std::size_t>(unit)];
+  if (unit >= 0 && unit < static_cast<std::int64_t>(units.size()))
+    wanted.instruction = units[static_cast<std::size_t>(unit)];
   return legal(wanted, target, size) ? wanted : best;
 }
 
@@ -171,8 +202,11 @@ std::vector<candidate> staged_space(const target_row& target, const problem_size
   const auto units = find_matrix_instructions(target.gpu.matrix, size.types.factor, allow_reduced);
   std::vector<candidate> result;
   for (const tile_shape& tile : candidates(target, size)) {
-    kernel_configuration configuration{{"tile_m", tile.m}, {"tile_n", tile.n}, {"part_m", tile.part_m}, {"part_n", tile.part_n}, {"chunks", tile.chunks}, {"stages", tile.stages}, {"splits", tile.splits}};
-    if (auto at = std::ranges::find(units, tile.instruction); at != units.end() && units.size() > 1) configuration["instruction"] = at - units.begin();
+    kernel_configuration configuration{{"tile_m", tile.m},      {"tile_n", tile.n},      {"part_m", tile.part_m},
+                                       {"part_n", tile.part_n}, {"chunks", tile.chunks}, {"stages", tile.stages},
+                                       {"splits", tile.splits}};
+    if (auto at = std::ranges::find(units, tile.instruction); at != units.end() && units.size() > 1)
+      configuration["instruction"] = at - units.begin();
     result.push_back({std::move(configuration), cost(tile, target, size)});
   }
   return result;

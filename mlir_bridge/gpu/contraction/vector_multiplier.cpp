@@ -1,5 +1,5 @@
-// Tiles on the vector unit: every thread sums part_m x part_n elements, rows and columns interleaved over the threads. For types without
-// a matrix instruction, and for GPUs without them.
+// Tiles on the vector unit: every thread sums part_m x part_n elements, rows and columns interleaved over the threads.
+// For types without a matrix instruction, and for GPUs without them.
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/multiplier.hpp"
@@ -7,12 +7,14 @@
 
 namespace kiln::gpu {
 
-chunk_product::chunk_product(kernel_emitter& e, const product_types& types) : code_(e.code), types_(types), kind_(kind::multiply_add) {
+chunk_product::chunk_product(kernel_emitter& e, const product_types& types)
+    : code_(e.code), types_(types), kind_(kind::multiply_add) {
   const gpu_row& row = e.target.gpu;
   if (types.factor == element_type::f16 && row.dots != dot_unit::none) kind_ = kind::dot_f16;
   // RDNA 3 and later have the instruction with a sign for each factor instead.
   const bool mixed = row.matrix == matrix_unit::wmma_gfx11 || row.matrix == matrix_unit::wmma_gfx12;
-  if (types.factor == element_type::i8 && row.dots == dot_unit::f16_and_i8) kind_ = mixed ? kind::dot_i8_mixed : kind::dot_i8;
+  if (types.factor == element_type::i8 && row.dots == dot_unit::f16_and_i8)
+    kind_ = mixed ? kind::dot_i8_mixed : kind::dot_i8;
 }
 
 values chunk_product::split(Value chunk) const {
@@ -20,12 +22,15 @@ values chunk_product::split(Value chunk) const {
   if (kind_ != kind::multiply_add) {
     for (std::int64_t w = 0; w < 4; ++w) {
       Value word = code_.lane(chunk, w);
-      pieces.push_back(kind_ == kind::dot_f16 ? reinterpret(code_, word, mlir::VectorType::get({2}, code_.builder.getF16Type())) : word);
+      pieces.push_back(kind_ == kind::dot_f16
+                           ? reinterpret(code_, word, mlir::VectorType::get({2}, code_.builder.getF16Type()))
+                           : word);
     }
     return pieces;
   }
   const std::int64_t lanes = elements_of_chunk(types_.factor);
-  Value elements = code_.to_compute(reinterpret(code_, chunk, code_builder::with_lanes(code_.storage_type(types_.factor), lanes)), types_.factor);
+  Value elements = code_.to_compute(
+      reinterpret(code_, chunk, code_builder::with_lanes(code_.storage_type(types_.factor), lanes)), types_.factor);
   elements = convert_element(code_, elements, types_.factor, types_.sum);
   for (std::int64_t i = 0; i < lanes; ++i) pieces.push_back(code_.lane(elements, i));
   return pieces;
@@ -37,30 +42,51 @@ Value chunk_product::add_product(Value a, Value b, Value sum) const {
   switch (kind_) {
     case kind::dot_f16: return call_intrinsic(code_, "llvm.amdgcn.fdot2", sum.getType(), {a, b, sum, no});
     case kind::dot_i8: return call_intrinsic(code_, "llvm.amdgcn.sdot4", sum.getType(), {a, b, sum, no});
-    case kind::dot_i8_mixed: return call_intrinsic(code_, "llvm.amdgcn.sudot4", sum.getType(), {yes, a, yes, b, sum, no});
+    case kind::dot_i8_mixed:
+      return call_intrinsic(code_, "llvm.amdgcn.sudot4", sum.getType(), {yes, a, yes, b, sum, no});
     case kind::multiply_add: break;
   }
-  return is_float(types_.sum) ? code_.fma(a, b, sum) : Value(code_.make<mlir::arith::AddIOp>(code_.make<mlir::arith::MulIOp>(a, b).getResult(), sum));
+  return is_float(types_.sum)
+             ? code_.fma(a, b, sum)
+             : Value(code_.make<mlir::arith::AddIOp>(code_.make<mlir::arith::MulIOp>(a, b).getResult(), sum));
 }
 
 namespace {
 
 class vector_multiplier final : public multiplier {
  public:
-  vector_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile, const product_types& types, std::int64_t slab_bytes)
-      : code_(e.code), family_(e.target.family), group_(group), tile_(tile), types_(types), product_(e, types), across_m_(tile.m / tile.part_m), across_n_(tile.n / tile.part_n) {
+  vector_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile, const product_types& types,
+                    std::int64_t slab_bytes)
+      : code_(e.code),
+        family_(e.target.family),
+        group_(group),
+        tile_(tile),
+        types_(types),
+        product_(e, types),
+        across_m_(tile.m / tile.part_m),
+        across_n_(tile.n / tile.part_n) {
     x_ = code_.rem(group.thread(), across_n_), y_ = code_.div(group.thread(), across_n_);
-    slabs_ = {.rows = across_m_, .columns = tile.n, .members = group.threads(), .member = group.thread(), .owner = code_.constant(0), .first_row = code_.constant(0), .first_column = code_.constant(0)};
+    slabs_ = {.rows = across_m_,
+              .columns = tile.n,
+              .members = group.threads(),
+              .member = group.thread(),
+              .owner = code_.constant(0),
+              .first_row = code_.constant(0),
+              .first_column = code_.constant(0)};
     const std::int64_t parts = parts_of_slab(tile.part_m, slabs_.elements(), storage_bits(types.sum) / 8, slab_bytes);
     slabs_.rows *= parts;
     slabs_.count = tile.part_m / parts;
   }
 
-  values zeros() override { return values(static_cast<std::size_t>(tile_.part_m * tile_.part_n), code_.number(code_.scalar_type(types_.sum), 0)); }
+  values zeros() override {
+    return values(static_cast<std::size_t>(tile_.part_m * tile_.part_n),
+                  code_.number(code_.scalar_type(types_.sum), 0));
+  }
 
   values multiply(Value a, Value b, values sums) override {
     for (std::int64_t c = 0; c < tile_.chunks; ++c) {
-      std::vector<values> left = read(a, y_, across_m_, tile_.part_m, c), right = read(b, x_, across_n_, tile_.part_n, c);
+      std::vector<values> left = read(a, y_, across_m_, tile_.part_m, c),
+                          right = read(b, x_, across_n_, tile_.part_n, c);
       for (std::size_t piece = 0; piece < left[0].size(); ++piece)
         for (std::size_t i = 0; i < left.size(); ++i)
           for (std::size_t j = 0; j < right.size(); ++j) {
@@ -68,7 +94,8 @@ class vector_multiplier final : public multiplier {
             sum = product_.add_product(left[i][piece], right[j][piece], sum);
           }
       // Otherwise the compiler reads all chunks at once and runs out of registers.
-      if (family_ == target_family::amdgpu && c + 1 < tile_.chunks) call_intrinsic(code_, "llvm.amdgcn.sched.barrier", {}, {code_.integer(code_.builder.getI32Type(), 0)});
+      if (family_ == target_family::amdgpu && c + 1 < tile_.chunks)
+        call_intrinsic(code_, "llvm.amdgcn.sched.barrier", {}, {code_.integer(code_.builder.getI32Type(), 0)});
     }
     return sums;
   }
@@ -79,8 +106,10 @@ class vector_multiplier final : public multiplier {
     const std::int64_t parts = tile_.part_m / slabs_.count;
     for (std::int64_t part = 0; part < parts; ++part)
       for (std::int64_t j = 0; j < tile_.part_n; ++j)
-        code_.make<mlir::LLVM::StoreOp>(sums[static_cast<std::size_t>((i * parts + part) * tile_.part_n + j)], byte_address(code_, base, (part * across_m_ * slabs_.pitch() + j * across_n_) * bytes),
-                                        static_cast<unsigned>(bytes));
+        code_.make<mlir::LLVM::StoreOp>(
+            sums[static_cast<std::size_t>((i * parts + part) * tile_.part_n + j)],
+            byte_address(code_, base, (part * across_m_ * slabs_.pitch() + j * across_n_) * bytes),
+            static_cast<unsigned>(bytes));
   }
 
   void synchronize() override { group_.barrier(); }
@@ -112,7 +141,8 @@ class vector_multiplier final : public multiplier {
 
 }  // namespace
 
-std::unique_ptr<multiplier> make_vector_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile, const product_types& types, std::int64_t slab_bytes) {
+std::unique_ptr<multiplier> make_vector_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile,
+                                                   const product_types& types, std::int64_t slab_bytes) {
   return std::make_unique<vector_multiplier>(e, group, tile, types, slab_bytes);
 }
 

@@ -8,17 +8,23 @@ namespace kiln::gpu {
 
 namespace llvm_dialect = mlir::LLVM;
 
-values hopper_code::assembly(const std::string& text, const std::string& constraints, std::span<const Value> operands, std::vector<mlir::Type> results) {
+values hopper_code::assembly(const std::string& text, const std::string& constraints, std::span<const Value> operands,
+                             std::vector<mlir::Type> results) {
   mlir::Type type;
   if (results.size() == 1) type = results[0];
   else if (!results.empty()) type = llvm_dialect::LLVMStructType::getLiteral(code_.builder.getContext(), results);
   auto dialect = llvm_dialect::AsmDialectAttr::get(code_.builder.getContext(), llvm_dialect::AsmDialect::AD_ATT);
-  auto op = code_.make<llvm_dialect::InlineAsmOp>(type, mlir::ValueRange(llvm::ArrayRef<Value>(operands.data(), operands.size())), llvm::StringRef(text), llvm::StringRef(constraints),
-                                                  /*has_side_effects=*/true, /*is_align_stack=*/false, llvm_dialect::tailcallkind::TailCallKind::None, dialect, mlir::ArrayAttr());
+  auto op = code_.make<llvm_dialect::InlineAsmOp>(
+      type, mlir::ValueRange(llvm::ArrayRef<Value>(operands.data(), operands.size())), llvm::StringRef(text),
+      llvm::StringRef(constraints),
+      /*has_side_effects=*/true, /*is_align_stack=*/false, llvm_dialect::tailcallkind::TailCallKind::None, dialect,
+      mlir::ArrayAttr());
   if (results.empty()) return {};
   if (results.size() == 1) return {op.getResult(0)};
   values parts;
-  for (std::size_t i = 0; i < results.size(); ++i) parts.push_back(code_.make<llvm_dialect::ExtractValueOp>(op.getResult(0), llvm::ArrayRef<std::int64_t>{static_cast<std::int64_t>(i)}));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    parts.push_back(code_.make<llvm_dialect::ExtractValueOp>(
+        op.getResult(0), llvm::ArrayRef<std::int64_t>{static_cast<std::int64_t>(i)}));
   return parts;
 }
 
@@ -27,31 +33,46 @@ Value hopper_code::narrow(Value index) {
   return index.getType() == i32 ? index : code_.make<mlir::arith::TruncIOp>(i32, index).getResult();
 }
 
-Value hopper_code::shared_address(Value pointer) { return code_.make<llvm_dialect::PtrToIntOp>(code_.builder.getI32Type(), pointer); }
+Value hopper_code::shared_address(Value pointer) {
+  return code_.make<llvm_dialect::PtrToIntOp>(code_.builder.getI32Type(), pointer);
+}
 
 // --- warps, registers, clusters
 
 Value hopper_code::uniform(Value v) {
-  return call_intrinsic(code_, "llvm.nvvm.shfl.sync.idx.i32", code_.builder.getI32Type(), {number(-1), v, number(0), number(31)});
+  return call_intrinsic(code_, "llvm.nvvm.shfl.sync.idx.i32", code_.builder.getI32Type(),
+                        {number(-1), v, number(0), number(31)});
 }
 
 void hopper_code::synchronize_warp() { call_intrinsic(code_, "llvm.nvvm.bar.warp.sync", {}, {number(-1)}); }
 
-void hopper_code::set_register_limit(std::int64_t registers, bool increase) { assembly(fmt::format("setmaxnreg.{}.sync.aligned.u32 {};", increase ? "inc" : "dec", registers), "~{memory}", {}); }
+void hopper_code::set_register_limit(std::int64_t registers, bool increase) {
+  assembly(fmt::format("setmaxnreg.{}.sync.aligned.u32 {};", increase ? "inc" : "dec", registers), "~{memory}", {});
+}
 
-void hopper_code::synchronize_cluster() { assembly("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;", "~{memory}", {}); }
+void hopper_code::synchronize_cluster() {
+  assembly("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;", "~{memory}", {});
+}
 
-void hopper_code::synchronize_threads(std::int64_t barrier, std::int64_t threads) { assembly(fmt::format("bar.sync {}, {};", barrier, threads), "~{memory}", {}); }
+void hopper_code::synchronize_threads(std::int64_t barrier, std::int64_t threads) {
+  assembly(fmt::format("bar.sync {}, {};", barrier, threads), "~{memory}", {});
+}
 
 Value hopper_code::load_word_of(Value rank, Value address) {
-  return assembly("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $1, $2;\nld.shared::cluster.b32 $0, [remote];\n}", "=r,r,r,~{memory}", {address, rank}, {code_.builder.getI32Type()})[0];
+  return assembly(
+      "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $1, $2;\nld.shared::cluster.b32 $0, [remote];\n}",
+      "=r,r,r,~{memory}", {address, rank}, {code_.builder.getI32Type()})[0];
 }
 
 // --- barriers
 
-void hopper_code::initialize_barrier(Value barrier, std::int64_t count) { assembly(fmt::format("mbarrier.init.shared::cta.b64 [$0], {};", count), "r,~{memory}", {barrier}); }
+void hopper_code::initialize_barrier(Value barrier, std::int64_t count) {
+  assembly(fmt::format("mbarrier.init.shared::cta.b64 [$0], {};", count), "r,~{memory}", {barrier});
+}
 
-void hopper_code::publish_barriers() { assembly("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;", "~{memory}", {}); }
+void hopper_code::publish_barriers() {
+  assembly("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;", "~{memory}", {});
+}
 
 void hopper_code::wait(Value barrier, Value parity) {
   const char* plain =
@@ -61,24 +82,34 @@ void hopper_code::wait(Value barrier, Value parity) {
   const char* bounded =
       "{\n.reg .pred done;\n.reg .b64 begin, now;\nmov.u64 begin, %clock64;\n"
       "again:\nmbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n@done bra ready;\n"
-      "mov.u64 now, %clock64;\nsub.s64 now, now, begin;\nsetp.gt.s64 done, now, 268435456;\n@done trap;\nbra again;\nready:\n}";
+      "mov.u64 now, %clock64;\nsub.s64 now, now, begin;\nsetp.gt.s64 done, now, 268435456;\n@done trap;\nbra "
+      "again;\nready:\n}";
   assembly(bounded_ ? bounded : plain, "r,r,~{memory}", {barrier, parity});
 }
 
-void hopper_code::arrive(Value barrier) { assembly("mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", {barrier}); }
-
-void hopper_code::arrive_at(Value barrier, Value rank) {
-  // Nothing that the copying thread must see was written before: a release for the whole cluster would cost more than a block of products.
-  assembly("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $0, $1;\nmbarrier.arrive.shared::cluster.b64 _, [remote];\n}", "r,r,~{memory}", {barrier, rank});
+void hopper_code::arrive(Value barrier) {
+  assembly("mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", {barrier});
 }
 
-void hopper_code::arrive_expecting(Value barrier, std::int64_t bytes) { assembly(fmt::format("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {};", bytes), "r,~{memory}", {barrier}); }
+void hopper_code::arrive_at(Value barrier, Value rank) {
+  // Nothing that the copying thread must see was written before: a release for the whole cluster would cost more than a
+  // block of products.
+  assembly(
+      "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $0, $1;\nmbarrier.arrive.shared::cluster.b64 _, "
+      "[remote];\n}",
+      "r,r,~{memory}", {barrier, rank});
+}
+
+void hopper_code::arrive_expecting(Value barrier, std::int64_t bytes) {
+  assembly(fmt::format("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {};", bytes), "r,~{memory}", {barrier});
+}
 
 // --- tensor copy engine
 
 void hopper_code::prefetch_map(Value map) { assembly("prefetch.tensormap [$0];", "l,~{memory}", {map}); }
 
-void hopper_code::copy_box(Value to, Value map, std::span<const Value> coordinates, Value barrier, std::optional<std::int64_t> mask, Value mask_shift) {
+void hopper_code::copy_box(Value to, Value map, std::span<const Value> coordinates, Value barrier,
+                           std::optional<std::int64_t> mask, Value mask_shift) {
   std::string where, constraints = "r,l,r";
   values operands{to, map, barrier};
   for (Value c : coordinates) {
@@ -86,7 +117,9 @@ void hopper_code::copy_box(Value to, Value map, std::span<const Value> coordinat
     operands.push_back(c);
     constraints += ",r";
   }
-  std::string text = fmt::format("cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes{} [$0], [$1, {{{}}}], [$2]", coordinates.size(), mask ? ".multicast::cluster" : "", where);
+  std::string text = fmt::format(
+      "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes{} [$0], [$1, {{{}}}], [$2]",
+      coordinates.size(), mask ? ".multicast::cluster" : "", where);
   if (mask) {
     Value bits = number(*mask);
     if (mask_shift) bits = code_.make<mlir::arith::ShLIOp>(bits, mask_shift);
@@ -101,8 +134,9 @@ void hopper_code::copy_box(Value to, Value map, std::span<const Value> coordinat
 
 namespace {
 
-// Rows of 128 bytes, swizzled as the copy engine does with 128 bytes; eight of them are a pattern of 1024 bytes. Where k is inner, 8 rows follow
-// each other at `stride`. Where rows are inner, `stride` is from 8 k to the next 8, and `leading` from 64 rows to the next 64.
+// Rows of 128 bytes, swizzled as the copy engine does with 128 bytes; eight of them are a pattern of 1024 bytes. Where
+// k is inner, 8 rows follow each other at `stride`. Where rows are inner, `stride` is from 8 k to the next 8, and
+// `leading` from 64 rows to the next 64.
 constexpr std::int64_t pattern_bytes = 1024, block_bytes = 8192;
 
 std::string_view type_name(element_type type) {
@@ -118,7 +152,9 @@ bool is_integer(const wgmma_shape& s) { return s.a == element_type::i8 || s.a ==
 
 }  // namespace
 
-mlir::Type hopper_code::sum_type(const wgmma_shape& s) { return is_integer(s) ? mlir::Type(code_.builder.getI32Type()) : mlir::Type(code_.builder.getF32Type()); }
+mlir::Type hopper_code::sum_type(const wgmma_shape& s) {
+  return is_integer(s) ? mlir::Type(code_.builder.getI32Type()) : mlir::Type(code_.builder.getF32Type());
+}
 
 values hopper_code::undefined_sums(const wgmma_shape& s) {
   Value nothing = code_.make<llvm_dialect::UndefOp>(sum_type(s));
@@ -136,21 +172,26 @@ Value hopper_code::descriptor(Value address, bool k_inner) {
   return code_.make<mlir::arith::OrIOp>(start, code_.integer(i64, fixed));
 }
 
-values hopper_code::multiply_block(const wgmma_shape& s, Value a_address, Value b_address, Value accumulate, const values& sums) {
+values hopper_code::multiply_block(const wgmma_shape& s, Value a_address, Value b_address, Value accumulate,
+                                   const values& sums) {
   const bool integers = is_integer(s);
   const std::int64_t count = count_sums(s), of_block = s.columns / 2;
   const std::int64_t depth = integers ? 32 : 16, steps = 4;
   // In units of 16 bytes: 32 bytes of a row, or 16 rows of 128 bytes.
   auto step = [](bool k_inner) { return k_inner ? 2 : 128; };
-  const std::string a = fmt::format("${}", 2 * count), b = fmt::format("${}", 2 * count + 1), first = fmt::format("${}", 2 * count + 2);
+  const std::string a = fmt::format("${}", 2 * count), b = fmt::format("${}", 2 * count + 1),
+                    first = fmt::format("${}", 2 * count + 2);
   std::string text = "{\n.reg .pred first, other;\n.reg .b64 a, b;\n";
-  text += fmt::format("setp.ne.b32 first, {}, 0;\nsetp.eq.b32 other, {}, {};\nwgmma.fence.sync.aligned;\n", first, first, first);
+  text += fmt::format("setp.ne.b32 first, {}, 0;\nsetp.eq.b32 other, {}, {};\nwgmma.fence.sync.aligned;\n", first,
+                      first, first);
   for (std::int64_t i = 0; i < steps; ++i)
     for (std::int64_t block = 0; block < s.row_blocks; ++block) {
       std::string registers;
       for (std::int64_t r = 0; r < of_block; ++r) registers += fmt::format("{}${}", r ? "," : "", block * of_block + r);
-      text += fmt::format("add.s64 a, {}, {};\nadd.s64 b, {}, {};\n", a, i * step(s.a_k_inner) + block * block_bytes / 16, b, i * step(s.b_k_inner));
-      text += fmt::format("wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{} {{{}}}, a, b, {}", s.columns, depth, integers ? "s32" : "f32", type_name(s.a), type_name(s.b), registers, i ? "other" : "first");
+      text += fmt::format("add.s64 a, {}, {};\nadd.s64 b, {}, {};\n", a,
+                          i * step(s.a_k_inner) + block * block_bytes / 16, b, i * step(s.b_k_inner));
+      text += fmt::format("wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{} {{{}}}, a, b, {}", s.columns, depth,
+                          integers ? "s32" : "f32", type_name(s.a), type_name(s.b), registers, i ? "other" : "first");
       text += integers ? ";\n" : fmt::format(", 1, 1, {}, {};\n", s.a_k_inner ? 0 : 1, s.b_k_inner ? 0 : 1);
     }
   text += "wgmma.commit_group.sync.aligned;\n}";
@@ -161,7 +202,8 @@ values hopper_code::multiply_block(const wgmma_shape& s, Value a_address, Value 
   operands.push_back(descriptor(a_address, s.a_k_inner));
   operands.push_back(descriptor(b_address, s.b_k_inner));
   operands.push_back(accumulate);
-  return assembly(text, constraints + "l,l,r,~{memory}", operands, std::vector<mlir::Type>(static_cast<std::size_t>(count), sum_type(s)));
+  return assembly(text, constraints + "l,l,r,~{memory}", operands,
+                  std::vector<mlir::Type>(static_cast<std::size_t>(count), sum_type(s)));
 }
 
 void hopper_code::wait_all_but_last() { assembly("wgmma.wait_group.sync.aligned 1;", "~{memory}", {}); }
@@ -172,7 +214,8 @@ values hopper_code::finish(const values& sums) {
   mlir::Type type = sums[0].getType();
   for (std::size_t i = 0; i < sums.size(); ++i) constraints += type.isF32() ? "=f," : "=r,";
   for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format("{},", i);
-  return assembly("wgmma.wait_group.sync.aligned 0;", constraints + "~{memory}", sums, std::vector<mlir::Type>(sums.size(), type));
+  return assembly("wgmma.wait_group.sync.aligned 0;", constraints + "~{memory}", sums,
+                  std::vector<mlir::Type>(sums.size(), type));
 }
 
 }  // namespace kiln::gpu

@@ -9,7 +9,14 @@ namespace kiln::gpu {
 namespace {
 
 wgmma_size size_of(const kernel_emitter& e, const wgmma_problem& p) {
-  return {p.batch, p.m, p.n, p.k, storage_bits(p.a.memory.type) / 8, p.a.k_inner || p.a.rearrange, p.b.k_inner || p.b.rearrange, epilogue_bytes(e, p)};
+  return {p.batch,
+          p.m,
+          p.n,
+          p.k,
+          storage_bits(p.a.memory.type) / 8,
+          p.a.k_inner || p.a.rearrange,
+          p.b.k_inner || p.b.rearrange,
+          epilogue_bytes(e, p)};
 }
 
 bool try_problem(kernel_emitter& e, std::optional<wgmma_problem> problem) {

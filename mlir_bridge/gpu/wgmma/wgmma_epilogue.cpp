@@ -13,7 +13,8 @@ std::int64_t bytes_of(element_type type) { return std::max(8, storage_bits(type)
 
 // A slab of an output in shared memory: 16 rows of up to 128 bytes, which begin four banks apart.
 struct slab {
-  std::int64_t size, columns, pitch, offset;  // bytes of an element; columns; bytes of a row; bytes from the warp's memory
+  std::int64_t size, columns, pitch,
+      offset;  // bytes of an element; columns; bytes of a row; bytes from the warp's memory
 };
 
 std::int64_t slab_columns(const kernel_emitter& e) {
@@ -35,8 +36,17 @@ std::vector<slab> make_slabs(const kernel_emitter& e) {
 
 class writer {
  public:
-  writer(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile, const wgmma_place& place, const values& sums)
-      : e_(e), code_(e.code), hopper_(hopper), problem_(problem), tile_(tile), place_(place), sums_(sums), ev_(e), slabs_(make_slabs(e)) {
+  writer(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile,
+         const wgmma_place& place, const values& sums)
+      : e_(e),
+        code_(e.code),
+        hopper_(hopper),
+        problem_(problem),
+        tile_(tile),
+        place_(place),
+        sums_(sums),
+        ev_(e),
+        slabs_(make_slabs(e)) {
     masks_rows_ = problem.m % (tile.m * tile.cluster_m) != 0;
     masks_columns_ = problem.n % (tile.n * tile.cluster_n) != 0;
     batch_ = code_.to_index(place.batch);
@@ -62,14 +72,19 @@ class writer {
   }
 
  private:
-  // Registers of a warpgroup's product: thread l of warp w has rows 16 w + l / 4 and 8 more, columns 8 j + 2 (l % 4) and the next.
+  // Registers of a warpgroup's product: thread l of warp w has rows 16 w + l / 4 and 8 more, columns 8 j + 2 (l % 4)
+  // and the next.
   Value fragment(std::int64_t block, std::int64_t column, int half) {
     const auto first = static_cast<std::size_t>(block * tile_.n / 2 + column / 8 * 4 + half * 2);
     Value pair[2] = {sums_[first], sums_[first + 1]};
     return code_.from_lanes(pair);
   }
-  Value row_of(std::int64_t block, int half) { return code_.add(code_.add(place_.row, code_.div(place_.lane, 4)), block * 64 + half * 8); }
-  Value column_of(std::int64_t column) { return code_.add(code_.add(place_.column, code_.mul(code_.rem(place_.lane, 4), 2)), column); }
+  Value row_of(std::int64_t block, int half) {
+    return code_.add(code_.add(place_.row, code_.div(place_.lane, 4)), block * 64 + half * 8);
+  }
+  Value column_of(std::int64_t column) {
+    return code_.add(code_.add(place_.column, code_.mul(code_.rem(place_.lane, 4), 2)), column);
+  }
 
   position where(Value row, Value column, std::int64_t lanes) {
     position at = problem_.locate(batch_, code_.to_index(row));
@@ -82,7 +97,8 @@ class writer {
     const std::int64_t lanes = problem_.n % 2 ? 1 : 2;
     for (std::int64_t i = 0; i < 2; i += lanes) {
       Value at = code_.add(first, i);
-      Value inside = both(masks_rows_ ? code_.less(row, hopper_.number(problem_.m)) : Value(), masks_columns_ ? code_.less(at, hopper_.number(problem_.n)) : Value());
+      Value inside = both(masks_rows_ ? code_.less(row, hopper_.number(problem_.m)) : Value(),
+                          masks_columns_ ? code_.less(at, hopper_.number(problem_.n)) : Value());
       auto store = [&] {
         evaluator ev(e_);
         ev.bind(e_.anchor_result(), lanes == 1 ? code_.lane(sums, i) : sums);
@@ -104,8 +120,10 @@ class writer {
     for (std::size_t i = 0; i < slabs_.size(); ++i) {
       value output = e_.cluster.outputs()[i];
       Value stored = code_.to_storage(ev_.at(output, at, 2), output.type().type);
-      Value offset = code_.add(code_.add(code_.mul(line, slabs_[i].pitch), code_.mul(inner, slabs_[i].size)), c * slabs_[i].size + slabs_[i].offset);
-      code_.make<mlir::LLVM::StoreOp>(stored, byte_address(place_.shared, offset), static_cast<unsigned>(2 * slabs_[i].size));
+      Value offset = code_.add(code_.add(code_.mul(line, slabs_[i].pitch), code_.mul(inner, slabs_[i].size)),
+                               c * slabs_[i].size + slabs_[i].offset);
+      code_.make<mlir::LLVM::StoreOp>(stored, byte_address(place_.shared, offset),
+                                      static_cast<unsigned>(2 * slabs_[i].size));
     }
   }
 
@@ -119,14 +137,19 @@ class writer {
     for (std::int64_t line = 0; line < rows; line += lines) {
       Value own = code_.add(first_line, line);
       auto copy = [&] {
-        Value from = byte_address(place_.shared, code_.add(code_.add(code_.mul(own, s.pitch), code_.mul(piece, store_bytes)), s.offset));
+        Value from = byte_address(
+            place_.shared, code_.add(code_.add(code_.mul(own, s.pitch), code_.mul(piece, store_bytes)), s.offset));
         Value data = code_.make<mlir::LLVM::LoadOp>(words, from, static_cast<unsigned>(store_bytes));
-        Value row = code_.to_index(code_.add(code_.add(place_.row, own), block * 64)), first = code_.to_index(code_.add(code_.add(place_.column, code_.mul(piece, elements)), column));
+        Value row = code_.to_index(code_.add(code_.add(place_.row, own), block * 64)),
+              first = code_.to_index(code_.add(code_.add(place_.column, code_.mul(piece, elements)), column));
         Value offset = code_.add(code_.mul(code_.add(code_.mul(batch_, problem_.m), row), problem_.n), first);
-        code_.make<mlir::LLVM::StoreOp>(data, code_.address(pointer, offset, output.type), static_cast<unsigned>(store_bytes));
+        code_.make<mlir::LLVM::StoreOp>(data, code_.address(pointer, offset, output.type),
+                                        static_cast<unsigned>(store_bytes));
       };
-      Value row = code_.add(code_.add(place_.row, own), block * 64), first = code_.add(code_.add(place_.column, code_.mul(piece, elements)), column);
-      Value inside = both(masks_rows_ ? code_.less(row, hopper_.number(problem_.m)) : Value(), masks_columns_ ? code_.less(first, hopper_.number(problem_.n)) : Value());
+      Value row = code_.add(code_.add(place_.row, own), block * 64),
+            first = code_.add(code_.add(place_.column, code_.mul(piece, elements)), column);
+      Value inside = both(masks_rows_ ? code_.less(row, hopper_.number(problem_.m)) : Value(),
+                          masks_columns_ ? code_.less(first, hopper_.number(problem_.n)) : Value());
       // More threads than rows of the slab have pieces for, where they are narrow.
       if (lines > rows) inside = both(inside, code_.less(own, hopper_.number(rows)));
       if (inside) code_.when(inside, copy);
@@ -136,7 +159,9 @@ class writer {
 
   Value both(Value a, Value b) { return !a ? b : !b ? a : code_.make<mlir::arith::AndIOp>(a, b).getResult(); }
   Value byte_address(Value pointer, Value offset) {
-    return code_.make<mlir::LLVM::GEPOp>(pointer.getType(), code_.builder.getI8Type(), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+    return code_.make<mlir::LLVM::GEPOp>(pointer.getType(), code_.builder.getI8Type(), pointer,
+                                         llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)},
+                                         mlir::LLVM::GEPNoWrapFlags::inbounds);
   }
 
   kernel_emitter& e_;
@@ -163,7 +188,8 @@ std::int64_t epilogue_bytes(const kernel_emitter& e, const wgmma_problem& proble
   return bytes <= most ? bytes : 0;
 }
 
-void emit_wgmma_epilogue(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile, const wgmma_place& place, const values& sums) {
+void emit_wgmma_epilogue(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile,
+                         const wgmma_place& place, const values& sums) {
   writer(e, hopper, problem, tile, place, sums).write();
 }
 

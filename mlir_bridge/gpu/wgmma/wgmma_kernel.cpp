@@ -10,12 +10,13 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t row_bytes = 128;      // of k (of rows, where k is not inner) in shared memory
-constexpr std::int64_t block_rows = 64;      // boxes where k is not inner, and rows of one matrix instruction
+constexpr std::int64_t row_bytes = 128;  // of k (of rows, where k is not inner) in shared memory
+constexpr std::int64_t block_rows = 64;  // boxes where k is not inner, and rows of one matrix instruction
 constexpr std::int64_t block_bytes = block_rows * row_bytes;
 constexpr std::int64_t pattern_alignment = 1024;
 constexpr std::int64_t group_threads = 128;  // of a warpgroup
-// The register file holds 65536: 168 for each of 384 threads. With many sums the consumers take what the copying warpgroup does not need.
+// The register file holds 65536: 168 for each of 384 threads. With many sums the consumers take what the copying
+// warpgroup does not need.
 constexpr std::int64_t most_sums_without_limits = 96;
 constexpr std::int64_t producer_registers = 40, consumer_registers = 232;
 static_assert((producer_registers + 2 * consumer_registers) * group_threads <= 65536);
@@ -24,8 +25,10 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 class wgmma_writer {
  public:
-  wgmma_writer(kernel_emitter& e, const wgmma_problem& problem, const wgmma_tile& tile) : e_(e), code_(e.code), p_(problem), t_(tile), hopper_(e.code, tile.bounded) {
-    shape_ = {tile.n, tile.row_blocks(), problem.a.memory.type, problem.b.memory.type, problem.a.k_inner, problem.b.k_inner};
+  wgmma_writer(kernel_emitter& e, const wgmma_problem& problem, const wgmma_tile& tile)
+      : e_(e), code_(e.code), p_(problem), t_(tile), hopper_(e.code, tile.bounded) {
+    shape_ = {tile.n,           tile.row_blocks(), problem.a.memory.type, problem.b.memory.type, problem.a.k_inner,
+              problem.b.k_inner};
     k_elements_ = row_bytes * 8 / storage_bits(problem.a.memory.type);
     blocks_ = ceil_div(problem.k, k_elements_);
     tiles_m_ = ceil_div(problem.m, tile.m * tile.cluster_m);
@@ -38,8 +41,10 @@ class wgmma_writer {
     workgroup group(e_, "wgmma", {clusters_ * t_.cluster(), 1, 1}, t_.threads());
     set_launch_attributes();
     // In this order: copies of A, copies of B, whatever the epilogue adds.
-    a_map_ = e_.tensor_map_address(p_.a.memory, make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.m / t_.cluster_n : k_elements_));
-    b_map_ = e_.tensor_map_address(p_.b.memory, make_tensor_map(p_.b, p_.batch, p_.b.k_inner ? t_.n / t_.cluster_m : k_elements_));
+    a_map_ = e_.tensor_map_address(p_.a.memory,
+                                   make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.m / t_.cluster_n : k_elements_));
+    b_map_ = e_.tensor_map_address(p_.b.memory,
+                                   make_tensor_map(p_.b, p_.batch, p_.b.k_inner ? t_.n / t_.cluster_m : k_elements_));
     stage_memory_ = group.lds(t_.stages * t_.stage_bytes(), pattern_alignment);
     stages_ = hopper_.shared_address(stage_memory_);
     full_ = hopper_.shared_address(group.lds(t_.stages * 16, 16));
@@ -55,7 +60,8 @@ class wgmma_writer {
     rank_m_ = code_.div(sharing, t_.cluster_n);
     rank_n_ = code_.rem(sharing, t_.cluster_n);
     first_block_ = t_.splits > 1 ? code_.mul(rank_, ceil_div(blocks_, t_.splits)) : hopper_.number(0);
-    end_block_ = t_.splits > 1 ? code_.min(code_.add(first_block_, ceil_div(blocks_, t_.splits)), blocks_) : hopper_.number(blocks_);
+    end_block_ = t_.splits > 1 ? code_.min(code_.add(first_block_, ceil_div(blocks_, t_.splits)), blocks_)
+                               : hopper_.number(blocks_);
 
     code_.when(code_.equal(thread_, hopper_.number(0)), [&] {
       for (std::int64_t s = 0; s < t_.stages; ++s) {
@@ -68,7 +74,16 @@ class wgmma_writer {
     if (t_.cluster() > 1) hopper_.synchronize_cluster();
 
     Value warpgroup = hopper_.uniform(code_.div(thread_, group_threads));
-    code_.branch(code_.equal(warpgroup, hopper_.number(t_.consumers)), [&] { produce(); return values(); }, [&] { consume(warpgroup, warp_bytes); return values(); });
+    code_.branch(
+        code_.equal(warpgroup, hopper_.number(t_.consumers)),
+        [&] {
+          produce();
+          return values();
+        },
+        [&] {
+          consume(warpgroup, warp_bytes);
+          return values();
+        });
     // Nobody leaves while others still copy to it or arrive at its barriers.
     if (t_.cluster() > 1) hopper_.synchronize_cluster();
     group.close();
@@ -80,18 +95,21 @@ class wgmma_writer {
   void set_launch_attributes() {
     auto text = [&](std::string_view s) { return code_.builder.getStringAttr(llvm::StringRef(s.data(), s.size())); };
     llvm::SmallVector<mlir::Attribute> attributes{code_.builder.getArrayAttr({text("nvvm.minctasm"), text("1")})};
-    if (t_.cluster() > 1) attributes.push_back(code_.builder.getArrayAttr({text("nvvm.cluster_dim"), text(std::to_string(t_.cluster()) + ",1,1")}));
+    if (t_.cluster() > 1)
+      attributes.push_back(
+          code_.builder.getArrayAttr({text("nvvm.cluster_dim"), text(std::to_string(t_.cluster()) + ",1,1")}));
     e_.function()->setAttr("passthrough", code_.builder.getArrayAttr(attributes));
   }
 
-  // x / (first ? a : b) for x below 2^32 / max(a, b), by a multiplication: a division by what is no constant may become a call, beside which ptxas
-  // lets no warpgroup instruction overlap with another.
+  // x / (first ? a : b) for x below 2^32 / max(a, b), by a multiplication: a division by what is no constant may become
+  // a call, beside which ptxas lets no warpgroup instruction overlap with another.
   Value quotient(Value x, Value first, std::int64_t a, std::int64_t b) {
     mlir::Type i64 = code_.builder.getI64Type();
     constexpr std::int64_t one = std::int64_t{1} << 32;
     Value inverse = code_.select(first, code_.integer(i64, ceil_div(one, a)), code_.integer(i64, ceil_div(one, b)));
     Value product = code_.make<mlir::arith::MulIOp>(code_.make<mlir::arith::ExtUIOp>(i64, x), inverse);
-    return code_.make<mlir::arith::TruncIOp>(code_.builder.getI32Type(), code_.make<mlir::arith::ShRUIOp>(product, code_.integer(i64, 32)));
+    return code_.make<mlir::arith::TruncIOp>(code_.builder.getI32Type(),
+                                             code_.make<mlir::arith::ShRUIOp>(product, code_.integer(i64, 32)));
   }
 
   // --- the tiles of this workgroup
@@ -103,7 +121,8 @@ class wgmma_writer {
     place.batch = code_.div(tile, tiles_m_ * tiles_n_);
     Value local = code_.rem(tile, tiles_m_ * tiles_n_);
     const std::int64_t group = std::min(t_.group, tiles_m_);
-    Value number = code_.div(local, group * tiles_n_), inside = code_.rem(local, group * tiles_n_), first = code_.mul(number, group);
+    Value number = code_.div(local, group * tiles_n_), inside = code_.rem(local, group * tiles_n_),
+          first = code_.mul(number, group);
     // The last group may have fewer rows of tiles.
     const std::int64_t left = tiles_m_ % group;
     Value m, n;
@@ -113,7 +132,8 @@ class wgmma_writer {
     } else {
       Value whole = code_.less(number, hopper_.number(tiles_m_ / group));
       n = quotient(inside, whole, group, left);
-      m = code_.add(first, code_.sub(inside, code_.mul(n, code_.select(whole, hopper_.number(group), hopper_.number(left)))));
+      m = code_.add(first,
+                    code_.sub(inside, code_.mul(n, code_.select(whole, hopper_.number(group), hopper_.number(left)))));
     }
     place.row = code_.mul(code_.add(code_.mul(m, t_.cluster_m), rank_m_), t_.m);
     place.column = code_.mul(code_.add(code_.mul(n, t_.cluster_n), rank_n_), t_.n);
@@ -121,10 +141,12 @@ class wgmma_writer {
   }
 
   values each_tile(values carried, const code_builder::loop_body& body) {
-    return code_.loop(code_.to_index(first_tile_), code_.constant(tiles_), clusters_, std::move(carried), [&](Value tile, std::span<const Value> now) { return body(hopper_.narrow(tile), now); });
+    return code_.loop(code_.to_index(first_tile_), code_.constant(tiles_), clusters_, std::move(carried),
+                      [&](Value tile, std::span<const Value> now) { return body(hopper_.narrow(tile), now); });
   }
   values each_block(values carried, const code_builder::loop_body& body) {
-    return code_.loop(code_.to_index(first_block_), code_.to_index(end_block_), 1, std::move(carried), [&](Value block, std::span<const Value> now) { return body(hopper_.narrow(block), now); });
+    return code_.loop(code_.to_index(first_block_), code_.to_index(end_block_), 1, std::move(carried),
+                      [&](Value block, std::span<const Value> now) { return body(hopper_.narrow(block), now); });
   }
 
   // Which stage is next, and the parity of its phase.
@@ -154,10 +176,12 @@ class wgmma_writer {
           hopper_.wait(empty(at.stage), at.parity);
           hopper_.arrive_expecting(full(at.stage), t_.stage_bytes());
           Value memory = stage_address(at.stage), k = code_.mul(block, k_elements_);
-          copy(p_.a, a_map_, memory, place.row, k, place.batch, full(at.stage), t_.m, t_.cluster_n, rank_n_, ((std::int64_t{1} << t_.cluster_n) - 1), code_.mul(rank_m_, t_.cluster_n));
+          copy(p_.a, a_map_, memory, place.row, k, place.batch, full(at.stage), t_.m, t_.cluster_n, rank_n_,
+               ((std::int64_t{1} << t_.cluster_n) - 1), code_.mul(rank_m_, t_.cluster_n));
           std::int64_t column_mask = 0;
           for (std::int64_t i = 0; i < t_.cluster_m; ++i) column_mask |= std::int64_t{1} << (i * t_.cluster_n);
-          copy(p_.b, b_map_, code_.add(memory, t_.m * row_bytes), place.column, k, place.batch, full(at.stage), t_.n, t_.cluster_m, rank_m_, column_mask, rank_n_);
+          copy(p_.b, b_map_, code_.add(memory, t_.m * row_bytes), place.column, k, place.batch, full(at.stage), t_.n,
+               t_.cluster_m, rank_m_, column_mask, rank_n_);
           cursor after = next(at);
           return values{after.stage, after.parity};
         });
@@ -167,7 +191,8 @@ class wgmma_writer {
   }
 
   // Our part of `rows` rows from `row` on, to all the `sharers` workgroups that `mask` << `shift` names.
-  void copy(const wgmma_operand& from, Value map, Value memory, Value row, Value k, Value batch, Value barrier, std::int64_t rows, std::int64_t sharers, Value part, std::int64_t mask, Value shift) {
+  void copy(const wgmma_operand& from, Value map, Value memory, Value row, Value k, Value batch, Value barrier,
+            std::int64_t rows, std::int64_t sharers, Value part, std::int64_t mask, Value shift) {
     auto box = [&](Value to, Value first_row) {
       values at = from.k_inner ? values{k, first_row} : values{first_row, k};
       if (from.batch_pitch && p_.batch > 1) at.push_back(batch);
@@ -176,7 +201,8 @@ class wgmma_writer {
     const std::int64_t own = rows / sharers;
     Value first_row = code_.add(row, code_.mul(part, own)), to = code_.add(memory, code_.mul(part, own * row_bytes));
     if (from.k_inner) return box(to, first_row);
-    for (std::int64_t i = 0; i < own / block_rows; ++i) box(code_.add(to, i * block_bytes), code_.add(first_row, i * block_rows));
+    for (std::int64_t i = 0; i < own / block_rows; ++i)
+      box(code_.add(to, i * block_bytes), code_.add(first_row, i * block_rows));
   }
 
   // --- the multiplying warpgroups
@@ -189,8 +215,10 @@ class wgmma_writer {
       carried = each_block(carried, [&](Value block, std::span<const Value> now) {
         cursor at{now[0], now[1]};
         hopper_.wait(full(at.stage), at.parity);
-        Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)), b = code_.add(stage_address(at.stage), t_.m * row_bytes);
-        values sums = hopper_.multiply_block(shape_, a, b, code_.sub(block, first_block_), values(now.begin() + 2, now.end()));
+        Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)),
+              b = code_.add(stage_address(at.stage), t_.m * row_bytes);
+        values sums =
+            hopper_.multiply_block(shape_, a, b, code_.sub(block, first_block_), values(now.begin() + 2, now.end()));
         hopper_.wait_all_but_last();
         release(at.stage, in_group, code_.less(first_block_, block));
         cursor after = next(at);
@@ -202,7 +230,8 @@ class wgmma_writer {
       release(carried[0], in_group, {});
       tile_place place = place_of(tile);
       Value warp = code_.div(in_group, 32), lane = code_.rem(in_group, 32);
-      Value row = code_.add(place.row, code_.add(code_.mul(warpgroup, t_.row_blocks() * block_rows), code_.mul(warp, 16)));
+      Value row =
+          code_.add(place.row, code_.add(code_.mul(warpgroup, t_.row_blocks() * block_rows), code_.mul(warp, 16)));
       Value shared = byte_address(epilogue_memory_, code_.mul(code_.add(code_.mul(warpgroup, 4), warp), warp_bytes));
       wgmma_tile part_of_tile = t_;
       Value column = place.column;
@@ -217,13 +246,15 @@ class wgmma_writer {
     });
   }
 
-  // The sums of all workgroups of the cluster for our n / splits columns. They meet in the memory of the stages: register i of thread t at i * threads + t.
+  // The sums of all workgroups of the cluster for our n / splits columns. They meet in the memory of the stages:
+  // register i of thread t at i * threads + t.
   values add_splits(const values& sums) {
     const std::int64_t threads = t_.consumers * group_threads, of_block = t_.n / 2, ours = of_block / t_.splits;
     hopper_.synchronize_threads(1, threads);  // no consumer multiplies out of it any more
     auto offset = [&](Value i) { return code_.mul(code_.add(code_.mul(i, threads), thread_), 4); };
     for (std::size_t i = 0; i < sums.size(); ++i)
-      code_.make<mlir::LLVM::StoreOp>(sums[i], byte_address(stage_memory_, offset(hopper_.number(static_cast<std::int64_t>(i)))), 4u);
+      code_.make<mlir::LLVM::StoreOp>(
+          sums[i], byte_address(stage_memory_, offset(hopper_.number(static_cast<std::int64_t>(i)))), 4u);
     hopper_.synchronize_cluster();
     values result;
     for (std::int64_t block = 0; block < t_.row_blocks(); ++block)
@@ -242,14 +273,18 @@ class wgmma_writer {
   }
 
   Value byte_address(Value pointer, Value offset) {
-    return code_.make<mlir::LLVM::GEPOp>(pointer.getType(), code_.builder.getI8Type(), pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)}, mlir::LLVM::GEPNoWrapFlags::inbounds);
+    return code_.make<mlir::LLVM::GEPOp>(pointer.getType(), code_.builder.getI8Type(), pointer,
+                                         llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)},
+                                         mlir::LLVM::GEPNoWrapFlags::inbounds);
   }
 
   // The stage before `stage` is free again, for everyone who copied into it: one thread for each of them arrives.
   void release(Value stage, Value in_group, Value condition) {
-    Value previous = code_.select(code_.equal(stage, hopper_.number(0)), hopper_.number(t_.stages - 1), code_.sub(stage, 1));
+    Value previous =
+        code_.select(code_.equal(stage, hopper_.number(0)), hopper_.number(t_.stages - 1), code_.sub(stage, 1));
     const std::int64_t sharers = t_.cluster_m + t_.cluster_n - 1;
-    Value arrives = sharers == 1 ? code_.equal(in_group, hopper_.number(0)) : code_.less(in_group, hopper_.number(sharers));
+    Value arrives =
+        sharers == 1 ? code_.equal(in_group, hopper_.number(0)) : code_.less(in_group, hopper_.number(sharers));
     if (condition) arrives = code_.make<mlir::arith::AndIOp>(arrives, condition);
     code_.when(arrives, [&] {
       if (sharers == 1) return hopper_.arrive(empty(previous));
@@ -258,7 +293,8 @@ class wgmma_writer {
       Value step = code_.sub(in_group, t_.cluster_n - 1);
       Value other = code_.rem(code_.add(rank_m_, step), t_.cluster_m);
       Value along_column = code_.add(code_.mul(other, t_.cluster_n), rank_n_);
-      hopper_.arrive_at(empty(previous), code_.select(code_.less(in_group, hopper_.number(t_.cluster_n)), along_row, along_column));
+      hopper_.arrive_at(empty(previous),
+                        code_.select(code_.less(in_group, hopper_.number(t_.cluster_n)), along_row, along_column));
     });
   }
 
@@ -275,6 +311,8 @@ class wgmma_writer {
 
 }  // namespace
 
-void emit_wgmma(kernel_emitter& e, const wgmma_problem& problem, const wgmma_tile& tile) { wgmma_writer(e, problem, tile).write(); }
+void emit_wgmma(kernel_emitter& e, const wgmma_problem& problem, const wgmma_tile& tile) {
+  wgmma_writer(e, problem, tile).write();
+}
 
 }  // namespace kiln::gpu

@@ -9,8 +9,8 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t map_alignment = 16;      // bytes, of strides
-constexpr std::int64_t box_row_bytes = 128;     // what one swizzled row holds
+constexpr std::int64_t map_alignment = 16;   // bytes, of strides
+constexpr std::int64_t box_row_bytes = 128;  // what one swizzled row holds
 
 std::int64_t bytes_of(element_type type) { return storage_bits(type) / 8; }
 
@@ -35,13 +35,18 @@ wgmma_operand transposed_copy(kernel_emitter& e, const wgmma_operand& from, std:
   to.batch_pitch = from.batch_pitch ? from.rows * to.pitch : 0;
   to.memory = e.add_scratch(from.memory.type, {matrices, from.rows, to.pitch}, true);
   code_builder& code = e.code;
-  e.parallel("pack", {matrices, from.rows, to.pitch}, 1, [&](std::span<const Value> at) {
-    Value k = code.min(at[2], from.k - 1);
-    Value offset = code.add(code.mul(at[0], from.batch_pitch), from.k_inner ? code.add(code.mul(at[1], from.pitch), k) : code.add(code.mul(k, from.pitch), at[1]));
-    Value element = code.load(e.pointer(from.memory), offset, from.memory.type, 1);
-    element = code.select(code.less(at[2], code.constant(from.k)), element, code.number(element.getType(), 0));
-    code.store(e.pointer(to.memory), code.linearize(at, to.memory.dims), to.memory.type, element);
-  }, true);
+  e.parallel(
+      "pack", {matrices, from.rows, to.pitch}, 1,
+      [&](std::span<const Value> at) {
+        Value k = code.min(at[2], from.k - 1);
+        Value offset =
+            code.add(code.mul(at[0], from.batch_pitch), from.k_inner ? code.add(code.mul(at[1], from.pitch), k)
+                                                                     : code.add(code.mul(k, from.pitch), at[1]));
+        Value element = code.load(e.pointer(from.memory), offset, from.memory.type, 1);
+        element = code.select(code.less(at[2], code.constant(from.k)), element, code.number(element.getType(), 0));
+        code.store(e.pointer(to.memory), code.linearize(at, to.memory.dims), to.memory.type, element);
+      },
+      true);
   return to;
 }
 
@@ -82,7 +87,8 @@ std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e) {
   const dot& op = *e.anchor()->op().get_if<dot>();
   const value a = e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
   auto a_memory = e.in_memory(a), b_memory = e.in_memory(b);
-  if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e)) return std::nullopt;
+  if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e))
+    return std::nullopt;
   auto result = kernel_emitter::dims(e.anchor_result());
   const std::size_t rank = result.size();
   std::vector<std::int64_t> batch_dims(result.begin(), result.end() - 2);
@@ -105,13 +111,19 @@ std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e) {
 std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e) {
   const convolution& op = *e.anchor()->op().get_if<convolution>();
   const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
-  auto ones = [](const std::vector<std::int64_t>& list, std::int64_t wanted) { return std::ranges::all_of(list, [&](std::int64_t v) { return v == wanted; }); };
+  auto ones = [](const std::vector<std::int64_t>& list, std::int64_t wanted) {
+    return std::ranges::all_of(list, [&](std::int64_t v) { return v == wanted; });
+  };
   auto window = kernel_emitter::dims(weights);
   const std::size_t spatial = window.size() - 2;
-  const bool one_by_one = std::all_of(window.begin(), window.begin() + static_cast<std::ptrdiff_t>(spatial), [](std::int64_t v) { return v == 1; });
-  if (op.layout != tensor_layout::channels_last || op.groups != 1 || !one_by_one || !ones(op.strides, 1) || !ones(op.pads_begin, 0) || !ones(op.pads_end, 0)) return std::nullopt;
+  const bool one_by_one = std::all_of(window.begin(), window.begin() + static_cast<std::ptrdiff_t>(spatial),
+                                      [](std::int64_t v) { return v == 1; });
+  if (op.layout != tensor_layout::channels_last || op.groups != 1 || !one_by_one || !ones(op.strides, 1) ||
+      !ones(op.pads_begin, 0) || !ones(op.pads_end, 0))
+    return std::nullopt;
   auto a_memory = e.in_memory(image), b_memory = e.in_memory(weights);
-  if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e)) return std::nullopt;
+  if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e))
+    return std::nullopt;
   auto result = kernel_emitter::dims(e.anchor_result());
   std::vector<std::int64_t> row_dims(result.begin(), result.end() - 1);
   wgmma_problem p;

@@ -21,21 +21,27 @@ std::int64_t tiles_of(const wgmma_tile& tile, const wgmma_size& size) {
   return ceil_div(size.m, tile.m * tile.cluster_m) * ceil_div(size.n, tile.n * tile.cluster_n) * size.batch;
 }
 
-// A tile for each cluster, something to do for each of its workgroups, the sums in the memory of the stages, whole instructions' columns to add up.
+// A tile for each cluster, something to do for each of its workgroups, the sums in the memory of the stages, whole
+// instructions' columns to add up.
 bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   const std::int64_t blocks = blocks_of(size), each = ceil_div(blocks, tile.splits);
-  return tile.cluster_m == 1 && tile.cluster_n == 1 && (tile.splits - 1) * each < blocks && tile.n % (tile.splits * 16) == 0 && tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
+  return tile.cluster_m == 1 && tile.cluster_n == 1 && (tile.splits - 1) * each < blocks &&
+         tile.n % (tile.splits * 16) == 0 && tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
          tiles_of(tile, size) <= resident_clusters(tile, target);
 }
 
-std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) { return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes; }
+std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
+  return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes;
+}
 
-// Cycles of the whole product, as measured on an H200 (bench/gpu/wgmma_check.py: 1024^3 to 8192^3 and less square ones): the matrix unit multiplies 2048
-// pairs of 16 bits a cycle, or twice as many of 8 bits, and the rest is overhead of a block, a tile and the launch.
+// Cycles of the whole product, as measured on an H200 (bench/gpu/wgmma_check.py: 1024^3 to 8192^3 and less square
+// ones): the matrix unit multiplies 2048 pairs of 16 bits a cycle, or twice as many of 8 bits, and the rest is overhead
+// of a block, a tile and the launch.
 double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   constexpr double launch = 1900, of_tile = 500, of_block = 90, stalls = 1.07, shared_stalls = 1.1, of_split = 1500;
   const double blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
-  const double block = of_block + static_cast<double>(tile.m * tile.n * 64) / 2048 * (tile.cluster() > 1 ? shared_stalls : stalls);
+  const double block =
+      of_block + static_cast<double>(tile.m * tile.n * 64) / 2048 * (tile.cluster() > 1 ? shared_stalls : stalls);
   const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target)));
   return launch + waves * blocks * block + waves * of_tile + (tile.splits > 1 ? of_split : 0);
 }
@@ -43,30 +49,40 @@ double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& ta
 struct tile_row {
   std::int64_t m, n, consumers;
 };
-constexpr auto tile_rows = std::to_array<tile_row>({{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {128, 64, 2}, {64, 256, 1}, {64, 128, 1}, {64, 64, 1}});
+constexpr auto tile_rows = std::to_array<tile_row>(
+    {{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {128, 64, 2}, {64, 256, 1}, {64, 128, 1}, {64, 64, 1}});
 constexpr std::array<std::array<std::int64_t, 2>, 6> clusters{{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
 
 void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  tile.stages = std::clamp<std::int64_t>((target.gpu.lds_bytes - barrier_bytes - tile.consumers * 4 * size.epilogue_bytes) / tile.stage_bytes(), 1, most_stages);
+  tile.stages = std::clamp<std::int64_t>(
+      (target.gpu.lds_bytes - barrier_bytes - tile.consumers * 4 * size.epilogue_bytes) / tile.stage_bytes(), 1,
+      most_stages);
 }
 
 }  // namespace
 
 std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target) {
-  // Larger clusters do not fill the parts of the GPU that they may not cross, of 16 compute units and sometimes two more.
+  // Larger clusters do not fill the parts of the GPU that they may not cross, of 16 compute units and sometimes two
+  // more.
   const std::int64_t units = tile.cluster() > 2 ? target.gpu.compute_units / 16 * 16 : target.gpu.compute_units;
   return std::max<std::int64_t>(1, units / tile.cluster());
 }
 
 bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 && tile.m % (tile.consumers * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
+  const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 &&
+                      tile.m % (tile.consumers * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
   if (!pieces || tile.stages < 2 || tile.cluster() < 1 || tile.cluster() > 8 || tile.group < 1) return false;
   if (tile.splits < 1 || (tile.splits > 1 && !splits_well(tile, size, target))) return false;
-  // Each workgroup of a cluster copies an equal part of what is shared: whole patterns of 8 rows, or whole boxes of 64 rows.
-  if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64))) return false;
+  // Each workgroup of a cluster copies an equal part of what is shared: whole patterns of 8 rows, or whole boxes of 64
+  // rows.
+  if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64)))
+    return false;
   if (size.element_bytes == 1 && (!size.a_k_inner || !size.b_k_inner)) return false;
-  // Two consumers may take registers from the copying warpgroup (wgmma_kernel.cpp); otherwise all threads have equally many.
-  const std::int64_t registers = tile.consumers == 2 ? 232 : std::min<std::int64_t>(target.gpu.registers, target.gpu.register_file / tile.threads());
+  // Two consumers may take registers from the copying warpgroup (wgmma_kernel.cpp); otherwise all threads have equally
+  // many.
+  const std::int64_t registers =
+      tile.consumers == 2 ? 232
+                          : std::min<std::int64_t>(target.gpu.registers, target.gpu.register_file / tile.threads());
   if (tile.sums() + epilogue_registers > registers) return false;
   return shared_bytes(tile, size) <= target.gpu.lds_bytes;
 }
@@ -75,7 +91,8 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
   std::vector<wgmma_tile> result;
   for (const tile_row& row : tile_rows)
     for (const auto& cluster : clusters) {
-      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .cluster_m = cluster[0], .cluster_n = cluster[1]};
+      wgmma_tile tile{
+          .m = row.m, .n = row.n, .consumers = row.consumers, .cluster_m = cluster[0], .cluster_n = cluster[1]};
       fill_stages(tile, size, target);
       // Workgroups of a cluster without work of their own only help others.
       if (ceil_div(size.m, tile.m) % tile.cluster_m || ceil_div(size.n, tile.n) % tile.cluster_n) continue;
@@ -93,12 +110,20 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
 std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, const target_row& target) {
   std::vector<codegen::candidate> result;
   for (const wgmma_tile& t : wgmma_candidates(size, target))
-    result.push_back({{{"wgmma", 1}, {"tile_m", t.m}, {"tile_n", t.n}, {"stages", t.stages}, {"consumers", t.consumers}, {"cluster_m", t.cluster_m}, {"cluster_n", t.cluster_n}, {"splits", t.splits}},
+    result.push_back({{{"wgmma", 1},
+                       {"tile_m", t.m},
+                       {"tile_n", t.n},
+                       {"stages", t.stages},
+                       {"consumers", t.consumers},
+                       {"cluster_m", t.cluster_m},
+                       {"cluster_n", t.cluster_n},
+                       {"splits", t.splits}},
                       cost(t, size, target)});
   return result;
 }
 
-std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target, const kernel_configuration& configuration) {
+std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target,
+                                            const kernel_configuration& configuration) {
   const std::int64_t wanted = choose(configuration, "wgmma", -1);
   // Tiles of a configuration without "wgmma" are another generator's.
   if (wanted == 0 || (wanted < 0 && configuration.contains("tile_m"))) return std::nullopt;
@@ -108,7 +133,9 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   if (best == all.end()) return std::nullopt;
   // Small products do not fill the pipeline of one workgroup on each compute unit.
   const std::int64_t workgroups = ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch;
-  if (wanted < 0 && (size.m <= 32 || size.n <= 32 || size.k * size.element_bytes < 256 || workgroups * 8 < target.gpu.compute_units)) return std::nullopt;
+  if (wanted < 0 &&
+      (size.m <= 32 || size.n <= 32 || size.k * size.element_bytes < 256 || workgroups * 8 < target.gpu.compute_units))
+    return std::nullopt;
 
   wgmma_tile tile = *best;
   tile.m = choose(configuration, "tile_m", tile.m);
@@ -120,7 +147,8 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   tile.splits = choose(configuration, "splits", configuration.contains("tile_m") ? 1 : tile.splits);
   fill_stages(tile, size, target);
   tile.stages = choose(configuration, "stages", tile.stages);
-  // Tiles that all run at once need no order, and one division less saves the register that an epilogue with many may lack.
+  // Tiles that all run at once need no order, and one division less saves the register that an epilogue with many may
+  // lack.
   tile.group = choose(configuration, "group", tiles_of(tile, size) <= resident_clusters(tile, target) ? 1 : tile.group);
   tile.bounded = choose(configuration, "bounded", 0) != 0;
   if (!legal(tile, size, target)) return std::nullopt;

@@ -64,8 +64,10 @@ const std::map<std::string, std::string> excluded = {
     {"test_bernoulli_expanded", "expects the random numbers of another generator"},
     {"test_bernoulli_double_expanded", "expects the random numbers of another generator"},
     {"test_bernoulli_seed_expanded", "expects the random numbers of another generator"},
-    {"test_resize_downsample_scales_cubic_align_corners", "aligned to a fractional output size (2.4); onnxruntime and we round it first"},
-    {"test_resize_downsample_scales_linear_align_corners", "aligned to a fractional output size (2.4); onnxruntime and we round it first"},
+    {"test_resize_downsample_scales_cubic_align_corners",
+     "aligned to a fractional output size (2.4); onnxruntime and we round it first"},
+    {"test_resize_downsample_scales_linear_align_corners",
+     "aligned to a fractional output size (2.4); onnxruntime and we round it first"},
 };
 
 // The test data has no bfloat16: its bits come as uint16.
@@ -75,11 +77,12 @@ literal typed(literal data, std::int32_t declared) {
   return literal(data.type().with_type(element_type::bf16), std::vector<std::byte>(bits.begin(), bits.end()));
 }
 
-// Runs a case; inputs from `constants_from` on are made initializers, as they are in real models where operators take shapes,
-// axes and the like as inputs.
+// Runs a case; inputs from `constants_from` on are made initializers, as they are in real models where operators take
+// shapes, axes and the like as inputs.
 void run_case(const fs::path& folder, int constants_from, report& into) {
   ::onnx::ModelProto model;
-  if (!model.ParseFromString(contents(folder / "model.onnx"))) throw error(error_kind::corrupted, "model does not parse");
+  if (!model.ParseFromString(contents(folder / "model.onnx")))
+    throw error(error_kind::corrupted, "model does not parse");
   fs::path data = folder / "test_data_set_0";
   std::vector<literal> inputs;
   auto& graph = *model.mutable_graph();
@@ -88,7 +91,9 @@ void run_case(const fs::path& folder, int constants_from, report& into) {
     auto proto = tensor_at(data / ("input_" + std::to_string(i) + ".pb"));
     if (i >= constants_from) {
       proto.set_name(graph.input(i).name());
-      if (graph.input(i).type().tensor_type().elem_type() == ::onnx::TensorProto::BFLOAT16 && proto.data_type() == ::onnx::TensorProto::UINT16) proto.set_data_type(::onnx::TensorProto::BFLOAT16);
+      if (graph.input(i).type().tensor_type().elem_type() == ::onnx::TensorProto::BFLOAT16 &&
+          proto.data_type() == ::onnx::TensorProto::UINT16)
+        proto.set_data_type(::onnx::TensorProto::BFLOAT16);
       *graph.add_initializer() = proto;
     } else {
       inputs.push_back(typed(literal_of(std::move(proto)), graph.input(i).type().tensor_type().elem_type()));
@@ -100,13 +105,16 @@ void run_case(const fs::path& folder, int constants_from, report& into) {
   auto parameters = p.main().parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i)
     for (std::size_t d = 0; d < parameters[i].type().rank(); ++d)
-      if (!parameters[i].type().dims[d].is_static()) bindings[parameters[i].type().dims[d].str()] = inputs.at(i).type().dims[d].value();
+      if (!parameters[i].type().dims[d].is_static())
+        bindings[parameters[i].type().dims[d].str()] = inputs.at(i).type().dims[d].value();
   program bound = p.bind(bindings);
   auto outputs = evaluate(bound.main(), inputs, spirv::library_runner(bound));
   std::size_t compared = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(graph.output_size()); ++i, ++compared) {  // counts come after them
+  for (std::size_t i = 0; i < static_cast<std::size_t>(graph.output_size());
+       ++i, ++compared) {  // counts come after them
     auto declared = graph.output(static_cast<int>(i)).type().tensor_type().elem_type();
-    std::string wrong = difference(outputs[i], typed(literal_of(tensor_at(data / ("output_" + std::to_string(i) + ".pb"))), declared));
+    std::string wrong =
+        difference(outputs[i], typed(literal_of(tensor_at(data / ("output_" + std::to_string(i) + ".pb"))), declared));
     if (!wrong.empty()) throw error(error_kind::mismatch, "output " + std::to_string(i) + " " + wrong);
   }
   if (compared == 0) throw error(error_kind::mismatch, "no outputs were compared");
@@ -114,7 +122,8 @@ void run_case(const fs::path& folder, int constants_from, report& into) {
 }
 
 report outcome_of(const fs::path& folder) {
-  if (auto found = excluded.find(folder.filename().string()); found != excluded.end()) return {outcome::excluded, found->second};
+  if (auto found = excluded.find(folder.filename().string()); found != excluded.end())
+    return {outcome::excluded, found->second};
   report r{outcome::failed, ""};
   constexpr int none = 1000;
   for (int constants_from : {none, 1, 0}) {
@@ -124,7 +133,8 @@ report outcome_of(const fs::path& folder) {
     } catch (const error& e) {
       bool by_name = e.kind() == error_kind::unsupported;
       bool other_inputs = e.kind() == error_kind::usage;  // some `like` inputs have other dims than the model declares
-      if (constants_from == none || !by_name) r = {by_name ? outcome::refused : outcome::failed, std::string(name(e.kind())) + ": " + e.what()};
+      if (constants_from == none || !by_name)
+        r = {by_name ? outcome::refused : outcome::failed, std::string(name(e.kind())) + ": " + e.what()};
       if (!by_name && !other_inputs) return r;
     } catch (const std::exception& e) {
       return {outcome::failed, e.what()};
@@ -151,8 +161,10 @@ TEST(onnx_backend, node_cases) {
     if (r.result == outcome::excluded) std::cout << "excluded " << folder.filename().string() << ": " << r.text << "\n";
     if (r.result == outcome::failed) ADD_FAILURE() << folder.filename().string() << ": " << r.text;
   }
-  std::cout << "onnx node cases: " << folders.size() << ", passed " << counts[outcome::passed] << ", passed with constant operands " << counts[outcome::passed_with_constants]
-            << ", refused by name " << counts[outcome::refused] << ", excluded " << counts[outcome::excluded] << ", failed " << counts[outcome::failed] << "\n";
+  std::cout << "onnx node cases: " << folders.size() << ", passed " << counts[outcome::passed]
+            << ", passed with constant operands " << counts[outcome::passed_with_constants] << ", refused by name "
+            << counts[outcome::refused] << ", excluded " << counts[outcome::excluded] << ", failed "
+            << counts[outcome::failed] << "\n";
   EXPECT_EQ(counts[outcome::failed], 0);
   if (other) return;
   EXPECT_GE(counts[outcome::passed], least_passed);

@@ -14,7 +14,9 @@ using test::graph_builder;
 using test::int64_type;
 using test::model_builder;
 
-literal floats(std::vector<dim> dims, const std::vector<float>& values) { return literal::of<float>({element_type::f32, std::move(dims)}, values); }
+literal floats(std::vector<dim> dims, const std::vector<float>& values) {
+  return literal::of<float>({element_type::f32, std::move(dims)}, values);
+}
 literal boolean(bool x) { return literal::scalar(element_type::boolean, x); }
 
 // c ? x + w : x * z, with w a constant and x, z captured.
@@ -82,7 +84,12 @@ TEST(control, a_loop_carries_collects_and_captures) {
   m.floats("two", {}, {2});
   auto& loop_node = m.node("Loop", {"n", "go", "s0"}, {"s", "all"});
   graph_builder body(m.body(loop_node, "body"));
-  body.input("i", int64_type, {}).input("cond", bool_type, {}).input("s_in", float_type, {"2"}).output("cond_out", bool_type).output("s_out").output("scan");
+  body.input("i", int64_type, {})
+      .input("cond", bool_type, {})
+      .input("s_in", float_type, {"2"})
+      .output("cond_out", bool_type)
+      .output("s_out")
+      .output("scan");
   body.node("Identity", {"cond"}, {"cond_out"});
   body.node("Mul", {"s_in", "two"}, {"doubled"});
   auto& inner = body.node("If", {"flag"}, {"s_out"});
@@ -116,7 +123,11 @@ TEST(control, a_loop_that_stops_itself) {
   m.floats("limit", {}, {5});
   auto& loop_node = m.node("Loop", {"", "", "s0"}, {"s"});
   graph_builder body(m.body(loop_node, "body"));
-  body.input("i", int64_type, {}).input("cond", bool_type, {}).input("s_in", float_type, {}).output("cond_out", bool_type).output("s_out");
+  body.input("i", int64_type, {})
+      .input("cond", bool_type, {})
+      .input("s_in", float_type, {})
+      .output("cond_out", bool_type)
+      .output("s_out");
   body.node("Add", {"s_in", "one"}, {"s_out"});
   body.node("Less", {"s_out", "limit"}, {"cond_out"});
   program p = m.import();

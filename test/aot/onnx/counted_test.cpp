@@ -15,9 +15,13 @@ using test::graph_builder;
 using test::int64_type;
 using test::model_builder;
 
-literal floats(std::vector<dim> dims, const std::vector<float>& values) { return literal::of<float>({element_type::f32, std::move(dims)}, values); }
+literal floats(std::vector<dim> dims, const std::vector<float>& values) {
+  return literal::of<float>({element_type::f32, std::move(dims)}, values);
+}
 
-std::vector<literal> run(const program& p, const std::vector<literal>& inputs) { return evaluate(p.main(), inputs, spirv::library_runner(p)); }
+std::vector<literal> run(const program& p, const std::vector<literal>& inputs) {
+  return evaluate(p.main(), inputs, spirv::library_runner(p));
+}
 
 // places of what is not zero in x [2, 3], as y
 model_builder places() {
@@ -102,7 +106,11 @@ TEST(counted_dims, sizes_follow_through_the_graph) {
 TEST(counted_dims, unique_in_both_orders) {
   for (std::int64_t sorted : {0, 1}) {
     model_builder m;
-    m.input("x", float_type, {"6"}).output("values").output("first", int64_type).output("inverse", int64_type).output("counts", int64_type);
+    m.input("x", float_type, {"6"})
+        .output("values")
+        .output("first", int64_type)
+        .output("inverse", int64_type)
+        .output("counts", int64_type);
     graph_builder::attribute(m.node("Unique", {"x"}, {"values", "first", "inverse", "counts"}), "sorted", sorted);
     program p = m.import();
     auto got = run(p, {floats({6}, {2, 1, 1, 3, 4, 3})});
@@ -159,7 +167,9 @@ TEST(counted_dims, uses_that_mix_places_are_refused_by_name) {
   model_builder most = places();
   most.output("s", int64_type);
   most.node("ReduceMin", {"y"}, {"s"});
-  expect_refused(most, "'ReduceMin_node (ReduceMin)' needs the size of a result that depends on data: reduce does not treat the places along that axis one by one");
+  expect_refused(most,
+                 "'ReduceMin_node (ReduceMin)' needs the size of a result that depends on data: reduce does not treat "
+                 "the places along that axis one by one");
 
   model_builder flat = places();
   flat.output("s", int64_type);

@@ -19,16 +19,22 @@ using test::model_builder;
 class external_data : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("kiln_onnx_" + std::to_string(::getpid()) + "_" + testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ = fs::temp_directory_path() / ("kiln_onnx_" + std::to_string(::getpid()) + "_" +
+                                           testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(folder_ / "inner");
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  void write(const fs::path& name, const std::string& bytes) { std::ofstream(folder_ / name, std::ios::binary) << bytes; }
-  static std::string bytes_of(const std::vector<float>& values) { return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}; }
+  void write(const fs::path& name, const std::string& bytes) {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+  static std::string bytes_of(const std::vector<float>& values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+  }
 
   // y = x + w, with w [3] in `location`.
-  program import_with(const std::string& location, const std::vector<std::pair<std::string, std::string>>& keys = {}, const import_options& options = {}) {
+  program import_with(const std::string& location, const std::vector<std::pair<std::string, std::string>>& keys = {},
+                      const import_options& options = {}) {
     model_builder m;
     m.input("x", float_type, {"3"}).output("y");
     auto& w = m.tensor("w", float_type, {3});
@@ -44,7 +50,8 @@ class external_data : public testing::Test {
     write("inner/model.onnx", m.bytes());
     return import_onnx(folder_ / "inner" / "model.onnx", options);
   }
-  void expect_error(error_kind kind, const std::string& part, const std::string& location, const std::vector<std::pair<std::string, std::string>>& keys = {}) {
+  void expect_error(error_kind kind, const std::string& part, const std::string& location,
+                    const std::vector<std::pair<std::string, std::string>>& keys = {}) {
     try {
       import_with(location, keys);
       ADD_FAILURE() << "nothing was thrown for " << location;
@@ -124,8 +131,11 @@ TEST(tensors, typed_fields_and_raw_bytes_agree) {
     std::vector<std::int32_t> bits;
     std::vector<double> values;
   };
-  for (const auto& r : {row{3, {-5, 7, 127}, {-5, 7, 127}}, row{2, {200, 0, 1}, {200, 0, 1}}, row{10, {0x3c00, 0xc000, 0x3800}, {1, -2, 0.5}}, row{16, {0x3f80, 0xc000, 0x3f00}, {1, -2, 0.5}},
-                        row{9, {1, 0, 1}, {1, 0, 1}}, row{5, {-300, 2, 3}, {-300, 2, 3}}, row{22, {0x7f, 0x03}, {-1, 7, 3}}, row{21, {0x7f, 0x03}, {15, 7, 3}}}) {
+  for (const auto& r :
+       {row{3, {-5, 7, 127}, {-5, 7, 127}}, row{2, {200, 0, 1}, {200, 0, 1}},
+        row{10, {0x3c00, 0xc000, 0x3800}, {1, -2, 0.5}}, row{16, {0x3f80, 0xc000, 0x3f00}, {1, -2, 0.5}},
+        row{9, {1, 0, 1}, {1, 0, 1}}, row{5, {-300, 2, 3}, {-300, 2, 3}}, row{22, {0x7f, 0x03}, {-1, 7, 3}},
+        row{21, {0x7f, 0x03}, {15, 7, 3}}}) {
     model_builder m(21);
     m.output("y");
     auto& w = m.tensor("w", r.type, {3});

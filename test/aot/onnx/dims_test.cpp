@@ -1,5 +1,5 @@
-// Open dimensions through the importer: what stays symbolic, what follows from bounds, what has to be equal. Each model is imported once and
-// then run by the reference for several sizes.
+// Open dimensions through the importer: what stays symbolic, what follows from bounds, what has to be equal. Each model
+// is imported once and then run by the reference for several sizes.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -31,7 +31,9 @@ literal counting(std::vector<std::int64_t> dims) {
 // The first output for these inputs, by the reference.
 literal run(const program& p, const std::vector<literal>& inputs) {
   std::vector<given_shape> shapes;
-  for (std::size_t i = 0; i < inputs.size(); ++i) shapes.push_back({module::parameter_name(p.main().parameters()[i]), p.main().parameters()[i].type(), inputs[i].type()});
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    shapes.push_back(
+        {module::parameter_name(p.main().parameters()[i]), p.main().parameters()[i].type(), inputs[i].type()});
   return evaluate(p.bind(bind_shapes(shapes)).main(), inputs)[0];
 }
 
@@ -64,11 +66,15 @@ TEST(open_dims, slices_are_clamped_to_the_axis_as_numpy_clamps) {
       for (std::int64_t end : {-9, -2, 0, 3, 9}) {
         program p = slicing(start, end, step).import();
         for (std::int64_t n : {1, 2, 4, 6, 11}) {
-          auto clamp = [&](std::int64_t at, std::int64_t low, std::int64_t high) { return std::clamp(at < 0 ? at + n : at, low, high); };
-          std::int64_t from = step > 0 ? clamp(start, 0, n) : clamp(start, 0, n - 1), to = step > 0 ? clamp(end, 0, n) : clamp(end, -1, n - 1);
+          auto clamp = [&](std::int64_t at, std::int64_t low, std::int64_t high) {
+            return std::clamp(at < 0 ? at + n : at, low, high);
+          };
+          std::int64_t from = step > 0 ? clamp(start, 0, n) : clamp(start, 0, n - 1),
+                       to = step > 0 ? clamp(end, 0, n) : clamp(end, -1, n - 1);
           std::vector<double> expected;
           for (std::int64_t i = from; step > 0 ? i < to : i > to; i += step) expected.push_back(static_cast<double>(i));
-          EXPECT_EQ(run(p, {counting({n})}).to_doubles(), expected) << start << ":" << end << ":" << step << " of " << n;
+          EXPECT_EQ(run(p, {counting({n})}).to_doubles(), expected)
+              << start << ":" << end << ":" << step << " of " << n;
         }
       }
 }
@@ -77,7 +83,11 @@ TEST(open_dims, slices_are_clamped_to_the_axis_as_numpy_clamps) {
 TEST(open_dims, a_slice_may_start_at_a_symbol_and_its_end_is_clamped) {
   model_builder m;
   m.input("past", float_type, {"p"}).input("ids", float_type, {"s"}).output("y");
-  m.floats("table", {16}, [] { std::vector<float> v(16); std::iota(v.begin(), v.end(), 0.0f); return v; }());
+  m.floats("table", {16}, [] {
+    std::vector<float> v(16);
+    std::iota(v.begin(), v.end(), 0.0f);
+    return v;
+  }());
   m.integers("axis", {1}, {0});
   m.node("Shape", {"past"}, {"from"});
   m.node("Shape", {"ids"}, {"count"});
@@ -102,13 +112,17 @@ TEST(open_dims, integer_division_of_shapes_rounds_towards_zero) {
   m.node("ConstantOfShape", {"size"}, {"zeros"});
   m.node("Shape", {"zeros"}, {"y"});
   program p = m.import();
-  for (std::int64_t s : {1, 3, 4, 5, 8, 9, 12, 15}) EXPECT_EQ(run(p, {counting({s})}).to_int64(), (std::vector<std::int64_t>{(s - 8) / 4 + 10})) << s;
+  for (std::int64_t s : {1, 3, 4, 5, 8, 9, 12, 15})
+    EXPECT_EQ(run(p, {counting({s})}).to_int64(), (std::vector<std::int64_t>{(s - 8) / 4 + 10})) << s;
 }
 
 TEST(open_dims, a_name_that_is_an_expression_of_others_becomes_it) {
   for (const char* name : {"past + seq", "past+seq", "seq + past", "(past) + seq", "past + seq + 0"}) {
     model_builder m;
-    m.input("old", float_type, {"past", "4"}).input("fresh", float_type, {"seq", "4"}).input("mask", float_type, {name, "4"}).output("y");
+    m.input("old", float_type, {"past", "4"})
+        .input("fresh", float_type, {"seq", "4"})
+        .input("mask", float_type, {name, "4"})
+        .output("y");
     set_int(m.node("Concat", {"old", "fresh"}, {"all"}), "axis", 0);
     m.node("Add", {"all", "mask"}, {"y"});
     program p = m.import();
@@ -116,7 +130,8 @@ TEST(open_dims, a_name_that_is_an_expression_of_others_becomes_it) {
     EXPECT_TRUE(p.guards.empty());
     EXPECT_EQ(p.symbols.size(), 2u);
     EXPECT_EQ(run(p, {counting({2, 4}), counting({3, 4}), counting({5, 4})}).type().dims[0], dim(5));
-    EXPECT_NE(refusal([&] { run(p, {counting({2, 4}), counting({3, 4}), counting({6, 4})}); }).find("input 'mask'"), std::string::npos);
+    EXPECT_NE(refusal([&] { run(p, {counting({2, 4}), counting({3, 4}), counting({6, 4})}); }).find("input 'mask'"),
+              std::string::npos);
   }
 }
 
@@ -125,12 +140,12 @@ TEST(open_dims, names_that_are_no_expressions_stay_one_symbol) {
     others.push_back(name);
     return onnx_import::read_dim_params(others).meanings.at(name).str();
   };
-  EXPECT_EQ(meaning("batch-size", {}), "batch_size");          // a hyphen
+  EXPECT_EQ(meaning("batch-size", {}), "batch_size");  // a hyphen
   EXPECT_EQ(meaning("batch-size", {"batch"}), "batch_size");
   EXPECT_EQ(meaning("total-past", {"total", "past"}), "-1*past+total");
   EXPECT_EQ(meaning("a b", {"a", "b"}), "a_b");
   EXPECT_EQ(meaning("unk__123", {}), "unk__123");
-  EXPECT_EQ(meaning("a+b", {}), "a_b");                        // neither is known
+  EXPECT_EQ(meaning("a+b", {}), "a_b");  // neither is known
   EXPECT_EQ(meaning("2*s0", {}), "2*s0");
   EXPECT_EQ(meaning("s0//2 + 1", {"s0"}), "1+floor(s0/2)");
   EXPECT_EQ(meaning("floor(s0/2)", {"s0"}), "floor(s0/2)");
@@ -172,7 +187,10 @@ TEST(open_dims, a_weight_says_how_many_channels_an_image_has) {
 
 TEST(open_dims, symbols_that_meet_become_one) {
   model_builder m;
-  m.input("a", float_type, {"p", "s"}).input("b", float_type, {"total", "s"}).input("c", float_type, {"q", "t"}).output("y");
+  m.input("a", float_type, {"p", "s"})
+      .input("b", float_type, {"total", "s"})
+      .input("c", float_type, {"q", "t"})
+      .output("y");
   set_int(m.node("Concat", {"a", "c"}, {"ac"}), "axis", 0);
   m.node("Add", {"ac", "b"}, {"y"});
   program p = m.import(with({"total=2:9", "t=1:4"}));
@@ -229,7 +247,10 @@ TEST(open_dims, pads_may_follow_from_the_image) {
       m.node("Mod", {"n", "four"}, {"rest"});
       m.node("Sub", {"four", "rest"}, {"missing"});
       m.node("Mod", {"missing", "four"}, {"pad"});
-      set_int(m.node("Concat", front ? std::vector<std::string>{"pad", "none"} : std::vector<std::string>{"none", "pad"}, {"pads"}), "axis", 0);
+      set_int(
+          m.node("Concat", front ? std::vector<std::string>{"pad", "none"} : std::vector<std::string>{"none", "pad"},
+                 {"pads"}),
+          "axis", 0);
       auto& a = *m.node("Pad", {"x", "pads"}, {"y"}).add_attribute();
       a.set_name("mode");
       a.set_type(::onnx::AttributeProto::STRING);
@@ -239,7 +260,9 @@ TEST(open_dims, pads_may_follow_from_the_image) {
         std::int64_t pad = (4 - n % 4) % 4;
         std::vector<double> expected;
         for (std::int64_t i = front ? -pad : 0; i < (front ? n : n + pad); ++i) {
-          std::int64_t from = i < 0 ? (mode == std::string("reflect") ? -i : 0) : i >= n ? (mode == std::string("reflect") ? 2 * n - 2 - i : n - 1) : i;
+          std::int64_t from = i < 0    ? (mode == std::string("reflect") ? -i : 0)
+                              : i >= n ? (mode == std::string("reflect") ? 2 * n - 2 - i : n - 1)
+                                       : i;
           expected.push_back((i < 0 || i >= n) && mode == std::string("constant") ? 0 : static_cast<double>(from));
         }
         EXPECT_EQ(run(p, {counting({n})}).to_doubles(), expected) << mode << " " << front << " " << n;
@@ -280,7 +303,8 @@ TEST(open_dims, a_small_input_or_a_shape_decides_between_branches_of_different_s
     for (std::int64_t past : {0, 2}) {
       std::vector<literal> inputs{counting({past}), counting({3})};
       std::vector<given_shape> shapes;
-      for (std::size_t i = 0; i < 2; ++i) shapes.push_back({i ? "x" : "past", p.main().parameters()[i + by_input].type(), inputs[i].type()});
+      for (std::size_t i = 0; i < 2; ++i)
+        shapes.push_back({i ? "x" : "past", p.main().parameters()[i + by_input].type(), inputs[i].type()});
       dim_bindings bindings = bind_shapes(shapes);
       if (by_input) {
         inputs.insert(inputs.begin(), literal::filled({element_type::boolean, {1}}, past > 0));

@@ -21,7 +21,9 @@ using test::graph_builder;
 using test::int64_type;
 using test::model_builder;
 
-program import_bytes(const std::string& bytes) { return import_onnx(std::as_bytes(std::span(bytes.data(), bytes.size()))); }
+program import_bytes(const std::string& bytes) {
+  return import_onnx(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
 
 void expect_error(error_kind kind, const std::string& part, const model_builder& m) {
   try {
@@ -54,14 +56,16 @@ TEST(hostile, every_truncation_is_an_error) {
       ADD_FAILURE() << "a model cut after " << n << " of " << bytes.size() << " bytes was imported";
     } catch (const error& e) {
       truncated += e.kind() == error_kind::truncated;
-      EXPECT_TRUE(e.kind() == error_kind::truncated || e.kind() == error_kind::invalid_model) << n << ": " << name(e.kind()) << ": " << e.what();
+      EXPECT_TRUE(e.kind() == error_kind::truncated || e.kind() == error_kind::invalid_model)
+          << n << ": " << name(e.kind()) << ": " << e.what();
     }
   }
   EXPECT_GT(truncated, bytes.size() - 20);  // all but cuts between two fields
 }
 
 TEST(hostile, other_files_are_corrupted_models) {
-  for (const std::string& text : {std::string("hello, world\n"), std::string("PK\x03\x04zip zip zip"), std::string(64, '\xff'), std::string(64, '\0')}) {
+  for (const std::string& text : {std::string("hello, world\n"), std::string("PK\x03\x04zip zip zip"),
+                                  std::string(64, '\xff'), std::string(64, '\0')}) {
     try {
       import_bytes(text);
       ADD_FAILURE() << "imported";
@@ -77,7 +81,8 @@ TEST(hostile, damaged_bytes_never_crash) {
   int refused = 0;
   for (int round = 0; round < 3000; ++round) {
     std::string damaged = bytes;
-    for (unsigned k = 0, changes = 1 + random() % 4; k < changes; ++k) damaged[random() % damaged.size()] = static_cast<char>(random());
+    for (unsigned k = 0, changes = 1 + random() % 4; k < changes; ++k)
+      damaged[random() % damaged.size()] = static_cast<char>(random());
     try {
       import_bytes(damaged);
     } catch (const error&) {
@@ -198,7 +203,8 @@ TEST(hostile, huge_sizes_are_not_allocated) {
   }
   model_builder window;
   window.input("x", float_type, {"1", "1", "8", "8"}).output("y");
-  window.attribute(window.node("MaxPool", {"x"}, {"y"}), "kernel_shape", std::vector<std::int64_t>{INT64_MAX, INT64_MAX});
+  window.attribute(window.node("MaxPool", {"x"}, {"y"}), "kernel_shape",
+                   std::vector<std::int64_t>{INT64_MAX, INT64_MAX});
   expect_error(error_kind::invalid_model, "kernel_shape is out of range", window);
   model_builder parts;
   parts.input("x", float_type, {"8"}).output("y");

@@ -30,7 +30,9 @@ void expect_error(error_kind kind, const std::string& part, F f) {
   }
 }
 
-literal floats(std::vector<dim> dims, const std::vector<float>& values) { return literal::of<float>({element_type::f32, std::move(dims)}, values); }
+literal floats(std::vector<dim> dims, const std::vector<float>& values) {
+  return literal::of<float>({element_type::f32, std::move(dims)}, values);
+}
 
 TEST(dim_spec, reads_values_and_ranges) {
   auto [fixed_name, fixed] = parse_dim_spec("batch=4");
@@ -45,7 +47,8 @@ TEST(dim_spec, reads_values_and_ranges) {
 }
 
 TEST(dim_spec, refuses_what_is_malformed) {
-  for (const char* text : {"batch", "=4", "batch=", "batch=x", "batch=-1", "b=9:2", "b=1:4:5", "b=1:4:", "b=1:4:2,", "b=1:", "b=4x"})
+  for (const char* text :
+       {"batch", "=4", "batch=", "batch=x", "batch=-1", "b=9:2", "b=1:4:5", "b=1:4:", "b=1:4:2,", "b=1:", "b=4x"})
     expect_error(error_kind::usage, text, [&] { parse_dim_spec(text); });
 }
 
@@ -116,7 +119,9 @@ TEST(dims, a_shape_that_depends_on_data_is_refused) {
   m.input("x", float_type, {"6"}).input("s", float_type, {"2"}).output("y");
   model_builder::attribute(m.node("Cast", {"s"}, {"sizes"}), "to", int64_type);
   m.node("Reshape", {"x", "sizes"}, {"y"});
-  expect_error(error_kind::unsupported, "node 'Reshape_node' (Reshape): input 1 (shape) must be known at import, but depends on data", [&] { m.import(); });
+  expect_error(error_kind::unsupported,
+               "node 'Reshape_node' (Reshape): input 1 (shape) must be known at import, but depends on data",
+               [&] { m.import(); });
 }
 
 TEST(opsets, versions_out_of_range_are_refused) {
@@ -145,7 +150,9 @@ TEST(opsets, an_operator_whose_later_version_is_unknown_is_refused_by_name) {
     model_builder m(opset);
     m.input("x", float_type, {"2"}).input("i", int64_type, {"1"}).input("u", float_type, {"1"}).output("y");
     m.node("Scatter", {"x", "i", "u"}, {"y"});
-    expect_error(error_kind::unsupported, "operator Scatter of opset " + std::to_string(opset) + " is not supported, only 9 to 10", [&] { m.import(); });
+    expect_error(error_kind::unsupported,
+                 "operator Scatter of opset " + std::to_string(opset) + " is not supported, only 9 to 10",
+                 [&] { m.import(); });
   }
 }
 
@@ -167,7 +174,9 @@ TEST(opsets, space_to_depth_in_both_orders) {
     auto& a = *node.add_attribute();
     a.set_name("mode"), a.set_type(::onnx::AttributeProto::STRING), a.set_s(mode);
     std::vector<literal> inputs{floats({1, 2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7})};
-    EXPECT_EQ(evaluate(m.import().main(), inputs)[0].to_doubles(), mode == "DCR" ? (std::vector<double>{0, 4, 1, 5, 2, 6, 3, 7}) : (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
+    EXPECT_EQ(evaluate(m.import().main(), inputs)[0].to_doubles(), mode == "DCR"
+                                                                       ? (std::vector<double>{0, 4, 1, 5, 2, 6, 3, 7})
+                                                                       : (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
   }
 }
 
@@ -182,7 +191,8 @@ TEST(opsets, unknown_operators_are_refused_by_name) {
   model_builder m;
   m.input("x", float_type, {"2"}).output("y");
   m.node("Foo", {"x"}, {"y"}).set_name("Conv_3");
-  expect_error(error_kind::unsupported, "node 'Conv_3' (Foo): operator Foo of domain '' is not supported; see kiln ops", [&] { m.import(); });
+  expect_error(error_kind::unsupported, "node 'Conv_3' (Foo): operator Foo of domain '' is not supported; see kiln ops",
+               [&] { m.import(); });
 }
 
 TEST(opsets, softmax_before_13_is_over_a_matrix) {
@@ -225,10 +235,13 @@ TEST(slices, bounds_beyond_the_axis) {
   for (std::int64_t step : {1, -1}) {
     model_builder m;
     m.input("x", float_type, {"3"}).output("y");
-    m.integers("starts", {1}, {-9}), m.integers("ends", {1}, {step > 0 ? INT64_MAX : INT64_MIN}), m.integers("axes", {1}, {0}), m.integers("steps", {1}, {step});
+    m.integers("starts", {1}, {-9}), m.integers("ends", {1}, {step > 0 ? INT64_MAX : INT64_MIN}),
+        m.integers("axes", {1}, {0}), m.integers("steps", {1}, {step});
     m.node("Slice", {"x", "starts", "ends", "axes", "steps"}, {"y"});
     std::vector<literal> inputs{literal::of<float>({element_type::f32, {3}}, {1, 2, 3})};
-    EXPECT_EQ(evaluate(m.import().main(), inputs)[0].to_doubles(), step > 0 ? (std::vector<double>{1, 2, 3}) : (std::vector<double>{1})) << step;
+    EXPECT_EQ(evaluate(m.import().main(), inputs)[0].to_doubles(),
+              step > 0 ? (std::vector<double>{1, 2, 3}) : (std::vector<double>{1}))
+        << step;
   }
 }
 

@@ -12,7 +12,8 @@
 
 namespace kiln::test {
 
-inline constexpr int float_type = ::onnx::TensorProto::FLOAT, int64_type = ::onnx::TensorProto::INT64, bool_type = ::onnx::TensorProto::BOOL;
+inline constexpr int float_type = ::onnx::TensorProto::FLOAT, int64_type = ::onnx::TensorProto::INT64,
+                     bool_type = ::onnx::TensorProto::BOOL;
 
 class graph_builder {
  public:
@@ -29,7 +30,8 @@ class graph_builder {
     made.mutable_type()->mutable_tensor_type()->set_elem_type(type);
     return *this;
   }
-  ::onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+  ::onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& outputs) {
     auto& made = *graph.add_node();
     made.set_op_type(op);
     made.set_name(op + "_node");
@@ -37,12 +39,14 @@ class graph_builder {
     for (const auto& o : outputs) made.add_output(o);
     return made;
   }
-  ::onnx::TensorProto& floats(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<float>& values) {
+  ::onnx::TensorProto& floats(const std::string& name, const std::vector<std::int64_t>& dims,
+                              const std::vector<float>& values) {
     auto& made = tensor(name, float_type, dims);
     made.set_raw_data(values.data(), values.size() * sizeof(float));
     return made;
   }
-  ::onnx::TensorProto& integers(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& values) {
+  ::onnx::TensorProto& integers(const std::string& name, const std::vector<std::int64_t>& dims,
+                                const std::vector<std::int64_t>& values) {
     auto& made = tensor(name, int64_type, dims);
     for (auto v : values) made.add_int64_data(v);
     return made;
@@ -76,14 +80,16 @@ class graph_builder {
   ::onnx::GraphProto& graph;
 
  private:
-  static void info(::onnx::ValueInfoProto& made, const std::string& name, int type, const std::vector<std::string>& dims) {
+  static void info(::onnx::ValueInfoProto& made, const std::string& name, int type,
+                   const std::vector<std::string>& dims) {
     made.set_name(name);
     auto& tensor = *made.mutable_type()->mutable_tensor_type();
     tensor.set_elem_type(type);
     auto& shape = *tensor.mutable_shape();
     for (const auto& d : dims) {
       auto& dim = *shape.add_dim();
-      if (!d.empty() && (std::isdigit(static_cast<unsigned char>(d[0])) || d[0] == '-')) dim.set_dim_value(std::stoll(d));
+      if (!d.empty() && (std::isdigit(static_cast<unsigned char>(d[0])) || d[0] == '-'))
+        dim.set_dim_value(std::stoll(d));
       else if (!d.empty()) dim.set_dim_param(d);
     }
   }

@@ -36,30 +36,74 @@ TEST_P(arithmetic, becomes) {
 INSTANTIATE_TEST_SUITE_P(
     identities, arithmetic,
     ::testing::Values(
-        arithmetic_case{"add_zero", [](builder& b, value x) { return b.f(add, x, b.c(0)); }, [](builder&, value x) { return x; }},
-        arithmetic_case{"zero_add", [](builder& b, value x) { return b.f(add, {b.to(b.c(0), {3, 5}), x}); }, [](builder&, value x) { return x; }},
-        arithmetic_case{"mul_one", [](builder& b, value x) { return b.f(mul, x, b.m.add_constant(literal::filled({element_type::f32, {1, 5}}, 1))); }, [](builder&, value x) { return x; }},
-        arithmetic_case{"sub_zero", [](builder& b, value x) { return b.f(sub, x, b.c(0)); }, [](builder&, value x) { return x; }},
-        arithmetic_case{"pow_two", [](builder& b, value x) { return b.f(pow, x, b.c(2)); }, [](builder& b, value x) { return b.f(mul, {x, x}); }},
-        arithmetic_case{"inverse_root", [](builder& b, value x) { return b.f(div, {b.to(b.c(1), {3, 5}), b.f(sqrt, {b.f(add, x, b.c(1))})}); },
-                        [](builder& b, value x) { return b.f(rsqrt, {b.f(add, x, b.c(1))}); }},
-        arithmetic_case{"neg_neg", [](builder& b, value x) { return b.f(neg, {b.f(neg, {x})}); }, [](builder&, value x) { return x; }},
-        arithmetic_case{"add_neg", [](builder& b, value x) { return b.f(add, {x, b.f(neg, {b.f(exp, {x})})}); }, [](builder& b, value x) { return b.f(sub, {x, b.f(exp, {x})}); }},
-        arithmetic_case{"sub_constant", [](builder& b, value x) { return b.f(sub, x, b.c(3)); }, [](builder& b, value x) { return b.f(add, x, b.c(-3)); }},
-        arithmetic_case{"div_constant", [](builder& b, value x) { return b.f(div, x, b.c(4)); }, [](builder& b, value x) { return b.f(mul, x, b.c(0.25)); }},
-        arithmetic_case{"div_zero_stays", [](builder& b, value x) { return b.f(div, x, b.c(0)); }, [](builder& b, value x) { return b.f(div, x, b.c(0)); }},
-        arithmetic_case{"mul_zero_stays", [](builder& b, value x) { return b.f(mul, x, b.c(0)); }, [](builder& b, value x) { return b.f(mul, x, b.c(0)); }},
-        arithmetic_case{"mul_chain", [](builder& b, value x) { return b.f(mul, b.f(mul, b.f(mul, x, b.c(3)), b.c(5)), b.c(0.5)); }, [](builder& b, value x) { return b.f(mul, x, b.c(7.5)); }},
-        arithmetic_case{"add_chain", [](builder& b, value x) { return b.f(sub, b.f(add, x, b.c(3)), b.c(5)); }, [](builder& b, value x) { return b.f(add, x, b.c(-2)); }},
-        arithmetic_case{"max_zero", [](builder& b, value x) { return b.f(max, x, b.c(0)); }, [](builder& b, value x) { return b.f(relu, {x}); }},
-        arithmetic_case{"where_true", [](builder& b, value x) { return b.f(where, {b.to(b.c(1, element_type::boolean), {3, 5}), x, b.f(exp, {x})}); }, [](builder&, value x) { return x; }},
-        arithmetic_case{"where_not", [](builder& b, value x) { return b.f(where, {b.f(logical_not, {b.f(less, x, b.c(1))}), x, b.f(exp, {x})}); },
-                        [](builder& b, value x) { value c = b.f(less, x, b.c(1)); return b.f(where, {c, b.f(exp, {x}), x}); }},
-        arithmetic_case{"convert_there_and_back", [](builder& b, value x) { return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::f64}, {x})}); }, [](builder&, value x) { return x; }},
-        arithmetic_case{"convert_through_f16_stays", [](builder& b, value x) { return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::f16}, {x})}); },
-                        [](builder& b, value x) { return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::f16}, {x})}); }},
-        arithmetic_case{"convert_through_int_stays", [](builder& b, value x) { return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::i32}, {x})}); },
-                        [](builder& b, value x) { return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::i32}, {x})}); }}),
+        arithmetic_case{"add_zero", [](builder& b, value x) { return b.f(add, x, b.c(0)); },
+                        [](builder&, value x) { return x; }},
+        arithmetic_case{"zero_add", [](builder& b, value x) { return b.f(add, {b.to(b.c(0), {3, 5}), x}); },
+                        [](builder&, value x) { return x; }},
+        arithmetic_case{"mul_one",
+                        [](builder& b, value x) {
+                          return b.f(mul, x, b.m.add_constant(literal::filled({element_type::f32, {1, 5}}, 1)));
+                        },
+                        [](builder&, value x) { return x; }},
+        arithmetic_case{"sub_zero", [](builder& b, value x) { return b.f(sub, x, b.c(0)); },
+                        [](builder&, value x) { return x; }},
+        arithmetic_case{"pow_two", [](builder& b, value x) { return b.f(pow, x, b.c(2)); },
+                        [](builder& b, value x) { return b.f(mul, {x, x}); }},
+        arithmetic_case{
+            "inverse_root",
+            [](builder& b, value x) { return b.f(div, {b.to(b.c(1), {3, 5}), b.f(sqrt, {b.f(add, x, b.c(1))})}); },
+            [](builder& b, value x) { return b.f(rsqrt, {b.f(add, x, b.c(1))}); }},
+        arithmetic_case{"neg_neg", [](builder& b, value x) { return b.f(neg, {b.f(neg, {x})}); },
+                        [](builder&, value x) { return x; }},
+        arithmetic_case{"add_neg", [](builder& b, value x) { return b.f(add, {x, b.f(neg, {b.f(exp, {x})})}); },
+                        [](builder& b, value x) { return b.f(sub, {x, b.f(exp, {x})}); }},
+        arithmetic_case{"sub_constant", [](builder& b, value x) { return b.f(sub, x, b.c(3)); },
+                        [](builder& b, value x) { return b.f(add, x, b.c(-3)); }},
+        arithmetic_case{"div_constant", [](builder& b, value x) { return b.f(div, x, b.c(4)); },
+                        [](builder& b, value x) { return b.f(mul, x, b.c(0.25)); }},
+        arithmetic_case{"div_zero_stays", [](builder& b, value x) { return b.f(div, x, b.c(0)); },
+                        [](builder& b, value x) { return b.f(div, x, b.c(0)); }},
+        arithmetic_case{"mul_zero_stays", [](builder& b, value x) { return b.f(mul, x, b.c(0)); },
+                        [](builder& b, value x) { return b.f(mul, x, b.c(0)); }},
+        arithmetic_case{"mul_chain",
+                        [](builder& b, value x) { return b.f(mul, b.f(mul, b.f(mul, x, b.c(3)), b.c(5)), b.c(0.5)); },
+                        [](builder& b, value x) { return b.f(mul, x, b.c(7.5)); }},
+        arithmetic_case{"add_chain", [](builder& b, value x) { return b.f(sub, b.f(add, x, b.c(3)), b.c(5)); },
+                        [](builder& b, value x) { return b.f(add, x, b.c(-2)); }},
+        arithmetic_case{"max_zero", [](builder& b, value x) { return b.f(max, x, b.c(0)); },
+                        [](builder& b, value x) { return b.f(relu, {x}); }},
+        arithmetic_case{"where_true",
+                        [](builder& b, value x) {
+                          return b.f(where, {b.to(b.c(1, element_type::boolean), {3, 5}), x, b.f(exp, {x})});
+                        },
+                        [](builder&, value x) { return x; }},
+        arithmetic_case{"where_not",
+                        [](builder& b, value x) {
+                          return b.f(where, {b.f(logical_not, {b.f(less, x, b.c(1))}), x, b.f(exp, {x})});
+                        },
+                        [](builder& b, value x) {
+                          value c = b.f(less, x, b.c(1));
+                          return b.f(where, {c, b.f(exp, {x}), x});
+                        }},
+        arithmetic_case{"convert_there_and_back",
+                        [](builder& b, value x) {
+                          return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::f64}, {x})});
+                        },
+                        [](builder&, value x) { return x; }},
+        arithmetic_case{"convert_through_f16_stays",
+                        [](builder& b, value x) {
+                          return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::f16}, {x})});
+                        },
+                        [](builder& b, value x) {
+                          return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::f16}, {x})});
+                        }},
+        arithmetic_case{"convert_through_int_stays",
+                        [](builder& b, value x) {
+                          return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::i32}, {x})});
+                        },
+                        [](builder& b, value x) {
+                          return b.m.add(convert{element_type::f32}, {b.m.add(convert{element_type::i32}, {x})});
+                        }}),
     [](const auto& info) { return info.param.name; });
 
 TEST(arithmetic_behind_broadcasts, computes_before_stretching) {
@@ -71,8 +115,8 @@ TEST(arithmetic_behind_broadcasts, computes_before_stretching) {
   program p = transformed(build, {simplify()});
   for (const instruction& i : p.main().instructions())
     if (i.op().is<elementwise>()) {
-    EXPECT_EQ(i.outputs()[0].str(), "f32[3, 5]");
-  }
+      EXPECT_EQ(i.outputs()[0].str(), "f32[3, 5]");
+    }
 }
 
 // Integers: no reciprocal, no reassociation through overflow.
@@ -86,7 +130,9 @@ TEST(arithmetic_on_integers, keeps_division) {
   EXPECT_EQ(only<elementwise>(p.main())->function, div);
 }
 
-value mean(builder& b, value x, std::vector<std::int64_t> axes) { return b.m.add(reduce{reduction_kind::mean, std::move(axes), true}, {x}); }
+value mean(builder& b, value x, std::vector<std::int64_t> axes) {
+  return b.m.add(reduce{reduction_kind::mean, std::move(axes), true}, {x});
+}
 
 TEST(recognize_normalization, layer_normalization_as_pow_mean_sqrt_div) {
   auto build = [](builder& b) {

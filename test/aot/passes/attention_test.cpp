@@ -20,11 +20,15 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr head_layout sequence_first = head_layout::sequence_first;
 
 until_stable simplify() {
-  return {"simplify", {constant_folding{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{}, simplify_attention{}, common_subexpressions{}}};
+  return {"simplify",
+          {constant_folding{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{},
+           simplify_attention{}, common_subexpressions{}}};
 }
 // The order of aot/pipeline.cpp.
 std::vector<pass> passes() {
-  return {simplify(), fuse_attention{}, sink_reshapes{}, simplify(), sink_transposes{}, simplify(), sink_reshapes{}, sink_transposes{.ties = false}, simplify()};
+  return {simplify(),        fuse_attention{}, sink_reshapes{}, simplify(),
+          sink_transposes{}, simplify(),       sink_reshapes{}, sink_transposes{.ties = false},
+          simplify()};
 }
 
 program fused(const std::function<void(builder&)>& build, double tolerance = 1e-5) {
@@ -40,7 +44,9 @@ void expect_left_alone(const std::function<void(builder&)>& build) {
   EXPECT_EQ(count<attention>(p.main()), 0u) << p.str();
 }
 
-value product(builder& b, value x, value y, bool turn_a = false, bool turn_b = false) { return b.m.add(dot{turn_a, turn_b, x.type().type}, {x, y}); }
+value product(builder& b, value x, value y, bool turn_a = false, bool turn_b = false) {
+  return b.m.add(dot{turn_a, turn_b, x.type().type}, {x, y});
+}
 value softmaxed(builder& b, value x, std::int64_t axis = -1) { return b.m.add(softmax{axis}, {x}); }
 value as(builder& b, value x, element_type type) { return b.m.add(convert{type}, {x}); }
 
@@ -82,7 +88,8 @@ TEST(fuse_attention, scale_on_the_scores_on_queries_and_on_keys) {
   p = fused(plain([](builder& b, value s) { return b.f(div, s, b.c(4)); }));
   EXPECT_EQ(only<attention>(p.main())->scale, 0.25);
   p = fused([](builder& b) {
-    value q = b.f(div, b.p("q", {2, 3, 5, 4}), b.c(2)), k = b.f(mul, b.t(b.p("k", {2, 3, 7, 4}), {0, 1, 3, 2}), b.c(0.5));
+    value q = b.f(div, b.p("q", {2, 3, 5, 4}), b.c(2)),
+          k = b.f(mul, b.t(b.p("k", {2, 3, 7, 4}), {0, 1, 3, 2}), b.c(0.5));
     b.out({product(b, softmaxed(b, b.f(mul, product(b, q, k), b.c(3))), b.p("v", {2, 3, 7, 6}))});
   });
   EXPECT_EQ(only<attention>(p.main())->scale, 0.75);
@@ -91,12 +98,14 @@ TEST(fuse_attention, scale_on_the_scores_on_queries_and_on_keys) {
 
 TEST(fuse_attention, head_transposes_become_layouts) {
   program p = fused([](builder& b) {  // BERT
-    value q = split(b, b.p("q", {2, 5, 12}), 3), k = split(b, b.p("k", {2, 7, 12}), 3), v = split(b, b.p("v", {2, 7, 18}), 3);
+    value q = split(b, b.p("q", {2, 5, 12}), 3), k = split(b, b.p("k", {2, 7, 12}), 3),
+          v = split(b, b.p("v", {2, 7, 18}), 3);
     value s = b.f(mul, product(b, q, b.t(k, {0, 1, 3, 2})), b.c(0.5));
     b.out({merged(b, product(b, softmaxed(b, b.f(add, s, b.p("mask", {2, 1, 1, 7}))), v))});
   });
   EXPECT_EQ(p.main().str(), text_of([](builder& b) {
-              value q = b.r(b.p("q", {2, 5, 12}), {2, 5, 3, 4}), k = b.r(b.p("k", {2, 7, 12}), {2, 7, 3, 4}), v = b.r(b.p("v", {2, 7, 18}), {2, 7, 3, 6});
+              value q = b.r(b.p("q", {2, 5, 12}), {2, 5, 3, 4}), k = b.r(b.p("k", {2, 7, 12}), {2, 7, 3, 4}),
+                    v = b.r(b.p("v", {2, 7, 18}), {2, 7, 3, 6});
               attention a{0.5, false, sequence_first, sequence_first, sequence_first, sequence_first};
               b.out({b.r(b.m.add(a, {q, k, v, b.p("mask", {2, 1, 1, 7})}), {2, 5, 18})});
             }));
@@ -105,8 +114,11 @@ TEST(fuse_attention, head_transposes_become_layouts) {
 TEST(fuse_attention, queries_keys_and_values_of_one_product) {
   program p = fused([](builder& b) {  // ViT: [S, 1, 3*H*D], scaled by a root on both sides
     value x = b.t(b.r(b.p("x", {5, 36}), {1, 5, 1, 3, 12}), {3, 1, 2, 0, 4});
-    auto part = [&](std::int64_t i) { return b.t(b.r(b.m.add(slice{{i, 0, 0, 0, 0}, {1, 5, 1, 1, 12}, {1, 1, 1, 1, 1}}, {x}), {5, 3, 4}), {1, 0, 2}); };
-    value q = b.f(mul, b.r(part(0), {1, 3, 5, 4}), b.c(0.5)), k = b.f(mul, b.t(b.r(part(1), {1, 3, 5, 4}), {0, 1, 3, 2}), b.c(0.5));
+    auto part = [&](std::int64_t i) {
+      return b.t(b.r(b.m.add(slice{{i, 0, 0, 0, 0}, {1, 5, 1, 1, 12}, {1, 1, 1, 1, 1}}, {x}), {5, 3, 4}), {1, 0, 2});
+    };
+    value q = b.f(mul, b.r(part(0), {1, 3, 5, 4}), b.c(0.5)),
+          k = b.f(mul, b.t(b.r(part(1), {1, 3, 5, 4}), {0, 1, 3, 2}), b.c(0.5));
     value y = product(b, softmaxed(b, product(b, q, k)), b.r(part(2), {1, 3, 5, 4}));
     b.out({b.r(b.t(y, {2, 0, 1, 3}), {5, 12})});
   });
@@ -118,7 +130,9 @@ TEST(fuse_attention, written_transposed) {
   program p = fused([](builder& b) {  // YOLOv10: V Pᵀ with everything [B, H, D, S], in channels_last around
     value x = b.t(b.p("x", {2, 6, 40}), {0, 2, 1});
     value parts = b.r(x, {2, 4, 10, 6});
-    auto part = [&](std::int64_t at, std::int64_t n) { return b.m.add(slice{{0, 0, at, 0}, {2, 4, n, 6}, {1, 1, 1, 1}}, {parts}); };
+    auto part = [&](std::int64_t at, std::int64_t n) {
+      return b.m.add(slice{{0, 0, at, 0}, {2, 4, n, 6}, {1, 1, 1, 1}}, {parts});
+    };
     value s = b.f(mul, product(b, part(0, 3), part(3, 3), true), b.c(0.5));
     value y = b.r(product(b, part(6, 4), softmaxed(b, s), false, true), {2, 16, 2, 3});
     b.out({b.t(y, {0, 2, 3, 1})});
@@ -133,7 +147,8 @@ TEST(fuse_attention, masks_that_are_added) {
     fused(plain([&](builder& b, value s) { return b.f(add, {b.to(b.p("mask", dims), s.type().dims), s}); }));
   }
   // Two, of different dims.
-  program p = fused(plain([](builder& b, value s) { return b.f(add, b.f(add, s, b.p("m0", {3, 5, 7})), b.p("m1", {2, 1, 1, 7})); }));
+  program p = fused(
+      plain([](builder& b, value s) { return b.f(add, b.f(add, s, b.p("m0", {3, 5, 7})), b.p("m1", {2, 1, 1, 7})); }));
   EXPECT_EQ(count<elementwise>(p.main()), 1u) << p.str();
 }
 
@@ -171,12 +186,14 @@ TEST(fuse_attention, constant_masks_of_what_comes_later) {
       EXPECT_EQ(count<constant>(p.main()), 0u) << p.str();
     }
   program p = fused(plain([](builder& b, value s) {
-    return b.f(where, {b.to(b.m.add_constant(mask_of(5, 7, 1, 0, boolean)), s.type().dims), s, b.to(b.c(-65504), s.type().dims)});
+    return b.f(where, {b.to(b.m.add_constant(mask_of(5, 7, 1, 0, boolean)), s.type().dims), s,
+                       b.to(b.c(-65504), s.type().dims)});
   }));
   EXPECT_TRUE(only<attention>(p.main())->causal);
   // With padding beside it, and one that hides nothing.
   p = fused(plain([](builder& b, value s) {
-    return b.f(add, b.f(add, b.f(add, s, b.m.add_constant(mask_of(5, 7, 0, -inf))), b.p("padding", {2, 1, 1, 7})), b.m.add_constant(mask_of(5, 7, 0, 0)));
+    return b.f(add, b.f(add, b.f(add, s, b.m.add_constant(mask_of(5, 7, 0, -inf))), b.p("padding", {2, 1, 1, 7})),
+               b.m.add_constant(mask_of(5, 7, 0, 0)));
   }));
   EXPECT_TRUE(only<attention>(p.main())->causal);
   EXPECT_EQ(count<elementwise>(p.main()), 0u) << p.str();
@@ -196,7 +213,9 @@ TEST(fuse_attention, heads_that_share_keys) {
   for (std::int64_t queries : {1, 3}) {
     program p = fused([=](builder& b) {  // Llama
       value q = b.p("q", {2, 6, queries, 4});
-      auto repeated = [&](value x) { return b.r(b.m.add(broadcast{{2, 2, 3, 5, 4}}, {b.r(x, {2, 2, 1, 5, 4})}), {2, 6, 5, 4}); };
+      auto repeated = [&](value x) {
+        return b.r(b.m.add(broadcast{{2, 2, 3, 5, 4}}, {b.r(x, {2, 2, 1, 5, 4})}), {2, 6, 5, 4});
+      };
       value k = repeated(b.p("k", {2, 2, 5, 4})), v = repeated(b.p("v", {2, 2, 5, 4}));
       value s = b.f(mul, product(b, q, b.t(k, {0, 1, 3, 2})), b.c(0.5));
       value hidden = b.to(b.f(logical_not, {b.p("seen", {1, 1, queries, 5}, boolean)}), s.type().dims);
@@ -210,20 +229,26 @@ TEST(fuse_attention, heads_that_share_keys) {
 }
 
 TEST(fuse_attention, conversions_around_the_softmax) {
-  program p = fused([](builder& b) {
-    value q = b.p("q", {2, 3, 5, 4}, f16), k = b.p("k", {2, 3, 7, 4}, f16), v = b.p("v", {2, 3, 7, 6}, f16);
-    value s = b.f(mul, as(b, product(b, q, k, false, true), f32), b.c(0.5));
-    b.out({product(b, as(b, softmaxed(b, s), f16), v)});
-  }, 4e-3);
+  program p = fused(
+      [](builder& b) {
+        value q = b.p("q", {2, 3, 5, 4}, f16), k = b.p("k", {2, 3, 7, 4}, f16), v = b.p("v", {2, 3, 7, 6}, f16);
+        value s = b.f(mul, as(b, product(b, q, k, false, true), f32), b.c(0.5));
+        b.out({product(b, as(b, softmaxed(b, s), f16), v)});
+      },
+      4e-3);
   EXPECT_EQ(count<convert>(p.main()), 0u) << p.str();
-  p = fused([](builder& b) {
-    value q = as(b, b.p("q", {2, 3, 5, 4}, f16), f32), k = as(b, b.p("k", {2, 3, 7, 4}, f16), f32), v = b.p("v", {2, 3, 7, 6}, f16);
-    b.out({product(b, as(b, softmaxed(b, product(b, q, k, false, true)), f16), v)});
-  }, 4e-3);
+  p = fused(
+      [](builder& b) {
+        value q = as(b, b.p("q", {2, 3, 5, 4}, f16), f32), k = as(b, b.p("k", {2, 3, 7, 4}, f16), f32),
+              v = b.p("v", {2, 3, 7, 6}, f16);
+        b.out({product(b, as(b, softmaxed(b, product(b, q, k, false, true)), f16), v)});
+      },
+      4e-3);
   EXPECT_EQ(count<convert>(p.main()), 0u) << p.str();
   // Computed in f32 on purpose.
   p = fused([](builder& b) {
-    value q = as(b, b.p("q", {2, 3, 5, 4}, f16), f32), k = as(b, b.p("k", {2, 3, 7, 4}, f16), f32), v = as(b, b.p("v", {2, 3, 7, 6}, f16), f32);
+    value q = as(b, b.p("q", {2, 3, 5, 4}, f16), f32), k = as(b, b.p("k", {2, 3, 7, 4}, f16), f32),
+          v = as(b, b.p("v", {2, 3, 7, 6}, f16), f32);
     b.out({product(b, softmaxed(b, product(b, q, k, false, true)), v)});
   });
   EXPECT_EQ(count<convert>(p.main()), 3u) << p.str();
@@ -260,9 +285,12 @@ TEST(fuse_attention, near_misses_stay) {
   });
   // Something else between the products.
   expect_left_alone([&](builder& b) { b.out({product(b, softmaxed(b, b.f(tanh, {scores(b)})), v(b))}); });
-  expect_left_alone([&](builder& b) { b.out({product(b, softmaxed(b, b.f(mul, {scores(b), b.p("bias", {2, 3, 7, 7})})), v(b))}); });
+  expect_left_alone(
+      [&](builder& b) { b.out({product(b, softmaxed(b, b.f(mul, {scores(b), b.p("bias", {2, 3, 7, 7})})), v(b))}); });
   // A factor on what was masked by addition is on the mask, too.
-  expect_left_alone([&](builder& b) { b.out({product(b, softmaxed(b, b.f(mul, b.f(add, scores(b), b.p("mask", {7})), b.c(0.5))), v(b))}); });
+  expect_left_alone([&](builder& b) {
+    b.out({product(b, softmaxed(b, b.f(mul, b.f(add, scores(b), b.p("mask", {7})), b.c(0.5))), v(b))});
+  });
   // A mask that fits the scores only in another shape.
   expect_left_alone([&](builder& b) {
     value s = b.r(scores(b), {6, 7, 7});
@@ -277,7 +305,8 @@ TEST(fuse_attention, near_misses_stay) {
 
 TEST(simplify_attention, keeps_other_transposes) {
   auto build = [](builder& b) {
-    value q = b.t(b.p("q", {3, 2, 5, 4}), {1, 0, 2, 3}), k = b.p("k", {2, 3, 7, 4}), v = b.t(b.p("v", {2, 3, 6, 7}), {0, 1, 3, 2});
+    value q = b.t(b.p("q", {3, 2, 5, 4}), {1, 0, 2, 3}), k = b.p("k", {2, 3, 7, 4}),
+          v = b.t(b.p("v", {2, 3, 6, 7}), {0, 1, 3, 2});
     b.out({b.t(b.m.add(attention{}, {q, k, v}), {0, 1, 3, 2})});
   };
   program p = transformed(build, {simplify_attention{}});

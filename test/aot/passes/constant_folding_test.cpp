@@ -24,10 +24,12 @@ TEST(constant_folding, what_has_no_elements_needs_no_data) {
   auto build = [](builder& b) {
     value x = b.p("x", {3, 0, 5}), sum = b.m.add(reduce{reduction_kind::sum, {1}, false}, {b.f(exp, {x})});
     value places = b.m.add(arg_reduce{true, 2, true, false}, {x});
-    b.out({b.f(add, b.p("y", {3, 5}), sum), b.m.add(reduce{reduction_kind::max, {1}, false}, {b.r(b.m.add(convert{element_type::f32}, {places}), {3, 0})})});
+    b.out({b.f(add, b.p("y", {3, 5}), sum), b.m.add(reduce{reduction_kind::max, {1}, false},
+                                                    {b.r(b.m.add(convert{element_type::f32}, {places}), {3, 0})})});
   };
   program p = transformed(build, {constant_folding{}});
-  EXPECT_EQ(count<reduce>(p.main()) + count<arg_reduce>(p.main()) + count<elementwise>(p.main()), 1u) << p.str();  // the addition
+  EXPECT_EQ(count<reduce>(p.main()) + count<arg_reduce>(p.main()) + count<elementwise>(p.main()), 1u)
+      << p.str();  // the addition
 }
 
 TEST(constant_folding, keeps_broadcasts_and_shrinks_splats) {
@@ -47,7 +49,8 @@ TEST(constant_folding, keeps_broadcasts_and_shrinks_splats) {
 TEST(constant_folding, folds_large_results_only_where_nothing_grows) {
   auto build = [](builder& b) {
     value w = b.w({40, 30}), v = b.w({40, 1}, 2);
-    b.out({b.f(add, b.p("x", {30, 40}), b.t(w, {1, 0})), b.f(add, b.p("y", {40, 40}), b.m.add(dot{.transpose_b = true}, {v, v}))});
+    b.out({b.f(add, b.p("x", {30, 40}), b.t(w, {1, 0})),
+           b.f(add, b.p("y", {40, 40}), b.m.add(dot{.transpose_b = true}, {v, v}))});
   };
   program p = transformed(build, {constant_folding{.limit_bytes = 1000}});
   EXPECT_EQ(count<transpose>(p.main()), 0u);  // 4800 bytes from 4800 bytes
@@ -78,7 +81,8 @@ TEST(common_subexpressions, joins_equal_computations_and_equal_constants) {
 TEST(common_subexpressions, tells_attributes_and_outputs_apart) {
   auto build = [](builder& b) {
     value x = b.p("x", {6});
-    value best = b.m.add(top_k{2, 0, true}, {x}), worst = b.m.add(top_k{2, 0, false}, {x}), again = b.m.add(top_k{2, 0, true}, {x});
+    value best = b.m.add(top_k{2, 0, true}, {x}), worst = b.m.add(top_k{2, 0, false}, {x}),
+          again = b.m.add(top_k{2, 0, true}, {x});
     b.out({best, worst, value{again.producer, 1}});
   };
   program p = transformed(build, {common_subexpressions{}});
@@ -120,7 +124,8 @@ TEST(constant_conditions, takes_the_branch) {
   }
 }
 
-// A small constant whose products cost more than anything else in the model, and one that would be kept once more for every node.
+// A small constant whose products cost more than anything else in the model, and one that would be kept once more for
+// every node.
 TEST(constant_folding, stays_within_its_budget) {
   program dear;
   builder d(dear.main());

@@ -9,9 +9,12 @@ namespace {
 
 using enum scalar_function;
 
-until_stable simplify() { return {"simplify", {constant_folding{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{}}}; }
+until_stable simplify() {
+  return {"simplify", {constant_folding{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{}}};
+}
 
-// Batch normalization as it is imported: scale, then shift, one number per channel, after a convolution that may have a bias.
+// Batch normalization as it is imported: scale, then shift, one number per channel, after a convolution that may have a
+// bias.
 struct convolution_case {
   std::string name;
   std::int64_t channels, filters, groups, stride, before, after;
@@ -50,9 +53,12 @@ TEST_P(batch_norm, goes_into_transposed_weights) {
 }
 
 INSTANTIATE_TEST_SUITE_P(convolutions, batch_norm,
-                         ::testing::Values(convolution_case{"plain", 3, 5, 1, 1, 0, 0, false}, convolution_case{"bias", 3, 5, 1, 1, 0, 0, true},
-                                           convolution_case{"groups", 6, 9, 3, 1, 0, 0, true}, convolution_case{"depthwise", 5, 5, 5, 1, 1, 1, true},
-                                           convolution_case{"depthwise_multiplier", 5, 10, 5, 1, 1, 1, false}, convolution_case{"stride", 4, 6, 2, 2, 0, 0, true},
+                         ::testing::Values(convolution_case{"plain", 3, 5, 1, 1, 0, 0, false},
+                                           convolution_case{"bias", 3, 5, 1, 1, 0, 0, true},
+                                           convolution_case{"groups", 6, 9, 3, 1, 0, 0, true},
+                                           convolution_case{"depthwise", 5, 5, 5, 1, 1, 1, true},
+                                           convolution_case{"depthwise_multiplier", 5, 10, 5, 1, 1, 1, false},
+                                           convolution_case{"stride", 4, 6, 2, 2, 0, 0, true},
                                            convolution_case{"padding", 3, 5, 1, 2, 1, 0, true}),
                          [](const auto& info) { return info.param.name; });
 
@@ -60,7 +66,8 @@ TEST(factors, stay_where_weights_are_shared_or_spatial) {
   auto build = [](builder& b) {
     value x = b.p("x", {2, 3, 5, 7});
     value y = b.m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}}, {x, b.w({4, 3, 1, 1})});
-    b.out({b.f(mul, y, b.w({4, 1, 1}, 2)), y, b.f(mul, b.m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}}, {x, b.w({4, 3, 1, 1}, 5)}), b.w({7}, 3))});
+    b.out({b.f(mul, y, b.w({4, 1, 1}, 2)), y,
+           b.f(mul, b.m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}}, {x, b.w({4, 3, 1, 1}, 5)}), b.w({7}, 3))});
   };
   program p = transformed(build, {simplify()});
   EXPECT_EQ(count<elementwise>(p.main()), 2u);
@@ -94,10 +101,14 @@ TEST(dots, make_rows_of_batches_with_shared_weights) {
     b.out({b.m.add(dot{.transpose_b = true}, {x, b.to(b.w({7, 3}), {2, 7, 3})})});
   };
   program p = transformed(build, {simplify()});
-  EXPECT_EQ(p.main().str(), transformed([](builder& b) {
-              value x = b.p("x", {2, 5, 3}), w = b.w({7, 3});
-              b.out({b.r(b.m.add(dot{.transpose_b = true}, {b.r(x, {10, 3}), w}), {2, 5, 7})});
-            }, {simplify()}).main().str());
+  EXPECT_EQ(p.main().str(), transformed(
+                                [](builder& b) {
+                                  value x = b.p("x", {2, 5, 3}), w = b.w({7, 3});
+                                  b.out({b.r(b.m.add(dot{.transpose_b = true}, {b.r(x, {10, 3}), w}), {2, 5, 7})});
+                                },
+                                {simplify()})
+                                .main()
+                                .str());
   EXPECT_EQ(count<broadcast>(p.main()), 0u);
 }
 
@@ -106,8 +117,10 @@ TEST(dots, make_rows_of_queries_that_share_keys) {
     auto build = [&](builder& b) {
       value q = b.p("q", {2, 6, 5, 3}), k = transposed ? b.p("k", {2, 2, 7, 3}) : b.p("k", {2, 2, 3, 7});
       std::vector<dim> wide = transposed ? std::vector<dim>{2, 2, 3, 7, 3} : std::vector<dim>{2, 2, 3, 3, 7};
-      value stretched = b.to(b.r(k, transposed ? std::vector<dim>{2, 2, 1, 7, 3} : std::vector<dim>{2, 2, 1, 3, 7}), wide);
-      b.out({b.m.add(dot{.transpose_b = transposed}, {q, b.r(stretched, transposed ? std::vector<dim>{2, 6, 7, 3} : std::vector<dim>{2, 6, 3, 7})})});
+      value stretched =
+          b.to(b.r(k, transposed ? std::vector<dim>{2, 2, 1, 7, 3} : std::vector<dim>{2, 2, 1, 3, 7}), wide);
+      b.out({b.m.add(dot{.transpose_b = transposed},
+                     {q, b.r(stretched, transposed ? std::vector<dim>{2, 6, 7, 3} : std::vector<dim>{2, 6, 3, 7})})});
     };
     program p = transformed(build, {simplify()});
     EXPECT_EQ(count<broadcast>(p.main()), 0u) << p.str();
@@ -128,7 +141,8 @@ TEST(images, take_padding_into_convolutions) {
 TEST(images, keep_padding_that_is_not_zero_or_not_spatial) {
   auto build = [](builder& b) {
     value x = b.p("x", {1, 3, 5, 7});
-    value ones = b.m.add(pad{{0, 0, 1, 1}, {0, 0, 1, 1}, pad_mode::constant_, 1}, {x}), channel = b.m.add(pad{{0, 1, 0, 0}, {0, 0, 0, 0}}, {x});
+    value ones = b.m.add(pad{{0, 0, 1, 1}, {0, 0, 1, 1}, pad_mode::constant_, 1}, {x}),
+          channel = b.m.add(pad{{0, 1, 0, 0}, {0, 0, 0, 0}}, {x});
     convolution op{{1, 1}, {1, 1}, {0, 0}, {0, 0}};
     b.out({b.m.add(op, {ones, b.w({4, 3, 3, 3})}), b.m.add(op, {channel, b.w({4, 4, 3, 3})})});
   };

@@ -19,7 +19,8 @@ struct formed {
   std::vector<std::string> symbols;  // of the code objects, in order
 };
 
-// The rules of a cluster (formation.hpp): at most one anchor, one set of dims, inlinable operations and scalars besides.
+// The rules of a cluster (formation.hpp): at most one anchor, one set of dims, inlinable operations and scalars
+// besides.
 void expect_legal(const module& cluster) {
   std::size_t anchors = 0;
   for (const instruction& i : cluster.instructions()) {
@@ -36,7 +37,8 @@ void expect_legal(const module& cluster) {
     if (v.producer->outputs().size() > 1) continue;
     EXPECT_EQ(v.type().dims, cluster.outputs()[0].type().dims) << cluster.str();
   }
-  for (std::size_t k = 0; k < cluster.parameters().size(); ++k) EXPECT_EQ(module::parameter_name(cluster.parameters()[k]), "p" + std::to_string(k));
+  for (std::size_t k = 0; k < cluster.parameters().size(); ++k)
+    EXPECT_EQ(module::parameter_name(cluster.parameters()[k]), "p" + std::to_string(k));
   cluster.validate();
 }
 
@@ -59,7 +61,8 @@ formed form(const std::function<void(builder&)>& build, double tolerance = 1e-6)
 }
 
 value conv(builder& b, value x, std::int64_t filters, unsigned seed) {
-  return b.m.add(convolution{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, tensor_layout::channels_last}, {x, b.w({3, 3, x.type().dims[3].value(), filters}, seed)});
+  return b.m.add(convolution{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, tensor_layout::channels_last},
+                 {x, b.w({3, 3, x.type().dims[3].value(), filters}, seed)});
 }
 
 using names = std::vector<std::string>;
@@ -78,7 +81,8 @@ TEST(formation, equal_layers_share_a_payload) {
     for (unsigned i = 0; i < 4; ++i) x = b.f(relu, {b.f(add, conv(b, x, 6, i), b.w({6}, 10 + i))});
     b.out({x});
   });
-  EXPECT_EQ(f.symbols, (names{"convolution_add_relu", "convolution_add_relu", "convolution_add_relu", "convolution_add_relu"}));
+  EXPECT_EQ(f.symbols,
+            (names{"convolution_add_relu", "convolution_add_relu", "convolution_add_relu", "convolution_add_relu"}));
   ASSERT_EQ(f.kernels.size(), 1u);
   EXPECT_EQ(f.kernels[0].uses, 4u);
   EXPECT_EQ(f.p.kernels().size(), 1u);
@@ -98,8 +102,10 @@ TEST(formation, a_quotient_does_not_tell_its_symbol) {
   form_kernels(p, write_text, &kernels);
   for (const formed_kernel& kernel : kernels) {
     auto has = [&](value v) { return std::ranges::find(v.type().dims, n) != v.type().dims.end(); };
-    bool inside = std::ranges::any_of(kernel.cluster->instructions(), [&](const instruction& i) { return has({const_cast<instruction*>(&i), 0}); });
-    bool outside = std::ranges::any_of(kernel.cluster->parameters(), has) || std::ranges::any_of(kernel.cluster->outputs(), has);
+    bool inside = std::ranges::any_of(kernel.cluster->instructions(),
+                                      [&](const instruction& i) { return has({const_cast<instruction*>(&i), 0}); });
+    bool outside =
+        std::ranges::any_of(kernel.cluster->parameters(), has) || std::ranges::any_of(kernel.cluster->outputs(), has);
     EXPECT_TRUE(!inside || outside);
   }
 }
@@ -109,9 +115,11 @@ TEST(formation, kernels_are_told_all_their_dims) {
   program p;
   builder b(p.main());
   value x = b.p("x", {n, k});
-  value ones = b.m.add(broadcast{{n * dim(2)}}, {b.c(1)});  // no input or output of a kernel that sums them would say how many there are
+  value ones = b.m.add(broadcast{{n * dim(2)}},
+                       {b.c(1)});  // no input or output of a kernel that sums them would say how many there are
   value count = b.m.add(reduce{reduction_kind::sum, {0}, true}, {ones});
-  value rows = b.m.add(reduce{reduction_kind::sum, {1}, true}, {b.f(add, x, b.m.add(iota{element_type::f32, {n, k}, 1}, {}))});  // x tells n and k
+  value rows = b.m.add(reduce{reduction_kind::sum, {1}, true},
+                       {b.f(add, x, b.m.add(iota{element_type::f32, {n, k}, 1}, {}))});  // x tells n and k
   b.out({b.f(div, rows, count)});
   std::vector<formed_kernel> kernels;
   form_kernels(p, write_text, &kernels);
@@ -175,7 +183,8 @@ TEST(formation, prologues_of_rows) {
   auto f = form([](builder& b) {
     value x = b.p("x", {3, 5, 7}), mask = b.p("mask", {3, 1, 7});
     value scores = b.f(add, b.f(mul, x, b.c(0.125)), mask);
-    b.out({b.m.add(softmax{-1}, {scores}), b.m.add(reduce{reduction_kind::max, {1}, false}, {b.f(exp, {b.p("z", {3, 5, 7})})})});
+    b.out({b.m.add(softmax{-1}, {scores}),
+           b.m.add(reduce{reduction_kind::max, {1}, false}, {b.f(exp, {b.p("z", {3, 5, 7})})})});
   });
   EXPECT_EQ(f.symbols, (names{"mul_add_softmax", "exp_reduce"}));
 }
@@ -183,7 +192,8 @@ TEST(formation, prologues_of_rows) {
 TEST(formation, expensive_functions_are_not_evaluated_again_and_again) {
   auto f = form([](builder& b) {
     value x = b.p("x", {64, 512});
-    b.out({b.m.add(normalize{{1}, 1e-3}, {b.f(erf, {x})}), b.f(mul, {b.to(b.f(exp, {b.p("row", {512})}), {900, 512}), b.p("y", {900, 512})})});
+    b.out({b.m.add(normalize{{1}, 1e-3}, {b.f(erf, {x})}),
+           b.f(mul, {b.to(b.f(exp, {b.p("row", {512})}), {900, 512}), b.p("y", {900, 512})})});
   });
   std::multiset<std::string> symbols(f.symbols.begin(), f.symbols.end());
   EXPECT_EQ(symbols, (std::multiset<std::string>{"map_erf", "normalize", "map_exp", "map_mul"}));
@@ -237,14 +247,18 @@ TEST(formation, irregular_operands_do_not_enter_products) {
 }
 
 TEST(formation, attention_takes_queries_and_keys_as_they_are_computed) {
-  formed f = form([](builder& b) {
-    value x = b.p("x", {2, 5, 3, 3, 4});
-    auto part = [&](std::int64_t i) { return b.r(b.m.add(slice{{0, 0, i, 0, 0}, {2, 5, 1, 3, 4}, {1, 1, 1, 1, 1}}, {x}), {2, 5, 3, 4}); };
-    value bias = b.f(neg, {b.p("mask", {2, 1, 1, 5})});
-    attention op{.scale = 0.5};
-    op.query_layout = op.key_layout = op.value_layout = op.output_layout = head_layout::sequence_first;
-    b.out({b.f(relu, {b.f(add, b.m.add(op, {part(0), part(1), part(2), bias}), b.p("residual", {2, 5, 3, 4}))})});
-  }, 1e-5);
+  formed f = form(
+      [](builder& b) {
+        value x = b.p("x", {2, 5, 3, 3, 4});
+        auto part = [&](std::int64_t i) {
+          return b.r(b.m.add(slice{{0, 0, i, 0, 0}, {2, 5, 1, 3, 4}, {1, 1, 1, 1, 1}}, {x}), {2, 5, 3, 4});
+        };
+        value bias = b.f(neg, {b.p("mask", {2, 1, 1, 5})});
+        attention op{.scale = 0.5};
+        op.query_layout = op.key_layout = op.value_layout = op.output_layout = head_layout::sequence_first;
+        b.out({b.f(relu, {b.f(add, b.m.add(op, {part(0), part(1), part(2), bias}), b.p("residual", {2, 5, 3, 4}))})});
+      },
+      1e-5);
   // Values and mask are read again and again, so they lie in memory.
   ASSERT_EQ(f.kernels.size(), 3u);
   const module& cluster = *f.kernels.back().cluster;
@@ -266,11 +280,13 @@ TEST(formation, bodies_are_formed_too) {
   program p;
   module& body = p.add_module("body");
   builder in(body);
-  value trip = in.p("trip", {}, element_type::i64), condition = in.p("condition", {}, element_type::boolean), carried = in.p("carried", {3, 5}), extra = in.p("extra", {5});
+  value trip = in.p("trip", {}, element_type::i64), condition = in.p("condition", {}, element_type::boolean),
+        carried = in.p("carried", {3, 5}), extra = in.p("extra", {5});
   in.out({condition, in.f(add, in.f(mul, carried, extra), in.m.add(convert{element_type::f32}, {trip}))});
   builder b(p.main());
   value x = b.p("x", {3, 5}), e = b.p("e", {5});
-  value result = b.m.add(loop{1, 3}, {b.c(3, element_type::i64), b.c(1, element_type::boolean), b.f(exp, {x}), e}, {&body});
+  value result =
+      b.m.add(loop{1, 3}, {b.c(3, element_type::i64), b.c(1, element_type::boolean), b.f(exp, {x}), e}, {&body});
   b.out({b.f(neg, {result})});
   auto expected = run(p);
   std::vector<formed_kernel> kernels;
@@ -316,11 +332,16 @@ TEST_P(random_graphs, form_without_changing_numbers) {
         case 3: v = b.t(v, {1, 0}); break;
         case 4: v = b.m.add(softmax{static_cast<std::int64_t>(g() % 2)}, {v}); break;
         case 5: v = b.f(tanh, {b.m.add(dot{.transpose_b = g() % 2 == 0}, {v, w})}); break;
-        case 6: v = b.f(sub, v, b.m.add(reduce{reduction_kind::mean, {static_cast<std::int64_t>(g() % 2)}, true}, {w})); break;
+        case 6:
+          v = b.f(sub, v, b.m.add(reduce{reduction_kind::mean, {static_cast<std::int64_t>(g() % 2)}, true}, {w}));
+          break;
         case 7: v = b.r(b.r(v, {4, 9}), {6, 6}); break;
         case 8: v = b.r(b.f(abs, {b.r(v, {36})}), {6, 6}); break;
         case 9: v = b.m.add(slice{{5, 0}, {6, 6}, {-1, 1}}, {v}); break;
-        case 10: v = b.m.add(slice{{1, 3}, {6, 6}, {1, 1}}, {b.m.add(concat{1}, {b.m.add(concat{0}, {v, w}), b.m.add(concat{0}, {w, v})})}); break;
+        case 10:
+          v = b.m.add(slice{{1, 3}, {6, 6}, {1, 1}},
+                      {b.m.add(concat{1}, {b.m.add(concat{0}, {v, w}), b.m.add(concat{0}, {w, v})})});
+          break;
         case 11: v = b.m.add(normalize{{1}, 1e-3}, {v}); break;
         case 12: v = b.f(mul, v, b.r(b.m.add(slice{{2, 0}, {1, 6}, {1, 1}}, {w}), {6})); break;
         case 13: v = b.f(clamp, {v, b.to(b.c(-1), {6, 6}), b.to(b.c(1), {6, 6})}); break;
@@ -357,7 +378,9 @@ TEST_P(random_images, optimize_and_form_without_changing_numbers) {
   constexpr std::int64_t c = 6, h = 5, w = 4;
   std::vector<value> values{b.p("x", {2, c, h, w}), b.p("y", {2, c, h, w})};
   auto pick = [&] { return values[values.size() - 1 - g() % std::min<std::size_t>(values.size(), 4)]; };
-  auto cut = [&](value v, std::vector<std::int64_t> starts, std::vector<dim> lengths) { return b.m.add(slice{std::move(starts), std::move(lengths), {1, 1, 1, 1}}, {v}); };
+  auto cut = [&](value v, std::vector<std::int64_t> starts, std::vector<dim> lengths) {
+    return b.m.add(slice{std::move(starts), std::move(lengths), {1, 1, 1, 1}}, {v});
+  };
   unsigned seed = 100;
   for (int i = 0; i < 25; ++i) {
     value v = pick(), u = pick();
@@ -365,21 +388,45 @@ TEST_P(random_images, optimize_and_form_without_changing_numbers) {
       case 0: v = b.m.add(convolution{{1, 1}, {1, 1}, {1, 0}, {1, 0}, 1}, {v, b.w({c, c, 3, 1}, ++seed)}); break;
       case 1: v = b.m.add(convolution{{1, 1}, {1, 1}, {1, 1}, {1, 1}, c}, {v, b.w({c, 1, 3, 3}, ++seed)}); break;
       case 2: v = b.m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 3}, {v, b.w({c, 2, 1, 1}, ++seed)}); break;
-      case 3: v = b.m.add(transposed_convolution{{1, 1}, {1, 1}, {1, 0}, {1, 0}, {0, 0}, 2}, {v, b.w({c, 3, 3, 1}, ++seed)}); break;
-      case 4: v = b.f(mul, v, b.w({c, 1, 1}, ++seed)); v = b.f(add, v, b.w({1, c, 1, 1}, ++seed)); break;
+      case 3:
+        v = b.m.add(transposed_convolution{{1, 1}, {1, 1}, {1, 0}, {1, 0}, {0, 0}, 2}, {v, b.w({c, 3, 3, 1}, ++seed)});
+        break;
+      case 4:
+        v = b.f(mul, v, b.w({c, 1, 1}, ++seed));
+        v = b.f(add, v, b.w({1, c, 1, 1}, ++seed));
+        break;
       case 5: v = b.f(mul, {v, b.f(sigmoid, {v})}); break;
       case 6: v = b.f(add, {v, u}); break;
-      case 7: v = b.m.add(pooling{g() % 2 ? pooling_kind::max : pooling_kind::average, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, {v}); break;
+      case 7:
+        v = b.m.add(
+            pooling{g() % 2 ? pooling_kind::max : pooling_kind::average, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, {v});
+        break;
       case 8: v = b.m.add(concat{1}, {cut(v, {0, 1, 0, 0}, {2, 4, h, w}), cut(u, {0, 4, 0, 0}, {2, 2, h, w})}); break;
       case 9: v = cut(b.m.add(pad{{0, 0, 1, 2}, {0, 0, 0, 1}, pad_mode::edge}, {v}), {0, 0, 0, 1}, {2, c, h, w}); break;
       case 10: v = b.r(b.m.add(normalize{{2}, 1e-2}, {b.r(v, {2, 3, 2 * h * w})}), {2, c, h, w}); break;
       case 11: v = b.m.add(softmax{static_cast<std::int64_t>(1 + g() % 3)}, {v}); break;
-      case 12: v = b.f(mul, v, b.f(sigmoid, {b.m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}}, {b.m.add(reduce{reduction_kind::mean, {2, 3}, true}, {v}), b.w({c, c, 1, 1}, ++seed)})})); break;
-      case 13: v = b.r(b.t(b.m.add(dot{}, {b.t(b.r(v, {2, c, h * w}), {0, 2, 1}), b.to(b.w({c, c}, ++seed), {2, c, c})}), {0, 2, 1}), {2, c, h, w}); break;
+      case 12:
+        v = b.f(mul, v,
+                b.f(sigmoid,
+                    {b.m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}},
+                             {b.m.add(reduce{reduction_kind::mean, {2, 3}, true}, {v}), b.w({c, c, 1, 1}, ++seed)})}));
+        break;
+      case 13:
+        v = b.r(b.t(b.m.add(dot{}, {b.t(b.r(v, {2, c, h * w}), {0, 2, 1}), b.to(b.w({c, c}, ++seed), {2, c, c})}),
+                    {0, 2, 1}),
+                {2, c, h, w});
+        break;
       case 14: v = b.r(b.t(b.r(v, {2, 2, 3, h, w}), {0, 2, 1, 3, 4}), {2, c, h, w}); break;
       case 15: v = b.f(sub, v, b.r(b.m.add(reduce{reduction_kind::max, {1}, false}, {u}), {2, 1, h, w})); break;
-      case 16: v = cut(b.m.add(resize{{2, c, 2 * h, 2 * w}, {1, 1, 2, 2}, g() % 2 ? resize_mode::linear : resize_mode::nearest}, {v}), {0, 0, 3, 2}, {2, c, h, w}); break;
-      case 17: v = b.f(tanh, {b.m.add(gather{1}, {v, b.m.add_constant(literal::from_int64({3, 1, 5, 0, 4, 4}))})}); break;
+      case 16:
+        v = cut(
+            b.m.add(resize{{2, c, 2 * h, 2 * w}, {1, 1, 2, 2}, g() % 2 ? resize_mode::linear : resize_mode::nearest},
+                    {v}),
+            {0, 0, 3, 2}, {2, c, h, w});
+        break;
+      case 17:
+        v = b.f(tanh, {b.m.add(gather{1}, {v, b.m.add_constant(literal::from_int64({3, 1, 5, 0, 4, 4}))})});
+        break;
     }
     values.push_back(b.f(clamp, {v, b.to(b.c(-8), v.type().dims), b.to(b.c(8), v.type().dims)}));
   }

@@ -36,7 +36,9 @@ value weights_of(const module& m) {
 
 const literal& packed_constant(const module& m) {
   for (const instruction& i : m.instructions())
-    if (const auto* c = i.op().get_if<constant>(); c && storage_bits(c->data.type().type) < 8 && c->data.type().rank() > 1) return c->data;
+    if (const auto* c = i.op().get_if<constant>();
+        c && storage_bits(c->data.type().type) < 8 && c->data.type().rank() > 1)
+      return c->data;
   throw std::runtime_error("no packed constant");
 }
 
@@ -45,11 +47,13 @@ value dequantized(builder& b, const literal& elements, std::int64_t block, bool 
   auto dims = elements.type().static_dims();
   auto spread = [&](value parameter) {
     if (block == 0) return b.to(b.r(parameter, {1, dims[1]}), {dims[0], dims[1]});
-    return b.r(b.to(b.r(parameter, {dims[0] / block, 1, dims[1]}), {dims[0] / block, block, dims[1]}), {dims[0], dims[1]});
+    return b.r(b.to(b.r(parameter, {dims[0] / block, 1, dims[1]}), {dims[0] / block, block, dims[1]}),
+               {dims[0], dims[1]});
   };
   const std::vector<dim> given = block ? std::vector<dim>{dims[0] / block, dims[1]} : std::vector<dim>{dims[1]};
   value x = b.m.add(convert{f32}, {b.m.add_constant(elements)});
-  if (zero_points) x = b.f(sub, x, b.m.add(convert{f32}, {spread(b.m.add_constant(nibbles(elements.type().type, given, 5)))}));
+  if (zero_points)
+    x = b.f(sub, x, b.m.add(convert{f32}, {spread(b.m.add_constant(nibbles(elements.type().type, given, 5)))}));
   return b.f(mul, x, spread(b.w(given, 9)));
 }
 
@@ -57,9 +61,15 @@ TEST(arrange_int4_weights, puts_k_innermost) {
   for (element_type type : {i4, u4})
     for (std::int64_t block : {0, 16})
       for (bool zero_points : {false, true}) {
-        program p = transformed([&](builder& b) { b.out({b.m.add(dot{}, {b.p("x", {3, 48}), dequantized(b, nibbles(type, {48, 20}, 3), block, zero_points)})}); }, {arrange_int4_weights{}});
+        program p = transformed(
+            [&](builder& b) {
+              b.out({b.m.add(dot{},
+                             {b.p("x", {3, 48}), dequantized(b, nibbles(type, {48, 20}, 3), block, zero_points)})});
+            },
+            {arrange_int4_weights{}});
         weights_of(p.main());
-        EXPECT_EQ(packed_constant(p.main()).type().static_dims(), (block ? std::vector<std::int64_t>{20, 3, 16} : std::vector<std::int64_t>{20, 48}));
+        EXPECT_EQ(packed_constant(p.main()).type().static_dims(),
+                  (block ? std::vector<std::int64_t>{20, 3, 16} : std::vector<std::int64_t>{20, 48}));
       }
 }
 
@@ -69,7 +79,8 @@ TEST(arrange_int4_weights, finds_groups_in_scales_that_were_spread) {
   program p = transformed(
       [&](builder& b) {
         value scale = b.m.add_constant(literal::from_doubles({f32, {48, 20}}, scales));
-        b.out({b.m.add(dot{}, {b.p("x", {3, 48}), b.f(mul, b.m.add(convert{f32}, {b.m.add_constant(nibbles(i4, {48, 20}, 3))}), scale)})});
+        b.out({b.m.add(dot{}, {b.p("x", {3, 48}),
+                               b.f(mul, b.m.add(convert{f32}, {b.m.add_constant(nibbles(i4, {48, 20}, 3))}), scale)})});
       },
       {arrange_int4_weights{}});
   weights_of(p.main());
@@ -88,7 +99,8 @@ TEST(arrange_int4_weights, looks_through_a_transpose_and_dims_of_one) {
   p = transformed(
       [&](builder& b) {
         value scale = b.to(b.r(b.w({20}, 4), {20, 1}), {20, 48});
-        value w = b.r(b.t(b.f(mul, b.m.add(convert{f32}, {b.m.add_constant(nibbles(i4, {20, 48}, 3))}), scale), {1, 0}), {1, 48, 20});
+        value w = b.r(b.t(b.f(mul, b.m.add(convert{f32}, {b.m.add_constant(nibbles(i4, {20, 48}, 3))}), scale), {1, 0}),
+                      {1, 48, 20});
         b.out({b.m.add(dot{}, {b.p("x", {1, 3, 48}), w})});
       },
       {arrange_int4_weights{}});
@@ -97,7 +109,10 @@ TEST(arrange_int4_weights, looks_through_a_transpose_and_dims_of_one) {
 
 TEST(constant_folding, leaves_weights_of_four_bits_packed) {
   auto build = [](std::int64_t n) {
-    return [n](builder& b) { b.out({b.m.add(dot{.transpose_b = true}, {b.p("x", {2, 16}), dequantized(b, nibbles(i4, {n, 16}, 1), 0, false)})}); };
+    return [n](builder& b) {
+      b.out(
+          {b.m.add(dot{.transpose_b = true}, {b.p("x", {2, 16}), dequantized(b, nibbles(i4, {n, 16}, 1), 0, false)})});
+    };
   };
   EXPECT_EQ(count<convert>(transformed(build(32), {constant_folding{}}).main()), 1u);
   EXPECT_EQ(count<convert>(transformed(build(31), {constant_folding{}}).main()), 0u);
@@ -126,7 +141,8 @@ TEST(quantize_weights, quantizes_products_and_counts) {
   EXPECT_EQ(packed_constant(p.main()).type().static_dims(), (std::vector<std::int64_t>{40, 3, 32}));
   auto got = run(p);
   double error = 0, whole = 0;
-  for (std::int64_t i = 0; i < 3 * 40; ++i) error += std::pow(got[0].at(i) - expected[0].at(i), 2), whole += std::pow(expected[0].at(i), 2);
+  for (std::int64_t i = 0; i < 3 * 40; ++i)
+    error += std::pow(got[0].at(i) - expected[0].at(i), 2), whole += std::pow(expected[0].at(i), 2);
   EXPECT_LT(std::sqrt(error / whole), 0.15);
   EXPECT_GT(error, 0);
   expect_equal({expected[1]}, {got[1]}, 0);
@@ -140,7 +156,9 @@ TEST(quantize_weights, what_four_bits_hold_is_kept_exactly) {
       std::vector<double> numbers = elements.to_doubles();
       for (double& v : numbers) v *= 0.125;
       // Every group has an element of the largest magnitude.
-      for (std::int64_t n = 0; n < 24; ++n) numbers[static_cast<std::size_t>(transposed ? n * 64 : n)] = numbers[static_cast<std::size_t>(transposed ? n * 64 + 32 : 32 * 24 + n)] = -1;
+      for (std::int64_t n = 0; n < 24; ++n)
+        numbers[static_cast<std::size_t>(transposed ? n * 64 : n)] =
+            numbers[static_cast<std::size_t>(transposed ? n * 64 + 32 : 32 * 24 + n)] = -1;
       program p;
       builder b(p.main());
       value w = b.m.add_constant(literal::from_doubles({type, elements.type().dims}, numbers));
@@ -163,8 +181,11 @@ TEST(quantize_weights, leaves_alone_what_it_should) {
   program p = transformed(
       [&](builder& b) {
         value table = b.w({64, 64}, 3), x = b.p("x", {2, 64});
-        b.out({b.m.add(gather{0}, {table, b.p("i", {2}, i64)}), b.m.add(dot{.transpose_b = true}, {x, table}), b.m.add(dot{}, {b.w({8, 64}, 4), b.p("y", {64, 3})}),
-               b.m.add(dot{}, {b.p("z", {2, 33}), b.w({33, 64}, 5)}), b.m.add(dot{.transpose_b = true}, {x, b.m.add_constant(literal::from_doubles({f32, {2, 64}}, outliers))})});
+        b.out({b.m.add(gather{0}, {table, b.p("i", {2}, i64)}), b.m.add(dot{.transpose_b = true}, {x, table}),
+               b.m.add(dot{}, {b.w({8, 64}, 4), b.p("y", {64, 3})}),
+               b.m.add(dot{}, {b.p("z", {2, 33}), b.w({33, 64}, 5)}),
+               b.m.add(dot{.transpose_b = true},
+                       {x, b.m.add_constant(literal::from_doubles({f32, {2, 64}}, outliers))})});
       },
       {pass}, 0);
   EXPECT_EQ(count<convert>(p.main()), 0u);
@@ -186,8 +207,12 @@ TEST(form_kernels, unpacking_is_the_prologue_of_the_product) {
   const module& cluster = *kernels[0].cluster;
   EXPECT_EQ(count<dot>(cluster), 1u);
   auto parameters = cluster.parameters();
-  EXPECT_TRUE(std::ranges::any_of(parameters, [](value v) { return v.type().type == i4 && v.type().elements() == dim(48 * 20); })) << cluster.str();
-  EXPECT_FALSE(std::ranges::any_of(parameters, [](value v) { return v.type().type != i4 && v.type().elements() == dim(48 * 20); })) << cluster.str();
+  EXPECT_TRUE(std::ranges::any_of(parameters, [](value v) {
+    return v.type().type == i4 && v.type().elements() == dim(48 * 20);
+  })) << cluster.str();
+  EXPECT_FALSE(std::ranges::any_of(parameters, [](value v) {
+    return v.type().type != i4 && v.type().elements() == dim(48 * 20);
+  })) << cluster.str();
   expect_equal(expected, run(unformed(p, kernels)), 1e-5);
 }
 

@@ -97,7 +97,8 @@ TEST(kernel_order, looks_only_between_the_two) {
   EXPECT_LE(g.visits, 10 * units / 10);
 }
 
-// The sum of rows is needed by a kernel that needs the maximum of rows: one kernel for the maximum and what adds the sum to it would need itself.
+// The sum of rows is needed by a kernel that needs the maximum of rows: one kernel for the maximum and what adds the
+// sum to it would need itself.
 TEST(formation, no_kernel_needs_its_own_result) {
   program p;
   builder b(p.main());

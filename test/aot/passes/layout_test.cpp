@@ -14,15 +14,21 @@ namespace {
 using enum scalar_function;
 
 std::vector<pass> to_channels_last() {
-  until_stable simplify{"simplify", {constant_folding{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{}, common_subexpressions{}}};
-  return {sink_reshapes{}, channels_last{}, sink_transposes{}, simplify, sink_reshapes{}, sink_transposes{.ties = false}, simplify};
+  until_stable simplify{"simplify",
+                        {constant_folding{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{},
+                         common_subexpressions{}}};
+  return {sink_reshapes{}, channels_last{}, sink_transposes{},
+          simplify,        sink_reshapes{}, sink_transposes{.ties = false},
+          simplify};
 }
 
 value conv(builder& b, value x, std::int64_t filters, unsigned seed, std::int64_t groups = 1) {
-  return b.m.add(convolution{{1, 1}, {1, 1}, {1, 1}, {1, 1}, groups}, {x, b.w({filters, x.type().dims[1].value() / groups, 3, 3}, seed)});
+  return b.m.add(convolution{{1, 1}, {1, 1}, {1, 1}, {1, 1}, groups},
+                 {x, b.w({filters, x.type().dims[1].value() / groups, 3, 3}, seed)});
 }
 
-// What lies between a first and a second convolution; one transpose must be left at either end of the model and none between.
+// What lies between a first and a second convolution; one transpose must be left at either end of the model and none
+// between.
 struct layout_case {
   std::string name;
   std::function<value(builder&, value)> between;  // from [2, 6, 8, 4], channels first
@@ -40,8 +46,8 @@ TEST_P(layout, has_no_transposes_inside) {
   EXPECT_EQ(count<transpose>(p.main()), GetParam().transposes) << p.str();
   for (const instruction& i : p.main().instructions())
     if (const auto* c = i.op().get_if<convolution>()) {
-    EXPECT_EQ(c->layout, tensor_layout::channels_last);
-  }
+      EXPECT_EQ(c->layout, tensor_layout::channels_last);
+    }
 }
 
 value whole(builder& b, value v, std::vector<std::int64_t> starts, std::vector<dim> lengths) {
@@ -55,28 +61,63 @@ INSTANTIATE_TEST_SUITE_P(
         layout_case{"residual", [](builder& b, value x) { return b.f(add, {conv(b, b.f(relu, {x}), 6, 9), x}); }},
         layout_case{"depthwise", [](builder& b, value x) { return conv(b, x, 6, 9, 6); }},
         layout_case{"grouped", [](builder& b, value x) { return conv(b, x, 9, 9, 3); }},
-        layout_case{"transposed_convolution", [](builder& b, value x) { return b.m.add(transposed_convolution{{2, 2}, {1, 1}, {0, 1}, {1, 0}, {1, 0}, 2}, {x, b.w({6, 4, 3, 3})}); }},
-        layout_case{"pooling", [](builder& b, value x) { return b.m.add(pooling{pooling_kind::max, {3, 2}, {2, 1}, {1, 1}, {1, 0}, {1, 0}}, {x}); }},
-        layout_case{"concat", [](builder& b, value x) { return b.m.add(concat{1}, {x, b.f(relu, {x}), conv(b, x, 2, 9)}); }},
-        layout_case{"concat_with_constant", [](builder& b, value x) { return b.m.add(concat{1}, {x, b.w({2, 3, 8, 4}, 9)}); }},
-        layout_case{"pad_reflect", [](builder& b, value x) { return b.m.add(pad{{0, 0, 1, 2}, {0, 0, 3, 0}, pad_mode::reflect}, {x}); }},
-        layout_case{"slice_channels", [](builder& b, value x) { return b.f(mul, {whole(b, x, {0, 0, 0, 0}, {2, 3, 8, 4}), whole(b, x, {0, 3, 0, 0}, {2, 3, 8, 4})}); }},
+        layout_case{"transposed_convolution",
+                    [](builder& b, value x) {
+                      return b.m.add(transposed_convolution{{2, 2}, {1, 1}, {0, 1}, {1, 0}, {1, 0}, 2},
+                                     {x, b.w({6, 4, 3, 3})});
+                    }},
+        layout_case{"pooling",
+                    [](builder& b, value x) {
+                      return b.m.add(pooling{pooling_kind::max, {3, 2}, {2, 1}, {1, 1}, {1, 0}, {1, 0}}, {x});
+                    }},
+        layout_case{"concat",
+                    [](builder& b, value x) { return b.m.add(concat{1}, {x, b.f(relu, {x}), conv(b, x, 2, 9)}); }},
+        layout_case{"concat_with_constant",
+                    [](builder& b, value x) { return b.m.add(concat{1}, {x, b.w({2, 3, 8, 4}, 9)}); }},
+        layout_case{
+            "pad_reflect",
+            [](builder& b, value x) { return b.m.add(pad{{0, 0, 1, 2}, {0, 0, 3, 0}, pad_mode::reflect}, {x}); }},
+        layout_case{"slice_channels",
+                    [](builder& b, value x) {
+                      return b.f(mul,
+                                 {whole(b, x, {0, 0, 0, 0}, {2, 3, 8, 4}), whole(b, x, {0, 3, 0, 0}, {2, 3, 8, 4})});
+                    }},
         layout_case{"resize", [](builder& b, value x) { return b.m.add(resize{{2, 6, 16, 8}, {1, 1, 2, 2}}, {x}); }},
         layout_case{"softmax_over_channels", [](builder& b, value x) { return b.m.add(softmax{1}, {x}); }},
-        layout_case{"instance_norm", [](builder& b, value x) { return b.f(mul, b.m.add(normalize{{2, 3}, 1e-3}, {x}), b.w({6, 1, 1})); }},
-        layout_case{"group_norm", [](builder& b, value x) { return b.f(mul, b.r(b.m.add(normalize{{2}, 1e-3}, {b.r(x, {2, 3, 64})}), {2, 6, 8, 4}), b.w({6, 1, 1})); }},
-        layout_case{"layer_norm_behind_transposes", [](builder& b, value x) { return b.t(b.m.add(normalize{{3}, 1e-3}, {b.t(x, {0, 2, 3, 1})}), {0, 3, 1, 2}); }},
-        layout_case{"squeeze_excite", [](builder& b, value x) {
+        layout_case{
+            "instance_norm",
+            [](builder& b, value x) { return b.f(mul, b.m.add(normalize{{2, 3}, 1e-3}, {x}), b.w({6, 1, 1})); }},
+        layout_case{"group_norm",
+                    [](builder& b, value x) {
+                      return b.f(mul, b.r(b.m.add(normalize{{2}, 1e-3}, {b.r(x, {2, 3, 64})}), {2, 6, 8, 4}),
+                                 b.w({6, 1, 1}));
+                    }},
+        layout_case{"layer_norm_behind_transposes",
+                    [](builder& b, value x) {
+                      return b.t(b.m.add(normalize{{3}, 1e-3}, {b.t(x, {0, 2, 3, 1})}), {0, 3, 1, 2});
+                    }},
+        layout_case{"squeeze_excite",
+                    [](builder& b, value x) {
                       value s = b.m.add(reduce{reduction_kind::mean, {2, 3}, true}, {x});
-                      value gate = b.f(sigmoid, {b.f(add, b.m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}}, {s, b.w({6, 6, 1, 1})}), b.w({6, 1, 1}))});
+                      value gate =
+                          b.f(sigmoid,
+                              {b.f(add, b.m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}}, {s, b.w({6, 6, 1, 1})}),
+                                   b.w({6, 1, 1}))});
                       return b.f(mul, {x, b.to(gate, {2, 6, 8, 4})});
                     }},
-        layout_case{"spatial_sum_dropped_and_put_back", [](builder& b, value x) {
+        layout_case{"spatial_sum_dropped_and_put_back",
+                    [](builder& b, value x) {
                       value s = b.m.add(reduce{reduction_kind::max, {3}, false}, {x});
                       return b.f(add, {x, b.to(b.r(s, {2, 6, 8, 1}), {2, 6, 8, 4})});
                     }},
-        layout_case{"channel_shuffle", [](builder& b, value x) { return b.r(b.t(b.r(x, {2, 3, 2, 8, 4}), {0, 2, 1, 3, 4}), {2, 6, 8, 4}); }, 3},
-        layout_case{"gather_of_channels", [](builder& b, value x) { return b.m.add(gather{1}, {x, b.m.add_constant(literal::from_int64({5, 0, 3, 1}))}); }, 2}),
+        layout_case{
+            "channel_shuffle",
+            [](builder& b, value x) { return b.r(b.t(b.r(x, {2, 3, 2, 8, 4}), {0, 2, 1, 3, 4}), {2, 6, 8, 4}); }, 3},
+        layout_case{
+            "gather_of_channels",
+            [](builder& b,
+               value x) { return b.m.add(gather{1}, {x, b.m.add_constant(literal::from_int64({5, 0, 3, 1}))}); },
+            2}),
     [](const auto& info) { return info.param.name; });
 
 TEST(layout_ends, flattening_after_global_pooling_needs_no_transpose) {

@@ -32,7 +32,8 @@ TEST(matcher, captures_operands_in_either_order) {
 TEST(matcher, tests_attributes_constants_uses_and_alternatives) {
   program p;
   builder b(p.main());
-  value x = b.p("x", {3, 3}), c = b.w({3, 3}), once = b.m.add(dot{.transpose_a = true}, {x, c}), twice = b.m.add(dot{}, {x, c});
+  value x = b.p("x", {3, 3}), c = b.w({3, 3}), once = b.m.add(dot{.transpose_a = true}, {x, c}),
+        twice = b.m.add(dot{}, {x, c});
   b.f(exp, {once});
   b.f(exp, {twice});
   b.f(neg, {twice});
@@ -53,7 +54,9 @@ TEST(rewrite, rules_that_never_rest_are_stopped) {
   builder b(p.main());
   b.out({b.f(exp, {b.p("x", {3})})});
   auto expected = run(p);
-  std::vector<rule> rules{{"again", function(exp).inputs({any().as("x")}), [](rewriter& write, value, const match::captures& found) { return write.apply(exp, {found["x"]}); }}};
+  std::vector<rule> rules{
+      {"again", function(exp).inputs({any().as("x")}),
+       [](rewriter& write, value, const match::captures& found) { return write.apply(exp, {found["x"]}); }}};
   EXPECT_TRUE(apply_rules(p.main(), rules));
   p.validate();
   EXPECT_EQ(p.main().instructions().size(), 2u);
@@ -63,7 +66,8 @@ TEST(rewrite, rules_that_never_rest_are_stopped) {
 TEST(matcher, names_the_operations_that_can_match) {
   using list = std::vector<std::string_view>;
   auto x = any().as("x");
-  EXPECT_EQ(function(add).commuted(x, any()).when([](value) { return true; }).single_use().as("sum").operations(), list{"add"});
+  EXPECT_EQ(function(add).commuted(x, any()).when([](value) { return true; }).single_use().as("sum").operations(),
+            list{"add"});
   EXPECT_EQ(match::op<dot>().inputs({x, x}).operations(), list{"dot"});
   EXPECT_EQ(match::constant().operations(), list{"constant"});
   EXPECT_EQ(match::either({function(exp), match::op<reduce>()}).operations(), (list{"exp", "reduce"}));

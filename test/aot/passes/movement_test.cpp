@@ -28,7 +28,8 @@ TEST_P(movement, becomes) {
   EXPECT_EQ(left, GetParam().left) << p.str();
 }
 
-value cut(builder& b, value v, std::vector<std::int64_t> starts, std::vector<dim> lengths, std::vector<std::int64_t> steps) {
+value cut(builder& b, value v, std::vector<std::int64_t> starts, std::vector<dim> lengths,
+          std::vector<std::int64_t> steps) {
   return b.m.add(slice{std::move(starts), std::move(lengths), std::move(steps)}, {v});
 }
 
@@ -36,28 +37,71 @@ INSTANTIATE_TEST_SUITE_P(
     chains, movement,
     ::testing::Values(
         movement_case{"transposes_cancel", [](builder& b, value x) { return b.t(b.t(x, {2, 0, 1}), {1, 2, 0}); }, {}},
-        movement_case{"transposes_compose", [](builder& b, value x) { return b.t(b.t(x, {2, 0, 1}), {2, 1, 0}); }, {"transpose"}},
-        movement_case{"transpose_of_ones", [](builder& b, value x) { return b.t(b.r(x, {4, 1, 15}), {1, 0, 2}); }, {"reshape"}},
+        movement_case{
+            "transposes_compose", [](builder& b, value x) { return b.t(b.t(x, {2, 0, 1}), {2, 1, 0}); }, {"transpose"}},
+        movement_case{
+            "transpose_of_ones", [](builder& b, value x) { return b.t(b.r(x, {4, 1, 15}), {1, 0, 2}); }, {"reshape"}},
         movement_case{"reshapes_merge", [](builder& b, value x) { return b.r(b.r(x, {60}), {4, 3, 5}); }, {}},
-        movement_case{"broadcasts_merge", [](builder& b, value x) { return b.to(b.to(x, {2, 4, 3, 5}), {7, 2, 4, 3, 5}); }, {"broadcast"}},
-        movement_case{"transpose_before_broadcast", [](builder& b, value x) { return b.t(b.to(b.r(x, {60, 1}), {60, 7}), {1, 0}); }, {"reshape", "broadcast"}},
-        movement_case{"reshape_before_broadcast", [](builder& b, value x) { return b.r(b.to(x, {2, 4, 3, 5}), {2, 12, 5}); }, {"reshape", "broadcast"}},
-        movement_case{"reshape_of_partly_stretched", [](builder& b, value x) { return b.r(b.to(x, {2, 4, 3, 5}), {8, 15}); }, {"broadcast", "reshape"}},
-        movement_case{"slices_compose", [](builder& b, value x) { return cut(b, cut(b, x, {3, 0, 0}, {4, 3, 5}, {-1, 1, 1}), {1, 0, 4}, {2, 3, 2}, {2, 1, -3}); }, {"slice"}},
-        movement_case{"slice_of_everything", [](builder& b, value x) { return cut(b, x, {0, 0, 0}, {4, 3, 5}, {1, 1, 1}); }, {}},
-        movement_case{"reversal_stays", [](builder& b, value x) { return cut(b, x, {3, 0, 0}, {4, 3, 5}, {-1, 1, 1}); }, {"slice"}},
-        movement_case{"slice_of_stretched", [](builder& b, value x) { return cut(b, b.to(x, {6, 4, 3, 5}), {2, 1, 0, 0}, {3, 2, 3, 5}, {1, 1, 1, 1}); }, {"reshape", "slice", "broadcast"}},
-        movement_case{"slice_of_one_input", [](builder& b, value x) { return cut(b, b.m.add(concat{1}, {x, x, x}), {0, 3, 0}, {4, 3, 5}, {1, 1, 1}); }, {}},
-        movement_case{"slice_across_inputs", [](builder& b, value x) { return cut(b, b.m.add(concat{1}, {x, x}), {0, 2, 0}, {4, 2, 5}, {1, 1, 1}); }, {"concat", "slice"}},
-        movement_case{"slice_after_reshape", [](builder& b, value x) { return b.r(cut(b, x, {1, 0, 0}, {2, 3, 5}, {1, 1, 1}), {2, 15}); }, {"reshape", "slice"}},
-        movement_case{"reshape_across_slice_stays", [](builder& b, value x) { return b.r(cut(b, x, {1, 0, 0}, {2, 3, 5}, {1, 1, 1}), {6, 5}); }, {"slice", "reshape"}},
-        movement_case{"reshape_across_one_element_stays", [](builder& b, value x) { return b.r(cut(b, x, {0, 1, 0}, {4, 1, 5}, {1, 1, 1}), {2, 10}); }, {"slice", "reshape"}},
+        movement_case{"broadcasts_merge",
+                      [](builder& b, value x) { return b.to(b.to(x, {2, 4, 3, 5}), {7, 2, 4, 3, 5}); },
+                      {"broadcast"}},
+        movement_case{"transpose_before_broadcast",
+                      [](builder& b, value x) { return b.t(b.to(b.r(x, {60, 1}), {60, 7}), {1, 0}); },
+                      {"reshape", "broadcast"}},
+        movement_case{"reshape_before_broadcast",
+                      [](builder& b, value x) { return b.r(b.to(x, {2, 4, 3, 5}), {2, 12, 5}); },
+                      {"reshape", "broadcast"}},
+        movement_case{"reshape_of_partly_stretched",
+                      [](builder& b, value x) { return b.r(b.to(x, {2, 4, 3, 5}), {8, 15}); },
+                      {"broadcast", "reshape"}},
+        movement_case{"slices_compose",
+                      [](builder& b, value x) {
+                        return cut(b, cut(b, x, {3, 0, 0}, {4, 3, 5}, {-1, 1, 1}), {1, 0, 4}, {2, 3, 2}, {2, 1, -3});
+                      },
+                      {"slice"}},
+        movement_case{
+            "slice_of_everything", [](builder& b, value x) { return cut(b, x, {0, 0, 0}, {4, 3, 5}, {1, 1, 1}); }, {}},
+        movement_case{"reversal_stays",
+                      [](builder& b, value x) { return cut(b, x, {3, 0, 0}, {4, 3, 5}, {-1, 1, 1}); },
+                      {"slice"}},
+        movement_case{
+            "slice_of_stretched",
+            [](builder& b, value x) { return cut(b, b.to(x, {6, 4, 3, 5}), {2, 1, 0, 0}, {3, 2, 3, 5}, {1, 1, 1, 1}); },
+            {"reshape", "slice", "broadcast"}},
+        movement_case{
+            "slice_of_one_input",
+            [](builder& b, value x) { return cut(b, b.m.add(concat{1}, {x, x, x}), {0, 3, 0}, {4, 3, 5}, {1, 1, 1}); },
+            {}},
+        movement_case{
+            "slice_across_inputs",
+            [](builder& b, value x) { return cut(b, b.m.add(concat{1}, {x, x}), {0, 2, 0}, {4, 2, 5}, {1, 1, 1}); },
+            {"concat", "slice"}},
+        movement_case{"slice_after_reshape",
+                      [](builder& b, value x) { return b.r(cut(b, x, {1, 0, 0}, {2, 3, 5}, {1, 1, 1}), {2, 15}); },
+                      {"reshape", "slice"}},
+        movement_case{"reshape_across_slice_stays",
+                      [](builder& b, value x) { return b.r(cut(b, x, {1, 0, 0}, {2, 3, 5}, {1, 1, 1}), {6, 5}); },
+                      {"slice", "reshape"}},
+        movement_case{"reshape_across_one_element_stays",
+                      [](builder& b, value x) { return b.r(cut(b, x, {0, 1, 0}, {4, 1, 5}, {1, 1, 1}), {2, 10}); },
+                      {"slice", "reshape"}},
         movement_case{"no_padding", [](builder& b, value x) { return b.m.add(pad{{0, 0, 0}, {0, 0, 0}}, {x}); }, {}},
         movement_case{"concat_of_one", [](builder& b, value x) { return b.m.add(concat{-1}, {x}); }, {}},
-        movement_case{"concat_of_concat", [](builder& b, value x) { return b.m.add(concat{1}, {b.m.add(concat{-2}, {x, x}), x}); }, {"concat"}},
-        movement_case{"gather_of_one", [](builder& b, value x) { return b.m.add(gather{1}, {x, b.c(-1, element_type::i64)}); }, {"slice", "reshape"}},
-        movement_case{"gather_of_a_run", [](builder& b, value x) { return b.m.add(gather{2}, {x, b.m.add_constant(literal::from_int64({1, 2, 3}))}); }, {"slice"}},
-        movement_case{"gather_of_any", [](builder& b, value x) { return b.m.add(gather{2}, {x, b.m.add_constant(literal::from_int64({1, 3}))}); }, {"constant", "gather"}}),
+        movement_case{"concat_of_concat",
+                      [](builder& b, value x) { return b.m.add(concat{1}, {b.m.add(concat{-2}, {x, x}), x}); },
+                      {"concat"}},
+        movement_case{"gather_of_one",
+                      [](builder& b, value x) { return b.m.add(gather{1}, {x, b.c(-1, element_type::i64)}); },
+                      {"slice", "reshape"}},
+        movement_case{"gather_of_a_run",
+                      [](builder& b, value x) {
+                        return b.m.add(gather{2}, {x, b.m.add_constant(literal::from_int64({1, 2, 3}))});
+                      },
+                      {"slice"}},
+        movement_case{
+            "gather_of_any",
+            [](builder& b, value x) { return b.m.add(gather{2}, {x, b.m.add_constant(literal::from_int64({1, 3}))}); },
+            {"constant", "gather"}}),
     [](const auto& info) { return info.param.name; });
 
 TEST(reshape_groups, are_the_finest) {
@@ -89,21 +133,22 @@ TEST(sink_reshapes, keep_epilogues_at_products) {
   EXPECT_TRUE(p.main().outputs()[0].producer->op().is<reshape>()) << p.str();
   for (const instruction& i : p.main().instructions())
     if (i.op().str() == "exp" || i.op().str() == "mul") {
-    EXPECT_EQ(i.outputs()[0].rank(), 2u);
-  }
+      EXPECT_EQ(i.outputs()[0].rank(), 2u);
+    }
 }
 
 TEST(sink_reshapes, pass_rows_that_they_leave_alone) {
   auto build = [](builder& b) {
     value x = b.p("x", {10, 8});
     value y = b.m.add(softmax{-1}, {b.m.add(normalize{{2}, 1e-3}, {b.r(x, {2, 5, 8})})});
-    b.out({b.m.add(reduce{reduction_kind::sum, {2}, false}, {y}), b.m.add(reduce{reduction_kind::sum, {1}, false}, {y})});
+    b.out(
+        {b.m.add(reduce{reduction_kind::sum, {2}, false}, {y}), b.m.add(reduce{reduction_kind::sum, {1}, false}, {y})});
   };
   program p = transformed(build, {sink_reshapes{}, simplify()});
   for (const instruction& i : p.main().instructions())
     if (i.op().is<normalize>() || i.op().is<softmax>()) {
-    EXPECT_EQ(i.outputs()[0].str(), "f32[10, 8]");
-  }
+      EXPECT_EQ(i.outputs()[0].str(), "f32[10, 8]");
+    }
 }
 
 TEST(sink_reshapes, split_merged_axes_before_group_normalization) {

@@ -16,7 +16,8 @@ namespace kiln::testing {
 inline literal random_literal(const shape& type, unsigned seed) {
   std::mt19937 generator(seed);
   std::vector<double> values(static_cast<std::size_t>(type.element_count()));
-  for (double& v : values) v = is_float(type.type) ? std::uniform_real_distribution<>(-2, 2)(generator) : static_cast<double>(generator() % 5);
+  for (double& v : values)
+    v = is_float(type.type) ? std::uniform_real_distribution<>(-2, 2)(generator) : static_cast<double>(generator() % 5);
   return literal::from_doubles(type, values);
 }
 
@@ -24,13 +25,23 @@ inline literal random_literal(const shape& type, unsigned seed) {
 class builder {
  public:
   explicit builder(module& m) : m(m) {}
-  value p(const std::string& name, std::vector<dim> dims, element_type type = element_type::f32) { return m.add_parameter(name, {type, std::move(dims)}); }
-  value w(std::vector<dim> dims, unsigned seed = 1) { return m.add_constant(random_literal({element_type::f32, std::move(dims)}, seed)); }
-  value c(double number, element_type type = element_type::f32) { return m.add_constant(literal::scalar(type, number)); }
-  value f(scalar_function function, std::vector<value> inputs) { return m.add(elementwise{function}, std::move(inputs)); }
+  value p(const std::string& name, std::vector<dim> dims, element_type type = element_type::f32) {
+    return m.add_parameter(name, {type, std::move(dims)});
+  }
+  value w(std::vector<dim> dims, unsigned seed = 1) {
+    return m.add_constant(random_literal({element_type::f32, std::move(dims)}, seed));
+  }
+  value c(double number, element_type type = element_type::f32) {
+    return m.add_constant(literal::scalar(type, number));
+  }
+  value f(scalar_function function, std::vector<value> inputs) {
+    return m.add(elementwise{function}, std::move(inputs));
+  }
   // An elementwise function of two operands, the second stretched to the first's dims.
   value f(scalar_function function, value a, value b) { return f(function, std::vector{a, to(b, a.type().dims)}); }
-  value to(value v, std::vector<dim> dims) { return v.type().dims == dims ? v : m.add(broadcast{std::move(dims)}, {v}); }
+  value to(value v, std::vector<dim> dims) {
+    return v.type().dims == dims ? v : m.add(broadcast{std::move(dims)}, {v});
+  }
   value t(value v, std::vector<std::int64_t> permutation) { return m.add(transpose{std::move(permutation)}, {v}); }
   value r(value v, std::vector<dim> dims) { return m.add(reshape{std::move(dims)}, {v}); }
   void out(std::vector<value> values) {
@@ -55,7 +66,8 @@ inline void expect_equal(const std::vector<literal>& expected, const std::vector
     ASSERT_FALSE(e.empty());
     for (std::size_t k = 0; k < e.size(); ++k) {
       if (!std::isfinite(e[k])) {
-        ASSERT_TRUE(std::isnan(e[k]) ? std::isnan(a[k]) : a[k] == e[k]) << "output " << i << " element " << k << " is " << a[k];
+        ASSERT_TRUE(std::isnan(e[k]) ? std::isnan(a[k]) : a[k] == e[k])
+            << "output " << i << " element " << k << " is " << a[k];
         continue;
       }
       ASSERT_NEAR(e[k], a[k], tolerance * (1 + std::abs(e[k]))) << "output " << i << " element " << k;
@@ -64,7 +76,8 @@ inline void expect_equal(const std::vector<literal>& expected, const std::vector
 }
 
 // Applies the passes to what `build` makes; the numbers must stay. Returns the result for checks of its structure.
-inline program transformed(const std::function<void(builder&)>& build, const std::vector<pass>& passes, double tolerance = 1e-5) {
+inline program transformed(const std::function<void(builder&)>& build, const std::vector<pass>& passes,
+                           double tolerance = 1e-5) {
   program p;
   builder b(p.main());
   build(b);

@@ -39,7 +39,8 @@ inline program unformed(const program& p, const std::vector<formed_kernel>& kern
       std::vector<module*> bodies;
       for (const module* body : i.bodies()) bodies.push_back(&self(self, *body));
       const auto* parameter_op = i.op().get_if<parameter>();
-      value v = parameter_op ? to.add_parameter(parameter_op->name_in_module, i.outputs()[0]) : to.add(i.op(), inputs, bodies);
+      value v = parameter_op ? to.add_parameter(parameter_op->name_in_module, i.outputs()[0])
+                             : to.add(i.op(), inputs, bodies);
       for (std::uint32_t k = 0; k < i.outputs().size(); ++k) values[source(k)] = {v.producer, k};
     }
     std::vector<value> outputs;

@@ -24,7 +24,8 @@ const section_info& section(const container_info& info, std::string_view kind) {
 container_extras sample_extras() {
   container_extras extras;
   extras.tuning_hints = R"({"kernel": 1})";
-  extras.objects.push_back({blake3("key b"), {{"payload", "bb"}, {"target", "gfx942"}}, bytes_of(std::string(500, 'x'))});
+  extras.objects.push_back(
+      {blake3("key b"), {{"payload", "bb"}, {"target", "gfx942"}}, bytes_of(std::string(500, 'x'))});
   extras.objects.push_back({blake3("key a"), {{"payload", "aa"}}, {}});
   return extras;
 }
@@ -50,8 +51,12 @@ TEST(container, round_trip_keeps_everything) {
       EXPECT_EQ(x->op(), y->op());
       EXPECT_EQ(x->origin(), y->origin());
       EXPECT_EQ(x->outputs(), y->outputs());
-      if (const auto* c = x->op().get_if<constant>()) { EXPECT_EQ(c->data, y->op().get_if<constant>()->data); }
-      if (const auto* padding = y->op().get_if<pad>()) { EXPECT_TRUE(std::signbit(padding->fill)); }
+      if (const auto* c = x->op().get_if<constant>()) {
+        EXPECT_EQ(c->data, y->op().get_if<constant>()->data);
+      }
+      if (const auto* padding = y->op().get_if<pad>()) {
+        EXPECT_TRUE(std::signbit(padding->fill));
+      }
     }
   }
 }
@@ -135,13 +140,15 @@ TEST(container, folding_keeps_bits) {
       outputs.push_back(p.main().add_constant(literal::filled({static_cast<element_type>(t), {7, 3}}, v)));
       names.push_back("y" + std::to_string(names.size()));
     }
-  outputs.push_back(p.main().add_constant(literal::filled({element_type::f32, {9}}, std::numeric_limits<double>::quiet_NaN())));
+  outputs.push_back(
+      p.main().add_constant(literal::filled({element_type::f32, {9}}, std::numeric_limits<double>::quiet_NaN())));
   names.push_back("nan");
   p.main().set_outputs(outputs, names);
   write_program(p, folder / "m.kiln");
   program q = read_program(folder / "m.kiln");
   ASSERT_EQ(q.main().outputs().size(), outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) EXPECT_EQ(*module::constant(q.main().outputs()[i]), *module::constant(outputs[i])) << names[i];
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    EXPECT_EQ(*module::constant(q.main().outputs()[i]), *module::constant(outputs[i])) << names[i];
   // Of 52 constants; equal patterns of equal length are one, and 21 nibbles of 1 do not end in a full byte.
   EXPECT_EQ(inspect(folder / "m.kiln").folded_tensors, 20u);
 }
@@ -172,7 +179,8 @@ TEST(container, manifest_is_for_people) {
   EXPECT_EQ(manifest["kiln_version"], std::string(kiln_version()));
   EXPECT_EQ(manifest["format_version"], 1);
   EXPECT_EQ(manifest["kernels"], 1);
-  EXPECT_EQ(manifest["inputs"][0], (nlohmann::json{{"name", "image"}, {"type", "f32"}, {"dims", {"batch", "1+2*batch", 3}}}));
+  EXPECT_EQ(manifest["inputs"][0],
+            (nlohmann::json{{"name", "image"}, {"type", "f32"}, {"dims", {"batch", "1+2*batch", 3}}}));
   EXPECT_EQ(manifest["symbols"]["batch"]["max"], 64);
   EXPECT_EQ(manifest["metadata"]["options"], "--fp16");
   EXPECT_EQ(info.manifest.find(folder.path().string()), std::string::npos);
@@ -191,13 +199,15 @@ TEST(container, extras_are_replaced_without_touching_the_rest) {
   EXPECT_THAT(extras.objects, ::testing::UnorderedElementsAreArray(sample_extras().objects));
   EXPECT_EQ(read_program(folder / "rich.kiln").str(), read_program(folder / "plain.kiln").str());
   for (const char* kind : {"manifest", "program", "kernels", "weights_index", "weights"})
-    EXPECT_EQ(section(inspect(folder / "rich.kiln"), kind).hash, section(inspect(folder / "plain.kiln"), kind).hash) << kind;
+    EXPECT_EQ(section(inspect(folder / "rich.kiln"), kind).hash, section(inspect(folder / "plain.kiln"), kind).hash)
+        << kind;
   auto original = read_bytes(folder / "plain.kiln");
   replace_extras(folder / "rich.kiln", folder / "rich.kiln", {});
   EXPECT_EQ(read_bytes(folder / "rich.kiln"), original);
 }
 
-// When this fails the format has changed: bump container::format_version, keep reading version 1, and add a golden file.
+// When this fails the format has changed: bump container::format_version, keep reading version 1, and add a golden
+// file.
 TEST(container, golden_header) {
   container::file_header header;
   header.written_by = {0, 1, 0};
@@ -206,9 +216,24 @@ TEST(container, golden_header) {
   auto bytes = container::encode_header(header);
   ASSERT_EQ(bytes.size(), 128u);
   std::string hex;
-  for (std::byte b : bytes) hex += "0123456789abcdef"[static_cast<int>(b) >> 4], hex += "0123456789abcdef"[static_cast<int>(b) & 15];
-  EXPECT_EQ(hex.substr(0, 64), "894b494c4e0d0a1a" "01000000" "01000000" "5544332211000000" "0000" "0100" "0000" "0000");
-  EXPECT_EQ(hex.substr(128), "02000000" "01000000" "8000000000000000" "0900000000000000" "4600000000000000" + blake3("x").hex());
+  for (std::byte b : bytes)
+    hex += "0123456789abcdef"[static_cast<int>(b) >> 4], hex += "0123456789abcdef"[static_cast<int>(b) & 15];
+  EXPECT_EQ(hex.substr(0, 64),
+            "894b494c4e0d0a1a"
+            "01000000"
+            "01000000"
+            "5544332211000000"
+            "0000"
+            "0100"
+            "0000"
+            "0000");
+  EXPECT_EQ(hex.substr(128),
+            "02000000"
+            "01000000"
+            "8000000000000000"
+            "0900000000000000"
+            "4600000000000000" +
+                blake3("x").hex());
   std::string_view frame(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   EXPECT_EQ(hex.substr(64, 64), blake3(std::string(frame.substr(0, 32)) + std::string(frame.substr(64))).hex());
   EXPECT_EQ(container::format_version, 1u) << "add the golden bytes of the new version";
@@ -223,11 +248,14 @@ TEST(container, golden_file) {
   std::vector<literal> inputs{ramp({element_type::f32, {3, 5}}, 1)};
   EXPECT_EQ(evaluate(p.main(), inputs)[0].at(2), (-2 + 1.0) * 2 + 0.25);
   write_program(small_program(), folder / "m.kiln");
-  for (auto kind : {container::section_kind::program, container::section_kind::kernels, container::section_kind::weights_index}) {
+  for (auto kind :
+       {container::section_kind::program, container::section_kind::kernels, container::section_kind::weights_index}) {
     container::open_container old(golden), now(folder / "m.kiln");
     // Raw bytes: what zstd makes of them may differ between its versions.
     auto a = old.raw(kind), b = now.raw(kind);
-    EXPECT_TRUE(std::ranges::equal(a, b)) << "section " << enum_name(kind) << " changed: bump the format version, or say why readers do not care and renew the golden file";
+    EXPECT_TRUE(std::ranges::equal(a, b))
+        << "section " << enum_name(kind)
+        << " changed: bump the format version, or say why readers do not care and renew the golden file";
   }
 }
 
@@ -243,7 +271,8 @@ TEST(container, version_is_refused_with_what_is_needed) {
     FAIL();
   } catch (const error& e) {
     EXPECT_EQ(e.kind(), error_kind::newer_version);
-    EXPECT_THAT(e.what(), ::testing::AllOf(::testing::HasSubstr("m.kiln"), ::testing::HasSubstr("version 7"), ::testing::HasSubstr("needs Kiln 0.9.0")));
+    EXPECT_THAT(e.what(), ::testing::AllOf(::testing::HasSubstr("m.kiln"), ::testing::HasSubstr("version 7"),
+                                           ::testing::HasSubstr("needs Kiln 0.9.0")));
   }
 }
 
@@ -261,7 +290,8 @@ TEST(container, what_cannot_be_opened_is_missing) {
 TEST(container, refuses_to_write_what_is_not_whole) {
   scratch_folder folder;
   program p = small_program();
-  value v = p.main().add(code_object::make("k", code_format::mlir_bytecode, blake3("absent"), "", {{element_type::f32, {1}}}), {});
+  value v = p.main().add(
+      code_object::make("k", code_format::mlir_bytecode, blake3("absent"), "", {{element_type::f32, {1}}}), {});
   p.main().set_outputs({v}, {"y"});
   EXPECT_THROW(write_program(p, folder / "m.kiln"), error);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));

@@ -17,7 +17,8 @@ using namespace kiln::container;
 namespace {
 
 bool is_refusal(error_kind kind) {
-  return kind == error_kind::truncated || kind == error_kind::corrupted || kind == error_kind::newer_version || kind == error_kind::unsupported;
+  return kind == error_kind::truncated || kind == error_kind::corrupted || kind == error_kind::newer_version ||
+         kind == error_kind::unsupported;
 }
 
 write_options with_extras() {
@@ -53,7 +54,8 @@ TEST(damage, every_flipped_byte_is_noticed) {
     damaged[at] ^= flip;
     write_bytes(folder / "m.kiln", damaged);
     auto kind = kind_of_reading(folder / "m.kiln");
-    EXPECT_TRUE(kind && is_refusal(*kind)) << "byte " << at << " ^ " << static_cast<int>(flip) << ": " << (kind ? name(*kind) : "accepted");
+    EXPECT_TRUE(kind && is_refusal(*kind))
+        << "byte " << at << " ^ " << static_cast<int>(flip) << ": " << (kind ? name(*kind) : "accepted");
     refused += kind.has_value();
   };
   for (std::size_t at = 0; at < bytes.size(); ++at) try_one(at, std::byte{0xff});
@@ -79,7 +81,8 @@ TEST(damage, resigned_sections_never_crash) {
       ++refused;
     }
   };
-  for (auto kind : {section_kind::program, section_kind::weights_index, section_kind::kernels, section_kind::objects, section_kind::manifest}) {
+  for (auto kind : {section_kind::program, section_kind::weights_index, section_kind::kernels, section_kind::objects,
+                    section_kind::manifest}) {
     forge f = original;
     std::size_t size = f[kind].size();
     // Every byte once, with the values that turn lengths and offsets into trouble taking turns.
@@ -92,7 +95,8 @@ TEST(damage, resigned_sections_never_crash) {
     }
     for (int round = 0; round < 200; ++round) {
       forge g = original;
-      for (int edits = 1 + static_cast<int>(random() % 4); edits > 0; --edits) g[kind][random() % size] = std::byte(random());
+      for (int edits = 1 + static_cast<int>(random() % 4); edits > 0; --edits)
+        g[kind][random() % size] = std::byte(random());
       attempt(g);
     }
     for (std::size_t keep = 0; keep < size; keep += 1 + size / 97) {
@@ -126,8 +130,10 @@ TEST(damage, zip_bomb_is_refused) {
       s = honest;
       s.raw_bytes = 99'999;
     }
-  for (packed_section& s : f.sections) s.hash = blake3(s.stored), s.raw_bytes = s.codec == container::codec::raw ? s.stored.size() : s.raw_bytes;
-  write_container(folder / "bomb.kiln", {0, 1, 0}, f.sections, {f.weights.size(), [&](output_file& out) { out.write(f.weights); }});
+  for (packed_section& s : f.sections)
+    s.hash = blake3(s.stored), s.raw_bytes = s.codec == container::codec::raw ? s.stored.size() : s.raw_bytes;
+  write_container(folder / "bomb.kiln", {0, 1, 0}, f.sections,
+                  {f.weights.size(), [&](output_file& out) { out.write(f.weights); }});
   EXPECT_EQ(kind_of_reading(folder / "bomb.kiln"), error_kind::corrupted);
 }
 
@@ -173,7 +179,8 @@ TEST(damage, huge_folded_tensor_is_unsupported_not_fatal) {
 TEST(damage, shapes_that_overflow_are_refused) {
   using dims = std::vector<dim>;
   std::int64_t big = std::int64_t{1} << 32;
-  for (const dims& d : {dims{big, big}, dims{big, big, big, 0, -1}, dims{-1}, dims{INT64_MAX}, dims{std::int64_t{1} << 47}, dims{dim::symbol("n")}})
+  for (const dims& d : {dims{big, big}, dims{big, big, big, 0, -1}, dims{-1}, dims{INT64_MAX},
+                        dims{std::int64_t{1} << 47}, dims{dim::symbol("n")}})
     EXPECT_THROW(checked_bytes({element_type::f64, d}), error);
   EXPECT_EQ(checked_bytes({element_type::i4, {3}}), 2u);
   EXPECT_EQ(checked_bytes({element_type::f64, {big, 0}}), 0u);
@@ -193,7 +200,8 @@ namespace {
 namespace fb = flatbuffers;
 
 // A program section built by hand: `build` makes the modules.
-std::vector<std::byte> program_with(const std::function<std::vector<fb::Offset<schema::Module>>(fb::FlatBufferBuilder&)>& build) {
+std::vector<std::byte> program_with(
+    const std::function<std::vector<fb::Offset<schema::Module>>(fb::FlatBufferBuilder&)>& build) {
   fb::FlatBufferBuilder out;
   auto modules = out.CreateVector(build(out));
   return finish(out, schema::CreateProgram(out, modules), program_identifier);
@@ -227,7 +235,8 @@ TEST(damage, strings_shared_to_death_are_refused) {
   auto section = program_with([](fb::FlatBufferBuilder& out) {
     auto text = schema::CreateText(out, out.CreateString(std::string(1 << 20, 'x'))).Union();
     auto label = out.CreateString("a");
-    std::vector<fb::Offset<schema::Attribute>> attributes(10'000, schema::CreateAttribute(out, label, schema::AttributeValue::Text, text));
+    std::vector<fb::Offset<schema::Attribute>> attributes(
+        10'000, schema::CreateAttribute(out, label, schema::AttributeValue::Text, text));
     auto attribute_list = out.CreateVector(attributes);
     auto i = schema::CreateInstruction(out, out.CreateString("relu"), attribute_list);
     auto list = out.CreateVector(&i, 1);

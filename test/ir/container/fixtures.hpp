@@ -69,7 +69,9 @@ inline program rich_program() {
   value padded = m.add(padding, {product});
   value moved = m.add(transpose{{2, 0, 1}}, {image});
   content_hash payload = p.add_kernel(bytes_of(std::string(300, 'k') + "portable"));
-  value kernel = m.add(code_object::make("fused", code_format::mlir_bytecode, payload, "", {{element_type::f32, {batch, 4}}, {element_type::bf16, {3}}}), {moved, padded});
+  value kernel = m.add(code_object::make("fused", code_format::mlir_bytecode, payload, "",
+                                         {{element_type::f32, {batch, 4}}, {element_type::bf16, {3}}}),
+                       {moved, padded});
   m.set_outputs({kernel, value{kernel.producer, 1}, value{looped.producer, 1}, ones, nibbles, nothing, padded},
                 {"kernel", "second", "seen", "ones", "nibbles", "nothing", "padded"});
   p.symbols["batch"] = {1, 64, {1, 8}};

@@ -32,7 +32,8 @@ struct forge {
       s.raw_bytes = s.stored.size();
       s.hash = blake3(s.stored);
     }
-    container::write_container(file, {0, 1, 0}, sections, {weights.size(), [&](container::output_file& out) { out.write(weights); }});
+    container::write_container(file, {0, 1, 0}, sections,
+                               {weights.size(), [&](container::output_file& out) { out.write(weights); }});
   }
 };
 

@@ -47,14 +47,20 @@ std::vector<std::byte> frame(std::span<const std::byte> raw) {
 
 TEST(program_limits, a_tensor_of_many_dimensions) {
   EXPECT_EQ(refusal(reshaped_to({1}, std::vector<dim>(64, 1))), "");
-  EXPECT_THAT(refusal(reshaped_to({1}, std::vector<dim>(5000, 1))), ::testing::AllOf(::testing::HasSubstr("odd_one"), ::testing::HasSubstr("5000")));
+  EXPECT_THAT(refusal(reshaped_to({1}, std::vector<dim>(5000, 1))),
+              ::testing::AllOf(::testing::HasSubstr("odd_one"), ::testing::HasSubstr("5000")));
 }
 
 TEST(program_limits, a_dimension_that_takes_pages) {
   dim sum = 0, nested = dim::symbol("n");
   for (int i = 0; i < 300; ++i) sum = sum + dim::symbol("a_dimension_of_the_model_" + std::to_string(i));
-  EXPECT_THAT(refusal(reshaped_to({sum, 1}, {1, sum})), ::testing::AllOf(::testing::HasSubstr("input 'x'"), ::testing::HasSubstr("characters")));
-  EXPECT_THAT(refusal(reshaped_to({dim::symbol("a_name_of_the_models_making_that_goes_on_" + std::string(3000, 'n')), 1, 1}, std::vector<dim>{dim::symbol("a_name_of_the_models_making_that_goes_on_" + std::string(3000, 'n')), 1})), "");
+  EXPECT_THAT(refusal(reshaped_to({sum, 1}, {1, sum})),
+              ::testing::AllOf(::testing::HasSubstr("input 'x'"), ::testing::HasSubstr("characters")));
+  EXPECT_THAT(
+      refusal(reshaped_to(
+          {dim::symbol("a_name_of_the_models_making_that_goes_on_" + std::string(3000, 'n')), 1, 1},
+          std::vector<dim>{dim::symbol("a_name_of_the_models_making_that_goes_on_" + std::string(3000, 'n')), 1})),
+      "");
   auto nest = [&] {
     for (int i = 0; i < 300; ++i) nested = (nested + 1) / dim::symbol("d" + std::to_string(i));
   };
@@ -69,7 +75,9 @@ TEST(program_limits, loops_that_stack_more_than_any_memory) {
     body.add_parameter("i", scalar_i64);
     value go_on = body.add_parameter("c", flag), v = body.add_parameter("v", vector);
     body.set_outputs({go_on, v, v}, {"c", "v", "s"});
-    value x = p.main().add_parameter("x", vector), n = p.main().add_constant(literal::of<std::int64_t>(scalar_i64, {trips})), start = p.main().add_constant(literal::scalar(element_type::boolean, 1));
+    value x = p.main().add_parameter("x", vector),
+          n = p.main().add_constant(literal::of<std::int64_t>(scalar_i64, {trips})),
+          start = p.main().add_constant(literal::scalar(element_type::boolean, 1));
     value made = p.main().add(loop{1, trips}, {n, start, x}, {&body});
     made.producer->set_origin("odd_one (Loop)");
     p.main().set_outputs({{made.producer, 0}, {made.producer, 1}}, {"y", "s"});
@@ -84,18 +92,21 @@ TEST(program_limits, bodies_within_bodies) {
     const shape scalar_i64{element_type::i64, {}}, flag{element_type::boolean, {}}, vector{element_type::f32, {2}};
     // Adds a loop over `inside`, or an addition where that is null.
     auto add_work = [](module& m, value trips, value go_on, value v, module* inside) {
-      value made = inside ? m.add(loop{1, -1}, {trips, go_on, v}, {inside}) : m.add(elementwise{scalar_function::add}, {v, v});
+      value made =
+          inside ? m.add(loop{1, -1}, {trips, go_on, v}, {inside}) : m.add(elementwise{scalar_function::add}, {v, v});
       made.producer->set_origin("odd_one (Loop)");
       return made;
     };
     module* inside = nullptr;
     for (int i = 0; i < depth; ++i) {
       module& body = p.add_module("body" + std::to_string(i));
-      value trip = body.add_parameter("i", scalar_i64), go_on = body.add_parameter("c", flag), v = body.add_parameter("v", vector);
+      value trip = body.add_parameter("i", scalar_i64), go_on = body.add_parameter("c", flag),
+            v = body.add_parameter("v", vector);
       body.set_outputs({go_on, add_work(body, trip, go_on, v, inside)}, {"c", "v"});
       inside = &body;
     }
-    value trips = p.main().add_constant(literal::of<std::int64_t>(scalar_i64, {2})), start = p.main().add_constant(literal::scalar(element_type::boolean, 1));
+    value trips = p.main().add_constant(literal::of<std::int64_t>(scalar_i64, {2})),
+          start = p.main().add_constant(literal::scalar(element_type::boolean, 1));
     value x = p.main().add_parameter("x", vector);
     p.main().set_outputs({add_work(p.main(), trips, start, x, inside)}, {"y"});
     if (depth == 64) EXPECT_EQ(refusal(p), "");
@@ -129,6 +140,7 @@ TEST(compression, a_frame_that_lies_about_its_size_costs_nothing) {
   const auto descriptor = static_cast<unsigned>(stored[4]);
   ASSERT_EQ(descriptor >> 6, 2u) << "a size field of four bytes";
   const std::size_t size_field = descriptor & 32 ? 5 : 6;  // behind the window's, if there is one
-  for (std::size_t i = 0; i < 4; ++i) stored[size_field + i] = static_cast<std::byte>(i == 3 ? 0x7f : 0xff);  // 2 GiB - 1
+  for (std::size_t i = 0; i < 4; ++i)
+    stored[size_field + i] = static_cast<std::byte>(i == 3 ? 0x7f : 0xff);  // 2 GiB - 1
   EXPECT_EQ(decompress_frame(stored, 0x7fffffff), std::nullopt);
 }

@@ -15,7 +15,8 @@ native_kernel sample() {
   k.scratch = {{100, true}, {0, false}, {64, false, true}};
   k.launches.push_back({"pack", 7, 1, 2, 64, 10, {{buffer_kind::input, 3}, {buffer_kind::scratch, 0}}, true});
   k.launches.push_back({"main", 0, 1, 1, 1, 0, {{buffer_kind::scratch, 1}, {buffer_kind::output, 0}}, false});
-  k.launches[1].tensor_maps = {{1, element_type::f16, {64, 300, 2}, {128, 38400}, {64, 128, 1}, 128, 256}, {0, element_type::i8, {4096}, {}, {256}}};
+  k.launches[1].tensor_maps = {{1, element_type::f16, {64, 300, 2}, {128, 38400}, {64, 128, 1}, 128, 256},
+                               {0, element_type::i8, {4096}, {}, {256}}};
   k.launches[1].statistics = {168, 32, 40, 1, 8, 1024, 96};
   k.registers = 31;
   k.spills = 2;
@@ -58,7 +59,8 @@ TEST(native_kernel, damage_is_an_error_or_another_valid_kernel) {
     try {
       native_kernel k = deserialize_native_kernel(damaged);
       for (const launch& l : k.launches)
-        for (const launch_argument& a : l.arguments) ASSERT_TRUE(a.kind != buffer_kind::scratch || a.index < k.scratch.size());
+        for (const launch_argument& a : l.arguments)
+          ASSERT_TRUE(a.kind != buffer_kind::scratch || a.index < k.scratch.size());
     } catch (const error& e) {
       EXPECT_EQ(e.kind(), error_kind::corrupted);
       ++refused;

@@ -25,7 +25,11 @@ program native_program(const char* symbol = "kernel", std::int64_t rows = 2) {
   shape type{element_type::f32, {rows, 3}};
   value x = p.main().add_parameter("x", type);
   value w = p.main().add_constant(ramp(type));
-  p.main().set_outputs({p.main().add(code_object::make(symbol, code_format::native, p.add_kernel(serialize(kernel)), "x86-64-v3", {type}), {x}), w}, {"y", "w"});
+  p.main().set_outputs(
+      {p.main().add(
+           code_object::make(symbol, code_format::native, p.add_kernel(serialize(kernel)), "x86-64-v3", {type}), {x}),
+       w},
+      {"y", "w"});
   return p;
 }
 
@@ -85,7 +89,8 @@ TEST(signed_native, the_key_of_this_user) {
   EXPECT_NO_THROW(read_program(folder / "m.kiln", {.user = keys}));
   EXPECT_NO_THROW(read_program(folder / "m.kiln", {.user = std::make_shared<user_keys>(folder / "config")}));
   expect_untrusted(folder / "m.kiln", {.user = std::make_shared<user_keys>(folder / "other")}, "which is not trusted");
-  expect_untrusted(folder / "m.kiln", {.only = trusted_keys({key_of_seed(1).public_half()}), .user = keys}, "which is not trusted");
+  expect_untrusted(folder / "m.kiln", {.only = trusted_keys({key_of_seed(1).public_half()}), .user = keys},
+                   "which is not trusted");
 }
 
 // Somebody who knows the format takes a signed file apart, changes something, and makes every hash right again.
@@ -105,7 +110,8 @@ TEST(signed_native, nothing_can_be_changed_or_moved) {
       if (row.kind != section_kind::weights) sections.push_back(opened.packed(row.kind));
     std::vector<std::byte> weights(opened.weights().begin(), opened.weights().end());
     change(sections, weights);
-    container::write_container(folder / "evil.kiln", {0, 1, 0}, sections, {weights.size(), [&](container::output_file& out) { out.write(weights); }});
+    container::write_container(folder / "evil.kiln", {0, 1, 0}, sections,
+                               {weights.size(), [&](container::output_file& out) { out.write(weights); }});
     EXPECT_THROW(read_program(folder / "evil.kiln", trusting(1)), error) << what;
     EXPECT_THROW(read_program(folder / "evil.kiln"), error) << what;
   };
@@ -125,10 +131,14 @@ TEST(signed_native, nothing_can_be_changed_or_moved) {
     section(s, section_kind::program) = section_of(renamed, section_kind::program, nullptr);
   });
   refused("the same kernel on other shapes", [&](auto& s, auto&) {
-    for (auto kind : {section_kind::program, section_kind::weights_index}) section(s, kind) = section_of(larger, kind, nullptr);
+    for (auto kind : {section_kind::program, section_kind::weights_index})
+      section(s, kind) = section_of(larger, kind, nullptr);
   });
-  refused("the signature of another file", [&](auto& s, auto&) { section(s, section_kind::signature) = section_of(renamed, section_kind::signature, &key); });
-  refused("another signer", [&](auto& s, auto&) { section(s, section_kind::signature) = container::sign_native(s, mallory); });
+  refused("the signature of another file", [&](auto& s, auto&) {
+    section(s, section_kind::signature) = section_of(renamed, section_kind::signature, &key);
+  });
+  refused("another signer",
+          [&](auto& s, auto&) { section(s, section_kind::signature) = container::sign_native(s, mallory); });
   refused("another signer's key before the signature", [&](auto& s, auto&) {
     auto& block = section(s, section_kind::signature);
     auto theirs = container::sign_native(s, mallory);

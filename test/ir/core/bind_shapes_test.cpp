@@ -33,7 +33,10 @@ TEST(bind_shapes, an_expression_gives_its_only_unknown_symbol) {
 TEST(bind_shapes, dimensions_that_contradict_each_other_are_named) {
   EXPECT_EQ(refusal({{"mask", f32({past + seq}), f32({12})}, {"ids", f32({seq, past}), f32({5, 6})}}),
             "input 'mask' is f32[12], the model takes f32[past+seq]: 'past+seq' is 11 by the other dimensions");
-  EXPECT_EQ(refusal({{"x", f32({seq * 3}), f32({13})}}), "input 'x' is f32[13], the model takes f32[3*seq]: no value of 'seq' makes '3*seq' 13");
-  EXPECT_EQ(refusal({{"x", f32({seq}), f32({13})}, {"y", f32({seq}), f32({12})}}), "input 'y' is f32[12], the model takes f32[seq], and 'seq' is 13 already");
-  EXPECT_EQ(refusal({{"x", f32({4, seq}), f32({5, 2})}}), "input 'x' is f32[5, 2], the model takes f32[4, seq]: '4' is 4 by the other dimensions");
+  EXPECT_EQ(refusal({{"x", f32({seq * 3}), f32({13})}}),
+            "input 'x' is f32[13], the model takes f32[3*seq]: no value of 'seq' makes '3*seq' 13");
+  EXPECT_EQ(refusal({{"x", f32({seq}), f32({13})}, {"y", f32({seq}), f32({12})}}),
+            "input 'y' is f32[12], the model takes f32[seq], and 'seq' is 13 already");
+  EXPECT_EQ(refusal({{"x", f32({4, seq}), f32({5, 2})}}),
+            "input 'x' is f32[5, 2], the model takes f32[4, seq]: '4' is 4 by the other dimensions");
 }

@@ -20,7 +20,8 @@ program endless_loop() {
   value go_on = body.add_parameter("c", flag), carried = body.add_parameter("v", vector);
   body.set_outputs({go_on, body.add(elementwise{scalar_function::add}, {carried, carried})}, {"c", "v"});
   value x = main.add_parameter("x", vector);
-  value trips = main.add_constant(literal::of<std::int64_t>(scalar_i64, {INT64_MAX})), start = main.add_constant(literal::scalar(element_type::boolean, 1));
+  value trips = main.add_constant(literal::of<std::int64_t>(scalar_i64, {INT64_MAX})),
+        start = main.add_constant(literal::scalar(element_type::boolean, 1));
   main.set_outputs({main.add(loop{1, -1}, {trips, start, x}, {&body})}, {"y"});
   return p;
 }

@@ -1,4 +1,5 @@
-// Random expressions with random values: what the canonical form evaluates to is what the arithmetic says, and bounds hold.
+// Random expressions with random values: what the canonical form evaluates to is what the arithmetic says, and bounds
+// hold.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,16 +31,24 @@ class expressions {
     if (choice < 1) return number(below(40) - 12);
     if (choice < 3) return symbol(names[below(symbols)]);
     sample x = any(depth - 1);
-    if (choice == 3) return joined(x, number(below(9) + 1), [](const dim& p, const dim& q) { return p / q; }, floor_quotient);
+    if (choice == 3)
+      return joined(x, number(below(9) + 1), [](const dim& p, const dim& q) { return p / q; }, floor_quotient);
     sample y = any(depth - 1);
-    if (choice < 6) return joined(x, y, [](const dim& p, const dim& q) { return p + q; }, [](auto p, auto q) { return p + q; });
-    if (choice < 8) return joined(x, y, [](const dim& p, const dim& q) { return p - q; }, [](auto p, auto q) { return p - q; });
-    if (choice < 9) return joined(x, y, [](const dim& p, const dim& q) { return p * q; }, [](auto p, auto q) { return p * q; });
+    if (choice < 6)
+      return joined(x, y, [](const dim& p, const dim& q) { return p + q; }, [](auto p, auto q) { return p + q; });
+    if (choice < 8)
+      return joined(x, y, [](const dim& p, const dim& q) { return p - q; }, [](auto p, auto q) { return p - q; });
+    if (choice < 9)
+      return joined(x, y, [](const dim& p, const dim& q) { return p * q; }, [](auto p, auto q) { return p * q; });
     if (choice < 10) return joined(x, y, dim::min, [](auto p, auto q) { return std::min(p, q); });
     if (choice < 11) return joined(x, y, dim::max, [](auto p, auto q) { return std::max(p, q); });
-    sample divisor = joined(symbol(names[below(symbols)]), number(below(3) + 1), [](const dim& p, const dim& q) { return p + q; }, [](auto p, auto q) { return p + q; });
-    return joined(joined(x, divisor, [](const dim& p, const dim& q) { return p * q; }, [](auto p, auto q) { return p * q; }), divisor,
-                  [](const dim& p, const dim& q) { return p / q; }, floor_quotient);
+    sample divisor = joined(
+        symbol(names[below(symbols)]), number(below(3) + 1), [](const dim& p, const dim& q) { return p + q; },
+        [](auto p, auto q) { return p + q; });
+    return joined(
+        joined(
+            x, divisor, [](const dim& p, const dim& q) { return p * q; }, [](auto p, auto q) { return p * q; }),
+        divisor, [](const dim& p, const dim& q) { return p / q; }, floor_quotient);
   }
 
  private:
@@ -68,7 +77,8 @@ TEST(dim_property, canonical_forms_evaluate_to_what_the_arithmetic_says_and_stay
     dim_facts facts;
     std::vector<dim_bindings> cases(6);
     for (const std::string& name : names) {
-      std::int64_t least = std::uniform_int_distribution<int>(0, 3)(random), most = least + std::uniform_int_distribution<int>(0, 30)(random);
+      std::int64_t least = std::uniform_int_distribution<int>(0, 3)(random),
+                   most = least + std::uniform_int_distribution<int>(0, 30)(random);
       facts.set_range(name, least, round % 2 ? INT64_MAX : most);
       for (auto& bindings : cases) bindings[name] = std::uniform_int_distribution<std::int64_t>(least, most)(random);
     }
@@ -93,7 +103,8 @@ TEST(dim_property, canonical_forms_evaluate_to_what_the_arithmetic_says_and_stay
         ASSERT_GE(*high, x.values[i]) << x.expression.str();
       }
       if (order) {
-        ASSERT_EQ(*order, (x.values[i] > y.values[i]) - (x.values[i] < y.values[i])) << x.expression.str() << " and " << y.expression.str();
+        ASSERT_EQ(*order, (x.values[i] > y.values[i]) - (x.values[i] < y.values[i]))
+            << x.expression.str() << " and " << y.expression.str();
       }
       ASSERT_EQ(facts.min(x.expression, y.expression).substitute(cases[i]), dim(std::min(x.values[i], y.values[i])));
       if (dim quotient; divides_exactly(x.expression, y.expression, quotient)) {

@@ -55,7 +55,7 @@ TEST(dim, equal_quotients_have_one_form) {
   EXPECT_EQ(halved(h, 1), (h + 1) / dim(2));
   EXPECT_EQ(halved(halved(h, 1), 1), (h + 3) / dim(4));  // nested quotients
   EXPECT_EQ((h * 4 + 8) / dim(8), (h + 2) / dim(2));
-  EXPECT_EQ(h - (h * 7) / dim(8), (h + 7) / dim(8));      // rounding up, by two ways
+  EXPECT_EQ(h - (h * 7) / dim(8), (h + 7) / dim(8));  // rounding up, by two ways
   EXPECT_EQ(dim(0) - (dim(0) - h) / dim(8), (h + 7) / dim(8));
 }
 
@@ -72,14 +72,17 @@ TEST(dim, minima_and_maxima) {
 
 TEST(dim, text_reads_back) {
   dim b = dim::symbol("batch"), s = dim::symbol("past.len");
-  for (const dim& d : {dim(0), dim(-5), dim(12), b, b * s, b * -3 + 7, (b * b + s) / dim(4) * 2 - s, ((b + 1) / dim(2) + 3) / dim(5), dim::min(b, s * 2 - 7) + 1, dim::max(dim::min(b, 9), b * s / (b + s))}) {
+  for (const dim& d :
+       {dim(0), dim(-5), dim(12), b, b * s, b * -3 + 7, (b * b + s) / dim(4) * 2 - s, ((b + 1) / dim(2) + 3) / dim(5),
+        dim::min(b, s * 2 - 7) + 1, dim::max(dim::min(b, 9), b * s / (b + s))}) {
     EXPECT_EQ(dim::parse(d.str()), d) << d.str();
     EXPECT_EQ(dim::parse(d.str()).str(), d.str());
   }
 }
 
 TEST(dim, malformed_text_is_refused) {
-  for (const char* text : {"", "+", "a+", "*a", "floor(a)", "floor(a/0)", "floor(a/b", "min(a)b", "mean(a,b)", "min(a,", "max()", "a b", "(a)", "99999999999999999999", "floor(a/2"})
+  for (const char* text : {"", "+", "a+", "*a", "floor(a)", "floor(a/0)", "floor(a/b", "min(a)b", "mean(a,b)", "min(a,",
+                           "max()", "a b", "(a)", "99999999999999999999", "floor(a/2"})
     EXPECT_THROW(dim::parse(text), kiln::error) << text;
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "floor(";
@@ -95,7 +98,7 @@ TEST(dim, hostile_expressions_are_refused_quickly) {
   EXPECT_NO_THROW(dim::parse("-9223372036854775808*x") / dim::parse("-2*x"));
   EXPECT_THROW(dim::parse("-9223372036854775808*x") / dim::parse("-1*x"), kiln::error);
   dim product = 1;
-  EXPECT_THROW(
-      for (int i = 0; i < 40; ++i) product = product * (dim::symbol("a" + std::to_string(i)) + dim::symbol("b" + std::to_string(i))),
-      kiln::error);
+  EXPECT_THROW(for (int i = 0; i < 40; ++i) product =
+                   product * (dim::symbol("a" + std::to_string(i)) + dim::symbol("b" + std::to_string(i))),
+               kiln::error);
 }

@@ -28,10 +28,13 @@ bool refused(const std::string& text, const json_limits& limits = {}) {
 
 }  // namespace
 
-TEST(json, gives_the_document_in_its_order) { EXPECT_EQ(parse_json(R"({"b": [1, 2.5, "x"], "a": null})").dump(), R"({"b":[1,2.5,"x"],"a":null})"); }
+TEST(json, gives_the_document_in_its_order) {
+  EXPECT_EQ(parse_json(R"({"b": [1, 2.5, "x"], "a": null})").dump(), R"({"b":[1,2.5,"x"],"a":null})");
+}
 
 TEST(json, what_is_no_json_is_corrupted) {
-  for (const char* text : {"", "{", "[1,", "nul", "\"\x1b\"", "\"a", "]", "}}", "{\"a\" 1}", "\xff"}) EXPECT_TRUE(refused(text)) << text;
+  for (const char* text : {"", "{", "[1,", "nul", "\"\x1b\"", "\"a", "]", "}}", "{\"a\" 1}", "\xff"})
+    EXPECT_TRUE(refused(text)) << text;
 }
 
 TEST(json, nesting_is_bounded) {

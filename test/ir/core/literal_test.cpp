@@ -34,11 +34,11 @@ TEST(element_type, every_small_float_reads_back) {
 }
 
 TEST(element_type, rounding_is_to_nearest_even) {
-  EXPECT_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3c00);            // half way: to even
+  EXPECT_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3c00);  // half way: to even
   EXPECT_EQ(f32_to_f16(1.0f + 0x3p-11f), 0x3c02);
   EXPECT_EQ(f32_to_f16(65519.0f), 0x7bff);
   EXPECT_EQ(f32_to_f16(65520.0f), 0x7c00);
-  EXPECT_EQ(f32_to_f16(0x1p-25f), 0);                         // half of the smallest subnormal: to even
+  EXPECT_EQ(f32_to_f16(0x1p-25f), 0);  // half of the smallest subnormal: to even
   EXPECT_EQ(f32_to_f16(-0x1.8p-25f), 0x8001);
   EXPECT_EQ(f32_to_bf16(1.0f + 0x1p-8f), 0x3f80);
   EXPECT_EQ(f8e4m3_to_f32(0x7e), 448.0f);

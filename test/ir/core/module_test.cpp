@@ -68,7 +68,9 @@ TEST(shape, sizes_never_wrap) {
   EXPECT_EQ((shape{element_type::f64, {most / 2, 2}}).bytes(), std::size_t{1} << 49);
   EXPECT_EQ((shape{element_type::f64, {INT64_MAX, 0}}).bytes(), 0u);
   // 2^62 * 4 bytes and (2^61 + 1) * 8 bytes would be 0 and 8.
-  for (const shape& s : {shape{element_type::f32, {std::int64_t{1} << 62}}, shape{element_type::f64, {(std::int64_t{1} << 61) + 1}}, shape{element_type::i4, {most, 2}}, shape{element_type::u8, {most, most}}}) {
+  for (const shape& s :
+       {shape{element_type::f32, {std::int64_t{1} << 62}}, shape{element_type::f64, {(std::int64_t{1} << 61) + 1}},
+        shape{element_type::i4, {most, 2}}, shape{element_type::u8, {most, most}}}) {
     EXPECT_THROW(s.bytes(), error) << s.str();
     EXPECT_THROW(s.element_count(), error) << s.str();
   }
@@ -156,7 +158,9 @@ TEST(operation, attributes_make_an_equal_operation) {
   convolution c{{2, 1}, {1, 1}, {0, 1}, {1, 0}, 4, tensor_layout::channels_last};
   operation op = c;
   EXPECT_EQ(make_operation(op.name(), op.attributes()), op);
-  EXPECT_EQ(op.str(), "convolution{strides=[2, 1], dilations=[1, 1], pads_begin=[0, 1], pads_end=[1, 0], groups=4, layout=channels_last}");
+  EXPECT_EQ(op.str(),
+            "convolution{strides=[2, 1], dilations=[1, 1], pads_begin=[0, 1], pads_end=[1, 0], groups=4, "
+            "layout=channels_last}");
   EXPECT_THROW(make_operation("convolutoin", {}), error);
   EXPECT_THROW(make_operation("convolution", {{"stride", std::int64_t(1)}}), error);
   EXPECT_THROW(make_operation("convolution", {{"groups", std::string("4")}}), error);

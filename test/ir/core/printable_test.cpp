@@ -7,20 +7,27 @@
 using namespace kiln;
 
 TEST(printable, text_stays) {
-  for (const char* text : {"", "layer1/conv.weight", "höhe × breite", "日本語", "naïve 🙂", "a\\b"}) EXPECT_EQ(printable(text), text);
+  for (const char* text : {"", "layer1/conv.weight", "höhe × breite", "日本語", "naïve 🙂", "a\\b"})
+    EXPECT_EQ(printable(text), text);
 }
 
 TEST(printable, controls_become_escapes) {
   EXPECT_EQ(printable("x\x1b]0;pwn\x07"), "x\\x1b]0;pwn\\x07");
   EXPECT_EQ(printable("two\nlines\r\tand a tab"), "two\\nlines\\r\\tand a tab");
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
-  EXPECT_EQ(printable("\x7f\xc2\x9b" "31m"), "\\x7f\\u009b31m") << "DEL, and CSI as one C1 control";
+  EXPECT_EQ(printable("\x7f\xc2\x9b"
+                      "31m"),
+            "\\x7f\\u009b31m")
+      << "DEL, and CSI as one C1 control";
   EXPECT_EQ(printable_lines("two\n\tlines\x1b[2J\r"), "two\n\tlines\\x1b[2J\\r");
 }
 
 TEST(printable, what_reorders_or_hides_text_becomes_escapes) {
-  EXPECT_EQ(printable("\xe2\x80\xae" "abc"), "\\u202eabc");
-  EXPECT_EQ(printable("\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8"), "\\u2066\\u2069\\u200b\\ufeff\\u2028");
+  EXPECT_EQ(printable("\xe2\x80\xae"
+                      "abc"),
+            "\\u202eabc");
+  EXPECT_EQ(printable("\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8"),
+            "\\u2066\\u2069\\u200b\\ufeff\\u2028");
   EXPECT_EQ(printable("\xf3\xa0\x80\xa1"), "\\U000e0021") << "tag characters";
 }
 
@@ -32,7 +39,11 @@ TEST(printable, what_is_not_utf8_becomes_bytes) {
   EXPECT_EQ(printable("a\xe2\x82"), "a\\xe2\\x82") << "cut";
 }
 
-TEST(printable, names_of_files) { EXPECT_EQ(printable_name("a\x1b[0m\xe2\x80\xae\xff" "ö\n"), "a_[0m__ö_"); }
+TEST(printable, names_of_files) {
+  EXPECT_EQ(printable_name("a\x1b[0m\xe2\x80\xae\xff"
+                           "ö\n"),
+            "a_[0m__ö_");
+}
 
 TEST(printable, random_bytes_become_printable_ones) {
   std::mt19937 random(7);

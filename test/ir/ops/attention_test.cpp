@@ -14,7 +14,8 @@ literal composed(const attention& op, const literal& query, literal key, literal
   auto q = query.type().static_dims(), k = key.type().static_dims();
   auto repeated = [&](const literal& x) {
     auto dims = x.type().static_dims();
-    literal wide = run(broadcast{{dims[0], dims[1], q[1] / k[1], dims[2], dims[3]}}, {run(reshape{{dims[0], dims[1], 1, dims[2], dims[3]}}, {x})});
+    literal wide = run(broadcast{{dims[0], dims[1], q[1] / k[1], dims[2], dims[3]}},
+                       {run(reshape{{dims[0], dims[1], 1, dims[2], dims[3]}}, {x})});
     return run(reshape{{dims[0], q[1], dims[2], dims[3]}}, {wide});
   };
   literal scores = run(dot{false, true, f32}, {run(convert{f32}, {query}), run(convert{f32}, {repeated(key)})});
@@ -23,7 +24,8 @@ literal composed(const attention& op, const literal& query, literal key, literal
     literal wide = run(broadcast{scores.type().dims}, {*mask});
     scores = run(elementwise{scalar_function::where}, {wide, scores, literal::filled(scores.type(), -inf)});
   } else if (mask) {
-    scores = run(elementwise{scalar_function::add}, {scores, run(broadcast{scores.type().dims}, {run(convert{f32}, {*mask})})});
+    scores = run(elementwise{scalar_function::add},
+                 {scores, run(broadcast{scores.type().dims}, {run(convert{f32}, {*mask})})});
   }
   if (op.causal) {
     std::vector<double> values;
@@ -32,7 +34,8 @@ literal composed(const attention& op, const literal& query, literal key, literal
         for (std::int64_t c = 0; c < k[2]; ++c) values.push_back(c <= r + k[2] - q[2] ? 0 : -inf);
     scores = run(elementwise{scalar_function::add}, {scores, tensor({q[0], q[1], q[2], k[2]}, values)});
   }
-  return run(convert{query.type().type}, {run(dot{false, false, f32}, {run(softmax{-1}, {scores}), run(convert{f32}, {repeated(value)})})});
+  return run(convert{query.type().type},
+             {run(dot{false, false, f32}, {run(softmax{-1}, {scores}), run(convert{f32}, {repeated(value)})})});
 }
 
 literal turned(const literal& x) { return run(transpose{{0, 2, 1, 3}}, {x}); }
@@ -51,8 +54,10 @@ void expect_composed(const attention& op, const std::vector<literal>& inputs, do
 TEST(attention, is_softmax_between_two_products) {
   expect_composed({0.5}, {pattern({2, 3, 5, 4}, 1), pattern({2, 3, 7, 4}, 2), pattern({2, 3, 7, 6}, 3)});
   expect_composed({0.25}, {pattern({1, 4, 1, 8}, 1), pattern({1, 4, 9, 8}, 2), pattern({1, 4, 9, 8}, 3)});
-  expect_composed({1}, {pattern({1, 2, 3, 4}, 1, f16), pattern({1, 2, 5, 4}, 2, f16), pattern({1, 2, 5, 3}, 3, f16)}, 1e-3);
-  expect_composed({1}, {pattern({1, 2, 3, 4}, 1, bf16), pattern({1, 2, 5, 4}, 2, bf16), pattern({1, 2, 5, 3}, 3, bf16)}, 1e-2);
+  expect_composed({1}, {pattern({1, 2, 3, 4}, 1, f16), pattern({1, 2, 5, 4}, 2, f16), pattern({1, 2, 5, 3}, 3, f16)},
+                  1e-3);
+  expect_composed({1}, {pattern({1, 2, 3, 4}, 1, bf16), pattern({1, 2, 5, 4}, 2, bf16), pattern({1, 2, 5, 3}, 3, bf16)},
+                  1e-2);
 }
 
 TEST(attention, heads_share_keys) {
@@ -63,8 +68,10 @@ TEST(attention, heads_share_keys) {
 TEST(attention, causal_and_masked) {
   std::vector<literal> inputs{pattern({2, 2, 3, 4}, 1), pattern({2, 2, 5, 4}, 2), pattern({2, 2, 5, 4}, 3)};
   expect_composed({0.5, true}, inputs);
-  for (const literal& mask : {pattern({2, 2, 3, 5}, 4), pattern({2, 1, 1, 5}, 5), pattern({3, 5}, 6), pattern({5}, 7, f16), pattern({2, 1, 3, 1}, 8),
-                              tensor(boolean, {2, 1, 1, 5}, {1, 0, 1, 1, 0, 0, 0, 0, 1, 1}), tensor(boolean, {3, 5}, {1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0})}) {
+  for (const literal& mask :
+       {pattern({2, 2, 3, 5}, 4), pattern({2, 1, 1, 5}, 5), pattern({3, 5}, 6), pattern({5}, 7, f16),
+        pattern({2, 1, 3, 1}, 8), tensor(boolean, {2, 1, 1, 5}, {1, 0, 1, 1, 0, 0, 0, 0, 1, 1}),
+        tensor(boolean, {3, 5}, {1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0})}) {
     std::vector<literal> masked = inputs;
     masked.push_back(mask);
     expect_composed({0.5}, masked);
@@ -73,10 +80,13 @@ TEST(attention, causal_and_masked) {
 
 TEST(attention, a_row_that_sees_nothing_is_not_a_number) {
   literal query = pattern({1, 2, 2}, 1), key = pattern({1, 2, 2}, 2), value = tensor({1, 2, 2}, {1, 2, 3, 4});
-  expect_values(run(attention{1}, {query, key, value, tensor(boolean, {2, 2}, {0, 0, 0, 1})}), {1, 2, 2}, {nan, nan, 3, 4});
-  expect_values(run(attention{1}, {query, key, value, tensor({2, 2}, {-inf, -inf, 0, -inf})}), {1, 2, 2}, {nan, nan, 1, 2});
+  expect_values(run(attention{1}, {query, key, value, tensor(boolean, {2, 2}, {0, 0, 0, 1})}), {1, 2, 2},
+                {nan, nan, 3, 4});
+  expect_values(run(attention{1}, {query, key, value, tensor({2, 2}, {-inf, -inf, 0, -inf})}), {1, 2, 2},
+                {nan, nan, 1, 2});
   // More queries than keys: the first of them come before every key.
-  expect_values(run(attention{1, true}, {query, tensor({1, 1, 2}, {1, 1}), tensor({1, 1, 2}, {5, 6})}), {1, 2, 2}, {nan, nan, 5, 6});
+  expect_values(run(attention{1, true}, {query, tensor({1, 1, 2}, {1, 1}), tensor({1, 1, 2}, {5, 6})}), {1, 2, 2},
+                {nan, nan, 5, 6});
   expect_values(run(attention{1}, {query, tensor({1, 0, 2}, {}), tensor({1, 0, 2}, {})}), {1, 2, 2}, {0, 0, 0, 0});
 }
 
@@ -99,7 +109,8 @@ TEST(attention, symbolic_dims_flow_through) {
   shape query{f16, {batch, queries, 8, 64}}, key{f16, {batch, 2, keys, 64}}, mask{boolean, {batch, 1, queries, keys}};
   std::vector<shape> inputs{query, key, key, mask};
   EXPECT_EQ((attention{1, true, sequence_first}.infer(inputs)[0].str()), "f16[batch, 8, seq, 64]");
-  EXPECT_EQ((attention{1, true, sequence_first, {}, {}, sequence_first}.infer(inputs)[0].str()), "f16[batch, seq, 8, 64]");
+  EXPECT_EQ((attention{1, true, sequence_first, {}, {}, sequence_first}.infer(inputs)[0].str()),
+            "f16[batch, seq, 8, 64]");
 }
 
 TEST(attention, refuses_what_does_not_fit) {

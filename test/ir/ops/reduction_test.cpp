@@ -44,7 +44,8 @@ TEST(reduce, element_types) {
   // 4096 halves of 1 and a quarter: exact in wide sums, stuck at 2048 in half sums.
   expect_values(run(reduce{kind::sum, {0}}, {literal::filled(shape_of(f16, {4096}), 1.25)}), {}, {5120});
   expect_values(run(reduce{kind::sum, {0}}, {tensor({3}, {1e8, 1, -1e8})}), {}, {1});
-  expect_error(error_kind::invalid_model, "cannot compute with this element type", [] { run(reduce{kind::sum, {0}}, {tensor(boolean, {1}, {1})}); });
+  expect_error(error_kind::invalid_model, "cannot compute with this element type",
+               [] { run(reduce{kind::sum, {0}}, {tensor(boolean, {1}, {1})}); });
   expect_error(error_kind::invalid_model, "sorted and distinct", [] { run(reduce{kind::sum, {1, 0}}, {eight}); });
 }
 
@@ -59,23 +60,33 @@ TEST(arg_reduce, first_or_last_of_equals) {
 
 TEST(softmax, as_onnxruntime) {
   literal x = pattern({2, 3, 2}, 1);
-  expect_values(run(softmax{1}, {x}), {2, 3, 2}, {0.1572676, 0.1572676, 0.2938146, 0.2938146, 0.5489178, 0.5489178, 0.1572676, 0.3262475, 0.2938146, 0.6095105, 0.5489178, 0.0642419}, 1e-7);
-  expect_values(run(softmax{-2, true}, {x}), {2, 3, 2}, {-1.8498065, -1.8498065, -1.2248065, -1.2248065, -0.5998065, -0.5998065, -1.8498065, -1.120099, -1.2248065, -0.495099, -0.5998065, -2.745099}, 1e-6);
+  expect_values(run(softmax{1}, {x}), {2, 3, 2},
+                {0.1572676, 0.1572676, 0.2938146, 0.2938146, 0.5489178, 0.5489178, 0.1572676, 0.3262475, 0.2938146,
+                 0.6095105, 0.5489178, 0.0642419},
+                1e-7);
+  expect_values(run(softmax{-2, true}, {x}), {2, 3, 2},
+                {-1.8498065, -1.8498065, -1.2248065, -1.2248065, -0.5998065, -0.5998065, -1.8498065, -1.120099,
+                 -1.2248065, -0.495099, -0.5998065, -2.745099},
+                1e-6);
 }
 
 TEST(softmax, survives_extremes) {
   expect_values(run(softmax{}, {tensor({2, 3}, {1000, 1000, -1000, -inf, 0, -inf})}), {2, 3}, {0.5, 0.5, 0, 0, 1, 0});
   expect_values(run(softmax{}, {tensor({2, 2}, {-inf, -inf, nan, 1})}), {2, 2}, {nan, nan, nan, nan});
-  expect_error(error_kind::invalid_model, "softmax(i64[2]): needs a floating-point operand", [] { run(softmax{}, {indices({2}, {1, 2})}); });
+  expect_error(error_kind::invalid_model, "softmax(i64[2]): needs a floating-point operand",
+               [] { run(softmax{}, {indices({2}, {1, 2})}); });
 }
 
 TEST(normalize, as_onnxruntime_and_by_formula) {
   expect_values(run(normalize{{1, 2}, 1e-3}, {pattern({2, 2, 3}, 1)}), {2, 2, 3},
-                {-0.082221, -1.5621986, 0.7399888, -0.7399888, 1.5621986, 0.082221, -1.188668, 0.8490486, -0.460912, 1.5768044, 0.2668438, -1.0431167}, 1e-6);
+                {-0.082221, -1.5621986, 0.7399888, -0.7399888, 1.5621986, 0.082221, -1.188668, 0.8490486, -0.460912,
+                 1.5768044, 0.2668438, -1.0431167},
+                1e-6);
   double rms = std::sqrt((9 + 16) / 2.0 + 0.5);
   expect_values(run(normalize{{1}, 0.5, false}, {tensor({1, 2}, {3, 4})}), {1, 2}, {3 / rms, 4 / rms}, 1e-7);
   // A large common offset: one-pass variances would lose everything.
-  expect_values(run(normalize{{0}, 0}, {tensor({3}, {1e6 - 1, 1e6, 1e6 + 1})}), {3}, {-std::sqrt(1.5), 0, std::sqrt(1.5)}, 1e-6);
+  expect_values(run(normalize{{0}, 0}, {tensor({3}, {1e6 - 1, 1e6, 1e6 + 1})}), {3},
+                {-std::sqrt(1.5), 0, std::sqrt(1.5)}, 1e-6);
   // Instance normalization: an axis in the middle stays.
   literal x = tensor({2, 1, 2}, {0, 2, 2, 4});
   expect_values(run(normalize{{0, 2}, 0}, {x}), {2, 1, 2}, {-std::sqrt(2), 0, 0, std::sqrt(2)}, 1e-6);

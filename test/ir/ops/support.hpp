@@ -20,15 +20,20 @@ inline shape shape_of(element_type type, const extents& dims) { return {type, {d
 inline literal tensor(element_type type, const extents& dims, const std::vector<double>& values) {
   return literal::from_doubles(shape_of(type, dims), values);
 }
-inline literal tensor(const extents& dims, const std::vector<double>& values) { return tensor(element_type::f32, dims, values); }
-inline literal indices(const extents& dims, const std::vector<std::int64_t>& values) { return literal::of(shape_of(element_type::i64, dims), values); }
+inline literal tensor(const extents& dims, const std::vector<double>& values) {
+  return tensor(element_type::f32, dims, values);
+}
+inline literal indices(const extents& dims, const std::vector<std::int64_t>& values) {
+  return literal::of(shape_of(element_type::i64, dims), values);
+}
 
-// Multiples of 1/8 between -11/8 and 11/8: exact in every type and in every order of summation used here. The same formula made
-// the inputs of the expectations that were taken from onnxruntime 1.31.
+// Multiples of 1/8 between -11/8 and 11/8: exact in every type and in every order of summation used here. The same
+// formula made the inputs of the expectations that were taken from onnxruntime 1.31.
 inline literal pattern(const extents& dims, std::int64_t seed, element_type type = element_type::f32) {
   auto count = std::accumulate(dims.begin(), dims.end(), std::int64_t(1), std::multiplies<>());
   std::vector<double> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>((i * 37 + seed * 11) % 23 - 11) / (is_float(type) ? 8 : 1));
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<double>((i * 37 + seed * 11) % 23 - 11) / (is_float(type) ? 8 : 1));
   return tensor(type, dims, values);
 }
 
@@ -43,9 +48,12 @@ std::vector<literal> run_all(const Op& op, const std::vector<literal>& inputs) {
   return results;
 }
 template <class Op>
-literal run(const Op& op, const std::vector<literal>& inputs) { return run_all(op, inputs).at(0); }
+literal run(const Op& op, const std::vector<literal>& inputs) {
+  return run_all(op, inputs).at(0);
+}
 
-inline void expect_values(const literal& actual, const extents& dims, const std::vector<double>& expected, double tolerance = 0) {
+inline void expect_values(const literal& actual, const extents& dims, const std::vector<double>& expected,
+                          double tolerance = 0) {
   ASSERT_EQ(actual.type().static_dims(), dims);
   auto values = actual.to_doubles();
   ASSERT_EQ(values.size(), expected.size());
@@ -61,7 +69,8 @@ inline void expect_integers(const literal& actual, const extents& dims, const st
   EXPECT_EQ(actual.to_int64(), expected);
 }
 
-// Image and weights from channels_first to channels_last and back: [B, C, s...] ↔ [B, s..., C]; [F, C, w...] → [w..., C, F].
+// Image and weights from channels_first to channels_last and back: [B, C, s...] ↔ [B, s..., C]; [F, C, w...] → [w...,
+// C, F].
 inline literal image_to_last(const literal& image) {
   transpose t{{0}};
   for (std::size_t i = 2; i < image.type().rank(); ++i) t.permutation.push_back(static_cast<std::int64_t>(i));

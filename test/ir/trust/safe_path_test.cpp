@@ -22,7 +22,8 @@ struct pretended {
 };
 path_reader reader_with(std::vector<pretended> others) {
   path_reader reader = posix_path_reader();
-  reader.examine = [others = std::move(others), real = reader.examine](const std::filesystem::path& path, path_facts& facts) {
+  reader.examine = [others = std::move(others), real = reader.examine](const std::filesystem::path& path,
+                                                                       path_facts& facts) {
     int code = real(path, facts);
     for (const pretended& p : others)
       if (p.path == path) facts.owner = p.owner, facts.mode = p.mode;
@@ -46,13 +47,20 @@ TEST(safe_path, who_can_change_what_lies_there) {
     std::uint32_t owner, mode;
     const char* why;
   };
-  for (const row& r : {row{"a/b/c", me, 0770, "is writable by its group"}, row{"a/b/c", me, 0702, "is writable by everybody"}, row{"a/b/c", somebody_else, 0700, "belongs to another user"},
-                       row{"a/b", me, 0777, "which is writable by everybody"}, row{"a/b", me, 0775, "which is writable by its group"}, row{"a/b", somebody_else, 0755, "which belongs to another user"},
-                       row{"a", me, 0777, "which is writable by everybody"}, row{"a", me, 0775, "which is writable by its group"}, row{"a", somebody_else, 0755, "which belongs to another user"},
-                       row{"a", somebody_else, 01755, "which belongs to another user"}})
-    EXPECT_THAT(refuse_path(scratch / "a/b/c", reader_with({{scratch / r.at, r.owner, r.mode}})), HasSubstr(r.why)) << r.at << " " << r.mode;
-  for (const row& r : {row{"a/b/c", 0, 0700, ""}, row{"a/b/c", me, 0755, ""}, row{"a/b", 0, 0755, ""}, row{"a", me, 01777, ""}, row{"a", 0, 01775, ""}})
-    EXPECT_THAT(refuse_path(scratch / "a/b/c", reader_with({{scratch / r.at, r.owner, r.mode}})), IsEmpty()) << r.at << " " << r.mode;
+  for (const row& r :
+       {row{"a/b/c", me, 0770, "is writable by its group"}, row{"a/b/c", me, 0702, "is writable by everybody"},
+        row{"a/b/c", somebody_else, 0700, "belongs to another user"},
+        row{"a/b", me, 0777, "which is writable by everybody"}, row{"a/b", me, 0775, "which is writable by its group"},
+        row{"a/b", somebody_else, 0755, "which belongs to another user"},
+        row{"a", me, 0777, "which is writable by everybody"}, row{"a", me, 0775, "which is writable by its group"},
+        row{"a", somebody_else, 0755, "which belongs to another user"},
+        row{"a", somebody_else, 01755, "which belongs to another user"}})
+    EXPECT_THAT(refuse_path(scratch / "a/b/c", reader_with({{scratch / r.at, r.owner, r.mode}})), HasSubstr(r.why))
+        << r.at << " " << r.mode;
+  for (const row& r : {row{"a/b/c", 0, 0700, ""}, row{"a/b/c", me, 0755, ""}, row{"a/b", 0, 0755, ""},
+                       row{"a", me, 01777, ""}, row{"a", 0, 01775, ""}})
+    EXPECT_THAT(refuse_path(scratch / "a/b/c", reader_with({{scratch / r.at, r.owner, r.mode}})), IsEmpty())
+        << r.at << " " << r.mode;
 }
 
 // A link leads through folders that its own path does not name: each of them counts.
@@ -69,10 +77,14 @@ TEST(safe_path, links_are_followed_one_by_one) {
   const auto path = scratch / "from/first";
   EXPECT_THAT(refuse_path(path), IsEmpty());
   for (const char* on_the_way : {"from", "way", "there"})
-    EXPECT_THAT(refuse_path(path, reader_with({{scratch / on_the_way, me, 0777}})), HasSubstr((scratch / on_the_way).string() + ", which is writable by everybody"));
-  EXPECT_THAT(refuse_path(path, reader_with({{scratch / "there/end", somebody_else, 0700}})), HasSubstr("belongs to another user"));
-  EXPECT_THAT(refuse_path(path, reader_with({{scratch / "from/first", somebody_else, 0777}})), HasSubstr("link that belongs to another user"));
-  EXPECT_THAT(refuse_path(path, reader_with({{scratch / "way/second", somebody_else, 0777}})), HasSubstr("link that belongs to another user"));
+    EXPECT_THAT(refuse_path(path, reader_with({{scratch / on_the_way, me, 0777}})),
+                HasSubstr((scratch / on_the_way).string() + ", which is writable by everybody"));
+  EXPECT_THAT(refuse_path(path, reader_with({{scratch / "there/end", somebody_else, 0700}})),
+              HasSubstr("belongs to another user"));
+  EXPECT_THAT(refuse_path(path, reader_with({{scratch / "from/first", somebody_else, 0777}})),
+              HasSubstr("link that belongs to another user"));
+  EXPECT_THAT(refuse_path(path, reader_with({{scratch / "way/second", somebody_else, 0777}})),
+              HasSubstr("link that belongs to another user"));
   EXPECT_THAT(refuse_path(scratch / "from/first/x"), HasSubstr("cannot be examined"));
   EXPECT_THAT(refuse_path(scratch / "from/round"), HasSubstr("cannot be examined"));
   EXPECT_THAT(refuse_path(scratch / "from/.././from/first"), IsEmpty());

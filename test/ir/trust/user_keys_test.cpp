@@ -18,11 +18,13 @@ using ::testing::IsEmpty;
 namespace {
 
 unsigned mode_of(const std::filesystem::path& path) {
-  struct stat s {};
+  struct stat s{};
   return ::stat(path.c_str(), &s) == 0 ? s.st_mode & 07777u : 0;
 }
 
-void write_text(const std::filesystem::path& file, const std::string& text) { write_bytes(file, std::as_bytes(std::span(text.data(), text.size()))); }
+void write_text(const std::filesystem::path& file, const std::string& text) {
+  write_bytes(file, std::as_bytes(std::span(text.data(), text.size())));
+}
 
 std::size_t files_in(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
@@ -97,7 +99,8 @@ TEST(user_keys, others_are_trusted_from_a_list) {
   EXPECT_THAT(open_list.why(), HasSubstr("writable by its group"));
   ASSERT_NE(open_list.own(), nullptr);
   EXPECT_TRUE(open_list.trusts(open_list.own()->public_half()));
-  EXPECT_THAT(native_consent{.user = std::make_shared<user_keys>(folder)}.complaint(farm.public_half()), HasSubstr("which is not trusted"));
+  EXPECT_THAT(native_consent{.user = std::make_shared<user_keys>(folder)}.complaint(farm.public_half()),
+              HasSubstr("which is not trusted"));
 }
 
 // Whoever can replace the key could sign as this user: it is neither used nor trusted, nor replaced.

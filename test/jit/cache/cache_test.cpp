@@ -17,9 +17,13 @@ using ::testing::HasSubstr;
 
 namespace {
 
-std::size_t count_files(const std::filesystem::path& folder) { return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {})); }
+std::size_t count_files(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
 
-std::filesystem::path file_of(const std::filesystem::path& folder, int n) { return folder / entry_file_name(key_number(n).hash(), entry_kind::kernel); }
+std::filesystem::path file_of(const std::filesystem::path& folder, int n) {
+  return folder / entry_file_name(key_number(n).hash(), entry_kind::kernel);
+}
 
 class environment {
  public:
@@ -40,14 +44,15 @@ TEST(kernel_cache, keeps_what_is_stored) {
   scratch_folder scratch;
   auto cache = kernel_cache::open({scratch / "a/b/cache"});
   ASSERT_TRUE(cache->writable());
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat((scratch / "a/b/cache").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
   EXPECT_FALSE(cache->find(key_number(1)));
   cache->store(key_number(1), payload_number(1));
   EXPECT_EQ(cache->find(key_number(1)), payload_number(1));
   EXPECT_FALSE(cache->find(key_number(2)));
-  EXPECT_EQ(kernel_cache::open({scratch / "a/b/cache"})->find(key_number(1)), payload_number(1)) << "by the next process";
+  EXPECT_EQ(kernel_cache::open({scratch / "a/b/cache"})->find(key_number(1)), payload_number(1))
+      << "by the next process";
   cache->store(key_number(1), payload_number(7));
   EXPECT_EQ(cache->find(key_number(1)), payload_number(7));
   cache_counters c = cache->counters();
@@ -103,7 +108,8 @@ TEST(kernel_cache, damaged_entries_are_missed_and_repaired) {
   auto payload = payload_number(1, 40), weights = payload_number(2, 40);
   cache->store(key_number(1), payload);
   cache->store_raw(key_number(1), weights);
-  auto file = file_of(scratch / "c", 1), raw_file = scratch / "c" / entry_file_name(key_number(1).hash(), entry_kind::prepared);
+  auto file = file_of(scratch / "c", 1),
+       raw_file = scratch / "c" / entry_file_name(key_number(1).hash(), entry_kind::prepared);
   const auto good = read_bytes(file), good_raw = read_bytes(raw_file);
   std::uint64_t damages = 0;
   auto damage = [&](const std::vector<std::byte>& bytes) {
@@ -114,7 +120,8 @@ TEST(kernel_cache, damaged_entries_are_missed_and_repaired) {
     ASSERT_EQ(cache->find(key_number(1)), payload);
     ASSERT_EQ(cache->counters().repaired, ++damages);
   };
-  for (std::size_t size = 0; size < good.size(); ++size) damage({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)});
+  for (std::size_t size = 0; size < good.size(); ++size)
+    damage({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)});
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     auto bytes = good;
     bytes[bit / 8] ^= std::byte(1u << (bit % 8));
@@ -147,7 +154,8 @@ TEST(kernel_cache, other_worlds_live_side_by_side) {
     auto cache = kernel_cache::open({scratch / "c"});
     EXPECT_FALSE(cache->find(worlds[w])) << w;
     cache->store(worlds[w], payload_number(static_cast<int>(w)));
-    for (std::size_t before = 0; before <= w; ++before) EXPECT_EQ(cache->find(worlds[before]), payload_number(static_cast<int>(before))) << w;
+    for (std::size_t before = 0; before <= w; ++before)
+      EXPECT_EQ(cache->find(worlds[before]), payload_number(static_cast<int>(before))) << w;
     EXPECT_EQ(cache->counters().errors, 0u);
   }
   // An entry of a later format is a miss, and made again in this one's.
@@ -171,7 +179,8 @@ TEST(kernel_cache, writers_may_disagree) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       auto cache = kernel_cache::open({scratch / "c"});
-      for (int n = 0; n < 200; ++n) cache->store(key_number(1), payload_number(c, 3000 + 1000 * static_cast<std::size_t>(c)));
+      for (int n = 0; n < 200; ++n)
+        cache->store(key_number(1), payload_number(c, 3000 + 1000 * static_cast<std::size_t>(c)));
       ::_exit(cache->counters().errors == 0 ? 0 : 1);
     }
     children.push_back(child);
@@ -209,7 +218,8 @@ TEST(kernel_cache, garbage_in_the_folder_is_left_alone) {
   EXPECT_EQ(cache->find(key_number(2)), payload_number(2));
   for (int n = 3; n < 12; ++n) cache->store(key_number(n), payload_number(n, 900));
   EXPECT_GT(cache->counters().evicted, 0u);
-  for (const char* name : {"notes.txt", ".kernel", "folder"}) EXPECT_TRUE(std::filesystem::exists(scratch / "c" / name)) << name;
+  for (const char* name : {"notes.txt", ".kernel", "folder"})
+    EXPECT_TRUE(std::filesystem::exists(scratch / "c" / name)) << name;
   EXPECT_TRUE(std::filesystem::exists("/etc/passwd"));
 }
 
@@ -295,7 +305,8 @@ TEST(kernel_cache, full_disk_leaves_nothing_behind) {
     auto cache = kernel_cache::open({.folder = scratch / "c", .warn = said.sink()});
     cache->store(key_number(2), payload_number(2, 50'000));
     cache->store_raw(key_number(2), payload_number(2, 50'000));
-    bool right = cache->counters().stores == 0 && cache->counters().errors == 2 && said.lines.size() == 1 && cache->find(key_number(1)) == payload_number(1);
+    bool right = cache->counters().stores == 0 && cache->counters().errors == 2 && said.lines.size() == 1 &&
+                 cache->find(key_number(1)) == payload_number(1);
     ::_exit(right ? 0 : 1);
   }
   int status = 0;
@@ -334,7 +345,8 @@ TEST(kernel_cache, clock_may_go_back) {
   for (int n = 0; n < 6; ++n) cache->store(key_number(n), payload_number(n, 1000));
   files.pretended_now = now - 4000 * day;
   for (int n = 1; n < 6; ++n) EXPECT_TRUE(cache->find(key_number(n)));
-  cache = kernel_cache::open({.folder = scratch / "c", .max_bytes = 10'000, .files = &files});  // another process, the clock still wrong
+  cache = kernel_cache::open(
+      {.folder = scratch / "c", .max_bytes = 10'000, .files = &files});  // another process, the clock still wrong
   for (int n = 6; n < 8; ++n) cache->store(key_number(n), payload_number(n, 1000));
   EXPECT_FALSE(cache->find(key_number(0)));
   for (int n : {5, 6, 7}) EXPECT_TRUE(cache->find(key_number(n))) << n;
@@ -346,7 +358,8 @@ TEST(kernel_cache, clock_may_go_back) {
 TEST(kernel_cache, stale_temporaries_are_swept) {
   scratch_folder scratch;
   kernel_cache::open({scratch / "c"});
-  for (const char* name : {".tmp-1-old", ".tmp-1-new", ".tmp-1-future"}) write_bytes(scratch / "c" / name, payload_number(1));
+  for (const char* name : {".tmp-1-old", ".tmp-1-new", ".tmp-1-future"})
+    write_bytes(scratch / "c" / name, payload_number(1));
   auto now = std::filesystem::file_time_type::clock::now();
   std::filesystem::last_write_time(scratch / "c/.tmp-1-old", now - std::chrono::hours(2));
   std::filesystem::last_write_time(scratch / "c/.tmp-1-future", now + std::chrono::hours(200));
@@ -393,10 +406,12 @@ TEST(kernel_cache, many_threads_and_processes_at_once) {
     ::waitpid(child, &status, 0);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
-  for (const auto& e : std::filesystem::directory_iterator(scratch / "c")) EXPECT_FALSE(e.path().filename().string().starts_with(temporary_prefix));
+  for (const auto& e : std::filesystem::directory_iterator(scratch / "c"))
+    EXPECT_FALSE(e.path().filename().string().starts_with(temporary_prefix));
 }
 
-// Six processes that each fill the folder with entries of their own: together they stay within the bound and a sixteenth for each.
+// Six processes that each fill the folder with entries of their own: together they stay within the bound and a
+// sixteenth for each.
 TEST(kernel_cache, many_processes_keep_the_bound_together) {
   scratch_folder scratch;
   constexpr std::uint64_t bound = 160'000;
@@ -431,7 +446,8 @@ TEST(kernel_cache, many_processes_keep_the_bound_together) {
 }
 
 TEST(kernel_cache, folder_resolution) {
-  environment dir("KILN_CACHE_DIR", "/one"), xdg("XDG_CACHE_HOME", "/two"), home("HOME", "/three"), layers("KILN_CACHE_PATH", "/a::/b:");
+  environment dir("KILN_CACHE_DIR", "/one"), xdg("XDG_CACHE_HOME", "/two"), home("HOME", "/three"),
+      layers("KILN_CACHE_PATH", "/a::/b:");
   EXPECT_EQ(default_cache_options("/zero").folder, "/zero");
   EXPECT_EQ(default_cache_options().folder, "/one");
   EXPECT_EQ(default_cache_options().read_only_layers, (std::vector<std::filesystem::path>{"/a", "/b"}));

@@ -1,4 +1,5 @@
-// Two processes that want the same entry: one makes it, whatever happens to the other; and where there are no locks, both do.
+// Two processes that want the same entry: one makes it, whatever happens to the other; and where there are no locks,
+// both do.
 #include "jit/cache/work_claim.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ namespace {
 
 std::size_t count_locks(const std::filesystem::path& folder) {
   std::size_t count = 0;
-  for (const auto& e : std::filesystem::directory_iterator(folder)) count += e.path().filename().string().starts_with(lock_prefix);
+  for (const auto& e : std::filesystem::directory_iterator(folder))
+    count += e.path().filename().string().starts_with(lock_prefix);
   return count;
 }
 
@@ -104,8 +106,8 @@ TEST(work_claim, goes_with_a_killed_holder) {
   EXPECT_EQ(count_locks(scratch / "c"), 0u);
 }
 
-// Many processes start cold together and make twenty entries each as compile_bytecode does; every entry is made once in all, though one of the
-// processes is killed at its work. What a maker makes it notes with one byte in a pipe.
+// Many processes start cold together and make twenty entries each as compile_bytecode does; every entry is made once in
+// all, though one of the processes is killed at its work. What a maker makes it notes with one byte in a pipe.
 TEST(work_claim, processes_that_start_together_make_each_entry_once) {
   scratch_folder scratch;
   int made[2];
@@ -116,7 +118,8 @@ TEST(work_claim, processes_that_start_together_make_each_entry_once) {
       int n = first > 0 ? i : 19 - i;  // both orders
       if (cache->find(key_number(n))) continue;
       work_claim claim;
-      for (claim = cache->claim(key_number(n)); claim.busy(); claim = cache->claim(key_number(n))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      for (claim = cache->claim(key_number(n)); claim.busy(); claim = cache->claim(key_number(n)))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       if (cache->find_made(key_number(n))) continue;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       char what = static_cast<char>(n);
@@ -138,7 +141,9 @@ TEST(work_claim, processes_that_start_together_make_each_entry_once) {
   for (std::size_t c = 0; c < children.size(); ++c) {
     int status = -1;
     ::waitpid(children[c], &status, 0);
-    if (c > 0) { EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0); }
+    if (c > 0) {
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
   }
   ::close(made[1]);
   std::vector<int> times(20);

@@ -47,7 +47,9 @@ TEST(consent, a_layer_that_others_can_change_is_not_used) {
     EXPECT_EQ(cache->find_mapped(key_number(1)).has_value(), why.empty()) << why;
     EXPECT_EQ(cache->layers().size(), why.empty() ? 1u : 0u);
     ASSERT_EQ(said.lines.size(), why.empty() ? 0u : 1u) << said.lines[0];
-    if (!why.empty()) { EXPECT_THAT(said.lines[0], HasSubstr(why)); }
+    if (!why.empty()) {
+      EXPECT_THAT(said.lines[0], HasSubstr(why));
+    }
   };
   expect(scratch / "above/layer", "");
   expect(scratch / "link", "");
@@ -56,7 +58,9 @@ TEST(consent, a_layer_that_others_can_change_is_not_used) {
     mode_t mode, back;
     const char* why;
   };
-  for (const row& r : {row{"above/layer", 0770, 0700, "writable by its group"}, row{"above/layer", 0707, 0700, "writable by everybody"}, row{"above", 0777, 0755, "which is writable by everybody"},
+  for (const row& r : {row{"above/layer", 0770, 0700, "writable by its group"},
+                       row{"above/layer", 0707, 0700, "writable by everybody"},
+                       row{"above", 0777, 0755, "which is writable by everybody"},
                        row{"above", 0775, 0755, "which is writable by its group"}})
     for (const char* way : {"above/layer", "link"}) {
       ::chmod((scratch / r.at).c_str(), r.mode);
@@ -80,7 +84,8 @@ TEST(consent, an_entry_that_others_can_change_is_not_used) {
   for (const char* place : {"own", "layer"}) {
     make_layer(scratch / place);
     make_layer(scratch / "outside");
-    const auto entry = scratch / place / name_of(1), prepared = scratch / place / entry_file_name(key_number(1).hash(), entry_kind::prepared);
+    const auto entry = scratch / place / name_of(1),
+               prepared = scratch / place / entry_file_name(key_number(1).hash(), entry_kind::prepared);
     auto expect = [&](bool found, const char* what) {
       warnings said;
       cache_options options{.warn = said.sink()};
@@ -121,7 +126,9 @@ TEST(consent, an_entry_that_others_can_change_is_not_used) {
 TEST(consent, the_own_folder_has_safe_parents) {
   scratch_folder scratch;
   std::filesystem::create_directories(scratch / "above/below");
-  auto usable = [&] { return kernel_cache::open({.folder = scratch / "above/below/cache", .warn = [](const std::string&) {}})->writable(); };
+  auto usable = [&] {
+    return kernel_cache::open({.folder = scratch / "above/below/cache", .warn = [](const std::string&) {}})->writable();
+  };
   ::chmod((scratch / "above/below").c_str(), 0755);
   for (auto [mode, good] : {std::pair<mode_t, bool>{0775, false}, {0777, false}, {01777, true}, {0755, true}}) {
     ::chmod((scratch / "above").c_str(), mode);
@@ -165,29 +172,37 @@ TEST(consent, embedded_and_remote_entries_need_a_trusted_signature) {
     auto remote = std::make_shared<memory_layer>();
     remote->entries[name_of(1)] = r.entry;
     warnings said;
-    const cache_options embedded{.warn = said.sink(), .embedded = embedded_entries::read(scratch / "m.kiln"), .consent = {.user = user}};
+    const cache_options embedded{
+        .warn = said.sink(), .embedded = embedded_entries::read(scratch / "m.kiln"), .consent = {.user = user}};
     EXPECT_EQ(kernel_cache::open(embedded)->find(key_number(1)).has_value(), r.found) << "embedded: " << r.what;
-    const cache_options over_network{.folder = scratch / "own", .warn = said.sink(), .remote = remote, .consent = {.user = user}};
+    const cache_options over_network{
+        .folder = scratch / "own", .warn = said.sink(), .remote = remote, .consent = {.user = user}};
     auto cache = kernel_cache::open(over_network);
     EXPECT_EQ(cache->find(key_number(1)).has_value(), r.found) << "remote: " << r.what;
     EXPECT_EQ(std::filesystem::exists(scratch / "own" / name_of(1)), r.found) << "copied to the own folder: " << r.what;
     EXPECT_EQ(said.lines.size(), r.found ? 0u : 2u) << r.what;
     std::filesystem::remove(scratch / "own" / name_of(1));
-    EXPECT_EQ(kernel_cache::open({.folder = scratch / "own", .warn = said.sink(), .consent = {.user = user}})->adopt(key_number(1), r.entry, "archive"), r.found) << r.what;
+    EXPECT_EQ(kernel_cache::open({.folder = scratch / "own", .warn = said.sink(), .consent = {.user = user}})
+                  ->adopt(key_number(1), r.entry, "archive"),
+              r.found)
+        << r.what;
     std::filesystem::remove(scratch / "own" / name_of(1));
   }
   // These keys and no others.
   auto remote = std::make_shared<memory_layer>();
   remote->entries[name_of(1)] = signed_entry(entry_of(1), own);
   const native_consent farm_only{.only = trusted_keys({farm.public_half()}), .user = user};
-  EXPECT_FALSE(kernel_cache::open({.warn = [](const std::string&) {}, .remote = remote, .consent = farm_only})->find(key_number(1)));
+  EXPECT_FALSE(kernel_cache::open({.warn = [](const std::string&) {}, .remote = remote, .consent = farm_only})
+                   ->find(key_number(1)));
   remote->entries[name_of(1)] = signed_entry(entry_of(1), farm);
   EXPECT_TRUE(kernel_cache::open({.remote = remote, .consent = farm_only})->find(key_number(1)));
   // Unsigned ones with consent, but not damaged ones.
   remote->entries[name_of(1)] = entry_of(1);
   EXPECT_TRUE(kernel_cache::open({.remote = remote, .consent = {.allow_unsigned = true}})->find(key_number(1)));
   remote->entries[name_of(1)] = patched;
-  EXPECT_FALSE(kernel_cache::open({.warn = [](const std::string&) {}, .remote = remote, .consent = {.allow_unsigned = true}})->find(key_number(1)));
+  EXPECT_FALSE(
+      kernel_cache::open({.warn = [](const std::string&) {}, .remote = remote, .consent = {.allow_unsigned = true}})
+          ->find(key_number(1)));
 }
 
 TEST(consent, what_this_user_stores_is_signed_and_needs_no_setting_up) {
@@ -199,14 +214,17 @@ TEST(consent, what_this_user_stores_is_signed_and_needs_no_setting_up) {
   EXPECT_EQ(cache->find(key_number(1)), payload_number(1));
   auto entry = read_bytes(scratch / "own" / name_of(1));
   EXPECT_EQ(signer_of(entry, entry.size() - signature_bytes), user->own()->public_half());
-  auto other_machine = kernel_cache::open({.remote = remote, .consent = {.user = std::make_shared<user_keys>(scratch / "config")}});
+  auto other_machine =
+      kernel_cache::open({.remote = remote, .consent = {.user = std::make_shared<user_keys>(scratch / "config")}});
   EXPECT_EQ(other_machine->find(key_number(1)), payload_number(1));
   // A key of its own comes first.
-  kernel_cache::open({.folder = scratch / "own", .sign_with = key_of_seed(1), .consent = {.user = user}})->store(key_number(2), payload_number(2));
+  kernel_cache::open({.folder = scratch / "own", .sign_with = key_of_seed(1), .consent = {.user = user}})
+      ->store(key_number(2), payload_number(2));
   entry = read_bytes(scratch / "own" / name_of(2));
   EXPECT_EQ(signer_of(entry, entry.size() - signature_bytes), key_of_seed(1).public_half());
   // Without keys all goes on, unsigned.
-  auto keyless = kernel_cache::open({.folder = scratch / "own", .consent = {.user = std::make_shared<user_keys>("/proc/kiln")}});
+  auto keyless =
+      kernel_cache::open({.folder = scratch / "own", .consent = {.user = std::make_shared<user_keys>("/proc/kiln")}});
   keyless->store(key_number(3), payload_number(3));
   EXPECT_EQ(keyless->find(key_number(3)), payload_number(3));
   EXPECT_EQ(keyless->counters().errors, 0u);
@@ -215,13 +233,15 @@ TEST(consent, what_this_user_stores_is_signed_and_needs_no_setting_up) {
 // Somebody who may write to a signed layer changes an entry after it was verified.
 TEST(consent, what_was_verified_does_not_change) {
   scratch_folder scratch;
-  kernel_cache::open({.folder = scratch / "layer", .sign_with = key_of_seed(1)})->store(key_number(1), payload_number(1));
+  kernel_cache::open({.folder = scratch / "layer", .sign_with = key_of_seed(1)})
+      ->store(key_number(1), payload_number(1));
   auto head = encode_prepared_head(key_number(1).fields(), payload_number(1, 5000));
   auto raw = payload_number(1, 5000);
   head.insert(head.end(), raw.begin(), raw.end());
   const auto file = scratch / "layer" / entry_file_name(key_number(1).hash(), entry_kind::prepared);
   write_bytes(file, signed_entry(head, key_of_seed(1)));
-  auto cache = kernel_cache::open({.read_only_layers = {scratch / "layer"}, .consent = {.only = trusted_keys({key_of_seed(1).public_half()})}});
+  auto cache = kernel_cache::open(
+      {.read_only_layers = {scratch / "layer"}, .consent = {.only = trusted_keys({key_of_seed(1).public_half()})}});
   auto found = cache->find_mapped(key_number(1));
   ASSERT_TRUE(found);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found->bytes.data()) % 64, 0u);

@@ -15,14 +15,18 @@ namespace {
 std::filesystem::path small_file(const scratch_folder& scratch) {
   program p;
   value x = p.main().add_parameter("x", {element_type::f32, {2}});
-  p.main().set_outputs({p.main().add(elementwise{scalar_function::add}, {x, p.main().add_constant(literal::filled({element_type::f32, {2}}, 3))})}, {"y"});
+  p.main().set_outputs({p.main().add(elementwise{scalar_function::add},
+                                     {x, p.main().add_constant(literal::filled({element_type::f32, {2}}, 3))})},
+                       {"y"});
   write_options options;
   options.extras.tuning_hints = "hints";
   write_program(p, scratch / "m.kiln", options);
   return scratch / "m.kiln";
 }
 
-std::vector<std::byte> entry_of(int n, int payload) { return encode_kernel_entry(key_number(n).fields(), payload_number(payload)); }
+std::vector<std::byte> entry_of(int n, int payload) {
+  return encode_kernel_entry(key_number(n).fields(), payload_number(payload));
+}
 std::string name_of(int n) { return entry_file_name(key_number(n).hash(), entry_kind::kernel); }
 
 }  // namespace
@@ -52,7 +56,8 @@ TEST(embedded_entries, travel_byte_for_byte) {
   EXPECT_FALSE(embedded->find(name_of(4)));
   EXPECT_EQ(read_program(file).str(), before);
   EXPECT_EQ(read_extras(file).tuning_hints, "hints");
-  EXPECT_EQ(read_extras(file).objects[0].fields, decode_entry_head(read_extras(file).objects[0].payload).fields) << "for whoever looks into the file";
+  EXPECT_EQ(read_extras(file).objects[0].fields, decode_entry_head(read_extras(file).objects[0].payload).fields)
+      << "for whoever looks into the file";
   auto damaged = entry_of(5, 5);
   damaged.back() ^= std::byte{1};
   const auto whole = read_bytes(file);
@@ -73,7 +78,11 @@ TEST(embedded_entries, stand_between_the_folders_and_the_remote_layer) {
   embed_entries(file, std::vector{entry_of(1, 30), entry_of(2, 30), entry_of(3, 30)});
   for (int n : {1, 2}) kernel_cache::open({scratch / "layer"})->store(key_number(n), payload_number(20));
   kernel_cache::open({scratch / "own"})->store(key_number(1), payload_number(10));
-  auto cache = kernel_cache::open({.folder = scratch / "own", .read_only_layers = {scratch / "layer"}, .embedded = embedded_entries::read(file), .remote = remote, .consent = {.allow_unsigned = true}});
+  auto cache = kernel_cache::open({.folder = scratch / "own",
+                                   .read_only_layers = {scratch / "layer"},
+                                   .embedded = embedded_entries::read(file),
+                                   .remote = remote,
+                                   .consent = {.allow_unsigned = true}});
   EXPECT_EQ(cache->find(key_number(1)), payload_number(10));
   EXPECT_EQ(cache->find(key_number(2)), payload_number(20));
   EXPECT_EQ(cache->find(key_number(3)), payload_number(30));
@@ -101,7 +110,10 @@ TEST(embedded_entries, of_another_key_are_misses) {
   extras.objects.push_back({key_number(3).hash(), {}, payload_number(3)});
   replace_extras(file, file, extras);
   warnings said;
-  auto cache = kernel_cache::open({.folder = scratch / "own", .warn = said.sink(), .embedded = embedded_entries::read(file), .consent = {.allow_unsigned = true}});
+  auto cache = kernel_cache::open({.folder = scratch / "own",
+                                   .warn = said.sink(),
+                                   .embedded = embedded_entries::read(file),
+                                   .consent = {.allow_unsigned = true}});
   EXPECT_FALSE(cache->find(key_number(1)));
   EXPECT_FALSE(cache->find(key_number(3)));
   EXPECT_EQ(said.lines.size(), 1u);

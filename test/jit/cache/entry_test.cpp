@@ -46,8 +46,15 @@ TEST(kernel_key, every_field_matters) {
 
 // When this fails old entries are no longer found: that costs every user a compile, so be sure that it is worth it.
 TEST(kernel_key, golden_hash) {
-  key_fields expected{{"payload", key_number(1).payload}, {"inputs", "f32[1, 3, 7]"}, {"outputs", "f16[3]"}, {"configuration", "tile_m=8 unroll=2"},
-                      {"target", "x86-64-v4 +avx512f"}, {"pipeline", "1"}, {"llvm", "22.1.0"}, {"driver", ""}, {"constants", ""}};
+  key_fields expected{{"payload", key_number(1).payload},
+                      {"inputs", "f32[1, 3, 7]"},
+                      {"outputs", "f16[3]"},
+                      {"configuration", "tile_m=8 unroll=2"},
+                      {"target", "x86-64-v4 +avx512f"},
+                      {"pipeline", "1"},
+                      {"llvm", "22.1.0"},
+                      {"driver", ""},
+                      {"constants", ""}};
   kernel_key key = key_number(1);
   key.configuration = {{"unroll", 2}, {"tile_m", 8}};
   EXPECT_EQ(key.fields(), expected);
@@ -74,13 +81,25 @@ TEST(cache_entry, golden_header) {
   auto head = encode_prepared_head(fields, payload);
   ASSERT_EQ(head.size(), 4096u);
   std::string hex;
-  for (std::byte b : std::span(head).first(155)) hex += "0123456789abcdef"[static_cast<int>(b) >> 4], hex += "0123456789abcdef"[static_cast<int>(b) & 15];
-  EXPECT_EQ(hex.substr(0, 32), "894b4c4e450d0a1a" "01000000" "01000000");
+  for (std::byte b : std::span(head).first(155))
+    hex += "0123456789abcdef"[static_cast<int>(b) >> 4], hex += "0123456789abcdef"[static_cast<int>(b) & 15];
+  EXPECT_EQ(hex.substr(0, 32),
+            "894b4c4e450d0a1a"
+            "01000000"
+            "01000000");
   EXPECT_EQ(hex.substr(32, 64), hash_of(fields).hex());
-  EXPECT_EQ(hex.substr(96, 48), "0b000000" "00000000" "0100000000000000" "0100000000000000");
+  EXPECT_EQ(hex.substr(96, 48),
+            "0b000000"
+            "00000000"
+            "0100000000000000"
+            "0100000000000000");
   EXPECT_EQ(hex.substr(144, 64), blake3(payload).hex());
   EXPECT_EQ(hex.substr(208, 16), "0000000000000000");
-  EXPECT_EQ(hex.substr(288), "02000000" "6162" "01000000" "63");
+  EXPECT_EQ(hex.substr(288),
+            "02000000"
+            "6162"
+            "01000000"
+            "63");
   EXPECT_EQ(entry_version, 1u);
 }
 
@@ -94,8 +113,10 @@ TEST(cache_entry, another_key_is_refused) {
 
 TEST(cache_entry, every_truncation_and_flip_is_noticed) {
   auto payload = payload_number(1, 60);
-  for (const auto& entry : {encode_kernel_entry(key_number(1).fields(), payload), prepared_entry(key_number(1), payload)}) {
-    for (std::size_t size = 0; size < entry.size(); ++size) EXPECT_THROW(verify_entry(std::span(entry).first(size)), error) << size;
+  for (const auto& entry :
+       {encode_kernel_entry(key_number(1).fields(), payload), prepared_entry(key_number(1), payload)}) {
+    for (std::size_t size = 0; size < entry.size(); ++size)
+      EXPECT_THROW(verify_entry(std::span(entry).first(size)), error) << size;
     auto damaged = entry;
     damaged.push_back(std::byte{0});
     EXPECT_THROW(verify_entry(damaged), error);
@@ -126,13 +147,16 @@ TEST(cache_entry, sizes_are_bounded) {
     for (std::size_t i = 0; i < 8; ++i) changed[64 + i] = static_cast<std::byte>(bytes >> (8 * i));
     std::vector<std::byte> covered(changed.begin(), changed.begin() + 112);
     const std::size_t head = entry_head_bytes(changed);
-    covered.insert(covered.end(), changed.begin() + entry_header_bytes, changed.begin() + static_cast<std::ptrdiff_t>(head));
+    covered.insert(covered.end(), changed.begin() + entry_header_bytes,
+                   changed.begin() + static_cast<std::ptrdiff_t>(head));
     const content_hash hash = blake3(covered);
     std::memcpy(changed.data() + 112, hash.bytes.data(), hash.bytes.size());
     return changed;
   };
   EXPECT_EQ(decode_kernel_entry(with_raw_size(6 << 20), key_number(1).hash()).size(), 6u << 20);
   EXPECT_NO_THROW(decode_entry_head(with_raw_size(max_kernel_bytes)));
-  for (std::uint64_t bytes : {max_kernel_bytes + 1, std::uint64_t{5} << 30, std::uint64_t{1} << 62}) EXPECT_THROW(decode_entry_head(with_raw_size(bytes)), error) << bytes;
-  EXPECT_THROW(decode_kernel_entry(with_raw_size(max_kernel_bytes), key_number(1).hash()), error) << "the frame says otherwise";
+  for (std::uint64_t bytes : {max_kernel_bytes + 1, std::uint64_t{5} << 30, std::uint64_t{1} << 62})
+    EXPECT_THROW(decode_entry_head(with_raw_size(bytes)), error) << bytes;
+  EXPECT_THROW(decode_kernel_entry(with_raw_size(max_kernel_bytes), key_number(1).hash()), error)
+      << "the frame says otherwise";
 }

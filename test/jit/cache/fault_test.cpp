@@ -1,10 +1,11 @@
-// Every call that the cache makes to the file system fails once, in every way: the run goes on, nothing wrong is ever found.
+// Every call that the cache makes to the file system fails once, in every way: the run goes on, nothing wrong is ever
+// found.
 #include <gtest/gtest.h>
 
 #include "fixtures.hpp"
+#include "ir/error.hpp"
 #include "jit/cache/maintenance.hpp"
 #include "jit/cache/transfer.hpp"
-#include "ir/error.hpp"
 
 using namespace kiln;
 using namespace kiln::testing;
@@ -13,14 +14,22 @@ namespace {
 
 constexpr int kernels = 5;
 
-// Everything that a run does: open, miss, claim, look again, store, hit, evict, map, repair, in a folder with a layer and a remote layer behind it.
-// Returns false where something wrong was found. What is not found the run makes itself, so it always has the right kernel.
+// Everything that a run does: open, miss, claim, look again, store, hit, evict, map, repair, in a folder with a layer
+// and a remote layer behind it. Returns false where something wrong was found. What is not found the run makes itself,
+// so it always has the right kernel.
 bool run_through(file_system& files, const std::filesystem::path& folder) {
   bool right = true;
   auto check_found = [&](const auto& found, int n) { right = right && (!found || *found == payload_number(n, 900)); };
   auto remote = std::make_shared<memory_layer>();
-  remote->put(entry_file_name(key_number(0).hash(), entry_kind::kernel), encode_kernel_entry(key_number(0).fields(), payload_number(0, 900)));
-  auto cache = kernel_cache::open({.folder = folder, .read_only_layers = {folder.parent_path() / "layer"}, .max_bytes = 4500, .files = &files, .warn = [](const std::string&) {}, .remote = remote, .consent = {.allow_unsigned = true}});
+  remote->put(entry_file_name(key_number(0).hash(), entry_kind::kernel),
+              encode_kernel_entry(key_number(0).fields(), payload_number(0, 900)));
+  auto cache = kernel_cache::open({.folder = folder,
+                                   .read_only_layers = {folder.parent_path() / "layer"},
+                                   .max_bytes = 4500,
+                                   .files = &files,
+                                   .warn = [](const std::string&) {},
+                                   .remote = remote,
+                                   .consent = {.allow_unsigned = true}});
   for (int n = 0; n < kernels; ++n) {
     auto found = cache->find(key_number(n));
     check_found(found, n);
@@ -47,15 +56,20 @@ struct fault {
   const char* name;
   int code;
 };
-constexpr fault faults[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EACCES", EACCES}, {"EROFS", EROFS}, {"EMFILE", EMFILE}, {"EINTR", EINTR}, {"ENOENT", ENOENT}, {"EEXIST", EEXIST}, {"ESTALE", ESTALE}, {"short transfer", 0}};
+constexpr fault faults[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},         {"EACCES", EACCES}, {"EROFS", EROFS},
+                            {"EMFILE", EMFILE}, {"EINTR", EINTR},     {"ENOENT", ENOENT}, {"EEXIST", EEXIST},
+                            {"ESTALE", ESTALE}, {"short transfer", 0}};
 
 std::size_t count_named(const std::filesystem::path& folder, std::string_view prefix) {
   std::size_t count = 0;
   std::error_code none;
-  for (const auto& e : std::filesystem::directory_iterator(folder, none)) count += e.path().filename().string().starts_with(prefix);
+  for (const auto& e : std::filesystem::directory_iterator(folder, none))
+    count += e.path().filename().string().starts_with(prefix);
   return count;
 }
-std::size_t count_temporaries(const std::filesystem::path& folder) { return count_named(folder, temporary_prefix) + count_named(folder, lock_prefix); }
+std::size_t count_temporaries(const std::filesystem::path& folder) {
+  return count_named(folder, temporary_prefix) + count_named(folder, lock_prefix);
+}
 
 }  // namespace
 
@@ -67,7 +81,8 @@ TEST(cache_faults, every_call_with_every_error) {
     int calls = 1;
     for (bool and_all_later : {false, true})
       for (int n = 1; n <= calls; ++n, ++total) {
-        SCOPED_TRACE(std::string(f.name) + " at call " + std::to_string(n) + (and_all_later ? " and all later ones" : ""));
+        SCOPED_TRACE(std::string(f.name) + " at call " + std::to_string(n) +
+                     (and_all_later ? " and all later ones" : ""));
         scratch_folder scratch;
         std::filesystem::create_directory(scratch / "layer");
         std::filesystem::permissions(scratch / "layer", std::filesystem::perms::owner_all);
@@ -167,7 +182,9 @@ TEST(cache_faults, maintenance_fails_with_an_error_or_not_at_all) {
       }
       ASSERT_EQ(open_descriptors(), before) << f.name << " at call " << n;
       ASSERT_EQ(count_temporaries(scratch / "out"), 0u) << f.name << " at call " << n;
-      if (std::filesystem::exists(scratch / "out")) { ASSERT_TRUE(verify_cache(scratch / "out", false).damaged.empty()); }
+      if (std::filesystem::exists(scratch / "out")) {
+        ASSERT_TRUE(verify_cache(scratch / "out", false).damaged.empty());
+      }
     }
   }
   EXPECT_GT(failed, 20);

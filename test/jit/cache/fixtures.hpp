@@ -54,8 +54,9 @@ inline std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// The machine's file system, except that calls fail: number `fail_at` (from 1; every call counts) with `code`, or is a transfer of one byte in three
-// where `code` is 0; and all that follow too with `and_all_later`. Owners and the clock can be made up.
+// The machine's file system, except that calls fail: number `fail_at` (from 1; every call counts) with `code`, or is a
+// transfer of one byte in three where `code` is 0; and all that follow too with `and_all_later`. Owners and the clock
+// can be made up.
 class faulty_file_system final : public file_system {
  public:
   int fail_at = 0, code = EIO;
@@ -67,19 +68,31 @@ class faulty_file_system final : public file_system {
   std::optional<std::int64_t> pretended_now;
   std::atomic<int> calls{0};
 
-  int open_to_read(const path& file, int& descriptor) override { return fails() ? code : real_.open_to_read(file, descriptor); }
-  int create(const path& file, int& descriptor) override { return fails() || all_writing_fails ? code : real_.create(file, descriptor); }
-  int open_to_lock(const path& file, int& descriptor) override { return fails() || all_writing_fails ? code : real_.open_to_lock(file, descriptor); }
+  int open_to_read(const path& file, int& descriptor) override {
+    return fails() ? code : real_.open_to_read(file, descriptor);
+  }
+  int create(const path& file, int& descriptor) override {
+    return fails() || all_writing_fails ? code : real_.create(file, descriptor);
+  }
+  int open_to_lock(const path& file, int& descriptor) override {
+    return fails() || all_writing_fails ? code : real_.open_to_lock(file, descriptor);
+  }
   int lock(int descriptor) override { return fails() || no_locks ? code : real_.lock(descriptor); }
-  int read(int descriptor, std::span<std::byte> into, std::size_t& done) override { return fails() ? code : real_.read(descriptor, shortened(into), done); }
-  int write(int descriptor, std::span<const std::byte> bytes, std::size_t& done) override { return fails() ? code : real_.write(descriptor, shortened(bytes), done); }
+  int read(int descriptor, std::span<std::byte> into, std::size_t& done) override {
+    return fails() ? code : real_.read(descriptor, shortened(into), done);
+  }
+  int write(int descriptor, std::span<const std::byte> bytes, std::size_t& done) override {
+    return fails() ? code : real_.write(descriptor, shortened(bytes), done);
+  }
   int synchronize(int descriptor) override { return fails() ? code : real_.synchronize(descriptor); }
   int close(int descriptor) override {
     bool failed = fails();  // as close(2) does it: the descriptor is gone, the data may be
     int result = real_.close(descriptor);
     return failed ? code : result;
   }
-  int map(int descriptor, std::size_t bytes, const std::byte*& at) override { return fails() ? code : real_.map(descriptor, bytes, at); }
+  int map(int descriptor, std::size_t bytes, const std::byte*& at) override {
+    return fails() ? code : real_.map(descriptor, bytes, at);
+  }
   void unmap(const std::byte* at, std::size_t bytes) override { real_.unmap(at, bytes); }
   int status(int descriptor, file_status& out) override { return fails() ? code : real_.status(descriptor, out); }
   int status(const path& file, bool follow, file_status& out) override {
@@ -89,11 +102,19 @@ class faulty_file_system final : public file_system {
     return result;
   }
   int read_link(const path& link, path& target) override { return fails() ? code : real_.read_link(link, target); }
-  int rename(const path& from, const path& to) override { return fails() || all_writing_fails ? code : real_.rename(from, to); }
+  int rename(const path& from, const path& to) override {
+    return fails() || all_writing_fails ? code : real_.rename(from, to);
+  }
   int remove(const path& file) override { return fails() || all_writing_fails ? code : real_.remove(file); }
-  int list(const path& folder, std::vector<std::string>& names) override { return fails() ? code : real_.list(folder, names); }
-  int make_folder(const path& folder) override { return fails() || all_writing_fails ? code : real_.make_folder(folder); }
-  int touch(const path& file, std::int64_t modified) override { return fails() || all_writing_fails ? code : real_.touch(file, modified); }
+  int list(const path& folder, std::vector<std::string>& names) override {
+    return fails() ? code : real_.list(folder, names);
+  }
+  int make_folder(const path& folder) override {
+    return fails() || all_writing_fails ? code : real_.make_folder(folder);
+  }
+  int touch(const path& file, std::int64_t modified) override {
+    return fails() || all_writing_fails ? code : real_.touch(file, modified);
+  }
   std::int64_t now() override { return pretended_now ? *pretended_now : real_.now(); }
   std::uint32_t user() override { return real_.user(); }
 
@@ -104,7 +125,9 @@ class faulty_file_system final : public file_system {
     return chosen_ && code != 0;
   }
   template <class Span>
-  Span shortened(Span bytes) const { return (short_transfers || chosen_) && bytes.size() > 1 ? bytes.first(bytes.size() / 3 + 1) : bytes; }
+  Span shortened(Span bytes) const {
+    return (short_transfers || chosen_) && bytes.size() > 1 ? bytes.first(bytes.size() / 3 + 1) : bytes;
+  }
   bool chosen_ = false;  // this call; whoever counts calls uses one thread
   file_system& real_ = posix_file_system();
 };

@@ -17,7 +17,9 @@ void fill(const std::filesystem::path& folder, int count) {
   cache->store_raw(key_number(0), payload_number(0, 5000));
 }
 
-std::filesystem::path file_of(const std::filesystem::path& folder, int n) { return folder / entry_file_name(key_number(n).hash(), entry_kind::kernel); }
+std::filesystem::path file_of(const std::filesystem::path& folder, int n) {
+  return folder / entry_file_name(key_number(n).hash(), entry_kind::kernel);
+}
 
 }  // namespace
 
@@ -82,7 +84,9 @@ TEST(cache_maintenance, exported_entries_are_a_layer_and_can_be_imported) {
   done = copy_cache(scratch / "image/layer", scratch / "c");
   EXPECT_EQ(done.copied, 0u);
   EXPECT_EQ(done.present, 5u);
-  done = copy_cache(scratch / "image/layer", scratch / "few", {.wanted = [](const entry_head& head) { return field(head.fields, "payload") == key_number(2).payload; }});
+  done = copy_cache(scratch / "image/layer", scratch / "few", {.wanted = [](const entry_head& head) {
+                      return field(head.fields, "payload") == key_number(2).payload;
+                    }});
   EXPECT_EQ(done.copied, 1u);
 }
 

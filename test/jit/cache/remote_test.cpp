@@ -21,7 +21,8 @@ TEST(remote_layer, serves_other_machines_and_fills_their_folders) {
   first->store(key_number(1), payload_number(1));
   ASSERT_TRUE(shared->entries.contains(name_of(1)));
   EXPECT_EQ(shared->entries[name_of(1)], read_bytes(scratch / "first" / name_of(1))) << "byte for byte";
-  auto second = kernel_cache::open({.folder = scratch / "second", .remote = shared, .consent = {.allow_unsigned = true}});
+  auto second =
+      kernel_cache::open({.folder = scratch / "second", .remote = shared, .consent = {.allow_unsigned = true}});
   EXPECT_EQ(second->find(key_number(1)), payload_number(1));
   EXPECT_EQ(second->counters().remote_hits, 1u);
   EXPECT_EQ(read_bytes(scratch / "second" / name_of(1)), shared->entries[name_of(1)]);
@@ -46,7 +47,8 @@ TEST(remote_layer, damage_is_a_miss_and_replaced) {
     auto damaged = entry;
     damaged[bit / 8] ^= std::byte(1u << (bit % 8));
     shared->entries[name_of(1)] = damaged;
-    auto cache = kernel_cache::open({.folder = scratch / "c", .warn = said.sink(), .remote = shared, .consent = {.allow_unsigned = true}});
+    auto cache = kernel_cache::open(
+        {.folder = scratch / "c", .warn = said.sink(), .remote = shared, .consent = {.allow_unsigned = true}});
     ASSERT_FALSE(cache->find(key_number(1))) << bit;
     ASSERT_TRUE(std::filesystem::is_empty(scratch / "c")) << "nothing damaged is kept";
     cache->store(key_number(1), payload_number(1, 40));
@@ -55,7 +57,9 @@ TEST(remote_layer, damage_is_a_miss_and_replaced) {
     said.lines.resize(1);
   }
   shared->entries[name_of(1)] = encode_kernel_entry(key_number(2).fields(), payload_number(2));
-  EXPECT_FALSE(kernel_cache::open({.warn = said.sink(), .remote = shared, .consent = {.allow_unsigned = true}})->find(key_number(1))) << "a sound entry of another key";
+  EXPECT_FALSE(kernel_cache::open({.warn = said.sink(), .remote = shared, .consent = {.allow_unsigned = true}})
+                   ->find(key_number(1)))
+      << "a sound entry of another key";
   EXPECT_THAT(said.lines.back(), HasSubstr("memory://here"));
 }
 
@@ -64,7 +68,8 @@ TEST(remote_layer, failures_are_misses_and_stop_the_asking_for_a_while) {
   auto shared = std::make_shared<memory_layer>();
   shared->down = true;
   warnings said;
-  auto cache = kernel_cache::open({.folder = scratch / "c", .warn = said.sink(), .remote = shared, .consent = {.allow_unsigned = true}});
+  auto cache = kernel_cache::open(
+      {.folder = scratch / "c", .warn = said.sink(), .remote = shared, .consent = {.allow_unsigned = true}});
   for (int n = 0; n < 10; ++n) {
     EXPECT_FALSE(cache->find(key_number(n)));
     cache->store(key_number(n), payload_number(n));
@@ -98,7 +103,8 @@ TEST(remote_layer, asking_resumes_after_the_pause) {
   EXPECT_EQ(failures, 6) << "counted from zero again";
 }
 
-// A server that answers every question, slowly or with entries that cannot be used, may cost a run two seconds in half a minute.
+// A server that answers every question, slowly or with entries that cannot be used, may cost a run two seconds in half
+// a minute.
 TEST(remote_layer, a_server_that_wastes_time_is_left_alone) {
   using namespace std::chrono_literals;
   remote_guard::clock::time_point now{};

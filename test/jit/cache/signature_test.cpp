@@ -22,15 +22,19 @@ signing_key key_of_seed(std::uint8_t first) {
 
 std::string hex(std::span<const std::byte> bytes) {
   std::string text;
-  for (std::byte b : bytes) text += "0123456789abcdef"[static_cast<int>(b) >> 4], text += "0123456789abcdef"[static_cast<int>(b) & 15];
+  for (std::byte b : bytes)
+    text += "0123456789abcdef"[static_cast<int>(b) >> 4], text += "0123456789abcdef"[static_cast<int>(b) & 15];
   return text;
 }
 
-void write_text(const std::filesystem::path& file, const std::string& text) { write_bytes(file, std::as_bytes(std::span(text.data(), text.size()))); }
+void write_text(const std::filesystem::path& file, const std::string& text) {
+  write_bytes(file, std::as_bytes(std::span(text.data(), text.size())));
+}
 
 }  // namespace
 
-// What OpenSSL makes of the same seed and message (openssl pkeyutl -sign -rawin). Another format needs another domain and magic.
+// What OpenSSL makes of the same seed and message (openssl pkeyutl -sign -rawin). Another format needs another domain
+// and magic.
 TEST(signature, golden_bytes) {
   key_fields fields{{"ab", "c"}};
   std::vector<std::byte> payload{std::byte{7}};
@@ -43,7 +47,9 @@ TEST(signature, golden_bytes) {
   EXPECT_EQ(hex(block.first(8)), "894b4c4e530d0a1a");
   EXPECT_EQ(hex(block.subspan(8, 32)), to_hex(key_of_seed(1).public_half()));
   EXPECT_EQ(hex(block.subspan(8, 32)), "cecc1507dc1ddd7295951c290888f095adb9044d1b73d696e6df065d683bd4fc");
-  EXPECT_EQ(hex(block.subspan(40)), "cd6565a768e61b5084edb7db8c649c7ba8a47783928dcfb4243394482dec0066c23cfdcd9911fb9201988c2ced6b6332769657309821cb3560f92c84c19b1608");
+  EXPECT_EQ(hex(block.subspan(40)),
+            "cd6565a768e61b5084edb7db8c649c7ba8a47783928dcfb4243394482dec0066c23cfdcd9911fb9201988c2ced6b63327696573098"
+            "21cb3560f92c84c19b1608");
   EXPECT_EQ(signer_of(with, entry.size()), key_of_seed(1).public_half());
   EXPECT_EQ(signer_of(entry, entry.size()), std::nullopt);
 }
@@ -54,7 +60,9 @@ TEST(signature, every_truncation_and_flip_is_noticed) {
   EXPECT_EQ(signed_entry(entry, key_of_seed(1)), entry) << "not signed twice";
   std::size_t unsigned_size = entry.size() - signature_bytes;
   for (std::size_t size = 0; size < entry.size(); ++size)
-    if (size != unsigned_size) { ASSERT_THROW(verify_entry(std::span(entry).first(size)), error) << size; }
+    if (size != unsigned_size) {
+      ASSERT_THROW(verify_entry(std::span(entry).first(size)), error) << size;
+    }
   for (std::size_t bit = 0; bit < entry.size() * 8; ++bit) {
     auto damaged = entry;
     damaged[bit / 8] ^= std::byte(1u << (bit % 8));
@@ -68,7 +76,7 @@ TEST(signature, key_files) {
   signing_key made = signing_key::generate();
   EXPECT_NE(made.public_half(), signing_key::generate().public_half());
   made.write(scratch / "key");
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat((scratch / "key").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
   EXPECT_EQ(signing_key::read(scratch / "key").public_half(), made.public_half());
@@ -77,12 +85,15 @@ TEST(signature, key_files) {
   EXPECT_THROW(made.write(scratch / "key"), error) << "a key is never overwritten";
   ::chmod((scratch / "key").c_str(), 0640);
   EXPECT_THROW(signing_key::read(scratch / "key"), error) << "others can read it";
-  write_text(scratch / "list", "# the build farm\n\nkiln-public-key-1 " + to_hex(made.public_half()) + " farm\nkiln-public-key-1 " + to_hex(key_of_seed(1).public_half()) + "\r\n");
+  write_text(scratch / "list", "# the build farm\n\nkiln-public-key-1 " + to_hex(made.public_half()) +
+                                   " farm\nkiln-public-key-1 " + to_hex(key_of_seed(1).public_half()) + "\r\n");
   auto trust = trusted_keys::read(scratch / "list");
   EXPECT_TRUE(trust.contains(made.public_half()) && trust.contains(key_of_seed(1).public_half()));
   const std::string digits = to_hex(made.public_half());
-  for (const std::string& bad : {std::string(), "# only a comment\n" + std::string(), "kiln-public-key-1 " + digits.substr(1) + "\n", "kiln-public-key-1 " + digits + "00\n", "kiln-public-key-2 " + digits + "\n",
-                                 "kiln-signing-key-1 " + digits + "\n", "kiln-public-key-1 zz" + digits.substr(2) + "\n"}) {
+  for (const std::string& bad :
+       {std::string(), "# only a comment\n" + std::string(), "kiln-public-key-1 " + digits.substr(1) + "\n",
+        "kiln-public-key-1 " + digits + "00\n", "kiln-public-key-2 " + digits + "\n",
+        "kiln-signing-key-1 " + digits + "\n", "kiln-public-key-1 zz" + digits.substr(2) + "\n"}) {
     write_text(scratch / "bad", bad);
     EXPECT_THROW(trusted_keys::read(scratch / "bad"), error) << bad;
   }
@@ -94,14 +105,21 @@ TEST(signature, key_files) {
 TEST(signature, layers_that_must_be_signed) {
   scratch_folder scratch;
   trusted_keys trust({key_of_seed(1).public_half()});
-  kernel_cache::open({.folder = scratch / "layer", .sign_with = key_of_seed(1)})->store(key_number(1), payload_number(1));
-  kernel_cache::open({.folder = scratch / "layer", .sign_with = key_of_seed(2)})->store(key_number(2), payload_number(2));
+  kernel_cache::open({.folder = scratch / "layer", .sign_with = key_of_seed(1)})
+      ->store(key_number(1), payload_number(1));
+  kernel_cache::open({.folder = scratch / "layer", .sign_with = key_of_seed(2)})
+      ->store(key_number(2), payload_number(2));
   auto unsigned_cache = kernel_cache::open({.folder = scratch / "layer"});
   unsigned_cache->store(key_number(3), payload_number(3));
   unsigned_cache->store_raw(key_number(3), payload_number(3));
-  for (int n : {1, 2, 3}) EXPECT_EQ(unsigned_cache->find(key_number(n)), payload_number(n)) << "where no signature is required none is missed";
+  for (int n : {1, 2, 3})
+    EXPECT_EQ(unsigned_cache->find(key_number(n)), payload_number(n))
+        << "where no signature is required none is missed";
   warnings said;
-  auto cache = kernel_cache::open({.folder = scratch / "own", .read_only_layers = {scratch / "layer"}, .warn = said.sink(), .consent = {.only = trust}});
+  auto cache = kernel_cache::open({.folder = scratch / "own",
+                                   .read_only_layers = {scratch / "layer"},
+                                   .warn = said.sink(),
+                                   .consent = {.only = trust}});
   EXPECT_EQ(cache->find(key_number(1)), payload_number(1));
   EXPECT_FALSE(cache->find(key_number(2)));
   EXPECT_FALSE(cache->find(key_number(3)));

@@ -56,7 +56,8 @@ TEST(cache_transfer, folder_and_archive_hold_the_same) {
   EXPECT_EQ(contents(scratch / "folder").size(), 7u);
   EXPECT_EQ(contents(scratch / "folder").at(name_of(2)), read_bytes(scratch / "c" / name_of(2)));
   copy_cache(scratch / "folder", scratch / "again.tar.zst");
-  EXPECT_EQ(read_bytes(scratch / "again.tar.zst"), read_bytes(scratch / "out.tar.zst")) << "the same entries make the same archive";
+  EXPECT_EQ(read_bytes(scratch / "again.tar.zst"), read_bytes(scratch / "out.tar.zst"))
+      << "the same entries make the same archive";
   done = copy_cache(scratch / "out.tar.zst", scratch / "imported");
   EXPECT_EQ(done.present, 5u);
   EXPECT_EQ(done.copied + done.records, 0u);
@@ -77,7 +78,8 @@ TEST(cache_transfer, records_are_merged) {
   EXPECT_EQ(copy_cache(scratch / "c", scratch / "d").records, 0u);
   EXPECT_EQ(read_bytes(scratch / "d/records/a.kernel.json"), bytes_of("2")) << "what is there stays";
   transfer_options options;
-  options.merge_record = [](const std::string& name, std::span<const std::byte> arriving, std::span<const std::byte> there) -> std::optional<std::vector<std::byte>> {
+  options.merge_record = [](const std::string& name, std::span<const std::byte> arriving,
+                            std::span<const std::byte> there) -> std::optional<std::vector<std::byte>> {
     if (name == "b.graph.json") throw error(error_kind::corrupted, "no record");
     std::vector<std::byte> both(there.begin(), there.end());
     both.insert(both.end(), arriving.begin(), arriving.end());
@@ -95,7 +97,8 @@ TEST(cache_transfer, records_are_merged) {
 TEST(cache_transfer, signs_and_requires_signatures) {
   scratch_folder scratch;
   fill(scratch / "c");
-  kernel_cache::open({.folder = scratch / "c", .sign_with = key_of_seed(2)})->store(key_number(1), payload_number(1, 500));
+  kernel_cache::open({.folder = scratch / "c", .sign_with = key_of_seed(2)})
+      ->store(key_number(1), payload_number(1, 500));
   trusted_keys trust({key_of_seed(1).public_half()});
   EXPECT_EQ(copy_cache(scratch / "c", scratch / "none", {.consent = native_consent{.only = trust}}).untrusted, 5u);
   EXPECT_EQ(copy_cache(scratch / "c", scratch / "signed.tar.zst", {.sign_with = key_of_seed(1)}).copied, 5u);
@@ -105,7 +108,8 @@ TEST(cache_transfer, signs_and_requires_signatures) {
   for (int n = 0; n < 4; ++n) EXPECT_EQ(cache->find(key_number(n)), payload_number(n, 500));
   EXPECT_TRUE(std::ranges::equal(cache->find_mapped(key_number(0))->bytes, payload_number(0, 5000)));
   EXPECT_EQ(copy_cache(scratch / "c", scratch / "new", {.sign_with = key_of_seed(1)}).present, 5u);
-  EXPECT_EQ(copy_cache(scratch / "c", scratch / "new").present, 5u) << "a signature is not lost to an entry without one";
+  EXPECT_EQ(copy_cache(scratch / "c", scratch / "new").present, 5u)
+      << "a signature is not lost to an entry without one";
   EXPECT_EQ(copy_cache(scratch / "c", scratch / "new", {.sign_with = key_of_seed(3)}).copied, 5u);
   EXPECT_EQ(verify_cache(scratch / "new", false).damaged.size(), 0u);
 }
@@ -115,8 +119,10 @@ TEST(cache_transfer, hostile_members_stay_outside) {
   {
     archive_writer out(scratch / "evil.tar.zst");
     auto entry = encode_kernel_entry(key_number(1).fields(), payload_number(1));
-    for (const std::string& name : {std::string("../evil"), std::string("/tmp/kiln-evil"), std::string("records/../../evil"), std::string("records/.hidden"), std::string("records/a/b"),
-                                    std::string("notes.txt"), name_of(1) + "/x", "x/" + name_of(1)})
+    for (const std::string& name :
+         {std::string("../evil"), std::string("/tmp/kiln-evil"), std::string("records/../../evil"),
+          std::string("records/.hidden"), std::string("records/a/b"), std::string("notes.txt"), name_of(1) + "/x",
+          "x/" + name_of(1)})
       out.add(name, entry);
     out.add(name_of(2), entry);  // sound, under another's name
     out.add(name_of(3), payload_number(3));
@@ -153,7 +159,8 @@ TEST(cache_transfer, every_truncation_and_flipped_byte_of_an_archive) {
       ++whole;
     }
   };
-  for (std::size_t size = 0; size < good.size(); ++size) import({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)});
+  for (std::size_t size = 0; size < good.size(); ++size)
+    import({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)});
   EXPECT_GT(refused, good.size() * 9 / 10);
   for (std::size_t at = 0; at < good.size(); ++at) {
     auto bytes = good;
@@ -199,7 +206,8 @@ std::string refusal(const std::filesystem::path& archive_file, const std::filesy
 
 TEST(cache_transfer, an_archive_far_larger_than_its_file_is_refused) {
   scratch_folder scratch;
-  write_bomb(scratch / "large.tar.zst", name_of(1) + "x", max_member_bytes + 1);  // refused by its head, whoever wants the member
+  write_bomb(scratch / "large.tar.zst", name_of(1) + "x",
+             max_member_bytes + 1);  // refused by its head, whoever wants the member
   EXPECT_NE(refusal(scratch / "large.tar.zst", scratch / "to").find("1 GiB"), std::string::npos);
   write_bomb(scratch / "many.tar.zst", "records/x", max_member_bytes - (1 << 24));
   EXPECT_NE(refusal(scratch / "many.tar.zst", scratch / "to").find("too much for its size"), std::string::npos);
@@ -210,9 +218,12 @@ TEST(cache_transfer, nobody_can_lay_a_trap_where_an_archive_is_written) {
   fill(scratch / "c");
   write_bytes(scratch / "precious", bytes_of("mine"));
   // The name that this process would have used before.
-  std::filesystem::create_symlink(scratch / "precious", scratch / (".tmp-" + std::to_string(::getpid()) + "-out.tar.zst"));
+  std::filesystem::create_symlink(scratch / "precious",
+                                  scratch / (".tmp-" + std::to_string(::getpid()) + "-out.tar.zst"));
   std::filesystem::create_directory(scratch / "a");
-  std::filesystem::create_symlink(scratch / "precious", scratch / "a/out.tar.zst");  // the target itself may be a link: it is replaced, not followed
+  std::filesystem::create_symlink(
+      scratch / "precious",
+      scratch / "a/out.tar.zst");  // the target itself may be a link: it is replaced, not followed
   copy_cache(scratch / "c", scratch / "out.tar.zst");
   copy_cache(scratch / "c", scratch / "a/out.tar.zst");
   EXPECT_EQ(read_bytes(scratch / "precious"), bytes_of("mine"));

@@ -18,13 +18,20 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-std::span<const std::byte> bytes_of(std::string_view text) { return {reinterpret_cast<const std::byte*>(text.data()), text.size()}; }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
 
-std::string text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
-std::vector<std::byte> shell(const std::string& script, std::string_view input = "", const child_limits& limits = {}) { return run_in_child({"/bin/sh", "-c", script}, bytes_of(input), limits); }
+std::vector<std::byte> shell(const std::string& script, std::string_view input = "", const child_limits& limits = {}) {
+  return run_in_child({"/bin/sh", "-c", script}, bytes_of(input), limits);
+}
 
-std::string message_of(const std::string& script, error_kind kind, const child_limits& limits = {}, std::string_view input = "") {
+std::string message_of(const std::string& script, error_kind kind, const child_limits& limits = {},
+                       std::string_view input = "") {
   try {
     shell(script, input, limits);
   } catch (const error& e) {
@@ -60,10 +67,13 @@ TEST_F(child_process, passes_bytes_in_and_out) {
   EXPECT_EQ(text_of(shell("cat", large)), large);
 }
 
-TEST_F(child_process, a_child_that_does_not_read_is_no_harm) { EXPECT_EQ(text_of(shell("echo early", std::string(5000000, 'x'))), "early\n"); }
+TEST_F(child_process, a_child_that_does_not_read_is_no_harm) {
+  EXPECT_EQ(text_of(shell("echo early", std::string(5000000, 'x'))), "early\n");
+}
 
 TEST_F(child_process, crashes_are_named_with_the_last_line) {
-  std::string message = message_of("echo first >&2; echo 'LLVM ERROR: cannot select' >&2; kill -ABRT $$", error_kind::compile_failed);
+  std::string message =
+      message_of("echo first >&2; echo 'LLVM ERROR: cannot select' >&2; kill -ABRT $$", error_kind::compile_failed);
   EXPECT_THAT(message, HasSubstr("signal 6"));
   EXPECT_THAT(message, HasSubstr("LLVM ERROR: cannot select"));
   EXPECT_THAT(message, testing::Not(HasSubstr("first")));
@@ -72,7 +82,8 @@ TEST_F(child_process, crashes_are_named_with_the_last_line) {
 }
 
 TEST_F(child_process, hanging_children_are_stopped) {
-  for (const char* script : {"sleep 100", "exec sleep 100", "while :; do :; done", "exec >&- 2>&-; sleep 100", "trap '' TERM; sleep 100 & wait"}) {
+  for (const char* script : {"sleep 100", "exec sleep 100", "while :; do :; done", "exec >&- 2>&-; sleep 100",
+                             "trap '' TERM; sleep 100 & wait"}) {
     auto begin = std::chrono::steady_clock::now();
     message_of(script, error_kind::timed_out, {.time = 200ms}, "some input");
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s) << script;
@@ -80,16 +91,19 @@ TEST_F(child_process, hanging_children_are_stopped) {
 }
 
 TEST_F(child_process, too_much_output_is_refused) {
-  EXPECT_THAT(message_of("yes", error_kind::compile_failed, {.time = 20s, .output_bytes = 1000000}), HasSubstr("1000000"));
+  EXPECT_THAT(message_of("yes", error_kind::compile_failed, {.time = 20s, .output_bytes = 1000000}),
+              HasSubstr("1000000"));
   // Standard error is kept in part only.
-  EXPECT_THAT(message_of("yes lots | head -c 30000000 >&2; echo last >&2; exit 1", error_kind::compile_failed), testing::EndsWith(": last"));
+  EXPECT_THAT(message_of("yes lots | head -c 30000000 >&2; echo last >&2; exit 1", error_kind::compile_failed),
+              testing::EndsWith(": last"));
 }
 
 TEST_F(child_process, memory_is_limited) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers reserve more address space than any limit";
 #endif
-  message_of("read line; head -c 400000000 /dev/zero | tail -c 400000000 | wc -c | grep -q 400000000 || exit 9", error_kind::compile_failed, {.memory_bytes = 100 << 20}, "go\n");
+  message_of("read line; head -c 400000000 /dev/zero | tail -c 400000000 | wc -c | grep -q 400000000 || exit 9",
+             error_kind::compile_failed, {.memory_bytes = 100 << 20}, "go\n");
 }
 
 TEST_F(child_process, what_cannot_be_started_is_an_io_error) {

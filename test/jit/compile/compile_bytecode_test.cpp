@@ -67,7 +67,8 @@ double distance(const literal& a, const literal& b) {
 class compile_bytecode_test : public testing::Test {
  protected:
   void SetUp() override {
-    folder = std::filesystem::temp_directory_path() / ("kiln_jit_test_" + std::to_string(getpid()) + "_" + testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder = std::filesystem::temp_directory_path() / ("kiln_jit_test_" + std::to_string(getpid()) + "_" +
+                                                       testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder);
     cache_options options;
     options.folder = folder;
@@ -190,7 +191,8 @@ TEST_F(compile_bytecode_test, open_dimensions_and_missing_payloads_are_refused) 
   program open;
   open.symbols["batch"] = {};
   module& m = open.main();
-  m.set_outputs({m.add(elementwise{scalar_function::exp}, {m.add_parameter("x", f32({dim::symbol("batch"), 3}))})}, {"y"});
+  m.set_outputs({m.add(elementwise{scalar_function::exp}, {m.add_parameter("x", f32({dim::symbol("batch"), 3}))})},
+                {"y"});
   program compiled = compile(std::move(open));
   EXPECT_THROW(compile_bytecode(compiled, options()), error);
   jit_report three, four;
@@ -200,7 +202,10 @@ TEST_F(compile_bytecode_test, open_dimensions_and_missing_payloads_are_refused) 
 
   program broken;
   value x = broken.main().add_parameter("x", f32({3}));
-  broken.main().set_outputs({broken.main().add(code_object::make("ghost", code_format::mlir_bytecode, blake3("nothing"), "", {f32({3})}), {x})}, {"y"});
+  broken.main().set_outputs(
+      {broken.main().add(code_object::make("ghost", code_format::mlir_bytecode, blake3("nothing"), "", {f32({3})}),
+                         {x})},
+      {"y"});
   EXPECT_THROW(compile_bytecode(broken, options()), error);
 }
 
@@ -215,7 +220,8 @@ TEST_F(compile_bytecode_test, a_compile_past_its_limit_names_the_kernel) {
     EXPECT_EQ(e.kind(), error_kind::timed_out);
     EXPECT_NE(std::string(e.what()).find("kernel '"), std::string::npos);
   }
-  while (abandoned_calls() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // they end; the process must not before
+  while (abandoned_calls() > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // they end; the process must not before
 }
 
 TEST(targets, rows_are_complete_and_distinct) {

@@ -1,5 +1,5 @@
-// A key holds everything that a kernel's bytes depend on, and nothing else: perturbing any input changes it, perturbing the process does not.
-// test/tools/cache_test.py does the latter to whole processes.
+// A key holds everything that a kernel's bytes depend on, and nothing else: perturbing any input changes it, perturbing
+// the process does not. test/tools/cache_test.py does the latter to whole processes.
 #include "jit/kernel_keys.hpp"
 
 #include <gtest/gtest.h>
@@ -36,11 +36,14 @@ struct inputs {
   }
 };
 
-// Every field of a row but its name, which two rows may share code under. A new field breaks the bindings, and belongs here and into describe().
+// Every field of a row but its name, which two rows may share code under. A new field breaks the bindings, and belongs
+// here and into describe().
 std::vector<std::function<void(target_row&)>> edits_of_a_row(const target_row& row) {
   {
-    [[maybe_unused]] const auto& [name, family, triple, processor, features, vector_bits, vector_registers, l1_bytes, l2_bytes, gpu] = row;
-    [[maybe_unused]] const auto& [wave, lds_bytes, registers, register_file, max_threads, compute_units, matrix, dots, async_copy, tensor_copy, early_launch] = row.gpu;
+    [[maybe_unused]] const auto& [name, family, triple, processor, features, vector_bits, vector_registers, l1_bytes,
+                                  l2_bytes, gpu] = row;
+    [[maybe_unused]] const auto& [wave, lds_bytes, registers, register_file, max_threads, compute_units, matrix, dots,
+                                  async_copy, tensor_copy, early_launch] = row.gpu;
   }
   std::vector<std::function<void(target_row&)>> edits{
       [](target_row& r) { r.family = r.family == target_family::cpu ? target_family::nvidia : target_family::cpu; },
@@ -107,7 +110,8 @@ TEST(kernel_keys, every_input_changes_the_key) {
       EXPECT_TRUE(keys.insert(changed.key()).second) << row.name << ", perturbation " << keys.size();
       ++perturbations;
     };
-    for (std::size_t byte = 0; byte < base.payload.size(); ++byte) perturb([byte](inputs& i) { i.payload[byte] ^= std::byte{1}; });
+    for (std::size_t byte = 0; byte < base.payload.size(); ++byte)
+      perturb([byte](inputs& i) { i.payload[byte] ^= std::byte{1}; });
     perturb([](inputs& i) { i.payload.push_back(std::byte{0}); });
     perturb([](inputs& i) { i.payload.pop_back(); });
     perturb([](inputs& i) { i.in[0].dims[1] = 4; });
@@ -131,7 +135,8 @@ TEST(kernel_keys, every_input_changes_the_key) {
   // What the compiler itself puts in.
   kernel_key base = make_kernel_key("ab", {}, {}, {}, targets()[0]);
   std::set<content_hash> keys{base.hash()};
-  for (std::string kernel_key::* field : {&kernel_key::payload, &kernel_key::target, &kernel_key::pipeline, &kernel_key::llvm, &kernel_key::driver, &kernel_key::constants}) {
+  for (std::string kernel_key::* field : {&kernel_key::payload, &kernel_key::target, &kernel_key::pipeline,
+                                          &kernel_key::llvm, &kernel_key::driver, &kernel_key::constants}) {
     kernel_key changed = base;
     changed.*field += "1";
     EXPECT_TRUE(keys.insert(changed.hash()).second);

@@ -34,7 +34,8 @@ TEST(parallel_for, calls_every_index_once_on_no_more_threads_than_asked_for) {
 TEST(parallel_for, one_slow_index_does_not_hold_up_the_others) {
   std::atomic<int> done = 0;
   parallel_for(20, 2, [&](std::size_t i) {
-    for (int wait = 0; i == 0 && done < 19 && wait < 5000; ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int wait = 0; i == 0 && done < 19 && wait < 5000; ++wait)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_TRUE(i != 0 || done == 19) << done;
     ++done;
   });
@@ -50,7 +51,12 @@ TEST(parallel_for, passes_on_the_first_exception_and_begins_nothing_after_it) {
                std::runtime_error);
   EXPECT_EQ(calls, 4);
   calls = 0;
-  EXPECT_THROW(parallel_for(100000, 4, [&](std::size_t) { ++calls; throw std::runtime_error("all"); }), std::runtime_error);
+  EXPECT_THROW(parallel_for(100000, 4,
+                            [&](std::size_t) {
+                              ++calls;
+                              throw std::runtime_error("all");
+                            }),
+               std::runtime_error);
   EXPECT_LT(calls, 100);
 }
 

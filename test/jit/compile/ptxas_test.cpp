@@ -16,14 +16,19 @@ namespace fs = std::filesystem;
 
 class ptxas_in_folders : public testing::Test {
  protected:
-  void SetUp() override { root = fs::path(testing::TempDir()) / ("kiln_ptxas_" + std::to_string(getpid()) + "_" + testing::UnitTest::GetInstance()->current_test_info()->name()); }
+  void SetUp() override {
+    root = fs::path(testing::TempDir()) / ("kiln_ptxas_" + std::to_string(getpid()) + "_" +
+                                           testing::UnitTest::GetInstance()->current_test_info()->name());
+  }
   void TearDown() override { fs::remove_all(root); }
 
   // A folder whose ptxas answers --version with `version`, and otherwise does `command`.
   fs::path folder(const std::string& name, const std::string& version, const std::string& command = "cat") {
     fs::create_directories(root / name);
     fs::path file = root / name / "ptxas";
-    std::ofstream(file) << "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release " << version.substr(0, version.rfind('.')) << ", V" << version << "'; exit; fi\n" << command << "\n";
+    std::ofstream(file) << "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release "
+                        << version.substr(0, version.rfind('.')) << ", V" << version << "'; exit; fi\n"
+                        << command << "\n";
     chmod(file.c_str(), 0755);
     return root / name;
   }
@@ -33,7 +38,8 @@ class ptxas_in_folders : public testing::Test {
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 TEST_F(ptxas_in_folders, the_first_that_the_driver_can_run_is_taken) {
-  auto newer = folder("newer", "13.0.88"), fitting = folder("fitting", "12.8.93"), older = folder("older", "11.8.1"), mute = folder("mute", "12.1.1");
+  auto newer = folder("newer", "13.0.88"), fitting = folder("fitting", "12.8.93"), older = folder("older", "11.8.1"),
+       mute = folder("mute", "12.1.1");
   std::ofstream(mute / "ptxas") << "#!/bin/sh\nexit 1\n";
   auto found = find_ptxas("12.8", {root / "absent", mute, newer, fitting, older});
   ASSERT_TRUE(found);
@@ -51,7 +57,8 @@ TEST_F(ptxas_in_folders, ptx_goes_in_and_a_cubin_comes_out) {
   std::string ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n";
   ptx.push_back('\0');
   auto cubin = assemble_ptx(*tool, bytes_of(ptx));
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(cubin.data()), cubin.size()), "-arch=sm_90a - -o\n" + ptx.substr(0, ptx.size() - 1));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(cubin.data()), cubin.size()),
+            "-arch=sm_90a - -o\n" + ptx.substr(0, ptx.size() - 1));
   const std::string elf = "\177ELF and more";
   EXPECT_EQ(assemble_ptx(*tool, bytes_of(elf)).size(), elf.size());
 }
@@ -59,7 +66,8 @@ TEST_F(ptxas_in_folders, ptx_goes_in_and_a_cubin_comes_out) {
 TEST_F(ptxas_in_folders, the_toolkits_makes_a_cubin) {
   auto tool = find_ptxas("99.0", ptxas_folders());
   if (!tool) GTEST_SKIP() << "no ptxas on this machine";
-  auto cubin = assemble_ptx(*tool, bytes_of(".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n"));
+  auto cubin = assemble_ptx(
+      *tool, bytes_of(".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n"));
   ASSERT_GT(cubin.size(), 4u);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(cubin.data()), 4), "\177ELF");
 }

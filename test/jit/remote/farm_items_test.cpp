@@ -1,5 +1,5 @@
-// What somebody who can write to the server may put into the queue: each item is marked dead with its reason and skipped, and the job
-// behind it is done.
+// What somebody who can write to the server may put into the queue: each item is marked dead with its reason and
+// skipped, and the job behind it is done.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -22,7 +22,8 @@ using words = std::vector<std::string>;
 constexpr std::string_view version = "kiln test", text = "the model";
 
 farm_job good_job(std::vector<farm_input> more = {}) {
-  farm_job job{farm_kind::compile, {{"model.onnx", blake3(text), text.size(), ""}}, {}, std::string(version), "a label"};
+  farm_job job{
+      farm_kind::compile, {{"model.onnx", blake3(text), text.size(), ""}}, {}, std::string(version), "a label"};
   job.inputs.insert(job.inputs.end(), more.begin(), more.end());
   return job;
 }
@@ -47,8 +48,9 @@ class farm_items : public testing::with_redis {
   }
   // An entry and its record as `submit` would leave them, with another spec.
   void item(const std::string& id, const std::string& spec, const words& more = {}) {
-    words w{"HSET",  prefix + "job:" + id, "state", "queued", "label", "evil", "attempts", "0", "lost", "0", "keep", "1000",
-            "entry", append({"job", id}),  "spec",  spec};
+    words w{
+        "HSET",  prefix + "job:" + id, "state", "queued", "label", "evil", "attempts", "0", "lost", "0", "keep", "1000",
+        "entry", append({"job", id}),  "spec",  spec};
     w.insert(w.end(), more.begin(), more.end());
     command(w);
   }
@@ -66,8 +68,8 @@ class farm_items : public testing::with_redis {
     return run_farm_worker(w, {});
   }
   farm_record record(const std::string& id) { return queue->records({id}).front(); }
-  // Runs a worker over the items and one good job behind them, which must be done. Returns the words of those that are dead, as the queue
-  // knows them.
+  // Runs a worker over the items and one good job behind them, which must be done. Returns the words of those that are
+  // dead, as the queue knows them.
   std::multiset<std::string> reasons(std::function<void(worker_options&)> change = {}, std::uint64_t done = 1) {
     item("good", write_job(good_job()));
     worker_totals totals = work(std::move(change));
@@ -261,7 +263,8 @@ TEST_F(farm_items, a_queue_that_is_none_ends_a_draining_worker_only) {
     std::string jobs = prefix + "jobs";
     other.call({"DEL", jobs});
     farm_queue(other, std::string(version)).submit(good_job(), 1h, false);
-    for (int i = 0; i < 200 && farm_queue(other, std::string(version)).records({good_job().id()}).front().state != "done"; ++i)
+    for (int i = 0;
+         i < 200 && farm_queue(other, std::string(version)).records({good_job().id()}).front().state != "done"; ++i)
       std::this_thread::sleep_for(50ms);
     stop.request_stop();
   });
@@ -301,7 +304,8 @@ TEST_F(farm_items, a_result_that_is_a_link_is_none) {
 }
 
 TEST_F(farm_items, what_people_read_is_bounded) {
-  item("long", write_job(good_job()), {"state", "dead", "error", std::string(1 << 20, 'e'), "label", std::string(1 << 20, 'l')});
+  item("long", write_job(good_job()),
+       {"state", "dead", "error", std::string(1 << 20, 'e'), "label", std::string(1 << 20, 'l')});
   command({"ZADD", prefix + "dead", "1", "long", "2", std::string(1 << 20, 'x'), "3", "a b"});
   command({"SADD", "kiln:farms", std::string(3 << 20, 'v'), "mine"});
   EXPECT_EQ(record("long").error.size(), 4096u);
@@ -335,8 +339,8 @@ TEST(shared_file, is_read_below_a_root_only) {
   EXPECT_EQ(outcome(scratch / "shared/inner", text, roots), "linked");
   EXPECT_THAT(outcome(scratch / "shared/deep/file", "other", roots), HasSubstr("not the file"));
   EXPECT_EQ(outcome(scratch / "shared/deep/file", text, {}), "not read");
-  for (const char* path : {"secret", "shared/link", "shared/up/secret", "shared/../secret", "shared/deep/../../secret", "shared2/file",
-                           "shared", "shared/none", "none", "shared/link/x"})
+  for (const char* path : {"secret", "shared/link", "shared/up/secret", "shared/../secret", "shared/deep/../../secret",
+                           "shared2/file", "shared", "shared/none", "none", "shared/link/x"})
     EXPECT_EQ(outcome(scratch / path, text, roots), "not read") << path;
   EXPECT_EQ(outcome("/etc/passwd", text, roots), "not read");
   EXPECT_EQ(outcome("shared/deep/file", text, roots), "not read");
@@ -369,7 +373,8 @@ TEST(farm_server, lies_do_not_hold_a_draining_worker) {
   }));
   testing::lying_server integers(testing::after_greeting([](peer& p, const words&) { return p.say(":5\r\n"); }));
   testing::lying_server silent_later(testing::after_greeting([&](peer& p, const words& w) {
-    if (w[0] == "XAUTOCLAIM") return p.say("*2\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$3\r\njob\r\n$1\r\na\r\n");
+    if (w[0] == "XAUTOCLAIM")
+      return p.say("*2\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$3\r\njob\r\n$1\r\na\r\n");
     if (w[0] == "EVAL") return p.say("*2\r\n$3\r\nrun\r\n" + bulk(write_job(good_job())));
     p.sleep(30s);
     return false;

@@ -1,4 +1,5 @@
-// The queue's transitions one by one, and workers whose jobs are functions of the test's: lost, failing, crashing, differing, repeated.
+// The queue's transitions one by one, and workers whose jobs are functions of the test's: lost, failing, crashing,
+// differing, repeated.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -21,7 +22,13 @@ using ::testing::HasSubstr;
 constexpr auto lease = 300ms;
 constexpr int max_lost = 3;
 
-farm_job job_for(std::string_view input, std::vector<std::string> options = {}) { return {farm_kind::compile, {{"model.onnx", blake3(input), input.size(), ""}}, std::move(options), "kiln test", "a label"}; }
+farm_job job_for(std::string_view input, std::vector<std::string> options = {}) {
+  return {farm_kind::compile,
+          {{"model.onnx", blake3(input), input.size(), ""}},
+          std::move(options),
+          "kiln test",
+          "a label"};
+}
 
 TEST(farm_job, identity_is_what_the_result_depends_on) {
   farm_job a = job_for("bytes");
@@ -219,13 +226,15 @@ TEST_F(farm, workers_share_the_jobs_and_store_what_they_make) {
 }
 
 TEST_F(farm, flaky_poisoned_and_refused_jobs_are_told_apart) {
-  farm_job flaky = submit_text("flaky"), poisoned = submit_text("poisoned"), refused = submit_text("refused"), big = submit_text("big"), good = submit_text("good"), gone = job_for("gone");
+  farm_job flaky = submit_text("flaky"), poisoned = submit_text("poisoned"), refused = submit_text("refused"),
+           big = submit_text("big"), good = submit_text("good"), gone = job_for("gone");
   submit(gone);
   std::atomic<int> tries = 0;
   worker_options w = options();
   w.max_bytes = 100;
   w.perform = [&, plain = w.perform](const farm_job& j, const std::filesystem::path& at) {
-    if (j.id() == flaky.id() && ++tries == 1) throw error(error_kind::compile_failed, "the compiler's process ended by signal 11");
+    if (j.id() == flaky.id() && ++tries == 1)
+      throw error(error_kind::compile_failed, "the compiler's process ended by signal 11");
     if (j.id() == poisoned.id()) throw std::runtime_error("always");
     if (j.id() == refused.id()) throw error(error_kind::unsupported, "operator Foo");
     if (j.id() == big.id()) testing::write_bytes(at / "model.onnx", std::vector<std::byte>(200));

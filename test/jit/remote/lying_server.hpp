@@ -126,8 +126,8 @@ class lying_server {
   std::vector<int> open_;
 };
 
-// Answers the greeting as Redis does and every other command by `answer`, which may talk for as long as it likes and returns whether it
-// goes on.
+// Answers the greeting as Redis does and every other command by `answer`, which may talk for as long as it likes and
+// returns whether it goes on.
 inline std::function<void(lying_server::peer&)> after_greeting(
     std::function<bool(lying_server::peer&, const std::vector<std::string>&)> answer) {
   return [answer = std::move(answer)](lying_server::peer& peer) {

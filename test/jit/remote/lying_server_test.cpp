@@ -1,4 +1,5 @@
-// The client and the cache's layer against servers that drip, flood and lie: every call ends in time, with an error and little memory.
+// The client and the cache's layer against servers that drip, flood and lie: every call ends in time, with an error and
+// little memory.
 #include <gmock/gmock.h>
 
 #include "jit/remote/redis_client.hpp"
@@ -89,12 +90,13 @@ TEST(lying_server, floods_and_lies_end_at_once) {
       return false;
     });
   };
-  for (auto [head, part] : {std::pair{"$9000000000000\r\n", "A"},
-                            {"*100000000\r\n", ":1\r\n"},
-                            {"+", "A"},
-                            {"$1000\r\n", "A"},
-                            {"", "*1\r\n"},
-                            {"*16000\r\n", "$70\r\n0123456789012345678901234567890123456789012345678901234567890123456789\r\n"}}) {
+  for (auto [head, part] :
+       {std::pair{"$9000000000000\r\n", "A"},
+        {"*100000000\r\n", ":1\r\n"},
+        {"+", "A"},
+        {"$1000\r\n", "A"},
+        {"", "*1\r\n"},
+        {"*16000\r\n", "$70\r\n0123456789012345678901234567890123456789012345678901234567890123456789\r\n"}}) {
     lying_server server(flood(head, part));
     redis_client client(server.address(), {.call = 5s});
     ending e = end_of([&] { client.call({"GET", "k"}); });
@@ -104,7 +106,8 @@ TEST(lying_server, floods_and_lies_end_at_once) {
 }
 
 TEST(lying_server, a_reply_beyond_its_bounds_is_told_apart_and_the_client_goes_on) {
-  lying_server server(after_greeting([](peer& p, const words& w) { return p.say(w[0] == "GET" ? "$5\r\nhello\r\n" : "+OK\r\n"); }));
+  lying_server server(
+      after_greeting([](peer& p, const words& w) { return p.say(w[0] == "GET" ? "$5\r\nhello\r\n" : "+OK\r\n"); }));
   redis_client client(server.address(), {});
   EXPECT_THROW(client.call({"GET", "k"}, {.bytes = 10}), oversized_reply);
   EXPECT_EQ(client.call({"GET", "k"}).text, "hello");
@@ -137,8 +140,7 @@ TEST(lying_server, all_calls_together_have_an_end) {
   }));
   auto begin = clock::now();
   redis_client client(server.address(), {.end = begin + 500ms});
-  EXPECT_THROW(
-      for (int i = 0; i < 100; ++i) client.call({"PING"}), error);
+  EXPECT_THROW(for (int i = 0; i < 100; ++i) client.call({"PING"}), error);
   EXPECT_LT(clock::now() - begin, 1500ms);
 }
 
@@ -162,8 +164,8 @@ TEST(lying_server, the_cache_layer_gives_up_within_a_second_and_then_asks_no_mor
     return false;
   });
   for (auto& talk : {drip("$100000\r\n", "A"), std::function<void(peer&)>(endless),
-                     after_greeting([](peer&p, const words&) { return p.say("$68000000000\r\n"); }),
-                     after_greeting([](peer&p, const words&) { return p.say("*1\r\n"); })}) {
+                     after_greeting([](peer& p, const words&) { return p.say("$68000000000\r\n"); }),
+                     after_greeting([](peer& p, const words&) { return p.say("*1\r\n"); })}) {
     lying_server server(talk);
     auto layer = make_redis_layer(server.address());
     ending first = end_of([&] { layer->get("x"); });

@@ -1,4 +1,5 @@
-// A real Redis server of the test's own: on a free port of the loopback, with its data in a temporary folder, ended with the object.
+// A real Redis server of the test's own: on a free port of the loopback, with its data in a temporary folder, ended
+// with the object.
 #pragma once
 
 #include <arpa/inet.h>
@@ -45,7 +46,9 @@ class redis_server {
   ~redis_server() { stop(SIGKILL); }
 
   void start() {
-    std::vector<std::string> words{executable, "--port", std::to_string(port_), "--bind", "127.0.0.1", "--dir", folder_.path().string(), "--save", "", "--appendonly", "yes", "--appendfsync", "always"};
+    std::vector<std::string> words{
+        executable, "--port", std::to_string(port_), "--bind", "127.0.0.1",     "--dir", folder_.path().string(),
+        "--save",   "",       "--appendonly",        "yes",    "--appendfsync", "always"};
     words.insert(words.end(), more_.begin(), more_.end());
     std::vector<char*> pointers;
     for (std::string& w : words) pointers.push_back(w.data());
@@ -82,7 +85,8 @@ class redis_server {
 class with_redis : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!redis_server::installed()) GTEST_SKIP() << "skipped: no " << redis_server::executable << " (scripts/setup.sh installs it)";
+    if (!redis_server::installed())
+      GTEST_SKIP() << "skipped: no " << redis_server::executable << " (scripts/setup.sh installs it)";
     server.emplace();
   }
   std::optional<redis_server> server;

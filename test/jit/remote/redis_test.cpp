@@ -28,11 +28,15 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 TEST(redis_address, urls) {
   EXPECT_EQ(parse_redis_url("redis://host"), (redis_address{.host = "host"}));
   EXPECT_EQ(parse_redis_url("redis://host:1234/5"), (redis_address{.host = "host", .port = 1234, .database = 5}));
-  EXPECT_EQ(parse_redis_url("redis://me:a%40b@[::1]:7/2"), (redis_address{.host = "::1", .port = 7, .database = 2, .user = "me", .password = "a@b"}));
+  EXPECT_EQ(parse_redis_url("redis://me:a%40b@[::1]:7/2"),
+            (redis_address{.host = "::1", .port = 7, .database = 2, .user = "me", .password = "a@b"}));
   EXPECT_EQ(parse_redis_url("redis://:secret@host"), (redis_address{.host = "host", .password = "secret"}));
-  EXPECT_EQ(parse_redis_url("unix:///run/redis.sock?database=3"), (redis_address{.socket = "/run/redis.sock", .database = 3}));
+  EXPECT_EQ(parse_redis_url("unix:///run/redis.sock?database=3"),
+            (redis_address{.socket = "/run/redis.sock", .database = 3}));
   EXPECT_EQ(parse_redis_url("redis://me:secret@host").str().find("secret"), std::string::npos);
-  for (const char* bad : {"", "host", "http://host", "redis://", "redis://host:port", "redis://host:70000", "redis://host/-1", "redis://host/x", "redis://a%4@host", "redis://[::1", "unix://relative", "redis://host?color=red"})
+  for (const char* bad :
+       {"", "host", "http://host", "redis://", "redis://host:port", "redis://host:70000", "redis://host/-1",
+        "redis://host/x", "redis://a%4@host", "redis://[::1", "unix://relative", "redis://host?color=red"})
     EXPECT_EQ(kind_of([&] { parse_redis_url(bad); }), error_kind::usage) << bad;
   EXPECT_EQ(kind_of([] { parse_redis_url("rediss://host"); }), error_kind::unsupported);
   EXPECT_EQ(kind_of([] { parse_redis_url("redis://host?password-file=/no/such/file"); }), error_kind::missing_file);

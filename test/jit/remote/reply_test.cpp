@@ -1,4 +1,5 @@
-// Replies in the protocol's own bytes: what is read, what is refused, and that nothing is taken for what was only announced.
+// Replies in the protocol's own bytes: what is read, what is refused, and that nothing is taken for what was only
+// announced.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -56,14 +57,15 @@ TEST(reply_reader, reads_every_type_in_parts_of_any_size) {
 }
 
 TEST(reply_reader, refuses_what_breaks_the_protocol) {
-  for (const char* bad : {"x\r\n", "\r\n", ":\r\n", ":1x\r\n", ":99999999999999999999\r\n", "$-2\r\nx", "$1\r\nab\r\n", "$1\r\na\n\n",
-                          "*-5\r\n", "+a\nb\r\n", "+a\rb", "*1\r\n%1\r\n", "$+1\r\na\r\n", "$ 1\r\na\r\n", "$9223372036854775808\r\n"})
+  for (const char* bad :
+       {"x\r\n", "\r\n", ":\r\n", ":1x\r\n", ":99999999999999999999\r\n", "$-2\r\nx", "$1\r\nab\r\n", "$1\r\na\n\n",
+        "*-5\r\n", "+a\nb\r\n", "+a\rb", "*1\r\n%1\r\n", "$+1\r\na\r\n", "$ 1\r\na\r\n", "$9223372036854775808\r\n"})
     EXPECT_EQ(refusal(bad), "nonsense") << bad;
 }
 
 TEST(reply_reader, refuses_what_is_larger_than_was_asked_for_before_it_arrives) {
-  for (const char* bad :
-       {"$9000000000000\r\n", "$9223372036854775807\r\n", "$1048576\r\n", "*9223372036854775807\r\n", "*4294967295\r\n", "*16385\r\n"})
+  for (const char* bad : {"$9000000000000\r\n", "$9223372036854775807\r\n", "$1048576\r\n", "*9223372036854775807\r\n",
+                          "*4294967295\r\n", "*16385\r\n"})
     EXPECT_EQ(refusal(bad), "too large") << bad;
   const reply_bounds small{.bytes = 20, .elements = 3};
   EXPECT_EQ(refusal("$10\r\n0123456789\r\n", small), "");

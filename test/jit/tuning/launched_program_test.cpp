@@ -42,8 +42,10 @@ TEST(launched_program, the_hash_is_of_what_is_launched) {
   other_weights.weight = 2;
   EXPECT_EQ(other_weights.hash(), base.hash());
   std::set<std::string> hashes{base.hash()};
-  for (const std::function<void(sketch&)>& edit : std::initializer_list<std::function<void(sketch&)>>{[](sketch& s) { s.size = 41; }, [](sketch& s) { s.trips = 4; }, [](sketch& s) { s.kernel = "native code, tuned"; },
-                                                                                                    [](sketch& s) { s.swapped = true; }, [](sketch& s) { s.target = "gfx942"; }}) {
+  for (const std::function<void(sketch&)>& edit : std::initializer_list<std::function<void(sketch&)>>{
+           [](sketch& s) { s.size = 41; }, [](sketch& s) { s.trips = 4; },
+           [](sketch& s) { s.kernel = "native code, tuned"; }, [](sketch& s) { s.swapped = true; },
+           [](sketch& s) { s.target = "gfx942"; }}) {
     sketch changed;
     edit(changed);
     EXPECT_TRUE(hashes.insert(changed.hash()).second) << hashes.size();

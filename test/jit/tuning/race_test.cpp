@@ -46,7 +46,8 @@ TEST(statistics, a_median_does_not_follow_outliers) {
 TEST(statistics, few_samples_decide_nothing) {
   EXPECT_FALSE(clearly_faster(summarize({1, 1, 1, 1}), summarize({5, 5, 5, 5}), 0));
   EXPECT_TRUE(clearly_faster(summarize({1, 1, 1, 1, 1}), summarize({5, 5, 5, 5, 5}), 0));
-  EXPECT_FALSE(clearly_faster(summarize({4.99, 4.99, 4.99, 4.99, 4.99}), summarize({5, 5, 5, 5, 5}), 0.01));  // less than the margin
+  EXPECT_FALSE(clearly_faster(summarize({4.99, 4.99, 4.99, 4.99, 4.99}), summarize({5, 5, 5, 5, 5}),
+                              0.01));  // less than the margin
   EXPECT_EQ(summarize({}).samples, 0);
 }
 
@@ -89,8 +90,8 @@ TEST(race, slow_contestants_leave_early) {
   fake_device device{{1, 1.05, 1.5, 1.6, 1.7, 1.8, 1.9, 100}};
   race_result result = run(device);
   EXPECT_EQ(result.order.size(), 8u);
-  EXPECT_EQ(device.turns[7], 1);                    // hopeless
-  EXPECT_LE(device.turns[6], 9);                    // gone after the first rounds
+  EXPECT_EQ(device.turns[7], 1);  // hopeless
+  EXPECT_LE(device.turns[6], 9);  // gone after the first rounds
   EXPECT_GT(device.turns[0], device.turns[6]);
   EXPECT_FALSE(result.contestants[6].finished);
   EXPECT_TRUE(result.contestants[result.order[0]].finished);
@@ -118,7 +119,12 @@ TEST(race, the_first_may_be_kept) {
 
 TEST(race, turns_are_interleaved) {
   std::vector<std::size_t> order;
-  run_race(3, [&](std::size_t i) { order.push_back(i); return 1.0 + static_cast<double>(order.size() % 3); }, {.most_samples = 3});
+  run_race(3,
+           [&](std::size_t i) {
+             order.push_back(i);
+             return 1.0 + static_cast<double>(order.size() % 3);
+           },
+           {.most_samples = 3});
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2, 0, 1, 2}));
 }
 

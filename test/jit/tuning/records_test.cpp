@@ -1,4 +1,5 @@
-// Tuning records: what they hold, how they merge, and what becomes of files that are damaged, newer or about something else.
+// Tuning records: what they hold, how they merge, and what becomes of files that are damaged, newer or about something
+// else.
 #include "jit/tuning/tuning_records.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string payload(64, 'a');
-const std::vector<shape> inputs{{element_type::f32, {4, 8}}, {element_type::f16, {8, 2}}}, outputs{{element_type::f32, {4, 2}}};
+const std::vector<shape> inputs{{element_type::f32, {4, 8}}, {element_type::f16, {8, 2}}},
+    outputs{{element_type::f32, {4, 2}}};
 constexpr const char* here = "cpu test 2 threads";
 const compiler_identity ours{7, "22.1.0"}, older{6, "22.1.0"}, oldest{5, "21.0.0"};
 
@@ -32,7 +34,13 @@ tuning_session random_session(std::mt19937& engine, compiler_identity compiler) 
   s.winner_ms = s.default_ms / 3;
   s.error = 1e-7;
   for (unsigned i = engine() % 4; i > 0; --i) {
-    candidate_result c{{{"tile_m", i}}, static_cast<candidate_outcome>(engine() % 6), 0.1 * i, 0.05, 0.3, static_cast<int>(engine() % 3), ""};
+    candidate_result c{{{"tile_m", i}},
+                       static_cast<candidate_outcome>(engine() % 6),
+                       0.1 * i,
+                       0.05,
+                       0.3,
+                       static_cast<int>(engine() % 3),
+                       ""};
     if (c.samples == 0) c.ms = c.low_ms = c.high_ms = 0;
     if (c.outcome != candidate_outcome::measured) c.reason = "because \"of\"\n" + std::to_string(engine() % 9);
     s.candidates.push_back(c);
@@ -50,9 +58,14 @@ tuning_record random_record(std::mt19937& engine) {
 class records_test : public ::testing::Test {
  protected:
   tuning_records open(const std::string& hints = {}, std::vector<fs::path> layers = {}) {
-    return tuning_records({.folder = folder.path() / "cache", .layers = std::move(layers), .device_class = here, .compiler = ours, .hints = hints});
+    return tuning_records({.folder = folder.path() / "cache",
+                           .layers = std::move(layers),
+                           .device_class = here,
+                           .compiler = ours,
+                           .hints = hints});
   }
-  tuning_record record(const compiler_identity& compiler, kernel_configuration winner, const char* device_class = here) {
+  tuning_record record(const compiler_identity& compiler, kernel_configuration winner,
+                       const char* device_class = here) {
     tuning_session s;
     s.compiler = compiler;
     s.effort = tuning_effort::full;
@@ -111,7 +124,8 @@ TEST(tuning_record, a_later_generation_replaces_an_earlier_one_and_more_candidat
 TEST(tuning_record, what_is_no_record_is_refused) {
   std::mt19937 engine(4);
   std::string good = to_text(random_record(engine));
-  for (std::size_t size = 0; size + 2 < good.size(); ++size) EXPECT_THROW(parse_record(std::string_view(good).substr(0, size)), error) << size;
+  for (std::size_t size = 0; size + 2 < good.size(); ++size)
+    EXPECT_THROW(parse_record(std::string_view(good).substr(0, size)), error) << size;
   EXPECT_THROW(parse_record("[]"), error);
   EXPECT_THROW(parse_record("{\"kiln_tuning_record\": 1}"), error);
   try {
@@ -149,7 +163,14 @@ TEST(device_class, holds_what_times_depend_on_and_nothing_else) {
   EXPECT_EQ(device_class(one, v3), device_class(same, v3));
 
   target_row gpu{"sm_90", target_family::nvidia, "n", "sm_90a", "", 128, 255};
-  device_info h200{.name = "cuda:0", .description = "a GPU", .family = "nvidia", .memory_bytes = 150'000'000'000, .architecture = "sm_90", .multiprocessors = 132, .driver_version = "12.8"}, other = h200;
+  device_info h200{.name = "cuda:0",
+                   .description = "a GPU",
+                   .family = "nvidia",
+                   .memory_bytes = 150'000'000'000,
+                   .architecture = "sm_90",
+                   .multiprocessors = 132,
+                   .driver_version = "12.8"},
+      other = h200;
   other.name = "cuda:5";
   other.driver_version = "13.0";
   other.memory_bytes += 50'000'000;
@@ -181,7 +202,8 @@ TEST_F(records_test, another_compilers_winner_is_a_hint_until_there_is_one_of_th
 TEST_F(records_test, damaged_files_count_as_missing_and_are_replaced) {
   open().store(record(ours, wide));
   std::string good = text(file());
-  for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), std::string("\0\0\0", 3), to_text({identify(std::string(64, 'b'), inputs, outputs, here), {}})}) {
+  for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), std::string("\0\0\0", 3),
+                                 to_text({identify(std::string(64, 'b'), inputs, outputs, here), {}})}) {
     overwrite(file(), bad);
     EXPECT_EQ(open().winner(payload, inputs, outputs), kernel_configuration{});
     open().store(record(ours, wide));
@@ -219,7 +241,8 @@ TEST_F(records_test, hostile_hints_are_no_hints) {
   const std::vector<std::string> hostile{
       "{\"kiln_tuning_hints\": 1, \"records\": [" + repeated("{\"a\":", 300'000) + "1" + repeated("}", 300'000) + "]}",
       "{\"kiln_tuning_hints\": 1, \"records\": " + repeated("[", 1'000'000) + repeated("]", 1'000'000) + "}",
-      "{\"kiln_tuning_hints\": 1, \"records\": [" + good + "," + good + "]}",  // merging is for files that disagree, not for one that repeats itself
+      "{\"kiln_tuning_hints\": 1, \"records\": [" + good + "," + good +
+          "]}",  // merging is for files that disagree, not for one that repeats itself
   };
   for (const std::string& text : hostile) {
     EXPECT_THROW(parse_hints(text), error);
@@ -263,7 +286,10 @@ TEST_F(records_test, decisions_about_graphs_are_kept_for_each_program_class_and_
   open().store_graph("program", decision);
   EXPECT_EQ(open().find_graph("program"), decision);
   EXPECT_FALSE(open().find_graph("another program"));
-  auto opened_as = [&](const char* device_class, const compiler_identity& compiler) { return tuning_records({.folder = folder.path() / "cache", .device_class = device_class, .compiler = compiler}).find_graph("program"); };
+  auto opened_as = [&](const char* device_class, const compiler_identity& compiler) {
+    return tuning_records({.folder = folder.path() / "cache", .device_class = device_class, .compiler = compiler})
+        .find_graph("program");
+  };
   EXPECT_EQ(opened_as(here, ours), decision);
   EXPECT_FALSE(opened_as("another class", ours));
   EXPECT_FALSE(opened_as(here, older));
@@ -289,6 +315,8 @@ TEST_F(records_test, decisions_about_graphs_that_are_damaged_are_replaced_and_ne
   };
   std::string about_another = whole;
   about_another.replace(about_another.find("\"program\": \"program\""), 20, "\"program\": \"somebody\"");
-  for (const std::string& text : {std::string(), whole.substr(0, whole.size() / 2), std::string("[]"), std::string("{\"kiln_graph_decision\": 1}"), about_another}) EXPECT_EQ(becomes(text), decision) << text;
+  for (const std::string& text : {std::string(), whole.substr(0, whole.size() / 2), std::string("[]"),
+                                  std::string("{\"kiln_graph_decision\": 1}"), about_another})
+    EXPECT_EQ(becomes(text), decision) << text;
   EXPECT_FALSE(becomes("{\"kiln_graph_decision\": 99}"));
 }

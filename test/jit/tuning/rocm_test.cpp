@@ -1,4 +1,5 @@
-// HIP's own finalizer as a candidate of the tuner, over a stand-in for a HIP that takes offload bundles, refuses them, or is too old for them.
+// HIP's own finalizer as a candidate of the tuner, over a stand-in for a HIP that takes offload bundles, refuses them,
+// or is too old for them.
 #include "jit/rocm_candidate.hpp"
 
 #include <gmock/gmock.h>
@@ -41,7 +42,9 @@ program twice_program() {
   program p;
   shape type{element_type::f32, {elements}};
   value x = p.main().add_parameter("x", type);
-  p.main().set_outputs({p.main().add(code_object::make("twice", code_format::amdgcnspirv, p.add_kernel(payload), "", {type}), {x})}, {"y"});
+  p.main().set_outputs(
+      {p.main().add(code_object::make("twice", code_format::amdgcnspirv, p.add_kernel(payload), "", {type}), {x})},
+      {"y"});
   return p;
 }
 
@@ -72,11 +75,15 @@ class rocm_test : public ::testing::Test {
     control.set_version(version);
     device = open_stand_in(stand_ins[0]);
     jit.rocm = rocm_finalizer(device->info().driver_version);
-    records = std::make_unique<tuning_records>(tuning_records_options{.folder = cache->folder(), .device_class = device_class(device->info(), jit.target), .compiler = this_compiler(target_family::amdgpu)});
+    records = std::make_unique<tuning_records>(
+        tuning_records_options{.folder = cache->folder(),
+                               .device_class = device_class(device->info(), jit.target),
+                               .compiler = this_compiler(target_family::amdgpu)});
   }
   // What our finalizer would have made, in the stand-in's form, and as slow as wanted.
   native_bytes ours() const {
-    native_kernel kernel = *rocm_candidate(source_program.kernel(content_hash::from_hex(group().portable.payload)), group().inputs, group().outputs, jit.target);
+    native_kernel kernel = *rocm_candidate(source_program.kernel(content_hash::from_hex(group().portable.payload)),
+                                           group().inputs, group().outputs, jit.target);
     kernel.object = module_text();
     kernel.launches.assign(static_cast<std::size_t>(slowness), kernel.launches.front());
     return std::make_shared<const std::vector<std::byte>>(serialize(kernel));
@@ -97,7 +104,8 @@ class rocm_test : public ::testing::Test {
 };
 
 const candidate_result* rocm_result(const tuning_session& s) {
-  auto found = std::ranges::find_if(s.candidates, [](const candidate_result& c) { return chosen_rocm(c.configuration) != 0; });
+  auto found =
+      std::ranges::find_if(s.candidates, [](const candidate_result& c) { return chosen_rocm(c.configuration) != 0; });
   return found == s.candidates.end() ? nullptr : &*found;
 }
 
@@ -107,14 +115,16 @@ TEST(rocm_versions, from_6_4_on) {
   EXPECT_EQ(rocm_finalizer("6.4.43483"), 60443483);
   EXPECT_EQ(rocm_finalizer("7.0.51831"), 70051831);
   EXPECT_EQ(rocm_finalizer("6.4.0"), 60400000);
-  for (const char* none : {"6.3.42134", "5.7.22804", "12.8", "6.4", "6.4.1.2", "6.4.x", "-6.4.1", "", "6.400000.1"}) EXPECT_EQ(rocm_finalizer(none), 0) << none;
+  for (const char* none : {"6.3.42134", "5.7.22804", "12.8", "6.4", "6.4.1.2", "6.4.x", "-6.4.1", "", "6.400000.1"})
+    EXPECT_EQ(rocm_finalizer(none), 0) << none;
 }
 
 TEST_F(rocm_test, hips_code_wins_and_the_next_process_takes_it_without_compiling) {
   kernel_tuning t = tune();
   ASSERT_EQ(t.outcome, kernel_tuning::state::tuned) << t.reason;
   EXPECT_EQ(t.session.candidates.size(), 2u);
-  EXPECT_EQ(t.session.winner, (kernel_configuration{{"rocm", hip_6_4}})) << to_text({identify(t.payload, {}, {}, ""), {t.session}});
+  EXPECT_EQ(t.session.winner, (kernel_configuration{{"rocm", hip_6_4}}))
+      << to_text({identify(t.payload, {}, {}, ""), {t.session}});
   EXPECT_EQ(t.session.error, 0);
   EXPECT_EQ(tune().outcome, kernel_tuning::state::known);
 
@@ -182,7 +192,8 @@ TEST_F(rocm_test, it_is_timed_and_checked_beside_ours) {
 }
 
 TEST_F(rocm_test, a_damaged_bundle_never_reaches_the_driver) {
-  native_kernel kernel = deserialize_native_kernel(*kernel_compiler(source_program, jit).compile(group(), {{"rocm", hip_6_4}}));
+  native_kernel kernel =
+      deserialize_native_kernel(*kernel_compiler(source_program, jit).compile(group(), {{"rocm", hip_6_4}}));
   const std::vector<std::byte> sound = kernel.object;
   auto loaded = [&](const native_kernel& k) { return device->load(std::vector{&k}); };
   EXPECT_TRUE(loaded(kernel)->find(0, "twice").function);

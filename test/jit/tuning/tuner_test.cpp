@@ -52,7 +52,8 @@ program sum() {
   program p;
   module& m = p.main();
   value x = m.add_parameter("x", f32({side, side}));
-  m.set_outputs({m.add(elementwise{scalar_function::add}, {x, m.add_constant(random_tensor(f32({side, side}), 1))})}, {"y"});
+  m.set_outputs({m.add(elementwise{scalar_function::add}, {x, m.add_constant(random_tensor(f32({side, side}), 1))})},
+                {"y"});
   return compile(std::move(p));
 }
 
@@ -74,7 +75,10 @@ class tuner_test : public ::testing::Test {
     options.effort = tuning_effort::quick;
   }
   void open_records() {
-    records = std::make_unique<tuning_records>(tuning_records_options{.folder = cache->folder(), .device_class = device_class(device->info(), jit.target), .compiler = this_compiler(target_family::cpu)});
+    records = std::make_unique<tuning_records>(
+        tuning_records_options{.folder = cache->folder(),
+                               .device_class = device_class(device->info(), jit.target),
+                               .compiler = this_compiler(target_family::cpu)});
   }
   // The native code of a program's only kernel.
   native_bytes code_of(const program& p, const kernel_configuration& configuration = {}) {
@@ -83,7 +87,9 @@ class tuner_test : public ::testing::Test {
     kernel_compiler compiler(p, plain);
     return compiler.compile(group_code_objects(p).list.at(0), configuration);
   }
-  kernel_tuning tune(const program& p, double until_ms = INFINITY) { return tuner(p, device, jit, records.get(), options).tune(0, until_ms); }
+  kernel_tuning tune(const program& p, double until_ms = INFINITY) {
+    return tuner(p, device, jit, records.get(), options).tune(0, until_ms);
+  }
 
   kiln::testing::scratch_folder folder;
   jit_options jit;
@@ -161,10 +167,13 @@ TEST_F(tuner_test, a_kernel_that_leaves_its_output_unwritten_loses) {
   program p = product();
   native_bytes good = code_of(p);
   native_kernel half = deserialize_native_kernel(*good);
-  half.launches.back().grid = std::max<std::int64_t>(1, half.launches.back().grid / 2);  // the host's grid counts work items, so this does half of it
+  half.launches.back().grid = std::max<std::int64_t>(
+      1, half.launches.back().grid / 2);  // the host's grid counts work items, so this does half of it
   native_bytes unfinished = std::make_shared<const std::vector<std::byte>>(serialize(half));
   ASSERT_NE(*unfinished, *good);
-  options.compile = [&](const kernel_group&, const kernel_configuration& c) { return c.empty() ? repeated(good, 2) : unfinished; };
+  options.compile = [&](const kernel_group&, const kernel_configuration& c) {
+    return c.empty() ? repeated(good, 2) : unfinished;
+  };
   EXPECT_NE(find(tune(p).session, candidate_outcome::wrong_numbers), nullptr);
 }
 
@@ -194,11 +203,15 @@ TEST_F(tuner_test, candidates_that_fail_are_recorded_with_their_reasons) {
   EXPECT_EQ(outcomes.count(candidate_outcome::launch_failed), 1u);
   EXPECT_EQ(find(s, candidate_outcome::compile_failed)->reason.empty(), false);
   EXPECT_EQ(find(s, candidate_outcome::timed_out)->reason, "compiling took too long");
-  EXPECT_EQ(records->find(tune(p).payload, group_code_objects(p).list[0].inputs, group_code_objects(p).list[0].outputs)->sessions[0], s);
+  EXPECT_EQ(records->find(tune(p).payload, group_code_objects(p).list[0].inputs, group_code_objects(p).list[0].outputs)
+                ->sessions[0],
+            s);
 }
 
 TEST_F(tuner_test, a_default_that_cannot_be_made_is_said_and_not_thrown) {
-  options.compile = [](const kernel_group&, const kernel_configuration&) -> native_bytes { throw error(error_kind::compile_failed, "no"); };
+  options.compile = [](const kernel_group&, const kernel_configuration&) -> native_bytes {
+    throw error(error_kind::compile_failed, "no");
+  };
   kernel_tuning t = tune(product());
   EXPECT_EQ(t.outcome, kernel_tuning::state::failed);
   EXPECT_EQ(t.reason, "no");
@@ -216,7 +229,8 @@ TEST_F(tuner_test, a_first_run_that_takes_too_long_ends_tuning) {
   };
   tuner t(p, device, jit, records.get(), options);
   auto results = t.tune_all({2, 1}, 0);
-  EXPECT_NE(find(results[0].session, candidate_outcome::timed_out), nullptr) << to_text({identify("", {}, {}, ""), {results[0].session}});
+  EXPECT_NE(find(results[0].session, candidate_outcome::timed_out), nullptr)
+      << to_text({identify("", {}, {}, ""), {results[0].session}});
   EXPECT_FALSE(results[0].session.complete);
   EXPECT_EQ(results[0].winner, nullptr);
   EXPECT_EQ(results[1].outcome, kernel_tuning::state::not_reached);
@@ -312,7 +326,8 @@ TEST_F(tuner_test, a_model_goes_on_while_it_is_tuned_and_takes_better_kernels) {
     native_bytes code = compiler.compile(g, {});
     return c.empty() ? repeated(code, 6) : code;
   };
-  tiered_model model(p, native.clone(), report, first, std::make_shared<host_device>(1), jit, records.get(), inputs, tiers);
+  tiered_model model(p, native.clone(), report, first, std::make_shared<host_device>(1), jit, records.get(), inputs,
+                     tiers);
   io_buffers tensors(first);
   tensors.upload(inputs);
   model.start();

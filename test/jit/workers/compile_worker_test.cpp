@@ -1,4 +1,5 @@
-// Compiling in a worker: the same bytes, candidates and texts as in this process, and the compiler's errors as if they were ours.
+// Compiling in a worker: the same bytes, candidates and texts as in this process, and the compiler's errors as if they
+// were ours.
 #include "jit/compile_worker.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +20,8 @@ class compile_worker : public ::testing::Test {
  protected:
   compile_worker() {
     module cluster("kernel");
-    value product = cluster.add(dot{}, {cluster.add_parameter("a", inputs_[0]), cluster.add_parameter("b", inputs_[1])});
+    value product =
+        cluster.add(dot{}, {cluster.add_parameter("a", inputs_[0]), cluster.add_parameter("b", inputs_[1])});
     cluster.set_outputs({cluster.add(elementwise{scalar_function::tanh}, {product})}, {"y"});
     payload_ = write_kernel(cluster, "kernel");
   }
@@ -37,7 +39,8 @@ class compile_worker : public ::testing::Test {
     return "";
   }
 
-  std::vector<shape> inputs_{{element_type::f32, {64, 96}}, {element_type::f32, {96, 64}}}, outputs_{{element_type::f32, {64, 64}}};
+  std::vector<shape> inputs_{{element_type::f32, {64, 96}}, {element_type::f32, {96, 64}}},
+      outputs_{{element_type::f32, {64, 64}}};
   std::vector<std::byte> payload_;
   worker_pool workers_{{.arguments = {KILN_TEST_WORKER, compile_worker_argument}}};
 };
@@ -57,7 +60,8 @@ TEST_F(compile_worker, a_processor_of_another_machine_travels_whole) {
   other.name = "native";
   other.processor = "znver3";
   compiler_context context;
-  EXPECT_EQ(compile_in_worker(workers_, request(other)), compile_kernel(portable_kernel::parse(context, payload_), inputs_, outputs_, other));
+  EXPECT_EQ(compile_in_worker(workers_, request(other)),
+            compile_kernel(portable_kernel::parse(context, payload_), inputs_, outputs_, other));
 }
 
 TEST_F(compile_worker, candidates_are_those_of_this_process) {
@@ -77,7 +81,8 @@ TEST_F(compile_worker, candidates_are_those_of_this_process) {
 
 TEST_F(compile_worker, texts_are_those_of_this_process) {
   const target_row target = find_target("x86-64-v3");
-  for (const char* form : {"mlir", "llvm", "asm"}) EXPECT_EQ(text_in_worker(workers_, request(target), form), emit_code(payload_, inputs_, target, form)) << form;
+  for (const char* form : {"mlir", "llvm", "asm"})
+    EXPECT_EQ(text_in_worker(workers_, request(target), form), emit_code(payload_, inputs_, target, form)) << form;
   EXPECT_THROW(text_in_worker(workers_, request(target), "spirv"), error);
 }
 

@@ -1,6 +1,7 @@
-// Damaged payloads: every truncation, and every byte with each of its bits flipped. Each gives a typed error or a kernel, and this process lives.
-// MLIR 22's reader is not built for hostile bytes: it trusts counts (of operation names, regions, values, attributes), writes past a vector or
-// dereferences an attribute of a kind it did not expect, so a few flips in a thousand crash it or make it loop. That happens in the worker.
+// Damaged payloads: every truncation, and every byte with each of its bits flipped. Each gives a typed error or a
+// kernel, and this process lives. MLIR 22's reader is not built for hostile bytes: it trusts counts (of operation
+// names, regions, values, attributes), writes past a vector or dereferences an attribute of a kind it did not expect,
+// so a few flips in a thousand crash it or make it loop. That happens in the worker.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -28,15 +29,19 @@ class hostile_bytecode : public ::testing::Test {
       EXPECT_FALSE(text_in_worker(workers_, {payload, {}, {}, targets().front()}, "mlir", {.reading = 200ms}).empty());
       ++tally_.accepted;
     } catch (const error& e) {
-      EXPECT_TRUE(e.kind() == error_kind::corrupted || e.kind() == error_kind::newer_version || e.kind() == error_kind::unsupported) << name(e.kind()) << ": " << e.what();
+      EXPECT_TRUE(e.kind() == error_kind::corrupted || e.kind() == error_kind::newer_version ||
+                  e.kind() == error_kind::unsupported)
+          << name(e.kind()) << ": " << e.what();
       EXPECT_FALSE(std::string(e.what()).empty());
       ++(std::string(e.what()).find("the compiler's process") == std::string::npos ? tally_.refused : tally_.crashed);
     }
   }
 
   void TearDown() override {
-    std::cout << tally_.refused << " refused, " << tally_.accepted << " accepted, " << tally_.crashed << " ended their worker\n";
-    EXPECT_EQ(text_in_worker(workers_, {bytes_, {}, {}, targets().front()}, "mlir"), print_kernel(bytes_));  // the pool is as good as new
+    std::cout << tally_.refused << " refused, " << tally_.accepted << " accepted, " << tally_.crashed
+              << " ended their worker\n";
+    EXPECT_EQ(text_in_worker(workers_, {bytes_, {}, {}, targets().front()}, "mlir"),
+              print_kernel(bytes_));  // the pool is as good as new
   }
 
   std::vector<std::byte> bytes_ = write_kernel(*symbolic_dot_cluster(), "sample");
@@ -45,7 +50,8 @@ class hostile_bytecode : public ::testing::Test {
 };
 
 TEST_F(hostile_bytecode, every_truncation) {
-  for (std::size_t size = 0; size < bytes_.size(); ++size) attempt({bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(size)});
+  for (std::size_t size = 0; size < bytes_.size(); ++size)
+    attempt({bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(size)});
   EXPECT_EQ(tally_.accepted, 0);
 }
 

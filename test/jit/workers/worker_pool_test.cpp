@@ -90,7 +90,8 @@ TEST_F(worker_pool_test, what_never_ends_is_ended) {
   EXPECT_THAT(message_of("loop", error_kind::corrupted, {.reading = 200ms}), HasSubstr("200 ms"));
   EXPECT_THAT(message_of("late loop", error_kind::timed_out, {.time = 300ms}), HasSubstr("300 ms"));
   message_of("loop", error_kind::timed_out, {.time = 50ms});
-  EXPECT_THAT(message_of("sleep 10000", error_kind::timed_out, {.time = 300ms, .reading = 100ms}), HasSubstr("300 ms"));  // not reading, only waiting for its turn
+  EXPECT_THAT(message_of("sleep 10000", error_kind::timed_out, {.time = 300ms, .reading = 100ms}),
+              HasSubstr("300 ms"));  // not reading, only waiting for its turn
   EXPECT_EQ(ask("echo still here"), "still here");
 }
 
@@ -163,9 +164,7 @@ TEST_F(worker_pool_test, an_executable_that_is_no_host_is_an_error) {
   EXPECT_THAT(message_of("pid", error_kind::io), HasSubstr("--in-process"));
 }
 
-TEST_F(worker_pool_test, a_host_that_nobody_asked_anything_ends_too) {
-  pool().start();
-}
+TEST_F(worker_pool_test, a_host_that_nobody_asked_anything_ends_too) { pool().start(); }
 
 }  // namespace
 }  // namespace kiln::test

@@ -1,4 +1,5 @@
-// The executable of the pools in these tests. With --compile-worker it is what `kiln --compile-worker` is; otherwise its workers do what requests say.
+// The executable of the pools in these tests. With --compile-worker it is what `kiln --compile-worker` is; otherwise
+// its workers do what requests say.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -22,7 +23,8 @@ bool poisoned = false;
 std::string behave(const std::string& request, const std::function<void()>& accepted) {
   ++served;
   if (poisoned) std::abort();
-  const std::string word = request.substr(0, request.find(' ')), rest = request.substr(std::min(request.size(), word.size() + 1));
+  const std::string word = request.substr(0, request.find(' ')),
+                    rest = request.substr(std::min(request.size(), word.size() + 1));
   if (word == "late") {
     accepted();
     return behave(rest, [] {});
@@ -35,8 +37,7 @@ std::string behave(const std::string& request, const std::function<void()>& acce
   }
   if (word == "exit") std::exit(7);
   if (word == "loop")
-    for (volatile bool forever = true; forever;) {
-    }
+    for (volatile bool forever = true; forever;) {}
   if (word == "sleep") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(rest)));
   if (word == "poison") poisoned = true;
   if (word == "large") return std::string(std::stoul(rest), 'x');

@@ -1,4 +1,5 @@
-// Every candidate of every kind of kernel finalizes, gives other code than the default and than the others, and on this machine the right numbers.
+// Every candidate of every kind of kernel finalizes, gives other code than the default and than the others, and on this
+// machine the right numbers.
 #include "mlir_bridge/candidates.hpp"
 
 #include <gmock/gmock.h>
@@ -49,7 +50,8 @@ TEST(candidates, of_gpus_finalize_and_differ) {
       if (wanted_effort() == tuning_effort::quick && i != turn % gpu_targets.size()) continue;
       const target_row target = find_target(gpu_targets[i]);
       std::map<std::vector<std::byte>, std::string> seen;
-      for (const kernel_configuration& configuration : candidate_configurations(portable(*kernel.cluster), target, wanted_effort())) {
+      for (const kernel_configuration& configuration :
+           candidate_configurations(portable(*kernel.cluster), target, wanted_effort())) {
         SCOPED_TRACE(target.name + ", " + kernel.name + ": " + str(configuration));
         native_kernel native;
         ASSERT_NO_THROW(native = finalize(portable(*kernel.cluster), target, configuration));
@@ -67,7 +69,8 @@ TEST(candidates, of_the_host_differ_and_give_the_right_numbers) {
     for (value p : kernel.cluster->parameters()) inputs.push_back(random_literal(p.type(), random, 0.5));
     const auto expected = evaluate(*kernel.cluster, inputs);
     std::map<std::vector<std::byte>, std::string> seen;
-    for (const kernel_configuration& configuration : candidate_configurations(portable(*kernel.cluster), native_target(), wanted_effort())) {
+    for (const kernel_configuration& configuration :
+         candidate_configurations(portable(*kernel.cluster), native_target(), wanted_effort())) {
       const std::string what = kernel.name + ": " + str(configuration);
       const loaded_kernel loaded(*kernel.cluster, native_target(), configuration);
       auto [other, fresh] = seen.emplace(serialize(loaded.native()), str(configuration));
@@ -89,7 +92,8 @@ TEST(candidates, efforts_are_prefixes_of_each_other) {
     if (kernel.name != "map f32" && kernel.name != "softmax f16") continue;
     const target_row target = find_target("sm_90");
     std::vector<kernel_configuration> before;
-    for (tuning_effort effort : {tuning_effort::off, tuning_effort::quick, tuning_effort::full, tuning_effort::exhaustive}) {
+    for (tuning_effort effort :
+         {tuning_effort::off, tuning_effort::quick, tuning_effort::full, tuning_effort::exhaustive}) {
       const auto now = candidate_configurations(portable(*kernel.cluster), target, effort);
       ASSERT_FALSE(now.empty());
       EXPECT_TRUE(now[0].empty());
@@ -113,7 +117,8 @@ TEST(candidates, efforts_are_prefixes_of_each_other) {
 
 TEST(candidates, of_what_has_no_code_are_refused_like_it) {
   const shape heads = typed(element_type::f64, {1, 2, 9, 8});
-  auto m = cluster({heads, heads, heads}, [](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(attention{}, p)}; });
+  auto m = cluster({heads, heads, heads},
+                   [](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(attention{}, p)}; });
   EXPECT_THROW(candidate_configurations(portable(*m), find_target("sm_90"), tuning_effort::quick), error);
 }
 

@@ -87,7 +87,8 @@ TEST(write_kernel, names_and_origins_do_not_reach_the_bytes) {
   auto plain = symbolic_dot_cluster();
   module named("another");
   std::vector<value> arguments;
-  for (value p : plain->parameters()) arguments.push_back(named.add_parameter("weights of layer " + std::to_string(arguments.size()), p.type()));
+  for (value p : plain->parameters())
+    arguments.push_back(named.add_parameter("weights of layer " + std::to_string(arguments.size()), p.type()));
   auto outputs = named.inline_module(*plain, arguments);
   for (instruction& i : named.instructions()) i.set_origin("somewhere");
   named.set_outputs(outputs, {"left", "right"});

@@ -31,7 +31,14 @@ std::vector<sample> movement_samples() {
       {scatter_elements{1, scatter_reduction::add}, {f({3, 5}), i({3, 2}), f({3, 2})}},
       {scatter_nd{scatter_reduction::max}, {f({3, 5}), i({2, 1}), f({2, 5})}},
       {iota{i32, {3, 5}, 1}, {}},
-      {resize{{1, 2, 6, 7}, {1, 1, 2, 7.0 / 5}, resize_mode::cubic, resize_coordinates::align_corners, resize_nearest::ceil, -0.5, true}, {f({1, 2, 3, 5})}},
+      {resize{{1, 2, 6, 7},
+              {1, 1, 2, 7.0 / 5},
+              resize_mode::cubic,
+              resize_coordinates::align_corners,
+              resize_nearest::ceil,
+              -0.5,
+              true},
+       {f({1, 2, 3, 5})}},
   };
 }
 
@@ -47,7 +54,8 @@ std::vector<sample> anchor_samples() {
       {transposed_convolution{{2, 2}, {1, 1}, {1, 0}, {0, 1}, {1, 0}, 1, last}, {f({1, 4, 5, 3}), f({3, 2, 6, 3})}},
       {pooling{pooling_kind::average, {3, 2}, {2, 1}, {1, 1}, {1, 0}, {1, 0}, true, true, last}, {f({1, 7, 5, 3})}},
       {attention{0.5, true}, {f({2, 4, 3, 5}), f({2, 2, 7, 5}), f({2, 2, 7, 3})}},
-      {attention{0.25, false, sequence, {}, sequence, sequence}, {{f16, {3, 2, 5}}, {f16, {2, 7, 5}}, {f16, {7, 2, 5}}, {boolean, {3, 7}}}},
+      {attention{0.25, false, sequence, {}, sequence, sequence},
+       {{f16, {3, 2, 5}}, {f16, {2, 7, 5}}, {f16, {7, 2, 5}}, {boolean, {3, 7}}}},
       {reduce{reduction_kind::mean, {0, 2}, true}, {f({3, 5, 7})}},
       {reduce{reduction_kind::product, {1}, false}, {f({3, 5})}},
       {arg_reduce{false, 1, true, true}, {f({3, 5})}},
@@ -118,7 +126,9 @@ std::vector<literal> sample_inputs(const module& cluster) {
     std::vector<double> values(n);
     for (std::size_t k = 0; k < n; ++k) {
       double spread = static_cast<double>((k * 7 + inputs.size() * 3) % 31) / 10 - 1.5;
-      values[k] = is_float(p.type().type) ? spread : p.type().type == i64 ? static_cast<double>(k % 2) : static_cast<double>((k * 5 + 1) % 7);
+      values[k] = is_float(p.type().type) ? spread
+                  : p.type().type == i64  ? static_cast<double>(k % 2)
+                                          : static_cast<double>((k * 5 + 1) % 7);
     }
     inputs.push_back(literal::from_doubles(p.type(), values));
   }

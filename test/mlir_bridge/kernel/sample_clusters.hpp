@@ -1,5 +1,5 @@
-// Small clusters that together hold every operator a kernel may hold. Named as to_cluster names things, so that a round trip is
-// an equality of text. Sizes are odd and differ from axis to axis.
+// Small clusters that together hold every operator a kernel may hold. Named as to_cluster names things, so that a round
+// trip is an equality of text. Sizes are odd and differ from axis to axis.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,12 @@ std::vector<sample> elementwise_samples();
 
 std::unique_ptr<module> cluster_of(const sample& s);
 
-// A matrix product with a transposed weight, a broadcast bias, a scalar constant and a relu, symbolic in `batch`; two outputs.
+// A matrix product with a transposed weight, a broadcast bias, a scalar constant and a relu, symbolic in `batch`; two
+// outputs.
 std::unique_ptr<module> symbolic_dot_cluster();
 
-// Values for the module's parameters: indices in range, other numbers in [-1.5, 1.5], all different where the type allows.
+// Values for the module's parameters: indices in range, other numbers in [-1.5, 1.5], all different where the type
+// allows.
 std::vector<literal> sample_inputs(const module& cluster);
 
 }  // namespace kiln::test

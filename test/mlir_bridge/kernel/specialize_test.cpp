@@ -21,7 +21,9 @@ const compiler_context& context() {
   return shared;
 }
 
-portable_kernel parsed(const module& cluster) { return portable_kernel::parse(context(), write_kernel(cluster, "sample")); }
+portable_kernel parsed(const module& cluster) {
+  return portable_kernel::parse(context(), write_kernel(cluster, "sample"));
+}
 
 std::vector<shape> shapes(std::vector<std::vector<dim>> dims) {
   std::vector<shape> result;
@@ -60,8 +62,9 @@ TEST(specialize, a_specialized_kernel_may_be_specialized_again_to_the_same) {
 }
 
 TEST(specialize, shapes_that_do_not_fit) {
-  for (const auto& wrong : {shapes({{3, 6}, {7, 5}, {7}}), shapes({{3, 5}, {7, 5}, {8}}), shapes({{3, 5}, {7, 5}}), shapes({{3, 5, 1}, {7, 5}, {7}}),
-                            shapes({{dim::symbol("batch"), 5}, {7, 5}, {7}}), std::vector<shape>{{f16, {3, 5}}, {f32, {7, 5}}, {f32, {7}}}}) {
+  for (const auto& wrong : {shapes({{3, 6}, {7, 5}, {7}}), shapes({{3, 5}, {7, 5}, {8}}), shapes({{3, 5}, {7, 5}}),
+                            shapes({{3, 5, 1}, {7, 5}, {7}}), shapes({{dim::symbol("batch"), 5}, {7, 5}, {7}}),
+                            std::vector<shape>{{f16, {3, 5}}, {f32, {7, 5}}, {f32, {7}}}}) {
     try {
       parsed(*symbolic_dot_cluster()).specialize(wrong);
       FAIL() << wrong[0].str();
@@ -76,7 +79,8 @@ std::unique_ptr<module> two_dims(const dim& in, const dim& other) {
   auto m = std::make_unique<module>("sample");
   value x = m->add_parameter("input0", {f32, {in}});
   value s = m->add_parameter("input1", {f32, {}});
-  m->set_outputs({m->add(elementwise{scalar_function::exp}, {x}), m->add(broadcast{{other}}, {s})}, {"output0", "output1"});
+  m->set_outputs({m->add(elementwise{scalar_function::exp}, {x}), m->add(broadcast{{other}}, {s})},
+                 {"output0", "output1"});
   return m;
 }
 
@@ -97,7 +101,8 @@ TEST(specialize, a_rounded_dimension_has_no_one_solution_but_stands_for_itself) 
   portable_kernel told = parsed(*two_dims(n / 2, n));
   told.specialize(shapes({{11}, {}}), shapes({{11}, {23}}));
   EXPECT_EQ(told.output_shapes(), shapes({{11}, {23}}));
-  EXPECT_THROW(parsed(*two_dims(n / 2, n)).specialize(shapes({{11}, {}}), shapes({{11}, {24}})), error) << "24 / 2 is not 11";
+  EXPECT_THROW(parsed(*two_dims(n / 2, n)).specialize(shapes({{11}, {}}), shapes({{11}, {24}})), error)
+      << "24 / 2 is not 11";
 }
 
 TEST(specialize, a_dimension_tells_the_quotient_in_it) {

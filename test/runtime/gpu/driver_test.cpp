@@ -77,7 +77,8 @@ TEST_P(gpu_drivers, machine_code_of_portable_text) {
     return;
   }
   std::string ptx = ".version 8.0\n.target sm_90a\n";
-  std::vector<std::byte> object(reinterpret_cast<const std::byte*>(ptx.data()), reinterpret_cast<const std::byte*>(ptx.data()) + ptx.size());
+  std::vector<std::byte> object(reinterpret_cast<const std::byte*>(ptx.data()),
+                                reinterpret_cast<const std::byte*>(ptx.data()) + ptx.size());
   object.insert(object.end(), text.begin(), text.end());
   EXPECT_EQ(device->to_machine_code(object), text);
   control.fail("cuLinkComplete", 1, 218);  // asked again, with the target that the text names

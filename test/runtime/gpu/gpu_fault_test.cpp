@@ -1,4 +1,5 @@
-// Drivers that refuse, devices that go away: a typed error, nothing left behind, and a clear answer to everything that follows.
+// Drivers that refuse, devices that go away: a typed error, nothing left behind, and a clear answer to everything that
+// follows.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -76,7 +77,8 @@ TEST_P(gpu_faults, a_device_may_go_at_any_time) {
   for (std::size_t at = 0; at < sequence.size(); ++at) {
     std::size_t nth = ++seen[sequence[at]];
     if (at % step) continue;
-    // The call that fails is the one after which nothing works: 999 is lost for us, and the stand-in then answers so for ever.
+    // The call that fails is the one after which nothing works: 999 is lost for us, and the stand-in then answers so
+    // for ever.
     control.reset();
     control.fail(sequence[at].c_str(), nth, 999);
     try {
@@ -122,7 +124,9 @@ TEST_P(gpu_faults, a_kernel_that_fails_is_an_error_of_its_run) {
   auto device = open_stand_in(GetParam());
   program p;
   launch fault = make_launch("fault", 1, {in(0), out(0)});
-  p.main().set_outputs({call(p, p.main(), "fault", make_kernel({fault}), {p.main().add_parameter("x", vector_type)}, {vector_type})}, {"y"});
+  p.main().set_outputs(
+      {call(p, p.main(), "fault", make_kernel({fault}), {p.main().add_parameter("x", vector_type)}, {vector_type})},
+      {"y"});
   executable e = load(p, *device);
   try {
     e.evaluate(std::vector{vector_literal(ramp())});
@@ -160,7 +164,9 @@ TEST_P(gpu_faults, work_that_does_not_end_times_out) {
     executable good = load(plain_program(), *device);
     EXPECT_EQ(floats(good.evaluate(std::vector{vector_literal(ramp())})[0]), plain_result(ramp()));
     program p;
-    p.main().set_outputs({call(p, p.main(), "hang", make_kernel({make_launch("hang", 1, {in(0), out(0)})}), {p.main().add_parameter("x", vector_type)}, {vector_type})}, {"y"});
+    p.main().set_outputs({call(p, p.main(), "hang", make_kernel({make_launch("hang", 1, {in(0), out(0)})}),
+                               {p.main().add_parameter("x", vector_type)}, {vector_type})},
+                         {"y"});
     executable e = load(p, *device);
     try {
       e.evaluate(std::vector{vector_literal(ramp())});
@@ -196,17 +202,20 @@ TEST_P(gpu_faults, a_refused_module_comes_with_the_drivers_words) {
   auto device = open_stand_in(GetParam());
   native_kernel kernel;
   std::string text = "nonsense";
-  kernel.object.assign(reinterpret_cast<const std::byte*>(text.data()), reinterpret_cast<const std::byte*>(text.data()) + text.size());
+  kernel.object.assign(reinterpret_cast<const std::byte*>(text.data()),
+                       reinterpret_cast<const std::byte*>(text.data()) + text.size());
   const native_kernel* list[] = {&kernel};
   try {
     device->load(list);
     ADD_FAILURE();
   } catch (const error& err) {
     EXPECT_EQ(err.kind(), error_kind::compile_failed);
-    EXPECT_THAT(err.what(), HasSubstr(GetParam().api == gpu::api::cuda ? "line 1: not a stand-in module" : "the driver refuses the module"));
+    EXPECT_THAT(err.what(), HasSubstr(GetParam().api == gpu::api::cuda ? "line 1: not a stand-in module"
+                                                                       : "the driver refuses the module"));
   }
   auto refuse = [&](std::string damaged) {
-    kernel.object.assign(reinterpret_cast<const std::byte*>(damaged.data()), reinterpret_cast<const std::byte*>(damaged.data()) + damaged.size());
+    kernel.object.assign(reinterpret_cast<const std::byte*>(damaged.data()),
+                         reinterpret_cast<const std::byte*>(damaged.data()) + damaged.size());
     try {
       device->load(list);
       ADD_FAILURE();

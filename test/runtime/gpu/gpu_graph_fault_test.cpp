@@ -1,5 +1,5 @@
-// Drivers that refuse graphs at any of their calls: the run that meets it and all later ones are right and eager, nothing is left behind, and no
-// stream stays in capture.
+// Drivers that refuse graphs at any of their calls: the run that meets it and all later ones are right and eager,
+// nothing is left behind, and no stream stays in capture.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -16,8 +16,12 @@ using ::testing::HasSubstr;
 
 class gpu_graph_faults : public on_stand_in {
  protected:
-  std::size_t calls(const char* cuda, const char* hip) const { return control.calls(entry(GetParam(), cuda, hip).c_str()); }
-  void fail(const char* cuda, const char* hip, std::size_t nth, int status = 801) const { control.fail(entry(GetParam(), cuda, hip).c_str(), nth, status); }
+  std::size_t calls(const char* cuda, const char* hip) const {
+    return control.calls(entry(GetParam(), cuda, hip).c_str());
+  }
+  void fail(const char* cuda, const char* hip, std::size_t nth, int status = 801) const {
+    control.fail(entry(GetParam(), cuda, hip).c_str(), nth, status);
+  }
   std::size_t graph_launches() const { return calls("cuGraphLaunch", "hipGraphLaunch"); }
 };
 INSTANTIATE_TEST_SUITE_P(stand_in, gpu_graph_faults, ::testing::ValuesIn(stand_ins), name_of);
@@ -43,7 +47,8 @@ struct life {
     auto stream = e.target().make_stream();
     int round = 0;
     for (auto [in, out] : {std::pair{0, 0}, {0, 0}, {1, 0}, {0, 0}, {1, 0}, {1, 2}, {2, 2}, {0, 1}}) {
-      auto got = run_mixed(e, context, *sets.sets[in], *sets.sets[out], inputs, round++ % 3 == 2 ? stream.get() : nullptr);
+      auto got =
+          run_mixed(e, context, *sets.sets[in], *sets.sets[out], inputs, round++ % 3 == 2 ? stream.get() : nullptr);
       EXPECT_EQ(got, expected);
       if (after_each) after_each(context);
     }
@@ -62,7 +67,8 @@ TEST_P(gpu_graph_faults, every_call_of_graphs_may_fail) {
   std::size_t failed = 0, survived = 0;
   for (const maker& m : makers) {
     std::map<std::string, std::size_t> counts;
-    // A device, a program and a context from beginning to end; `break_it` once the graphs begin. The number of failures.
+    // A device, a program and a context from beginning to end; `break_it` once the graphs begin. The number of
+    // failures.
     auto whole = [&](auto&& break_it) {
       std::size_t failures = 0, launched = 0;
       {
@@ -133,7 +139,8 @@ TEST_P(gpu_graph_faults, a_refused_patch_becomes_an_update_and_a_refused_update_
   auto device = open_stand_in(GetParam());
   executable e = load(plain_program(), *device);
   auto inputs = inputs_for(e, 0.5f), expected = e.evaluate(inputs);
-  execution_context context = e.make_context({.policy = graph_policy::on, .order = graph_order::chain, .most_graphs = 1});
+  execution_context context =
+      e.make_context({.policy = graph_policy::on, .order = graph_order::chain, .most_graphs = 1});
   tensor_sets sets(e, 30);
   auto run = [&](std::size_t i) { EXPECT_EQ(run_mixed(e, context, *sets.sets[i], *sets.sets[i], inputs), expected); };
   run(0);
@@ -170,7 +177,8 @@ struct vendor {
 void vendor_copy(void* data, void* stream, std::span<void* const> inputs, std::span<void* const> outputs) {
   auto& v = *static_cast<vendor*>(data);
   if (v.calls++ == v.throws_at) throw std::runtime_error("the vendor's library says no");
-  if (v.functions->copy_on_device(outputs[0], inputs[0], n * sizeof(float), stream)) throw std::runtime_error("the vendor's copy failed");
+  if (v.functions->copy_on_device(outputs[0], inputs[0], n * sizeof(float), stream))
+    throw std::runtime_error("the vendor's copy failed");
 }
 
 // `count` calls between launches.
@@ -178,8 +186,10 @@ program vendor_program(int count) {
   program p;
   module& m = p.main();
   value v = twice(p, m, m.add_parameter("x", vector_type));
-  for (int i = 0; i < count; ++i) v = twice(p, m, call(p, m, "vendor", make_kernel({make_launch("twice", n, {in(0), out(0)})}), {v}, {vector_type}));
-  m.set_outputs({call(p, m, "vendor", make_kernel({make_launch("twice", n, {in(0), out(0)})}), {v}, {vector_type})}, {"y"});
+  for (int i = 0; i < count; ++i)
+    v = twice(p, m, call(p, m, "vendor", make_kernel({make_launch("twice", n, {in(0), out(0)})}), {v}, {vector_type}));
+  m.set_outputs({call(p, m, "vendor", make_kernel({make_launch("twice", n, {in(0), out(0)})}), {v}, {vector_type})},
+                {"y"});
   return p;
 }
 
@@ -200,7 +210,8 @@ TEST_P(gpu_graph_faults, calls_that_are_not_ours) {
       std::size_t thrown = 0, right = 0;
       for (int i : {0, 0, 1, 0, 2, 1, 0, 0}) {
         try {
-          EXPECT_EQ(floats(run_mixed(e, context, *sets.sets[i], *sets.sets[i], {vector_literal(ramp(1.0f))})[0]), expected);
+          EXPECT_EQ(floats(run_mixed(e, context, *sets.sets[i], *sets.sets[i], {vector_literal(ramp(1.0f))})[0]),
+                    expected);
           ++right;
         } catch (const std::runtime_error& err) {
           EXPECT_THAT(err.what(), HasSubstr("says no"));  // an eager run's: it is the caller's

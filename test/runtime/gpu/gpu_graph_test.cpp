@@ -17,8 +17,13 @@ using ::testing::Not;
 
 class gpu_graphs : public on_stand_in {
  protected:
-  std::size_t graph_launches() const { return control.calls(entry(GetParam(), "cuGraphLaunch", "hipGraphLaunch").c_str()); }
-  std::size_t kernel_patches() const { return control.calls(entry(GetParam(), "cuGraphExecKernelNodeSetParams", "hipGraphExecKernelNodeSetParams").c_str()); }
+  std::size_t graph_launches() const {
+    return control.calls(entry(GetParam(), "cuGraphLaunch", "hipGraphLaunch").c_str());
+  }
+  std::size_t kernel_patches() const {
+    return control.calls(
+        entry(GetParam(), "cuGraphExecKernelNodeSetParams", "hipGraphExecKernelNodeSetParams").c_str());
+  }
 };
 INSTANTIATE_TEST_SUITE_P(stand_in, gpu_graphs, ::testing::ValuesIn(stand_ins), name_of);
 
@@ -34,8 +39,10 @@ TEST_P(gpu_graphs, the_same_bits_whatever_changes) {
     tensor_sets sets(e, 5);
     auto theirs = device->make_stream();
     execution_context eager = e.make_context({.policy = graph_policy::off});
-    // Which set the inputs come from, and which the outputs go to: the same, other inputs, other outputs, both, and back.
-    constexpr std::pair<int, int> mixes[] = {{0, 0}, {0, 0}, {1, 0}, {1, 2}, {3, 4}, {0, 0}, {3, 4}, {0, 0}, {3, 4}, {2, 1}, {4, 0}, {4, 0}, {1, 1}};
+    // Which set the inputs come from, and which the outputs go to: the same, other inputs, other outputs, both, and
+    // back.
+    constexpr std::pair<int, int> mixes[] = {{0, 0}, {0, 0}, {1, 0}, {1, 2}, {3, 4}, {0, 0}, {3, 4},
+                                             {0, 0}, {3, 4}, {2, 1}, {4, 0}, {4, 0}, {1, 1}};
     for (const graph_options& options : {nodes, branches, capture, automatic}) {
       execution_context context = e.make_context(options);
       float first = 0.01f;
@@ -70,7 +77,8 @@ TEST_P(gpu_graphs, a_replayed_run_is_one_launch_and_one_wait) {
     EXPECT_EQ(control.calls(GetParam().launch), 0u);
     EXPECT_EQ(control.calls(GetParam().synchronize), 1u);
     std::string log = control.log();
-    for (const char* word : {"Alloc", "Malloc", "Free", "Memcpy", "Event", "SetParams", "Instantiate"}) EXPECT_THAT(log, Not(HasSubstr(word)));
+    for (const char* word : {"Alloc", "Malloc", "Free", "Memcpy", "Event", "SetParams", "Instantiate"})
+      EXPECT_THAT(log, Not(HasSubstr(word)));
   }
   EXPECT_EQ(floats(a.download()[0]), plain_result(ramp(3.0f)));
   EXPECT_EQ(context.report().captures, 1u);
@@ -165,7 +173,10 @@ TEST_P(gpu_graphs, empty_tensors_and_other_shapes) {
     program p;
     module& m = p.main();
     value v = m.add_parameter("x", type), nothing = m.add_parameter("nothing", empty);
-    for (int i = 0; i < 3; ++i) v = call(p, m, "add_counter", make_kernel({make_launch("add_counter", size, {in(0), scratch(0), out(0)})}, {{4, false, true}}), {v}, {type});
+    for (int i = 0; i < 3; ++i)
+      v = call(p, m, "add_counter",
+               make_kernel({make_launch("add_counter", size, {in(0), scratch(0), out(0)})}, {{4, false, true}}), {v},
+               {type});
     m.set_outputs({v, nothing}, {"y", "nothing_again"});
     executable e = load(p, *device);
     std::vector<float> data(static_cast<std::size_t>(size), 2.5f);
@@ -173,7 +184,8 @@ TEST_P(gpu_graphs, empty_tensors_and_other_shapes) {
     for (const graph_options& options : {nodes, branches, capture, automatic}) {
       execution_context context = e.make_context(options);
       tensor_sets sets(e, 2);
-      for (int round = 0; round < 4; ++round) EXPECT_EQ(run_mixed(e, context, *sets.sets[round % 2], *sets.sets[0], inputs), inputs);
+      for (int round = 0; round < 4; ++round)
+        EXPECT_EQ(run_mixed(e, context, *sets.sets[round % 2], *sets.sets[0], inputs), inputs);
     }
   }
 }
@@ -210,10 +222,12 @@ TEST_P(gpu_graphs, contexts_and_executables_may_move) {
     auto second = std::make_unique<execution_context>(std::move(*first));
     first.reset();
     executable moved = std::move(copy);
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(run_mixed(moved, *second, *sets.sets[i % 2], *sets.sets[1], inputs), expected);
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(run_mixed(moved, *second, *sets.sets[i % 2], *sets.sets[1], inputs), expected);
     execution_context third = std::move(*second);
     second.reset();
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(run_mixed(*loaded, third, *sets.sets[i % 2], *sets.sets[i % 2], inputs), expected);
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(run_mixed(*loaded, third, *sets.sets[i % 2], *sets.sets[i % 2], inputs), expected);
     EXPECT_EQ(third.report().failures, 0u);
   }
 }
@@ -223,11 +237,15 @@ TEST_P(gpu_graphs, a_loop_whose_condition_is_known_never_waits_for_the_device) {
   program p;
   module& m = p.main();
   module& body = p.add_module("body");
-  value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type), x = body.add_parameter("x", vector_type);
+  value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type),
+        x = body.add_parameter("x", vector_type);
   value next = add_iteration(p, body, i, twice(p, body, x));
   body.set_outputs({go, next, next}, {"go", "x", "all"});
   value start = m.add_parameter("x", vector_type);
-  value l = m.add(loop{1, 5}, {m.add_constant(literal::of<std::int64_t>(count_type, {5})), m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), start}, {&body});
+  value l = m.add(loop{1, 5},
+                  {m.add_constant(literal::of<std::int64_t>(count_type, {5})),
+                   m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), start},
+                  {&body});
   m.set_outputs({l, value{l.producer, 1}}, {"last", "all"});
   executable e = load(p, *device);
   auto inputs = inputs_for(e, 0.5f);
@@ -235,12 +253,14 @@ TEST_P(gpu_graphs, a_loop_whose_condition_is_known_never_waits_for_the_device) {
   for (const graph_options& options : {nodes, capture}) {
     execution_context context = e.make_context(options);
     tensor_sets sets(e, 2);
-    for (int round = 0; round < 4; ++round) EXPECT_EQ(run_mixed(e, context, *sets.sets[round % 2], *sets.sets[0], inputs), expected);
+    for (int round = 0; round < 4; ++round)
+      EXPECT_EQ(run_mixed(e, context, *sets.sets[round % 2], *sets.sets[0], inputs), expected);
     sets.sets[0]->upload(inputs);
     control.reset();
     e.run(context, sets.sets[0]->inputs(), sets.sets[0]->outputs());
     EXPECT_EQ(graph_launches(), 5u);
-    // Nodes of a capture that the driver does not name cannot be patched: the graph is captured again and updated as a whole.
+    // Nodes of a capture that the driver does not name cannot be patched: the graph is captured again and updated as a
+    // whole.
     bool patched = options.making == graph_making::nodes || std::string(GetParam().name) != "hip5";
     EXPECT_EQ(control.calls(GetParam().launch), patched ? 0u : 10u);
     EXPECT_EQ(control.calls(GetParam().synchronize), 1u) << control.log();
@@ -257,7 +277,11 @@ TEST_P(gpu_graphs, an_endless_loop_ends_when_a_stop_is_requested) {
   value go = body.add_parameter("go", flag_type), x = body.add_parameter("x", vector_type);
   body.set_outputs({go, twice(p, body, x)}, {"go", "x"});
   value start = m.add_parameter("x", vector_type);
-  m.set_outputs({m.add(loop{1, -1}, {m.add_constant(literal::of<std::int64_t>(count_type, {INT64_MAX})), m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), start}, {&body})}, {"last"});
+  m.set_outputs({m.add(loop{1, -1},
+                       {m.add_constant(literal::of<std::int64_t>(count_type, {INT64_MAX})),
+                        m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), start},
+                       {&body})},
+                {"last"});
   executable e = load(p, *device);
   auto inputs = inputs_for(e, 0.5f);
   for (const graph_options& options : {graph_options{.policy = graph_policy::off}, nodes, capture}) {
@@ -287,7 +311,8 @@ TEST_P(gpu_graphs, on_the_callers_stream_without_waiting) {
   {
     execution_context context = e.make_context(nodes);
     control.reset();
-    for (int i = 0; i < 4; ++i) e.run(context, sets.sets[i]->inputs(), sets.sets[i]->outputs(), i % 2 ? *default_stream : *theirs);
+    for (int i = 0; i < 4; ++i)
+      e.run(context, sets.sets[i]->inputs(), sets.sets[i]->outputs(), i % 2 ? *default_stream : *theirs);
     EXPECT_EQ(control.calls(GetParam().synchronize), 0u);
     EXPECT_EQ(graph_launches(), 4u);
   }  // waits for its runs
@@ -304,7 +329,8 @@ TEST_P(gpu_graphs, threads_share_a_program) {
     threads.emplace_back([&, options] {
       execution_context context = e.make_context(options);
       tensor_sets sets(e, 2);
-      for (int i = 0; i < 30; ++i) EXPECT_EQ(run_mixed(e, context, *sets.sets[i % 2], *sets.sets[i / 2 % 2], inputs), expected);
+      for (int i = 0; i < 30; ++i)
+        EXPECT_EQ(run_mixed(e, context, *sets.sets[i % 2], *sets.sets[i / 2 % 2], inputs), expected);
       EXPECT_EQ(context.report().failures, 0u) << context.report().reason;
     });
   for (std::thread& t : threads) t.join();
@@ -338,7 +364,8 @@ TEST_P(gpu_graphs, automatic_decides_and_can_be_told) {
 
   // Once decided, a run makes the same calls as if nothing had ever been measured.
   const graph_decision decided = *context.decision();
-  execution_context always = e.make_context(decided.replay ? decided.branches ? branches : nodes : graph_options{.policy = graph_policy::off});
+  execution_context always =
+      e.make_context(decided.replay ? decided.branches ? branches : nodes : graph_options{.policy = graph_policy::off});
   auto calls_of = [&](execution_context& which) {
     e.run(which, a.inputs(), a.outputs());  // makes its graph
     control.reset();
@@ -380,7 +407,8 @@ TEST_P(gpu_graphs, launches_of_contexts_with_graphs_go_to_one_stream) {
   auto inputs = inputs_for(e, 0.5f), expected = e.evaluate(inputs, nodes);
   tensor_sets sets(e, 2);
   auto run = [&](execution_context& context, int i) {
-    EXPECT_EQ(run_mixed(e, context, *sets.sets[i % 2], *sets.sets[0], inputs, i % 3 == 1 ? theirs.get() : nullptr), expected);
+    EXPECT_EQ(run_mixed(e, context, *sets.sets[i % 2], *sets.sets[0], inputs, i % 3 == 1 ? theirs.get() : nullptr),
+              expected);
   };
   for (const graph_options& options : {automatic, capture}) {
     execution_context context = e.make_context(options);
@@ -388,11 +416,13 @@ TEST_P(gpu_graphs, launches_of_contexts_with_graphs_go_to_one_stream) {
     for (int i = 0; i < 12; ++i) run(context, i);
     EXPECT_GT(control.calls(GetParam().launch), before);
     run_profile profile;
-    if (context.report().mode != "eager") e.run_timed(context, sets.sets[0]->inputs(), sets.sets[0]->outputs(), profile);
+    if (context.report().mode != "eager")
+      e.run_timed(context, sets.sets[0]->inputs(), sets.sets[0]->outputs(), profile);
   }
   EXPECT_EQ(control.launched_streams(), 1u);
   // Runs that never are graphs are their own contexts', so that they may overlap.
-  execution_context a = e.make_context({.policy = graph_policy::off}), b = e.make_context({.policy = graph_policy::off});
+  execution_context a = e.make_context({.policy = graph_policy::off}),
+                    b = e.make_context({.policy = graph_policy::off});
   run(a, 0), run(b, 0);
   EXPECT_EQ(control.launched_streams(), 3u);
 }
@@ -414,7 +444,8 @@ TEST_P(gpu_graphs, timed_runs_are_launches) {
 }
 
 TEST_P(gpu_graphs, a_device_without_graphs_runs_launches) {
-  EXPECT_EQ(gpu::missing_for_graphs(gpu::gpu_driver(GetParam().api, {}, "")), entry(GetParam(), "cuGraphCreate", "hipGraphCreate"));
+  EXPECT_EQ(gpu::missing_for_graphs(gpu::gpu_driver(GetParam().api, {}, "")),
+            entry(GetParam(), "cuGraphCreate", "hipGraphCreate"));
   auto here = flavour;
   flavour = {};
   host_device host(2);

@@ -53,7 +53,9 @@ TEST_P(gpu_programs, a_run_only_launches_and_waits_once) {
     std::string log = control.log();
     EXPECT_EQ(lines(log, GetParam().launch), e.plan().report.launches);
     EXPECT_EQ(lines(log, GetParam().synchronize), 1u) << log;
-    EXPECT_TRUE(log.ends_with(std::string(GetParam().synchronize) + "\n") || log.ends_with("hipSetDevice\n") || log.ends_with("cuCtxSetCurrent\n")) << log;
+    EXPECT_TRUE(log.ends_with(std::string(GetParam().synchronize) + "\n") || log.ends_with("hipSetDevice\n") ||
+                log.ends_with("cuCtxSetCurrent\n"))
+        << log;
     EXPECT_THAT(log, Not(HasSubstr("Alloc")));
     EXPECT_THAT(log, Not(HasSubstr("Malloc")));
     EXPECT_THAT(log, Not(HasSubstr("Free")));
@@ -104,9 +106,11 @@ TEST_P(gpu_programs, on_the_callers_stream_without_waiting) {
   e.run(context, a.inputs(), a.outputs(), *theirs);
   e.run(context, b.inputs(), b.outputs(), *default_stream);  // the same arena: after the first
   EXPECT_EQ(control.calls(GetParam().synchronize), 0u);
-  auto waits = [&] { return control.calls(GetParam().api == gpu::api::cuda ? "cuStreamWaitEvent" : "hipStreamWaitEvent"); };
-  EXPECT_EQ(waits(), 1u);  // of the second run for the first
-  e.run(context, c.inputs(), c.outputs());                   // after both
+  auto waits = [&] {
+    return control.calls(GetParam().api == gpu::api::cuda ? "cuStreamWaitEvent" : "hipStreamWaitEvent");
+  };
+  EXPECT_EQ(waits(), 1u);                   // of the second run for the first
+  e.run(context, c.inputs(), c.outputs());  // after both
   EXPECT_EQ(waits(), 2u);
   device->synchronize(default_stream.get());
   device->synchronize(theirs.get());
@@ -138,14 +142,20 @@ TEST_P(gpu_programs, threads_and_devices_at_the_same_time) {
       auto x = ramp(start + static_cast<float>(i));
       tensors.upload(std::vector{vector_literal(x)});
       if (i % 2) which.run(context, tensors.inputs(), tensors.outputs());
-      else which.run(context, tensors.inputs(), tensors.outputs(), context.stream()), which.target().synchronize(&context.stream());
+      else
+        which.run(context, tensors.inputs(), tensors.outputs(), context.stream()),
+            which.target().synchronize(&context.stream());
       EXPECT_EQ(floats(tensors.download()[0]), plain_result(x, first));
     }
   };
   std::vector<std::thread> threads;
-  for (int t = 0; t < 2; ++t) threads.emplace_back(work, std::cref(e), 0.5f, static_cast<float>(100 * t)), threads.emplace_back(work, std::cref(f), 2.0f, static_cast<float>(-100 * t));
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back(work, std::cref(e), 0.5f, static_cast<float>(100 * t)),
+        threads.emplace_back(work, std::cref(f), 2.0f, static_cast<float>(-100 * t));
   threads.emplace_back([&] {
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(floats(load(plain_program(9.0f), *one).evaluate(std::vector{vector_literal(ramp())})[0]), plain_result(ramp(), 9.0f));
+    for (int i = 0; i < 5; ++i)
+      EXPECT_EQ(floats(load(plain_program(9.0f), *one).evaluate(std::vector{vector_literal(ramp())})[0]),
+                plain_result(ramp(), 9.0f));
   });
   for (std::thread& t : threads) t.join();
 }
@@ -156,7 +166,9 @@ TEST_P(gpu_programs, zeroed_scratch_is_zero_and_nobody_elses) {
   module& m = p.main();
   value v = m.add_parameter("x", vector_type);
   for (int i = 0; i < 3; ++i)
-    v = call(p, m, "add_counter", make_kernel({make_launch("add_counter", n, {in(0), scratch(0), out(0)})}, {{4, false, true}}), {v}, {vector_type});
+    v = call(p, m, "add_counter",
+             make_kernel({make_launch("add_counter", n, {in(0), scratch(0), out(0)})}, {{4, false, true}}), {v},
+             {vector_type});
   m.set_outputs({v}, {"y"});
   executable e = load(p, *device);
   EXPECT_EQ(e.plan().zeroed_bytes, 3u * 256u);
@@ -194,7 +206,9 @@ TEST_P(gpu_programs, tensor_maps_are_encoded_when_their_pointer_changes) {
 
   l.tensor_maps[0].dims = {n + 1};
   program bad;
-  bad.main().set_outputs({call(bad, bad.main(), "twice_mapped", make_kernel({l}), {bad.main().add_parameter("x", vector_type)}, {vector_type})}, {"y"});
+  bad.main().set_outputs({call(bad, bad.main(), "twice_mapped", make_kernel({l}),
+                               {bad.main().add_parameter("x", vector_type)}, {vector_type})},
+                         {"y"});
   EXPECT_THROW(load(bad, *device), error);
 }
 
@@ -220,7 +234,9 @@ TEST_P(gpu_programs, launches_that_no_gpu_takes_are_refused) {
     launch l = make_launch("twice", n, {in(0), out(0)});
     edit(l);
     program p;
-    p.main().set_outputs({call(p, p.main(), "twice", make_kernel({l}), {p.main().add_parameter("x", vector_type)}, {vector_type})}, {"y"});
+    p.main().set_outputs(
+        {call(p, p.main(), "twice", make_kernel({l}), {p.main().add_parameter("x", vector_type)}, {vector_type})},
+        {"y"});
     EXPECT_THROW(load(p, *device), error);
   };
   refuse([](launch& l) { l.grid = std::int64_t{1} << 32; });

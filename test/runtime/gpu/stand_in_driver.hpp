@@ -14,20 +14,25 @@
 namespace kiln::testing {
 
 struct stand_in_kind {
-  const char* name;    // of the library
+  const char* name;  // of the library
   gpu::api api;
-  const char* target;  // of its devices
+  const char* target;                                                    // of its devices
   const char *allocate, *free, *synchronize, *launch, *upload, *encode;  // its names of functions
 };
 inline constexpr stand_in_kind stand_ins[] = {
-    {"hip", gpu::api::hip, "gfx942", "hipMallocFromPoolAsync", "hipFreeAsync", "hipStreamSynchronize", "hipModuleLaunchKernel", "hipMemcpyHtoDAsync", ""},
-    {"hip5", gpu::api::hip, "gfx90a", "hipMalloc", "hipFree", "hipStreamSynchronize", "hipModuleLaunchKernel", "hipMemcpyHtoDAsync", ""},
-    {"cuda", gpu::api::cuda, "sm_90", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuStreamSynchronize", "cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuTensorMapEncodeTiled"},
+    {"hip", gpu::api::hip, "gfx942", "hipMallocFromPoolAsync", "hipFreeAsync", "hipStreamSynchronize",
+     "hipModuleLaunchKernel", "hipMemcpyHtoDAsync", ""},
+    {"hip5", gpu::api::hip, "gfx90a", "hipMalloc", "hipFree", "hipStreamSynchronize", "hipModuleLaunchKernel",
+     "hipMemcpyHtoDAsync", ""},
+    {"cuda", gpu::api::cuda, "sm_90", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuStreamSynchronize",
+     "cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuTensorMapEncodeTiled"},
 };
 
 inline void PrintTo(const stand_in_kind& kind, std::ostream* out) { *out << kind.name; }
 
-inline std::string library_path(const stand_in_kind& kind) { return std::string(KILN_STAND_INS) + "/libkiln_stand_in_" + kind.name + ".so"; }
+inline std::string library_path(const stand_in_kind& kind) {
+  return std::string(KILN_STAND_INS) + "/libkiln_stand_in_" + kind.name + ".so";
+}
 
 inline const stand_in::control& control_of(const stand_in_kind& kind) {
   void* library = ::dlopen(library_path(kind).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -35,8 +40,10 @@ inline const stand_in::control& control_of(const stand_in_kind& kind) {
 }
 
 inline std::vector<std::byte> module_text(const std::string& extra = {}) {
-  std::string text = std::string(stand_in::module_first_line) + "add\ntwice\nexponential\nsum_parts\nsum_total\nreverse\nmultiply\nplus_minus\nbelow_limit\nadd_iteration\nadd_counter\ntwice_mapped\nfault\nhang\n" + extra +
-                     stand_in::module_last_line;
+  std::string text = std::string(stand_in::module_first_line) +
+                     "add\ntwice\nexponential\nsum_parts\nsum_total\nreverse\nmultiply\nplus_minus\nbelow_limit\nadd_"
+                     "iteration\nadd_counter\ntwice_mapped\nfault\nhang\n" +
+                     extra + stand_in::module_last_line;
   std::vector<std::byte> bytes(text.size() + 1);
   std::memcpy(bytes.data(), text.c_str(), bytes.size());
   return bytes;
@@ -75,16 +82,21 @@ inline program rich_program() {
   module& m = p.main();
   module& body = p.add_module("body");
   {
-    value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type), x = body.add_parameter("x", vector_type);
+    value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type),
+          x = body.add_parameter("x", vector_type);
     body.set_outputs({go, add_iteration(p, body, i, twice(p, body, x))}, {"go", "x"});
   }
   module& then = p.add_module("then");
   then.set_outputs({exponential(p, then, then.add_parameter("x", vector_type))}, {"x"});
   module& other = p.add_module("else");
   other.set_outputs({other.add_parameter("x", vector_type)}, {"x"});
-  value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(0.5f, 0.001f))), c = m.add_constant(vector_literal(ramp(1.0f)));
+  value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(0.5f, 0.001f))),
+        c = m.add_constant(vector_literal(ramp(1.0f)));
   value y = add(p, m, multiply_packed(p, m, x, w), c);
-  y = m.add(loop{1, -1}, {m.add_constant(literal::of<std::int64_t>(count_type, {3})), m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), y}, {&body});
+  y = m.add(loop{1, -1},
+            {m.add_constant(literal::of<std::int64_t>(count_type, {3})),
+             m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), y},
+            {&body});
   y = m.add(if_else{}, {below_limit(p, m, y), y}, {&then, &other});
   m.set_outputs({y, sum(p, m, y), x}, {"y", "sum", "x"});
   return p;
@@ -94,7 +106,8 @@ inline program rich_program() {
 inline program plain_program(float first = 0.5f) {
   program p;
   module& m = p.main();
-  value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(first, 0.25f))), c = m.add_constant(vector_literal(ramp(first + 1)));
+  value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(first, 0.25f))),
+        c = m.add_constant(vector_literal(ramp(first + 1)));
   value y = add(p, m, multiply_packed(p, m, x, w), c);
   m.set_outputs({twice(p, m, y), sum(p, m, y)}, {"y", "sum"});
   return p;

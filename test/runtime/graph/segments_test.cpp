@@ -32,9 +32,9 @@ TEST(graph_segments, branches_wait_for_their_data_and_for_memory_that_is_used_ag
   program p;
   module& m = p.main();
   value x = m.add_parameter("x", vector_type);
-  value a = twice(p, m, x), b = exponential(p, m, x);  // 0, 1
-  value c = add(p, m, a, b);                           // 2
-  value d = twice(p, m, c);                            // 3: into the memory of a or b
+  value a = twice(p, m, x), b = exponential(p, m, x);            // 0, 1
+  value c = add(p, m, a, b);                                     // 2
+  value d = twice(p, m, c);                                      // 3: into the memory of a or b
   m.set_outputs({add(p, m, d, c), sum(p, m, d)}, {"y", "sum"});  // 4; 5, 6
   plan made = plan_of(p, device);
   auto parts = cut_segments(made);
@@ -63,7 +63,8 @@ TEST(graph_segments, branches_wait_for_their_data_and_for_memory_that_is_used_ag
         for (std::uint32_t t = 0; t < uses(j).argument_count; ++t) {
           std::size_t mine = uses(i).first_argument + s, other = uses(j).first_argument + t;
           const plan_buffer &u = made.buffers[made.arguments[mine]], &w = made.buffers[made.arguments[other]];
-          bool overlap = u.place == buffer_place::arena && w.place == buffer_place::arena && u.offset < w.offset + w.bytes && w.offset < u.offset + u.bytes;
+          bool overlap = u.place == buffer_place::arena && w.place == buffer_place::arena &&
+                         u.offset < w.offset + w.bytes && w.offset < u.offset + u.bytes;
           if (overlap && (made.written[mine] || made.written[other])) {
             EXPECT_TRUE(before[i][j]) << i << " " << j;
           }
@@ -85,7 +86,8 @@ TEST(graph_segments, what_could_all_run_at_once_is_laid_into_lanes) {
   EXPECT_TRUE(parts[0].branches);
   EXPECT_EQ(parts[0].after, (std::vector<std::vector<std::uint32_t>>{{}, {}, {}, {}, {0}, {1}, {2}, {3}, {4}, {5}}));
 
-  // Two that wait for the same step: the second goes behind the oldest of the other lanes, and still waits for its data.
+  // Two that wait for the same step: the second goes behind the oldest of the other lanes, and still waits for its
+  // data.
   program forked;
   module& f = forked.main();
   x = f.add_parameter("x", vector_type);
@@ -104,10 +106,14 @@ TEST(graph_segments, control_flow_cuts) {
   program p;
   module& m = p.main();
   module& body = p.add_module("body");
-  value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type), x = body.add_parameter("x", vector_type);
+  value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type),
+        x = body.add_parameter("x", vector_type);
   body.set_outputs({go, add_iteration(p, body, i, twice(p, body, x))}, {"go", "x"});
   value start = twice(p, m, twice(p, m, m.add_parameter("x", vector_type)));
-  value l = m.add(loop{1, -1}, {m.add_constant(literal::of<std::int64_t>(count_type, {3})), m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), start}, {&body});
+  value l = m.add(loop{1, -1},
+                  {m.add_constant(literal::of<std::int64_t>(count_type, {3})),
+                   m.add_constant(literal::of<std::uint8_t>(flag_type, {1})), start},
+                  {&body});
   m.set_outputs({twice(p, m, l)}, {"y"});
   plan made = plan_of(p, device);
   auto parts = cut_segments(made);
@@ -115,7 +121,7 @@ TEST(graph_segments, control_flow_cuts) {
   EXPECT_EQ(parts[0].block, 0u);
   EXPECT_EQ(parts[0].count, 2u);
   EXPECT_EQ(parts[1].block, 1u);
-  EXPECT_EQ(parts[1].count, 3u);  // count, twice, add_iteration
+  EXPECT_EQ(parts[1].count, 3u);   // count, twice, add_iteration
   EXPECT_TRUE(parts[1].branches);  // the count is not needed by `twice`
   EXPECT_EQ(std::ranges::count_if(parts[1].slots, &graph_slot::is_counter), 1);
   EXPECT_EQ(parts[1].slots.size(), 3u);  // the trip, the value in and out

@@ -18,7 +18,8 @@ struct outcome {
   std::map<run_way, std::size_t> per_way;
 };
 
-// Runs until there is a decision; `cost` says how long the nth run, which is the kth of its burst, takes that way. Times come `late` runs later; one of `lost` is never told.
+// Runs until there is a decision; `cost` says how long the nth run, which is the kth of its burst, takes that way.
+// Times come `late` runs later; one of `lost` is never told.
 template <class Cost>
 outcome decide(std::vector<run_way> ways, Cost cost, std::size_t late = 0, std::size_t lost = 0) {
   graph_trial trial(std::move(ways));
@@ -56,7 +57,9 @@ TEST(graph_trial, the_fastest_way_wins) {
 }
 
 TEST(graph_trial, disturbed_runs_and_the_making_of_graphs_do_not_count) {
-  graph_decision d = decide({chain, eager}, [](run_way way, std::size_t nth, std::size_t in_burst) { return in_burst == 0 ? 100.0 : nth % 7 == 4 ? 50.0 : way == chain ? 1.0 : 1.1; }).decision;
+  graph_decision d = decide({chain, eager}, [](run_way way, std::size_t nth, std::size_t in_burst) {
+                       return in_burst == 0 ? 100.0 : nth % 7 == 4 ? 50.0 : way == chain ? 1.0 : 1.1;
+                     }).decision;
   EXPECT_TRUE(d.replay);
   EXPECT_EQ(d.replay_ms, 1.0);
   EXPECT_EQ(d.eager_ms, 1.1);
@@ -69,7 +72,8 @@ TEST(graph_trial, clear_differences_end_it_early_and_none_keeps_the_first) {
   EXPECT_TRUE(same.decision.replay);
   EXPECT_FALSE(same.decision.branches);
   // Short runs are warmed and measured for a while, but not for ever.
-  EXPECT_LE(decide(all, [](auto, auto, auto) { return 0.001; }).runs, 3 * 4 * (graph_trial::most_warm_rounds + graph_trial::most_rounds + 1));
+  EXPECT_LE(decide(all, [](auto, auto, auto) { return 0.001; }).runs,
+            3 * 4 * (graph_trial::most_warm_rounds + graph_trial::most_rounds + 1));
   // Long ones are not repeated more than need be.
   EXPECT_LE(decide(all, [](auto, auto, auto) { return 100.0; }).runs, 3 * 4 * (1 + graph_trial::least_rounds));
 }
@@ -90,7 +94,8 @@ TEST(graph_trial, a_device_whose_clocks_rise_and_noise_do_not_decide) {
     true_ms[best] *= 0.97;
     double clock_ms = 0;
     graph_decision d = decide(all, [&](run_way way, auto, auto) {
-                         double ms = true_ms[way] * (1 + 2 * std::exp(-clock_ms / 30)) * std::abs(noise(random)) * (random() % 20 ? 1.0 : 3.0);
+                         double ms = true_ms[way] * (1 + 2 * std::exp(-clock_ms / 30)) * std::abs(noise(random)) *
+                                     (random() % 20 ? 1.0 : 3.0);
                          clock_ms += ms;
                          return ms;
                        }).decision;
@@ -108,7 +113,8 @@ TEST(graph_trial, times_may_come_late_or_not_at_all) {
 }
 
 TEST(graph_policy_names, go_both_ways) {
-  for (graph_policy p : {graph_policy::off, graph_policy::on, graph_policy::automatic}) EXPECT_EQ(graph_policy_named(name(p)), p);
+  for (graph_policy p : {graph_policy::off, graph_policy::on, graph_policy::automatic})
+    EXPECT_EQ(graph_policy_named(name(p)), p);
   EXPECT_FALSE(graph_policy_named("sometimes"));
 }
 

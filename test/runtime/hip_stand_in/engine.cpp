@@ -136,8 +136,10 @@ const control controls{
       auto add = [&](const char* what, std::size_t count) {
         if (count) e.text += std::to_string(count) + " " + what + " ";
       };
-      add("device memory", e.device_memory.size()), add("host memory", e.host_memory.size()), add("streams", e.streams.size()), add("events", e.events.size());
-      add("modules", e.modules.size()), add("pools", e.pools.size()), add("links", e.links.size()), add("graphs", e.graphs.size()), add("graph executables", e.execs.size()), add("contexts", e.contexts);
+      add("device memory", e.device_memory.size()), add("host memory", e.host_memory.size()),
+          add("streams", e.streams.size()), add("events", e.events.size());
+      add("modules", e.modules.size()), add("pools", e.pools.size()), add("links", e.links.size()),
+          add("graphs", e.graphs.size()), add("graph executables", e.execs.size()), add("contexts", e.contexts);
       return e.text.c_str();
     },
     [] {
@@ -157,7 +159,8 @@ const control controls{
         all.clear();
       };
       free_memory(e.device_memory), free_memory(e.host_memory);
-      free_objects(e.streams), free_objects(e.events), free_objects(e.modules), free_objects(e.pools), free_objects(e.links), free_objects(e.graphs), free_objects(e.execs);
+      free_objects(e.streams), free_objects(e.events), free_objects(e.modules), free_objects(e.pools),
+          free_objects(e.links), free_objects(e.graphs), free_objects(e.execs);
       e.contexts = 0;
     },
     [](int count) {
@@ -181,4 +184,6 @@ const control controls{
 }  // namespace
 }  // namespace kiln::stand_in
 
-extern "C" __attribute__((visibility("default"))) const kiln::stand_in::control* kiln_stand_in_control() { return &kiln::stand_in::controls; }
+extern "C" __attribute__((visibility("default"))) const kiln::stand_in::control* kiln_stand_in_control() {
+  return &kiln::stand_in::controls;
+}

@@ -15,8 +15,10 @@
 namespace kiln::stand_in {
 
 // Status numbers that both drivers share.
-inline constexpr int ok = 0, illegal_state = 401, capture_unsupported = 900, capture_invalidated = 901, update_failed = 910;
-inline constexpr int invalid_value = 1, out_of_memory = 2, invalid_image = 200, not_found = 500, not_ready = 600, illegal_address = 700, timed_out = 702;
+inline constexpr int ok = 0, illegal_state = 401, capture_unsupported = 900, capture_invalidated = 901,
+                     update_failed = 910;
+inline constexpr int invalid_value = 1, out_of_memory = 2, invalid_image = 200, not_found = 500, not_ready = 600,
+                     illegal_address = 700, timed_out = 702;
 
 struct engine;
 
@@ -110,7 +112,8 @@ struct engine {
   std::set<exec_object*> execs;
   stream_object default_stream;
 
-  // Runs `body` as the function `name`: counted, logged, failing when it should. A function that releases does so even when it fails.
+  // Runs `body` as the function `name`: counted, logged, failing when it should. A function that releases does so even
+  // when it fails.
   template <class Body>
   int call(const char* name, Body&& body, bool releases = false) {
     std::lock_guard lock(mutex);
@@ -139,7 +142,10 @@ struct engine {
   // The real address of `bytes` at a device address; null where they are not all in one live allocation.
   char* real(const void* device, std::size_t bytes = 1);
   bool is_pinned(const void* host, std::size_t bytes) const;
-  std::size_t live() const { return device_memory.size() + host_memory.size() + streams.size() + events.size() + modules.size() + pools.size() + links.size() + graphs.size() + execs.size() + contexts; }
+  std::size_t live() const {
+    return device_memory.size() + host_memory.size() + streams.size() + events.size() + modules.size() + pools.size() +
+           links.size() + graphs.size() + execs.size() + contexts;
+  }
 };
 
 inline constexpr std::size_t device_bias = std::size_t{1} << 62;

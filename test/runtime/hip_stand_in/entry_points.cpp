@@ -46,7 +46,8 @@ int destroy(std::set<Object*>& all, void* handle) {
 }
 
 int copy(void* to, const void* from, std::size_t bytes, void* stream, bool from_host, bool to_host) {
-  if ((from_host && !e.is_pinned(from, bytes)) || (to_host && !e.is_pinned(to, bytes))) return invalid_value;  // we always stage
+  if ((from_host && !e.is_pinned(from, bytes)) || (to_host && !e.is_pinned(to, bytes)))
+    return invalid_value;  // we always stage
   return later(stream, copy_work(to, from, bytes, from_host, to_host), node_object::kind::copy);
 }
 
@@ -82,7 +83,8 @@ int load_bundle(void** module, const char* image) {
 }
 
 int load_module(void** module, const void* image) {
-  if (std::strncmp(static_cast<const char*>(image), bundle_magic.data(), bundle_magic.size()) == 0) return load_bundle(module, static_cast<const char*>(image));
+  if (std::strncmp(static_cast<const char*>(image), bundle_magic.data(), bundle_magic.size()) == 0)
+    return load_bundle(module, static_cast<const char*>(image));
   std::string text(static_cast<const char*>(image));
   std::string_view rest = text;
   if (!rest.starts_with(module_first_line) || !rest.ends_with(module_last_line)) return invalid_image;
@@ -114,7 +116,8 @@ EXPORT int ENTRY(cuDeviceGet, hipDeviceGet)(int* device, int index) {
   return e.call(NAME(cuDeviceGet, hipDeviceGet), [&] { return *device = index, index < e.device_count ? ok : 101; });
 }
 EXPORT int ENTRY(cuDeviceGetName, hipDeviceGetName)(char* name, int bytes, int device) {
-  return e.call(NAME(cuDeviceGetName, hipDeviceGetName), [&] { return std::snprintf(name, static_cast<std::size_t>(bytes), "Stand-in %d", device), ok; });
+  return e.call(NAME(cuDeviceGetName, hipDeviceGetName),
+                [&] { return std::snprintf(name, static_cast<std::size_t>(bytes), "Stand-in %d", device), ok; });
 }
 EXPORT int ENTRY(cuDeviceTotalMem_v2, hipDeviceTotalMem)(std::size_t* bytes, int) {
   return e.call(NAME(cuDeviceTotalMem_v2, hipDeviceTotalMem), [&] { return *bytes = std::size_t{1} << 36, ok; });
@@ -146,7 +149,8 @@ EXPORT int cuGetErrorName(int status, const char** name) {
   return ok;
 }
 EXPORT int cuDevicePrimaryCtxRetain(void** context, int device) {
-  return e.call("cuDevicePrimaryCtxRetain", [&] { return *context = &contexts[static_cast<std::size_t>(device)], ++e.contexts, ok; });
+  return e.call("cuDevicePrimaryCtxRetain",
+                [&] { return *context = &contexts[static_cast<std::size_t>(device)], ++e.contexts, ok; });
 }
 EXPORT int cuDevicePrimaryCtxRelease_v2(int) {
   return e.call("cuDevicePrimaryCtxRelease_v2", [] { return --e.contexts, ok; }, true);
@@ -180,7 +184,8 @@ EXPORT int cuLinkAddData_v2(void* state, int type, void* data, std::size_t bytes
 EXPORT int cuLinkComplete(void* state, void** cubin, std::size_t* bytes) {
   return e.call("cuLinkComplete", [&] {
     auto& link = *static_cast<link_object*>(state);
-    link.result.assign(link.text.begin() + static_cast<std::ptrdiff_t>(link.text.find(module_first_line)), link.text.end());
+    link.result.assign(link.text.begin() + static_cast<std::ptrdiff_t>(link.text.find(module_first_line)),
+                       link.text.end());
     *cubin = link.result.data();
     *bytes = link.result.size();
     return ok;
@@ -189,9 +194,13 @@ EXPORT int cuLinkComplete(void* state, void** cubin, std::size_t* bytes) {
 EXPORT int cuLinkDestroy(void* state) {
   return e.call("cuLinkDestroy", [&] { return destroy(e.links, state); }, true);
 }
-EXPORT int cuTensorMapEncodeTiled(void* map, int type, std::uint32_t rank, void* address, const std::uint64_t* dims, const std::uint64_t*, const std::uint32_t* box, const std::uint32_t* steps, int, int swizzle, int, int) {
+EXPORT int cuTensorMapEncodeTiled(void* map, int type, std::uint32_t rank, void* address, const std::uint64_t* dims,
+                                  const std::uint64_t*, const std::uint32_t* box, const std::uint32_t* steps, int,
+                                  int swizzle, int, int) {
   return e.call("cuTensorMapEncodeTiled", [&] {
-    if (reinterpret_cast<std::size_t>(map) % 64 || reinterpret_cast<std::size_t>(address) % 16 || rank < 1 || rank > 5 || dims[0] == 0 || box[0] == 0 || steps[0] != 1 || swizzle < 0 || swizzle > 3 || type < 0) return invalid_value;
+    if (reinterpret_cast<std::size_t>(map) % 64 || reinterpret_cast<std::size_t>(address) % 16 || rank < 1 ||
+        rank > 5 || dims[0] == 0 || box[0] == 0 || steps[0] != 1 || swizzle < 0 || swizzle > 3 || type < 0)
+      return invalid_value;
     std::memset(map, 0, 128);
     std::memcpy(map, &address, sizeof address);
     return ok;
@@ -219,11 +228,13 @@ EXPORT int hipModuleLoadData(void** module, const void* image) {
   return e.call("hipModuleLoadData", [&] { return load_module(module, image); });
 }
 EXPORT int hipGetDeviceProperties(void* properties, int) {
-  return e.call("hipGetDeviceProperties", [&] { return std::strcpy(static_cast<char*>(properties) + 396, "gfx90a:sramecc+:xnack-"), ok; });
+  return e.call("hipGetDeviceProperties",
+                [&] { return std::strcpy(static_cast<char*>(properties) + 396, "gfx90a:sramecc+:xnack-"), ok; });
 }
 #ifndef KILN_STAND_IN_HIP5
 EXPORT int hipGetDevicePropertiesR0600(void* properties, int) {
-  return e.call("hipGetDevicePropertiesR0600", [&] { return std::strcpy(static_cast<char*>(properties) + 1160, "gfx942:sramecc+:xnack-"), ok; });
+  return e.call("hipGetDevicePropertiesR0600",
+                [&] { return std::strcpy(static_cast<char*>(properties) + 1160, "gfx942:sramecc+:xnack-"), ok; });
 }
 #endif
 
@@ -232,14 +243,18 @@ EXPORT int hipGetDevicePropertiesR0600(void* properties, int) {
 // --- streams and events ---
 
 EXPORT int ENTRY(cuStreamCreate, hipStreamCreateWithFlags)(void** stream, unsigned) {
-  return e.call(NAME(cuStreamCreate, hipStreamCreateWithFlags), [&] { return make(e.streams, stream, stream_object{}); });
+  return e.call(NAME(cuStreamCreate, hipStreamCreateWithFlags),
+                [&] { return make(e.streams, stream, stream_object{}); });
 }
 EXPORT int ENTRY(cuStreamDestroy_v2, hipStreamDestroy)(void* stream) {
-  return e.call(NAME(cuStreamDestroy_v2, hipStreamDestroy), [&] {
-    if (!e.streams.contains(static_cast<stream_object*>(stream))) return invalid_value;
-    e.drain(*static_cast<stream_object*>(stream));
-    return destroy(e.streams, stream);  // a capture goes with it
-  }, true);
+  return e.call(
+      NAME(cuStreamDestroy_v2, hipStreamDestroy),
+      [&] {
+        if (!e.streams.contains(static_cast<stream_object*>(stream))) return invalid_value;
+        e.drain(*static_cast<stream_object*>(stream));
+        return destroy(e.streams, stream);  // a capture goes with it
+      },
+      true);
 }
 EXPORT int ENTRY(cuStreamSynchronize, hipStreamSynchronize)(void* stream) {
   return e.call(NAME(cuStreamSynchronize, hipStreamSynchronize), [&] {
@@ -282,7 +297,8 @@ EXPORT int ENTRY(cuEventRecord, hipEventRecord)(void* event, void* stream) {
     static_cast<event_object*>(event)->last = last;
     return outside_capture(stream, [last] {
       last->done = true;
-      last->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+      last->milliseconds =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
       return true;
     });
   });
@@ -323,51 +339,67 @@ EXPORT int ENTRY(cuMemAlloc_v2, hipMalloc)(void** memory, std::size_t bytes) {
   });
 }
 EXPORT int ENTRY(cuMemFree_v2, hipFree)(void* memory) {
-  return e.call(NAME(cuMemFree_v2, hipFree), [&] {
-    for (stream_object* s : e.streams) e.drain(*s);  // freeing waits for the device
-    return e.release(e.device_memory, unbiased(memory));
-  }, true);
+  return e.call(
+      NAME(cuMemFree_v2, hipFree),
+      [&] {
+        for (stream_object* s : e.streams) e.drain(*s);  // freeing waits for the device
+        return e.release(e.device_memory, unbiased(memory));
+      },
+      true);
 }
 EXPORT int ENTRY(cuMemHostAlloc, hipHostMalloc)(void** memory, std::size_t bytes, unsigned) {
-  return e.call(NAME(cuMemHostAlloc, hipHostMalloc), [&] { return (*memory = e.allocate(e.host_memory, bytes)) ? ok : out_of_memory; });
+  return e.call(NAME(cuMemHostAlloc, hipHostMalloc),
+                [&] { return (*memory = e.allocate(e.host_memory, bytes)) ? ok : out_of_memory; });
 }
 EXPORT int ENTRY(cuMemFreeHost, hipHostFree)(void* memory) {
-  return e.call(NAME(cuMemFreeHost, hipHostFree), [&] { return e.release(e.host_memory, static_cast<char*>(memory)); }, true);
+  return e.call(
+      NAME(cuMemFreeHost, hipHostFree), [&] { return e.release(e.host_memory, static_cast<char*>(memory)); }, true);
 }
-EXPORT int ENTRY(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(void* to, const void* from, std::size_t bytes, void* stream) {
-  return e.call(NAME(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync), [&] { return copy(to, from, bytes, stream, true, false); });
+EXPORT int ENTRY(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(void* to, const void* from, std::size_t bytes,
+                                                           void* stream) {
+  return e.call(NAME(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync),
+                [&] { return copy(to, from, bytes, stream, true, false); });
 }
-EXPORT int ENTRY(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void* to, const void* from, std::size_t bytes, void* stream) {
-  return e.call(NAME(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync), [&] { return copy(to, from, bytes, stream, false, true); });
+EXPORT int ENTRY(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void* to, const void* from, std::size_t bytes,
+                                                           void* stream) {
+  return e.call(NAME(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync),
+                [&] { return copy(to, from, bytes, stream, false, true); });
 }
-EXPORT int ENTRY(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(void* to, const void* from, std::size_t bytes, void* stream) {
-  return e.call(NAME(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync), [&] { return copy(to, from, bytes, stream, false, false); });
+EXPORT int ENTRY(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(void* to, const void* from, std::size_t bytes,
+                                                           void* stream) {
+  return e.call(NAME(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync),
+                [&] { return copy(to, from, bytes, stream, false, false); });
 }
 EXPORT int ENTRY(cuMemsetD8Async, hipMemsetD8Async)(void* to, unsigned char value, std::size_t count, void* stream) {
-  return e.call(NAME(cuMemsetD8Async, hipMemsetD8Async), [&] {
-    return later(stream, fill_work(to, value, 1, count), node_object::kind::fill);
-  });
+  return e.call(NAME(cuMemsetD8Async, hipMemsetD8Async),
+                [&] { return later(stream, fill_work(to, value, 1, count), node_object::kind::fill); });
 }
 EXPORT int ENTRY(cuMemsetD32Async, hipMemsetD32Async)(void* to, unsigned value, std::size_t count, void* stream) {
   return e.call(NAME(cuMemsetD32Async, hipMemsetD32Async), [&] {
-    return reinterpret_cast<std::size_t>(to) % 4 ? invalid_value : later(stream, fill_work(to, value, 4, count), node_object::kind::fill);
+    return reinterpret_cast<std::size_t>(to) % 4
+               ? invalid_value
+               : later(stream, fill_work(to, value, 4, count), node_object::kind::fill);
   });
 }
 
 #ifndef KILN_STAND_IN_HIP5
 EXPORT int ENTRY(cuMemPoolCreate, hipMemPoolCreate)(void** pool, const void* properties) {
-  return e.call(NAME(cuMemPoolCreate, hipMemPoolCreate), [&] { return make(e.pools, pool, pool_object{static_cast<const kiln::gpu::pool_properties*>(properties)->location_id}); });
+  return e.call(NAME(cuMemPoolCreate, hipMemPoolCreate), [&] {
+    return make(e.pools, pool, pool_object{static_cast<const kiln::gpu::pool_properties*>(properties)->location_id});
+  });
 }
 EXPORT int ENTRY(cuMemPoolDestroy, hipMemPoolDestroy)(void* pool) {
   return e.call(NAME(cuMemPoolDestroy, hipMemPoolDestroy), [&] { return destroy(e.pools, pool); }, true);
 }
 EXPORT int ENTRY(cuMemPoolSetAttribute, hipMemPoolSetAttribute)(void*, int attribute, void*) {
-  return e.call(NAME(cuMemPoolSetAttribute, hipMemPoolSetAttribute), [&] { return attribute == 4 ? ok : invalid_value; });
+  return e.call(NAME(cuMemPoolSetAttribute, hipMemPoolSetAttribute),
+                [&] { return attribute == 4 ? ok : invalid_value; });
 }
 EXPORT int ENTRY(cuMemPoolTrimTo, hipMemPoolTrimTo)(void*, std::size_t) {
   return e.call(NAME(cuMemPoolTrimTo, hipMemPoolTrimTo), [] { return ok; });
 }
-EXPORT int ENTRY(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync)(void** memory, std::size_t bytes, void* pool, void* stream) {
+EXPORT int ENTRY(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync)(void** memory, std::size_t bytes, void* pool,
+                                                                  void* stream) {
   return e.call(NAME(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync), [&] {
     if (!e.pools.contains(static_cast<pool_object*>(pool)) || !e.alive(e.stream(stream))) return invalid_value;
     void* real = e.allocate(e.device_memory, bytes);
@@ -376,10 +408,13 @@ EXPORT int ENTRY(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync)(void** memory,
   });
 }
 EXPORT int ENTRY(cuMemFreeAsync, hipFreeAsync)(void* memory, void* stream) {
-  return e.call(NAME(cuMemFreeAsync, hipFreeAsync), [&] {
-    if (e.lost) return e.release(e.device_memory, unbiased(memory));
-    return outside_capture(stream, [=] { return e.release(e.device_memory, unbiased(memory)) == ok; }, true);
-  }, true);
+  return e.call(
+      NAME(cuMemFreeAsync, hipFreeAsync),
+      [&] {
+        if (e.lost) return e.release(e.device_memory, unbiased(memory));
+        return outside_capture(stream, [=] { return e.release(e.device_memory, unbiased(memory)) == ok; }, true);
+      },
+      true);
 }
 #endif
 
@@ -390,12 +425,17 @@ EXPORT int ENTRY(cuModuleUnload, hipModuleUnload)(void* module) {
 }
 EXPORT int ENTRY(cuModuleGetFunction, hipModuleGetFunction)(void** function, void* module, const char* name) {
   return e.call(NAME(cuModuleGetFunction, hipModuleGetFunction), [&] {
-    if (!e.modules.contains(static_cast<module_object*>(module)) || !static_cast<module_object*>(module)->names.contains(name)) return not_found;
+    if (!e.modules.contains(static_cast<module_object*>(module)) ||
+        !static_cast<module_object*>(module)->names.contains(name))
+      return not_found;
     *function = const_cast<kernel*>(find_kernel(name));
     return *function ? ok : not_found;
   });
 }
-EXPORT int ENTRY(cuLaunchKernel, hipModuleLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned, void* stream, void** parameters, void**) {
+EXPORT int ENTRY(cuLaunchKernel, hipModuleLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y,
+                                                        unsigned grid_z, unsigned block_x, unsigned block_y,
+                                                        unsigned block_z, unsigned, void* stream, void** parameters,
+                                                        void**) {
   return e.call(NAME(cuLaunchKernel, hipModuleLaunchKernel), [&] {
     const unsigned grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
     work run;

@@ -22,7 +22,9 @@ int later(void* handle, work what, node_object::kind kind, bool releases) {
 
 int kernel_work(void* function, const unsigned* grid, const unsigned* block, void** parameters, work& result) {
   auto& k = *static_cast<kernel*>(function);
-  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || block[0] == 0 || block[0] > 1024 || block[1] != 1 || block[2] != 1) return invalid_value;
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || block[0] == 0 || block[0] > 1024 || block[1] != 1 ||
+      block[2] != 1)
+    return invalid_value;
   if (std::strcmp(k.name, "hang") == 0) {
     result = [](stream_object& s) { return s.hung = true; };
     return ok;
@@ -54,7 +56,8 @@ work copy_work(void* to, const void* from, std::size_t bytes, bool from_host, bo
     engine& e = the_engine();
     char* target = to_host ? static_cast<char*>(to) : e.real(to, bytes);
     const char* source = from_host ? static_cast<const char*>(from) : e.real(from, bytes);
-    if (!target || !source || (from_host && !e.is_pinned(from, bytes)) || (to_host && !e.is_pinned(to, bytes))) return false;
+    if (!target || !source || (from_host && !e.is_pinned(from, bytes)) || (to_host && !e.is_pinned(to, bytes)))
+      return false;
     std::memmove(target, source, bytes);
     return true;
   };

@@ -33,7 +33,8 @@ literal floats(std::vector<std::int64_t> dims, double low, double high, element_
   generator random;
   shape s = shape_of(type, dims);
   std::vector<double> values(static_cast<std::size_t>(s.element_count()));
-  for (double& v : values) v = low + (high - low) * static_cast<double>(random.next() >> 40) / static_cast<double>(1 << 24);
+  for (double& v : values)
+    v = low + (high - low) * static_cast<double>(random.next() >> 40) / static_cast<double>(1 << 24);
   return literal::from_doubles(s, values);
 }
 
@@ -61,11 +62,13 @@ std::vector<test_case> cases() {
 }
 
 std::string difference(const literal& got, const literal& expected, double tolerance) {
-  if (got.type() != expected.type()) return fmt::format("a {} instead of a {}", got.type().str(), expected.type().str());
+  if (got.type() != expected.type())
+    return fmt::format("a {} instead of a {}", got.type().str(), expected.type().str());
   for (std::int64_t i = 0; i < got.type().element_count(); ++i) {
     if (is_float(got.type().type)) {
       double a = got.at(i), b = expected.at(i);
-      if (!(std::abs(a - b) <= tolerance * (1 + std::abs(b))) && !(std::isnan(a) && std::isnan(b))) return fmt::format("element {} is {} instead of {}", i, a, b);
+      if (!(std::abs(a - b) <= tolerance * (1 + std::abs(b))) && !(std::isnan(a) && std::isnan(b)))
+        return fmt::format("element {} is {} instead of {}", i, a, b);
     } else if (got.at_int(i) != expected.at_int(i)) {
       return fmt::format("element {} is {} instead of {}", i, got.at_int(i), expected.at_int(i));
     }

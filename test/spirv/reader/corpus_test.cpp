@@ -24,7 +24,9 @@ using ::testing::HasSubstr;
 const spirv::object& operator_of(const corpus::test_case& c) {
   static std::map<std::string, spirv::compiled_source> files;
   auto [file, fresh] = files.try_emplace(c.file);
-  if (fresh) file->second = spirv::compile_hip_file(std::string(KILN_SOURCE_DIR) + "/test/spirv/reader/corpus/" + c.file, {.definitions = {}, .whole_module = false});
+  if (fresh)
+    file->second = spirv::compile_hip_file(std::string(KILN_SOURCE_DIR) + "/test/spirv/reader/corpus/" + c.file,
+                                           {.definitions = {}, .whole_module = false});
   for (const spirv::object& o : file->second.operators)
     if (o.name == c.name) return o;
   throw error(error_kind::absent, "no operator '" + c.name + "' in " + c.file);
@@ -45,10 +47,15 @@ std::vector<literal> run_on_host(const native_kernel& kernel, const corpus::test
   std::vector<std::vector<std::byte>> inputs, outputs, scratch;
   for (const literal& l : c.inputs) inputs.emplace_back(l.bytes().begin(), l.bytes().end());
   for (const literal& l : c.expected) outputs.emplace_back(l.bytes().size(), std::byte{0xa5});
-  for (const scratch_buffer& s : kernel.scratch) scratch.emplace_back(static_cast<std::size_t>(s.bytes), std::byte{0xa5});
+  for (const scratch_buffer& s : kernel.scratch)
+    scratch.emplace_back(static_cast<std::size_t>(s.bytes), std::byte{0xa5});
   for (const launch& l : kernel.launches) {
     std::vector<void*> buffers;
-    for (const launch_argument& a : l.arguments) buffers.push_back((a.kind == buffer_kind::input ? inputs : a.kind == buffer_kind::output ? outputs : scratch)[a.index].data());
+    for (const launch_argument& a : l.arguments)
+      buffers.push_back((a.kind == buffer_kind::input    ? inputs
+                         : a.kind == buffer_kind::output ? outputs
+                                                         : scratch)[a.index]
+                            .data());
     auto run = reinterpret_cast<entry>(reinterpret_cast<std::uintptr_t>(image.find(0, l.symbol)));
     std::int64_t middle = split ? l.grid / 2 : 0;
     run(buffers.data(), middle, l.grid);
@@ -67,7 +74,9 @@ TEST_P(corpus_kernel, on_the_host) {
   native_kernel kernel = finalize_spirv(payload, types_of(c.inputs), types_of(c.expected), find_target("native"));
   for (bool split : {false, true}) {
     auto got = run_on_host(kernel, c, split);
-    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(corpus::difference(got[i], c.expected[i], c.tolerance), "") << "output " << i << (split ? ", in two calls" : "");
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_EQ(corpus::difference(got[i], c.expected[i], c.tolerance), "")
+          << "output " << i << (split ? ", in two calls" : "");
   }
 }
 
@@ -82,7 +91,8 @@ TEST_P(corpus_kernel, becomes_code_of_gpus) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, corpus_kernel, ::testing::ValuesIn(corpus::cases()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(all, corpus_kernel, ::testing::ValuesIn(corpus::cases()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(corpus, has_the_kernels_that_were_asked_for) { EXPECT_GE(corpus::cases().size(), 60u); }
 
@@ -92,7 +102,8 @@ TEST(finalize_spirv, gives_the_same_bytes_each_time) {
     auto payload = serialize(operator_of(c));
     for (const char* target : {"x86-64-v3", "gfx942", "sm_90"}) {
       auto once = serialize(finalize_spirv(payload, types_of(c.inputs), types_of(c.expected), find_target(target)));
-      EXPECT_EQ(once, serialize(finalize_spirv(payload, types_of(c.inputs), types_of(c.expected), find_target(target)))) << target;
+      EXPECT_EQ(once, serialize(finalize_spirv(payload, types_of(c.inputs), types_of(c.expected), find_target(target))))
+          << target;
     }
   }
 }
@@ -107,7 +118,8 @@ class refused_source : public ::testing::TestWithParam<refusal> {};
 
 TEST_P(refused_source, is_refused_by_name) {
   std::string source = "#include <hip/hip_runtime.h>\n" + std::string(GetParam().source) +
-                       "\nKILN_OPERATOR(\"corpus\", \"no\") KILN_OUTPUT(0, int32, same_as(input0)) KILN_LAUNCH(no, per_element(elements(input0)), input0, output0)\n";
+                       "\nKILN_OPERATOR(\"corpus\", \"no\") KILN_OUTPUT(0, int32, same_as(input0)) KILN_LAUNCH(no, "
+                       "per_element(elements(input0)), input0, output0)\n";
   try {
     auto compiled = spirv::compile_hip(source, "refused.hip");
     shape s{element_type::i32, {16}};
@@ -115,20 +127,36 @@ TEST_P(refused_source, is_refused_by_name) {
     ADD_FAILURE() << "it was not refused";
   } catch (const error& e) {
     EXPECT_THAT(e.what(), HasSubstr(GetParam().says));
-    EXPECT_TRUE(e.kind() == error_kind::unsupported || e.kind() == error_kind::compile_failed || e.kind() == error_kind::invalid_model) << e.what();
+    EXPECT_TRUE(e.kind() == error_kind::unsupported || e.kind() == error_kind::compile_failed ||
+                e.kind() == error_kind::invalid_model)
+        << e.what();
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     all, refused_source,
-    ::testing::Values(refusal{"recursion", "__device__ __noinline__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); } __global__ void no(const int* x, int* y) { y[0] = fib(x[0]); }", "fib"},
-                      refusal{"mutual_recursion",
-                              "__device__ int odd(int n, int* y); __device__ __noinline__ int even(int n, int* y) { return n ? y[n] += odd(n - 1, y) : 1; } __device__ __noinline__ int odd(int n, int* y) { return n ? y[n] -= even(n - 1, y) : 0; } "
-                              "__global__ void no(const int* x, int* y) { y[0] = even(x[0], y); }",
-                              "recursi"},
-                      refusal{"undefined_function", "extern \"C\" __device__ int somewhere(int); __global__ void no(const int* x, int* y) { y[0] = somewhere(x[0]); }", "somewhere"},
-                      refusal{"wide_integers", "__global__ void no(const int* x, int* y) { __int128 p = x[0]; for (int k = 0; k < x[1]; ++k) p *= x[k]; y[0] = (int)(p >> 64); }", "width other than 8, 16, 32 or 64"},
-                      refusal{"intrinsic_of_one_chip", "__global__ void no(const int* x, int* y) { y[0] = __builtin_amdgcn_s_getreg(x[0] * 0 + 1234); }", "getreg"}),
+    ::testing::Values(
+        refusal{"recursion",
+                "__device__ __noinline__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); } __global__ "
+                "void no(const int* x, int* y) { y[0] = fib(x[0]); }",
+                "fib"},
+        refusal{"mutual_recursion",
+                "__device__ int odd(int n, int* y); __device__ __noinline__ int even(int n, int* y) { return n ? y[n] "
+                "+= odd(n - 1, y) : 1; } __device__ __noinline__ int odd(int n, int* y) { return n ? y[n] -= even(n - "
+                "1, y) : 0; } "
+                "__global__ void no(const int* x, int* y) { y[0] = even(x[0], y); }",
+                "recursi"},
+        refusal{"undefined_function",
+                "extern \"C\" __device__ int somewhere(int); __global__ void no(const int* x, int* y) { y[0] = "
+                "somewhere(x[0]); }",
+                "somewhere"},
+        refusal{"wide_integers",
+                "__global__ void no(const int* x, int* y) { __int128 p = x[0]; for (int k = 0; k < x[1]; ++k) p *= "
+                "x[k]; y[0] = (int)(p >> 64); }",
+                "width other than 8, 16, 32 or 64"},
+        refusal{"intrinsic_of_one_chip",
+                "__global__ void no(const int* x, int* y) { y[0] = __builtin_amdgcn_s_getreg(x[0] * 0 + 1234); }",
+                "getreg"}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

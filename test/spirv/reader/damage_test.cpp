@@ -1,4 +1,5 @@
-// What is no module, or none that the reader knows, is refused by name. Damage at random, under AddressSanitizer, is test/long/fuzz_spirv.sh.
+// What is no module, or none that the reader knows, is refused by name. Damage at random, under AddressSanitizer, is
+// test/long/fuzz_spirv.sh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
@@ -56,7 +57,8 @@ TEST(spirv_reader, refuses_what_is_no_module) {
   EXPECT_EQ(kind_of(module), error_kind::mismatch) << "a sound module is read";
   EXPECT_EQ(kind_of(with_word(module, 0, 0x12345678)), error_kind::corrupted);
   EXPECT_EQ(kind_of(with_word(module, 1, 0x00020000)), error_kind::unsupported);
-  for (std::size_t bytes = 0; bytes < module.size(); bytes += 36) EXPECT_EQ(kind_of(std::span(module).first(bytes)), error_kind::corrupted) << bytes;
+  for (std::size_t bytes = 0; bytes < module.size(); bytes += 36)
+    EXPECT_EQ(kind_of(std::span(module).first(bytes)), error_kind::corrupted) << bytes;
 }
 
 TEST(spirv_reader, names_what_it_does_not_know) {
@@ -65,7 +67,8 @@ TEST(spirv_reader, names_what_it_does_not_know) {
   EXPECT_THAT(message, HasSubstr("Shader"));
   EXPECT_EQ(kind_of(with_first(sound("shared.hip"), {1u << 16 | 252}), &message), error_kind::unsupported);
   EXPECT_THAT(message, HasSubstr("OpKill"));
-  EXPECT_EQ(kind_of(with_first(sound("shared.hip"), {3u << 16 | 10, 0x5f565053, 0x00000058}), &message), error_kind::unsupported);
+  EXPECT_EQ(kind_of(with_first(sound("shared.hip"), {3u << 16 | 10, 0x5f565053, 0x00000058}), &message),
+            error_kind::unsupported);
   EXPECT_THAT(message, HasSubstr("SPV_X"));
 }
 
@@ -80,9 +83,12 @@ TEST(offload_bundle, holds_the_module_under_rocms_name) {
   ASSERT_EQ(count, 2u);
   std::size_t at = 32;
   for (std::uint64_t k = 0; k < count; ++k) {
-    std::memcpy(&offset, bundle.data() + at, 8), std::memcpy(&size, bundle.data() + at + 8, 8), std::memcpy(&length, bundle.data() + at + 16, 8);
+    std::memcpy(&offset, bundle.data() + at, 8), std::memcpy(&size, bundle.data() + at + 8, 8),
+        std::memcpy(&length, bundle.data() + at + 16, 8);
     std::string id = text.substr(at + 24, length);
-    EXPECT_TRUE(k ? id == "hip-spirv64-amd-amdhsa--amdgcnspirv" && size == module.size() : id.starts_with("host-") && size == 0) << id;
+    EXPECT_TRUE(k ? id == "hip-spirv64-amd-amdhsa--amdgcnspirv" && size == module.size()
+                  : id.starts_with("host-") && size == 0)
+        << id;
     at += 24 + length;
   }
   ASSERT_EQ(offset + size, bundle.size());

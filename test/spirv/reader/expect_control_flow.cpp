@@ -11,7 +11,9 @@ void add_control_flow(std::vector<test_case>& all) {
   auto x = reals.as<float>();
   auto v = numbers.as<std::int32_t>();
   auto w = others.as<std::int32_t>();
-  auto add = [&](const char* name, std::vector<literal> inputs, literal expected) { all.push_back({"control_flow.hip", name, std::move(inputs), {std::move(expected)}, 1e-6}); };
+  auto add = [&](const char* name, std::vector<literal> inputs, literal expected) {
+    all.push_back({"control_flow.hip", name, std::move(inputs), {std::move(expected)}, 1e-6});
+  };
 
   add("branch", {reals}, each_float({n}, [&](int i) { return x[i] < 0 ? -x[i] : x[i] * 2; }));
   add("ladder", {reals}, each_int({n}, [&](int i) {
@@ -40,7 +42,8 @@ void add_control_flow(std::vector<test_case>& all) {
           }
         return sum;
       }));
-  add("gcd", {numbers, integers({n}, 1, 999)}, each_int({n}, [&, z = integers({n}, 1, 999)](int i) { return std::gcd(v[i], z.as<std::int32_t>()[i]); }));
+  add("gcd", {numbers, integers({n}, 1, 999)},
+      each_int({n}, [&, z = integers({n}, 1, 999)](int i) { return std::gcd(v[i], z.as<std::int32_t>()[i]); }));
   add("digits", {numbers}, each_int({n}, [&](int i) { return static_cast<int>(std::to_string(v[i]).size()); }));
   add("switch_dense", {numbers}, each_int({n}, [&](int i) {
         int a = v[i], r = 0;
@@ -49,10 +52,16 @@ void add_control_flow(std::vector<test_case>& all) {
         const int results[] = {a + 1, a * 3, a - 7, a ^ 0x55, a / 3, r, -a, 99};
         return results[a % 8];
       }));
-  literal sparse = each_int({n}, [&](int i) { return i % 5 == 0 ? -5 : i % 5 == 1 ? 3 : i % 5 == 2 ? 100 : i % 5 == 3 ? 1 << 20 : i; });
+  literal sparse = each_int({n}, [&](int i) {
+    return i % 5 == 0 ? -5 : i % 5 == 1 ? 3 : i % 5 == 2 ? 100 : i % 5 == 3 ? 1 << 20 : i;
+  });
   add("switch_sparse", {sparse}, each_int({n}, [&](int i) { return i % 5 < 4 ? i % 5 + 1 : i * 2; }));
-  literal wide = each<std::int64_t>(element_type::i64, {n}, [&](int i) { return i % 4 == 0 ? 0x123456789abcL : i % 4 == 1 ? -0x123456789abcL : i % 4 == 2 ? 7L : 0x56789abcL; });
-  add("switch_wide", {wide}, each_int({n}, [&](int i) { return i % 4 == 1 ? static_cast<int>(-0x123456789abcL & 15) : i % 4 == 0 ? 1 : i % 4 == 2 ? 3 : 4; }));
+  literal wide = each<std::int64_t>(element_type::i64, {n}, [&](int i) {
+    return i % 4 == 0 ? 0x123456789abcL : i % 4 == 1 ? -0x123456789abcL : i % 4 == 2 ? 7L : 0x56789abcL;
+  });
+  add("switch_wide", {wide}, each_int({n}, [&](int i) {
+        return i % 4 == 1 ? static_cast<int>(-0x123456789abcL & 15) : i % 4 == 0 ? 1 : i % 4 == 2 ? 3 : 4;
+      }));
   add("fall_through", {numbers}, each_int({n}, [&](int i) {
         int a = v[i], r = 0;
         switch (a & 7) {

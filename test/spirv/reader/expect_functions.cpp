@@ -24,7 +24,9 @@ void add_functions(std::vector<test_case>& all) {
   const literal reals = floats({n}, -2, 2), numbers = integers({n}, 0, 100000);
   auto x = reals.as<float>();
   auto v = numbers.as<std::int32_t>();
-  auto add = [&](const char* name, std::vector<literal> inputs, literal expected, double tolerance = 1e-5) { all.push_back({"functions.hip", name, std::move(inputs), {std::move(expected)}, tolerance}); };
+  auto add = [&](const char* name, std::vector<literal> inputs, literal expected, double tolerance = 1e-5) {
+    all.push_back({"functions.hip", name, std::move(inputs), {std::move(expected)}, tolerance});
+  };
 
   auto polynomial = [](double a, std::vector<double> c) {
     double r = 0;
@@ -60,7 +62,11 @@ void add_functions(std::vector<test_case>& all) {
         return re + im * 10;
       }));
   std::vector<record> before(n / 4), after;
-  for (int i = 0; i < n / 4; ++i) before[static_cast<std::size_t>(i)] = {v[i], {static_cast<std::int16_t>(i), static_cast<std::int16_t>(-3 * i), 77}, static_cast<std::uint8_t>(v[i] % 256), 0};
+  for (int i = 0; i < n / 4; ++i)
+    before[static_cast<std::size_t>(i)] = {v[i],
+                                           {static_cast<std::int16_t>(i), static_cast<std::int16_t>(-3 * i), 77},
+                                           static_cast<std::uint8_t>(v[i] % 256),
+                                           0};
   after = before;
   for (std::size_t i = 0; i < after.size(); ++i) {
     record& r = after[i];
@@ -70,7 +76,9 @@ void add_functions(std::vector<test_case>& all) {
     r.value = static_cast<float>(r.key) * 0.5f;
   }
   // Kernels and this program agree where the members lie; between them nothing is written.
-  auto words_of = [&](const std::vector<record>& records) { return each_int({n}, [&](int i) { return reinterpret_cast<const std::int32_t*>(records.data())[i]; }); };
+  auto words_of = [&](const std::vector<record>& records) {
+    return each_int({n}, [&](int i) { return reinterpret_cast<const std::int32_t*>(records.data())[i]; });
+  };
   auto clean = [](std::vector<record>& records) {
     for (record& r : records) reinterpret_cast<unsigned char*>(&r)[11] = 0;
   };
@@ -85,7 +93,9 @@ void add_functions(std::vector<test_case>& all) {
         return primes[v[i] % 10] * local[i % 6];
       }));
   add("stride_loop", {reals}, each_float({n}, [&](int i) { return x[i] + 3000 + 64; }));
-  add("grid_of_three", {}, each<std::int32_t>(element_type::i32, {4, 6, 10}, [](int i) { return i % 10 + 100 * (i / 10 % 6) + 10000 * (i / 60) + 1000000 * (5 + 3 * 2) + 8; }));
+  add("grid_of_three", {}, each<std::int32_t>(element_type::i32, {4, 6, 10}, [](int i) {
+        return i % 10 + 100 * (i / 10 % 6) + 10000 * (i / 60) + 1000000 * (5 + 3 * 2) + 8;
+      }));
   const literal matrix = floats({7, 333}, -1, 1);
   add("row_means", {matrix}, each_float({7}, [&](int r) {
         double sum = 0;
@@ -95,11 +105,14 @@ void add_functions(std::vector<test_case>& all) {
   add("scalars", {reals}, each_float({n}, [&](int i) { return x[i] * 0.5f + 3; }));
   add("mathematics", {reals}, each_float({n}, [&](int i) {
         double a = x[i], m = std::fabs(a);
-        return std::exp(a) + std::log(m + 0.1) + std::sin(a * 3) + std::cos(a) + std::tanh(a) + std::pow(m + 0.5, 1.5) + std::erf(a) + std::sqrt(m);
+        return std::exp(a) + std::log(m + 0.1) + std::sin(a * 3) + std::cos(a) + std::tanh(a) + std::pow(m + 0.5, 1.5) +
+               std::erf(a) + std::sqrt(m);
       }));
   add("builtin_mathematics", {reals}, each_float({n}, [&](int i) {
         double a = x[i];
-        return std::exp(a) + std::log(a * a + 0.1) + std::sin(a) + std::cos(a) + std::pow(a * a + 0.5, 0.7) + std::exp2(a) + std::log2(a * a + 1) + std::log10(a * a + 2) + static_cast<double>(std::fmod(x[i] * 10, 3.0f));
+        return std::exp(a) + std::log(a * a + 0.1) + std::sin(a) + std::cos(a) + std::pow(a * a + 0.5, 0.7) +
+               std::exp2(a) + std::log2(a * a + 1) + std::log10(a * a + 2) +
+               static_cast<double>(std::fmod(x[i] * 10, 3.0f));
       }));
 }
 

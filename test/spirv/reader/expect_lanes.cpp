@@ -9,14 +9,18 @@ namespace kiln::corpus {
 void add_lanes(std::vector<test_case>& all) {
   constexpr int n = 1024;
   const literal reals = floats({n}, -2, 2), numbers = integers({n}, 0, 100);
-  const literal first = integers({32}, 0, 100), repeated = each_int({n}, [&](int i) { return first.as<std::int32_t>()[i % 32]; });
+  const literal first = integers({32}, 0, 100),
+                repeated = each_int({n}, [&](int i) { return first.as<std::int32_t>()[i % 32]; });
   auto x = reals.as<float>();
   auto v = numbers.as<std::int32_t>();
   auto r = first.as<std::int32_t>();
-  auto add = [&](const char* name, std::vector<literal> inputs, literal expected) { all.push_back({"lanes.hip", name, std::move(inputs), {std::move(expected)}, 1e-6}); };
+  auto add = [&](const char* name, std::vector<literal> inputs, literal expected) {
+    all.push_back({"lanes.hip", name, std::move(inputs), {std::move(expected)}, 1e-6});
+  };
   auto group = [](int i) { return i / 32 * 32; };
 
-  add("shuffle_broadcast", {reals}, each_float({n}, [&](int i) { return x[group(i) + 5] + x[group(i) + i % 128 * 3 % 32]; }));
+  add("shuffle_broadcast", {reals},
+      each_float({n}, [&](int i) { return x[group(i) + 5] + x[group(i) + i % 128 * 3 % 32]; }));
   add("shuffle_scan", {numbers}, each_int({n}, [&](int i) {
         int sum = 0;
         for (int k = group(i); k <= i; ++k) sum += v[k];
@@ -33,11 +37,18 @@ void add_lanes(std::vector<test_case>& all) {
         }
         return now[i % 16];
       }));
-  add("shuffle_butterfly", {reals}, each_float({n}, [&](int i) { return *std::max_element(x.begin() + i / 8 * 8, x.begin() + i / 8 * 8 + 8); }));
-  const literal doubles = floats({n}, -1, 1, element_type::f64), longs = integers({n}, -(std::int64_t{1} << 50), std::int64_t{1} << 50, element_type::i64), halves = floats({n}, -1, 1, element_type::f16);
-  add("shuffle_double", {doubles}, each<double>(element_type::f64, {n}, [&](int i) { return doubles.as<double>()[i ^ 9] * 2; }));
-  add("shuffle_long", {longs}, each<std::int64_t>(element_type::i64, {n}, [&](int i) { return longs.as<std::int64_t>()[i % 32 + 3 < 32 ? i + 3 : i] - 1; }));
-  add("shuffle_half", {halves}, each<std::uint16_t>(element_type::f16, {n}, [&](int i) { return halves.as<std::uint16_t>()[i ^ 1]; }));
+  add("shuffle_butterfly", {reals},
+      each_float({n}, [&](int i) { return *std::max_element(x.begin() + i / 8 * 8, x.begin() + i / 8 * 8 + 8); }));
+  const literal doubles = floats({n}, -1, 1, element_type::f64),
+                longs = integers({n}, -(std::int64_t{1} << 50), std::int64_t{1} << 50, element_type::i64),
+                halves = floats({n}, -1, 1, element_type::f16);
+  add("shuffle_double", {doubles},
+      each<double>(element_type::f64, {n}, [&](int i) { return doubles.as<double>()[i ^ 9] * 2; }));
+  add("shuffle_long", {longs}, each<std::int64_t>(element_type::i64, {n}, [&](int i) {
+        return longs.as<std::int64_t>()[i % 32 + 3 < 32 ? i + 3 : i] - 1;
+      }));
+  add("shuffle_half", {halves},
+      each<std::uint16_t>(element_type::f16, {n}, [&](int i) { return halves.as<std::uint16_t>()[i ^ 1]; }));
   add("shuffle_in_branch", {numbers}, each_int({n}, [&](int i) {
         if (i % 128 < 64) return v[i ^ 3] * 5;
         int rounds = 3 + i / 128, at = i % 32;
@@ -61,7 +72,8 @@ void add_lanes(std::vector<test_case>& all) {
         return count;
       }));
   add("any_all", {repeated}, each_int({n}, [&](int) {
-        bool high = std::ranges::any_of(r, [](int a) { return a > 98; }), low = std::ranges::all_of(r, [](int a) { return a > 3; });
+        bool high = std::ranges::any_of(r, [](int a) { return a > 98; }),
+             low = std::ranges::all_of(r, [](int a) { return a > 3; });
         return high + 4 + 8 * low;
       }));
   auto rounds_of = [](int a) { return a > 0 ? (a + 6) / 7 : 0; };

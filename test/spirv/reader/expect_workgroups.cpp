@@ -12,8 +12,13 @@ void add_workgroups(std::vector<test_case>& all) {
   const literal reals = floats({n}, -2, 2), numbers = integers({n}, 0, 1000), small = integers({960}, -50, 50);
   auto x = reals.as<float>();
   auto v = numbers.as<std::int32_t>();
-  auto add = [&](const char* file, const char* name, std::vector<literal> inputs, literal expected, double tolerance = 1e-6) { all.push_back({file, name, std::move(inputs), {std::move(expected)}, tolerance}); };
-  auto barriers = [&](const char* name, std::vector<literal> inputs, literal expected) { add("barriers.hip", name, std::move(inputs), std::move(expected), 1e-5); };
+  auto add = [&](const char* file, const char* name, std::vector<literal> inputs, literal expected,
+                 double tolerance = 1e-6) {
+    all.push_back({file, name, std::move(inputs), {std::move(expected)}, tolerance});
+  };
+  auto barriers = [&](const char* name, std::vector<literal> inputs, literal expected) {
+    add("barriers.hip", name, std::move(inputs), std::move(expected), 1e-5);
+  };
   // A workgroup after another: `function(base, out)` writes the elements of one.
   auto by_groups = [&](element_type type, int total, int size, auto zero, auto function) {
     std::vector<decltype(zero)> out(static_cast<std::size_t>(total));
@@ -33,7 +38,8 @@ void add_workgroups(std::vector<test_case>& all) {
              for (int k = i / 256 * 256; k < i; ++k) sum += v[k];
              return sum;
            }));
-  barriers("barrier_in_branch", {numbers}, each_int({n}, [&](int i) { return i / 64 % 2 ? v[i ^ 1] + 1 : v[i / 64 * 64 + 63 - i % 64] * 2; }));
+  barriers("barrier_in_branch", {numbers},
+           each_int({n}, [&](int i) { return i / 64 % 2 ? v[i ^ 1] + 1 : v[i / 64 * 64 + 63 - i % 64] * 2; }));
   literal steps = each_int({n / 128}, [](int g) { return g * 3 % 7; });
   barriers("relax", {reals, steps}, by_groups(f32, n, 128, 0.0f, [&](int base, float* out) {
              std::vector<float> now(130), next(130);
@@ -82,7 +88,8 @@ void add_workgroups(std::vector<test_case>& all) {
              return sum;
            }));
   const literal matrix = floats({48, 32}, -1, 1);
-  barriers("transpose_tile", {matrix}, each_float({32, 48}, [&](int i) { return matrix.as<float>()[i % 48 * 32 + i / 48]; }));
+  barriers("transpose_tile", {matrix},
+           each_float({32, 48}, [&](int i) { return matrix.as<float>()[i % 48 * 32 + i / 48]; }));
   barriers("bitonic_sort", {numbers}, by_groups(i32, n, 256, 0, [&](int base, int* out) {
              std::copy(v.begin() + base, v.begin() + base + 256, out);
              std::sort(out, out + 256);
@@ -90,7 +97,8 @@ void add_workgroups(std::vector<test_case>& all) {
   const literal a = floats({32, 48}, -1, 1), b = floats({48, 64}, -1, 1);
   barriers("matmul_tile", {a, b}, each_float({32, 64}, [&](int i) {
              double sum = 0;
-             for (int k = 0; k < 48; ++k) sum += static_cast<double>(a.as<float>()[i / 64 * 48 + k]) * b.as<float>()[k * 64 + i % 64];
+             for (int k = 0; k < 48; ++k)
+               sum += static_cast<double>(a.as<float>()[i / 64 * 48 + k]) * b.as<float>()[k * 64 + i % 64];
              return sum;
            }));
   barriers("barrier_in_function", {numbers}, by_groups(i32, n, 64, 0, [&](int base, int* out) {
@@ -103,17 +111,23 @@ void add_workgroups(std::vector<test_case>& all) {
              for (int t = 0; t < 64; ++t) out[t] = static_cast<int>(now[t]);
            }));
 
-  auto shared = [&](const char* name, std::vector<literal> inputs, literal expected) { add("shared.hip", name, std::move(inputs), std::move(expected)); };
+  auto shared = [&](const char* name, std::vector<literal> inputs, literal expected) {
+    add("shared.hip", name, std::move(inputs), std::move(expected));
+  };
   shared("dynamic_two", {reals}, each_float({n}, [&](int i) {
            int other = i / 64 * 64 + 63 - i % 64;
            return x[other] * 3.0 + x[other];
          }));
-  shared("static_and_dynamic", {numbers}, each_int({n}, [&](int i) { return (i % 32 ? v[i - 1] : 1000) + i / 32 * 32 + 31 - i % 32; }));
+  shared("static_and_dynamic", {numbers},
+         each_int({n}, [&](int i) { return (i % 32 ? v[i - 1] : 1000) + i / 32 * 32 + 31 - i % 32; }));
   shared("shared_structs", {reals}, each_float({n}, [&](int i) {
            int other = (i % 64 * 5 + 1) % 64;
            return x[i / 64 * 64 + other] + static_cast<float>(other * 3 - 50) + static_cast<float>(other * 7 % 256);
          }));
-  shared("shared_counter", {reals}, each_int({n / 256}, [&](int g) { return static_cast<int>(std::count_if(x.begin() + g * 256, x.begin() + g * 256 + 256, [](float f) { return f > 0; })); }));
+  shared("shared_counter", {reals}, each_int({n / 256}, [&](int g) {
+           return static_cast<int>(
+               std::count_if(x.begin() + g * 256, x.begin() + g * 256 + 256, [](float f) { return f > 0; }));
+         }));
   shared("shared_bytes", {numbers}, each_int({n}, [&](int i) {
            auto word = static_cast<std::uint32_t>(v[i ^ 3]);
            return static_cast<int>(__builtin_bswap32(word));
@@ -123,8 +137,14 @@ void add_workgroups(std::vector<test_case>& all) {
            return x[i] > 0 ? other * 10 : other;
          }));
 
-  auto atomics = [&](const char* name, std::vector<literal> inputs, literal expected) { add("atomics.hip", name, std::move(inputs), std::move(expected), 1e-4); };
-  auto bins = [&](int count) { return each_int({count}, [&](int k) { return static_cast<int>(std::ranges::count_if(v, [&](int a) { return (a & (count - 1)) == k; })); }); };
+  auto atomics = [&](const char* name, std::vector<literal> inputs, literal expected) {
+    add("atomics.hip", name, std::move(inputs), std::move(expected), 1e-4);
+  };
+  auto bins = [&](int count) {
+    return each_int({count}, [&](int k) {
+      return static_cast<int>(std::ranges::count_if(v, [&](int a) { return (a & (count - 1)) == k; }));
+    });
+  };
   atomics("histogram", {numbers}, bins(16));
   atomics("shared_histogram", {numbers}, bins(64));
   auto sums = [&](const literal& from, element_type type, int count) {
@@ -132,7 +152,8 @@ void add_workgroups(std::vector<test_case>& all) {
     for (std::int64_t i = 0; i < n; ++i) sum[static_cast<std::size_t>(i % count)] += from.at(i);
     return literal::from_doubles({type, {count}}, sum);
   };
-  const literal doubles = floats({n}, -1, 1, element_type::f64), longs = integers({n}, -(std::int64_t{1} << 40), std::int64_t{1} << 40, element_type::i64);
+  const literal doubles = floats({n}, -1, 1, element_type::f64),
+                longs = integers({n}, -(std::int64_t{1} << 40), std::int64_t{1} << 40, element_type::i64);
   atomics("add_float", {reals}, sums(reals, f32, 4));
   atomics("add_double", {doubles}, sums(doubles, element_type::f64, 4));
   atomics("add_long", {longs}, each<std::int64_t>(element_type::i64, {3}, [&](int k) {
@@ -153,10 +174,12 @@ void add_workgroups(std::vector<test_case>& all) {
   literal some = integers({256}, 0, 1 << 30);
   atomics("bits", {some}, each_int({3}, [&](int k) {
             int either = 0, odd = 0, both = -1;
-            for (int a : some.as<std::int32_t>()) either |= static_cast<int>(1u << (a & 31)), odd ^= a, both &= ~(a & 0x40);
+            for (int a : some.as<std::int32_t>())
+              either |= static_cast<int>(1u << (a & 31)), odd ^= a, both &= ~(a & 0x40);
             return k == 0 ? either : k == 1 ? odd : both;
           }));
-  atomics("float_extremes", {reals}, each_float({2}, [&](int k) { return k == 0 ? *std::ranges::max_element(x) : *std::ranges::min_element(x); }));
+  atomics("float_extremes", {reals},
+          each_float({2}, [&](int k) { return k == 0 ? *std::ranges::max_element(x) : *std::ranges::min_element(x); }));
   atomics("swap_loop", {numbers}, each_int({8}, [&](int k) {
             int sum = 0;
             for (int i = k; i < n; i += 8) sum += v[i] * v[i];

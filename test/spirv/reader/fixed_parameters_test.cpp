@@ -42,7 +42,9 @@ std::vector<fixed_kernel> numbers(const object& o, std::span<const shape> shapes
   std::vector<fixed_kernel> result;
   for (const resolved_launch& l : resolve(o, shapes, shapes).launches) {
     fixed_kernel& k = result.emplace_back(fixed_kernel{l.symbol, {}});
-    for (const resolved_argument& a : l.arguments) k.parameters.push_back(a.kind == parameter_kind::integer || a.kind == parameter_kind::real ? std::optional(a.bits) : std::nullopt);
+    for (const resolved_argument& a : l.arguments)
+      k.parameters.push_back(a.kind == parameter_kind::integer || a.kind == parameter_kind::real ? std::optional(a.bits)
+                                                                                                 : std::nullopt);
   }
   return result;
 }
@@ -51,7 +53,10 @@ std::vector<float> run(const object& o, const literal& x) {
   host_device device(1);
   program p;
   value input = p.main().add_parameter("x", x.type());
-  p.main().set_outputs({p.main().add(code_object::make("scale", code_format::amdgcnspirv, p.add_kernel(serialize(o)), "", {x.type()}), {input})}, {"y"});
+  p.main().set_outputs(
+      {p.main().add(code_object::make("scale", code_format::amdgcnspirv, p.add_kernel(serialize(o)), "", {x.type()}),
+                    {input})},
+      {"y"});
   literal y = load(compile_bytecode(p, {.target = find_target("native")}), device).evaluate(std::vector{x}).at(0);
   auto values = y.as<float>();
   return {values.begin(), values.end()};
@@ -76,7 +81,10 @@ TEST(fixed_parameters, what_was_a_number_is_a_constant_and_the_results_are_the_s
   EXPECT_EQ(std::bit_cast<float>(static_cast<std::uint32_t>(*kernels[0].parameters[3])), 1.5f);
   o.words = fix_parameters(o.words, kernels);
   EXPECT_EQ(o.words, fix_parameters(compiled().words, kernels));
-  for (kernel_launch& l : o.launches) std::erase_if(l.parameters, [](const parameter& p) { return p.kind == parameter_kind::integer || p.kind == parameter_kind::real; });
+  for (kernel_launch& l : o.launches)
+    std::erase_if(l.parameters, [](const parameter& p) {
+      return p.kind == parameter_kind::integer || p.kind == parameter_kind::real;
+    });
   EXPECT_EQ(o.launches[0].parameters.size(), 2u);
   EXPECT_NO_THROW(binary{o.words});  // SPIRV-Tools validates it
   auto expected = run(compiled(), literal::of(type, x));
@@ -90,7 +98,8 @@ TEST(fixed_parameters, a_kernel_that_is_not_in_the_list_stays) {
   kernels.pop_back();
   object o = compiled();
   o.words = fix_parameters(o.words, kernels);
-  std::erase_if(o.launches[0].parameters, [](const parameter& p) { return p.kind == parameter_kind::integer || p.kind == parameter_kind::real; });
+  std::erase_if(o.launches[0].parameters,
+                [](const parameter& p) { return p.kind == parameter_kind::integer || p.kind == parameter_kind::real; });
   shape type{element_type::f32, {8}};
   literal x = literal::of(type, std::vector<float>(8, 2.0f));
   EXPECT_EQ(run(o, x), run(compiled(), x));

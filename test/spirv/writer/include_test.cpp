@@ -46,7 +46,9 @@ class includes : public ::testing::Test {
 };
 
 TEST_F(includes, reach_the_source_s_own_folder) {
-  EXPECT_EQ(outcome("#include \"own.h\"\n#include \"sub/own.h\"\n#include \"sub/../inner.h\"\nstatic_assert(OWN && SUB);\n"), "compiled");
+  EXPECT_EQ(
+      outcome("#include \"own.h\"\n#include \"sub/own.h\"\n#include \"sub/../inner.h\"\nstatic_assert(OWN && SUB);\n"),
+      "compiled");
   EXPECT_EQ(result.included, (std::vector<std::string>{"own.h", "sub/own.h"}));
   EXPECT_EQ(outcome("#include \"" + (job() / "own.h").string() + "\"\nstatic_assert(OWN);\n"), "compiled");
   EXPECT_EQ(outcome("#include \"../job/own.h\"\nstatic_assert(OWN);\n"), "compiled");
@@ -77,8 +79,10 @@ TEST_F(includes, reach_nothing_else) {
       "#include \"-\"\n",
       "#include \"" + folder.path().string() + "\"\n",
       "#include \"/kiln/device/../../" + file + "\"\n",
-      "#pragma GCC dependency \"" + file + "\"\n#pragma clang include_alias(\"a.h\", \"" + file + "\")\n#include \"a.h\"\n",
-      "#pragma include_alias(\"own.h\", \"" + file + "\")\n#include \"own.h\"\n#ifndef OWN\n#error replaced\n#endif\n#error reached\n",
+      "#pragma GCC dependency \"" + file + "\"\n#pragma clang include_alias(\"a.h\", \"" + file +
+          "\")\n#include \"a.h\"\n",
+      "#pragma include_alias(\"own.h\", \"" + file +
+          "\")\n#include \"own.h\"\n#ifndef OWN\n#error replaced\n#endif\n#error reached\n",
   };
   for (const std::string& way : ways) {
     std::string said = outcome(way);
@@ -104,7 +108,8 @@ TEST_F(includes, ask_about_nothing_else) {
 
 TEST_F(includes, assembly_of_a_file_is_none) {
   const std::string incbin = "\"stolen: .incbin \\\"" + (folder.path() / "secret").string() + "\\\"\"";
-  for (const std::string& source : {"asm(" + incbin + ");\n", "__device__ void f() { asm volatile(" + incbin + "); }\n"}) {
+  for (const std::string& source :
+       {"asm(" + incbin + ");\n", "__device__ void f() { asm volatile(" + incbin + "); }\n"}) {
     write(job() / "k.hip", source + "#include <hip/hip_runtime.h>\n__global__ void k(float* y) { y[0] = 1; }\n");
     try {
       auto words = compile_hip_file((job() / "k.hip").string()).words;
@@ -122,7 +127,8 @@ TEST_F(includes, reach_as_far_as_the_root_that_is_given) {
   EXPECT_NE(outcome(source).find("file not found"), std::string::npos);
   EXPECT_EQ(outcome(source, folder.path().string()), "compiled");
   EXPECT_EQ(result.included, std::vector<std::string>{"shared.h"});
-  EXPECT_NE(outcome("#include \"own.h\"\n", (folder.path() / "none").string()).find("file not found"), std::string::npos);
+  EXPECT_NE(outcome("#include \"own.h\"\n", (folder.path() / "none").string()).find("file not found"),
+            std::string::npos);
 }
 
 }  // namespace

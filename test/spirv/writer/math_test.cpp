@@ -1,4 +1,5 @@
-// The device header's math functions, compiled for this machine: what they compute is +, -, *, /, sqrt and fma, the same on every target.
+// The device header's math functions, compiled for this machine: what they compute is +, -, *, /, sqrt and fma, the
+// same on every target.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -32,7 +33,9 @@ double ulps(T got, long double expected) {
   if (std::isnan(static_cast<double>(expected))) return std::isnan(got) ? 0 : 1e30;
   T rounded = static_cast<T>(expected);
   if (std::isinf(rounded) || std::isinf(got)) return got == rounded ? 0 : 1e30;
-  long double unit = std::max<long double>(std::abs(static_cast<long double>(std::nextafter(rounded, T(INFINITY))) - rounded), std::numeric_limits<T>::denorm_min());
+  long double unit =
+      std::max<long double>(std::abs(static_cast<long double>(std::nextafter(rounded, T(INFINITY))) - rounded),
+                            std::numeric_limits<T>::denorm_min());
   return static_cast<double>(std::abs(static_cast<long double>(got) - expected) / unit);
 }
 
@@ -87,46 +90,75 @@ ld sine_of_pi_times(ld x) {
 
 TEST(device_math, float_functions) {
   check<float>({
-      {"expf", device::expf, std::exp, -100, 88.5, 2},           {"exp2f", device::exp2f, std::exp2, -140, 127.9, 2},
+      {"expf", device::expf, std::exp, -100, 88.5, 2},
+      {"exp2f", device::exp2f, std::exp2, -140, 127.9, 2},
       {"exp10f", device::exp10f, [](ld x) { return std::pow(10.0L, x); }, -40, 38.4, 2},
-      {"expm1f", device::expm1f, std::expm1, -20, 88, 3},        {"logf", device::logf, std::log, 0, 1e30, 2},
-      {"log2f", device::log2f, std::log2, 0, 1e30, 2},           {"log10f", device::log10f, std::log10, 0, 1e30, 2},
-      {"log1pf", device::log1pf, std::log1p, -0.99, 1e6, 3},     {"sinf", device::sinf, std::sin, -40000, 40000, 2},
-      {"cosf", device::cosf, std::cos, -40000, 40000, 2},        {"tanf", device::tanf, std::tan, -1000, 1000, 4},
-      {"sinf, large", device::sinf, std::sin, -1e9, 1e9, 2},     {"cosf, large", device::cosf, std::cos, -1e9, 1e9, 2},
-      {"asinf", device::asinf, std::asin, -1, 1, 1},             {"acosf", device::acosf, std::acos, -1, 1, 1},
-      {"atanf", device::atanf, std::atan, -1e4, 1e4, 1},         {"sinhf", device::sinhf, std::sinh, -88, 88, 1},
-      {"coshf", device::coshf, std::cosh, -88, 88, 1},           {"tanhf", device::tanhf, std::tanh, -12, 12, 3},
-      {"asinhf", device::asinhf, std::asinh, -1e6, 1e6, 1},      {"acoshf", device::acoshf, std::acosh, 1, 1e6, 1},
-      {"atanhf", device::atanhf, std::atanh, -0.999, 0.999, 1},  {"cbrtf", device::cbrtf, std::cbrt, -1e20, 1e20, 1},
-      {"erff", device::erff, std::erf, -5, 5, 3},                {"erfcf", device::erfcf, std::erfc, -5, 9, 2},
-      {"roundf", device::roundf, std::round, -1e7, 1e7, 0},      {"rsqrtf", device::rsqrtf, [](ld x) { return 1 / std::sqrt(x); }, 0, 1e30, 2},
+      {"expm1f", device::expm1f, std::expm1, -20, 88, 3},
+      {"logf", device::logf, std::log, 0, 1e30, 2},
+      {"log2f", device::log2f, std::log2, 0, 1e30, 2},
+      {"log10f", device::log10f, std::log10, 0, 1e30, 2},
+      {"log1pf", device::log1pf, std::log1p, -0.99, 1e6, 3},
+      {"sinf", device::sinf, std::sin, -40000, 40000, 2},
+      {"cosf", device::cosf, std::cos, -40000, 40000, 2},
+      {"tanf", device::tanf, std::tan, -1000, 1000, 4},
+      {"sinf, large", device::sinf, std::sin, -1e9, 1e9, 2},
+      {"cosf, large", device::cosf, std::cos, -1e9, 1e9, 2},
+      {"asinf", device::asinf, std::asin, -1, 1, 1},
+      {"acosf", device::acosf, std::acos, -1, 1, 1},
+      {"atanf", device::atanf, std::atan, -1e4, 1e4, 1},
+      {"sinhf", device::sinhf, std::sinh, -88, 88, 1},
+      {"coshf", device::coshf, std::cosh, -88, 88, 1},
+      {"tanhf", device::tanhf, std::tanh, -12, 12, 3},
+      {"asinhf", device::asinhf, std::asinh, -1e6, 1e6, 1},
+      {"acoshf", device::acoshf, std::acosh, 1, 1e6, 1},
+      {"atanhf", device::atanhf, std::atanh, -0.999, 0.999, 1},
+      {"cbrtf", device::cbrtf, std::cbrt, -1e20, 1e20, 1},
+      {"erff", device::erff, std::erf, -5, 5, 3},
+      {"erfcf", device::erfcf, std::erfc, -5, 9, 2},
+      {"roundf", device::roundf, std::round, -1e7, 1e7, 0},
+      {"rsqrtf", device::rsqrtf, [](ld x) { return 1 / std::sqrt(x); }, 0, 1e30, 2},
   });
 }
 
 TEST(device_math, double_functions) {
   check<double>({
-      {"exp", device::exp, std::exp, -700, 709, 4},           {"exp2", device::exp2, std::exp2, -1000, 1023.5, 4},
+      {"exp", device::exp, std::exp, -700, 709, 4},
+      {"exp2", device::exp2, std::exp2, -1000, 1023.5, 4},
       {"exp10", device::exp10, [](ld x) { return std::pow(10.0L, x); }, -300, 308, 8},
-      {"expm1", device::expm1, std::expm1, -30, 700, 8},      {"log", device::log, std::log, 0, 1e300, 4},
-      {"log2", device::log2, std::log2, 0, 1e300, 4},         {"log10", device::log10, std::log10, 0, 1e300, 4},
-      {"log1p", device::log1p, std::log1p, -0.99, 1e6, 8},    {"sin", device::sin, std::sin, -1e5, 1e5, 4},
-      {"cos", device::cos, std::cos, -1e5, 1e5, 4},           {"tan", device::tan, std::tan, -1000, 1000, 8},
-      {"asin", device::asin, std::asin, -1, 1, 4},            {"acos", device::acos, std::acos, -1, 1, 4},
-      {"atan", device::atan, std::atan, -1e4, 1e4, 4},        {"sinh", device::sinh, std::sinh, -700, 700, 8},
-      {"cosh", device::cosh, std::cosh, -700, 700, 8},        {"tanh", device::tanh, std::tanh, -20, 20, 8},
-      {"asinh", device::asinh, std::asinh, -1e6, 1e6, 8},     {"acosh", device::acosh, std::acosh, 1, 1e6, 8},
-      {"atanh", device::atanh, std::atanh, -0.999, 0.999, 8}, {"cbrt", device::cbrt, std::cbrt, -1e200, 1e200, 4},
-      {"erf", device::erf, std::erf, -6, 6, 16},              {"erfc", device::erfc, std::erfc, -6, 25, 64},
-      {"round", device::round, std::round, -1e12, 1e12, 0},   {"logb", device::logb, std::logb, -1e300, 1e300, 0},
-      {"tgamma", device::tgamma, std::tgamma, 0.1, 171.5, 64}, {"tgamma, negative", device::tgamma, std::tgamma, -5, 5, 64},
-      {"lgamma", device::lgamma, std::lgamma, 0, 1e6, 16},    {"sinpi", device::sinpi, sine_of_pi_times, -1000, 1000, 4},
+      {"expm1", device::expm1, std::expm1, -30, 700, 8},
+      {"log", device::log, std::log, 0, 1e300, 4},
+      {"log2", device::log2, std::log2, 0, 1e300, 4},
+      {"log10", device::log10, std::log10, 0, 1e300, 4},
+      {"log1p", device::log1p, std::log1p, -0.99, 1e6, 8},
+      {"sin", device::sin, std::sin, -1e5, 1e5, 4},
+      {"cos", device::cos, std::cos, -1e5, 1e5, 4},
+      {"tan", device::tan, std::tan, -1000, 1000, 8},
+      {"asin", device::asin, std::asin, -1, 1, 4},
+      {"acos", device::acos, std::acos, -1, 1, 4},
+      {"atan", device::atan, std::atan, -1e4, 1e4, 4},
+      {"sinh", device::sinh, std::sinh, -700, 700, 8},
+      {"cosh", device::cosh, std::cosh, -700, 700, 8},
+      {"tanh", device::tanh, std::tanh, -20, 20, 8},
+      {"asinh", device::asinh, std::asinh, -1e6, 1e6, 8},
+      {"acosh", device::acosh, std::acosh, 1, 1e6, 8},
+      {"atanh", device::atanh, std::atanh, -0.999, 0.999, 8},
+      {"cbrt", device::cbrt, std::cbrt, -1e200, 1e200, 4},
+      {"erf", device::erf, std::erf, -6, 6, 16},
+      {"erfc", device::erfc, std::erfc, -6, 25, 64},
+      {"round", device::round, std::round, -1e12, 1e12, 0},
+      {"logb", device::logb, std::logb, -1e300, 1e300, 0},
+      {"tgamma", device::tgamma, std::tgamma, 0.1, 171.5, 64},
+      {"tgamma, negative", device::tgamma, std::tgamma, -5, 5, 64},
+      {"lgamma", device::lgamma, std::lgamma, 0, 1e6, 16},
+      {"sinpi", device::sinpi, sine_of_pi_times, -1000, 1000, 4},
   });
 }
 
 TEST(device_math, gamma_where_it_is_special) {
-  for (int n = 1; n < 30; ++n) EXPECT_LE(ulps<double>(device::tgamma(static_cast<double>(n)), std::tgamma(static_cast<ld>(n))), 2) << n;
-  for (double x : {-0.5, -1.5, -20.25, -100.75, 1e-300, -1e-10}) EXPECT_NEAR(device::lgamma(x), std::lgamma(x), 1e-13 * (1 + std::abs(std::lgamma(x)))) << x;
+  for (int n = 1; n < 30; ++n)
+    EXPECT_LE(ulps<double>(device::tgamma(static_cast<double>(n)), std::tgamma(static_cast<ld>(n))), 2) << n;
+  for (double x : {-0.5, -1.5, -20.25, -100.75, 1e-300, -1e-10})
+    EXPECT_NEAR(device::lgamma(x), std::lgamma(x), 1e-13 * (1 + std::abs(std::lgamma(x)))) << x;
   EXPECT_EQ(device::lgamma(1.0), 0);
   EXPECT_EQ(device::lgamma(2.0), 0);
   EXPECT_EQ(device::lgamma(-3.0), HUGE_VAL);
@@ -144,7 +176,8 @@ TEST(device_math, two_arguments) {
     double x = base(random), y = any(random), z = any(random) * 1e3;
     EXPECT_LE(ulps<double>(device::pow(x, y), std::pow(static_cast<ld>(x), static_cast<ld>(y))), 16) << x << "^" << y;
     auto fx = static_cast<float>(x), fy = static_cast<float>(y), fz = static_cast<float>(z);
-    EXPECT_LE(ulps<float>(device::powf(fx, fy), std::pow(static_cast<ld>(fx), static_cast<ld>(fy))), 2) << fx << "^" << fy;
+    EXPECT_LE(ulps<float>(device::powf(fx, fy), std::pow(static_cast<ld>(fx), static_cast<ld>(fy))), 2)
+        << fx << "^" << fy;
     EXPECT_LE(ulps<double>(device::atan2(y, z), std::atan2(static_cast<ld>(y), static_cast<ld>(z))), 4);
     EXPECT_EQ(device::fmod(z, y), std::fmod(z, y)) << z << " " << y;
     EXPECT_EQ(device::remainder(z, y), std::remainder(z, y)) << z << " " << y;
@@ -161,8 +194,11 @@ TEST(device_math, two_arguments) {
   for (double x : {0.0, -0.0, 1.0, -1.0, 2.0, -2.0, HUGE_VAL, -HUGE_VAL, 0.5, -0.5})
     for (double y : {0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -3.0, 0.5, HUGE_VAL, -HUGE_VAL}) {
       double got = device::pow(x, y), expected = std::pow(x, y);
-      EXPECT_TRUE(got == expected || std::abs(got / expected - 1) < 1e-15 || (std::isnan(got) && std::isnan(expected))) << x << "^" << y << " gives " << got;
-      EXPECT_EQ(std::signbit(got), std::signbit(expected) && !std::isnan(got) ? true : std::signbit(got) && std::isnan(got)) << x << "^" << y;
+      EXPECT_TRUE(got == expected || std::abs(got / expected - 1) < 1e-15 || (std::isnan(got) && std::isnan(expected)))
+          << x << "^" << y << " gives " << got;
+      EXPECT_EQ(std::signbit(got),
+                std::signbit(expected) && !std::isnan(got) ? true : std::signbit(got) && std::isnan(got))
+          << x << "^" << y;
       double angle = device::atan2(x, y);
       EXPECT_LE(ulps<double>(angle, std::atan2(static_cast<ld>(x), static_cast<ld>(y))), 4) << x << ", " << y;
     }

@@ -9,7 +9,10 @@ namespace kiln::spirv {
 namespace {
 
 const std::vector<shape> inputs{{element_type::f32, {2, 3, dim::symbol("n")}}, {element_type::i64, {5}}};
-const attribute_values attributes{{"k", std::int64_t{7}}, {"alpha", 0.5}, {"mode", std::string("cubic")}, {"pads", std::vector<std::int64_t>{2, 3, 12}}};
+const attribute_values attributes{{"k", std::int64_t{7}},
+                                  {"alpha", 0.5},
+                                  {"mode", std::string("cubic")},
+                                  {"pads", std::vector<std::int64_t>{2, 3, 12}}};
 const expression_scope scope{inputs, {}, &attributes};
 
 std::int64_t integer(std::string_view text) { return evaluate_integer(text, scope).value(); }
@@ -57,7 +60,10 @@ TEST(expression, mistakes_know_their_place) {
   struct {
     const char* text;
     std::size_t at;
-  } cases[]{{"1 + ", 4}, {"1 + beta", 4}, {"(1", 2}, {"1 2", 2}, {"dim(input9, 0)", 10}, {"sin(1)", 0}, {"alpha % 2", 9}, {"item(k, 0)", 6}, {"item(pads, 3)", 13}, {"has(output0)", 11}, {"floor(1e300)", 12}};
+  } cases[]{{"1 + ", 4},          {"1 + beta", 4},        {"(1", 2},
+            {"1 2", 2},           {"dim(input9, 0)", 10}, {"sin(1)", 0},
+            {"alpha % 2", 9},     {"item(k, 0)", 6},      {"item(pads, 3)", 13},
+            {"has(output0)", 11}, {"floor(1e300)", 12}};
   for (const auto& c : cases) try {
       evaluate_integer(c.text, scope);
       FAIL() << c.text;
@@ -76,8 +82,22 @@ object example() {
   o.attributes = attributes;
   o.results = {{"type(input0)", "same_as(input0)"}};
   o.scratch = {"4 * elements(output0)"};
-  o.launches = {{"a", launch_rule::per_element, {"elements(output0)"}, {"4"}, "", 1024, {{parameter_kind::input, 0}, {parameter_kind::scratch, 0}, {parameter_kind::real, 0, element_type::f64, "alpha"}}},
-                {"b", launch_rule::per_row, {"dim(output0, 0)"}, {"128"}, "4 * k", 256, {{parameter_kind::output, 0}, {parameter_kind::integer, 0, element_type::i32, "k - 8"}}},
+  o.launches = {{"a",
+                 launch_rule::per_element,
+                 {"elements(output0)"},
+                 {"4"},
+                 "",
+                 1024,
+                 {{parameter_kind::input, 0},
+                  {parameter_kind::scratch, 0},
+                  {parameter_kind::real, 0, element_type::f64, "alpha"}}},
+                {"b",
+                 launch_rule::per_row,
+                 {"dim(output0, 0)"},
+                 {"128"},
+                 "4 * k",
+                 256,
+                 {{parameter_kind::output, 0}, {parameter_kind::integer, 0, element_type::i32, "k - 8"}}},
                 {"c", launch_rule::per_tile, {"0", "1", "1"}, {"16", "4", "1"}, "", 64, {}}};
   o.words.resize(20, std::byte{7});
   return o;
