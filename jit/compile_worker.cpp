@@ -55,6 +55,15 @@ struct response {
   const schema::CompileResponse* root = nullptr;
 };
 
+worker_function prepare_answers() {
+  return [answers = std::make_shared<compile_answers>()](auto request, const auto& accepted) {
+    return answers->answer(request, accepted);
+  };
+}
+
+// What fork_compile_workers() started, until a pool takes it.
+std::shared_ptr<forked_host> forked;
+
 [[noreturn]] void throw_nonsense(std::size_t bytes) {
   throw error(error_kind::unsupported,
               fmt::format("the compiler's process answered with {} bytes that make no sense; {}", bytes, remedy));
@@ -82,10 +91,15 @@ response ask(worker_pool& workers, std::span<const std::byte> request, const wor
 
 }  // namespace
 
+void fork_compile_workers() {
+  if (auto host = fork_worker_host(prepare_answers)) forked = std::make_shared<forked_host>(std::move(*host));
+}
+
 std::shared_ptr<worker_pool> make_compile_workers(bool isolated) {
-  return std::make_shared<worker_pool>(
-      worker_options{.arguments = {"/proc/self/exe", compile_worker_argument},
-                     .requests_per_worker = isolated ? 1 : worker_options{}.requests_per_worker});
+  worker_options options{.arguments = {"/proc/self/exe", compile_worker_argument},
+                         .forked = std::exchange(forked, nullptr)};
+  if (isolated) options.requests_per_worker = 1;
+  return std::make_shared<worker_pool>(std::move(options));
 }
 
 std::vector<std::byte> compile_in_worker(worker_pool& workers, const compile_request& request,
@@ -119,12 +133,6 @@ std::string text_in_worker(worker_pool& workers, const compile_request& request,
   return answer.root->text()->str();
 }
 
-int run_compile_worker() {
-  return run_worker_host([] {
-    return worker_function([answers = std::make_shared<compile_answers>()](auto request, const auto& accepted) {
-      return answers->answer(request, accepted);
-    });
-  });
-}
+int run_compile_worker() { return run_worker_host(prepare_answers); }
 
 }  // namespace kiln

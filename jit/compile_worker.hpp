@@ -36,6 +36,10 @@ struct compile_request {
 // Workers that are this executable. With `isolated` each of them does one compile and ends.
 std::shared_ptr<worker_pool> make_compile_workers(bool isolated = false);
 
+// Forks the workers' host now, for the first pool that make_compile_workers() makes. Call it while the process has one
+// thread (worker_host.hpp).
+void fork_compile_workers();
+
 // The bytes of the native kernel.
 std::vector<std::byte> compile_in_worker(worker_pool& workers, const compile_request& request,
                                          const worker_limits& limits = {});

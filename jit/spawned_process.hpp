@@ -44,6 +44,8 @@ class spawned_process {
   // arguments[0] is the executable's path; the descriptors become its standard streams and it inherits no other. Throws
   // error{io}.
   spawned_process(const std::vector<std::string>& arguments, int input, int output, int errors);
+  // A child that was forked, and leads a group of its own.
+  explicit spawned_process(pid_t child) : id_(child) {}
   spawned_process(const spawned_process&) = delete;
   ~spawned_process();
 

@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 
+#include "ir/error.hpp"
 #include "jit/spawned_process.hpp"
 #include "jit/worker_protocol.hpp"
 
@@ -146,9 +148,11 @@ int stop_worker(pid_t process) {
 }  // namespace
 
 int run_worker_host(const std::function<worker_function()>& prepare) {
-  const worker_function answer = prepare();
+  worker_function answer;
   const pid_t self = getpid();
   while (std::optional<received> message = receive_control()) {
+    if (!answer) answer = prepare();
+    if (message->request.what == control::prepare) continue;
     control_answer done;
     const control_request& request = message->request;
     if (request.what == control::start)
@@ -157,6 +161,28 @@ int run_worker_host(const std::function<worker_function()>& prepare) {
     if (!write_all(STDIN_FILENO, &done, sizeof done)) break;
   }
   return 0;
+}
+
+std::optional<forked_host> fork_worker_host(const std::function<worker_function()>& prepare) {
+  std::optional<channel> made;
+  try {
+    made = make_channel(SOCK_SEQPACKET);
+  } catch (const error&) {
+    return std::nullopt;
+  }
+  std::fflush(nullptr);
+  const pid_t host = fork();
+  if (host < 0) return std::nullopt;
+  if (host > 0) return forked_host{std::move(made->ours), host};
+  setpgid(0, 0);  // a terminal's signals are for the process that the user started
+  for (int signal : {SIGPIPE, SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+  const int nothing = open("/dev/null", O_RDWR);
+  if (dup2(made->theirs.number(), STDIN_FILENO) < 0) _exit(3);
+  for (int stream : {STDOUT_FILENO, STDERR_FILENO})
+    if (nothing < 0) close(stream);
+    else dup2(nothing, stream);
+  close_range(STDERR_FILENO + 1, ~0U, 0);
+  _exit(run_worker_host(prepare));
 }
 
 }  // namespace kiln

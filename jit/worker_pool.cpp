@@ -50,12 +50,11 @@ int nice_of_this_thread() {
 }  // namespace
 
 struct worker_pool::host {
-  channel control;
+  descriptor control;
   spawned_process process;
-  explicit host(const worker_options& options, channel made, int nothing)
-      : control(std::move(made)), process(options.arguments, control.theirs.number(), nothing, nothing) {
-    control.theirs.reset();
-  }
+  host(const worker_options& options, channel made, int nothing)
+      : control(std::move(made.ours)), process(options.arguments, made.theirs.number(), nothing, nothing) {}
+  explicit host(forked_host running) : control(std::move(running.control)), process(running.process) {}
 };
 
 // A process that waits for requests, or works on one. The host waits for it, at stop().
@@ -90,19 +89,29 @@ void worker_pool::start() {
   std::lock_guard lock(host_mutex_);
   try {
     if (host_) return;
-    descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
-    host_ = std::make_unique<host>(options_, make_channel(SOCK_SEQPACKET), nothing.number());
+    start_host();
   } catch (const error&) {
     return;  // exchange() tries again and throws
   }
+  const control_request request{.what = control::prepare};
+  [[maybe_unused]] auto sent =
+      send(host_->control.number(), &request, sizeof request, MSG_NOSIGNAL);  // a hint: the next message says it again
+}
+
+// Called with host_mutex_ held.
+void worker_pool::start_host() {
+  if (options_.forked) {
+    host_ = std::make_unique<host>(std::move(*options_.forked));
+    options_.forked.reset();
+    return;
+  }
+  descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  host_ = std::make_unique<host>(options_, make_channel(SOCK_SEQPACKET), nothing.number());
 }
 
 // Called with host_mutex_ held.
 control_answer worker_pool::exchange(const control_request& request, std::span<const int> passed) {
-  if (!host_) {
-    descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
-    host_ = std::make_unique<host>(options_, make_channel(SOCK_SEQPACKET), nothing.number());
-  }
+  if (!host_) start_host();
   iovec data{const_cast<control_request*>(&request), sizeof request};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> ancillary{};
   msghdr message{};
@@ -117,7 +126,7 @@ control_answer worker_pool::exchange(const control_request& request, std::span<c
     head->cmsg_len = CMSG_LEN(passed.size_bytes());
     std::memcpy(CMSG_DATA(head), passed.data(), passed.size_bytes());
   }
-  const int socket = host_->control.ours.number();
+  const int socket = host_->control.number();
   control_answer answer;
   bool closed = true;
   if (sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof request)) {

@@ -19,12 +19,14 @@
 #include <vector>
 
 #include "jit/spawned_process.hpp"
+#include "jit/worker_host.hpp"
 #include "jit/worker_protocol.hpp"
 
 namespace kiln {
 
 struct worker_options {
-  std::vector<std::string> arguments;  // the executable, which runs run_worker_host(), and its arguments
+  std::vector<std::string> arguments = {};        // the executable, which runs run_worker_host(), and its arguments
+  std::shared_ptr<forked_host> forked = nullptr;  // the first host, which runs already
   std::int64_t memory_bytes =
       std::int64_t(4)
       << 30;  // of address space, beyond that of the loaded executable; sanitizers need more, so there it is not set
@@ -62,6 +64,7 @@ class worker_pool {
   worker take(bool fresh);
   void keep(worker w);
   std::optional<int> stop(worker& w);
+  void start_host();
   worker start_worker(int nice);
   worker_protocol::control_answer exchange(const worker_protocol::control_request& request,
                                            std::span<const int> passed);

@@ -1,16 +1,17 @@
 // The wire between a worker_pool and its processes. Both ends are the same executable on one machine: no compatibility
 // is promised, numbers are the machine's own. Internal to worker_pool.cpp and worker_host.cpp.
 //
-// The host's standard input is a socket of control messages (SOCK_SEQPACKET), each answered by one. `start` carries two
-// sockets: the new worker's requests and answers, and its standard output and error. On the first, each request is a
-// size and its bytes; the worker answers with frames.
+// The host's standard input is a socket of control messages (SOCK_SEQPACKET), each answered by one, except
+// `prepare`, which says that a `start` will follow soon. `start` carries two sockets: the new worker's
+// requests and answers, and its standard output and error. On the first, each request is a size and its bytes; the
+// worker answers with frames.
 #pragma once
 
 #include <cstdint>
 
 namespace kiln::worker_protocol {
 
-enum class control : std::uint32_t { start, stop };
+enum class control : std::uint32_t { prepare, start, stop };
 
 struct control_request {
   control what = control::start;

@@ -38,6 +38,7 @@ struct command {
   const char* summary;
   const char* example;
   tools::stopping stopping;
+  bool compiles_kernels;  // its compile workers are forked before it begins (compile_worker.hpp)
   action (*declare)(CLI::App& app);
 };
 

@@ -28,30 +28,30 @@ using namespace kiln::tools;
 
 constexpr std::array commands{
     command{"compile", "Compile an ONNX model into one portable .kiln file; needs no device",
-            "kiln compile resnet50.onnx -o resnet50.kiln", stopping::limited, declare_compile},
+            "kiln compile resnet50.onnx -o resnet50.kiln", stopping::limited, false, declare_compile},
     command{"run", "Finalize what is missing for this device, cache it, and run once",
-            "kiln run resnet50.kiln --output-dir out", stopping::limited, declare_run},
+            "kiln run resnet50.kiln --output-dir out", stopping::limited, true, declare_run},
     command{"perf", "Measure load, finalize and run times", "kiln perf resnet50.kiln -n 100 --json", stopping::limited,
-            declare_perf},
+            true, declare_perf},
     command{"verify", "Compile, run and compare with the built-in reference", "kiln verify resnet50.onnx",
-            stopping::limited, declare_verify},
-    command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", stopping::at_once,
+            stopping::limited, true, declare_verify},
+    command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", stopping::at_once, false,
             declare_inspect},
     command{"finalize", "Make native objects for a target that need not be here",
-            "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", stopping::limited, declare_finalize},
+            "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", stopping::limited, true, declare_finalize},
     command{"warm", "Fill a cache, an archive or the files themselves for targets that need not be here",
             "kiln warm resnet50.kiln bert.kiln --target x86-64-v4 --target gfx942 --archive fleet.tar.zst",
-            stopping::by_itself, declare_warm},
+            stopping::by_itself, true, declare_warm},
     command{"tune", "Find the fastest configurations of a model's kernels on a device, and keep them",
-            "kiln tune resnet50.kiln --device host --budget 60s", stopping::at_once, declare_tune},
-    command{"cache", "Look after the kernel cache", "kiln cache stats", stopping::at_once, declare_cache},
+            "kiln tune resnet50.kiln --device host --budget 60s", stopping::at_once, true, declare_tune},
+    command{"cache", "Look after the kernel cache", "kiln cache stats", stopping::at_once, false, declare_cache},
     command{"farm", "The build farm: submit models to any number of workers over Redis",
-            "kiln farm submit *.onnx --wait -o compiled", stopping::by_itself, declare_farm},
-    command{"devices", "Show the devices of this machine", "kiln devices", stopping::at_once, declare_devices},
-    command{"targets", "Show what can be targeted", "kiln targets", stopping::at_once, declare_targets},
+            "kiln farm submit *.onnx --wait -o compiled", stopping::by_itself, false, declare_farm},
+    command{"devices", "Show the devices of this machine", "kiln devices", stopping::at_once, false, declare_devices},
+    command{"targets", "Show what can be targeted", "kiln targets", stopping::at_once, false, declare_targets},
     command{"hip", "Compile HIP C++ kernels into portable SPIR-V", "kiln hip relu6.hip -o relu6.spv", stopping::at_once,
-            declare_hip},
-    command{"ops", "Show the ONNX operators that are supported", "kiln ops", stopping::at_once, declare_ops},
+            false, declare_hip},
+    command{"ops", "Show the ONNX operators that are supported", "kiln ops", stopping::at_once, false, declare_ops},
 };
 
 // Errors are one line on standard error. Where the limits of the process have told why it ends, they end it.
@@ -136,6 +136,9 @@ int run(int argc, char** argv) {
   }
   start_log(output.verbose, output.quiet);
   std::optional<process_limits> limited;
+  if (named->stopping != stopping::by_itself) process_limits::limit_memory(limits);
+  if (named->compiles_kernels)
+    kiln::fork_compile_workers();  // before there are threads; the limit on memory holds for them too
   if (named->stopping != stopping::by_itself) limited.emplace(limits);
   return outcome_of([&] { return chosen(output); }, limits);
 }

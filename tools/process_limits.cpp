@@ -37,7 +37,7 @@ constexpr std::array units{unit{"", 1},          unit{"B", 1},     unit{"KiB", 1
   std::_Exit(exit_code(error_kind::io));
 }
 
-void limit_memory(std::uint64_t bytes) {
+void lower_data_limit(std::uint64_t bytes) {
   const rlimit both{bytes, bytes};
   if (::setrlimit(RLIMIT_DATA, &both) != 0)
     throw error(error_kind::usage, "--memory-limit: is more than this user may have");
@@ -72,12 +72,15 @@ std::uint64_t parse_bytes(const std::string& text, const char* option) {
   throw error(error_kind::usage, fmt::format("{}: '{}' is no size: 512MiB, 2GiB", option, text));
 }
 
+void process_limits::limit_memory(const limit_options& limits) {
+  if (!limits.memory.empty()) lower_data_limit(parse_bytes(limits.memory, "--memory-limit"));
+}
+
 process_limits::process_limits(const limit_options& limits) : limits_(limits) {
   std::optional<clock::time_point> deadline;
   if (!limits.time.empty())
     deadline = clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double, std::milli>(
                                   std::min(parse_duration_ms(limits.time, "--time-limit"), 1e12)));
-  if (!limits.memory.empty()) limit_memory(parse_bytes(limits.memory, "--memory-limit"));
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);

@@ -30,7 +30,10 @@ std::uint64_t parse_bytes(const std::string& text, const char* option);
 
 class process_limits {
  public:
-  // Throws error{usage} for what is no duration or size.
+  // Throws error{usage} for what is no size. By itself, so that what is forked before the thread starts is limited too.
+  static void limit_memory(const limit_options& limits);
+
+  // Starts to watch the time and the signals. Throws error{usage} for what is no duration.
   explicit process_limits(const limit_options& limits);
 
   // Why the process ends, if a stop was requested; `otherwise` where none was.

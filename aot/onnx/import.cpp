@@ -51,6 +51,7 @@ void record_symbols(import_state& state) {
   for (const module& m : state.result.modules())
     for (const instruction& i : m.instructions()) {
       for (const shape& s : i.outputs()) std::ranges::for_each(s.dims, use);
+      if (i.op().is<constant>()) continue;  // its attributes are a hash of all its bytes
       for (const auto& [field, value] : i.op().attributes())
         if (const auto* dims = std::get_if<std::vector<dim>>(&value)) std::ranges::for_each(*dims, use);
     }

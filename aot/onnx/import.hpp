@@ -30,12 +30,12 @@ std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text);
 
 struct import_options {
   std::map<std::string, dim_spec> dims;  // by the model's dim_param; a name that the model lacks is error{usage}
-  const std::vector<spirv::object>* custom_operators =
-      nullptr;  // from HIP sources, asked before our own; only read during the import
-  std::size_t max_nodes =
-      std::size_t{1} << 20;  // of all graphs, with functions expanded: a file of kilobytes can stand for billions
-  std::filesystem::path
-      external_weights;  // folder of external data files, or one file in place of all; empty: the model's folder
+  // From HIP sources. They are asked before our own operators, and only read during the import.
+  const std::vector<spirv::object>* custom_operators = nullptr;
+  // Of all graphs, with functions expanded: a file of kilobytes can stand for billions.
+  std::size_t max_nodes = std::size_t{1} << 18;
+  // The folder of external data files, or one file in place of all; empty: the model's folder.
+  std::filesystem::path external_weights;
 };
 
 program import_onnx(const std::filesystem::path& model, const import_options& options = {});

@@ -72,6 +72,42 @@ TEST_F(worker_pool_test, requests_and_answers_of_any_size) {
   EXPECT_EQ(ask("late echo hello"), "hello");
 }
 
+TEST_F(worker_pool_test, a_host_may_be_a_fork_of_this_process) {
+  auto echo = [] {
+    return worker_function([](std::span<const std::byte> request, const std::function<void()>& accepted) {
+      accepted();
+      return std::vector<std::byte>(request.begin(), request.end());
+    });
+  };
+  std::optional<forked_host> forked = fork_worker_host(echo);
+  ASSERT_TRUE(forked);
+  const pid_t host = forked->process;
+  worker_options options;
+  options.forked = std::make_shared<forked_host>(std::move(*forked));
+  pool(options).start();
+  EXPECT_EQ(ask("host"), "host");  // the executable's host would answer with a number
+  // When it has ended, the executable takes its place.
+  kill(host, SIGKILL);
+  std::string answer = "host";
+  for (int i = 0; i < 500 && answer == "host"; ++i) try {
+      std::this_thread::sleep_for(10ms);
+      answer = ask("host");
+    } catch (const error& e) {
+      EXPECT_EQ(e.kind(), error_kind::io);
+    }
+  EXPECT_THAT(answer, ::testing::MatchesRegex("[0-9]+"));
+}
+
+TEST_F(worker_pool_test, a_forked_host_that_nobody_takes_ends_with_its_descriptor) {
+  std::optional<forked_host> forked = fork_worker_host([] { return worker_function(); });
+  ASSERT_TRUE(forked);
+  const pid_t host = forked->process;
+  forked.reset();
+  int status = -1;
+  EXPECT_EQ(waitpid(host, &status, 0), host);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(worker_pool_test, a_worker_stays) {
   const std::string first = ask("pid");
   EXPECT_EQ(ask("pid"), first);
