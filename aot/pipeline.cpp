@@ -18,7 +18,7 @@
 #include "aot/passes/simplify_movement.hpp"
 #include "aot/passes/sink_reshapes.hpp"
 #include "aot/passes/sink_transposes.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace kiln {
 

@@ -10,7 +10,7 @@
 
 #include "ir/hash.hpp"
 #include "ir/shape.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
 
 namespace kiln {
 

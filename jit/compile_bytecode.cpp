@@ -14,7 +14,7 @@
 #include "jit/tuning/tuning_records.hpp"
 #include "jit/worker_pool.hpp"
 #include "mlir_bridge/finalize.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace kiln {
 namespace {

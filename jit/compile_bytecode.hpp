@@ -15,8 +15,8 @@
 
 #include "ir/program.hpp"
 #include "jit/cache/kernel_key.hpp"
-#include "mlir_bridge/kernel_configuration.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "jit/compile_request_generated.h"
-#include "mlir_bridge/kernel_configuration.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
 
 namespace kiln::compile_messages {
 

@@ -17,8 +17,8 @@
 #include "ir/shape.hpp"
 #include "jit/worker_pool.hpp"
 #include "mlir_bridge/candidates.hpp"
-#include "mlir_bridge/kernel_configuration.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

@@ -5,8 +5,8 @@
 #include "ir/error.hpp"
 #include "jit/finalize_spirv.hpp"
 #include "mlir_bridge/finalize.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "spirv/object.hpp"
 
 namespace kiln {

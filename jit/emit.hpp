@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/shape.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

@@ -12,7 +12,7 @@
 #include "ir/native_kernel.hpp"
 #include "ir/shape.hpp"
 #include "mlir_bridge/finalize.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

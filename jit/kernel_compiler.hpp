@@ -17,7 +17,7 @@
 #include "jit/compile_bytecode.hpp"
 #include "jit/kernel_groups.hpp"
 #include "mlir_bridge/candidates.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
 
 namespace kiln {
 

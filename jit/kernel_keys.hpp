@@ -2,7 +2,7 @@
 #pragma once
 
 #include "jit/cache/kernel_key.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

@@ -14,8 +14,8 @@
 
 #include "ir/native_kernel.hpp"
 #include "ir/shape.hpp"
-#include "mlir_bridge/kernel_configuration.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

@@ -7,7 +7,7 @@
 
 #include "ir/native_kernel.hpp"
 #include "ir/shape.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 #include "spirv/lowering/lowering.hpp"
 #include "spirv/object.hpp"
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "mlir_bridge/kernel_configuration.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

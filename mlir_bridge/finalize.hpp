@@ -6,9 +6,9 @@
 #include <string>
 
 #include "ir/native_kernel.hpp"
-#include "mlir_bridge/kernel_configuration.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

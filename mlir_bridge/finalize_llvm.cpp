@@ -5,16 +5,16 @@
 #include "llvm/IR/Verifier.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/raw_ostream.h"
+#include "mlir_bridge/back_ends/amd/link.hpp"
+#include "mlir_bridge/back_ends/machine_code.hpp"
+#include "mlir_bridge/back_ends/nvidia/early_launch.hpp"
+#include "mlir_bridge/back_ends/statistics.hpp"
+#include "mlir_bridge/back_ends/stopwatch.hpp"
+#include "mlir_bridge/back_ends/vectorization.hpp"
 #include "mlir_bridge/codegen/code_builder.hpp"
-#include "mlir_bridge/codegen/machine_code.hpp"
-#include "mlir_bridge/codegen/stopwatch.hpp"
 #include "mlir_bridge/codegen/to_llvm.hpp"
-#include "mlir_bridge/codegen/vectorization.hpp"
-#include "mlir_bridge/gpu/early_launch.hpp"
-#include "mlir_bridge/gpu/link.hpp"
 #include "mlir_bridge/gpu/machine.hpp"
-#include "mlir_bridge/gpu/statistics.hpp"
-#include "mlir_bridge/portable_kernel_impl.hpp"
+#include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 
 namespace kiln {
 namespace {

@@ -8,7 +8,7 @@
 #include "aot/pipeline.hpp"
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "tools/command.hpp"
 #include "tools/custom_ops.hpp"
 #include "tools/model_summary.hpp"

@@ -15,7 +15,7 @@
 #include "ir/native_kernel.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "runtime/launch_check.hpp"
 #include "tools/command.hpp"
 #include "tools/model_session.hpp"

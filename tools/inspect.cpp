@@ -13,7 +13,7 @@
 #include "jit/emit.hpp"
 #include "jit/targets.hpp"
 #include "mlir_bridge/candidates.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "spirv/disassembly.hpp"
 #include "spirv/object.hpp"
 #include "tools/command.hpp"

@@ -10,7 +10,7 @@
 #include "ir/error.hpp"
 #include "ir/ops/counted.hpp"
 #include "jit/comparison.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "spirv/library/reference.hpp"
 #include "tools/command.hpp"
 #include "tools/custom_ops.hpp"

@@ -11,7 +11,7 @@ namespace kiln {
 namespace {
 
 // Which dims follow from the shapes of a kernel's parameters and outputs, as far as finalizing finds out
-// (mlir_bridge/specialize.cpp).
+// (mlir_bridge/kernel/specialize.cpp).
 class told_dims {
  public:
   void add(const shape& type) { whole_.insert(whole_.end(), type.dims.begin(), type.dims.end()); }

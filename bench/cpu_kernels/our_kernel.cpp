@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "mlir_bridge/cpu/finalize.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace kiln::bench {
 

@@ -8,8 +8,8 @@
 #include "ir/module.hpp"
 #include "ir/native_kernel.hpp"
 #include "mlir_bridge/cpu/finalize.hpp"
-#include "mlir_bridge/kernel_configuration.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln::bench {
 

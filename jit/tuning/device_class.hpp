@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 #include "runtime/device.hpp"
 
 namespace kiln {

@@ -17,7 +17,7 @@
 #include "ir/hash.hpp"
 #include "ir/shape.hpp"
 #include "mlir_bridge/candidates.hpp"
-#include "mlir_bridge/kernel_configuration.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
 
 namespace kiln {
 

@@ -11,7 +11,7 @@
 
 #include "jit/cache/kernel_key.hpp"
 #include "jit/compile_bytecode.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
 

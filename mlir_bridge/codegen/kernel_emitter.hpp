@@ -28,10 +28,10 @@
 
 #include "ir/module.hpp"
 #include "ir/native_kernel.hpp"
-#include "mlir_bridge/codegen/anchors.hpp"
 #include "mlir_bridge/codegen/code_builder.hpp"
-#include "mlir_bridge/kernel_configuration.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
+#include "mlir_bridge/kinds/anchors.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln::codegen {
 

@@ -18,7 +18,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "mlir_bridge/portable_kernel_impl.hpp"
+#include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 
 namespace kiln::codegen {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "mlir_bridge/kernel_configuration.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
 
 namespace kiln::codegen {
 

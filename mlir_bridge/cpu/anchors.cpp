@@ -7,7 +7,7 @@
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/empty_tensors.hpp"
 #include "mlir_bridge/cpu/host_machine.hpp"
-#include "mlir_bridge/portable_kernel_impl.hpp"
+#include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 
 namespace kiln::cpu {
 

@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "mlir_bridge/codegen/generation.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
+#include "mlir_bridge/kinds/generation.hpp"
 
 namespace kiln::cpu {
 

@@ -3,8 +3,8 @@
 #include "ir/ops/contraction.hpp"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "mlir_bridge/codegen/machine_code.hpp"
-#include "mlir_bridge/codegen/stopwatch.hpp"
+#include "mlir_bridge/back_ends/machine_code.hpp"
+#include "mlir_bridge/back_ends/stopwatch.hpp"
 #include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/cpu/lowering.hpp"
 

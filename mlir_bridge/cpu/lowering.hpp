@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace llvm {
 class LLVMContext;

@@ -5,11 +5,11 @@
 
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/empty_tensors.hpp"
-#include "mlir_bridge/gpu/attention/attention.hpp"
 #include "mlir_bridge/gpu/contraction/generators.hpp"
 #include "mlir_bridge/gpu/machine.hpp"
 #include "mlir_bridge/gpu/rows.hpp"
-#include "mlir_bridge/portable_kernel_impl.hpp"
+#include "mlir_bridge/kernel/portable_kernel_impl.hpp"
+#include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 
 namespace kiln::gpu {
 

@@ -5,8 +5,8 @@
 
 #include <string_view>
 
-#include "mlir_bridge/codegen/generation.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
+#include "mlir_bridge/kinds/generation.hpp"
 
 namespace kiln::gpu {
 

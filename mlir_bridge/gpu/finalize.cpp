@@ -6,13 +6,13 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir_bridge/codegen/machine_code.hpp"
-#include "mlir_bridge/codegen/stopwatch.hpp"
+#include "mlir_bridge/back_ends/amd/link.hpp"
+#include "mlir_bridge/back_ends/machine_code.hpp"
+#include "mlir_bridge/back_ends/nvidia/early_launch.hpp"
+#include "mlir_bridge/back_ends/statistics.hpp"
+#include "mlir_bridge/back_ends/stopwatch.hpp"
 #include "mlir_bridge/gpu/anchors.hpp"
-#include "mlir_bridge/gpu/early_launch.hpp"
-#include "mlir_bridge/gpu/link.hpp"
 #include "mlir_bridge/gpu/lowering.hpp"
-#include "mlir_bridge/gpu/statistics.hpp"
 
 namespace kiln {
 

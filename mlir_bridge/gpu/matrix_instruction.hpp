@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "ir/element_type.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln::gpu {
 

@@ -19,8 +19,8 @@
 
 #include <optional>
 
+#include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
-#include "mlir_bridge/cpu/reduction_space.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
 namespace kiln::gpu {

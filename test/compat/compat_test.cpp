@@ -10,8 +10,8 @@
 
 #include "ir/error.hpp"
 #include "ir/program.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "test/compat/golden_kernels.hpp"
 #include "test/mlir_bridge/kernel/sample_clusters.hpp"
 

@@ -7,8 +7,8 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir_bridge/dialect/version.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
-#include "mlir_bridge/portable_kernel_impl.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 #include "test/mlir_bridge/kernel/sample_clusters.hpp"
 
 namespace kiln::test {

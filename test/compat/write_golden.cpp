@@ -7,7 +7,7 @@
 
 #include "ir/error.hpp"
 #include "ir/program.hpp"
-#include "mlir_bridge/portable_kernel.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "test/compat/golden_kernels.hpp"
 #include "test/mlir_bridge/kernel/sample_clusters.hpp"
 

@@ -14,10 +14,10 @@
 
 #include <time.h>
 
-#include "../mlir_bridge_cpu/harness.hpp"
+#include "../mlir_bridge/cpu/harness.hpp"
 #include "jit/targets.hpp"
 #include "mlir_bridge/candidates.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace {
 

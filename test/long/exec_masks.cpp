@@ -1,14 +1,14 @@
 // exec_masks FILE.hsaco...: the matrix instructions of AMD code objects and those that some lanes may be off for
-// (../mlir_bridge_gpu/exec_mask.hpp). One line for each kernel: file, symbol, instructions, matrix instructions,
+// (../mlir_bridge/gpu/exec_mask.hpp). One line for each kernel: file, symbol, instructions, matrix instructions,
 // narrowed ones, vector registers, spilled registers. Exits 1 if there are narrowed ones.
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <iterator>
 
-#include "../mlir_bridge_gpu/exec_mask.hpp"
-#include "mlir_bridge/gpu/code_object_info.hpp"
-#include "mlir_bridge/gpu/disassembly.hpp"
+#include "../mlir_bridge/gpu/exec_mask.hpp"
+#include "mlir_bridge/back_ends/amd/code_object_info.hpp"
+#include "mlir_bridge/back_ends/amd/disassembly.hpp"
 
 int main(int argc, char** argv) {
   bool found = false;

@@ -5,7 +5,7 @@
 
 #include "ir/element_type.hpp"
 #include "mlir_bridge/codegen/code_builder.hpp"
-#include "mlir_bridge/target_row.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln::gpu {
 

@@ -9,7 +9,7 @@
 #include "jit/compile_kernel.hpp"
 #include "jit/emit.hpp"
 #include "jit/targets.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace kiln::test {
 namespace {

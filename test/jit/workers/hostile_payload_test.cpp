@@ -10,7 +10,7 @@
 #include "ir/error.hpp"
 #include "jit/compile_worker.hpp"
 #include "jit/targets.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "test/mlir_bridge/kernel/sample_clusters.hpp"
 
 namespace kiln::test {

@@ -9,12 +9,12 @@
 #include <map>
 #include <random>
 
-#include "../../mlir_bridge_cpu/harness.hpp"
+#include "../../mlir_bridge/cpu/harness.hpp"
 #include "ir/error.hpp"
 #include "jit/targets.hpp"
 #include "kernels.hpp"
 #include "mlir_bridge/finalize.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace kiln::test {
 namespace {

@@ -1,6 +1,6 @@
 #include "kernels.hpp"
 
-#include "../../mlir_bridge_cpu/harness.hpp"
+#include "../../mlir_bridge/cpu/harness.hpp"
 
 namespace kiln::test {
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.hpp"
-#include "mlir_bridge/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace kiln::test {
 namespace {

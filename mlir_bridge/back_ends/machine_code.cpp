@@ -1,0 +1,157 @@
+#include "mlir_bridge/back_ends/machine_code.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "ir/error.hpp"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "mlir_bridge/back_ends/amd/pinned_instructions.hpp"
+#include "mlir_bridge/back_ends/gpu_back_ends.hpp"
+#include "mlir_bridge/back_ends/vectorization.hpp"
+
+namespace kiln::codegen {
+
+namespace {
+
+void initialize_back_ends() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    gpu::initialize_back_ends();
+  });
+}
+
+llvm::TargetMachine& machine_for(const target_row& target) {
+  initialize_back_ends();
+  thread_local std::map<std::tuple<std::string, std::string, std::string>, std::unique_ptr<llvm::TargetMachine>>
+      machines;
+  auto& machine = machines[{target.triple, target.processor, target.features}];
+  if (!machine) {
+    std::string message;
+    llvm::Triple triple(target.triple);
+    const llvm::Target* back_end = llvm::TargetRegistry::lookupTarget(triple, message);
+    if (!back_end)
+      throw error(error_kind::unsupported, "target '" + target.name + "': this build has no LLVM back end for " +
+                                               target.triple + " (" + message + ")");
+    llvm::TargetOptions options;
+    options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+    machine.reset(back_end->createTargetMachine(
+        triple, target.processor, target.features, options, llvm::Reloc::PIC_,
+        target.family == target_family::cpu ? std::optional(llvm::CodeModel::Small) : std::nullopt,
+        target.family == target_family::cpu ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Aggressive,
+        false));
+    if (!machine) throw error(error_kind::compile_failed, "LLVM has no machine for target '" + target.name + "'");
+  }
+  return *machine;
+}
+
+// LLVM reports what a target cannot have (too much shared memory, an instruction it lacks) to its context, and ends the
+// process where nobody listens.
+class listener {
+ public:
+  explicit listener(llvm::LLVMContext& context) : context_(context), before_(context.getDiagnosticHandler()) {
+    context.setDiagnosticHandler(std::make_unique<handler>(problems_));
+  }
+  ~listener() { context_.setDiagnosticHandler(std::move(before_)); }
+  listener(const listener&) = delete;
+  listener& operator=(const listener&) = delete;
+  // error{compile_failed} with the first of LLVM's errors.
+  void check() const {
+    if (!problems_.empty()) throw error(error_kind::compile_failed, "LLVM: " + problems_);
+  }
+
+ private:
+  struct handler : llvm::DiagnosticHandler {
+    explicit handler(std::string& problems) : problems(problems) {}
+    bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+      if (info.getSeverity() != llvm::DS_Error || !problems.empty()) return true;
+      llvm::raw_string_ostream out(problems);
+      llvm::DiagnosticPrinterRawOStream printer(out);
+      info.print(printer);
+      return true;
+    }
+    std::string& problems;
+  };
+  llvm::LLVMContext& context_;
+  std::unique_ptr<llvm::DiagnosticHandler> before_;
+  std::string problems_;
+};
+
+std::vector<std::byte> emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+    throw error(error_kind::compile_failed, "LLVM cannot emit this kind of file for its target");
+  listener problems(module.getContext());
+  passes.run(module);
+  problems.check();
+  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
+void run_default_pipeline(llvm::Module& module, const target_row& target, const llvm::PipelineTuningOptions& tuning) {
+  llvm::TargetMachine& machine = machine_for(target);
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple());
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  listener problems(module.getContext());
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  problems.check();
+}
+
+}  // namespace
+
+void optimize(llvm::Module& module, const target_row& target, bool unroll) {
+  llvm::PipelineTuningOptions tuning;
+  // The generators vectorize.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = unroll;
+  run_default_pipeline(module, target, tuning);
+  if (target.family == target_family::amdgpu) gpu::pin_matrix_instructions(module, target);
+}
+
+void optimize_and_vectorize(llvm::Module& module, const target_row& target) {
+  run_default_pipeline(module, target, {});
+}
+
+std::string emit_assembly(llvm::Module& module, const target_row& target) {
+  auto text = emit(module, machine_for(target), llvm::CodeGenFileType::AssemblyFile);
+  return std::string(reinterpret_cast<const char*>(text.data()), text.size());
+}
+
+std::vector<std::byte> emit_object(llvm::Module& module, const target_row& target, std::string* assembly) {
+  llvm::TargetMachine& machine = machine_for(target);
+  if (assembly) *assembly = emit_assembly(*llvm::CloneModule(module), target);
+  return emit(module, machine, llvm::CodeGenFileType::ObjectFile);
+}
+
+}  // namespace kiln::codegen

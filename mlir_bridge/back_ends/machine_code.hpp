@@ -1,0 +1,27 @@
+// LLVM IR → relocatable object, in memory. Any number of threads at once: each has its own TargetMachine per target.
+// Internal to mlir_bridge.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "mlir_bridge/targets/target_row.hpp"
+
+namespace llvm {
+class Module;
+}
+
+namespace kiln::codegen {
+
+// Sets the module's data layout and triple, optimizes it, and readies it for code (amd/pinned_instructions.hpp).
+// `unroll`: whether LLVM may unroll loops, which costs compile time and gains nothing where the generator has written
+// several accumulators already. Throws error{unsupported} for a triple that this build has no back end for.
+void optimize(llvm::Module& module, const target_row& target, bool unroll);
+// The assembly text (PTX for NVIDIA).
+std::string emit_assembly(llvm::Module& module, const target_row& target);
+// Consumes the optimized module's function bodies; `assembly` gets the text as well where it is not null (it compiles a
+// second time).
+std::vector<std::byte> emit_object(llvm::Module& module, const target_row& target, std::string* assembly);
+
+}  // namespace kiln::codegen

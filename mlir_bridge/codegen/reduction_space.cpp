@@ -1,0 +1,168 @@
+#include "mlir_bridge/codegen/reduction_space.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mlir_bridge/codegen/access.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+
+namespace kiln::cpu {
+
+std::int64_t rows_abreast(const kernel_emitter& e, std::int64_t standard) {
+  return std::clamp<std::int64_t>(choose(e.configuration, "abreast", standard), 1, 16);
+}
+
+std::vector<candidate> row_choices(kernel_emitter& e) {
+  const auto standard = static_cast<double>(e.code.on.item_operations);
+  std::vector<candidate> result;
+  for (std::int64_t abreast : {1, 2, 4, 8})
+    for (std::int64_t grain : {1 << 12, 1 << 14, 1 << 16, 1 << 18})
+      result.push_back({{{"abreast", abreast}, {"grain", grain}},
+                        std::abs(std::log2(static_cast<double>(abreast) / 4)) +
+                            std::abs(std::log2(static_cast<double>(grain) / standard))});
+  return result;
+}
+
+std::int64_t vectors_abreast(std::int64_t extent, std::int64_t lanes) {
+  for (std::int64_t n : {4, 2})
+    if (extent % (lanes * n) == 0) return n;
+  return 1;
+}
+
+reduction_space::reduction_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes)
+    : e_(e), code_(e.code), dims_(kernel_emitter::dims(input)) {
+  auto combined = [&](std::size_t axis) {
+    return std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end();
+  };
+  access_analysis analysis(e, dims_);
+  analysis.add_root(input);
+  // What keeps the input's dims is stored, with its epilogue, at the positions that the loops walk.
+  if (kernel_emitter::dims(e.anchor_result()) == dims_)
+    for (value output : e.cluster.outputs()) analysis.add_root(output);
+  for (const auto& run : analysis.runs()) {
+    // A run of the input may mix kept and combined axes.
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      if (!combined(run[i])) continue;
+      bool joins = i > 0 && combined(run[i - 1]);
+      if (joins) runs_.back().push_back(run[i]), run_extents_.back() *= dims_[run[i]];
+      else runs_.push_back({run[i]}), run_extents_.push_back(dims_[run[i]]);
+    }
+  }
+  for (std::int64_t extent : run_extents_) count *= extent;
+  std::optional<std::size_t> last;
+  for (std::size_t axis = 0; axis < dims_.size(); ++axis)
+    if (dims_[axis] != 1) last = axis;
+  inner = !last || combined(*last);
+  for (std::size_t axis = 0; axis < dims_.size(); ++axis)
+    if (dims_[axis] != 1 && !combined(axis) && (inner || axis != *last))
+      kept.push_back(axis), kept_dims.push_back(dims_[axis]);
+  if (inner) {
+    lane_extent = run_extents_.empty() ? 1 : run_extents_.back();
+  } else {
+    lane_axis = *last;
+    lane_extent = dims_[lane_axis];
+  }
+}
+
+position reduction_space::start(std::span<const Value> at) const {
+  position where(dims_.size(), axis_index{code_.constant(0), 0, {}, 0, 1, any_multiple});
+  for (std::size_t i = 0; i < kept.size(); ++i) where[kept[i]] = {at[i], 0, {}, 0, kept_dims[i], 1};
+  return where;
+}
+
+void reduction_space::set(position& where, std::size_t run, Value base, std::int64_t step) const {
+  where[runs_[run].back()] = {base, step, {}, 0, run_extents_[run], 1};
+}
+
+values reduction_space::nest(position where, std::size_t run, std::size_t end, values state,
+                             const std::function<values(const position&, values)>& body) {
+  if (run == end) return body(where, std::move(state));
+  return code_.loop(0, run_extents_[run], 1, std::move(state), [&](Value i, std::span<const Value> carried) {
+    position deeper = where;
+    set(deeper, run, i, 0);
+    return nest(deeper, run + 1, end, values(carried.begin(), carried.end()), body);
+  });
+}
+
+values reduction_space::walk_row(std::span<const Value> at, std::int64_t lanes, std::int64_t copies,
+                                 const values& initial, const visitor& visit, const combiner& combine) {
+  if (runs_.empty()) return visit(start(at), 1, {}, initial);
+  std::size_t last = runs_.size() - 1, width = initial.size();
+  std::int64_t extent = lane_extent, stride = lanes * copies;
+  if (extent < stride) copies = 1, stride = lanes;
+  return nest(start(at), 0, last, initial, [&](const position& row, values entry) {
+    auto step = [&](Value i, Value valid, std::span<const Value> state) {
+      position where = row;
+      set(where, last, i, lanes > 1 ? 1 : 0);
+      return visit(where, lanes, valid, state);
+    };
+    // Copies beyond the first start afresh in every row of an outer run.
+    values carried = entry;
+    for (std::int64_t c = 1; c < copies; ++c) carried.insert(carried.end(), initial.begin(), initial.end());
+    std::int64_t whole = extent / stride * stride;
+    carried = code_.loop(0, whole, stride, carried, [&](Value i, std::span<const Value> state) {
+      values next;
+      for (std::int64_t c = 0; c < copies; ++c) {
+        auto moved = step(code_.add(i, c * lanes), {}, state.subspan(static_cast<std::size_t>(c) * width, width));
+        next.insert(next.end(), moved.begin(), moved.end());
+      }
+      return next;
+    });
+    values joined(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(width));
+    for (std::int64_t c = 1; c < copies; ++c)
+      joined = combine(joined, std::span(carried).subspan(static_cast<std::size_t>(c) * width, width));
+    std::int64_t vectors = extent / lanes * lanes;
+    joined = code_.loop(whole, vectors, lanes, joined,
+                        [&](Value i, std::span<const Value> state) { return step(i, {}, state); });
+    if (vectors == extent) return joined;
+    // The rest overlaps what has been seen: its first lanes are masked.
+    std::int64_t fresh = extent - vectors;
+    Value numbers = code_.lane_numbers(lanes);
+    Value valid = code_.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::sge, numbers,
+                                                  code_.integer(numbers.getType(), lanes - fresh));
+    return step(code_.constant(extent - lanes), valid, joined);
+  });
+}
+
+void reduction_space::write_row(std::span<const Value> at, std::int64_t lanes,
+                                const std::function<void(const position&)>& write) {
+  if (runs_.empty()) return write(start(at));
+  std::size_t last = runs_.size() - 1;
+  nest(start(at), 0, last, {}, [&](const position& row, values) {
+    code_.loop(0, lane_extent, lanes, [&](Value i) {
+      position where = row;
+      set(where, last, lane_extent % lanes ? code_.min(i, lane_extent - lanes) : i, lanes > 1 ? 1 : 0);
+      write(where);
+    });
+    return values{};
+  });
+}
+
+values reduction_space::walk_column(std::span<const Value> at, Value lane, std::int64_t lanes, const values& initial,
+                                    const visitor& visit) {
+  position where = start(at);
+  where[lane_axis] = {lane, lanes > 1 ? 1 : 0, {}, 0, lane_extent, 1};
+  return nest(where, 0, runs_.size(), initial,
+              [&](const position& p, values state) { return visit(p, lanes, {}, state); });
+}
+
+void reduction_space::parallel_columns(const std::string& name, element_type type, std::int64_t cost,
+                                       const std::function<void(std::span<const Value>, Value, std::int64_t)>& body) {
+  // The lane axis is cut into blocks of whole vectors, each a parallel index of its own; the last block takes what is
+  // left over.
+  std::int64_t lanes = e_.lanes_for(type, lane_extent);
+  std::int64_t block = lanes * vectors_abreast(lane_extent, lanes);
+  std::int64_t blocks = std::max<std::int64_t>(1, lane_extent / block);
+  auto dims = kept_dims;
+  dims.push_back(blocks);
+  e_.parallel(name, dims, block * cost, [&](std::span<const Value> at) {
+    auto row = at.first(at.size() - 1);
+    Value low = code_.mul(at.back(), block);
+    if (lane_extent % block == 0) return body(row, low, block);
+    Value high = code_.select(code_.equal(at.back(), code_.constant(blocks - 1)), code_.constant(lane_extent),
+                              code_.add(low, block));
+    code_.loop(low, high, lanes, [&](Value i) { body(row, code_.min(i, code_.sub(high, lanes)), lanes); });
+  });
+}
+
+}  // namespace kiln::cpu

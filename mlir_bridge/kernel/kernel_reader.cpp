@@ -1,0 +1,54 @@
+#include "llvm/Support/MemoryBuffer.h"
+#include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir_bridge/dialect/version.hpp"
+#include "mlir_bridge/kernel/portable_kernel_impl.hpp"
+
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+// What MLIR's own reader says of a container format that is younger than it; our dialect's words are version.hpp's.
+constexpr std::string_view newer_marks[] = {dialect::newer_mark, "is newer than the current version"};
+
+error refusal(const std::string& diagnostics) {
+  for (std::string_view mark : newer_marks)
+    if (diagnostics.find(mark) != std::string::npos) return error(error_kind::newer_version, diagnostics);
+  return error(error_kind::corrupted,
+               "the kernel cannot be read: " + (diagnostics.empty() ? "malformed bytecode" : diagnostics));
+}
+
+}  // namespace
+
+mlir::OwningOpRef<mlir::ModuleOp> read_kernel(mlir::MLIRContext& context, std::span<const std::byte> bytecode) {
+  // A copy, which is aligned as the reader demands and ends with a zero.
+  auto buffer =
+      llvm::MemoryBuffer::getMemBufferCopy({reinterpret_cast<const char*>(bytecode.data()), bytecode.size()}, "kernel");
+  if (!mlir::isBytecode(buffer->getMemBufferRef()))
+    throw error(error_kind::corrupted, "the kernel cannot be read: its bytes are not MLIR bytecode");
+  diagnostic_capture capture;
+  mlir::Block block;
+  // Verified below, after we know that there is nothing but kernel operations: other dialects' verifiers are not meant
+  // for such input.
+  if (failed(mlir::readBytecodeFile(*buffer, &block, mlir::ParserConfig(&context, /*verifyAfterParse=*/false))))
+    throw refusal(capture.text());
+
+  if (!llvm::hasSingleElement(block) || !llvm::isa<mlir::ModuleOp>(block.front()))
+    throw error(error_kind::corrupted, "the kernel cannot be read: it is not one module");
+  mlir::Operation* top = &block.front();
+  mlir::Operation* foreign = nullptr;
+  top->walk([&](mlir::Operation* op) {
+    if (op != top && op->getName().getDialectNamespace() != dialect::KilnDialect::getDialectNamespace()) foreign = op;
+  });
+  if (foreign)
+    throw error(error_kind::unsupported, "a kernel cannot hold '" + foreign->getName().getStringRef().str() + "'");
+  if (failed(mlir::verify(top))) throw refusal(capture.text());
+  auto& body = llvm::cast<mlir::ModuleOp>(top).getBody()->getOperations();
+  if (!llvm::hasSingleElement(body) || !llvm::isa<dialect::KernelOp>(body.front()))
+    throw error(error_kind::corrupted, "the kernel cannot be read: it must hold exactly one kiln.kernel");
+  top->remove();
+  return llvm::cast<mlir::ModuleOp>(top);
+}
+
+}  // namespace kiln

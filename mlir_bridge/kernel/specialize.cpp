@@ -1,0 +1,177 @@
+// Symbolic dimensions → numbers. What a dimension is comes from three places: the text of a dimension that was given
+// for an input or an output stands for its value everywhere; symbols and quotients that follow from such dimensions
+// uniquely give all dimensions made of them; and everything else is what the shape rules infer from the operands.
+// aot/kernels/cluster_module.cpp forms kernels for which this is enough.
+#include <map>
+#include <set>
+
+#include "ir/error.hpp"
+#include "mlir_bridge/dialect/convert.hpp"
+#include "mlir_bridge/kernel/portable_kernel_impl.hpp"
+
+namespace kiln {
+namespace {
+
+// The only s >= 0 with expression(symbol = s) = target, if there is exactly one. Dimensions grow with their symbols, so
+// bisection finds it.
+std::optional<std::int64_t> solve(const dim& expression, const std::string& symbol, std::int64_t target) {
+  constexpr std::int64_t largest = std::int64_t{1} << 31;
+  auto at = [&](std::int64_t s) { return expression.substitute({{symbol, s}}).value(); };
+  std::int64_t low = 0, high = 1;
+  while (high < largest && at(high) < target) high *= 2;
+  while (low < high) {
+    std::int64_t middle = low + (high - low) / 2;
+    if (at(middle) < target) low = middle + 1;
+    else high = middle;
+  }
+  if (at(low) != target || at(low + 1) == target) return std::nullopt;
+  return low;
+}
+
+class dim_solver {
+ public:
+  void learn(const shape& symbolic, const shape& concrete, std::string_view what) {
+    if (symbolic.type != concrete.type || symbolic.rank() != concrete.rank()) mismatch(symbolic, concrete, what);
+    for (std::size_t i = 0; i < symbolic.rank(); ++i) {
+      if (auto known = find(symbolic.dims[i])) {
+        if (*known != concrete.dims[i].value()) mismatch(symbolic, concrete, what);
+      } else {
+        values_.emplace(symbolic.dims[i].str(), concrete.dims[i].value());
+        open_.emplace_back(symbolic.dims[i], concrete.dims[i].value());
+        solve_open();
+      }
+    }
+  }
+
+  std::optional<std::int64_t> find(const dim& d) const {
+    if (d.is_static()) return d.value();
+    dim rest = reduced(d);
+    if (rest.is_static()) return rest.value();
+    auto known = values_.find(d.str());
+    return known == values_.end() ? std::nullopt : std::optional(known->second);
+  }
+
+  shape apply(const shape& symbolic) const {
+    shape result{symbolic.type, {}};
+    for (const dim& d : symbolic.dims) {
+      auto known = find(d);
+      result.dims.push_back(known ? dim(*known) : d);
+    }
+    return result;
+  }
+
+  [[noreturn]] void mismatch(const shape& symbolic, const shape& concrete, std::string_view what) const {
+    throw error(error_kind::invalid_model,
+                std::string(what) + " is " + concrete.str() + ", the kernel has " + apply(symbolic).str());
+  }
+
+ private:
+  void solve_open() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (auto& [expression, target] : open_) {
+        dim rest = reduced(expression);
+        if (learn_atom(rest, target)) {
+          progress = true;
+          continue;
+        }
+        std::set<std::string> symbols = rest.symbols();
+        if (symbols.size() != 1) continue;
+        if (auto solution = solve(rest, *symbols.begin(), target))
+          bindings_[*symbols.begin()] = *solution, progress = true;
+      }
+    }
+    for (auto& [expression, target] : open_)
+      if (dim rest = reduced(expression); rest.is_static() && rest.value() != target)
+        throw error(error_kind::invalid_model, "the shapes contradict each other: " + expression.str() +
+                                                   " would be both " + rest.str() + " and " + std::to_string(target));
+  }
+
+  // With what is known in the place of symbols and of atoms (quotients, minima, maxima).
+  dim reduced(const dim& d) const {
+    dim total = 0;
+    for (const auto& [atoms, coefficient] : d.substitute(bindings_).terms()) {
+      dim product = coefficient;
+      for (const auto& atom : atoms) {
+        auto known = atoms_.find(atom->text);
+        product = product * (known == atoms_.end() ? dim::from(atom) : dim(known->second));
+      }
+      total = total + product;
+    }
+    return total;
+  }
+
+  // rest = coefficient * atom + constant gives the atom.
+  bool learn_atom(const dim& rest, std::int64_t target) {
+    auto terms = rest.terms();
+    if (rest.is_static() || terms.size() > 2 || (terms.size() == 2 && !terms.begin()->first.empty()) ||
+        terms.rbegin()->first.size() != 1)
+      return false;
+    std::int64_t constant = terms.size() == 2 ? terms.begin()->second : 0, coefficient = terms.rbegin()->second;
+    std::int64_t value = (coefficient < 0 ? dim(constant) - dim(target) : dim(target) - dim(constant)).value();
+    coefficient = (coefficient < 0 ? dim(0) - dim(coefficient) : dim(coefficient)).value();
+    if (value % coefficient != 0) return false;
+    const dim_atom& atom = *terms.rbegin()->first[0];
+    if (atom.is == dim_atom::kind::symbol && value < 0) return false;
+    (atom.is == dim_atom::kind::symbol ? bindings_ : atoms_)[atom.text] = value / coefficient;
+    return true;
+  }
+
+  std::map<std::string, std::int64_t> values_;
+  dim_bindings atoms_;  // by their text
+  std::vector<std::pair<dim, std::int64_t>> open_;
+  dim_bindings bindings_;
+};
+
+void learn_all(dim_solver& solver, llvm::ArrayRef<mlir::Type> symbolic, std::span<const shape> concrete,
+               const std::string& what) {
+  if (symbolic.size() != concrete.size())
+    throw error(error_kind::invalid_model, "the kernel has " + std::to_string(symbolic.size()) + " " + what + "s, " +
+                                               std::to_string(concrete.size()) + " were given");
+  for (std::size_t i = 0; i < concrete.size(); ++i) {
+    if (!concrete[i].is_static())
+      throw error(error_kind::invalid_model,
+                  what + " " + std::to_string(i) + " is " + concrete[i].str() + ": still symbolic");
+    solver.learn(dialect::to_shape(symbolic[i]), concrete[i], what + " " + std::to_string(i));
+  }
+}
+
+void set_types(mlir::ValueRange values, std::span<const shape> types) {
+  for (auto [v, type] : llvm::zip(values, types)) v.setType(dialect::to_mlir_type(v.getContext(), type));
+}
+
+void retype(mlir::Operation& op, dim_solver& solver) {
+  std::vector<shape> declared = dialect::to_shapes(op.getResultTypes()), wanted;
+  for (const shape& type : declared) wanted.push_back(solver.apply(type));
+  // The fields that hold dims come from `wanted`; where one of them is still open, so is what is inferred from it.
+  std::vector<shape> inferred = dialect::to_operation(&op, wanted).infer(dialect::to_shapes(op.getOperandTypes()));
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    if (!inferred[i].is_static())
+      throw error(error_kind::invalid_model, "the shapes leave " + inferred[i].str() + " (" +
+                                                 op.getName().getStringRef().str() +
+                                                 ") open: no input or output says what it is");
+    solver.learn(declared[i], inferred[i], "the result of " + op.getName().getStringRef().str());
+  }
+  set_types(op.getResults(), inferred);
+}
+
+}  // namespace
+
+void portable_kernel::specialize(std::span<const shape> inputs, std::span<const shape> outputs) {
+  dialect::KernelOp kernel = impl_->kernel();
+  dim_solver solver;
+  learn_all(solver, kernel.getArgumentTypes(), inputs, "input");
+  if (!outputs.empty()) learn_all(solver, kernel.getResultTypes(), outputs, "output");
+
+  mlir::Block& body = kernel.getBody().front();
+  set_types(body.getArguments(), inputs);
+  for (mlir::Operation& op : body.without_terminator())
+    if (!llvm::isa<dialect::ConstantOp>(op)) retype(op, solver);
+  kernel.setFunctionType(
+      mlir::FunctionType::get(kernel.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+  if (auto result = output_shapes();
+      !outputs.empty() && !std::equal(result.begin(), result.end(), outputs.begin(), outputs.end()))
+    throw error(error_kind::internal, "a specialized kernel does not give the outputs that it was specialized for");
+}
+
+}  // namespace kiln

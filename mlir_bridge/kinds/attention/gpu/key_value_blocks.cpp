@@ -1,0 +1,161 @@
+#include "mlir_bridge/kinds/attention/gpu/key_value_blocks.hpp"
+
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr std::int64_t chunk = lane_layout::chunk;
+
+// Chunks of a row in shared memory, so that the swizzle stays within it.
+std::int64_t row_chunks(std::int64_t chunks) {
+  std::int64_t n = 1;
+  while (n < chunks && n < 8) n *= 2;
+  return chunks <= 8 ? n : ceil_div(chunks, 8) * 8;
+}
+
+std::int64_t whole_groups(std::int64_t depth, const lane_layout& lanes) {
+  return ceil_div(depth, lanes.group_keys) * lanes.group_keys;
+}
+
+}  // namespace
+
+key_value_blocks::key_value_blocks(kernel_emitter& e, const attention_problem& problem, const lane_layout& lanes,
+                                   workgroup& group, std::int64_t key_block)
+    : e_(e),
+      code_(e.code),
+      p_(problem),
+      lanes_(lanes),
+      group_(group),
+      type_(problem.query.type().type),
+      key_block_(key_block),
+      depth_chunks_(whole_groups(problem.n.depth, lanes) / chunk),
+      value_depth_(whole_groups(problem.n.value_depth, lanes)),
+      key_pitch_(row_chunks(depth_chunks_)) {}
+
+std::int64_t key_value_blocks::shared_bytes(const attention_problem& problem, const lane_layout& lanes,
+                                            std::int64_t key_block) {
+  return key_block * row_chunks(whole_groups(problem.n.depth, lanes) / chunk) * chunk_bytes +
+         whole_groups(problem.n.value_depth, lanes) * (key_block / chunk) * chunk_bytes;
+}
+
+std::int64_t key_value_blocks::fetched_registers() const {
+  return rounds(key_pieces()) * 4 + rounds(value_pieces()) * chunk * 4;
+}
+
+void key_value_blocks::allocate() {
+  keys_ = group_.lds(key_block_ * key_pitch_ * chunk_bytes, 128);
+  values_ = group_.lds(value_depth_ * (key_block_ / chunk) * chunk_bytes, 128);
+}
+
+Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside) {
+  evaluator ev(e);
+  Value stored =
+      reinterpret(e.code, e.code.to_storage(ev.at(tensor, where, chunk), tensor.type().type), chunk_type(e.code));
+  return inside ? e.code.select(inside, stored, e.code.integer(chunk_type(e.code), 0)) : stored;
+}
+
+values transposed(code_builder& code, std::span<const Value> chunks, element_type type) {
+  mlir::Type elements_type = code_builder::with_lanes(code.storage_type(type), chunk);
+  values rows, result;
+  for (Value v : chunks) rows.push_back(reinterpret(code, v, elements_type));
+  for (std::int64_t column = 0; column < chunk; ++column) {
+    values elements;
+    for (Value row : rows) elements.push_back(code.lane(row, column));
+    result.push_back(reinterpret(code, code.from_lanes(elements), chunk_type(code)));
+  }
+  return result;
+}
+
+key_value_blocks::piece key_value_blocks::piece_of_round(std::int64_t round, std::int64_t pieces) {
+  Value number = code_.add(group_.thread(), round * group_.threads());
+  if ((round + 1) * group_.threads() <= pieces) return {number, {}};
+  return {code_.min(number, pieces - 1), code_.less(number, code_.constant(pieces))};
+}
+
+void key_value_blocks::when_used(const piece& here, const std::function<void()>& body) {
+  if (here.used) code_.when(here.used, body);
+  else body();
+}
+
+void key_value_blocks::fetch(const attention_problem::place& at, Value first_key) {
+  fetched_keys_.clear();
+  fetched_values_.clear();
+  Value last = code_.constant(p_.n.keys - 1);
+  for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) {
+    piece here = piece_of_round(i, key_pieces());
+    Value j = code_.add(first_key, code_.div(here.number, key_pitch_)),
+          depth = code_.mul(code_.rem(here.number, key_pitch_), chunk), inside;
+    if (key_pitch_ * chunk != p_.n.depth)
+      inside = code_.less(depth, code_.constant(p_.n.depth)), depth = code_.min(depth, p_.n.depth - chunk);
+    fetched_keys_.push_back(chunk_of(e_, p_.key, p_.of_key(at, code_.min(j, last), depth, chunk, chunk), inside));
+  }
+  // A piece is 8 keys (in the order of lane_layout::key) by 8 depths, neighbouring threads taking neighbouring depths.
+  for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
+    piece here = piece_of_round(i, value_pieces());
+    Value column = code_.div(here.number, value_depth_ / chunk),
+          depth = code_.mul(code_.rem(here.number, value_depth_ / chunk), chunk), inside;
+    Value base =
+        code_.add(first_key, code_.add(code_.mul(code_.div(column, lanes_.lane_groups), lanes_.group_keys),
+                                       code_.mul(code_.rem(column, lanes_.lane_groups), lanes_.key_of_lane_group)));
+    if (value_depth_ != p_.n.value_depth)
+      inside = code_.less(depth, code_.constant(p_.n.value_depth)), depth = code_.min(depth, p_.n.value_depth - chunk);
+    for (std::int64_t k = 0; k < chunk; ++k) {
+      Value j = code_.add(base, lanes_.key(0, k));
+      Value seen = p_.n.keys % key_block_ ? both(code_, inside, code_.less(j, code_.constant(p_.n.keys))) : inside;
+      fetched_values_.push_back(
+          chunk_of(e_, p_.value_, p_.of_value(at, code_.min(j, last), depth, chunk, chunk), seen));
+    }
+  }
+}
+
+void key_value_blocks::store() {
+  for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) {
+    piece here = piece_of_round(i, key_pieces());
+    Value row = code_.div(here.number, key_pitch_), column = code_.rem(here.number, key_pitch_);
+    Value place = code_.add(code_.mul(row, key_pitch_), bit_xor(code_, column, swizzle(code_, row, key_pitch_)));
+    when_used(here, [&] {
+      store_chunk(code_, byte_address(code_, keys_, code_.mul(place, chunk_bytes)),
+                  fetched_keys_[static_cast<std::size_t>(i)]);
+    });
+  }
+  for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
+    piece here = piece_of_round(i, value_pieces());
+    Value column = code_.div(here.number, value_depth_ / chunk),
+          depth_chunk = code_.rem(here.number, value_depth_ / chunk);
+    Value base = code_.add(code_.mul(code_.div(depth_chunk, lanes_.lane_groups), lanes_.group_keys),
+                           code_.mul(code_.rem(depth_chunk, lanes_.lane_groups), lanes_.key_of_lane_group));
+    when_used(here, [&] {
+      values of_depths =
+          transposed(code_, std::span(fetched_values_).subspan(static_cast<std::size_t>(i * chunk), chunk), type_);
+      for (std::int64_t d = 0; d < chunk; ++d) {
+        Value row = code_.add(base, lanes_.key(0, d));
+        Value place = code_.add(code_.mul(row, key_block_ / chunk),
+                                bit_xor(code_, column, swizzle(code_, row, key_block_ / chunk)));
+        store_chunk(code_, byte_address(code_, values_, code_.mul(place, chunk_bytes)),
+                    of_depths[static_cast<std::size_t>(d)]);
+      }
+    });
+  }
+}
+
+fragment key_value_blocks::read(Value memory, const factor_map& map, std::int64_t first, std::int64_t pitch,
+                                std::int64_t g) {
+  Value row = code_.rem(code_.div(group_.lane(), map.row_divisor), map.row_modulus);
+  Value swizzled = swizzle(code_, row, pitch);
+  fragment f;
+  for (std::int64_t part = 0; part < map.parts; ++part)
+    for (std::int64_t c = 0; c < (map.whole_row ? map.chunks : 1); ++c) {
+      Value number =
+          map.whole_row ? code_.constant(g * map.chunks + c)
+                        : code_.add(code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks), g * map.chunks);
+      Value place = code_.add(code_.mul(row, pitch), bit_xor(code_, number, swizzled));
+      f.chunks.push_back(
+          load_chunk(code_, byte_address(code_, byte_address(code_, memory, code_.mul(place, chunk_bytes)),
+                                         (first + part * map.part_rows) * pitch * chunk_bytes)));
+    }
+  return f;
+}
+
+}  // namespace kiln::gpu

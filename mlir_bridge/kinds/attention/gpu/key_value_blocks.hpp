@@ -1,0 +1,71 @@
+// Blocks of keys and values on their way from global memory through registers to shared memory, and from there to the
+// matrix instructions: keys as they are, values transposed, so that both products read chunks of 8 along what they sum.
+// Internal to mlir_bridge/gpu.
+#pragma once
+
+#include "mlir_bridge/kinds/attention/gpu/attention.hpp"
+#include "mlir_bridge/kinds/attention/gpu/lane_layout.hpp"
+
+namespace kiln::gpu {
+
+// 8 elements of a tensor of 16-bit elements as a chunk; zero where `inside` (may be null) does not hold.
+Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside);
+// 8 chunks of 8 elements, rows and columns exchanged.
+values transposed(code_builder& code, std::span<const Value> chunks, element_type type);
+
+class key_value_blocks {
+ public:
+  // `key_block`: keys of a block. The lanes, the problem and the workgroup must outlive it.
+  key_value_blocks(kernel_emitter& e, const attention_problem& problem, const lane_layout& lanes, workgroup& group,
+                   std::int64_t key_block);
+
+  static std::int64_t shared_bytes(const attention_problem& problem, const lane_layout& lanes, std::int64_t key_block);
+  std::int64_t shared_bytes() const { return shared_bytes(p_, lanes_, key_block_); }
+  // Registers of a thread that a block in flight takes (32-bit ones).
+  std::int64_t fetched_registers() const;
+  std::int64_t depth_chunks() const { return depth_chunks_; }  // of keys, whole groups
+  std::int64_t value_depth() const { return value_depth_; }    // of values, whole groups
+
+  void allocate();
+  // Shared memory that nobody uses before the first and after the last block.
+  Value memory() const { return keys_; }
+  // Begins the loads of the block at first_key (of the head and batch `at`); keys beyond the last one give that one,
+  // values beyond it zero.
+  void fetch(const attention_problem::place& at, Value first_key);
+  // What was fetched, to shared memory. The caller puts barriers around it.
+  void store();
+
+  // Fragments of `map` out of shared memory: keys [first, first + one tile), depths of group g; depths [first, ...),
+  // keys of group g.
+  fragment keys(const factor_map& map, std::int64_t first, std::int64_t g) {
+    return read(keys_, map, first, key_pitch_, g);
+  }
+  fragment depths(const factor_map& map, std::int64_t first, std::int64_t g) {
+    return read(values_, map, first, key_block_ / lane_layout::chunk, g);
+  }
+
+ private:
+  struct piece {
+    Value number, used;  // used: whether this thread has a piece in this round; null: yes
+  };
+  std::int64_t key_pieces() const { return key_block_ * key_pitch_; }
+  std::int64_t value_pieces() const { return key_block_ / lane_layout::chunk * value_depth_ / lane_layout::chunk; }
+  std::int64_t rounds(std::int64_t pieces) const {
+    return (pieces + group_.threads() - 1) / group_.threads();
+  }  // of all threads
+  piece piece_of_round(std::int64_t round, std::int64_t pieces);
+  void when_used(const piece& here, const std::function<void()>& body);
+  fragment read(Value memory, const factor_map& map, std::int64_t first, std::int64_t pitch, std::int64_t g);
+
+  kernel_emitter& e_;
+  code_builder& code_;
+  const attention_problem& p_;
+  const lane_layout& lanes_;
+  workgroup& group_;
+  element_type type_;
+  std::int64_t key_block_, depth_chunks_, value_depth_, key_pitch_;
+  Value keys_, values_;
+  values fetched_keys_, fetched_values_;
+};
+
+}  // namespace kiln::gpu

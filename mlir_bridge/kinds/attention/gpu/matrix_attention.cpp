@@ -1,0 +1,363 @@
+// Attention with matrix instructions: scores, weights and results stay in registers, keys and values pass through
+// shared memory.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/kinds/attention/gpu/attention.hpp"
+#include "mlir_bridge/kinds/attention/gpu/key_value_blocks.hpp"
+#include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+constexpr std::int64_t chunk = lane_layout::chunk;
+constexpr double lowest = -std::numeric_limits<double>::infinity();
+
+// How a workgroup divides the work.
+struct matrix_attention_shape {
+  std::int64_t waves = 4;  // of 16 rows each
+  std::int64_t keys = 64;  // that pass through shared memory at a time
+  std::int64_t key_parts = 1;
+};
+
+// None where matrix instructions do not fit.
+std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, const attention_problem& p,
+                                                   const kernel_configuration& configuration) {
+  const element_type type = p.query.type().type;
+  if (p.n.depth % chunk || p.n.value_depth % chunk || p.n.keys == 0) return std::nullopt;
+  const matrix_instruction* unit = attention_instruction(e, type);
+  if (!unit) return std::nullopt;
+  const lane_layout lanes(*unit, e.target.family, e.target.gpu.wave);
+  matrix_attention_shape shape;
+  // Fewer where every lane holds the weights of all lane groups.
+  shape.keys = lanes.whole_row ? 32 : 64;
+  if (key_value_blocks::shared_bytes(p, lanes, shape.keys) > e.target.gpu.lds_bytes) return std::nullopt;
+  // The result's sums and the queries of a wave stay in registers.
+  if (p.n.depth > 256 || p.n.value_depth > 256) return std::nullopt;
+  // Waves without rows of their own help to bring the keys.
+  shape.waves =
+      p.n.keys > shape.keys ? 4 : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
+  shape.waves = std::clamp<std::int64_t>(choose(configuration, "waves", shape.waves), 1, 8);
+  const std::int64_t keys = choose(configuration, "keys", shape.keys);
+  if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 &&
+      key_value_blocks::shared_bytes(p, lanes, keys) <= e.target.gpu.lds_bytes)
+    shape.keys = keys;
+  const std::int64_t workgroups = ceil_div(p.rows, shape.waves * lanes.row_tile) * p.n.key_heads * p.n.batch;
+  shape.key_parts = split_keys::worthwhile(e, configuration, p, workgroups, shape.keys);
+  return shape;
+}
+
+// Cycles until the last workgroup is done. Depths 64 and 128 of 16 heads of 4096 positions on an H200
+// (bench/gpu/attention.py) gave the rate of products.
+double cost(const kernel_emitter& e, const attention_problem& p, const matrix_attention_shape& shape) {
+  constexpr double products = 380, of_block = 300, of_workgroup = 4000, join = 5000, memory_rate = 48, row_tile = 16;
+  const double rows = row_tile * static_cast<double>(shape.waves), keys = static_cast<double>(shape.keys);
+  const auto workgroups = static_cast<std::int64_t>(static_cast<double>(p.rows) / rows + 0.999) * p.n.key_heads *
+                          p.n.batch * shape.key_parts;
+  const std::int64_t per_unit = (workgroups + e.target.gpu.compute_units - 1) / e.target.gpu.compute_units;
+  const auto blocks = static_cast<double>(ceil_div(ceil_div(p.n.keys, shape.keys), shape.key_parts)) *
+                      (p.op.causal ? 0.5 : 1),
+             depths = static_cast<double>(p.n.depth + p.n.value_depth);
+  // Workgroups that share a compute unit hide each other's barriers.
+  const double together = std::min<double>(static_cast<double>(per_unit), 16.0 / static_cast<double>(shape.waves));
+  const double block =
+      std::max(rows * keys * depths / products, keys * depths * 2 / memory_rate) + of_block / std::max(1.0, together);
+  return static_cast<double>(per_unit) * blocks * block + of_workgroup + (shape.key_parts > 1 ? join : 0);
+}
+
+class matrix_attention {
+ public:
+  matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction,
+                   const lane_layout& layout, const matrix_attention_shape& shape)
+      : e(emitter),
+        code(e.code),
+        p(problem),
+        unit(instruction),
+        type(p.query.type().type),
+        lanes(layout),
+        product(e, unit, {type, element_type::f32}),
+        key_block(shape.keys),
+        tiles(ceil_div(p.rows, shape.waves * lanes.row_tile)),
+        split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, shape.waves * lanes.row_tile)
+                                  : std::nullopt),
+        group(e, "attention", {tiles * shape.key_parts, p.n.key_heads, p.n.batch}, shape.waves * e.target.gpu.wave),
+        blocks(e, p, lanes, group, key_block) {}
+
+  void emit() {
+    blocks.allocate();
+    at = p.at(code, group.block(2), group.block(1));
+    lane_group = lanes.lane_group(code, group.lane());
+    const std::int64_t tile_rows = group.waves() * lanes.row_tile;
+    // With a causal mask the last rows have most to do: they begin first.
+    Value number = code.rem(group.block(0), tiles),
+          tile = p.op.causal ? code.sub(code.constant(tiles - 1), number) : number;
+    key_part = code.div(group.block(0), tiles);
+    Value first_row = code.mul(tile, tile_rows);
+    Value own =
+        code.add(code.add(first_row, code.mul(group.wave(), lanes.row_tile)), lanes.row_of_lane(code, group.lane()));
+    for (std::int64_t part = 0; part < lanes.row_parts; ++part) {
+      Value row = code.add(own, part * lanes.part_rows);
+      valid_rows.push_back(p.rows % tile_rows == 0 ? Value() : code.less(row, code.constant(p.rows)));
+      rows.push_back(code.min(row, p.rows - 1));
+      row_ends.push_back(p.end_of_row(code, rows.back()));
+    }
+    read_queries();
+    // Keys up to `whole` are seen by all rows of the workgroup and need no mask; keys from `end` on by none.
+    Value whole = code.constant(p.n.keys / key_block * key_block), end = code.constant(p.n.keys);
+    if (p.op.causal && (p.share == 1 || p.n.queries % tile_rows == 0)) {
+      Value last = code.min(code.add(first_row, tile_rows - 1), p.rows - 1);
+      end = code.max(p.end_of_row(code, last), 0);
+      whole =
+          code.mul(code.div(code.min(code.max(p.end_of_row(code, code.min(first_row, p.rows - 1)), 0), end), key_block),
+                   key_block);
+    } else if (p.op.causal) {
+      whole = code.constant(0);
+    }
+    Value first = code.constant(0);
+    if (split) {
+      const std::int64_t of_part = ceil_div(ceil_div(p.n.keys, key_block), split->parts()) * key_block;
+      first = code.mul(key_part, of_part);
+      Value last = code.add(first, of_part);
+      whole = code.max(code.min(whole, last), first), end = code.min(end, last);
+    }
+    values state = initial_state();
+    if (prefetches()) {
+      blocks.fetch(at, first);
+      blocks.store();
+      group.barrier();
+    }
+    state = walk(first, whole, std::move(state), false);
+    state = walk(whole, end, std::move(state), true);
+    write(state);
+    if (split) split->join(group, {group.block(2), group.block(1), key_part, first_row}, tile, blocks.memory());
+    group.close();
+  }
+
+ private:
+  std::int64_t parts() const { return lanes.row_parts; }
+  std::int64_t depth_groups() const { return blocks.depth_chunks() * chunk / lanes.group_keys; }
+  std::int64_t key_groups() const { return key_block / lanes.group_keys; }
+  std::int64_t result_groups() const { return blocks.value_depth() / lanes.group_keys; }
+
+  // State: largest score and sum of weights of each part, then the result's sums.
+  values initial_state() {
+    values state;
+    mlir::Type f32 = code.builder.getF32Type();
+    for (std::int64_t i = 0; i < parts(); ++i) state.push_back(code.number(f32, lowest));
+    for (std::int64_t i = 0; i < parts(); ++i) state.push_back(code.number(f32, 0));
+    values zeros = product.zeros(result_groups() * lanes.tiles_of_group);
+    state.insert(state.end(), zeros.begin(), zeros.end());
+    return state;
+  }
+
+  void read_queries() {
+    const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
+    const std::int64_t of_group = lanes.group_keys / chunk;  // chunks
+    for (std::int64_t g = 0; g < depth_groups(); ++g) {
+      fragment f;
+      for (std::int64_t part = 0; part < parts(); ++part)
+        for (std::int64_t c = 0; c < (map.whole_row ? of_group : 1); ++c) {
+          Value at_chunk = map.whole_row ? code.constant(g * of_group + c) : code.add(lane_group, g * of_group);
+          f.chunks.push_back(query_chunk(rows[static_cast<std::size_t>(part)], at_chunk));
+        }
+      queries.push_back(std::move(f));
+    }
+  }
+
+  Value query_chunk(Value row, Value number) {
+    Value depth = code.mul(number, chunk), inside;
+    if (p.n.depth % lanes.group_keys)
+      inside = code.less(depth, code.constant(p.n.depth)), depth = code.min(depth, p.n.depth - chunk);
+    return chunk_of(e, p.query, p.of_query(code, at, row, depth, chunk, chunk), inside);
+  }
+
+  void multiply(const fragment& rows_side, const fragment& other, std::span<Value> sums) {
+    for (std::int64_t step = 0; step < product.steps_of_fragment(); ++step) {
+      if (lanes.rows_are_a) product.add(rows_side, other, step, sums);
+      else product.add(other, rows_side, step, sums);
+    }
+  }
+
+  // --- the loop
+
+  // Whether loads for the next block are on their way while one is worked on: where registers allow it (32-bit ones of
+  // one thread, about).
+  bool prefetches() const {
+    const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
+    const std::int64_t wave = group.wave_size(), copies = map.whole_row ? lanes.lane_groups : 1;
+    const std::int64_t of_queries = depth_groups() * parts() * copies * 4,
+                       of_result = lanes.row_tile * blocks.value_depth() / wave,
+                       of_scores = lanes.row_tile * key_block / wave;
+    return of_queries + of_result + of_scores + of_scores * copies / 2 + blocks.fetched_registers() <=
+           e.target.gpu.registers * (map.whole_row ? 50 : 60) / 100;
+  }
+
+  // Where loads run ahead, shared memory holds the block at `from`.
+  values walk(Value from, Value to, values state, bool masked) {
+    const bool ahead = prefetches();
+    return code.loop(from, to, key_block, std::move(state), [&](Value first_key, std::span<const Value> carried) {
+      blocks.fetch(at, ahead ? code.add(first_key, key_block) : first_key);
+      if (!ahead) blocks.store(), group.barrier();
+      values next = block(first_key, values(carried.begin(), carried.end()), masked);
+      group.barrier();
+      if (ahead) blocks.store(), group.barrier();
+      return next;
+    });
+  }
+
+  values block(Value first_key, values state, bool masked) {
+    const factor_map& map = lanes.rows_are_a ? unit.b : unit.a;
+    const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
+    const std::int64_t tile_count = key_block / lanes.key_tile;
+    values scores = product.zeros(tile_count);
+    for (std::int64_t g = 0; g < depth_groups(); ++g)
+      for (std::int64_t t = 0; t < tile_count; ++t)
+        multiply(queries[static_cast<std::size_t>(g)], blocks.keys(map, t * lanes.key_tile, g),
+                 std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+
+    // Scores → weights, part by part.
+    values factors;
+    std::vector<fragment> weights(static_cast<std::size_t>(key_groups()));
+    const std::int64_t run = lanes.run();
+    for (std::int64_t part = 0; part < parts(); ++part) {
+      const auto at_part = static_cast<std::size_t>(part);
+      std::vector<values> s(static_cast<std::size_t>(key_groups()));
+      Value top = state[at_part];
+      for (std::int64_t g = 0; g < key_groups(); ++g)
+        for (std::int64_t first = 0; first < chunk; first += run) {
+          values raw;
+          for (std::int64_t i = 0; i < run; ++i) raw.push_back(lanes.element(code, scores, part, g, first + i));
+          Value j = code.add(first_key, code.add(code.mul(lane_group, lanes.key_of_lane_group),
+                                                 g * lanes.group_keys + lanes.key(0, first)));
+          values done = p.scores(e, at, rows[at_part], row_ends[at_part], j, raw, masked);
+          for (Value v : done) {
+            s[static_cast<std::size_t>(g)].push_back(v);
+            top = code.make<arith::MaxNumFOp>(top, v);
+          }
+        }
+      for (std::int64_t mask : lanes.row_masks()) top = code.make<arith::MaxNumFOp>(top, group.shuffle_xor(top, mask));
+      // Where no key has been seen yet, nothing is subtracted: -inf - -inf is no number.
+      Value none = code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code.number(top.getType(), lowest));
+      Value shift = code.select(none, code.number(top.getType(), 0), top);
+      Value factor = power(code.make<arith::SubFOp>(state[at_part], shift));
+      Value sum = code.make<arith::MulFOp>(state[static_cast<std::size_t>(parts()) + at_part], factor);
+      for (std::int64_t g = 0; g < key_groups(); ++g) {
+        values stored;
+        for (Value v : s[static_cast<std::size_t>(g)]) {
+          Value w = power(code.make<arith::SubFOp>(v, shift));
+          sum = code.make<arith::AddFOp>(sum, w);
+          stored.push_back(w);
+        }
+        Value own = reinterpret(code, code.to_storage(code.from_lanes(stored), type), chunk_type(code));
+        add_weights(weights[static_cast<std::size_t>(g)], own);
+      }
+      state[at_part] = top;
+      state[static_cast<std::size_t>(parts()) + at_part] = sum;
+      factors.push_back(factor);
+    }
+
+    values result(state.begin() + 2 * parts(), state.end());
+    lanes.scale(code, result, factors);
+    for (std::int64_t g = 0; g < key_groups(); ++g)
+      for (std::int64_t t = 0; t < result_groups() * lanes.tiles_of_group; ++t)
+        multiply(weights[static_cast<std::size_t>(g)], blocks.depths(map, t * lanes.key_tile, g),
+                 std::span(result).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+    std::copy(result.begin(), result.end(), state.begin() + 2 * parts());
+    return state;
+  }
+
+  Value power(Value x) {
+    return code.make<mlir::math::Exp2Op>(
+        x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn));
+  }
+
+  void add_weights(fragment& f, Value own) {
+    if (!lanes.whole_row) {
+      f.chunks.push_back(own);
+      return;
+    }
+    // Both lane groups need both chunks.
+    values words;
+    for (std::int64_t i = 0; i < 4; ++i) words.push_back(group.shuffle_xor(code.lane(own, i), lanes.row_masks()[0]));
+    Value other = code.from_lanes(words), first = code.equal(lane_group, code.constant(0));
+    f.chunks.push_back(code.select(first, own, other));
+    f.chunks.push_back(code.select(first, other, own));
+  }
+
+  void write(const values& state) {
+    std::span<const Value> sums = std::span(state).subspan(static_cast<std::size_t>(2 * parts()));
+    for (std::int64_t part = 0; part < parts(); ++part) {
+      Value row = rows[static_cast<std::size_t>(part)], valid_row = valid_rows[static_cast<std::size_t>(part)];
+      Value sum = state[static_cast<std::size_t>(parts() + part)];
+      for (std::int64_t mask : lanes.row_masks()) sum = code.make<arith::AddFOp>(sum, group.shuffle_xor(sum, mask));
+      const split_keys::place of_part{group.block(2), group.block(1), key_part, row};
+      if (split) when(valid_row, [&] { split->store_state(of_part, state[static_cast<std::size_t>(part)], sum); });
+      Value inverse = split ? Value() : code.make<arith::DivFOp>(code.number(sum.getType(), 1), sum).getResult();
+      for (std::int64_t g = 0; g < result_groups(); ++g) {
+        values elements;
+        for (std::int64_t i = 0; i < chunk; ++i) elements.push_back(lanes.element(code, sums, part, g, i));
+        Value depth = code.add(code.mul(lane_group, chunk), g * lanes.group_keys), valid = valid_row;
+        if ((g + 1) * lanes.group_keys > p.n.value_depth)
+          valid = both(code, valid, code.less(depth, code.constant(p.n.value_depth)));
+        when(valid, [&] {
+          if (split) return split->store_result(of_part, depth, elements);
+          for (Value& element : elements) element = code.make<arith::MulFOp>(element, inverse);
+          evaluator ev(e);
+          Value rounded = code.to_compute(code.to_storage(code.from_lanes(elements), type), type);
+          ev.bind(e.anchor_result(), rounded);
+          ev.store_outputs(p.of_output(code, at, row, depth, chunk, chunk), chunk);
+        });
+      }
+    }
+  }
+
+  // A null condition holds.
+  void when(Value condition, const std::function<void()>& body) {
+    if (condition) code.when(condition, body);
+    else body();
+  }
+
+  kernel_emitter& e;
+  code_builder& code;
+  const attention_problem& p;
+  const matrix_instruction& unit;
+  element_type type;
+  const lane_layout& lanes;
+  matrix_product product;
+  std::int64_t key_block, tiles;
+  std::optional<split_keys> split;
+  workgroup group;
+  key_value_blocks blocks;
+  Value key_part, lane_group;
+  attention_problem::place at;
+  values rows, valid_rows, row_ends;  // of each part
+  std::vector<fragment> queries;      // of each group of depths
+};
+
+}  // namespace
+
+std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention_problem& p) {
+  std::vector<candidate> result;
+  const std::vector<choice> choices{
+      {"waves", {1, 2, 4, 8}}, {"keys", {32, 64, 128}}, {"key_parts", {1, 2, 4, 8, 16, 32}}};
+  for (const kernel_configuration& configuration : combinations(choices))
+    if (auto shape = choose_shape(e, p, configuration);
+        shape && shape->keys == configuration.at("keys") && shape->key_parts == configuration.at("key_parts"))
+      result.push_back({configuration, cost(e, p, *shape)});
+  return result;
+}
+
+bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem) {
+  const auto shape = choose_shape(e, problem, e.configuration);
+  if (!shape) return false;
+  const matrix_instruction& unit = *attention_instruction(e, problem.query.type().type);
+  matrix_attention(e, problem, unit, lane_layout(unit, e.target.family, e.target.gpu.wave), *shape).emit();
+  return true;
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,306 @@
+// Attention of few rows of a head of keys (one query, or some) with matrix instructions: there is nothing to share, so
+// every wave reads blocks of keys and values of its own straight from memory into its registers, all of a block at
+// once. Waves meet at the end, through shared memory; workgroups as split_keys says.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/kinds/attention/gpu/key_value_blocks.hpp"
+#include "mlir_bridge/kinds/attention/gpu/narrow_shape.hpp"
+#include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+constexpr std::int64_t chunk = lane_layout::chunk;
+constexpr std::int64_t joined_lanes = narrow_shape::joined_lanes;
+constexpr double lowest = -std::numeric_limits<double>::infinity();
+
+class narrow_attention {
+ public:
+  narrow_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction,
+                   const lane_layout& layout, const narrow_shape& shape)
+      : e(emitter),
+        code(e.code),
+        p(problem),
+        unit(instruction),
+        type(p.query.type().type),
+        lanes(layout),
+        map(lanes.rows_are_a ? unit.b : unit.a),
+        product(e, unit, {type, element_type::f32}),
+        tile_rows(narrow_shape::rows_of_tile(p, lanes)),
+        tiles(narrow_shape::tiles_of_rows(p, lanes)),
+        used_parts(p.rows > lanes.part_rows ? lanes.row_parts : 1),
+        split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, tile_rows) : std::nullopt),
+        group(e, "attention", {shape.key_parts * tiles, p.n.key_heads, p.n.batch}, shape.waves * e.target.gpu.wave) {}
+
+  void emit() {
+    found_results = group.lds(group.waves() * tile_rows * narrow_shape::pitch(p) * 4);
+    found_states = group.lds(group.waves() * tile_rows * 2 * 4);
+    at = p.at(code, group.block(2), group.block(1));
+    lane_group = lanes.lane_group(code, group.lane());
+    tile = code.rem(group.block(0), tiles), key_part = code.div(group.block(0), tiles),
+    first_row = code.mul(tile, lanes.row_tile);
+    for (std::int64_t part = 0; part < used_parts; ++part) {
+      rows.push_back(code.add(lanes.row_of_lane(code, group.lane()), part * lanes.part_rows));
+      seen_rows.push_back(code.min(code.add(first_row, rows.back()), p.rows - 1));
+      row_ends.push_back(p.end_of_row(code, seen_rows.back()));
+    }
+    read_queries();
+    const std::int64_t block = lanes.group_keys, blocks = ceil_div(p.n.keys, block),
+                       of_part = ceil_div(blocks, split ? split->parts() : 1) * block, of_round = group.waves() * block;
+    Value first = code.mul(key_part, of_part), end = code.min(code.add(first, of_part), p.n.keys);
+    // Keys that no row of the tile sees.
+    if (p.op.causal && (p.share == 1 || p.n.queries % lanes.row_tile == 0))
+      end = code.min(end, p.end_of_row(code, code.min(code.add(first_row, tile_rows - 1), p.rows - 1)));
+    Value own = code.add(first, code.mul(group.wave(), block));
+    // Keys of the next block are on their way while values of this one are.
+    const bool ahead = of_part > of_round;
+    values state = initial_state();
+    const std::size_t own_state = state.size();
+    if (ahead) {
+      values next = read_keys(own);
+      state.insert(state.end(), next.begin(), next.end());
+    }
+    state = code.loop(own, end, of_round, std::move(state), [&](Value first_key, std::span<const Value> carried) {
+      values keys = ahead ? values(carried.begin() + static_cast<std::ptrdiff_t>(own_state), carried.end())
+                          : read_keys(first_key);
+      return meet(first_key, values(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(own_state)), keys,
+                  ahead ? code.add(first_key, of_round) : Value());
+    });
+    store(state);
+    group.barrier();
+    join_waves();
+    if (split) split->join(group, {group.block(2), group.block(1), key_part, first_row}, tile, found_results);
+    group.close();
+  }
+
+ private:
+  std::size_t parts() const { return static_cast<std::size_t>(used_parts); }
+  std::int64_t depth_groups() const { return p.n.depth / lanes.group_keys; }
+  std::int64_t sets() const { return p.n.value_depth / (chunk * lanes.key_tile); }  // of `chunk` tiles of the result
+  std::int64_t key_tiles() const { return lanes.tiles_of_group; }
+
+  // State: largest score and sum of weights of each part, then the result's sums.
+  values initial_state() {
+    mlir::Type f32 = code.builder.getF32Type();
+    values state(parts(), code.number(f32, lowest));
+    state.resize(2 * parts(), code.number(f32, 0));
+    values zeros = product.zeros(sets() * chunk);
+    state.insert(state.end(), zeros.begin(), zeros.end());
+    return state;
+  }
+
+  // Parts of the instruction without rows are zero.
+  fragment rows_fragment(values chunks) {
+    chunks.resize(static_cast<std::size_t>(lanes.row_parts), code.integer(chunk_type(code), 0));
+    return {std::move(chunks)};
+  }
+
+  void read_queries() {
+    for (std::int64_t g = 0; g < depth_groups(); ++g) {
+      Value depth = code.mul(code.add(lane_group, g * (lanes.group_keys / chunk)), chunk);
+      values chunks;
+      for (Value row : seen_rows)
+        chunks.push_back(chunk_of(e, p.query, p.of_query(code, at, row, depth, chunk, chunk), {}));
+      queries.push_back(rows_fragment(std::move(chunks)));
+    }
+  }
+
+  Value row_of_map() { return code.rem(code.div(group.lane(), map.row_divisor), map.row_modulus); }
+  Value chunk_of_map() { return code.rem(code.div(group.lane(), map.chunk_divisor), map.chunks); }
+
+  // The keys of a block: a chunk for each tile of keys and group of depths.
+  values read_keys(Value first_key) {
+    values result;
+    for (std::int64_t t = 0; t < key_tiles(); ++t)
+      for (std::int64_t g = 0; g < depth_groups(); ++g) {
+        Value j = code.add(first_key, code.add(row_of_map(), t * lanes.key_tile)),
+              depth = code.mul(code.add(chunk_of_map(), g * map.chunks), chunk);
+        result.push_back(chunk_of(e, p.key, p.of_key(at, code.min(j, p.n.keys - 1), depth, chunk, chunk), {}));
+      }
+    return result;
+  }
+
+  // The values of a block: in each set `chunk` keys of a lane, in the order of lane_layout::key, by `chunk` depths.
+  // Tile d of a set holds the d-th depth of each lane's.
+  values read_values(Value first_key) {
+    values result;
+    for (std::int64_t s = 0; s < sets(); ++s) {
+      Value depth = code.mul(code.add(row_of_map(), s * lanes.key_tile), chunk);
+      for (std::int64_t k = 0; k < chunk; ++k) {
+        Value j = code.add(first_key, code.add(code.mul(chunk_of_map(), lanes.key_of_lane_group), lanes.key(0, k)));
+        Value inside = p.n.keys % lanes.group_keys ? code.less(j, code.constant(p.n.keys)) : Value();
+        result.push_back(chunk_of(e, p.value_, p.of_value(at, code.min(j, p.n.keys - 1), depth, chunk, chunk), inside));
+      }
+    }
+    return result;
+  }
+
+  void multiply(const fragment& rows_side, const fragment& other, std::span<Value> sums) {
+    for (std::int64_t step = 0; step < product.steps_of_fragment(); ++step) {
+      if (lanes.rows_are_a) product.add(rows_side, other, step, sums);
+      else product.add(other, rows_side, step, sums);
+    }
+  }
+
+  Value power(Value x) {
+    return code.make<mlir::math::Exp2Op>(
+        x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn));
+  }
+
+  // A block meets the state. The keys of the block at `next` (may be null) are on their way once those of this one are
+  // used, and follow the state.
+  values meet(Value first_key, values state, std::span<const Value> keys, Value next) {
+    const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
+    values of_block = read_values(first_key);
+    values products = product.zeros(key_tiles());
+    for (std::int64_t g = 0; g < depth_groups(); ++g)
+      for (std::int64_t t = 0; t < key_tiles(); ++t)
+        multiply(queries[static_cast<std::size_t>(g)], {{keys[static_cast<std::size_t>(t * depth_groups() + g)]}},
+                 std::span(products).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+    values following = next ? read_keys(next) : values();
+
+    const bool masked = p.op.causal || p.n.keys % lanes.group_keys;
+    const std::int64_t run = lanes.run();
+    values factors(static_cast<std::size_t>(lanes.row_parts), code.number(code.builder.getF32Type(), 1)), weights;
+    for (std::size_t part = 0; part < parts(); ++part) {
+      values scores;
+      for (std::int64_t first = 0; first < chunk; first += run) {
+        values raw;
+        for (std::int64_t i = 0; i < run; ++i)
+          raw.push_back(lanes.element(code, products, static_cast<std::int64_t>(part), 0, first + i));
+        Value j = code.add(first_key, code.add(code.mul(lane_group, lanes.key_of_lane_group), lanes.key(0, first)));
+        for (Value v : p.scores(e, at, seen_rows[part], row_ends[part], j, raw, masked)) scores.push_back(v);
+      }
+      Value top = state[part];
+      for (Value v : scores) top = code.make<arith::MaxNumFOp>(top, v);
+      for (std::int64_t mask : lanes.row_masks()) top = code.make<arith::MaxNumFOp>(top, group.shuffle_xor(top, mask));
+      // Where no key has been seen yet, nothing is subtracted: -inf - -inf is no number.
+      Value none = code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code.number(top.getType(), lowest));
+      Value shift = code.select(none, code.number(top.getType(), 0), top);
+      factors[part] = power(code.make<arith::SubFOp>(state[part], shift));
+      Value sum = code.make<arith::MulFOp>(state[parts() + part], factors[part]);
+      for (Value& v : scores) {
+        v = power(code.make<arith::SubFOp>(v, shift));
+        sum = code.make<arith::AddFOp>(sum, v);
+      }
+      weights.push_back(reinterpret(code, code.to_storage(code.from_lanes(scores), type), chunk_type(code)));
+      state[part] = top, state[parts() + part] = sum;
+    }
+
+    values result(state.begin() + static_cast<std::ptrdiff_t>(2 * parts()), state.end());
+    lanes.scale(code, result, factors);
+    const fragment rows_side = rows_fragment(std::move(weights));
+    for (std::int64_t s = 0; s < sets(); ++s) {
+      values columns = transposed(code, std::span(of_block).subspan(static_cast<std::size_t>(s * chunk), chunk), type);
+      for (std::int64_t d = 0; d < chunk; ++d)
+        multiply(rows_side, {{columns[static_cast<std::size_t>(d)]}},
+                 std::span(result).subspan(static_cast<std::size_t>(s * chunk + d) * per_tile, per_tile));
+    }
+    std::copy(result.begin(), result.end(), state.begin() + static_cast<std::ptrdiff_t>(2 * parts()));
+    state.insert(state.end(), following.begin(), following.end());
+    return state;
+  }
+
+  // What a wave found, to shared memory.
+  void store(const values& state) {
+    const std::span<const Value> sums = std::span(state).subspan(2 * parts());
+    const std::int64_t registers = lanes.key_tile / lanes.lane_groups;  // of a row in a tile
+    for (std::size_t part = 0; part < parts(); ++part) {
+      Value sum = state[parts() + part];
+      for (std::int64_t mask : lanes.row_masks()) sum = code.make<arith::AddFOp>(sum, group.shuffle_xor(sum, mask));
+      Value slot = code.add(code.mul(group.wave(), tile_rows), rows[part]);
+      code.when(code.less(rows[part], code.min(code.sub(code.constant(p.rows), first_row), tile_rows)), [&] {
+        code.store(found_states, code.mul(slot, 2), element_type::f32, code.from_lanes(std::array{state[part], sum}),
+                   2);
+        for (std::int64_t s = 0; s < sets(); ++s)
+          for (std::int64_t r = 0; r < registers; ++r) {
+            Value row_of_tile = code.add(code.mul(lane_group, lanes.key_of_lane_group), lanes.key(0, r));
+            Value depth = code.mul(code.add(row_of_tile, s * lanes.key_tile), chunk);
+            for (std::int64_t first = 0; first < chunk; first += joined_lanes) {
+              values elements;
+              for (std::int64_t d = first; d < first + joined_lanes; ++d) {
+                const std::int64_t tile = s * chunk + d;
+                elements.push_back(lanes.element(code, sums, static_cast<std::int64_t>(part),
+                                                 tile / lanes.tiles_of_group,
+                                                 tile % lanes.tiles_of_group * registers + r));
+              }
+              code.store(found_results, code.add(code.add(code.mul(slot, narrow_shape::pitch(p)), depth), first),
+                         element_type::f32, code.from_lanes(elements), joined_lanes);
+            }
+          }
+      });
+    }
+  }
+
+  // All waves' in one, to memory: the output's, or what is joined with other workgroups'.
+  void join_waves() {
+    const std::int64_t of_row = p.n.value_depth / joined_lanes;
+    Value items = code.mul(code.min(code.sub(code.constant(p.rows), first_row), tile_rows), of_row);
+    code.loop(group.thread(), items, group.threads(), [&](Value item) {
+      Value row = code.div(item, of_row), depth = code.mul(code.rem(item, of_row), joined_lanes);
+      std::vector<row_part> found;
+      for (std::int64_t w = 0; w < group.waves(); ++w) {
+        Value slot = code.add(row, w * tile_rows),
+              state = code.load(found_states, code.mul(slot, 2), element_type::f32, 2, 2);
+        found.push_back({code.lane(state, 0), code.lane(state, 1),
+                         code.load(found_results, code.add(code.mul(slot, narrow_shape::pitch(p)), depth),
+                                   element_type::f32, joined_lanes, joined_lanes)});
+      }
+      const row_part all = join_parts(code, no_keys(code, joined_lanes), found);
+      if (!split) return store_row(e, p, at, code.add(first_row, row), depth, all);
+      const split_keys::place of_part{group.block(2), group.block(1), key_part, code.add(first_row, row)};
+      code.when(code.equal(depth, code.constant(0)), [&] { split->store_state(of_part, all.top, all.sum); });
+      values elements;
+      for (std::int64_t i = 0; i < joined_lanes; ++i) elements.push_back(code.lane(all.result, i));
+      split->store_result(of_part, depth, elements);
+    });
+  }
+
+  kernel_emitter& e;
+  code_builder& code;
+  const attention_problem& p;
+  const matrix_instruction& unit;
+  element_type type;
+  const lane_layout& lanes;
+  const factor_map& map;  // of the factor that is not the rows
+  matrix_product product;
+  std::int64_t tile_rows, tiles;
+  std::int64_t used_parts;  // of a lane's rows, those that exist
+  std::optional<split_keys> split;
+  workgroup group;
+  Value found_results, found_states, lane_group, tile, key_part, first_row;
+  attention_problem::place at;
+  values rows, seen_rows, row_ends;  // of each part: its row in the tile, in the head, the end of its keys
+  std::vector<fragment> queries;     // of each group of depths
+};
+
+}  // namespace
+
+std::vector<candidate> narrow_attention_space(kernel_emitter& e, const attention_problem& p) {
+  std::vector<candidate> result;
+  const std::vector<choice> choices{{"narrow", {1}}, {"waves", {2, 4, 8}}, {"key_parts", {1, 2, 4, 8, 16, 32}}};
+  for (const kernel_configuration& configuration : combinations(choices))
+    if (auto shape = choose_narrow_shape(e, p, configuration);
+        shape && shape->waves == configuration.at("waves") && shape->key_parts == configuration.at("key_parts")) {
+      const lane_layout lanes(*attention_instruction(e, p.query.type().type), e.target.family, e.target.gpu.wave);
+      result.push_back({configuration, cost_of(e, p, lanes, *shape)});
+    }
+  return result;
+}
+
+bool emit_narrow_attention(kernel_emitter& e, const attention_problem& problem) {
+  const auto shape = choose_narrow_shape(e, problem, e.configuration);
+  if (!shape) return false;
+  const matrix_instruction& unit = *attention_instruction(e, problem.query.type().type);
+  const lane_layout lanes(unit, e.target.family, e.target.gpu.wave);
+  narrow_attention(e, problem, unit, lanes, *shape).emit();
+  return true;
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,111 @@
+// Attention on the vector unit: one wave for each row, its lanes along the keys for scores and along the depth for the
+// result. For types without matrix instructions, depths that are no multiple of 8, and few rows.
+#include <algorithm>
+#include <limits>
+
+#include "ir/error.hpp"
+#include "mlir_bridge/gpu/matrix_product.hpp"
+#include "mlir_bridge/kinds/attention/gpu/attention.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+constexpr double lowest = -std::numeric_limits<double>::infinity();
+constexpr std::int64_t most_waves = 16;
+
+}  // namespace
+
+std::vector<candidate> vector_attention_space(kernel_emitter& e, const attention_problem& p) {
+  std::vector<candidate> result;
+  for (std::int64_t waves : {1, 2, 4, 8, 16}) {
+    // Waves of a workgroup read the same keys: the more, the fewer come from far away, as long as every compute unit
+    // has some.
+    const std::int64_t groups = (p.rows + waves - 1) / waves * p.n.key_heads * p.n.batch,
+                       rounds = (groups + e.target.gpu.compute_units - 1) / e.target.gpu.compute_units;
+    if (waves <= p.rows)
+      result.push_back({{{"waves", waves}}, static_cast<double>(rounds) * (8 + static_cast<double>(waves))});
+  }
+  return result;
+}
+
+void emit_vector_attention(kernel_emitter& e, const attention_problem& p) {
+  code_builder& code = e.code;
+  const element_type type = p.query.type().type;
+  if (compute_type(type) != element_type::f32)
+    throw error(error_kind::unsupported,
+                "target '" + e.target.name + "' has no attention of " + std::string(name(type)) + " elements");
+  const std::int64_t wave = e.target.gpu.wave, waves = std::clamp<std::int64_t>(choose(e.configuration, "waves", 4), 1,
+                                                                                std::min(most_waves, p.rows));
+  const std::int64_t per_lane = (p.n.value_depth + wave - 1) / wave;  // depths of the result that a lane has
+  const std::int64_t steps = p.n.depth % 4 == 0 ? 4 : 1;              // depths at a time
+  workgroup group(e, "attention", {(p.rows + waves - 1) / waves, p.n.key_heads, p.n.batch}, waves * wave);
+  auto at = p.at(code, group.block(2), group.block(1));
+  Value weights = code.address(group.lds(waves * wave * 4), code.mul(group.wave(), wave), element_type::f32);
+  Value row_number = code.add(code.mul(group.block(0), waves), group.wave());
+  Value row = code.min(row_number, p.rows - 1), row_end = code.max(p.end_of_row(code, row), 0);
+  mlir::Type f32 = code.builder.getF32Type();
+  Value none = code.number(f32, lowest), zero = code.number(f32, 0);
+  auto larger = [&](Value a, Value b) { return code.make<arith::MaxNumFOp>(a, b).getResult(); };
+  auto plus = [&](Value a, Value b) { return code.make<arith::AddFOp>(a, b).getResult(); };
+  auto power = [&](Value a, Value b) {
+    return code.make<mlir::math::Exp2Op>(code.make<arith::SubFOp>(a, b).getResult()).getResult();
+  };
+
+  values state{none, zero};  // largest score, sum of this lane's weights, results
+  for (std::int64_t i = 0; i < per_lane; ++i) state.push_back(zero);
+  state = code.loop(
+      code.constant(0), code.constant(p.n.keys), wave, state, [&](Value first_key, std::span<const Value> carried) {
+        Value j = code.add(first_key, group.lane()), in_range = code.less(j, row_end), key = code.min(j, p.n.keys - 1);
+        Value product = code.loop(0, p.n.depth, steps, {code.number(code.type(element_type::f32, steps), 0)},
+                                  [&](Value depth, std::span<const Value> sum) {
+                                    evaluator ev(e);
+                                    Value q = ev.at(p.query, p.of_query(code, at, row, depth, steps, steps), steps),
+                                          k = ev.at(p.key, p.of_key(at, key, depth, steps, steps), steps);
+                                    return values{code.fma(q, k, sum[0])};
+                                  })[0];
+        product = code.horizontal(mlir::vector::CombiningKind::ADD, product);
+        Value score = code.select(in_range, p.masked_score(e, at, row, key, product, 1), none);
+        Value top = larger(carried[0], group.reduce_wave(score, larger));
+        Value shift = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, none), zero, top);
+        Value weight = power(score, shift), factor = power(carried[0], shift);
+        code.store(weights, group.lane(), element_type::f32, weight);
+        wave_barrier(code, e.target.family);
+        values next{top, plus(code.make<arith::MulFOp>(carried[1], factor), weight)};
+        values sums;
+        for (std::int64_t i = 0; i < per_lane; ++i)
+          sums.push_back(code.make<arith::MulFOp>(carried[static_cast<std::size_t>(2 + i)], factor));
+        // All lanes walk the wave's keys together.
+        Value count = code.min(code.sub(code.constant(p.n.keys), first_key), wave);
+        sums = code.loop(code.constant(0), count, 1, sums, [&](Value k, std::span<const Value> so_far) {
+          Value w = code.load(weights, k, element_type::f32, 1);
+          values result;
+          evaluator ev(e);
+          for (std::int64_t i = 0; i < per_lane; ++i) {
+            Value depth = code.min(code.add(group.lane(), i * wave), p.n.value_depth - 1);
+            result.push_back(code.fma(w, ev.at(p.value_, p.of_value(at, code.add(first_key, k), depth, 1, 1), 1),
+                                      so_far[static_cast<std::size_t>(i)]));
+          }
+          return result;
+        });
+        wave_barrier(code, e.target.family);
+        next.insert(next.end(), sums.begin(), sums.end());
+        return next;
+      });
+  Value inverse = code.make<arith::DivFOp>(code.number(f32, 1), group.reduce_wave(state[1], plus));
+  for (std::int64_t i = 0; i < per_lane; ++i) {
+    Value depth = code.add(group.lane(), i * wave);
+    Value valid = code.make<arith::AndIOp>(code.less(row_number, code.constant(p.rows)),
+                                           code.less(depth, code.constant(p.n.value_depth)));
+    code.when(valid, [&] {
+      evaluator ev(e);
+      Value result = code.make<arith::MulFOp>(state[static_cast<std::size_t>(2 + i)], inverse);
+      ev.bind(e.anchor_result(), code.to_compute(code.to_storage(result, type), type));
+      ev.store_outputs(p.of_output(code, at, row, depth, 1, 1), 1);
+    });
+  }
+  group.close();
+}
+
+}  // namespace kiln::gpu

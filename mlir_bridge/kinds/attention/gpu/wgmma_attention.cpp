@@ -1,0 +1,98 @@
+#include "mlir_bridge/kinds/attention/gpu/wgmma_attention.hpp"
+
+#include <algorithm>
+
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr std::int64_t most_grid = 65535;     // in y and z
+constexpr std::int64_t state_registers = 40;  // of a consumer, beside sums and weights
+
+std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const attention_problem& p,
+                                                const kernel_configuration& configuration) {
+  const std::int64_t wanted = choose(configuration, "wgmma", -1);
+  if (wanted == 0) return std::nullopt;
+  // Blocks of keys for which 168 registers a thread are enough: drivers that compile PTX to be linked do not move
+  // registers from the copying warpgroup to the others, and with spills ptxas waits for every warpgroup instruction.
+  // Where registers move, 128 keys are 3 % faster at depth 128.
+  wgmma_attention_tile tile{.depth = p.n.depth, .keys = p.n.depth == 64 ? 128 : 96};
+  tile.consumers = choose(configuration, "consumers", tile.consumers);
+  tile.keys = choose(configuration, "keys", tile.keys);
+  // Few workgroups leave most of the GPU alone: smaller ones do better.
+  const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch;
+  if (wanted < 0 && workgroups * 4 < e.target.gpu.compute_units) return std::nullopt;
+  if (tile.consumers < 2 || tile.consumers > 3 || tile.keys % 16 || tile.keys < 16 || tile.keys > 256)
+    return std::nullopt;
+  // Sums of scores and of the result, and weights of 16 bits.
+  if (tile.keys / 2 + tile.depth / 2 + tile.keys / 4 + (tile.consumers == 2 ? state_registers : state_registers / 2) >
+      tile.consumer_registers())
+    return std::nullopt;
+  tile.stages = 4;
+  while (tile.stages > 2 && tile.shared_bytes() > e.target.gpu.lds_bytes) --tile.stages;
+  tile.stages = choose(configuration, "stages", tile.stages);
+  tile.turns = choose(configuration, "turns", tile.turns) != 0;
+  tile.bounded = choose(configuration, "bounded", 0) != 0;
+  if (tile.stages < 2 || tile.shared_bytes() > e.target.gpu.lds_bytes) return std::nullopt;
+  return tile;
+}
+
+// The problem's tensors as the copy engine sees them; none where the target, a type, a layout or a size is not for this
+// generator.
+std::optional<wgmma_attention_operands> find_operands(const kernel_emitter& e, const attention_problem& p) {
+  if (!e.target.gpu.tensor_copy || e.target.gpu.matrix != matrix_unit::wgmma) return std::nullopt;
+  const element_type type = p.query.type().type;
+  if (type != element_type::f16 && type != element_type::bf16) return std::nullopt;
+  if (p.n.depth != p.n.value_depth || (p.n.depth != 64 && p.n.depth != 128) || p.mask.producer) return std::nullopt;
+  // The largest product has the largest score only where the scale is positive.
+  if (p.n.queries < 64 || p.n.keys < 128 || !(p.op.scale > 0)) return std::nullopt;
+  if (p.n.heads > most_grid || p.n.batch > most_grid || p.n.queries > most_grid * 64) return std::nullopt;
+  auto query = e.in_memory(p.query), key = e.in_memory(p.key), value_ = e.in_memory(p.value_);
+  if (!query || !key || !value_ || query->type != type || key->type != type || value_->type != type)
+    return std::nullopt;
+  return wgmma_attention_operands{{*query, p.op.query_layout, p.n.queries, p.n.heads},
+                                  {*key, p.op.key_layout, p.n.keys, p.n.key_heads},
+                                  {*value_, p.op.value_layout, p.n.keys, p.n.key_heads}};
+}
+
+// Cycles until the last workgroup is done. Depths 64 and 128 of 16 heads of 4096 positions on an H200
+// (bench/gpu/attention.py) gave what a query costs with a key.
+double cost(const kernel_emitter& e, const attention_problem& p, const wgmma_attention_tile& tile) {
+  constexpr double products = 744, of_weight = 0.163, of_block = 250, of_workgroup = 4000;
+  const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch,
+                     rounds = ceil_div(workgroups, e.target.gpu.compute_units);
+  const auto blocks = static_cast<double>(ceil_div(p.n.keys, tile.keys)) * (p.op.causal ? 0.5 : 1);
+  const double pairs = static_cast<double>(tile.rows() * tile.keys),
+               waiting = (tile.turns ? 1 : 1.05) * (1 + 0.04 / static_cast<double>(tile.stages - 1));
+  return static_cast<double>(rounds) *
+         (blocks * (pairs * (static_cast<double>(2 * tile.depth) / products + of_weight) * waiting + of_block) +
+          of_workgroup);
+}
+
+}  // namespace
+
+std::vector<candidate> wgmma_attention_space(kernel_emitter& e, const attention_problem& p) {
+  std::vector<candidate> result;
+  if (!find_operands(e, p)) return result;
+  const std::vector<choice> choices{{"wgmma", {1}},
+                                    {"consumers", {2, 3}},
+                                    {"keys", {64, 80, 96, 112, 128, 160, 176, 192}},
+                                    {"stages", {2, 3, 4}},
+                                    {"turns", {0, 1}}};
+  for (const kernel_configuration& configuration : combinations(choices))
+    if (auto tile = choose_tile(e, p, configuration)) result.push_back({configuration, cost(e, p, *tile)});
+  return result;
+}
+
+bool emit_wgmma_attention(kernel_emitter& e, const attention_problem& p) {
+  auto operands = find_operands(e, p);
+  if (!operands) return false;
+  auto tile = choose_tile(e, p, e.configuration);
+  if (!tile) return false;
+  write_wgmma_attention(e, p, *operands, *tile);
+  return true;
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,280 @@
+// The workgroup of wgmma_attention: who copies, who multiplies, and who waits for whom.
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/kinds/attention/gpu/wgmma_rows.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+using operand = wgmma_attention_operands::operand;
+
+// Boxes of 64 elements of depth by `box_positions`: coordinates are depth, position, head, batch.
+tensor_map make_map(const operand& from, std::int64_t depth, std::int64_t batch, std::int64_t box_positions) {
+  const std::int64_t row = depth * 2, all = row * from.positions * from.heads;
+  const bool heads_first = from.layout == head_layout::heads_first;
+  tensor_map map;
+  map.type = from.memory.type;
+  map.dims = {depth, from.positions, from.heads, batch};
+  map.strides = {heads_first ? row : row * from.heads, heads_first ? row * from.positions : row, all};
+  map.box = {64, box_positions, 1, 1};
+  map.swizzle_bytes = 128;
+  map.l2_promotion_bytes = 256;
+  return map;
+}
+
+class attention_writer {
+ public:
+  attention_writer(kernel_emitter& e, const attention_problem& problem, const wgmma_attention_operands& operands,
+                   const wgmma_attention_tile& tile)
+      : e_(e),
+        code_(e.code),
+        p_(problem),
+        o_(operands),
+        t_(tile),
+        hopper_(e.code, tile.bounded),
+        tiles_(ceil_div(problem.n.queries, tile.rows())),
+        // With a causal mask those with most to do begin first, of all heads. Otherwise neighbours share keys.
+        group_(e, "attention",
+               p_.op.causal ? std::array{p_.n.heads, tiles_, p_.n.batch} : std::array{tiles_, p_.n.heads, p_.n.batch},
+               tile.threads()),
+        rows_(e, hopper_, group_, problem, tile) {}
+
+  void write() {
+    e_.function()->setAttr("passthrough",
+                           code_.builder.getArrayAttr({code_.builder.getArrayAttr(
+                               {code_.builder.getStringAttr("nvvm.minctasm"), code_.builder.getStringAttr("1")})}));
+    query_map_ = e_.tensor_map_address(o_.query.memory,
+                                       make_map(o_.query, t_.depth, p_.n.batch, wgmma_attention_tile::group_rows));
+    key_map_ = e_.tensor_map_address(o_.key.memory, make_map(o_.key, t_.depth, p_.n.batch, t_.keys));
+    value_map_ = e_.tensor_map_address(o_.value_.memory, make_map(o_.value_, t_.depth, p_.n.batch, t_.keys));
+    queries_ = hopper_.shared_address(group_.lds(t_.consumers * t_.query_bytes(), 1024));
+    keys_ = hopper_.shared_address(group_.lds(t_.stages * t_.block_bytes(), 1024));
+    values_ = hopper_.shared_address(group_.lds(t_.stages * t_.block_bytes(), 1024));
+    barriers_ = hopper_.shared_address(group_.lds(8 * (1 + 4 * t_.stages), 16));
+
+    thread_ = hopper_.narrow(group_.thread());
+    head_ = hopper_.narrow(group_.block(p_.op.causal ? 0 : 1));
+    batch_ = hopper_.narrow(group_.block(2));
+    Value number = hopper_.narrow(group_.block(p_.op.causal ? 1 : 0));
+    first_row_ = code_.mul(p_.op.causal ? code_.sub(hopper_.number(tiles_ - 1), number) : number, t_.rows());
+    count_blocks();
+
+    code_.when(code_.equal(thread_, hopper_.number(0)), [&] {
+      hopper_.initialize_barrier(barriers_, 1);
+      for (std::int64_t s = 0; s < t_.stages; ++s) {
+        for (ring r : {ring::keys, ring::values}) {
+          hopper_.initialize_barrier(full(r, hopper_.number(s)), 1);
+          hopper_.initialize_barrier(empty(r, hopper_.number(s)), t_.consumers);
+        }
+      }
+      hopper_.publish_barriers();
+    });
+    group_.barrier();
+    Value warpgroup = hopper_.uniform(code_.div(thread_, wgmma_attention_tile::group_threads));
+    code_.branch(
+        code_.equal(warpgroup, hopper_.number(t_.consumers)),
+        [&] {
+          produce();
+          return values();
+        },
+        [&] {
+          consume(warpgroup);
+          return values();
+        });
+    group_.close();
+  }
+
+ private:
+  enum class ring : std::int64_t { keys, values };
+  // Barriers: queries, full keys, full values, empty keys, empty values.
+  Value full(ring r, Value stage) {
+    return code_.add(code_.add(barriers_, code_.mul(stage, 8)), 8 + static_cast<std::int64_t>(r) * t_.stages * 8);
+  }
+  Value empty(ring r, Value stage) { return code_.add(full(r, stage), 2 * t_.stages * 8); }
+  Value memory(ring r, Value stage) {
+    return code_.add(r == ring::keys ? keys_ : values_, code_.mul(stage, t_.block_bytes()));
+  }
+
+  // The i-th block that passes a ring: where, and the parity of its phase.
+  Value stage_of(Value i) { return code_.rem(i, t_.stages); }
+  Value parity_of(Value i) { return code_.rem(code_.div(i, t_.stages), 2); }
+
+  // One more than the last key that a row sees, at least 0.
+  Value end_of(Value row) {
+    if (!p_.op.causal) return hopper_.number(p_.n.keys);
+    return code_.max(code_.min(code_.add(row, p_.n.keys - p_.n.queries + 1), p_.n.keys), 0);
+  }
+
+  // Blocks are walked from the last one that some row sees to the first: those that not all rows see in full come
+  // first.
+  void count_blocks() {
+    Value last_row = code_.min(code_.add(first_row_, t_.rows() - 1), p_.n.queries - 1);
+    blocks_ = code_.max(code_.div(code_.add(end_of(last_row), t_.keys - 1), t_.keys), 1);
+    whole_ = code_.div(end_of(first_row_), t_.keys);
+  }
+  bool masks() const { return p_.op.causal || p_.n.keys % t_.keys != 0; }
+  // Whether more than the first block that is walked may need the mask.
+  bool masks_many() const {
+    return p_.op.causal && ((p_.n.keys - p_.n.queries) % t_.keys != 0 || t_.keys % t_.rows() != 0);
+  }
+
+  // --- the copying warpgroup
+
+  void copy(Value to, Value map, Value position, Value head, Value barrier, std::int64_t positions) {
+    for (std::int64_t column = 0; column < t_.columns(); ++column)
+      hopper_.copy_box(code_.add(to, column * positions * wgmma_attention_tile::column_bytes), map,
+                       values{hopper_.number(column * 64), position, head, batch_}, barrier, std::nullopt, {});
+  }
+
+  void produce() {
+    hopper_.set_register_limit(t_.producer_registers(), false);
+    code_.when(code_.equal(thread_, hopper_.number(t_.consumers * wgmma_attention_tile::group_threads)), [&] {
+      for (Value map : {query_map_, key_map_, value_map_}) hopper_.prefetch_map(map);
+      hopper_.arrive_expecting(barriers_, t_.consumers * t_.query_bytes());
+      for (std::int64_t c = 0; c < t_.consumers; ++c)
+        copy(code_.add(queries_, c * t_.query_bytes()), query_map_,
+             code_.add(first_row_, c * wgmma_attention_tile::group_rows), head_, barriers_,
+             wgmma_attention_tile::group_rows);
+      Value key_head = code_.div(head_, p_.share);
+      each_block(hopper_.number(0), blocks_, {}, [&](Value i, std::span<const Value>) {
+        Value stage = stage_of(i), first_key = code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys);
+        // A fresh barrier is in phase 0: waiting for the phase before it returns at once.
+        Value parity = code_.sub(hopper_.number(1), parity_of(i));
+        for (ring r : {ring::keys, ring::values}) {
+          hopper_.wait(empty(r, stage), parity);
+          hopper_.arrive_expecting(full(r, stage), t_.block_bytes());
+          copy(memory(r, stage), r == ring::keys ? key_map_ : value_map_, first_key, key_head, full(r, stage), t_.keys);
+        }
+        return values();
+      });
+    });
+  }
+
+  values each_block(Value from, Value to, values carried, const code_builder::loop_body& body) {
+    return code_.loop(code_.to_index(from), code_.to_index(to), 1, std::move(carried),
+                      [&](Value i, std::span<const Value> now) { return body(hopper_.narrow(i), now); });
+  }
+
+  // --- the multiplying warpgroups
+
+  void release(ring r, Value i) {
+    code_.when(code_.equal(in_group_, hopper_.number(0)), [&] { hopper_.arrive(empty(r, stage_of(i))); });
+  }
+  void await(ring r, Value i) { hopper_.wait(full(r, stage_of(i)), parity_of(i)); }
+
+  // How many columns of block i, from this thread's first one on, its rows see.
+  std::array<Value, 2> limits(Value i) {
+    Value first =
+        code_.add(code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys), code_.mul(code_.rem(in_group_, 4), 2));
+    return {code_.sub(end_of(row_), first), code_.sub(end_of(code_.add(row_, 8)), first)};
+  }
+
+  // Barriers 1 and on: it is this consumer's turn once the one before it, all of its threads, has passed it on.
+  void turn(const std::string& what, Value group) {
+    if (t_.turns)
+      hopper_.assembly("bar." + what + " $0, " + std::to_string(2 * wgmma_attention_tile::group_threads) + ";",
+                       "r,~{memory}", {code_.add(group, 1)});
+  }
+  void wait_for_turn() { turn("sync", warpgroup_); }
+  void pass_turn(Value to) { turn("arrive", to); }
+
+  struct progress {
+    softmax_state softmax;
+    values weights, result;
+  };
+  static values flat(const progress& p) {
+    values all{p.softmax.top[0], p.softmax.top[1], p.softmax.sum[0], p.softmax.sum[1]};
+    all.insert(all.end(), p.weights.begin(), p.weights.end());
+    all.insert(all.end(), p.result.begin(), p.result.end());
+    return all;
+  }
+  progress unflat(std::span<const Value> all) const {
+    const auto weights = static_cast<std::size_t>(t_.keys / 4);
+    return {{{all[0], all[1]}, {all[2], all[3]}},
+            values(all.begin() + 4, all.begin() + 4 + static_cast<std::ptrdiff_t>(weights)),
+            values(all.begin() + 4 + static_cast<std::ptrdiff_t>(weights), all.end())};
+  }
+
+  // Scores of block i while the weights of the block before meet their values.
+  progress next(progress now, Value i, bool masked) {
+    Value before = code_.sub(i, 1);
+    await(ring::keys, i);
+    wait_for_turn();
+    values scores = rows_.begin_scores(own_queries_, memory(ring::keys, stage_of(i)));
+    await(ring::values, before);
+    values result = rows_.begin_result(now.weights, memory(ring::values, stage_of(before)), now.result);
+    pass_turn(next_group_);
+    scores = rows_.finish_scores(scores);
+    auto factors = rows_.soften(scores, now.softmax, masked ? limits(i) : std::array<Value, 2>{});
+    rows_.arrive_after(now.softmax, empty(ring::keys, stage_of(i)), in_group_);
+    now.result = hopper_.finish(result);
+    release(ring::values, before);
+    rows_.scale(now.result, factors);
+    now.weights = rows_.pack(scores);
+    return now;
+  }
+
+  void consume(Value warpgroup) {
+    hopper_.set_register_limit(t_.consumer_registers(), true);
+    in_group_ = code_.rem(thread_, wgmma_attention_tile::group_threads);
+    warpgroup_ = warpgroup;
+    next_group_ = code_.select(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), hopper_.number(0),
+                               code_.add(warpgroup, 1));
+    own_queries_ = code_.add(queries_, code_.mul(warpgroup, t_.query_bytes()));
+    Value in_warp = code_.div(code_.rem(in_group_, 32), 4), warp = code_.div(in_group_, 32);
+    row_ = code_.add(first_row_, code_.add(code_.mul(warpgroup, wgmma_attention_tile::group_rows),
+                                           code_.add(code_.mul(warp, 16), in_warp)));
+
+    progress now{rows_.initial_state(), {}, rows_.zeros()};
+    Value zero = hopper_.number(0);
+    hopper_.wait(barriers_, zero);
+    await(ring::keys, zero);
+    values scores = hopper_.finish(rows_.begin_scores(own_queries_, memory(ring::keys, zero)));
+    release(ring::keys, zero);
+    rows_.soften(scores, now.softmax, masks() ? limits(zero) : std::array<Value, 2>{});
+    now.weights = rows_.pack(scores);
+
+    // The first one's first turn.
+    code_.when(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), [&] { pass_turn(next_group_); });
+    Value from = hopper_.number(1);
+    if (masks_many()) {
+      Value to = code_.max(code_.sub(blocks_, whole_), 1);
+      now = unflat(each_block(from, to, flat(now), [&](Value i, std::span<const Value> carried) {
+        return flat(next(unflat(carried), i, true));
+      }));
+      from = to;
+    }
+    now = unflat(each_block(from, blocks_, flat(now), [&](Value i, std::span<const Value> carried) {
+      return flat(next(unflat(carried), i, false));
+    }));
+
+    Value last = code_.sub(blocks_, 1);
+    await(ring::values, last);
+    now.result = hopper_.finish(rows_.begin_result(now.weights, memory(ring::values, stage_of(last)), now.result));
+    Value of_group = code_.add(code_.mul(code_.rem(head_, p_.share), p_.n.queries), row_);
+    auto place = p_.at(code_, code_.to_index(batch_), code_.to_index(code_.div(head_, p_.share)));
+    rows_.write(place, row_, of_group, now.result, now.softmax);
+  }
+
+  kernel_emitter& e_;
+  code_builder& code_;
+  const attention_problem& p_;
+  const wgmma_attention_operands& o_;
+  const wgmma_attention_tile& t_;
+  hopper_code hopper_;
+  std::int64_t tiles_;
+  workgroup group_;
+  wgmma_rows rows_;
+  Value query_map_, key_map_, value_map_, queries_, keys_, values_, barriers_;
+  Value thread_, head_, batch_, first_row_, blocks_, whole_;
+  Value warpgroup_, next_group_, in_group_, own_queries_, row_;
+};
+
+}  // namespace
+
+void write_wgmma_attention(kernel_emitter& e, const attention_problem& problem,
+                           const wgmma_attention_operands& operands, const wgmma_attention_tile& tile) {
+  attention_writer(e, problem, operands, tile).write();
+}
+
+}  // namespace kiln::gpu

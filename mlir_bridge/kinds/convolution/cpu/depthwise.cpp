@@ -1,0 +1,225 @@
+#include "mlir_bridge/kinds/convolution/cpu/depthwise.hpp"
+
+#include <algorithm>
+
+#include "ir/ops/contraction.hpp"
+#include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/kinds/convolution/cpu/image.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+// Taps of a line are written out up to here; beyond, they are a loop.
+constexpr std::int64_t most_unrolled_taps = 7;
+// Vectors of channels and pixels that a tile takes at most: their sums and one row of weights fit the registers.
+constexpr std::int64_t most_vectors = 2;
+
+// Pixels of a tile, where a line has `inner` pixels that see the whole window; the others are done one by one.
+std::int64_t choose_pixels(std::int64_t inner, std::int64_t most) {
+  std::int64_t best = 1, best_left = inner;
+  for (std::int64_t n = std::min(most, inner); n > 1; --n)
+    if (inner % n < best_left) best = n, best_left = inner % n;
+  return best;
+}
+
+class depthwise_emitter {
+ public:
+  explicit depthwise_emitter(kernel_emitter& emitter) : e(emitter), code(emitter.code) {
+    const convolution& op = *e.anchor()->op().get_if<convolution>();
+    const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
+    const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(weights), out = e.dims(e.anchor_result());
+    batches = in[0];
+    channels = in.back();
+    features = out.back();
+    multiplier = features / channels;
+    for (std::size_t i = 0; i + 2 < in.size(); ++i)
+      axes.push_back(
+          convolution_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
+    std::int64_t pitch = channels;
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      axes[i].pitch = pitch;
+      pitch *= axes[i].in;
+    }
+    image_size = pitch;
+    source = e.materialize(image);
+    filter_source = e.materialize(weights);
+    accumulation = accumulation_type(source.type);
+  }
+
+  void emit() {
+    const contraction_axis& line = axes.back();
+    const axis_phase& phase = line.phases[0];
+    // Pixels [inner_begin, inner_end) of a line see no border.
+    const std::int64_t inner_begin =
+        std::min(phase.outputs, (std::max<std::int64_t>(0, -phase.first) + line.stride - 1) / line.stride);
+    const std::int64_t room = line.in - 1 - (phase.taps - 1) * line.tap_stride - phase.first;
+    const std::int64_t inner_end =
+        std::max(inner_begin, std::min(phase.outputs, room < 0 ? 0 : room / line.stride + 1));
+    const std::int64_t lanes = register_lanes(e, accumulation);
+    const std::int64_t vectors = std::clamp<std::int64_t>(
+        features / lanes, 1, std::max<std::int64_t>(1, choose(e.configuration, "vectors", most_vectors)));
+    const std::int64_t most_pixels = std::max<std::int64_t>(1, inner_end - inner_begin),
+                       standard =
+                           choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors / 2 + 1);
+    const std::int64_t pixels = std::clamp<std::int64_t>(choose(e.configuration, "pixels", standard), 1, most_pixels);
+    const std::int64_t tiles = (inner_end - inner_begin) / pixels, tiled_end = inner_begin + tiles * pixels;
+
+    std::vector<std::int64_t> lines{batches};
+    for (std::size_t i = 0; i + 1 < axes.size(); ++i) lines.push_back(axes[i].outputs());
+    const std::vector<column_segment> segments = exact_segments({1, vectors, lanes}, features);
+    std::int64_t panels = 0;
+    for (const column_segment& segment : segments) panels += segment.count;
+
+    std::int64_t grid = panels;
+    for (std::int64_t n : lines) grid *= n;
+    // A line of one panel is little work: several lines of a panel, or panels of a line, follow each other in a range
+    // of items.
+    std::vector<std::int64_t> dims = lines;
+    dims.push_back(panels);
+    e.begin_stage("depthwise", grid);
+    image_pointer = e.pointer(source);
+    filter_pointer = e.pointer(filter_source);
+    std::vector<std::pair<tile_writer, tile_writer>> writers;
+    for (const column_segment& segment : segments) {
+      tile_shape whole{pixels, segment.vectors, segment.lanes}, single{1, segment.vectors, segment.lanes};
+      writers.emplace_back(tile_writer(e, whole, accumulation), tile_writer(e, single, accumulation));
+    }
+    code.loop(e.begin(), e.end(), 1, [&](Value item) {
+      values digits = code.delinearize(item, dims);
+      batch = digits[0];
+      outputs.assign(digits.begin() + 1, digits.end());  // the last one is replaced by the pixel
+      Value panel = digits.back();
+      for (std::size_t s = 0; s < segments.size(); ++s) {
+        const column_segment& segment = segments[s];
+        auto body = [&] {
+          Value column =
+              code.add(code.mul(code.sub(panel, segment.first_panel), segment.columns()), segment.first_column);
+          const tile_shape whole{pixels, segment.vectors, segment.lanes}, single{1, segment.vectors, segment.lanes};
+          code.loop(inner_begin, tiled_end, pixels,
+                    [&](Value x) { emit_tile(whole, writers[s].first, x, column, false); });
+          // The border on the left, and what the tiles left over on the right.
+          code.loop(0, inner_begin + phase.outputs - tiled_end, 1, [&](Value i) {
+            Value x = inner_begin ? code.select(code.less(i, code.constant(inner_begin)), i,
+                                                code.add(i, tiled_end - inner_begin))
+                                  : code.add(i, tiled_end);
+            emit_tile(single, writers[s].second, x, column, line.clipped());
+          });
+        };
+        if (segments.size() == 1) body();
+        else code.when(inside(panel, segment.first_panel, segment.first_panel + segment.count), body);
+      }
+    });
+    e.end_stage();
+  }
+
+ private:
+  Value inside(Value v, std::int64_t low, std::int64_t high) {
+    Value below = code.less(v, code.constant(high));
+    return low == 0 ? below : Value(code.make<mlir::arith::AndIOp>(below, code.less(code.constant(low - 1), v)));
+  }
+
+  void emit_tile(const tile_shape& shape, tile_writer& writer, Value x, Value column, bool clip) {
+    outputs.back() = x;
+    values sums = reduce(0, shape, code.mul(batch, image_size), code.constant(0), column, clip,
+                         zero_tile(code, shape, accumulation));
+    tile_place place{.valid_rows = code.constant(shape.rows), .rows_always_full = true, .column = column};
+    place.locate = [&](Value row) {
+      values where{batch};
+      where.insert(where.end(), outputs.begin(), outputs.end());
+      where.back() = code.add(where.back(), row);
+      return where;
+    };
+    writer.write(sums, place);
+  }
+
+  values reduce(std::size_t i, const tile_shape& shape, Value offset, Value window, Value column, bool clip,
+                values sums) {
+    const contraction_axis& axis = axes[i];
+    const axis_phase& phase = axis.phases[0];
+    const bool last = i + 1 == axes.size();
+    Value base = code.add(code.mul(outputs[i], axis.stride), phase.first);
+    auto tap = [&](Value j, values sums) {
+      Value at = code.add(offset, code.mul(code.add(base, code.mul(j, axis.tap_stride)), axis.pitch));
+      Value tap_window = code.add(code.mul(window, axis.window), j);
+      return last ? multiply(shape, at, tap_window, column, std::move(sums))
+                  : reduce(i + 1, shape, at, tap_window, column, clip, std::move(sums));
+    };
+    if (last && !clip && phase.taps <= most_unrolled_taps) {
+      for (std::int64_t j = 0; j < phase.taps; ++j) sums = tap(code.constant(j), std::move(sums));
+      return sums;
+    }
+    Value low = code.constant(0), high = code.constant(phase.taps);
+    if (last ? clip : axis.clipped()) {
+      low = ceil_div_positive(code.sub(code.constant(0), base), axis.tap_stride);
+      high = code.min(high, ceil_div_positive(code.sub(code.constant(axis.in), base), axis.tap_stride));
+    }
+    return code.loop(low, high, 1, std::move(sums), [&](Value j, std::span<const Value> carried) {
+      return tap(j, values(carried.begin(), carried.end()));
+    });
+  }
+
+  Value ceil_div_positive(Value a, std::int64_t b) { return code.div(code.add(code.max(a, 0), b - 1), b); }
+
+  values multiply(const tile_shape& shape, Value offset, Value window, Value column, values sums) {
+    const std::int64_t pixel = axes.back().stride * channels;
+    for (std::int64_t v = 0; v < shape.vectors; ++v) {
+      Value feature = code.add(column, v * shape.lanes);
+      Value weight = widen(
+          code,
+          code.load(filter_pointer, code.add(code.mul(window, features), feature), filter_source.type, shape.lanes),
+          filter_source.type, accumulation);
+      for (std::int64_t r = 0; r < shape.rows; ++r) {
+        Value& sum = sums[static_cast<std::size_t>(r * shape.vectors + v)];
+        Value pixels =
+            widen(code, load_channels(code.add(offset, r * pixel), feature, shape.lanes), source.type, accumulation);
+        sum = is_float(accumulation) ? code.fma(pixels, weight, sum) : code.add(code.mul(pixels, weight), sum);
+      }
+    }
+    return sums;
+  }
+
+  // The channels that `lanes` features from `feature` on are made of.
+  Value load_channels(Value offset, Value feature, std::int64_t lanes) {
+    if (multiplier == 1) return code.load(image_pointer, code.add(offset, feature), source.type, lanes);
+    if (lanes == 1) return code.load(image_pointer, code.add(offset, code.div(feature, multiplier)), source.type, 1);
+    Value each = code.div(code.add(code.splat(feature, lanes), code.lane_numbers(lanes)), multiplier);
+    return code.load_gathered(image_pointer, code.add(code.splat(offset, lanes), each), source.type);
+  }
+
+  kernel_emitter& e;
+  code_builder& code;
+  std::int64_t batches, channels, features, multiplier, image_size;
+  std::vector<contraction_axis> axes;
+  buffer source, filter_source;
+  element_type accumulation;
+  Value image_pointer, filter_pointer, batch;
+  values outputs;
+};
+
+}  // namespace
+
+void emit_depthwise(kernel_emitter& e) { depthwise_emitter(e).emit(); }
+
+std::vector<candidate> depthwise_space(kernel_emitter& e) {
+  const std::vector<std::int64_t> out = e.dims(e.anchor_result());
+  const std::int64_t line = out[out.size() - 2],
+                     lanes = register_lanes(e, accumulation_type(e.anchor()->inputs()[0].type().type)),
+                     registers = e.target.vector_registers;
+  std::vector<candidate> result;
+  for (std::int64_t vectors : {1, 2, 4})
+    for (std::int64_t pixels = 1; pixels <= std::min(line, registers - 2); ++pixels) {
+      if (vectors > 1 && (vectors - 1) * lanes >= out.back()) continue;
+      if (pixels * vectors + 2 > registers) continue;
+      // A weight is loaded for each tap and tile, an input for each product; what a tile leaves of a line is done pixel
+      // by pixel; few sums wait for each other.
+      const double tiles = static_cast<double>(line / pixels), singles = static_cast<double>(line % pixels),
+                   p = static_cast<double>(pixels), v = static_cast<double>(vectors);
+      const double tile = std::max({p * v, (p * v + v) / 2 * 1.0, 4.0}) + 0.5 * v, single = std::max(v, 4.0) + 0.5 * v;
+      result.push_back({{{"pixels", pixels}, {"vectors", vectors}}, (tiles * tile + singles * single) / v});
+    }
+  return result;
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,137 @@
+// dot: rows of the left matrix are rows of tiles, batches are groups with matrices of their own.
+#include <functional>
+#include <numeric>
+
+#include "ir/error.hpp"
+#include "ir/ops/contraction.hpp"
+#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/packing.hpp"
+#include "mlir_bridge/kinds/dot/cpu/row_dot.hpp"
+#include "mlir_bridge/kinds/dot/cpu/streaming_dot.hpp"
+#include "mlir_bridge/kinds/dot/cpu/unpacked_dot.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+// Below this many rows the panels would be read too few times to pay for making them.
+constexpr std::int64_t packing_rows = 4;
+// The same where there are many right matrices, which are activations then and packed again on every run.
+constexpr std::int64_t packing_rows_batched = 48;
+
+struct dot_extents {
+  std::vector<std::int64_t> batch;
+  std::int64_t m, n, k;
+  bool streaming, by_rows;  // few rows, which have generators of their own unless "pack" says otherwise
+};
+
+dot_extents extents_of(const kernel_emitter& e, const dot& op) {
+  const std::vector<std::int64_t> a = e.dims(e.anchor()->inputs()[0]), result = e.dims(e.anchor_result());
+  const std::size_t rank = result.size();
+  dot_extents x{{result.begin(), result.end() - 2},
+                result[rank - 2],
+                result[rank - 1],
+                a[op.transpose_a ? rank - 2 : rank - 1],
+                false,
+                false};
+  x.streaming = x.m <= most_streaming_rows && !op.transpose_b;
+  x.by_rows = x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);
+  return x;
+}
+
+}  // namespace
+
+std::vector<candidate> dot_space(kernel_emitter& e) {
+  const dot& op = *e.anchor()->op().get_if<dot>();
+  const dot_extents x = extents_of(e, op);
+  const std::int64_t groups = std::accumulate(x.batch.begin(), x.batch.end(), std::int64_t{1}, std::multiplies<>());
+  if (groups * x.m * x.n * x.k == 0 || is_unpacked_dot(e, {x.batch, x.m, x.n, x.k})) return {};
+  const element_type type = e.anchor()->inputs()[0].type().type;
+  std::vector<candidate> result;
+  const bool constant = e.only_parameters(e.anchor()->inputs()[1]),
+             usually = x.m >= (groups > 1 ? packing_rows_batched : packing_rows);
+  for (const candidate& c :
+       blocking_space(e, {.lines = groups, .rows = x.m, .columns = x.n, .steps = x.k, .products = x.k}, type)) {
+    // Panels are a stream; without them lines far apart are read side by side. Those that are no constant are made on
+    // every run.
+    const double packing = constant && groups == 1 ? 0 : static_cast<double>(groups * x.n * x.k) / 4;
+    for (std::int64_t pack : {1, 0}) {
+      if (!pack && op.transpose_b) continue;
+      candidate next = c;
+      next.cost += pack ? packing : 0.05 * c.cost;
+      if (x.streaming || x.by_rows || (!op.transpose_b && pack != usually)) next.configuration["pack"] = pack;
+      if (x.streaming && !pack) continue;
+      if (x.by_rows && !pack) continue;
+      result.push_back(std::move(next));
+    }
+  }
+  // Few rows wait for memory: other ways to walk it cost about the same.
+  const double memory = static_cast<double>(groups * x.n * x.k) / 2;
+  if (x.streaming)
+    for (std::int64_t lines : {2, 4, 8, 16})
+      for (std::int64_t bytes : {4, 8, 16, 32}) result.push_back({{{"lines", lines}, {"sums_kb", bytes}}, memory});
+  if (x.by_rows)
+    for (std::int64_t columns : {2, 4, 8}) result.push_back({{{"columns", columns}, {"pack", 0}}, memory});
+  return result;
+}
+
+void emit_dot(kernel_emitter& e) {
+  const dot& op = *e.anchor()->op().get_if<dot>();
+  const value a = e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
+  const dot_extents x = extents_of(e, op);
+  const std::size_t rank = x.batch.size() + 2;
+  const std::vector<std::int64_t>& batch_dims = x.batch;
+  const std::int64_t m = x.m, n = x.n, k = x.k;
+
+  contraction c;
+  c.groups = std::accumulate(batch_dims.begin(), batch_dims.end(), std::int64_t{1}, std::multiplies<>());
+  if (c.groups * m * n == 0) return;
+  if (is_unpacked_dot(e, {batch_dims, m, n, k})) return emit_unpacked_dot(e, {batch_dims, m, n, k});
+  if (x.streaming && choose(e.configuration, "pack", 0) == 0)
+    return emit_streaming_dot(e, {batch_dims, m, n, k}, op.transpose_a);
+  // Several right matrices are activations, which would be packed again on every run.
+  if (x.by_rows && choose(e.configuration, "pack", c.groups == 1) == 0) return emit_row_dot(e, {batch_dims, m, n, k});
+  c.steps = k;
+  c.columns = n;
+  c.left = e.materialize(a);
+  c.left_group = m * k;
+  c.left_step = op.transpose_a ? m : 1;
+  c.axes = {{.in = m,
+             .stride = 1,
+             .tap_stride = 1,
+             .window = 1,
+             .pitch = op.transpose_a ? 1 : k,
+             .phases = {{.outputs = m}}}};
+  c.locate = [&e, batch_dims](Value, Value group, std::span<const Value> outputs) {
+    values where = e.code.delinearize(group, batch_dims);
+    where.push_back(outputs[0]);
+    return where;
+  };
+
+  const element_type accumulation = accumulation_type(a.type().type);
+  const tile_shape tile = choose_tile(e, m, n, accumulation);
+  c.rows = tile.rows;
+  c.unroll = choose(e.configuration, "unroll", 1);
+  const bool pack =
+      op.transpose_b || choose(e.configuration, "pack", m >= (c.groups > 1 ? packing_rows_batched : packing_rows));
+  if (pack) {
+    pack_right(e, c, 1, tile,
+               {b, static_cast<std::int64_t>(op.transpose_b ? rank - 2 : rank - 1),
+                [&e, batch_dims, &op](Value group, Value, Value step, Value column) {
+                  values where = e.code.delinearize(group, batch_dims);
+                  where.push_back(op.transpose_b ? column : step);
+                  where.push_back(op.transpose_b ? step : column);
+                  return where;
+                }});
+  } else {
+    c.right = e.materialize(b);
+    c.right_group = k * n;
+    c.right_step = n;
+    c.segments = exact_segments(tile, n);
+  }
+  choose_items(e, c);
+  emit_contraction(e, c);
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,88 @@
+#include "mlir_bridge/kinds/dot/cpu/row_dot.hpp"
+
+#include <functional>
+#include <numeric>
+
+#include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+// Rows of the right matrix at a time: enough sums to keep the multiply-add units busy with one row on the left.
+constexpr std::int64_t standard_columns = 4;
+constexpr std::int64_t item_products = 1 << 16;
+
+}  // namespace
+
+void emit_row_dot(kernel_emitter& e, const dot_sizes& sizes) {
+  code_builder& code = e.code;
+  const std::int64_t m = sizes.m, n = sizes.n, k = sizes.k;
+  const buffer left = e.materialize(e.anchor()->inputs()[0]), right = e.materialize(e.anchor()->inputs()[1]);
+  const element_type accumulation = accumulation_type(left.type);
+  const std::int64_t lanes = register_lanes(e, accumulation),
+                     batches =
+                         std::accumulate(sizes.batch.begin(), sizes.batch.end(), std::int64_t{1}, std::multiplies<>());
+  const std::int64_t columns_at_once =
+      std::clamp<std::int64_t>(choose(e.configuration, "columns", standard_columns), 1, 8);
+  const std::int64_t width = std::max<std::int64_t>(
+      columns_at_once, item_products / std::max<std::int64_t>(1, m * k) / columns_at_once * columns_at_once);
+  const std::int64_t parts = (n + width - 1) / width;
+
+  e.begin_stage("row_dot", batches * parts);
+  Value a = e.pointer(left), b = e.pointer(right);
+  tile_writer several(e, {1, 1, columns_at_once}, accumulation), one(e, {1, 1, 1}, accumulation);
+  code.loop(e.begin(), e.end(), 1, [&](Value item) {
+    values digits = code.delinearize(item, std::vector<std::int64_t>{batches, parts});
+    Value batch = digits[0], first = code.mul(digits[1], width), last = code.min(code.add(first, width), n);
+    Value a_batch = code.mul(batch, m * k), b_batch = code.mul(batch, n * k);
+    // Columns [column, column + count) of all rows.
+    auto columns = [&](Value column, std::int64_t count) {
+      Value b_first = code.add(b_batch, code.mul(column, k));
+      auto add = [&](Value at, std::int64_t some, std::span<const Value> sums) {
+        values result(sums.begin(), sums.end()), rows;
+        for (std::int64_t r = 0; r < m; ++r)
+          rows.push_back(widen(code, code.load(a, code.add(code.add(a_batch, at), r * k), left.type, some), left.type,
+                               accumulation));
+        for (std::int64_t c = 0; c < count; ++c) {
+          Value elements = widen(code, code.load(b, code.add(code.add(b_first, at), c * k), right.type, some),
+                                 right.type, accumulation);
+          for (std::int64_t r = 0; r < m; ++r) {
+            Value& s = result[static_cast<std::size_t>(r * count + c)];
+            s = is_float(accumulation) ? code.fma(rows[static_cast<std::size_t>(r)], elements, s)
+                                       : code.add(code.mul(rows[static_cast<std::size_t>(r)], elements), s);
+          }
+        }
+        return result;
+      };
+      const std::int64_t even = k / lanes * lanes;
+      values sums = code.loop(
+          0, even, lanes, values(static_cast<std::size_t>(m * count), code.number(code.type(accumulation, lanes), 0)),
+          [&](Value at, std::span<const Value> carried) { return add(at, lanes, carried); });
+      for (Value& s : sums) s = code.horizontal(mlir::vector::CombiningKind::ADD, s);
+      sums = code.loop(even, k, 1, sums, [&](Value at, std::span<const Value> carried) { return add(at, 1, carried); });
+      for (std::int64_t r = 0; r < m; ++r) {
+        tile_place place;
+        place.valid_rows = code.constant(1);
+        place.rows_always_full = true;
+        place.column = column;
+        place.locate = [&](Value) {
+          values where = code.delinearize(batch, sizes.batch);
+          where.push_back(code.constant(r));
+          return where;
+        };
+        (count == 1 ? one : several)
+            .write({code.from_lanes(
+                       std::span(sums).subspan(static_cast<std::size_t>(r * count), static_cast<std::size_t>(count)))},
+                   place);
+      }
+    };
+    Value even = code.add(first, code.mul(code.div(code.sub(last, first), columns_at_once), columns_at_once));
+    code.loop(first, even, columns_at_once, [&](Value column) { columns(column, columns_at_once); });
+    if (n % columns_at_once) code.loop(even, last, 1, [&](Value column) { columns(column, 1); });
+  });
+  e.end_stage();
+}
+
+}  // namespace kiln::cpu

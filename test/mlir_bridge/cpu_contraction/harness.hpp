@@ -1,0 +1,57 @@
+// Compiles a cluster for a CPU target, loads the object into this process and runs it against the reference. Buffers
+// end at a page that cannot be touched (and, in turn, begin after one), so that a read or write outside of a tensor
+// ends the test.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/module.hpp"
+#include "ir/native_kernel.hpp"
+#include "mlir_bridge/kernel/kernel_configuration.hpp"
+#include "mlir_bridge/targets/target_row.hpp"
+
+namespace kiln::test {
+
+target_row v3_row();
+target_row v4_row();
+bool runs_here(const target_row& row);
+
+// The rows that this machine can run; prints those that it cannot.
+std::vector<target_row> rows_here();
+
+native_kernel compile_cluster(const module& cluster, const target_row& row,
+                              const kernel_configuration& configuration = {});
+
+class loaded_kernel {
+ public:
+  explicit loaded_kernel(native_kernel kernel);
+  ~loaded_kernel();
+  using entry = void (*)(void* const* buffers, std::int64_t begin, std::int64_t end);
+  const native_kernel& kernel() const { return kernel_; }
+  entry function(std::size_t launch) const { return functions_[launch]; }
+
+ private:
+  struct implementation;
+  native_kernel kernel_;
+  std::unique_ptr<implementation> impl_;
+  std::vector<entry> functions_;
+};
+
+// Runs every launch with its grid cut into `splits` parts, done in an order that is not the natural one. Outputs start
+// as NaN.
+enum class guard { after, before };
+std::vector<literal> run(const loaded_kernel& kernel, std::span<const literal> inputs, std::span<const shape> outputs,
+                         std::int64_t splits, guard side);
+
+// Random values, small for 8-bit integers.
+literal random_literal(const shape& type, unsigned seed);
+
+// Compiles and runs on every row with several splits, and compares with the reference: ‖error‖ / ‖reference‖ of each
+// output must be at most `tolerance`, and no element may be NaN.
+void expect_matches(const module& cluster, double tolerance, const kernel_configuration& configuration = {});
+
+}  // namespace kiln::test

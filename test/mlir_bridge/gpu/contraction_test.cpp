@@ -1,0 +1,170 @@
+// Matrix products and convolutions on every GPU row (mlir_bridge/gpu/contraction): what their kernels hold and which
+// tiles are legal. Their numbers are compared in the emulator (test/emulation) and on GPUs (bench/gpu/gemm.py).
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+
+#include "../cpu_contraction/clusters.hpp"
+#include "gpu_targets.hpp"
+#include "jit/targets.hpp"
+#include "mlir_bridge/gpu/contraction/narrow.hpp"
+#include "mlir_bridge/gpu/contraction/tile_shape.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
+
+namespace kiln::test {
+namespace {
+
+using enum element_type;
+
+convolution convolved(std::size_t axes, std::int64_t stride, std::int64_t pad, std::int64_t groups = 1) {
+  convolution op;
+  op.strides.assign(axes, stride);
+  op.dilations.assign(axes, 1);
+  op.pads_begin = op.pads_end = std::vector<std::int64_t>(axes, pad);
+  op.groups = groups;
+  return op;
+}
+
+transposed_convolution transposed(std::int64_t stride, std::int64_t groups = 1) {
+  transposed_convolution op;
+  op.strides = {stride, stride};
+  op.dilations = {1, 1};
+  op.pads_begin = op.pads_end = {1, 1};
+  op.output_padding = {0, 0};
+  op.groups = groups;
+  return op;
+}
+
+native_kernel finalized(const module& cluster, const std::string& target,
+                        const kernel_configuration& configuration = {}) {
+  static const compiler_context context;
+  return finalize(portable_kernel::parse(context, write_kernel(cluster, "kernel")), find_target(target), configuration);
+}
+
+std::unique_ptr<module> square(std::int64_t n, element_type type, element_type result, epilogue kind = epilogue::none) {
+  return dot_cluster({n, n}, {n, n}, {.transpose_b = true, .type = result}, type, type, kind);
+}
+
+// No spills, no private memory, shared memory and threads within the row.
+TEST(contraction, dots_of_every_type_on_every_gpu) {
+  for (auto [type, result] : {std::pair{f16, f16}, {bf16, bf16}, {f32, f32}, {i8, i32}, {f64, f64}, {i32, i32}}) {
+    check_all_targets(*dot_cluster({50, 147}, {147, 72}, {.type = result}, type, type, epilogue::bias_relu_residual));
+    check_all_targets(*dot_cluster({3, 65, 40}, {3, 33, 40}, {.transpose_b = true, .type = result}, type, type));
+  }
+  check_all_targets(*dot_cluster({40, 30}, {40, 20}, {.transpose_a = true, .type = i32}, u8, i8));
+}
+
+TEST(contraction, narrow_dots_on_every_gpu) {
+  for (std::int64_t m : {1, 4, 16})
+    for (element_type type : {f16, f32})
+      check_all_targets(*dot_cluster({m, 1024}, {1024, 200}, {.type = type}, type, type, epilogue::sigmoid));
+}
+
+TEST(contraction, convolutions_on_every_gpu) {
+  for (element_type type : {f16, f32, i8}) {
+    check_all_targets(
+        *convolution_cluster({1, 14, 14, 64}, {3, 3, 64, 96}, convolved(2, 1, 1), type, epilogue::bias_relu_residual));
+    check_all_targets(*convolution_cluster({2, 9, 9, 3}, {3, 3, 3, 20}, convolved(2, 2, 1), type));
+  }
+  check_all_targets(*convolution_cluster({1, 30, 16}, {5, 8, 16}, convolved(1, 1, 2, 2), f16));
+  check_all_targets(*convolution_cluster({1, 5, 5, 5, 16}, {2, 2, 2, 16, 8}, convolved(3, 1, 0), f16));
+  check_all_targets(*convolution_cluster({1, 7, 7, 16}, {3, 3, 8, 16}, transposed(2), f16));
+  check_all_targets(*convolution_cluster({1, 7, 7, 16}, {3, 3, 4, 16}, transposed(1, 2), f32));
+}
+
+TEST(contraction, large_products_use_the_matrix_unit_without_spills) {
+  for (const target_row& target : gpu_targets())
+    for (auto [type, result] : {std::pair{f16, f16}, {bf16, bf16}, {f32, f32}, {i8, i32}}) {
+      SCOPED_TRACE(target.name);
+      native_kernel kernel =
+          finalize_for(*square(1024, type, result, type == i8 ? epilogue::none : epilogue::bias_relu_residual), target);
+      const launch& product = kernel.launches.back();
+      EXPECT_EQ(product.statistics.spills + product.statistics.private_bytes, 0);
+      if (!gpu::find_matrix_instructions(target.gpu.matrix, type, false).empty()) {
+        EXPECT_GT(product.statistics.matrix_instructions, 0);
+      }
+    }
+}
+
+TEST(contraction, constant_weights_are_packed_once) {
+  native_kernel kernel = finalized(*dot_cluster({64, 200}, {200, 64}, {.type = f16}, f16, f16), "gfx942");
+  ASSERT_EQ(kernel.launches.size(), 2u);
+  EXPECT_TRUE(kernel.launches[0].prepare);
+  EXPECT_FALSE(kernel.launches[1].prepare);
+  ASSERT_EQ(kernel.scratch.size(), 1u);
+  EXPECT_TRUE(kernel.scratch[0].prepared);
+  EXPECT_GE(kernel.scratch[0].bytes, 200 * 64 * 2);
+  // Weights whose rows are whole chunks stay where they are.
+  EXPECT_EQ(finalized(*square(256, f16, f16), "gfx942").launches.size(), 1u);
+}
+
+TEST(contraction, a_split_depth_is_one_launch_with_counters) {
+  native_kernel kernel = finalized(
+      *square(64, f16, f16), "gfx1100",
+      {{"tile_m", 32}, {"tile_n", 32}, {"part_m", 16}, {"part_n", 16}, {"chunks", 4}, {"stages", 2}, {"splits", 2}});
+  ASSERT_EQ(kernel.launches.size(), 1u);
+  EXPECT_EQ(kernel.launches[0].grid, 4 * 2);
+  ASSERT_EQ(kernel.scratch.size(), 2u);
+  EXPECT_EQ(kernel.scratch[0].bytes, 64 * 64 * 2 * 4);
+  EXPECT_TRUE(kernel.scratch[1].zeroed);
+}
+
+TEST(contraction, asynchronous_copies_where_the_row_has_them) {
+  native_kernel kernel = finalized(*square(256, f16, f16), "sm_80", {{"stages", 4}});
+  std::string ptx(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size() - 1);
+  EXPECT_THAT(ptx, testing::HasSubstr("cp.async.cg.shared.global"));
+  EXPECT_THAT(ptx, testing::HasSubstr("mma.sync.aligned.m16n8k16"));
+}
+
+TEST(contraction, tiles_stay_within_their_row) {
+  const std::array<std::array<std::int64_t, 3>, 5> sizes{
+      {{128, 768, 768}, {4096, 4096, 4096}, {49, 512, 4608}, {12544, 64, 147}, {1, 1, 1}}};
+  for (const target_row& target : gpu_targets())
+    for (element_type type : {f16, bf16, f32, i8, f64})
+      for (auto [m, n, k] : sizes) {
+        SCOPED_TRACE(target.name + " " + std::string(name(type)));
+        gpu::problem_size size{1, m, n, k, gpu::types_of(type, type)};
+        size.plain = true;
+        auto tiles = gpu::candidates(target, size);
+        ASSERT_FALSE(tiles.empty());
+        for (const gpu::tile_shape& tile : tiles) {
+          EXPECT_LE(tile.stages * tile.stage_bytes(), target.gpu.lds_bytes);
+          EXPECT_LE(tile.threads(target.gpu), target.gpu.max_threads);
+          EXPECT_EQ(tile.threads(target.gpu) % target.gpu.wave, 0);
+        }
+        // Wishes that are not legal are not granted.
+        gpu::tile_shape tile = gpu::choose_tile(target, size, {{"tile_m", 1 << 20}});
+        EXPECT_LT(tile.m, 1 << 20);
+        EXPECT_EQ(gpu::staged_space(target, size).size(), tiles.size());
+      }
+}
+
+TEST(contraction, candidates_compile) {
+  for (const char* name : {"gfx942", "gfx1201", "sm_80"}) {
+    const target_row target = find_target(name);
+    gpu::problem_size size{1, 196, 256, 1152, gpu::types_of(f16, f16)};
+    auto space = gpu::staged_space(target, size);
+    std::ranges::stable_sort(space, {}, &codegen::candidate::cost);
+    for (std::size_t i = 0; i < 40; i += 8) {
+      std::string settings;
+      for (const auto& [key, number] : space[i].configuration) settings += key + "=" + std::to_string(number) + " ";
+      SCOPED_TRACE(target.name + " " + settings);
+      native_kernel kernel = finalized(
+          *convolution_cluster({1, 14, 14, 128}, {3, 3, 128, 256}, convolved(2, 1, 1), f16, epilogue::bias_relu), name,
+          space[i].configuration);
+      EXPECT_EQ(kernel.launches.back().statistics.spills, 0);
+    }
+    for (std::int64_t columns : {1, 2, 4})
+      for (std::int64_t waves : {1, 2, 4, 8})
+        for (std::int64_t stages : {0, 3, 6})
+          EXPECT_EQ(finalized(*dot_cluster({4, 1024}, {256, 1024}, {.transpose_b = true, .type = f16}, f16, f16), name,
+                              {{"narrow_columns", columns}, {"narrow_waves", waves}, {"narrow_stages", stages}})
+                        .launches.back()
+                        .statistics.spills,
+                    0);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,86 @@
+#include "gpu_targets.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+
+#include "ir/error.hpp"
+#include "jit/targets.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
+
+namespace kiln::test {
+
+std::vector<target_row> gpu_targets() {
+  std::vector<target_row> rows;
+  for (const target_row& row : targets())
+    if (row.family != target_family::cpu) rows.push_back(row);
+  return rows;
+}
+
+std::unique_ptr<module> gpu_cluster(
+    const std::vector<shape>& inputs,
+    const std::function<std::vector<value>(module&, const std::vector<value>&)>& build) {
+  auto m = std::make_unique<module>("tested");
+  std::vector<value> parameters;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    parameters.push_back(m->add_parameter("input" + std::to_string(i), inputs[i]));
+  auto outputs = build(*m, parameters);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back("output" + std::to_string(i));
+  m->set_outputs(outputs, names);
+  return m;
+}
+
+native_kernel finalize_for(const module& cluster, const target_row& target, finalize_trace* trace) {
+  static compiler_context context;
+  native_kernel kernel = finalize(portable_kernel::parse(context, write_kernel(cluster, "tested")), target, {}, trace);
+  if (const char* folder = std::getenv("KILN_DUMP"); folder && target.family == target_family::nvidia) {
+    static int number = 0;
+    std::ofstream file(std::string(folder) + "/" + std::to_string(number++) + "_" + target.processor + ".ptx");
+    file.write(reinterpret_cast<const char*>(kernel.object.data()),
+               static_cast<std::streamsize>(kernel.object.size()) - 1);
+  }
+  return kernel;
+}
+
+// Where kernels may begin early, each waits before it touches memory, and says so.
+void check_waits(const native_kernel& kernel, const target_row& target) {
+  for (const launch& l : kernel.launches) EXPECT_EQ(l.waits, target.gpu.early_launch) << l.symbol;
+  if (target.family != target_family::nvidia) return;
+  std::string_view ptx(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size() - 1);
+  for (const launch& l : kernel.launches) {
+    auto begin = ptx.find(".entry " + l.symbol + "(");
+    ASSERT_NE(begin, std::string_view::npos) << l.symbol;
+    std::string_view code = ptx.substr(begin, ptx.find(".entry ", begin + 1) - begin);
+    auto wait = code.find("griddepcontrol.wait;");
+    EXPECT_EQ(wait != std::string_view::npos, target.gpu.early_launch) << l.symbol;
+    if (!target.gpu.early_launch) continue;
+    for (const char* access : {"ld.global", "st.global", "cp.async", "atom.", "red."})
+      EXPECT_LT(wait, code.find(access)) << l.symbol << " " << access;
+  }
+}
+
+void check_all_targets(const module& cluster, bool private_memory) {
+  for (const target_row& target : gpu_targets()) {
+    SCOPED_TRACE(target.name + "\n" + cluster.str());
+    try {
+      native_kernel kernel = finalize_for(cluster, target);
+      EXPECT_FALSE(kernel.launches.empty());
+      check_waits(kernel, target);
+      for (const launch& l : kernel.launches) {
+        EXPECT_EQ(l.statistics.spills, 0) << l.symbol;
+        if (!private_memory) {
+          EXPECT_EQ(l.statistics.private_bytes, 0) << l.symbol;
+        }
+        EXPECT_LE(l.statistics.static_lds_bytes + l.lds_bytes, target.gpu.lds_bytes) << l.symbol;
+        EXPECT_LE(l.block, target.gpu.max_threads) << l.symbol;
+        EXPECT_GT(l.grid * l.grid_y * l.grid_z, 0) << l.symbol;
+      }
+    } catch (const error& e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+}
+
+}  // namespace kiln::test

@@ -1,0 +1,164 @@
+// attention (mlir_bridge/kinds/attention) by warpgroups and of few rows: what the PTX for sm_90 holds, and which
+// generator is taken when. Numbers come from the emulator and from GPUs.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "ir/ops/all.hpp"
+#include "jit/targets.hpp"
+#include "mlir_bridge/finalize.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
+
+namespace kiln::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using dims_of = std::vector<std::int64_t>;
+
+shape shape_of(element_type type, const dims_of& dims) { return {type, std::vector<dim>(dims.begin(), dims.end())}; }
+
+struct attention_case {
+  dims_of query, key;
+  attention op{.scale = 0.125};
+  element_type type = element_type::f16;
+  bool epilogue = false, mask = false;
+};
+
+struct finalized {
+  native_kernel kernel;
+  std::string ptx;
+};
+
+finalized finalize_for(const attention_case& c, const std::string& target = "sm_90",
+                       const kernel_configuration& configuration = {}) {
+  static const compiler_context context;
+  module m("kernel");
+  std::vector<value> inputs{m.add_parameter("q", shape_of(c.type, c.query)),
+                            m.add_parameter("k", shape_of(c.type, c.key)),
+                            m.add_parameter("v", shape_of(c.type, c.key))};
+  if (c.mask) inputs.push_back(m.add_parameter("mask", shape_of(c.type, {c.query[2], c.key[2]})));
+  value result = m.add(c.op, inputs);
+  if (c.epilogue)
+    result = m.add(elementwise{scalar_function::add}, {result, m.add_parameter("residual", result.type())});
+  m.set_outputs({result}, {"y"});
+  finalized done{
+      finalize(portable_kernel::parse(context, write_kernel(m, "kernel")), find_target(target), configuration), {}};
+  done.ptx.assign(reinterpret_cast<const char*>(done.kernel.object.data()), done.kernel.object.size() - 1);
+  return done;
+}
+
+// What ptxas makes a call of: beside one it lets no warpgroup instruction overlap with another, where it compiles to be
+// linked.
+constexpr const char* instructions_that_call[] = {"div.rn", "rcp.rn", "sqrt.rn", "div.u", "div.s", "rem.u", "rem.s"};
+constexpr const char* warpgroups = "wgmma.mma_async.sync.aligned.m64n";
+
+TEST(wgmma_attention, large_heads_use_tensor_copies_and_warpgroups) {
+  auto [kernel, ptx] = finalize_for({{1, 16, 4096, 128}, {1, 16, 4096, 128}, {.scale = 0.09, .causal = true}});
+  ASSERT_EQ(kernel.launches.size(), 1u);
+  const launch& l = kernel.launches[0];
+  EXPECT_THAT(ptx, HasSubstr(warpgroups));
+  EXPECT_THAT(ptx, HasSubstr("cp.async.bulk.tensor.4d.shared::cluster.global"));
+  EXPECT_THAT(ptx, HasSubstr("setmaxnreg.inc.sync.aligned.u32 240;"));
+  EXPECT_THAT(ptx, HasSubstr(".minnctapersm 1"));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  EXPECT_LE(l.lds_bytes, find_target("sm_90").gpu.lds_bytes);
+  EXPECT_EQ(l.grid * l.grid_y * l.grid_z, 16 * 32);
+  EXPECT_EQ(l.block, 384);
+  ASSERT_EQ(l.tensor_maps.size(), 3u);
+  EXPECT_EQ(l.tensor_maps[1].dims, (dims_of{128, 4096, 16, 1}));
+  EXPECT_EQ(l.tensor_maps[1].strides, (dims_of{256, 4096 * 256, 16 * 4096 * 256}));
+  EXPECT_EQ(l.tensor_maps[1].box, (dims_of{64, 96, 1, 1}));
+  for (const char* call : instructions_that_call) EXPECT_THAT(ptx, Not(HasSubstr(call)));
+}
+
+TEST(wgmma_attention, narrow_heads_have_longer_blocks_of_keys) {
+  auto [kernel, ptx] = finalize_for({{1, 16, 4096, 64}, {1, 16, 4096, 64}, {.scale = 0.125}, element_type::bf16, true});
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"));
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"));
+  EXPECT_EQ(kernel.launches[0].block, 384);
+  EXPECT_EQ(finalize_for({{1, 16, 4096, 64}, {1, 16, 4096, 64}}, "sm_90", {{"consumers", 3}}).kernel.launches[0].block,
+            512);
+}
+
+TEST(wgmma_attention, heads_may_come_after_positions_and_share_keys) {
+  attention op{.scale = 0.125, .causal = true};
+  op.query_layout = op.key_layout = op.value_layout = op.output_layout = head_layout::sequence_first;
+  auto [kernel, ptx] = finalize_for({{2, 1000, 16, 64}, {2, 1300, 4, 64}, op}, "sm_90", {{"wgmma", 1}});
+  EXPECT_THAT(ptx, HasSubstr(warpgroups));
+  const launch& l = kernel.launches[0];
+  EXPECT_EQ(l.tensor_maps[0].dims, (dims_of{64, 1000, 16, 2}));
+  EXPECT_EQ(l.tensor_maps[0].strides, (dims_of{16 * 128, 128, 1000 * 16 * 128}));
+  EXPECT_EQ(l.tensor_maps[2].dims, (dims_of{64, 1300, 4, 2}));
+}
+
+TEST(wgmma_attention, waits_may_be_bounded) {
+  auto ptx = finalize_for({{1, 16, 1024, 64}, {1, 16, 1024, 64}}, "sm_90",
+                          {{"wgmma", 1}, {"bounded", 1}, {"consumers", 2}, {"keys", 64}, {"turns", 0}})
+                 .ptx;
+  EXPECT_THAT(ptx, HasSubstr("m64n64k16"));
+  EXPECT_THAT(ptx, HasSubstr("trap;"));
+}
+
+TEST(wgmma_attention, other_instructions_do_the_rest) {
+  const attention_case large{{1, 16, 1024, 128}, {1, 16, 1024, 128}};
+  EXPECT_THAT(finalize_for(large).ptx, HasSubstr(warpgroups));
+  EXPECT_THAT(finalize_for(large, "sm_80").ptx, Not(HasSubstr("wgmma")));
+  EXPECT_THAT(finalize_for(large, "sm_90", {{"wgmma", 0}}).ptx, Not(HasSubstr("wgmma")));
+  const attention_case small{{1, 12, 128, 64}, {1, 12, 128, 64}}, decode{{1, 32, 1, 128}, {1, 32, 4096, 128}},
+      depth{{1, 16, 1024, 72}, {1, 16, 1024, 72}};
+  attention_case masked = large, negative = large, wide = large;
+  masked.mask = true;
+  negative.op.scale = -1;
+  wide.type = element_type::f32;
+  for (const attention_case& c : {small, decode, depth, masked, negative, wide})
+    EXPECT_THAT(finalize_for(c).ptx, Not(HasSubstr("wgmma")));
+  EXPECT_THAT(finalize_for(small, "sm_90", {{"wgmma", 1}}).ptx, HasSubstr(warpgroups));
+}
+
+std::int64_t workgroups(const native_kernel& kernel) {
+  return kernel.launches[0].grid * kernel.launches[0].grid_y * kernel.launches[0].grid_z;
+}
+
+// Neither copies to shared memory nor barriers between blocks: 32 keys by 128 depths of keys and values and the queries
+// are 36 loads of 16 bytes.
+TEST(narrow_attention, few_rows_read_keys_straight_from_memory) {
+  const attention_case decode{{1, 32, 1, 128}, {1, 8, 4096, 128}};
+  auto [kernel, ptx] = finalize_for(decode);
+  ASSERT_EQ(kernel.launches.size(), 1u);
+  EXPECT_EQ(workgroups(kernel), 128);  // of 132 compute units
+  ASSERT_EQ(kernel.scratch.size(), 3u);
+  EXPECT_TRUE(kernel.scratch[2].zeroed);
+  EXPECT_EQ(kernel.scratch[2].bytes, 8 * 4);  // a counter for each head of keys
+  EXPECT_THAT(ptx, HasSubstr("atom."));
+  EXPECT_THAT(ptx, Not(HasSubstr("cp.async")));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  EXPECT_EQ(finalize_for(decode, "sm_90", {{"key_parts", 1}}).kernel.scratch.size(), 0u);
+  EXPECT_EQ(workgroups(finalize_for(decode, "sm_90", {{"key_parts", 5}}).kernel), 40);
+  EXPECT_EQ(finalize_for(decode, "sm_90", {{"waves", 4}}).kernel.launches[0].block, 128);
+}
+
+TEST(narrow_attention, parts_fill_the_device_and_no_more) {
+  auto parts = [](std::int64_t batch, std::int64_t key_heads, std::int64_t keys) {
+    return workgroups(finalize_for({{batch, 32, 1, 128}, {batch, key_heads, keys, 128}}).kernel) / (batch * key_heads);
+  };
+  EXPECT_EQ(parts(1, 8, 64), 1);
+  EXPECT_EQ(parts(2, 8, 4096), 8);
+  EXPECT_EQ(parts(4, 32, 1024), 1);
+  EXPECT_EQ(parts(64, 8, 128), 1);
+}
+
+TEST(narrow_attention, other_depths_and_many_rows_go_through_shared_memory) {
+  const attention_case depth{{1, 32, 1, 72}, {1, 8, 4096, 72}}, rows{{1, 32, 100, 128}, {1, 8, 4096, 128}};
+  for (const attention_case& c : {depth, rows}) {
+    auto kernel = finalize_for(c).kernel;
+    ASSERT_EQ(kernel.launches.size(), 1u);
+    EXPECT_EQ(kernel.launches[0].block, 128);
+    EXPECT_EQ(kernel.scratch.size(), 3u);  // keys split all the same
+    EXPECT_EQ(finalize_for(c, "sm_90", {{"key_parts", 1}}).kernel.scratch.size(), 0u);
+  }
+  EXPECT_EQ(finalize_for({{1, 32, 1, 128}, {1, 8, 4096, 128}}, "sm_90", {{"narrow", 0}}).kernel.launches[0].block, 128);
+}
+
+}  // namespace
+}  // namespace kiln::test

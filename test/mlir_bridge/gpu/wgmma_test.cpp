@@ -1,0 +1,192 @@
+// Matrix products by warpgroups (mlir_bridge/gpu/wgmma): what the PTX for sm_90 holds, what tiles are legal, and when
+// other instructions are taken.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "ir/ops/all.hpp"
+#include "jit/targets.hpp"
+#include "mlir_bridge/finalize.hpp"
+#include "mlir_bridge/gpu/wgmma/wgmma_tile.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
+
+namespace kiln::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using dims_of = std::vector<std::int64_t>;
+
+shape shape_of(element_type type, const dims_of& dims) { return {type, std::vector<dim>(dims.begin(), dims.end())}; }
+
+std::unique_ptr<module> dot_module(const dims_of& a, const dims_of& b, dot op, element_type type,
+                                   bool epilogue = false) {
+  auto m = std::make_unique<module>("kernel");
+  value x = m->add_parameter("a", shape_of(type, a)), y = m->add_parameter("b", shape_of(type, b));
+  value result = m->add(op, {x, y});
+  if (epilogue) {
+    value residual = m->add_parameter("residual", result.type());
+    result =
+        m->add(elementwise{scalar_function::relu}, {m->add(elementwise{scalar_function::add}, {result, residual})});
+  }
+  m->set_outputs({result}, {"y"});
+  return m;
+}
+
+struct finalized {
+  native_kernel kernel;
+  std::string ptx;
+};
+
+finalized finalize_for(const module& cluster, const std::string& target,
+                       const kernel_configuration& configuration = {}) {
+  static const compiler_context context;
+  finalized result{
+      finalize(portable_kernel::parse(context, write_kernel(cluster, "kernel")), find_target(target), configuration),
+      {}};
+  result.ptx.assign(reinterpret_cast<const char*>(result.kernel.object.data()), result.kernel.object.size() - 1);
+  return result;
+}
+
+TEST(wgmma, large_products_use_tensor_copies_and_warpgroups) {
+  auto [kernel, ptx] = finalize_for(
+      *dot_module({4096, 4096}, {4096, 4096}, {false, true, element_type::f16}, element_type::f16), "sm_90");
+  ASSERT_EQ(kernel.launches.size(), 1u);
+  const launch& l = kernel.launches[0];
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
+  EXPECT_THAT(ptx, HasSubstr("cp.async.bulk.tensor.2d.shared::cluster.global"));
+  EXPECT_THAT(ptx, HasSubstr("mbarrier.try_wait.parity"));
+  EXPECT_THAT(ptx, HasSubstr(".param .align 64 .b8"));
+  EXPECT_THAT(ptx, HasSubstr(".minnctapersm 1"));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  EXPECT_GT(l.statistics.matrix_instructions, 0);
+  EXPECT_LE(l.lds_bytes, find_target("sm_90").gpu.lds_bytes);
+  ASSERT_EQ(l.tensor_maps.size(), 2u);
+  EXPECT_EQ(l.tensor_maps[0].dims, (dims_of{4096, 4096}));
+  EXPECT_EQ(l.tensor_maps[0].strides, (dims_of{8192}));
+  EXPECT_EQ(l.tensor_maps[0].box[0], 64);
+  EXPECT_EQ(l.tensor_maps[0].swizzle_bytes, 128);
+  EXPECT_EQ(l.arguments.size(), 3u);
+}
+
+TEST(wgmma, rows_of_k_are_read_transposed_by_the_instruction) {
+  auto ptx = finalize_for(*dot_module({512, 1024}, {512, 768}, {true, false, element_type::bf16}, element_type::bf16),
+                          "sm_90", {{"wgmma", 1}, {"tile_m", 128}, {"tile_n", 128}})
+                 .ptx;
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"));
+  EXPECT_THAT(ptx, HasSubstr("1, 1, 1, 1;"));
+}
+
+TEST(wgmma, batches_are_a_third_dimension) {
+  auto kernel =
+      finalize_for(*dot_module({12, 384, 64}, {12, 384, 64}, {false, true, element_type::f16}, element_type::f16),
+                   "sm_90", {{"wgmma", 1}})
+          .kernel;
+  ASSERT_EQ(kernel.launches[0].tensor_maps.size(), 2u);
+  EXPECT_EQ(kernel.launches[0].tensor_maps[0].dims, (dims_of{64, 384, 12}));
+}
+
+TEST(wgmma, int8_weights_are_rearranged_once) {
+  auto [kernel, ptx] =
+      finalize_for(*dot_module({256, 500}, {500, 512}, {false, false, element_type::i32}, element_type::i8), "sm_90",
+                   {{"wgmma", 1}});
+  // A's rows are no multiple of 16 bytes either; both are parameters.
+  ASSERT_EQ(kernel.launches.size(), 3u);
+  EXPECT_TRUE(kernel.launches[0].prepare);
+  EXPECT_TRUE(kernel.launches[1].prepare);
+  EXPECT_EQ(kernel.launches[2].tensor_maps[1].strides, (dims_of{512}));
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
+  EXPECT_THAT(ptx, HasSubstr("s32.s8.s8"));
+}
+
+TEST(wgmma, clusters_share_copies) {
+  auto [kernel, ptx] =
+      finalize_for(*dot_module({1024, 1024}, {1024, 1024}, {false, true, element_type::f16}, element_type::f16, true),
+                   "sm_90", {{"wgmma", 1}, {"tile_m", 128}, {"tile_n", 128}, {"cluster_m", 2}, {"cluster_n", 2}});
+  EXPECT_THAT(ptx, HasSubstr(".multicast::cluster"));
+  EXPECT_THAT(ptx, HasSubstr(".reqnctapercluster 4"));
+  EXPECT_EQ(kernel.launches[0].grid % 4, 0);
+  EXPECT_EQ(kernel.launches[0].tensor_maps[0].box, (dims_of{64, 64}));
+}
+
+TEST(wgmma, a_cluster_may_share_k) {
+  auto cluster = dot_module({128, 3072}, {3072, 768}, {false, false, element_type::f16}, element_type::f16, true);
+  auto [kernel, ptx] = finalize_for(*cluster, "sm_90", {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}, {"splits", 4}});
+  EXPECT_THAT(ptx, HasSubstr("ld.shared::cluster.b32"));
+  EXPECT_THAT(ptx, HasSubstr(".reqnctapercluster 4"));
+  EXPECT_EQ(kernel.launches[0].grid, 2 * 12 * 4);
+  // More tiles than clusters that fit: k is not shared.
+  auto large = dot_module({4096, 512}, {512, 4096}, {false, false, element_type::f16}, element_type::f16);
+  EXPECT_THAT(finalize_for(*large, "sm_90", {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}, {"splits", 2}}).ptx,
+              Not(HasSubstr("wgmma")));
+}
+
+TEST(wgmma, every_candidate_is_finalized) {
+  auto cluster = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
+  gpu::wgmma_size size{.m = 1024, .n = 1024, .k = 1024, .b_k_inner = false, .epilogue_bytes = 2304};
+  auto all = gpu::wgmma_configurations(size, find_target("sm_90"));
+  ASSERT_GT(all.size(), 10u);
+  for (std::size_t i = 0; i < all.size(); i += 5)
+    EXPECT_THAT(finalize_for(*cluster, "sm_90", all[i].configuration).ptx, HasSubstr("wgmma.mma_async"));
+}
+
+TEST(wgmma, convolutions_of_single_pixels_are_products) {
+  auto m = std::make_unique<module>("kernel");
+  value x = m->add_parameter("x", shape_of(element_type::f16, {1, 28, 28, 512})),
+        w = m->add_parameter("w", shape_of(element_type::f16, {1, 1, 512, 128}));
+  convolution op{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1, tensor_layout::channels_last};
+  m->set_outputs({m->add(op, {x, w})}, {"y"});
+  auto [kernel, ptx] = finalize_for(*m, "sm_90");
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async"));
+  EXPECT_EQ(kernel.launches[0].tensor_maps[0].dims, (dims_of{512, 784}));
+  op.strides = {2, 2};
+  auto strided = std::make_unique<module>("kernel");
+  x = strided->add_parameter("x", shape_of(element_type::f16, {1, 56, 56, 512})),
+  w = strided->add_parameter("w", shape_of(element_type::f16, {1, 1, 512, 128}));
+  strided->set_outputs({strided->add(op, {x, w})}, {"y"});
+  EXPECT_THAT(finalize_for(*strided, "sm_90").ptx, Not(HasSubstr("wgmma")));
+}
+
+TEST(wgmma, budgets_are_checked) {
+  const target_row target = find_target("sm_90");
+  const gpu::wgmma_size size{.m = 4096, .n = 4096, .k = 4096};
+  EXPECT_TRUE(legal({.m = 128, .n = 256, .stages = 4}, size, target));
+  EXPECT_FALSE(legal({.m = 128, .n = 256, .stages = 5}, size, target)) << "shared memory";
+  EXPECT_FALSE(legal({.m = 256, .n = 256, .stages = 2}, size, target)) << "registers";
+  EXPECT_FALSE(legal({.m = 96, .n = 256, .stages = 2}, size, target));
+  EXPECT_FALSE(legal({.m = 128, .n = 128, .stages = 2, .cluster_m = 4, .cluster_n = 4}, size, target));
+  gpu::wgmma_size bytes = size;
+  bytes.element_bytes = 1;
+  bytes.b_k_inner = false;
+  EXPECT_FALSE(legal({.m = 128, .n = 128, .stages = 2}, bytes, target)) << "8-bit factors have k inner";
+}
+
+TEST(wgmma, other_instructions_where_it_does_not_apply) {
+  auto large = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
+  EXPECT_THAT(finalize_for(*large, "sm_80").ptx, Not(HasSubstr("wgmma")));
+  EXPECT_THAT(finalize_for(*large, "sm_90", {{"wgmma", 0}}).ptx, Not(HasSubstr("wgmma")));
+  auto unaligned = dot_module({1024, 1023}, {1023, 1024}, {false, false, element_type::f16}, element_type::f16);
+  EXPECT_THAT(finalize_for(*unaligned, "sm_90").ptx, Not(HasSubstr("wgmma")));
+  auto narrow = dot_module({16, 4096}, {4096, 4096}, {false, false, element_type::f16}, element_type::f16);
+  EXPECT_THAT(finalize_for(*narrow, "sm_90").ptx, Not(HasSubstr("wgmma")));
+}
+
+// Where a driver compiles PTX to be linked, ptxas lets no warpgroup instruction overlap with another beside a call.
+TEST(wgmma, no_division_becomes_a_call) {
+  module m("kernel");
+  value x = m.add_parameter("a", shape_of(element_type::f16, {13 * 128, 1024})),
+        y = m.add_parameter("b", shape_of(element_type::f16, {1024, 512}));
+  value sum = m.add(dot{false, false, element_type::f16}, {x, y});
+  value divisor = m.add_parameter("divisor", sum.type());
+  m.set_outputs({m.add(elementwise{scalar_function::sqrt}, {m.add(elementwise{scalar_function::div}, {sum, divisor})})},
+                {"y"});
+  for (std::int64_t tile : {64, 128}) {
+    auto ptx = finalize_for(m, "sm_90", {{"wgmma", 1}, {"tile_m", tile}}).ptx;
+    EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async"));
+    for (const char* call : {"div.rn", "rcp.rn", "sqrt.rn", "div.u", "div.s", "rem.u", "rem.s"})
+      EXPECT_THAT(ptx, Not(HasSubstr(call)));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
