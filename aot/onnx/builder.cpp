@@ -1,6 +1,7 @@
 #include "aot/onnx/builder.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "ir/error.hpp"
@@ -25,8 +26,15 @@ bool is_cheap(const operation& op) {
 }  // namespace
 
 value builder::constant(literal data) {
+  std::optional<scalar_key> key;
+  if (data.type().rank() == 0 && data.bytes().size() <= sizeof(std::uint64_t)) {
+    key = {data.type().type, 0};
+    std::memcpy(&key->second, data.bytes().data(), data.bytes().size());
+    if (auto found = scalars_.find(*key); found != scalars_.end()) return found->second;
+  }
   value made = target_.add_constant(std::move(data));
   made.producer->set_origin(origin_);
+  if (key) scalars_.emplace(*key, made);
   return made;
 }
 
@@ -244,7 +252,11 @@ value builder::data_of(const dim& d) {
 }
 
 value builder::broadcast_to(value x, const std::vector<dim>& dims) {
-  return x.type().dims == dims ? x : add(kiln::broadcast{dims}, {x});
+  if (x.type().dims == dims) return x;
+  if (x.type().rank() > 0 || !module::constant(x)) return add(kiln::broadcast{dims}, {x});
+  std::vector<value>& made = spread_scalars_[x];
+  auto found = std::ranges::find_if(made, [&](value v) { return v.type().dims == dims; });
+  return found != made.end() ? *found : made.emplace_back(add(kiln::broadcast{dims}, {x}));
 }
 
 std::vector<value> builder::broadcast_together(std::vector<value> values) {

@@ -94,6 +94,11 @@ class builder {
   std::string origin_;
   std::optional<dim> uniform_result(const operation& op, const std::vector<value>& inputs,
                                     const std::vector<shape>& shapes, const shape& output) const;
+  // Scalar constants and their broadcasts are made once: quantized models repeat each scale and bound thousands of
+  // times.
+  using scalar_key = std::pair<element_type, std::uint64_t>;  // the element's bytes
+  std::map<scalar_key, value> scalars_;
+  std::map<value, std::vector<value>> spread_scalars_;
   std::map<value, known_elements> known_;
   std::map<value, dim> uniform_;
   std::map<std::string, value> counts_;

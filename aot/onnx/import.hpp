@@ -29,13 +29,13 @@ using dim_spec = std::variant<std::int64_t, dim_range>;
 std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text);
 
 struct import_options {
-  std::map<std::string, dim_spec> dims;  // by the model's dim_param; a name that the model lacks is error{usage}
+  std::map<std::string, dim_spec> dims = {};  // by the model's dim_param; a name that the model lacks is error{usage}
   // From HIP sources. They are asked before our own operators, and only read during the import.
   const std::vector<spirv::object>* custom_operators = nullptr;
   // Of all graphs, with functions expanded: a file of kilobytes can stand for billions.
   std::size_t max_nodes = std::size_t{1} << 18;
   // The folder of external data files, or one file in place of all; empty: the model's folder.
-  std::filesystem::path external_weights;
+  std::filesystem::path external_weights = {};
 };
 
 program import_onnx(const std::filesystem::path& model, const import_options& options = {});

@@ -11,7 +11,9 @@
 namespace kiln {
 namespace {
 
-bool is_empty(const shape& type) { return type.is_static() && type.element_count() == 0; }
+bool is_empty(const shape& type) {
+  return std::ranges::any_of(type.dims, [](const dim& d) { return d == 0; }) && type.is_static();
+}
 
 // The bytes of the constants behind a value that consists of constants, of what has no elements, and of what spreads
 // constants (broadcast, iota).
@@ -41,20 +43,21 @@ literal evaluate_spread(value v) {
 
 bool foldable(const instruction& at) {
   const operation& op = at.op();
-  if (at.inputs().empty() || !at.bodies().empty() || op.is<code_object>() || op.is<counted>() ||
-      stays_packed(op, at.inputs()[0].type()))
-    return false;
-  for (const shape& out : at.outputs())
-    if (!out.is_static()) return false;
+  if (at.inputs().empty() || !at.bodies().empty()) return false;
+  // What the inputs are is asked first: it settles nearly every instruction.
+  const bool known = std::ranges::all_of(at.inputs(), [](value input) {
+    const operation& from = input.producer->op();
+    return from.is<constant>() || from.is<broadcast>() || from.is<iota>() || is_empty(input.type());
+  });
+  if (!known && !std::ranges::any_of(at.outputs(), is_empty)) return false;
+  if (op.is<code_object>() || op.is<counted>() || stays_packed(op, at.inputs()[0].type())) return false;
+  if (!std::ranges::all_of(at.outputs(), [](const shape& out) { return out.is_static(); })) return false;
   if (std::ranges::all_of(at.outputs(), is_empty)) return true;
   // A broadcast that only adds dims of 1 is a reshape of its constant.
   if (op.is<broadcast>())
     return at.inputs()[0].producer->op().is<constant>() &&
            at.inputs()[0].type().elements() == at.outputs()[0].elements();
-  return std::all_of(at.inputs().begin(), at.inputs().end(), [](value input) {
-    const operation& from = input.producer->op();
-    return from.is<constant>() || from.is<broadcast>() || from.is<iota>() || is_empty(input.type());
-  });
+  return known;
 }
 
 // The one element of a literal that has the same number everywhere, if it is worth keeping alone.

@@ -102,8 +102,7 @@ bool apply_rules(module& m, std::span<const rule> rules) {
         break;
       }
     }
-    if (sweep == 0 || changed || m.instructions().size() != before)
-      m.erase_dead();  // a rule that gives up may leave what it built
+    if (changed || m.instructions().size() != before) m.erase_dead();  // a rule that gives up may leave what it built
     if (!changed) return ever;
     ever = true;
   }

@@ -2,7 +2,9 @@
 // comes from.
 #include "ir/ops/movement.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "ir/error.hpp"
 #include "ir/reference/tensor.hpp"
@@ -18,15 +20,46 @@ constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::min();
 // for filling.
 using source_table = std::vector<std::vector<std::int64_t>>;
 
-template <class Word>
-void copy(const source_table& table, std::size_t axis, const Word* from, std::int64_t base, Word*& to, Word fill) {
-  const auto& sources = table[axis];
-  if (axis + 1 == table.size()) {
-    for (std::int64_t source : sources) *to++ = base == nowhere || source == nowhere ? fill : from[base + source];
-    return;
+// The difference between an axis's neighbouring entries, where it is the same everywhere and the first entry is 0.
+std::optional<std::int64_t> step_of(const std::vector<std::int64_t>& entries) {
+  if (entries.empty() || entries[0] != 0) return std::nullopt;
+  const std::int64_t step = entries.size() > 1 ? entries[1] : 0;
+  for (std::size_t i = 1; i < entries.size(); ++i)
+    if (entries[i] != static_cast<std::int64_t>(i) * step) return std::nullopt;
+  return step;
+}
+
+// Neighbouring axes that together walk the source in equal steps become one: a vector spread over a kernel's window is
+// then one run for each of its elements.
+source_table coalesced(source_table table) {
+  for (std::size_t axis = table.size() - 1; axis-- > 0;) {
+    auto& outer = table[axis];
+    const auto& inner = table[axis + 1];
+    const auto step = step_of(inner), stride = step_of(outer);
+    const auto length = static_cast<std::int64_t>(inner.size());
+    if (!step || !stride || (outer.size() > 1 && *stride != *step * length)) continue;
+    std::vector<std::int64_t> both(outer.size() * inner.size());
+    for (std::size_t i = 0; i < both.size(); ++i) both[i] = static_cast<std::int64_t>(i) * *step;
+    outer = std::move(both);
+    table.erase(table.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
   }
-  for (std::int64_t source : sources)
-    copy(table, axis + 1, from, base == nowhere || source == nowhere ? nowhere : base + source, to, fill);
+  return table;
+}
+
+template <class Word>
+void copy(const source_table& table, std::optional<std::int64_t> last_step, std::size_t axis, const Word* from,
+          std::int64_t base, Word*& to, Word fill) {
+  const auto& sources = table[axis];
+  if (axis + 1 < table.size()) {
+    for (std::int64_t source : sources)
+      copy(table, last_step, axis + 1, from, base == nowhere || source == nowhere ? nowhere : base + source, to, fill);
+  } else if (base == nowhere || last_step == 0) {
+    to = std::fill_n(to, sources.size(), base == nowhere ? fill : from[base]);
+  } else if (last_step == 1) {
+    to = std::copy_n(from + base, sources.size(), to);
+  } else {
+    for (std::int64_t source : sources) *to++ = source == nowhere ? fill : from[base + source];
+  }
 }
 
 // `fill` is one element in storage form (of at least 8 bytes, zeros beyond it).
@@ -36,12 +69,14 @@ literal moved(const literal& input, shape out, source_table table,
   shape wide = out.with_type(from.type().type);
   std::vector<std::byte> bytes(wide.bytes());
   if (table.empty()) table.push_back({0});  // rank 0
+  table = coalesced(std::move(table));
+  const std::optional<std::int64_t> last_step = step_of(table.back());
   auto run = [&](auto word) {
     using Word = decltype(word);
     Word filling;
     std::memcpy(&filling, fill.data(), sizeof(Word));
     Word* to = data<Word>(bytes);
-    if (!bytes.empty()) copy(table, 0, from.as<Word>().data(), 0, to, filling);
+    if (!bytes.empty()) copy(table, last_step, 0, from.as<Word>().data(), 0, to, filling);
   };
   switch (storage_bits(wide.type)) {
     case 8: run(std::uint8_t()); break;
