@@ -14,12 +14,14 @@ namespace kiln {
 namespace {
 
 constexpr std::size_t largest_heat = 16;
-constexpr double compiling_share = 0.5;  // of the time that is left: what has been compiled is to be raced as well
-constexpr double largest_element_error =
-    30;  // of one element, in tolerances of the norm times the outputs' root mean square: one wrong element shows
+// Share of the remaining time that may go to compiling. The rest is for timing what was compiled.
+constexpr double compiling_share = 0.5;
+// Bound on the error of a single element, in units of (tolerance of the norm) * (root mean square of the output).
+// A single wrong element may vanish in the norm but exceeds this bound.
+constexpr double largest_element_error = 30;
 
-// In outputs before a run: NaN in every float type, and a small positive number. What a candidate leaves out differs
-// under one of them.
+// Fill bytes of the outputs before a run: NaN in every float type, and a small positive number. If a candidate leaves
+// elements unwritten, the result differs from the default's for at least one of the patterns.
 constexpr std::array patterns{std::byte{0xff}, std::byte{0x3c}};
 
 bool is_reduced(const shape& s) { return is_float(s.type) && storage_bits(s.type) < 32; }
@@ -54,7 +56,7 @@ void contest::fail(std::size_t candidate, candidate_outcome outcome, const std::
   entries_[candidate].form.reset();
 }
 
-// What takes part in several races is known by its last one.
+// Records the timing of a candidate. The last race that it took part in counts.
 void contest::note(std::size_t candidate, const timing& time) {
   candidate_result& c = session_.candidates[candidate];
   const bool wide = std::isinf(time.high);
@@ -64,7 +66,8 @@ void contest::note(std::size_t candidate, const timing& time) {
   c.samples = time.samples;
 }
 
-// Compiles [begin, end) in parallel, or what of it time allows, and says where that ends. Equal code is timed once.
+// Compiles the candidates [begin, end) in parallel, as many as time allows, and returns the end of those that were
+// tried. Candidates whose code equals an earlier one's are marked as duplicates and not timed.
 std::size_t contest::compile_heat(std::size_t begin, std::size_t end) {
   std::vector<std::optional<error>> failures(end - begin);
   std::vector<char> tried(end - begin);
@@ -92,7 +95,7 @@ std::size_t contest::compile_heat(std::size_t begin, std::size_t end) {
   return end;
 }
 
-// Loads it and runs it once, under the time limit.
+// Loads the candidate and runs it once, under the time limit.
 void contest::load(std::size_t candidate) {
   try {
     auto work = [bench = bench_, native = entries_[candidate].native] {
@@ -134,7 +137,7 @@ bool contest::is_right(std::size_t candidate) {
   }
 }
 
-// Races the members and the champion; whoever wins and is right is the champion.
+// Times the members against the incumbent. The fastest one with correct outputs becomes the incumbent.
 void contest::heat(const std::vector<std::size_t>& members) {
   std::vector<std::size_t> field{champion_};
   for (std::size_t m : members) {
@@ -172,14 +175,14 @@ void contest::heat(const std::vector<std::size_t>& members) {
     }
 }
 
-// How many samples of the default take about so long; at least 6.
+// The number of samples of the default that take about `ms` milliseconds, between 6 and `most`.
 int contest::samples_within(double ms, int most) const {
   const double each = std::max(o_.options.bench.sample_ms, session_.candidates[0].ms);
   return std::clamp(static_cast<int>(ms / each), 6, most);
 }
 
-// The champion and the default by themselves, until it is decided: only what is faster beyond doubt replaces the
-// default.
+// Times the incumbent against the default alone, until one is clearly faster. The default is replaced only by a
+// candidate that is faster with statistical significance (clearly_faster).
 void contest::final_race() {
   session_.winner_ms = session_.default_ms = session_.candidates[0].ms;
   if (champion_ == 0) return;
@@ -222,7 +225,7 @@ tuning_session contest::run() {
   session_.complete = session_.complete && tried == entries_.size() && !lost_;
   if (!lost_) final_race();
   if (champion_ == 0) session_.error = 0;
-  // What the budget did not reach is not part of the record.
+  // The record leaves out candidates that the budget did not reach.
   std::erase_if(session_.candidates, [&](const candidate_result& c) {
     return c.outcome == candidate_outcome::measured && c.samples == 0 && !c.configuration.empty();
   });

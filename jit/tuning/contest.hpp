@@ -1,6 +1,7 @@
-// One kernel's candidates against each other: compiled in heats, raced, the fastest checked, and in the end raced once
-// more against the default alone. After each heat there is a champion, so it may end at any time. Internal to the
-// tuner; one thread.
+// Finds the fastest of one kernel's candidates. Candidates are compiled and timed in batches; each batch competes with
+// the best candidate so far (the incumbent), and the fastest of them is checked for correctness. At the end the
+// incumbent is timed against the default alone. There is an incumbent after every batch, so the trial may stop at any
+// time. Internal to the tuner; used by one thread.
 #pragma once
 
 #include <map>
@@ -20,7 +21,7 @@ struct contest_options {
   std::vector<kernel_input> inputs;
   std::shared_ptr<device> target;
   std::string target_name;
-  int threads = 0;               // that compile
+  int threads = 0;               // for compiling
   const tuner_options& options;  // outlives the contest
   double until_ms = 0;
 };
@@ -29,16 +30,16 @@ class contest {
  public:
   explicit contest(contest_options options);
 
-  // Throws kiln::error where the default configuration cannot be compiled, loaded or run.
+  // Throws kiln::error if the default configuration cannot be compiled, loaded or run.
   tuning_session run();
 
   native_bytes winner() const { return champion_ == 0 ? nullptr : entries_[champion_].native; }  // null: the default
-  bool lost() const { return lost_; }  // a candidate never came back from its first run
+  bool lost() const { return lost_; }  // a candidate's first run never finished
 
  private:
   struct entry {
     native_bytes native;
-    std::optional<std::size_t> form;  // of the bench, while it is loaded
+    std::optional<std::size_t> form;  // its index in the bench, while it is loaded
   };
   bool time_is_up() const;
   int samples_within(double ms, int most) const;
@@ -54,9 +55,10 @@ class contest {
   contest_options o_;
   tuning_session session_;
   std::vector<entry> entries_;
-  std::shared_ptr<kernel_bench> bench_;       // shared with a first run that never comes back
-  std::map<content_hash, std::size_t> code_;  // of what was compiled, by whom
-  std::vector<literal> expected_[2];          // the default's outputs, over the two patterns
+  // Shared with the thread of a first run, which may never finish.
+  std::shared_ptr<kernel_bench> bench_;
+  std::map<content_hash, std::size_t> code_;  // hash of the compiled code -> the first candidate that has it
+  std::vector<literal> expected_[2];          // the default's outputs for each of the two fill patterns
   std::size_t champion_ = 0;
   bool reduced_ = false, lost_ = false;
 };

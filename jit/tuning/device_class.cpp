@@ -10,7 +10,7 @@
 namespace kiln {
 namespace {
 
-// Data caches in KiB, 0 where the system does not say.
+// Sizes of the data caches in KiB; 0 if the system does not report one.
 std::array<long, 3> cache_sizes() {
   std::array<long, 3> sizes{};
   constexpr std::array names{_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
@@ -28,7 +28,7 @@ std::string device_class(const device_info& device, const target_row& target) {
                        target.vector_registers, device.threads, l1, l2, l3,
                        blake3(target.features).hex().substr(0, 16));
   }
-  // Memory in whole GiB, rounded: what a driver reserves differs between its versions.
+  // Memory is rounded to whole GiB, because different driver versions reserve different amounts of it.
   return fmt::format("{} {} {} units {} GiB", enum_name(target.family),
                      device.architecture.empty() ? target.name : device.architecture, device.multiprocessors,
                      (device.memory_bytes + (1ull << 29)) >> 30);

@@ -1,7 +1,7 @@
-// Who has the device while a model runs and is tuned at the same time: a run, or the tuner for the length of one
-// sample. Runs come first: the tuner waits until none is under way, and afterwards until its share of the time allows
-// another turn. A run that arrives during a turn waits for its end. Any thread; any number of runs at a time, one
-// tuner.
+// Arbitrates the device while a model runs and is tuned at the same time. Either runs use it, or the tuner does for the
+// length of one sample. Runs come first: the tuner waits until no run is active, and after its turn it waits until its
+// share of the time allows another. A run that arrives during a turn waits until the turn ends. Any thread may call;
+// any number of runs may be active at a time, but there is only one tuner.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace kiln {
 
 class device_turns {
  public:
-  // `share` of the time at most, between 0 and 1, is the tuner's.
+  // The tuner gets at most `share` of the time, in (0, 1].
   explicit device_turns(double share) : share_(share) {}
 
   class run_guard {
@@ -38,7 +38,8 @@ class device_turns {
     device_turns* turns_;
   };
   turn take();
-  void give_up();  // the tuner's turn, which nothing may ever end: runs go on beside it
+  // Releases a turn that may never end, because the tuner's work hangs. Runs then continue beside it.
+  void give_up();
 
  private:
   using clock = std::chrono::steady_clock;
@@ -50,7 +51,7 @@ class device_turns {
   std::condition_variable changed_;
   int runs_ = 0;
   bool wanted_ = false, taken_ = false;
-  clock::time_point began_{}, next_{};  // of the turn; when another may begin
+  clock::time_point began_{}, next_{};  // when the current turn began; when the next one may begin
 };
 
 }  // namespace kiln

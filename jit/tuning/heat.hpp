@@ -1,4 +1,4 @@
-// Where a model's time goes: what decides which kernels are tuned first.
+// Measures how a model's run time is distributed over its kernels. The tuner tunes the hottest kernels first.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@ namespace kiln {
 
 class device_turns;
 
-// Milliseconds that one run spends in each kernel of `report` (compile_bytecode's, of the program that `loaded` was
-// made of), all its occurrences together: the least of `runs` runs, in which every launch is timed by itself. Kernels
-// that become the same code share their time equally. `turns` as in bench_options.
+// Milliseconds that one run spends in each kernel of `report`, summed over the kernel's occurrences. `report` is that
+// of compile_bytecode for the program that was loaded as `loaded`. Every launch is timed by itself, and the minimum
+// over `runs` runs is taken. Kernels with the same native code share their time equally. `turns` as in bench_options.
 std::vector<double> measure_heat(const executable& loaded, const jit_report& report, const io_buffers& tensors,
                                  int runs, device_turns* turns = nullptr);
 

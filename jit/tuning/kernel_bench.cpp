@@ -10,14 +10,14 @@
 namespace kiln {
 namespace {
 
-constexpr std::size_t flush_bytes = std::size_t{256} << 20;  // more than the last cache of any device
+constexpr std::size_t flush_bytes = std::size_t{256} << 20;  // larger than the last-level cache of any device
 
 }  // namespace
 
 struct kernel_bench::form {
   executable exe;
   execution_context context;
-  int runs = 0;  // of a sample; 0: not known yet
+  int runs = 0;  // per sample; 0: not calibrated yet
   explicit form(executable e) : exe(std::move(e)), context(exe.make_context({.policy = graph_policy::off})) {}
 };
 
@@ -85,7 +85,7 @@ std::vector<literal> kernel_bench::outputs(std::size_t form, std::byte fill) {
   return tensors_->download();
 }
 
-// One turn at the device: `runs` runs one after another; with cold caches each by itself.
+// Times `runs` runs in one turn: all between two events, or with cold caches each run between its own events.
 double kernel_bench::time_runs(form& f, int runs) {
   auto turn = options_.turns ? std::optional(options_.turns->take()) : std::nullopt;
   device_stream& stream = f.context.stream();

@@ -1,8 +1,7 @@
-// One kernel on a device by itself, in several native forms, over shared input and output buffers: what timing and
-// checking candidates is done with. A form is loaded as a program of one instruction, so that packed weights, scratch
-// memory and tensor maps are what they are in a model, and packing constants is not timed.
-//
-// Used by one thread at a time. Errors of loading, launching and the device are thrown as kiln::error.
+// Runs one kernel on a device in several native forms with the same input and output buffers, to time and check
+// candidates. Each form is loaded as a program of one instruction, so packed weights, scratch memory and tensor maps
+// are set up as in a model. Packing of constants is not timed.
+// Used by one thread at a time. Throws kiln::error if loading or launching fails or the device reports an error.
 #pragma once
 
 #include <memory>
@@ -18,28 +17,29 @@
 namespace kiln {
 
 struct bench_options {
-  double sample_ms = 0.3;         // a sample is as many runs as take about that long
-  int most_runs = 200;            // of one sample
-  bool cold_cache = false;        // before each run, memory larger than the device's caches is written
-  device_turns* turns = nullptr;  // asked for a turn before the device is used; none: the device is ours alone
+  double sample_ms = 0.3;   // a sample repeats the kernel for about this long
+  int most_runs = 200;      // upper bound on the runs of one sample
+  bool cold_cache = false;  // flush the caches before each run by writing a buffer larger than them
+  // Asked for a turn before the device is used; null: nobody else uses the device.
+  device_turns* turns = nullptr;
 };
 
 class kernel_bench {
  public:
-  // Inputs are made once.
+  // `inputs` are uploaded once and shared by all forms.
   kernel_bench(const kernel_group& group, std::vector<kernel_input> inputs, std::shared_ptr<device> target,
                const std::string& target_name, const bench_options& options = {});
   ~kernel_bench();
 
-  // Loads a form; the number by which it is known.
+  // Loads a form and returns its index.
   std::size_t add(const native_bytes& native);
   void drop(std::size_t form);  // frees its memory
-  // Runs it once, with outputs that hold `fill` in every byte before; what it wrote.
+  // Fills every byte of the outputs with `fill`, runs the form once and returns its outputs.
   std::vector<literal> outputs(std::size_t form, std::byte fill);
-  // Milliseconds of one run. GPU: by events around launches that are queued without waiting. `runs` 0: as the options
-  // say.
+  // Milliseconds of one run, averaged over a sample. On GPUs the runs are queued without waiting and timed by events
+  // around them. `runs` 0: as many runs as bench_options asks for.
   double sample(std::size_t form, int runs = 0);
-  // Memory that a form needs beside the shared tensors, about.
+  // Approximate memory of a form in bytes, without the shared tensors.
   std::size_t form_bytes(std::size_t form) const;
 
  private:
@@ -51,7 +51,7 @@ class kernel_bench {
   std::vector<kernel_input> inputs_;
   bench_options options_;
   std::vector<std::unique_ptr<form>> forms_;
-  std::optional<executable> first_;  // its plan describes the tensors
+  std::optional<executable> first_;  // describes the shapes of tensors_
   std::optional<io_buffers> tensors_;
   device_memory flush_;
   std::unique_ptr<device_event> begin_, end_;

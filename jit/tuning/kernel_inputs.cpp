@@ -9,7 +9,8 @@
 namespace kiln {
 namespace {
 
-constexpr std::int64_t most_drawn = 1 << 20;  // values are drawn once and repeated: large tensors cost a copy
+// At most this many random values are drawn. Larger tensors repeat them, which costs only a copy.
+constexpr std::int64_t most_drawn = 1 << 20;
 
 std::int64_t range_of(const program& source, value v) {
   if (!v.producer->op().is<parameter>()) return 2;
@@ -33,7 +34,8 @@ literal random_tensor(const shape& type, std::uint64_t seed, std::int64_t intege
     std::uniform_int_distribution<std::int64_t> uniform(0, type.type == element_type::boolean ? 1 : integers_below - 1);
     for (std::int64_t i = 0; i < drawn; ++i) store_integer(type.type, bytes.data(), i, uniform(engine));
   }
-  // A row of a power of two would meet itself again; the period is made odd by what it copies from.
+  // With a period that is a power of two, rows of such a length would be identical. Subtract 8 * 7919 bytes from the
+  // period to avoid that.
   const std::size_t period =
       storage_bytes(type.type, static_cast<std::size_t>(drawn)) - (drawn < type.element_count() ? 8 * 7919 : 0);
   for (std::size_t at = storage_bytes(type.type, static_cast<std::size_t>(drawn)); at < bytes.size();) {

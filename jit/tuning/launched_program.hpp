@@ -1,6 +1,6 @@
-// What a program launches, as a hash: its structure, shapes, native kernels and small constants (trip counts, say).
-// Weights are not in it, for no time depends on them. What is found out about graph replay is kept under it, so other
-// kernels (tuned anew, or made by another compiler) are found out about anew.
+// A hash of what a program launches: its structure, shapes, native kernels and small constants (for example trip
+// counts). Weights are left out, because no timing depends on them. The graph replay decision is stored under this
+// hash, so it is measured again when kernels change (after tuning, or with another compiler).
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace kiln {
 
-// Hexadecimal. `native` is what compile_bytecode returned.
+// Returns hexadecimal digits. `native` is the program that compile_bytecode returned.
 std::string launched_program_hash(const program& native);
 
 }  // namespace kiln

@@ -56,7 +56,7 @@ class race {
 
   bool kept(std::size_t i) const { return options_.keep_first && i == 0; }
 
-  // One is left, or one is faster than all others beyond doubt.
+  // Only one candidate is left, or one is clearly faster than all others.
   bool decided() const {
     if (running_.size() <= 1) return true;
     std::size_t best = *std::ranges::min_element(running_, {}, [&](std::size_t i) { return median(i); });

@@ -1,9 +1,9 @@
-// Successive halving: contestants take turns, round after round, each round twice as many samples, and after each round
-// the slower half leaves, and with it whoever is beyond doubt slower than the first. Turns are interleaved, so that a
-// machine that slows down slows all of them.
-//
-// Knows neither kernels nor devices: a contestant is a number, its sample a function. One thread. What the sampling
-// function throws as kiln::error takes that contestant out of the race and is kept as its failure.
+// Successive halving (Jamieson and Talwalkar, 2016). In each round every remaining candidate is sampled, with twice as
+// many samples as in the round before. After the round the slower half is dropped, and so is every candidate that is
+// clearly slower than the best. Samples of the candidates are interleaved, so a slowdown of the machine affects all of
+// them.
+// The race knows neither kernels nor devices: a candidate is an index, and a function samples it. Used by one thread.
+// If the sampling function throws kiln::error, that candidate is dropped and the error is kept as its failure.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,27 @@
 namespace kiln {
 
 struct race_options {
-  int first_samples = 3;    // of each contestant in the first round
-  int most_samples = 48;    // of one contestant in all
-  double hopeless = 4;      // whose first sample is so many times the best one's leaves at once
-  bool keep_first = false;  // contestant 0 takes part in every round
-  std::function<bool()> stop = [] { return false; };  // asked before every turn: the budget is used up
+  int first_samples = 3;    // of each candidate in the first round
+  int most_samples = 48;    // of each candidate in total
+  double hopeless = 4;      // a candidate whose first sample is slower than the best by this factor is dropped
+  bool keep_first = false;  // candidate 0 takes part in every round
+  std::function<bool()> stop = [] { return false; };  // asked before every sample; true ends the race (budget used up)
 };
 
 struct contestant {
-  timing time;  // samples 0: it never had a turn, or failed
+  timing time;  // samples is 0 if it was never sampled, or failed
   std::optional<error> failure;
-  bool finished = false;  // it was in the last round
+  bool finished = false;  // it took part in the last round
 };
 
 struct race_result {
   std::vector<contestant> contestants;
-  std::vector<std::size_t> order;  // those that were timed: the last round's first, by median; then the rest, by median
+  // The candidates that were timed: those of the last round sorted by median, then the others sorted by median.
+  std::vector<std::size_t> order;
   bool stopped = false;
 };
 
-// `sample(i)` gives the time of contestant i in milliseconds.
+// `sample(i)` returns the time of candidate i in milliseconds.
 race_result run_race(std::size_t count, const std::function<double(std::size_t)>& sample, const race_options& options);
 
 }  // namespace kiln

@@ -2,7 +2,7 @@
 
 namespace kiln {
 
-// Clones keep the order of modules and instructions, so that equal places are the same instruction.
+// Cloning keeps the order of modules and instructions, so the same position is the same instruction in both programs.
 program replace_kernels(const program& native, const program& bound, const kernel_groups& groups,
                         const std::map<std::size_t, native_bytes>& better) {
   program result = native.clone();

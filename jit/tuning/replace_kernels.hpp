@@ -1,4 +1,4 @@
-// Better kernels in the place of others of a finalized program, without asking the compiler or the cache again.
+// Replaces kernels of a finalized program by better ones, without asking the compiler or the cache again.
 #pragma once
 
 #include <map>
@@ -7,8 +7,8 @@
 
 namespace kiln {
 
-// `native` is what compile_bytecode made of `bound`, or what this function made; `better` holds new code for groups of
-// group_code_objects(bound).
+// `native` is the result of compile_bytecode for `bound`, or of an earlier call of this function. `better` maps indices
+// of `groups`, which is group_code_objects(bound), to their new code.
 program replace_kernels(const program& native, const program& bound, const kernel_groups& groups,
                         const std::map<std::size_t, native_bytes>& better);
 

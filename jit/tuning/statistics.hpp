@@ -1,4 +1,4 @@
-// Timings are skewed and have outliers, so they are judged by medians. Free functions over plain numbers.
+// Statistics of timings. Timings are skewed and have outliers, so they are compared by their medians.
 #pragma once
 
 #include <vector>
@@ -16,10 +16,11 @@ struct timing {
 // infinitely wide. No samples: all zero.
 timing summarize(std::vector<double> samples);
 
-// The smallest value that a share `p` of the sorted samples does not exceed.
+// The `p` quantile (0 to 1) of the sorted samples, by the nearest rank; 0 if there are none.
 double percentile(const std::vector<double>& sorted, double p);
 
-// Whether `a` is faster than `b` by at least `margin` of b, beyond doubt: the intervals do not meet.
+// Whether `a` is faster than `b` with significance: the 95 % intervals do not overlap, and the median is smaller by at
+// least the fraction `margin` of b's.
 bool clearly_faster(const timing& a, const timing& b, double margin);
 
 }  // namespace kiln

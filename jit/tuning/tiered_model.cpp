@@ -14,10 +14,12 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr int heat_runs = 2, warm_runs = 1;  // of which each may make a run wait for as long as it takes itself
-constexpr double rebuild_ratio = 10;         // between two rebuilds passes so many times what one takes,
-constexpr double rebuild_runs = 250;         // and so many runs, of which one or two wait: fewer than one in a hundred
-constexpr std::chrono::milliseconds longest_first_run{1000};  // of a candidate: a run may have to wait for it
+constexpr int heat_runs = 2, warm_runs = 1;  // each of them may delay a run by the length of one run
+// The time between two rebuilds is at least rebuild_ratio times the duration of a rebuild and rebuild_runs times the
+// duration of a run. A rebuild delays one or two runs, so fewer than one run in a hundred is delayed.
+constexpr double rebuild_ratio = 10;
+constexpr double rebuild_runs = 250;
+constexpr std::chrono::milliseconds longest_first_run{1000};  // of a candidate; a run may have to wait for it
 constexpr double turn_share_of_run = 0.25;
 
 jit_options in_background(jit_options jit, const device& of) {
@@ -27,11 +29,9 @@ jit_options in_background(jit_options jit, const device& of) {
 
 double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
 
-// Of this thread and of those that it starts.
-void lower_priority(int nice) {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)),
-              nice);  // at worst the thread stays as important as before
-}
+// Sets the nice value of this thread; threads that it starts inherit it. Failure does no harm: the thread keeps its
+// priority.
+void lower_priority(int nice) { setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), nice); }
 
 }  // namespace
 
@@ -143,7 +143,7 @@ void tiered_model::tune() {
   if (!better_.empty()) rebuild();
 }
 
-// Loads the program with the kernels that were found since the last time, warms it and offers it to the running thread.
+// Loads the program with the kernels found since the last rebuild, warms it and publishes it for run().
 void tiered_model::rebuild() {
   native_ = replace_kernels(native_, bound_, tuner_.groups(), better_);
   better_.clear();

@@ -1,9 +1,9 @@
-// A model that runs at once with the configurations it has (tier 0) and gets better kernels while it runs (tier 1):
-// they are tuned in a background thread, the hottest first, and taken at the beginning of a run.
-//
-// run() belongs to one thread. It never waits for the tuner beyond the end of one sample (device_turns), and takes a
-// new version by exchanging a pointer: loading, allocating and warming it is the background thread's work, and so is
-// freeing the old one. What goes wrong in the background ends tuning, never a run; problem() says what it was.
+// A model that runs at once with the kernel configurations it has (tier 0) and gets better kernels while it runs (tier
+// 1). A background thread tunes the kernels, the hottest first; new kernels are taken into use at the beginning of a
+// run.
+// run() must be called from one thread only. It waits for the tuner at most until the end of one sample (device_turns).
+// It switches to a new version by exchanging a pointer: the background thread loads, allocates and warms the new
+// version and frees the old one. An error in the background ends tuning but never a run; problem() returns it.
 #pragma once
 
 #include <atomic>
@@ -24,25 +24,26 @@ namespace kiln {
 struct tiered_options {
   tuner_options tuning = {};
   double budget_ms = 30000;
-  double share = 0.2;  // of the device's time that goes to timing while the model runs
-  int nice = 10;  // of the background thread, and of those that compile for it: one where kernels run on the host, else
-                  // half as many as there are processors
+  double share = 0.2;  // of the device's time that timing may take while the model runs
+  // Nice value of the background thread and of its compiler threads. There is one compiler thread if kernels run on the
+  // host, otherwise half as many as processors.
+  int nice = 10;
   plan_options plan = {};
-  graph_options graphs = {};  // of the first version; later ones run the way that it found to be the fastest
+  graph_options graphs = {};  // of the first version; later versions reuse its graph replay decision
 };
 
 struct tiered_progress {
   std::size_t kernels = 0, tuned = 0, improved = 0;
-  std::size_t swaps = 0;  // versions that runs have taken
+  std::size_t swaps = 0;  // how often run() switched to a new version
   double seconds = 0;
   bool done = false;
 };
 
 class tiered_model {
  public:
-  // `bound` became `native` by compile_bytecode with `jit` and `report`; `loaded` is its executable. `inputs` are for
-  // warming new versions, in the order of the plan's. Everything that is passed by reference outlives this object.
-  // `timing` is the device for timing (tuner).
+  // `native` is the result of compile_bytecode for `bound` with `jit`, `report` is its report, and `loaded` is the
+  // loaded program. `inputs` are used to warm new versions, in the order of the plan's inputs. Everything that is
+  // passed by reference must outlive this object. `timing` is the device that the tuner times on.
   tiered_model(const program& bound, program native, jit_report report, executable loaded,
                std::shared_ptr<device> timing, const jit_options& jit, tuning_records* records,
                std::vector<literal> inputs, tiered_options options);
@@ -51,14 +52,13 @@ class tiered_model {
 
   void run(std::span<const executable::input_span> inputs, std::span<const executable::output_span> outputs);
 
-  void start();   // of tuning
-  void finish();  // cancels what is left of it, and waits
+  void start();   // starts tuning in the background
+  void finish();  // cancels tuning and waits for the thread
   tiered_progress progress() const;
-  std::string problem() const;                 // "" : none
+  std::string problem() const;                 // the error that ended tuning; "" if there is none
   std::vector<kernel_tuning> results() const;  // after finish()
-  bool settling() const {
-    return current_->context.report().mode == "measuring";
-  }  // whether graphs are worth it is still being found out
+  // Whether it is still being measured if graph replay pays off.
+  bool settling() const { return current_->context.report().mode == "measuring"; }
   const executable& current() const { return current_->exe; }
 
  private:
@@ -78,16 +78,16 @@ class tiered_model {
   device_turns turns_;
   tuner tuner_;
   std::vector<literal> inputs_;
-  std::optional<graph_decision> graph_;         // of the first version, when tuning began
-  std::unique_ptr<version> current_;            // the running thread's
-  std::atomic<version*> next_ = nullptr;        // made, and not taken yet
-  std::atomic<version*> retired_ = nullptr;     // the running thread is done with it
-  std::map<std::size_t, native_bytes> better_;  // by group, since the last rebuild
+  std::optional<graph_decision> graph_;         // the first version's decision when tuning began
+  std::unique_ptr<version> current_;            // owned by the thread that calls run()
+  std::atomic<version*> next_ = nullptr;        // ready, but not yet taken by run()
+  std::atomic<version*> retired_ = nullptr;     // no longer used by run(), to be deleted
+  std::map<std::size_t, native_bytes> better_;  // improved kernels since the last rebuild, by group
   std::atomic<bool> cancelled_ = false;
   std::atomic<std::size_t> tuned_ = 0, improved_ = 0, swaps_ = 0;
   std::atomic<double> seconds_ = 0;
   std::atomic<bool> done_ = false;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards problem_ and results_
   std::string problem_;
   std::vector<kernel_tuning> results_;
   std::jthread thread_;

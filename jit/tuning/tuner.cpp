@@ -36,14 +36,16 @@ tuner::tuner(const program& source, std::shared_ptr<device> target, const jit_op
 
 native_bytes tuner::compile(const kernel_group& g, const kernel_configuration& configuration) {
   if (options_.compile) return options_.compile(g, configuration);
-  if (configuration.empty())  // what else is tried is hardly ever there, and layers may be far away
+  // Only the default is looked up. Other configurations are rarely in the cache, and a remote layer is slow to ask.
+  if (configuration.empty())
     if (auto found = compiler_.find(g, configuration)) return found;
   return compiler_.compile(g, configuration);
 }
 
-// The default first, then what won before (with another compiler, or in a session that did not end), then the rest.
+// The default first, then earlier winners (of another compiler, or of an incomplete session), then the rest.
 std::vector<kernel_configuration> tuner::candidates(const kernel_group& g, const std::optional<tuning_record>& record) {
-  if (g.portable.format == code_format::amdgcnspirv) {  // a kernel that somebody wrote: the choice is who compiles it
+  // A hand-written kernel in amdgcnspirv has no configurations. The only choice is the compiler: LLVM or ROCm's.
+  if (g.portable.format == code_format::amdgcnspirv) {
     std::vector<kernel_configuration> list(1);
     if (jit_.rocm && compiler_.rocm_form(g)) list.push_back({{rocm_choice, jit_.rocm}});
     return list;
@@ -58,7 +60,8 @@ std::vector<kernel_configuration> tuner::candidates(const kernel_group& g, const
   return list;
 }
 
-// Another version of HIP is a new choice for a kernel in amdgcnspirv.
+// Whether a session has every candidate that exists now. For a kernel in amdgcnspirv, another version of ROCm is a new
+// candidate.
 bool tuner::saw_all(const tuning_session& session, const kernel_group& g) {
   if (g.portable.format != code_format::amdgcnspirv) return true;
   return std::ranges::all_of(candidates(g, std::nullopt), [&](const kernel_configuration& c) {
@@ -79,7 +82,7 @@ kernel_tuning tuner::tune(std::size_t group, double until_ms) {
                        {},
                        nullptr};
   if (lost_) {
-    result.reason = "a candidate before it never ended";
+    result.reason = "an earlier candidate never finished";
     return result;
   }
   auto record = records_ ? records_->find(g.portable.payload, g.inputs, g.outputs) : std::nullopt;
@@ -92,7 +95,7 @@ kernel_tuning tuner::tune(std::size_t group, double until_ms) {
     }
     std::vector<kernel_configuration> configurations = candidates(g, record);
     if (configurations.size() == 1) {
-      result.outcome = kernel_tuning::state::tuned;  // there is nothing to choose
+      result.outcome = kernel_tuning::state::tuned;  // the default is the only candidate
       return finish(group, std::move(result), before);
     }
     contest c({.group = g,
@@ -113,7 +116,7 @@ kernel_tuning tuner::tune(std::size_t group, double until_ms) {
     }
     result.outcome = kernel_tuning::state::tuned;
   } catch (const error& e) {
-    // The default configuration itself could not be compiled or run by itself: there is nothing to compare with.
+    // The default configuration could not be compiled or run, so there is nothing to compare candidates with.
     result.outcome = kernel_tuning::state::failed;
     result.reason = e.what();
     return result;
@@ -152,7 +155,7 @@ std::vector<kernel_tuning> tuner::tune_all(const std::vector<double>& heat_ms, d
                          g.occurrences,
                          0,
                          kernel_tuning::state::not_reached,
-                         "the budget ended before",
+                         "the budget ended first",
                          {},
                          nullptr});
     } else {

@@ -1,10 +1,9 @@
-// Tunes kernels: compiles the candidates of one, times them against each other on the device, checks the fastest
-// against the default configuration and keeps what it found as a record, and the winner's code in the cache.
-// docs/tuning.md says how candidates are judged.
-//
-// A candidate that fails (does not compile, load, launch, end in time, or give the right numbers) is recorded with its
-// reason and dropped; the default configuration is what remains. Nothing is thrown for it. One thread; compiling uses
-// more, as jit_options say.
+// Tunes kernels. For each kernel it compiles the candidate configurations, times them against each other on the device
+// and checks the fastest one against the default configuration. The result is stored as a tuning record and the
+// winner's code in the cache. docs/tuning.md says how candidates are compared.
+// A candidate fails if it does not compile, load, launch, finish in time or compute the right numbers. A failed
+// candidate is recorded with its reason and dropped; nothing is thrown for it. If no candidate is better, the default
+// configuration stays. Used by one thread; compiling uses as many threads as jit_options say.
 #pragma once
 
 #include <algorithm>
@@ -22,16 +21,16 @@ namespace kiln {
 
 struct tuner_options {
   tuning_effort effort = tuning_effort::full;
-  bool again = false;  // also what was tuned before with as much effort
+  bool again = false;  // tune kernels again that have a complete record of the same effort
   bench_options bench = {};
   std::chrono::milliseconds candidate_limit{10000};  // for compiling one candidate
-  std::chrono::milliseconds run_limit{10000};        // for its first run
-  double margin = 0.01;  // a winner is faster than the default by this share at least, beyond doubt
-  std::size_t most_bytes = std::size_t{1}
-                           << 30;       // of packed weights and scratch memory of candidates that are loaded at a time
-  std::function<double()> now_ms = {};  // a clock; none: the machine's
+  std::chrono::milliseconds run_limit{10000};        // for the first run of a candidate
+  double margin = 0.01;  // a winner must be clearly faster than the default, by at least this fraction
+  // Bound on packed weights and scratch memory of the candidates that are loaded at a time.
+  std::size_t most_bytes = std::size_t{1} << 30;
+  std::function<double()> now_ms = {};  // a clock in milliseconds; null: std::chrono::steady_clock
   std::function<bool()> cancelled = [] { return false; };
-  // In place of the compiler, for tests. Throws kiln::error.
+  // Used instead of the compiler in tests. Throws kiln::error.
   std::function<native_bytes(const kernel_group&, const kernel_configuration&)> compile = {};
 };
 
@@ -39,34 +38,36 @@ struct kernel_tuning {
   std::string symbol, payload;
   std::vector<shape> inputs;
   int occurrences = 0;
-  double heat_ms = 0;  // of one run of the model, all occurrences together
+  double heat_ms = 0;  // time that one run of the model spends in all occurrences of this kernel
   enum class state {
     tuned,
     known,
     not_reached,
     failed
-  } outcome = state::not_reached;  // known: from a record of this compiler
-  std::string reason;              // why it failed
-  tuning_session session;          // tuned, known
-  native_bytes winner;             // tuned, and another configuration than the default won
+  } outcome = state::not_reached;  // known: taken from a record of this compiler
+  std::string reason;              // failed, not_reached: why
+  tuning_session session;          // valid if tuned or known
+  native_bytes winner;             // code of the winner; null if the kernel was not tuned or the default won
 
   double gain() const { return session.winner_ms > 0 ? session.default_ms / session.winner_ms : 1; }
 };
 
 class tuner {
  public:
-  // `source` has static shapes. It and `records` must outlive the tuner; `records` may be null: nothing is looked up or
-  // kept. A host device should be the tuner's own: a candidate that never ends keeps its threads for ever.
+  // `source` must have static shapes. `source` and `records` must outlive the tuner. If `records` is null, nothing is
+  // looked up or stored. A host device should not be shared with anybody else, because a candidate that never finishes
+  // occupies its threads forever.
   tuner(const program& source, std::shared_ptr<device> target, const jit_options& jit, tuning_records* records,
         tuner_options options);
 
   const kernel_groups& groups() const { return groups_; }
 
-  // One group; `until_ms` by the options' clock. Runs past it by a few timed runs at most, or by one candidate's limit.
+  // Tunes one group until `until_ms` of the options' clock. It may exceed that by a few timed runs, or by the time
+  // limit of one candidate.
   kernel_tuning tune(std::size_t group, double until_ms);
 
-  // All groups, the hottest first, each with a share of the budget that is like its share of `heat_ms` (per group). 0:
-  // no limit. `done` is called after each.
+  // Tunes all groups, the hottest first. `heat_ms` has one entry per group; each group's share of the budget is about
+  // proportional to it. A budget of 0 means no limit. `done` is called after each group.
   std::vector<kernel_tuning> tune_all(
       const std::vector<double>& heat_ms, double budget_ms,
       const std::function<void(const kernel_tuning&, std::size_t group)>& done = nullptr);
@@ -86,7 +87,7 @@ class tuner {
   tuner_options options_;
   kernel_groups groups_;
   kernel_compiler compiler_;
-  bool lost_ = false;  // a candidate never came back: the device cannot be trusted with more
+  bool lost_ = false;  // a candidate never finished, so the device is not used for further candidates
 };
 
 }  // namespace kiln

@@ -15,7 +15,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// Versions that keep more sessions than this one may have written a record; what is beyond this is no record.
+// A later version of Kiln may keep more than `most_sessions` sessions. A record with more than this many is corrupt.
 constexpr std::size_t most_sessions_read = 64;
 
 json describe(const candidate_result& c) {
@@ -41,7 +41,8 @@ json describe(const tuning_session& s) {
 
 double milliseconds(const json& from, const char* key) {
   double value = from.at(key).get<double>();
-  if (!std::isfinite(value) || value < 0) throw error(error_kind::corrupted, fmt::format("its {} is no time", key));
+  if (!std::isfinite(value) || value < 0)
+    throw error(error_kind::corrupted, fmt::format("its {} is not a valid time", key));
   return value;
 }
 
@@ -83,7 +84,7 @@ tuning_session parse_session(const json& from) {
   return s;
 }
 
-// A total order of sessions of one compiler: the greatest is kept.
+// A total order of the sessions of one compiler. merge() keeps the greatest.
 auto rank(const tuning_session& s) {
   auto timed = std::ranges::count_if(s.candidates, [](const candidate_result& c) { return c.samples > 0; });
   return std::tuple(s.generation, timed, s.effort, s.complete,
@@ -146,8 +147,8 @@ tuning_record parse_record(std::string_view text) { return read_record(parse_jso
 tuning_record read_record(const json& document) {
   try {
     if (int version = document.at("kiln_tuning_record").get<int>(); version > tuning_record_version)
-      throw error(error_kind::newer_version,
-                  fmt::format("a tuning record of version {}: this Kiln reads {}", version, tuning_record_version));
+      throw error(error_kind::newer_version, fmt::format("a tuning record of version {}: this Kiln reads version {}",
+                                                         version, tuning_record_version));
     tuning_record record{
         {document.at("payload").get<std::string>(), document.at("inputs").get<std::vector<std::string>>(),
          document.at("outputs").get<std::vector<std::string>>(), document.at("device_class").get<std::string>()},
@@ -161,9 +162,9 @@ tuning_record read_record(const json& document) {
         throw error(error_kind::corrupted,
                     fmt::format("a tuning record with more than {} sessions", most_sessions_read));
     }
-    return merge({record.identity, {}}, record);  // in order, whatever wrote it
+    return merge({record.identity, {}}, record);  // sorts the sessions, whatever their order in the text
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("no tuning record: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not a tuning record: {}", e.what()));
   }
 }
 

@@ -1,10 +1,9 @@
-// What tuning found for one kernel (payload and concrete shapes) on one class of devices: every candidate with its time
-// or the reason why it has none. Plain values, and a text form (JSON) that a person can read. docs/tuning.md describes
-// the fields.
-//
-// Records of the same kernel and class merge: merge() is commutative, associative and idempotent, so copies may meet in
-// any order. A record holds a session for each version of the compiler, at most `most_sessions`; those of other
-// versions are hints.
+// The result of tuning one kernel (payload and concrete shapes) on one class of devices: every candidate with its time,
+// or with the reason why it has none. Records are plain values with a text form (JSON) that people can read.
+// docs/tuning.md describes the fields.
+// Records of the same kernel and class can be merged. merge() is commutative, associative and idempotent, so copies may
+// be merged in any order. A record holds one session per version of the compiler, at most `most_sessions`. Sessions of
+// other compiler versions serve as hints.
 #pragma once
 
 #include <cstdint>
@@ -41,14 +40,14 @@ struct enum_table<candidate_outcome> {
 struct candidate_result {
   kernel_configuration configuration;  // empty: the default one
   candidate_outcome outcome = candidate_outcome::measured;
-  double ms = 0, low_ms = 0,
-         high_ms = 0;  // the median of its samples and a 95 % interval of that median; 0 where it was never timed
+  // The median of the samples and its 95 % interval; 0 if the candidate was never timed.
+  double ms = 0, low_ms = 0, high_ms = 0;
   int samples = 0;
-  std::string reason;  // of a failure: the error; of a duplicate: whose code it is
+  std::string reason;  // of a failure: the error; of a duplicate: the candidate with the same code
   friend bool operator==(const candidate_result&, const candidate_result&) = default;
 };
 
-// The compiler that made the candidates.
+// The compiler that produced the candidates.
 struct compiler_identity {
   int pipeline = 0;
   std::string llvm;
@@ -57,12 +56,12 @@ struct compiler_identity {
 
 struct tuning_session {
   compiler_identity compiler;
-  int generation = 1;  // counts how often this kernel was tuned again on purpose
+  int generation = 1;  // 1 for the first session of this compiler, one more each time the kernel is tuned again
   tuning_effort effort = tuning_effort::off;
-  bool complete = true;                  // every candidate of that effort was tried; otherwise the budget ended first
-  kernel_configuration winner;           // empty: the default one won
-  double default_ms = 0, winner_ms = 0;  // of the final, in which both took turns
-  double error = 0;                      // ‖winner - default‖ / ‖default‖ over the outputs, the largest
+  bool complete = true;                  // every candidate of that effort was tried; false if the budget ended first
+  kernel_configuration winner;           // empty: the default won
+  double default_ms = 0, winner_ms = 0;  // medians of the final comparison, in which both are sampled alternately
+  double error = 0;                      // the largest ‖winner - default‖ / ‖default‖ of all outputs
   std::vector<candidate_result> candidates;
   friend bool operator==(const tuning_session&, const tuning_session&) = default;
 };
@@ -79,21 +78,22 @@ record_identity identify(const std::string& payload, const std::vector<shape>& i
 
 struct tuning_record {
   record_identity identity;
-  std::vector<tuning_session> sessions;  // one for each compiler, the newest first
+  std::vector<tuning_session> sessions;  // one for each compiler, sorted by compiler, the newest first
 
   const tuning_session* session_of(const compiler_identity& compiler) const;  // null: none
   friend bool operator==(const tuning_record&, const tuning_record&) = default;
 };
 
-// Both describe the same kernel and class. For each compiler the session of the higher generation, then of more timed
-// candidates, then of more effort, then the complete one stays, and then the one whose text is greater; of the
-// compilers, the newest.
+// Both records must describe the same kernel and class. If both have a session of the same compiler, one is kept: that
+// of the higher generation, else the one with more timed candidates, else with more effort, else the complete one, else
+// the one whose text compares greater. Of all compilers, the newest `most_sessions` are kept.
 tuning_record merge(const tuning_record& a, const tuning_record& b);
 
 std::string to_text(const tuning_record& record);
-// Throws error{newer_version} for a record of a later version, error{corrupted} for all else that is not one.
+// Throws error{newer_version} for a record of a later version of the format, error{corrupted} for anything else that is
+// not a record.
 tuning_record parse_record(std::string_view text);
-// The same for a record that is part of a larger document.
+// Like parse_record, for a record that is part of a larger document.
 tuning_record read_record(const nlohmann::ordered_json& document);
 
 }  // namespace kiln

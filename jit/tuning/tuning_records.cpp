@@ -34,7 +34,7 @@ file_failure write_text(file_system& files, const std::filesystem::path& folder,
   return write_file(files, folder, name, std::as_bytes(std::span(text)), {});
 }
 
-// What a decision is about.
+// What a graph decision depends on: its key.
 struct graph_subject {
   const std::string& program;
   const std::string& device_class;
@@ -70,10 +70,10 @@ json check_graph(std::string_view text) {
   try {
     json d = parse_json(text);
     if (d.at("kiln_graph_decision").get<int>() > tuning_record_version)
-      throw error(error_kind::newer_version, "a graph decision of a later version");
+      throw error(error_kind::newer_version, "a graph decision of a later version of the format");
     return d;
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("no graph decision: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not a graph decision: {}", e.what()));
   }
 }
 
@@ -86,7 +86,7 @@ graph_decision parse_graph(std::string_view text, const graph_subject& of) {
     return {d.at("replay").get<bool>(), d.at("branches").get<bool>(), d.at("eager_ms").get<double>(),
             d.at("replay_ms").get<double>()};
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("no graph decision: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not a graph decision: {}", e.what()));
   }
 }
 
@@ -96,7 +96,8 @@ compiler_identity this_compiler(target_family family) { return {pipeline_version
 
 tuning_records::tuning_records(tuning_records_options options)
     : options_(std::move(options)), files_(options_.files ? *options_.files : posix_file_system()) {
-  // The cache has said why. Records are data, so a layer whose kernels must be signed may give them.
+  // Drops the layers that are refused; the cache has already logged why. Records are not code, so they are also read
+  // from layers whose kernels must be signed.
   std::erase_if(options_.layers, [&](const auto& layer) { return !refuse_layer(files_, layer, true).empty(); });
   if (options_.hints.empty()) return;
   try {
@@ -117,7 +118,7 @@ void tuning_records::problem(const std::string& what) const {
   spdlog::warn("tuning records: {}", what);
 }
 
-// Calls `parse` with the text of every file of that name, in the folder and in the layers.
+// Calls `parse` with the text of every file of that name in the folder and in the layers.
 template <class Parse>
 void tuning_records::read(const std::string& name, Parse parse) const {
   auto look = [&](const std::filesystem::path& folder) {
@@ -177,7 +178,7 @@ void tuning_records::store(const tuning_record& record) const {
       if (tuning_record there = parse_record(text_of(bytes)); there.identity == record.identity)
         whole = merge(whole, there);
     } catch (const error& e) {
-      newer = e.kind() == error_kind::newer_version;  // a damaged one is replaced
+      newer = e.kind() == error_kind::newer_version;  // a corrupt file is replaced
     }
   }
   if (!newer) write(name, to_text(whole));
@@ -201,7 +202,7 @@ void tuning_records::store_graph(const std::string& program_hash, const graph_de
     try {
       check_graph(text_of(bytes));
     } catch (const error& e) {
-      newer = e.kind() == error_kind::newer_version;  // a damaged one is replaced
+      newer = e.kind() == error_kind::newer_version;  // a corrupt file is replaced
     }
   }
   if (!newer) write(subject.file_name(), graph_text(subject, decision));
@@ -211,7 +212,7 @@ std::string hints_text(const std::vector<tuning_record>& records) {
   auto list = json::array();
   for (const tuning_record& r : records) list.push_back(parse_json(to_text(r)));
   std::string text = json{{"kiln_tuning_hints", tuning_record_version}, {"records", list}}.dump(1) + "\n";
-  parse_json(text);  // what no reader would take is not written
+  parse_json(text);  // throws if the text exceeds what a reader accepts
   return text;
 }
 
@@ -219,17 +220,17 @@ std::vector<tuning_record> parse_hints(std::string_view text) {
   try {
     const json document = parse_json(text);
     if (document.at("kiln_tuning_hints").get<int>() > tuning_record_version)
-      throw error(error_kind::newer_version, "they are of a later version");
+      throw error(error_kind::newer_version, "they are of a later version of the format");
     std::vector<tuning_record> result;
     std::set<content_hash> kernels;
     for (const json& r : document.at("records")) {
       result.push_back(read_record(r));
       if (!kernels.insert(result.back().identity.hash()).second)
-        throw error(error_kind::corrupted, "no tuning hints: two records of one kernel");
+        throw error(error_kind::corrupted, "not tuning hints: two records of one kernel");
     }
     return result;
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("no tuning hints: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not tuning hints: {}", e.what()));
   }
 }
 
@@ -247,7 +248,7 @@ std::optional<std::vector<std::byte>> merge_record_files(const std::string& name
   try {
     record = merge(record, parse_record(text_of(there)));
   } catch (const error& e) {
-    if (e.kind() == error_kind::newer_version) return std::nullopt;  // a damaged one is replaced
+    if (e.kind() == error_kind::newer_version) return std::nullopt;  // a corrupt file is replaced
   }
   const std::string merged = to_text(record);
   auto bytes = std::as_bytes(std::span(merged));

@@ -1,10 +1,10 @@
-// The tuning records of one class of devices: files in `records/` of the cache folder, the same folder of read-only
-// layers, and the hints that travel inside a `.kiln` file. What is found in several places is merged.
-//
-// Like the cache it never throws into a run: what cannot be read counts as not there, what cannot be written is not
-// kept; the first problem is warned about. A record of a later version is left alone. Any thread may call any function;
-// processes may share a folder, files appear whole by rename. Two that tune the same kernel at the same moment may lose
-// the work of one, never more.
+// The tuning records of one class of devices. They come from files in `records/` of the cache folder, from the same
+// folder of read-only layers, and from the hints inside a `.kiln` file. Records that are found in several places are
+// merged.
+// Like the cache it never throws into a run: an unreadable record counts as absent, and a record that cannot be written
+// is lost. Only the first problem is logged as a warning. A record of a later version is left alone. Any thread may
+// call any function. Processes may share a folder, because files are replaced atomically by rename. If two processes
+// tune the same kernel at the same moment, the result of one may be lost.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +22,16 @@
 
 namespace kiln {
 
-// Of this build, for kernels of a family.
+// The compiler of this build, for targets of a family.
 compiler_identity this_compiler(target_family family);
 
 struct tuning_records_options {
-  std::filesystem::path folder = {};               // of the cache; empty: nothing is kept
-  std::vector<std::filesystem::path> layers = {};  // of the cache
+  std::filesystem::path folder = {};               // of the cache; empty: nothing is stored
+  std::vector<std::filesystem::path> layers = {};  // read-only layers of the cache
   std::string device_class;
   compiler_identity compiler;
-  std::string hints = {};        // a file's section, see hints_text
-  file_system* files = nullptr;  // not owned; null: the machine's own
+  std::string hints = {};        // the section `tuning_hints` of a file, see hints_text
+  file_system* files = nullptr;  // not owned; null: posix_file_system()
 };
 
 class tuning_records {
@@ -44,13 +44,14 @@ class tuning_records {
 
   std::optional<tuning_record> find(const std::string& payload, const std::vector<shape>& inputs,
                                     const std::vector<shape>& outputs) const;
-  // The configuration to use: what won with this compiler, else what won with the newest other one, else the default.
+  // The configuration to use: the winner of this compiler's session, else of the newest other compiler's, else the
+  // default.
   kernel_configuration winner(const std::string& payload, const std::vector<shape>& inputs,
                               const std::vector<shape>& outputs) const;
   void store(const tuning_record& record) const;
 
-  // What was found out about graph replay of a program (launched_program_hash), on this class of devices and with this
-  // compiler's kernels.
+  // The graph replay decision for a program (launched_program_hash) on this class of devices with this compiler's
+  // kernels.
   std::optional<graph_decision> find_graph(const std::string& program_hash) const;
   void store_graph(const std::string& program_hash, const graph_decision& decision) const;
 
@@ -66,13 +67,14 @@ class tuning_records {
   mutable bool warned_ = false;
 };
 
-// Records as the section `tuning_hints` of a `.kiln` file, and back. Reading throws error{corrupted, newer_version}.
+// Writes records as the section `tuning_hints` of a `.kiln` file. parse_hints reads them and throws error{corrupted,
+// newer_version}.
 std::string hints_text(const std::vector<tuning_record>& records);
 std::vector<tuning_record> parse_hints(std::string_view text);
 
-// What becomes of a record's file that arrives where another may be (transfer_options::merge_record): kernels' records
-// are merged, and of two decisions about a graph the machine's own stays. Throws error{corrupted, newer_version} for
-// what is no record of that name.
+// Merges an arriving record file with the one that is there, if any (transfer_options::merge_record). Returns the bytes
+// to write, or nothing if the file that is there stays. Kernel records are merged; an existing graph decision stays.
+// Throws error{corrupted, newer_version} if `arriving` is not a record of that name.
 std::optional<std::vector<std::byte>> merge_record_files(const std::string& name, std::span<const std::byte> arriving,
                                                          std::span<const std::byte> there);
 
