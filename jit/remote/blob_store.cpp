@@ -17,7 +17,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// An empty blob has one chunk, too.
+// An empty blob also has one chunk.
 std::uint64_t chunk_count(std::uint64_t bytes) {
   return std::max<std::uint64_t>(1, bytes / blob_store::chunk_bytes + (bytes % blob_store::chunk_bytes != 0));
 }
@@ -28,7 +28,7 @@ std::uint64_t bytes_of_chunk(std::uint64_t bytes, std::uint64_t i) {
 
 constexpr std::size_t commands_at_once = 256;
 
-// The head and the chunks of a blob, in parts of `commands_at_once`, until `act` returns false.
+// Calls `act` with the keys of a blob's head and chunks, `commands_at_once` keys at a time, until it returns false.
 template <class Act>
 void for_all_keys(const std::string& head, std::uint64_t chunks, Act act) {
   std::vector<std::string> keys{head};
@@ -67,7 +67,7 @@ bool blob_store::renew(const content_hash& hash, std::uint64_t bytes) {
     std::vector<redis_client::command> commands;
     for (const std::string& key : keys)
       if (key != head) commands.push_back({"STRLEN", key});
-    for (const redis_value& size : redis_.ask_all(commands))  // an error for a key of another type
+    for (const redis_value& size : redis_.ask_all(commands))  // the answer is an error if the key has another type
       whole &= size.kind == redis_value::type::number &&
                static_cast<std::uint64_t>(size.number) == bytes_of_chunk(bytes, chunk++);
     return whole;
@@ -79,7 +79,7 @@ void blob_store::put(const content_hash& hash, std::span<const std::byte> bytes)
   try {
     if (renew(hash, bytes.size())) return;
   } catch (const oversized_reply&) {
-    // The head holds something else, which is replaced.
+    // The head holds something else. It is overwritten below.
   }
   const std::string head = head_key(hash.hex());
   const std::uint64_t chunks = chunk_count(bytes.size());
@@ -91,7 +91,7 @@ void blob_store::put(const content_hash& hash, std::span<const std::byte> bytes)
   redis_.call({"SET", head, count, "EX", keep_});
 }
 
-// Whether the chunks have the sizes that they must have.
+// Writes the chunks to `file`. Returns false if a chunk has the wrong size or type.
 bool blob_store::write_chunks(const std::string& head, std::uint64_t bytes, const std::filesystem::path& file) {
   container::output_file out(file);
   for (std::uint64_t i = 0; i < chunk_count(bytes); ++i) {
@@ -118,7 +118,7 @@ void blob_store::fetch(const content_hash& hash, std::uint64_t bytes, const std:
     sized = found == state::whole && write_chunks(head, bytes, unverified);
     right = sized && blake3(container::mapped_file::open(unverified)->bytes()) == hash;
   } catch (const oversized_reply&) {
-    // A value that is larger than the blob's bytes allow: not ours.
+    // A value is larger than a blob of this size can have, so this is not our blob.
   } catch (const error& e) {
     if (e.kind() != error_kind::missing_file) throw;
     throw error(error_kind::missing_file, fmt::format("the blob {} has expired or was removed", hash.hex()));
@@ -130,7 +130,7 @@ void blob_store::fetch(const content_hash& hash, std::uint64_t bytes, const std:
   }
   std::filesystem::remove(unverified, failed);
   if (sized) remove(hash, bytes);
-  throw error(error_kind::corrupted, fmt::format("the bytes of blob {} are not those of its hash", hash.hex()));
+  throw error(error_kind::corrupted, fmt::format("the bytes of blob {} do not match its hash", hash.hex()));
 }
 
 void blob_store::remove(const content_hash& hash, std::uint64_t bytes) {

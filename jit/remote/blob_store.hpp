@@ -1,8 +1,8 @@
-// Files in Redis under the hash of their bytes, in chunks, so that neither a value nor a message grows beyond what a
-// server takes well. A blob is there when its head `kiln:blob:HASH` is, which is written after the chunks
-// `kiln:blob:HASH:0` ...; all of them expire together when nobody has renewed them for `keep`. Callers say how many
-// bytes a blob has: that alone decides how many chunks are asked for and how large each may be, whatever the server
-// holds. Everything that is read is verified. Errors: those of redis_client; one thread at a time.
+// Stores files in Redis under the hash of their bytes. They are split into chunks, because a server handles very large
+// values and messages badly. The head `kiln:blob:HASH` is written after the chunks `kiln:blob:HASH:0` ..., so a blob
+// exists if its head does. Head and chunks expire together, `keep` after the last renewal. Callers pass the size of a
+// blob; the number of chunks that are requested and their maximum size follow from it alone, whatever the server holds.
+// Everything that is read is verified. Throws as redis_client does; used by one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -21,16 +21,17 @@ class blob_store {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{8} << 20;
 
-  // Refers to `redis`.
+  // `redis` must outlive this object.
   blob_store(redis_client& redis, std::chrono::seconds keep) : redis_(redis), keep_(std::to_string(keep.count())) {}
 
-  // Stores what is not there yet and renews what is. Keys that hold something else are replaced.
+  // Stores the blob, or renews it if it is already there. Keys that hold something else are overwritten.
   void put(const content_hash& hash, std::span<const std::byte> bytes);
-  // Whether the blob is there in whole, by the sizes of its chunks; if so it is renewed.
+  // Renews the blob. Returns false if it is not complete, judged by the sizes of its chunks.
   bool renew(const content_hash& hash, std::uint64_t bytes);
-  // Writes the blob to a file, which appears only when its bytes are right. Throws error{missing_file} where the blob
-  // is not there in whole, error{corrupted} where it is another one. It is removed only where all sizes are right and
-  // the bytes are not: a wrong size may as well be the caller's, who has it from a job, and put() replaces such a blob.
+  // Writes the blob to a file, which appears only after its bytes were verified. Throws error{missing_file} if the blob
+  // is missing or incomplete, error{corrupted} if its size or bytes are wrong. A blob whose sizes are right but whose
+  // bytes are wrong is removed from the server. A blob of another size is kept, because `bytes`, which comes from a
+  // job, may be what is wrong; put() replaces such a blob.
   void fetch(const content_hash& hash, std::uint64_t bytes, const std::filesystem::path& file);
   void remove(const content_hash& hash, std::uint64_t bytes);
 

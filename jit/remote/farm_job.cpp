@@ -16,9 +16,10 @@ using json = nlohmann::ordered_json;
 
 [[noreturn]] void refuse(const std::string& why) { throw error(error_kind::corrupted, "a farm job " + why); }
 
-// Names of inputs become files in the job's folder and words of messages.
+// Input names become file names in the job's folder and appear in messages. A name must be a relative path without "."
+// or ".." and without control characters.
 bool stays_inside(const std::string& name) {
-  constexpr std::size_t longest_part = 200;  // with room for the suffix of a temporary
+  constexpr std::size_t longest_part = 200;  // leaves room for the suffix of a temporary file
   std::filesystem::path path(name);
   if (name.empty() || path.is_absolute()) return false;
   for (const auto& part : path)
@@ -37,7 +38,7 @@ farm_input read_input(const nlohmann::ordered_json& i) {
   farm_input input{
       word(i.at("name"), "input's name"), {}, i.at("bytes").get<std::uint64_t>(), word(i.at("path"), "input's path")};
   auto digits = word(i.at("hash"), "input's hash");
-  if (!stays_inside(input.name)) refuse("with an input whose name is no file's in its folder");
+  if (!stays_inside(input.name)) refuse("with an input whose name is not a file name inside its folder");
   if (!i.at("bytes").is_number_unsigned()) refuse(fmt::format("whose input '{}' has no size", input.name));
   try {
     input.hash = content_hash::from_hex(digits);
@@ -87,9 +88,9 @@ farm_job read_job(std::string_view text) {
                  word(document.at("label"), "label")};
     const auto &options = document.at("options"), &inputs = document.at("inputs");
     if (!options.is_array() || options.size() > most_options)
-      refuse(fmt::format("whose options are no list of at most {}", most_options));
+      refuse(fmt::format("whose options are not a list of at most {} strings", most_options));
     if (!inputs.is_array() || inputs.empty() || inputs.size() > most_inputs)
-      refuse(fmt::format("whose inputs are no list of 1 to {}", most_inputs));
+      refuse(fmt::format("whose inputs are not a list of 1 to {} files", most_inputs));
     for (const auto& option : options) job.options.push_back(word(option, "option"));
     std::set<std::string> names;
     for (const auto& i : inputs) {

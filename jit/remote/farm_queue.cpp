@@ -16,11 +16,11 @@ namespace {
 constexpr const char* group = "workers";
 constexpr const char* versions_key = "kiln:farms";
 
-// Bounds of what is read from the server.
+// Upper bounds on strings and lists that are read from the server.
 constexpr std::size_t longest_id = 128, longest_version = 512, longest_value = 4096, most_versions = 1000;
 constexpr std::size_t largest_entry = std::size_t{1} << 16;
 
-// Fields of a record as the script `records` is asked for them.
+// The fields that the script `records` is asked for, in the order in which read_record() takes their values.
 constexpr std::array<std::string_view, 11> record_fields{
     "state", "label", "worker", "error_kind", "error", "result", "result_bytes", "attempts", "lost", "ms", "differing"};
 constexpr std::array<std::string_view, 5> count_names{"submitted", "done", "failed", "lost", "repeated"};
@@ -50,13 +50,14 @@ farm_record read_record(const std::string& id, const redis_value& values) {
   return r;
 }
 
-// Names of jobs become parts of keys and are printed. Ours are hashes.
+// Names of jobs become parts of keys and are printed, so only harmless characters are accepted. Kiln's own names are
+// hashes.
 bool is_id(std::string_view text) {
   auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; };
   return !text.empty() && text.size() <= longest_id && std::ranges::all_of(text, plain);
 }
 
-// "1526919030474-55"
+// An entry ID of a Redis stream, such as "1526919030474-55".
 bool is_entry(std::string_view text) {
   return !text.empty() && text.size() <= 64 &&
          std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) || c == '-'; });
@@ -66,7 +67,7 @@ bool is_error(const redis_value& v) { return v.kind == redis_value::type::error;
 
 [[noreturn]] void nonsense(const redis_client& redis, const char* what) {
   throw error(error_kind::corrupted,
-              fmt::format("the Redis server at {} answers {} with something else", redis.address().str(), what));
+              fmt::format("the Redis server at {} sends an unexpected answer to {}", redis.address().str(), what));
 }
 
 }  // namespace
@@ -117,7 +118,7 @@ void farm_queue::make_group() {
   redis_.call({"SADD", versions_key, version_});
 }
 
-// An entry whose lease has ended, or else the next one. Nothing where none comes in time.
+// Returns an entry whose lease has expired, else the next one of the stream; nothing if none arrives in time.
 std::optional<redis_value> farm_queue::next_entry(const std::string& worker, std::chrono::milliseconds lease,
                                                   std::chrono::milliseconds wait) {
   const reply_bounds bounds{.bytes = largest_entry, .elements = 1024};
@@ -133,7 +134,7 @@ std::optional<redis_value> farm_queue::next_entry(const std::string& worker, std
     const bool too_old = claimed.text.find("unknown command") != std::string::npos;
     throw error(too_old ? error_kind::unsupported : error_kind::io,
                 fmt::format("the Redis server at {} refuses the farm's queue: {}{}", redis_.address().str(),
-                            claimed.text, too_old ? " (version 6.2 is the oldest that will do)" : ""));
+                            claimed.text, too_old ? " (version 6.2 or later is needed)" : ""));
   }
   if (claimed.items.size() < 2 || !is_entry(claimed.items[0].text)) nonsense(redis_, "XAUTOCLAIM");
   cursor_ = claimed.items[0].text;
@@ -155,7 +156,7 @@ std::optional<farm_lease> farm_queue::take(const std::string& worker, std::chron
     auto entry = next_entry(worker, lease, wait);
     return entry ? begin(*entry, worker, max_lost) : std::nullopt;
   } catch (const oversized_reply&) {
-    // The entry is this worker's now, although it could not be read.
+    // The server has assigned the entry to this worker, although the reply was too large to read.
     if (auto refused = refuse_large_entry(worker)) return refused;
     throw;
   }
@@ -164,7 +165,7 @@ std::optional<farm_lease> farm_queue::take(const std::string& worker, std::chron
 std::optional<farm_lease> farm_queue::refuse_large_entry(const std::string& worker) {
   for (const redis_value& entry :
        run(farm_scripts::large_entries, "", {worker, std::to_string(largest_entry / 2)}).items)
-    if (is_entry(entry.text)) return refuse(entry.text, "it is too large to be a job's");
+    if (is_entry(entry.text)) return refuse(entry.text, "it is too large for a job");
   return std::nullopt;
 }
 
@@ -176,17 +177,17 @@ farm_lease farm_queue::refuse(const std::string& entry, const std::string& reaso
 }
 
 std::optional<farm_lease> farm_queue::begin(const redis_value& entry, const std::string& worker, int max_lost) {
-  if (entry.items.size() < 2 || !is_entry(entry.items[0].text)) nonsense(redis_, "a question for jobs");
+  if (entry.items.size() < 2 || !is_entry(entry.items[0].text)) nonsense(redis_, "a request for a job");
   const std::string& place = entry.items[0].text;
   auto fields = pairs(entry.items[1]);
   auto named = fields.find("job");
   if (named == fields.end()) return refuse(place, "it names no job");
   const std::string id = named->second.text;
-  if (!is_id(id)) return refuse(place, "the name of its job is none");
+  if (!is_id(id)) return refuse(place, "the name of its job is not valid");
   redis_value answer =
       run(farm_scripts::begin, id, {id, place, worker, std::to_string(max_lost), std::to_string(largest_job_bytes)},
           {.bytes = largest_job_bytes + (1 << 16), .elements = 2});
-  if (answer.items.empty()) nonsense(redis_, "the begin of a job");
+  if (answer.items.empty()) nonsense(redis_, "the start of a job");
   if (answer.items[0].text == "drop" || answer.items.size() < 2) return std::nullopt;
   if (answer.items[0].text == "dead") return farm_lease{id, place, {}, answer.items[1].text};
   return farm_lease{id, place, answer.items[1].text, {}};
@@ -225,7 +226,7 @@ std::vector<farm_record> farm_queue::members(const char* set, std::size_t most) 
     if (is_id(id.text)) ids.push_back(id.text);
   auto result = records(ids);
   std::erase_if(result, [&](const farm_record& r) {
-    if (r.state == "unknown") redis_.call({"ZREM", name, r.id});  // it has expired
+    if (r.state == "unknown") redis_.call({"ZREM", name, r.id});  // its record has expired
     return r.state == "unknown";
   });
   return result;
@@ -241,9 +242,9 @@ farm_status farm_queue::status(std::size_t most_jobs) {
   for (std::size_t i = 0; i < count_names.size() && i < values.items.size(); ++i)
     if (!values.items[i].is_null()) s.counts[std::string(count_names[i])] = values.items[i].as_number();
   std::int64_t all = redis_.call({"XLEN", jobs}).as_number();
-  redis_value consumers =
-      redis_.ask({"XINFO", "CONSUMERS", jobs, group},
-                 {.bytes = std::size_t{16} << 20, .elements = 200'000});  // an error while no worker has ever come
+  redis_value consumers = redis_.ask(
+      {"XINFO", "CONSUMERS", jobs, group},
+      {.bytes = std::size_t{16} << 20, .elements = 200'000});  // an error until the first worker has created the group
   for (const redis_value& c : consumers.items) {
     auto fields = pairs(c);
     s.workers.push_back(

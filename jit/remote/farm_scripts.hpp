@@ -1,26 +1,28 @@
-// The transitions of a farm job, as scripts that the Redis server runs: each has all of its effects or none, also on
-// the disk of a server with an append-only file, and may be repeated. States: queued → running → done, or back to
-// queued after a failure, or dead.
+// The state transitions of a farm job, as Lua scripts that the Redis server runs. Each script is atomic, also on the
+// disk of a server with an append-only file, and may be repeated. States: queued -> running -> done; after a failure
+// back to queued, or dead.
 //
-//   job      hash at kiln:farm:VERSION:job:ID: state, spec, label, attempts (failures that somebody reported), lost
-//   (workers that vanished), worker, entry (its place in
-//            the stream), keep, error_kind, error, result, result_bytes, ms, differing
-//   jobs     stream of entries {job = ID}, consumer group `workers`: an entry is there as long as its job is queued or
-//   running; its lease is its idle time running, dead, flaky   sorted sets of IDs by time; dead: not tried again;
-//   flaky: failed, then worked, or gave different bytes counts   hash: submitted, done, failed, lost, repeated
+// Keys, all below kiln:farm:VERSION:
+// - job:ID: hash of state, spec, label, attempts (reported failures), lost (workers that vanished), worker,
+//   entry (its ID in the stream), keep, error_kind, error, result, result_bytes, ms, differing
+// - jobs: stream of entries {job = ID} with the consumer group `workers`. An entry exists as long as its job is queued
+//   or running; the age of its lease is its idle time.
+// - running, dead, flaky: sorted sets of IDs by time. Dead jobs are not tried again. Flaky jobs failed and then
+//   succeeded, or gave different bytes.
+// - counts: hash of submitted, done, failed, lost, repeated
 //
-// Whoever can write to the server can write anything there. Fields that are missing or no numbers have defaults; a key
-// of ours that has another type is removed; an item that cannot be a job becomes dead with its reason. Only the stream
-// itself is left as it is. No script fails because of what another key holds.
+// Anybody who can write to the server may have written anything there. Missing or non-numeric fields get defaults. A
+// key of ours that has another type is removed. An item that is not a valid job becomes dead with a reason. Only the
+// stream itself is never removed. No script fails because of the contents of other keys.
 //
-// Times are milliseconds since 1970 of the server's clock.
+// Times are milliseconds since 1970 by the server's clock.
 #pragma once
 
 #include <string_view>
 
 namespace kiln::farm_scripts {
 
-// In front of every script. Keys job, jobs, running, dead, flaky, counts.
+// Prepended to every script. Keys: job, jobs, running, dead, flaky, counts.
 inline constexpr std::string_view prelude = R"lua(
 local job, jobs, running, dead, flaky, counts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local function is(key, kind)
@@ -62,7 +64,7 @@ local function die(id, kind, reason)
 end
 )lua";
 
-// Arguments id, spec, label, keep in seconds, whether dead jobs are revived. Returns {state before, or "new"; state
+// Arguments: id, spec, label, keep in seconds, "1" to revive dead jobs or "0". Returns {state before or "new", state
 // now}.
 inline constexpr std::string_view submit = R"lua(
 own(job, 'hash')
@@ -85,8 +87,9 @@ count(counts, 'submitted')
 return {state or 'new', 'queued'}
 )lua";
 
-// Arguments id, entry, worker, how many vanished workers make a job dead, the largest spec in bytes. Returns {"run",
-// spec}, {"drop"} for an entry that is of no use any more, or {"dead", reason} for an item that cannot be a job.
+// Arguments: id, entry, worker, number of vanished workers after which a job is dead, largest spec in bytes. Returns
+// {"run", spec}, {"drop"} for an entry that is no longer needed, or {"dead", reason} for an item that is not a valid
+// job.
 inline constexpr std::string_view begin = R"lua(
 local function refuse(reason)
   drop(ARGV[2])
@@ -95,7 +98,7 @@ local function refuse(reason)
 end
 if not is(job, 'hash') then
   redis.call('DEL', job)
-  return refuse('its record in the queue is no hash')
+  return refuse('its record in the queue is not a hash')
 end
 if redis.call('EXISTS', job) == 0 then
   drop(ARGV[2])
@@ -106,7 +109,7 @@ if state == 'done' or state == 'dead' then
   drop(ARGV[2])
   return {'drop'}
 end
-if state ~= 'queued' and state ~= 'running' then return refuse('its record in the queue has no state that a job can have') end
+if state ~= 'queued' and state ~= 'running' then return refuse('its record in the queue has no valid state') end
 local place = field('entry')
 if not place then return refuse('its record in the queue does not name its entry') end
 if place ~= ARGV[2] then
@@ -120,7 +123,7 @@ if state == 'running' and field('worker') ~= ARGV[3] then
   count(counts, 'lost')
   if count(job, 'lost') >= tonumber(ARGV[4]) then
     drop(ARGV[2])
-    die(ARGV[1], 'timed_out', ARGV[4] .. ' workers vanished while they were at it')
+    die(ARGV[1], 'timed_out', ARGV[4] .. ' workers vanished while they worked on it')
     return {'drop'}
   end
 end
@@ -129,7 +132,8 @@ redis.call('ZADD', running, milliseconds(), ARGV[1])
 return {'run', field('spec')}
 )lua";
 
-// Arguments id, entry, label, reason. The entry of the stream cannot be a job: it goes, and a dead record tells why.
+// Arguments: id, entry, label, reason. Removes a stream entry that is not a valid job, and leaves a dead record with
+// the reason.
 inline constexpr std::string_view refuse = R"lua(
 drop(ARGV[2])
 own(job, 'hash')
@@ -137,7 +141,7 @@ redis.call('HSET', job, 'label', ARGV[3])
 die(ARGV[1], 'corrupted', ARGV[4])
 )lua";
 
-// Arguments worker, the largest entry in bytes. Returns the entries that the worker holds and that are larger.
+// Arguments: worker, largest entry in bytes. Returns the entries of the worker that are larger.
 inline constexpr std::string_view large_entries = R"lua(
 local found = {}
 for _, held in ipairs(redis.call('XPENDING', jobs, 'workers', '-', '+', 100, ARGV[1])) do
@@ -150,8 +154,9 @@ end
 return found
 )lua";
 
-// Arguments id, entry, result hash, its bytes, milliseconds of work. Returns "done", "repeated" (somebody was faster,
-// with the same bytes), "differs" (with other bytes; the first stay) or "unknown".
+// Arguments: id, entry, hash of the result, size of the result in bytes, milliseconds of work. Returns "done",
+// "repeated" (another worker has already delivered the same bytes), "differs" (another worker has already delivered
+// other bytes, which are kept) or "unknown" (the queue has no such job).
 inline constexpr std::string_view finish = R"lua(
 drop(ARGV[2])
 if not is(job, 'hash') then return 'unknown' end
@@ -173,8 +178,8 @@ count(counts, 'done')
 return 'done'
 )lua";
 
-// Arguments id, entry, worker, error's kind, its words, whether trying again is useless, how many failures make a job
-// dead. Returns "retry", "dead", or "ignored" where the job is not this worker's any more.
+// Arguments: id, entry, worker, kind of the error, its message, "1" if retrying is useless, number of failures after
+// which a job is dead. Returns "retry", "dead", or "ignored" if the job no longer belongs to this worker.
 inline constexpr std::string_view fail = R"lua(
 if not is(job, 'hash') or field('state') ~= 'running' or field('worker') ~= ARGV[3] then return 'ignored' end
 drop(ARGV[2])
@@ -190,7 +195,7 @@ redis.call('HSET', job, 'state', 'queued', 'entry', redis.call('XADD', jobs, '*'
 return 'retry'
 )lua";
 
-// Arguments entry, worker. Starts the lease anew, unless it is somebody else's by now: 1 or 0.
+// Arguments: entry, worker. Renews the lease and returns 1, or returns 0 if another worker has the entry.
 inline constexpr std::string_view renew = R"lua(
 local held = redis.call('XPENDING', jobs, 'workers', ARGV[1], ARGV[1], 1)
 if #held == 0 or held[1][2] ~= ARGV[2] then return 0 end
@@ -198,18 +203,18 @@ redis.call('XCLAIM', jobs, 'workers', ARGV[2], 0, ARGV[1], 'IDLE', 0, 'JUSTID')
 return 1
 )lua";
 
-// Argument worker. With jobs in hand the name stays: deleting it would delete them from the list of those that somebody
-// must do.
+// Argument: worker. Removes the consumer unless it holds entries: XGROUP DELCONSUMER would also delete its pending
+// entries, and nobody would do those jobs.
 inline constexpr std::string_view leave = R"lua(
 for _, c in ipairs(redis.call('XINFO', 'CONSUMERS', jobs, 'workers')) do
   if c[2] == ARGV[1] and c[4] == 0 then redis.call('XGROUP', 'DELCONSUMER', jobs, 'workers', ARGV[1]) end
 end
 )lua";
 
-// The scripts below only read, and have no prelude: values are cut to what a person reads, names of other lengths than
-// ours are left out.
+// The scripts below only read and have no prelude. They truncate values to the given length and leave out names that
+// are longer than ours can be.
 
-// Keys of jobs; arguments the longest value, then names of fields. Returns a list of values for each job.
+// Keys: jobs. Arguments: longest value in bytes, then names of fields. Returns a list of values for each job.
 inline constexpr std::string_view records = R"lua(
 local result = {}
 for i, key in ipairs(KEYS) do
@@ -224,7 +229,7 @@ end
 return result
 )lua";
 
-// Key a sorted set; arguments how many, the longest name. Returns the latest members.
+// Key: a sorted set. Arguments: how many, longest name in bytes. Returns the latest members.
 inline constexpr std::string_view members = R"lua(
 local result = {}
 if redis.call('TYPE', KEYS[1]).ok == 'zset' then
@@ -235,7 +240,7 @@ end
 return result
 )lua";
 
-// Key a set; arguments how many, the longest name. Returns members.
+// Key: a set. Arguments: how many, longest name in bytes. Returns random members.
 inline constexpr std::string_view some_of = R"lua(
 local result = {}
 if redis.call('TYPE', KEYS[1]).ok == 'set' then

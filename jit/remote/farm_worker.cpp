@@ -24,13 +24,16 @@ namespace kiln {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds longest_wait{1000};  // for a job: how fast a request to stop is noticed
-constexpr std::chrono::milliseconds first_pause{100}, longest_pause{2000};  // with a server that cannot be used
-constexpr std::chrono::seconds least_patience{60};  // with a server that is away while a result is to be delivered
+// How long to wait for a job. It bounds how fast a request to stop is noticed.
+constexpr std::chrono::milliseconds longest_wait{1000};
+// Pauses between attempts while the server cannot be used.
+constexpr std::chrono::milliseconds first_pause{100}, longest_pause{2000};
+// Minimum time for which the delivery of a result is retried.
+constexpr std::chrono::seconds least_patience{60};
 constexpr std::chrono::milliseconds least_drain_patience{5000};
-constexpr std::chrono::milliseconds least_call{2000};  // of a lease that is shorter
+constexpr std::chrono::milliseconds least_call{2000};  // time limit of one call if the lease is shorter
 
-// What the compiler says about a model or its options, which it will say again.
+// Errors about the model or its options. Retrying the job would give the same error.
 constexpr std::array final_kinds{error_kind::usage,         error_kind::mismatch,   error_kind::missing_file,
                                  error_kind::truncated,     error_kind::corrupted,  error_kind::newer_version,
                                  error_kind::invalid_model, error_kind::unsupported};
@@ -45,22 +48,22 @@ std::string unique_name() {
   return fmt::format("{}-{}-{:08x}", host.data(), getpid(), std::random_device{}());
 }
 
-// One call may take as long as the lease: who waits longer has lost the job.
+// The time limit of one call is the lease, because after that the job is lost anyway.
 redis_limits limits_of(const worker_options& options, std::chrono::milliseconds patience, std::stop_token stop) {
   return {.call = std::max(options.lease, least_call), .patience = patience, .stop = std::move(stop)};
 }
 
-// How long a worker that drains the queue asks a server that is of no use.
+// How long a draining worker retries while the server cannot be used.
 std::chrono::milliseconds drain_patience(const worker_options& options) {
   return std::max(options.lease, least_drain_patience);
 }
 
-// How long a result waits for a server that is away.
+// How long the delivery of a result is retried while the server cannot be reached.
 std::chrono::milliseconds delivery_patience(const worker_options& options) {
   return options.drain ? drain_patience(options) : std::max<std::chrono::milliseconds>(options.lease, least_patience);
 }
 
-// Renews the lease of one job from a thread and a connection of its own, as long as it lives.
+// Renews the lease of one job during its lifetime, from its own thread and over its own connection.
 class heartbeat {
  public:
   heartbeat(const worker_options& options, const std::string& worker, const std::string& entry)
@@ -72,9 +75,10 @@ class heartbeat {
           std::unique_lock lock(mutex);
           while (!changed.wait_for(lock, stop, options.lease / 3, [&] { return stop.stop_requested(); })) {
             try {
-              if (!queue.renew(worker, entry)) return;  // the job is somebody else's: its result is still welcome
+              if (!queue.renew(worker, entry)) return;  // another worker has the job now; our result is still accepted
             } catch (const error& e) {
-              spdlog::debug("a lease is not renewed: {}", e.what());  // it may last until the server is back
+              spdlog::debug("a lease could not be renewed: {}",
+                            e.what());  // try again: it may last until the server is back
             }
           }
         }) {}
@@ -118,13 +122,14 @@ class worker {
   }
 
  private:
-  // The server cannot be used now. A job in hand, if any, is somebody else's when its lease ends.
+  // Pauses after the server could not be used. If this worker held a job, another worker gets it when the lease
+  // expires.
   void wait_after(const error& e, clock::time_point begin) {
     if (e.kind() == error_kind::usage || e.kind() == error_kind::unsupported) throw e;
     if (!trouble_since_) {
       trouble_since_ = begin;
       pause_ = first_pause;
-      if (!stop_.stop_requested()) spdlog::warn("{}; asking again until it answers", e.what());
+      if (!stop_.stop_requested()) spdlog::warn("{}; retrying until it answers", e.what());
     }
     if (options_.drain && clock::now() - *trouble_since_ >= drain_patience(options_)) throw e;
     std::mutex mutex;
@@ -151,7 +156,7 @@ class worker {
       double ms = milliseconds_since(begin);
       note({queue_.finish(lease, hash, result->bytes().size(), ms), lease.id, job.label, "", ms});
     } catch (const error& e) {
-      if (e.kind() == error_kind::absent) throw;  // the server: says nothing about the job
+      if (e.kind() == error_kind::absent) throw;  // the server is unreachable; this says nothing about the job
       failed(e.kind(), e.what());
     } catch (const std::exception& e) {
       failed(error_kind::internal, e.what());
@@ -166,7 +171,8 @@ class worker {
       file = options_.perform(job, folder);
     } catch (const error& e) {
       if (e.kind() == error_kind::absent)
-        throw error(error_kind::compile_failed, e.what());  // a component that the job needs, not the server
+        // Not the server but a component that the job needs is absent.
+        throw error(error_kind::compile_failed, e.what());
       throw;
     }
     std::error_code failed;
@@ -215,11 +221,11 @@ class worker {
   std::mutex& reporting_;
   worker_totals& totals_;
   std::string name_;
-  std::optional<clock::time_point> trouble_since_;  // when the server could not be used any more
+  std::optional<clock::time_point> trouble_since_;  // since when the server cannot be used
   std::chrono::milliseconds pause_{first_pause};
-  redis_client redis_;  // asks for work, and stops when we do
+  redis_client redis_;  // asks for jobs; stops waiting when `stop` is requested
   farm_queue waiting_;
-  redis_client last_words_;  // delivers what has been made, also after a request to stop
+  redis_client last_words_;  // delivers results, also after `stop` was requested
   farm_queue queue_;
   blob_store blobs_;
 };

@@ -29,7 +29,7 @@ job_folder::job_folder(const std::filesystem::path& scratch) {
   std::string pattern = (scratch / fmt::format("{}{}-XXXXXX", prefix(), getpid())).string();
   if (!mkdtemp(pattern.data()))
     throw error(error_kind::io,
-                fmt::format("{}: no folder for a job can be made there: {}", scratch.string(), std::strerror(errno)));
+                fmt::format("{}: cannot create a folder for a job there: {}", scratch.string(), std::strerror(errno)));
   path_ = pattern;
 }
 

@@ -1,5 +1,5 @@
-// A folder for one job of a farm worker, removed with the object. Its name holds machine and process, so that a worker
-// which starts later sweeps away what a killed one on the same machine has left.
+// A folder for one job of a farm worker; the destructor removes it. Its name contains the host name and process id, so
+// a worker that starts later on the same machine can remove the folders that a killed worker left behind.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@ namespace kiln {
 
 class job_folder {
  public:
-  // Throws error{io}.
+  // Throws error{io} if the folder cannot be created.
   explicit job_folder(const std::filesystem::path& scratch);
   ~job_folder();
   job_folder(const job_folder&) = delete;
@@ -19,7 +19,7 @@ class job_folder {
   std::filesystem::path path_;
 };
 
-// Removes the folders of processes of this machine that are no more. Errors do not matter.
+// Removes the job folders of processes of this machine that no longer exist. Errors are ignored.
 void sweep_job_folders(const std::filesystem::path& scratch);
 
 }  // namespace kiln

@@ -23,7 +23,7 @@ int number(std::string_view digits, int max, std::string_view what) {
   int value = 0;
   auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (code != std::errc{} || end != digits.data() + digits.size() || value < 0 || value > max)
-    refuse(fmt::format("'{}' is no {}", digits, what));
+    refuse(fmt::format("'{}' is not a valid {}", digits, what));
   return value;
 }
 
@@ -48,11 +48,11 @@ std::string first_line(const std::string& file) {
   std::ifstream in(file);
   std::string line;
   if (!std::getline(in, line))
-    throw error(error_kind::missing_file, fmt::format("{}: holds no password, or cannot be read", file));
+    throw error(error_kind::missing_file, fmt::format("{}: the password file is empty or cannot be read", file));
   return line;
 }
 
-// Cuts `text` at the first `separator` and returns what follows it, "" where there is none.
+// Cuts `text` at the first `separator` and returns the part after it, or "" if there is no separator.
 std::string_view cut(std::string_view& text, std::string_view separator) {
   auto at = text.find(separator);
   if (at == std::string_view::npos) return {};
@@ -68,7 +68,7 @@ void apply_query(std::string_view query, redis_address& address) {
     std::string_view value = cut(setting, "=");
     if (setting == "password-file") address.password = first_line(percent_decoded(value));
     else if (setting == "database") address.database = number(value, max_database, "database");
-    else refuse(fmt::format("'{}' is no setting (password-file, database)", setting));
+    else refuse(fmt::format("'{}' is not a known setting (password-file, database)", setting));
   }
 }
 
@@ -85,15 +85,16 @@ redis_address parse_redis_url(std::string_view url) {
   query = cut(url, "?");
   if (url.starts_with("rediss://"))
     throw error(error_kind::unsupported,
-                "rediss://: this version does not speak TLS; put a tunnel (stunnel, ssh -L) before the server and name "
-                "its near end");
+                "rediss://: this version does not support TLS; use a tunnel (stunnel, ssh -L) to the server and pass "
+                "the address "
+                "of its local end");
   if (url.starts_with("unix://")) {
     address.socket = percent_decoded(url.substr(7));
-    if (!address.socket.starts_with('/')) refuse("a socket is named by an absolute path");
+    if (!address.socket.starts_with('/')) refuse("the path of a socket must be absolute");
     apply_query(query, address);
     return address;
   }
-  if (!url.starts_with("redis://")) refuse(fmt::format("'{}' is neither", url.substr(0, url.find('@'))));
+  if (!url.starts_with("redis://")) refuse(fmt::format("'{}' has neither scheme", url.substr(0, url.find('@'))));
   std::string_view rest = url.substr(8), database = cut(rest, "/");
   if (!database.empty()) address.database = number(database, max_database, "database");
   if (auto at = rest.rfind('@'); at != std::string_view::npos) {
@@ -107,14 +108,14 @@ redis_address parse_redis_url(std::string_view url) {
     std::string_view port = cut(rest, "]");
     address.host = rest.substr(1);
     rest = port;
-    if (!rest.empty() && rest[0] != ':') refuse("after ']' comes ':PORT'");
+    if (!rest.empty() && rest[0] != ':') refuse("only ':PORT' may follow ']'");
     if (!rest.empty()) address.port = number(rest.substr(1), max_port, "port");
   } else {
     std::string_view port = cut(rest, ":");
     address.host = rest;
     if (!port.empty()) address.port = number(port, max_port, "port");
   }
-  if (address.host.empty()) refuse("there is no host");
+  if (address.host.empty()) refuse("the host is missing");
   apply_query(query, address);
   return address;
 }

@@ -1,7 +1,7 @@
-// Where a Redis server is and how it lets us in, as a URL says it:
+// The address and credentials of a Redis server, parsed from a URL:
 //   redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]      unix:///PATH/OF/SOCKET[?database=N]
-// with `?password-file=FILE` in place of a password that everybody could read in the list of processes. USER and
-// PASSWORD may be percent-encoded.
+// `?password-file=FILE` reads the password from the first line of a file, so that it does not appear in the list of
+// processes. USER and PASSWORD may be percent-encoded.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace kiln {
 
 struct redis_address {
-  std::string host = {}, socket = {};  // one of them
+  std::string host = {}, socket = {};  // exactly one of them is set
   int port = 6379, database = 0;
   std::string user = {}, password = {};
 
@@ -18,8 +18,8 @@ struct redis_address {
   friend bool operator==(const redis_address&, const redis_address&) = default;
 };
 
-// Throws error{usage} for what is no such URL, error{unsupported} for rediss:// (TLS), error{missing_file} for a
-// password file that cannot be read.
+// Throws error{usage} for a malformed URL, error{unsupported} for rediss:// (TLS), error{missing_file} for a password
+// file that cannot be read.
 redis_address parse_redis_url(std::string_view url);
 
 }  // namespace kiln

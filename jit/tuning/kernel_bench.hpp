@@ -1,6 +1,7 @@
 // Runs one kernel on a device in several native forms with the same input and output buffers, to time and check
 // candidates. Each form is loaded as a program of one instruction, so packed weights, scratch memory and tensor maps
 // are set up as in a model. Packing of constants is not timed.
+//
 // Used by one thread at a time. Throws kiln::error if loading or launching fails or the device reports an error.
 #pragma once
 

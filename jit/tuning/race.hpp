@@ -2,6 +2,7 @@
 // many samples as in the round before. After the round the slower half is dropped, and so is every candidate that is
 // clearly slower than the best. Samples of the candidates are interleaved, so a slowdown of the machine affects all of
 // them.
+//
 // The race knows neither kernels nor devices: a candidate is an index, and a function samples it. Used by one thread.
 // If the sampling function throws kiln::error, that candidate is dropped and the error is kept as its failure.
 #pragma once

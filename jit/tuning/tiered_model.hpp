@@ -1,6 +1,7 @@
 // A model that runs at once with the kernel configurations it has (tier 0) and gets better kernels while it runs (tier
 // 1). A background thread tunes the kernels, the hottest first; new kernels are taken into use at the beginning of a
 // run.
+//
 // run() must be called from one thread only. It waits for the tuner at most until the end of one sample (device_turns).
 // It switches to a new version by exchanging a pointer: the background thread loads, allocates and warms the new
 // version and frees the old one. An error in the background ends tuning but never a run; problem() returns it.

@@ -1,6 +1,7 @@
 // Tunes kernels. For each kernel it compiles the candidate configurations, times them against each other on the device
 // and checks the fastest one against the default configuration. The result is stored as a tuning record and the
 // winner's code in the cache. docs/tuning.md says how candidates are compared.
+//
 // A candidate fails if it does not compile, load, launch, finish in time or compute the right numbers. A failed
 // candidate is recorded with its reason and dropped; nothing is thrown for it. If no candidate is better, the default
 // configuration stays. Used by one thread; compiling uses as many threads as jit_options say.

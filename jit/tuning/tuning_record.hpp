@@ -1,6 +1,7 @@
 // The result of tuning one kernel (payload and concrete shapes) on one class of devices: every candidate with its time,
 // or with the reason why it has none. Records are plain values with a text form (JSON) that people can read.
 // docs/tuning.md describes the fields.
+//
 // Records of the same kernel and class can be merged. merge() is commutative, associative and idempotent, so copies may
 // be merged in any order. A record holds one session per version of the compiler, at most `most_sessions`. Sessions of
 // other compiler versions serve as hints.

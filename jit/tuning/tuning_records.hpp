@@ -1,6 +1,7 @@
 // The tuning records of one class of devices. They come from files in `records/` of the cache folder, from the same
 // folder of read-only layers, and from the hints inside a `.kiln` file. Records that are found in several places are
 // merged.
+//
 // Like the cache it never throws into a run: an unreadable record counts as absent, and a record that cannot be written
 // is lost. Only the first problem is logged as a warning. A record of a later version is left alone. Any thread may
 // call any function. Processes may share a folder, because files are replaced atomically by rename. If two processes
