@@ -10,7 +10,7 @@
 namespace kiln {
 namespace {
 
-// Operations whose result holds the same numbers as their first input.
+// Operations whose result consists of elements of their first input.
 bool only_moves(const operation& op) {
   static const std::set<std::string_view> names{"reshape", "broadcast", "transpose", "slice",
                                                 "concat",  "gather",    "convert"};
@@ -22,7 +22,7 @@ std::optional<std::int64_t> extent(const shape& data, std::int64_t axis) {
   return d.is_static() ? std::optional(d.value()) : std::nullopt;
 }
 
-// The extent of the axis that `user` indexes with its input `operand`, if that is what it does.
+// Returns the extent of the axis that `user` indexes with its input `operand`; none if `user` does not index with it.
 std::optional<std::int64_t> indexed_extent(const instruction& user, std::size_t operand) {
   if (operand != 1) return std::nullopt;
   const shape& data = user.inputs()[0].type();

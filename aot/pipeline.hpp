@@ -1,6 +1,6 @@
-// The AOT stage after import: graph optimization and kernel formation. Needs no device and asks none.
-// Throws error{unsupported, invalid_model} where a model holds what kernels cannot express, error{io} where a dump
-// cannot be written.
+// The AOT stage after import: graph optimization and kernel formation. It does not need a device.
+// Throws error{unsupported, invalid_model} for a model that kernels cannot express, and error{io} if a dump cannot be
+// written.
 #pragma once
 
 #include <filesystem>
@@ -14,16 +14,20 @@
 namespace kiln {
 
 struct compile_options {
-  std::optional<element_type> precision;     // f16 or bf16: what the model's f32 becomes inside
-  bool int4_weights = false;                 // quantize constant weights of products (aot/passes/quantize_weights.hpp)
-  quantization_report* quantized = nullptr;  // where what that did is counted; may be null
-  std::filesystem::path dump_dir;            // where the program's text goes after every pass; empty: nowhere
+  // f16 or bf16: the element type that replaces the model's f32 inside the program.
+  std::optional<element_type> precision;
+  // Quantize constant weights of products (aot/passes/quantize_weights.hpp).
+  bool int4_weights = false;
+  // Receives the quantization counts; may be null.
+  quantization_report* quantized = nullptr;
+  // Folder for the program's text after every pass; empty: no dumps.
+  std::filesystem::path dump_dir;
 };
 
-// Every graph pass, in the order that pipeline.cpp shows.
+// Runs every graph pass, in the order shown in pipeline.cpp.
 void optimize(program& p, const compile_options& options = {});
 
-// optimize, record_input_ranges, form_kernels into MLIR bytecode.
+// Runs optimize, record_input_ranges, and form_kernels into MLIR bytecode.
 program compile(program imported, const compile_options& options = {}, std::vector<formed_kernel>* formed = nullptr);
 
 }  // namespace kiln

@@ -10,8 +10,8 @@
 namespace kiln {
 namespace {
 
-// Which dims follow from the shapes of a kernel's parameters and outputs, as far as finalizing finds out
-// (mlir_bridge/kernel/specialize.cpp).
+// Determines which dims can be computed from the shapes of a kernel's parameters and outputs, with the same rules as
+// the finalizer (mlir_bridge/kernel/specialize.cpp).
 class told_dims {
  public:
   void add(const shape& type) { whole_.insert(whole_.end(), type.dims.begin(), type.dims.end()); }
@@ -27,8 +27,8 @@ class told_dims {
   bool has(const dim& d) const { return std::ranges::find(whole_, d) != whole_.end() || unknown(d).empty(); }
 
  private:
-  // The only unknown atom of the dim, where the dim's value tells the atom's: it stands alone in one term, or grows
-  // with a lone symbol.
+  // Returns the only unknown atom of the dim, if the value of the dim determines it: the atom occurs in exactly one
+  // term, or it is a symbol in which the dim is monotonically increasing.
   const dim_atom* told_by(const dim& d) const {
     auto open = unknown(d);
     if (open.size() != 1) return nullptr;
@@ -51,8 +51,8 @@ class told_dims {
            std::ranges::all_of(atom.operands, [&](const dim& d) { return unknown(d).empty(); });
   }
 
-  std::map<std::string, const dim_atom*> unknown(
-      const dim& d) const {  // the atoms live in the dims of whole_ and of the kernel
+  // The atoms are owned by the dims of whole_ and of the kernel.
+  std::map<std::string, const dim_atom*> unknown(const dim& d) const {
     std::map<std::string, const dim_atom*> open;
     const auto terms = d.terms();
     for (const auto& [atoms, coefficient] : terms)
@@ -62,7 +62,7 @@ class told_dims {
   }
 
   std::vector<dim> whole_;
-  std::set<std::string> known_;  // texts of atoms
+  std::set<std::string> known_;  // by the texts of the atoms
 };
 
 class copier {
@@ -92,14 +92,14 @@ class copier {
     return found != whole_.owner.end() && found->second == index_;
   }
 
-  // Whether the value comes from outside: it lies in memory when the kernel starts.
+  // Whether the value comes from outside, i.e. is in memory when the kernel starts.
   bool is_outside(value v) const {
     const operation& op = v.producer->op();
     if (is_member(v)) return false;
     if (whole_.owner.contains(v.producer) || role_of(op) == kernel_role::structure ||
         whole_.in_memory.contains(v.producer))
       return true;
-    return op.is<reshape>() && is_outside(v.producer->inputs()[0]);  // an alias costs less than index arithmetic
+    return op.is<reshape>() && is_outside(v.producer->inputs()[0]);  // an alias is cheaper than index arithmetic
   }
 
   static bool is_scalar_constant(value v) {
@@ -107,7 +107,7 @@ class copier {
     return data && data->splat().has_value();
   }
 
-  // `memory`: an operand that the anchor needs as a tensor.
+  // `memory`: the anchor needs this operand as a tensor in memory.
   bool is_parameter(value v, bool memory) const { return is_outside(v) && (memory || !is_scalar_constant(v)); }
 
   bool needs_memory(const instruction& user, std::size_t operand) const {
@@ -156,7 +156,7 @@ class copier {
     return made;
   }
 
-  // Where such dims begin: a broadcast of a scalar, say, that is only summed.
+  // Finds the instructions that introduce underivable dims, for example a broadcast of a scalar that is only summed.
   void find_untold() {
     told_dims told;
     for (value v : made_.body->parameters()) told.add(v.type());
@@ -187,7 +187,7 @@ class copier {
     }
     if (left_out) text += "_and_" + std::to_string(left_out);
     if (text.empty()) text = "broadcast";
-    // "map_exp", for a kernel must not take the place of a function of the C library.
+    // Without an anchor the name gets a prefix ("map_exp"), so that a kernel does not hide a function of the C library.
     return anchored ? text : "map_" + text;
   }
 
@@ -196,7 +196,7 @@ class copier {
   cluster_copy made_;
   std::map<std::pair<value, bool>, value> copies_;
   std::set<std::pair<value, bool>> met_;
-  std::vector<std::pair<const instruction*, const instruction*>> sources_;  // of the copies
+  std::vector<std::pair<const instruction*, const instruction*>> sources_;  // pairs of a copy and its source
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Writes one cluster of a partition as a module of its own: parameters p0, p1, ... in the order in which they are met,
-// scalars as constants, no origins and no names of the model, so that equal layers give equal text and share one
-// payload.
+// Copies one cluster (fusion group) of a partition into a module of its own. Parameters are named p0, p1, ... in the
+// order of their first use, and scalars become constants. The copy holds no origins and no names from the model, so
+// equal layers produce equal text and share one payload.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,14 @@ namespace kiln {
 
 struct cluster_copy {
   std::unique_ptr<module> body;
-  std::vector<value> arguments;      // values of the model's module, one for each parameter
-  std::string symbol;                // "convolution_add_relu", "map_mul_add"; a function of the body only
-  std::vector<std::string> origins;  // of all that was copied, each once
-  std::vector<const instruction*>
-      untold;  // the model's, whose copies have dims that the shapes of parameters and outputs do not tell
+  std::vector<value> arguments;  // values of the model's module, one for each parameter
+  // For example "convolution_add_relu" or "map_mul_add". It depends on the body only.
+  std::string symbol;
+  // Origins of all copied instructions, without duplicates.
+  std::vector<std::string> origins;
+  // Instructions of the model whose copies have dims that cannot be derived from the shapes of the parameters and
+  // outputs.
+  std::vector<const instruction*> untold;
 };
 
 cluster_copy copy_cluster(const partition& whole, std::size_t index);

@@ -13,7 +13,7 @@
 namespace kiln {
 namespace {
 
-// Kernels of the whole program by the text of their cluster, so that each distinct one is written once.
+// The kernels of the whole program by the text of their cluster. Each distinct kernel is written only once.
 class kernel_pool {
  public:
   kernel_pool(program& p, const kernel_writer& write, std::vector<formed_kernel>& formed)
@@ -46,10 +46,11 @@ literal evaluate_constant_like(value v) {
 
 struct divided {
   partition whole;
-  std::vector<cluster_copy> copies;  // of its clusters
+  std::vector<cluster_copy> copies;  // one for each cluster
 };
 
-// Every kernel knows its dims from the shapes that it is given: what has others is computed by a kernel of its own.
+// Every kernel derives its dims from the shapes of its parameters and outputs. Instructions with other dims must be
+// computed by a separate kernel, so the partition is repeated with their results in memory.
 divided divide(module& m) {
   for (partition_options options;;) {
     divided d{make_partition(m, options), {}};
@@ -66,7 +67,8 @@ void form_module(module& m, kernel_pool& pool) {
   m.erase_dead();
   auto [whole, copies] = divide(m);
 
-  // Arguments may be outputs of kernels made later in this loop (the order is restored at the end) or replaced already.
+  // Arguments may be outputs of kernels that are created later in this loop (m.sort() restores the order), or may have
+  // been replaced already.
   std::map<value, value> replaced;
   auto current = [&](value v) {
     auto found = replaced.find(v);
@@ -78,7 +80,8 @@ void form_module(module& m, kernel_pool& pool) {
     m.replace(at->output(), made);
     replaced[at->output()] = made;
   }
-  std::unordered_map<const instruction*, place> places;  // module::insert would search for each
+  // module::insert would search for each instruction.
+  std::unordered_map<const instruction*, place> places;
   for (place at = m.instructions().begin(); at != m.instructions().end(); ++at) places[&*at] = at;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     check_stop();

@@ -9,14 +9,16 @@ kernel_order::kernel_order(std::size_t units, graph g) : graph_(std::move(g)), p
   for (std::size_t u = 0; u < units; ++u) place_[u] = u;
 }
 
-// The units that `start` leads to (forward) or comes from, as far as they lie before (after) `end`. True where one of
-// them leads to `end`, at which the search stops.
+// Collects the units reachable from `start` (its transitive readers if `forward`, else its transitive inputs) that are
+// positioned before `end` (after it if not `forward`). Returns true and stops if a path through another unit reaches
+// `end`.
 bool kernel_order::collect(std::size_t start, std::size_t end, bool forward, std::vector<std::size_t>& between) {
   struct step {
     std::size_t unit;
     bool through;  // another unit lies between `start` and here
   };
-  stamp_ += 2;  // marks: stamp_ - 1 where only reached directly, stamp_ where reached through another unit
+  // Marks: stamp_ - 1 if only reached directly, stamp_ if reached through another unit.
+  stamp_ += 2;
   std::vector<step> open{{start, false}};
   bool found = false;
   while (!open.empty() && !found) {
@@ -50,7 +52,7 @@ bool kernel_order::parted(std::size_t a, std::size_t b) {
 void kernel_order::merge(std::size_t kept, std::size_t gone) {
   const bool first = place_[kept] < place_[gone];
   const std::size_t low = first ? kept : gone, high = first ? gone : kept;
-  std::vector<std::size_t> before, after;  // the merged unit
+  std::vector<std::size_t> before, after;  // relative to the merged unit
   collect(low, high, true, after);
   collect(high, low, false, before);
   auto by_place = [&](std::size_t a, std::size_t b) { return place_[a] < place_[b]; };

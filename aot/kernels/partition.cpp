@@ -28,15 +28,15 @@ struct node {
   instruction* at = nullptr;
   std::size_t cluster = none;  // set for members
   bool alias = false;          // a reshape that stays in the module
-  bool in_memory = false;      // some reader needs it there
+  bool in_memory = false;      // some reader needs the result in memory
   bool inlined = false;
-  bool prologue = false;  // makes a product's 4-bit weights numbers: belongs into the product
+  bool prologue = false;  // part of the dequantization of a product's 4-bit weights; belongs to the product's kernel
   std::vector<reading> readings{};
 };
 
 struct group {
   std::vector<std::size_t> members;  // node numbers, ascending
-  std::size_t unit = 0;              // its first member's number, in kernel_order
+  std::size_t unit = 0;              // number of its first member, its unit in kernel_order
   bool anchored = false;
   std::size_t operations = 0;  // members and inlined copies
   const std::vector<dim>* dims = nullptr;
@@ -69,7 +69,7 @@ class partitioner {
   std::size_t number(value v) { return number_.at(v.producer); }
   const std::vector<dim>& dims_of(std::size_t n) { return nodes_[n].at->outputs()[0].dims; }
 
-  // A kernel, or an instruction that is in none.
+  // The unit of the instruction's kernel, or the instruction's own unit if it is in no kernel.
   std::size_t unit_of(const instruction* at) {
     const std::size_t n = number_.at(at), c = nodes_[n].cluster;
     return c == none ? n : groups_[c].unit;
@@ -101,8 +101,7 @@ class partitioner {
     nodes_[n].cluster = g;
   }
 
-  // --- anchors and what follows them
-  // -------------------------------------------------------------------------------------
+  // --- anchors and their epilogues
 
   void form_around_anchors(std::size_t n) {
     const instruction& at = *nodes_[n].at;
@@ -111,7 +110,7 @@ class partitioner {
       return;
     }
     if (!keeps_indices(at.op())) return;
-    std::vector<std::size_t> candidates;  // the youngest first: the others' results are there by then
+    std::vector<std::size_t> candidates;  // youngest first, because the results of older ones are available by then
     for (value v : at.inputs())
       if (std::size_t g = of(v).cluster;
           g != none && takes_epilogue(nodes_[groups_[g].members.front()].at->op()) && *groups_[g].dims == dims_of(n))
@@ -125,7 +124,7 @@ class partitioner {
     }
   }
 
-  // Outputs that the group would have with `n` in it, as far as readers are in other groups already or not elementwise.
+  // Number of outputs of the group with `n` in it. Readers that are not in the group yet count as outside.
   std::size_t outputs_with(std::size_t g, std::size_t n) {
     std::size_t outputs = 0;
     for (std::size_t member : groups_[g].members)
@@ -137,8 +136,7 @@ class partitioner {
     return outputs + 1;
   }
 
-  // --- the rest, from the outputs backwards
-  // --------------------------------------------------------------------------------
+  // --- the remaining operations, from the outputs backwards
 
   void decide(std::size_t n) {
     node& at = nodes_[n];
@@ -200,7 +198,7 @@ class partitioner {
            (cost < 8 || evaluations <= 64 * elements);
   }
 
-  // Makes `n` an output: of a reader's cluster where it is read at that cluster's own indices, else of one of its own.
+  // Makes `n` an output: of a reader's cluster if that cluster reads it at its own indices, else of a new cluster.
   void materialize(std::size_t n) {
     for (const reading& r : nodes_[n].readings) {
       const group& g = groups_[r.cluster];
@@ -248,7 +246,7 @@ class partitioner {
              {r.cluster, keeps_indices(i.op()) ? r.map : map_through(r.cluster, r.map, n), reads_of(i, k, r.count)});
   }
 
-  // Elements of operand `k` that are computed to make `count` elements of the instruction.
+  // How many elements of operand `k` are read to compute `count` elements of the instruction.
   double reads_of(const instruction& i, std::size_t k, double count) {
     bool partial = i.op().is<concat>() || i.op().is<pad>();
     double of_all = estimated_elements(i.outputs()[0]);
@@ -260,13 +258,12 @@ class partitioner {
 
   void read(value v, const reading& r) { of(v).readings.push_back(r); }
 
-  // Index maps are numbered by how they come about; 0 is the identity.
+  // Index maps are numbered by their derivation; 0 is the identity.
   std::size_t map_through(std::size_t cluster, std::size_t map, std::size_t n) {
     return maps_.try_emplace({cluster, map, n}, maps_.size() + 1000).first->second;
   }
 
   // --- the result
-  // ----------------------------------------------------------------------------------------------------------
 
   partition result() {
     partition made;

@@ -1,11 +1,10 @@
-// Divides a module into kernels: which instructions each one computes and gives out. Instructions that are in no
-// cluster are structure, reshapes that stay (an alias at run time), or inlinable and copied into every cluster that
-// reads them.
-//
-// First every anchor takes the elementwise operations after it for as long as no kernel would need another's result to
-// make one of that other's inputs. Then, from the outputs backwards, each remaining operation is either copied into all
-// of its readers or made an output of a cluster, whichever costs less; an operation with equal dims at the same indices
-// joins its reader's cluster as another output.
+// Divides a module into kernels: decides which instructions each kernel computes and which values it outputs. An
+// instruction outside all clusters is structure, a reshape that stays (an alias at run time), or inlinable and copied
+// into every cluster that reads it.
+// First, each anchor absorbs the elementwise operations that follow it, as long as no dependency cycle between kernels
+// arises. Then the remaining operations are visited from the outputs backwards. Each is either copied into all of its
+// readers or becomes an output of a cluster, whichever is cheaper. An operation with the same dims that is read at the
+// same indices joins its reader's cluster as another output.
 #pragma once
 
 #include <unordered_map>
@@ -24,17 +23,20 @@ struct cluster {
 struct partition {
   std::vector<cluster> clusters;                              // in the order of their last members
   std::unordered_map<const instruction*, std::size_t> owner;  // members only
-  std::unordered_set<const instruction*> in_memory;  // reshapes that stay and constants to be made; not in a cluster
-  std::vector<instruction*> constants;               // of these, what to replace by a constant of its own
+  // Reshapes that stay, and constants to be created; none is in a cluster.
+  std::unordered_set<const instruction*> in_memory;
+  // The instructions of `in_memory` to be replaced by a constant.
+  std::vector<instruction*> constants;
 };
 
 struct partition_options {
-  std::size_t most_operations = 96;  // of one kernel
+  std::size_t most_operations = 96;  // per kernel
   std::size_t most_outputs = 8;
-  std::unordered_set<const instruction*> in_memory = {};  // results that no kernel may compute for itself
+  // Instructions whose results must be in memory: no kernel may recompute them.
+  std::unordered_set<const instruction*> in_memory = {};
 };
 
-// The module must be topologically sorted and hold no dead instructions.
+// The module must be topologically sorted and free of dead instructions.
 partition make_partition(module& m, const partition_options& options = {});
 
 }  // namespace kiln

@@ -11,13 +11,13 @@ namespace {
 struct operation_row {
   std::string_view name;
   kernel_role role;
-  double cost;    // of one output element, where inlinable
-  bool epilogue;  // anchors
-  // Reads of each operand's elements by an anchor; the last entry stands for all that follow.
+  double cost;    // of one output element, if inlinable
+  bool epilogue;  // for anchors: whether takes_epilogue() holds
+  // How often an anchor reads each operand's elements; the last entry applies to all further operands.
   std::array<double, 3> reads;
 };
 
-// An operation that is not listed is elementwise if the IR says so, and structure otherwise.
+// An operation without a row is inlinable if the IR says it is elementwise, else structure.
 constexpr std::array rows{
     operation_row{"convert", kernel_role::inlinable, 1, false, {}},
     operation_row{"broadcast", kernel_role::inlinable, 0, false, {}},

@@ -15,8 +15,8 @@ constexpr std::int64_t packed_fold_limit = 511;
 
 bool is_small(const shape& type, std::int64_t limit) { return type.is_static() && type.element_count() <= limit; }
 
-// Operations whose reference costs about as much as their inputs and outputs have elements. Convolutions and the like
-// are left to the passes: their cost is not bounded by their sizes.
+// Operations whose reference implementation costs about as much as the number of elements of inputs and outputs. The
+// passes fold convolutions and the like, because their cost is not bounded by the sizes.
 bool is_cheap(const operation& op) {
   return op.is<elementwise>() || op.is<convert>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() ||
          op.is<pad>() || op.is<concat>() || op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>() ||
@@ -61,10 +61,10 @@ std::optional<known_elements> builder::known(value v) const {
 std::optional<value> builder::folded(const operation& op, const std::vector<value>& inputs,
                                      const std::vector<shape>& outputs) {
   if (outputs.size() != 1 || !is_small(outputs[0], fold_limit) || !is_cheap(op)) return std::nullopt;
-  // Weights of 4 bits stay so (aot/passes/int4_weights.hpp).
+  // 4-bit weights stay packed (aot/passes/int4_weights.hpp).
   if (op.is<convert>() && storage_bits(inputs[0].type().type) < 8 && !is_small(inputs[0].type(), packed_fold_limit))
     return std::nullopt;
-  // A broadcast says what it means in fewer bytes; only small index and shape tensors are written out.
+  // A broadcast is a compact representation. Only small index and shape tensors are expanded.
   if (op.is<kiln::broadcast>() && (is_float(outputs[0].type) || !is_small(outputs[0], broadcast_fold_limit)))
     return std::nullopt;
   std::int64_t elements = outputs[0].element_count();
@@ -82,7 +82,8 @@ std::optional<value> builder::folded(const operation& op, const std::vector<valu
   return constant(op.evaluate(arguments)[0]);
 }
 
-// Dimensions that count as equal get one expression: `to` in the place of `from`, wherever it is a whole dimension.
+// Gives dimensions that are assumed to be equal a single expression: replaces `from` by `to` where it is a whole
+// dimension.
 void builder::relabel(operation& op, std::vector<value>& inputs, const dim& from, const dim& to) {
   for (value& v : inputs) {
     for (std::size_t axis = 0; axis < v.type().rank(); ++axis) {
@@ -183,7 +184,7 @@ std::optional<dim> builder::uniform_result(const operation& op, const std::vecto
   }
   auto result = evaluate_known(op, scalars, values, {output.type, {}}, facts());
   return result ? std::optional(result->front()) : std::nullopt;
-} catch (const error&) {  // numbers beyond all bounds
+} catch (const error&) {  // the numbers overflow
   return std::nullopt;
 }
 
@@ -198,7 +199,8 @@ std::optional<known_elements> builder::known_result(const operation& op, const s
   return evaluate_known(op, shapes, values, output, facts());
 }
 
-// No operation reads a shape at run time, but a sum of ones over a symbolic dimension is that dimension.
+// There is no operation that reads a shape at run time, but a sum of ones over a symbolic dimension equals that
+// dimension.
 value builder::dims_tensor(const std::vector<dim>& dims, std::size_t rank) {
   std::vector<value> parts;
   for (const dim& d : dims) {
@@ -291,7 +293,7 @@ value builder::slice_from(value x, std::int64_t axis, const dim& start, const di
     op.steps[at] = step;
     return start == dim(0) && length == dims[at] && step == 1 ? x : add(std::move(op), {x});
   }
-  // Counted from the end, a start may be a number: gather takes negative indices so.
+  // A start relative to the end may be a static number; gather accepts negative indices for this.
   dim from_end = start - dims[at];
   value first = from_end.is_static() && from_end.value() < 0
                     ? scalar(element_type::i64, static_cast<double>(from_end.value()))
@@ -326,7 +328,7 @@ value builder::pad_axis(value x, std::int64_t axis, const dim& before, const dim
     case pad_mode::wrap: return add(gather{axis}, {x, binary(scalar_function::mod, position, dims_tensor({size}, 0))});
     case pad_mode::reflect: break;
   }
-  // Forth and back again: a period of 2 * (size - 1).
+  // The index goes forth and back with a period of 2 * (size - 1).
   value period = dims_tensor({size * dim(2) - dim(2)}, 0);
   value at_in_period = binary(scalar_function::mod, position, binary(scalar_function::max, period, 1.0));
   return add(gather{axis},

@@ -1,5 +1,5 @@
-// Adds operations to one module, with ONNX's conveniences: numpy broadcasting, constants folded where they are small,
-// and shape computations kept as dims (symbolic.hpp). Every instruction gets the origin of the node being imported.
+// Adds operations to one module with ONNX's conventions: it broadcasts like numpy, folds small constants, and tracks
+// shape computations as dims (symbolic.hpp). Every instruction gets the origin of the node being imported.
 #pragma once
 
 #include <map>
@@ -26,35 +26,35 @@ class builder {
   const dim_facts& facts() const { return knowledge_.facts; }
   void set_origin(std::string origin) { origin_ = std::move(origin); }
 
-  // The first output; others are output(v, i). Folds to a constant where all inputs are constants and the result is
-  // small.
+  // Returns the first output; output(v, i) gives the others. Folds to a constant if all inputs are constants and the
+  // result is small.
   value add(operation op, std::vector<value> inputs, std::vector<module*> bodies = {});
   static value output(value first, std::uint32_t index) { return {first.producer, index}; }
 
   value constant(literal data);
   value scalar(element_type type, double x) { return constant(literal::scalar(type, x)); }
   value integers(const std::vector<std::int64_t>& values) { return constant(literal::from_int64(values)); }
-  // i64[n], or i64[] with `rank` 0, holding dims that need not be numbers.
+  // A tensor i64[n], or i64[] if `rank` is 0, of dims that may be symbolic.
   value dims_tensor(const std::vector<dim>& dims, std::size_t rank = 1);
-  // The value of an expression that may be negative, i64[].
+  // The value of an expression as i64[]. It may be negative.
   value data_of(const dim& d);
 
-  // The literal behind a constant or a small broadcast of one.
+  // The literal of a constant, or of a small broadcast of one.
   std::optional<literal> constant_of(value v) const;
-  // Elements as dims where known.
+  // The elements as dims, if they are known.
   std::optional<known_elements> known(value v) const;
-  // What all elements of a result are, where that is one known value; for results with open dimensions too.
+  // The one known value that all elements share, if there is one. Works for results with symbolic dims, too.
   std::optional<dim> uniform(value v) const;
   void set_known(value v, known_elements elements) { known_[v] = std::move(elements); }
-  // `count`, i64[1], is what the symbol stands for.
+  // Records that `count` (i64[1]) holds the value of the symbol.
   void set_count(const dim& symbol, value count) {
     counts_.emplace(symbol.str(), count);
     known_[count] = {symbol};
   }
 
-  // Numpy's rule, where dimensions that are neither equal nor 1 count as equal (unify.hpp).
+  // Broadcasts by numpy's rule. Dimensions that are neither equal nor 1 are assumed to be equal (unify.hpp).
   std::vector<dim> broadcast_shape(const std::vector<dim>& a, const std::vector<dim>& b);
-  // Throws where the dimensions cannot be equal; else they are, or count as equal from now on.
+  // Ensures that the dimensions are equal, or assumes it from now on. Throws if they can never be equal.
   void need_equal(const dim& a, const dim& b, const std::string& what);
 
   value broadcast_to(value x, const std::vector<dim>& dims);
@@ -70,19 +70,20 @@ class builder {
   value permuted(value x, const std::vector<std::int64_t>& permutation);
   // Elements [start, start + length) along one axis.
   value slice_axis(value x, std::int64_t axis, std::int64_t start, dim length);
-  // The same for a start that may be symbolic, and any step other than 0: element i is x[start + i * step].
+  // Like slice_axis, for a start that may be symbolic and any step other than 0: element i is x[start + i * step].
   value slice_from(value x, std::int64_t axis, const dim& start, const dim& length, std::int64_t step);
-  // Pads one axis by lengths that may be symbolic; negative ones cut.
+  // Pads one axis by lengths that may be symbolic. Negative lengths crop.
   value pad_axis(value x, std::int64_t axis, const dim& before, const dim& after, pad_mode mode, double fill);
   value reduced(reduction_kind kind, value x, std::vector<std::int64_t> axes, bool keep_dims);
-  // A vector [n] as [1, ..., n, ..., 1] of the rank, with n at `axis`.
+  // Reshapes a vector [n] to [1, ..., n, ..., 1] of the given rank, with n at `axis`.
   value along_axis(value vector, std::int64_t axis, std::size_t rank);
   value iota_like(element_type type, const std::vector<dim>& dims, std::int64_t axis) {
     return add(iota{type, dims, axis}, {});
   }
 
  private:
-  bool is_constant(value v) const;  // whether constant_of() has a literal
+  // Whether constant_of() would return a literal.
+  bool is_constant(value v) const;
   value add_checked(operation op, std::vector<value> inputs);
   std::optional<known_elements> known_result(const operation& op, const std::vector<value>& inputs,
                                              const std::vector<shape>& shapes, const shape& output) const;
@@ -94,9 +95,9 @@ class builder {
   std::string origin_;
   std::optional<dim> uniform_result(const operation& op, const std::vector<value>& inputs,
                                     const std::vector<shape>& shapes, const shape& output) const;
-  // Scalar constants and their broadcasts are made once: quantized models repeat each scale and bound thousands of
-  // times.
-  using scalar_key = std::pair<element_type, std::uint64_t>;  // the element's bytes
+  // Scalar constants and their broadcasts are created only once, because quantized models repeat each scale and bound
+  // thousands of times.
+  using scalar_key = std::pair<element_type, std::uint64_t>;  // the bytes of the element
   std::map<scalar_key, value> scalars_;
   std::map<value, std::vector<value>> spread_scalars_;
   std::map<value, known_elements> known_;

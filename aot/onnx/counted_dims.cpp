@@ -27,7 +27,7 @@ axes counted_axes(const shape& type) {
 
 const shape& in(const instruction& i, std::size_t k) { return i.inputs()[k].type(); }
 
-// `axis` of the first input, and of further ones where all of them have it, is whole.
+// True if `axis` is not counted, in the first `inputs` inputs.
 bool whole(const instruction& i, std::int64_t axis, std::size_t inputs = 1) {
   for (std::size_t k = 0; k < inputs; ++k)
     if (counted_axes(in(i, k)).contains(static_cast<std::size_t>(normalize_axis(axis, in(i, k).rank())))) return false;
@@ -40,7 +40,7 @@ bool all_whole(const instruction& i, std::span<const std::int64_t> over) {
 
 bool any(const instruction&) { return true; }
 
-// Counted axes keep what is before and behind them, in elements.
+// True if counted axes keep the numbers of elements before and behind them.
 bool keeps_places(const instruction& i) {
   auto places = [](const shape& type) {
     std::vector<std::array<dim, 3>> result;
@@ -65,7 +65,8 @@ bool begins_at_zero(const instruction& i) {
   return true;
 }
 
-bool free_rows(const instruction& i) {  // of a product
+// For a product.
+bool free_rows(const instruction& i) {
   const auto& op = *i.op().get_if<dot>();
   return whole(i, op.transpose_a ? -2 : -1);
 }
@@ -76,8 +77,8 @@ bool batch_only(const instruction& i) {
          std::ranges::all_of(std::span(i.inputs()).subspan(1), [](value v) { return counted_axes(v.type()).empty(); });
 }
 
-// Operations that may have counted axes, and whether this one treats the places along them one by one. What is not
-// listed does not.
+// Operations that support counted axes, each with a check whether this instruction works element by element along them.
+// Operations without a row do not support them.
 struct row {
   std::string_view operation;
   bool (*place_by_place)(const instruction&);
@@ -119,7 +120,7 @@ bool is_concerned(const instruction& i) {
          std::ranges::any_of(i.outputs(), has_count);
 }
 
-// `masked` may combine the places along a counted axis.
+// Instructions in `masked` may combine elements along a counted axis.
 void check_uses(const module& m, bool is_main, const std::set<const instruction*>& masked) {
   for (const instruction& i : m.instructions()) {
     if (!is_concerned(i)) continue;

@@ -1,24 +1,26 @@
-// Results whose size depends on data (NonZero, Unique, ...). Their kernels give the largest possible tensor and a
-// count. During the import the size is a symbol, so that shapes, Shape and Reshape follow it through the graph; at the
-// end of the import it becomes the largest size, and outputs that had the symbol become `counted` values
-// (ir/ops/counted.hpp). What lies past the count is padding: so every operation in between must treat the places along
-// such an axis one by one, or combine them in a way that padding can be masked for (counted_masks.hpp); others (a
-// scatter, a sort) are refused by name.
+// Handles results whose size depends on data (NonZero, Unique, ...). Their kernels return a tensor of the largest
+// possible size and a count. During the import a symbol stands for the size, so that Shape and Reshape propagate it
+// through the graph. At the end of the import the symbol is replaced by the largest size, and outputs that contained
+// the symbol become `counted` values (ir/ops/counted.hpp).
+// Elements past the count are padding. Therefore every operation along such an axis must either work element by
+// element, or be a combination for which padding can be masked (counted_masks.hpp). Other operations (a scatter, a
+// sort) are refused by name.
 #pragma once
 
 #include "aot/onnx/graph.hpp"
 
 namespace kiln::onnx_import {
 
-// Refuses an input with open dimensions: the largest result is not known.
+// Refuses an input with symbolic dims, because the largest size of the result would be unknown.
 void need_known_dims(const shape& type);
 
-// The first `count` (i64[1], of the module being built) along `axis` of a tensor without open dimensions, as a tensor
-// with a symbol for that dimension; all tensors of one count share the symbol. Refuses in bodies of If and Loop.
+// Returns the first `count` elements of `data` along `axis`. `count` is i64[1] and belongs to the module being built;
+// `data` must have static dims. The result has a symbol for that dimension, and all tensors with the same count share
+// the symbol. Refused in bodies of If and Loop.
 value shortened(node& n, value data, std::int64_t axis, value count);
 
-// Masks and checks the uses of all counts, adds each count that an output needs as an output "NAME.count", NAME being
-// the first that needs it, and puts the largest sizes in place of the symbols.
+// Masks and checks the uses of all counts, then replaces the symbols by the largest sizes. A count that an output needs
+// becomes an additional output "NAME.count", where NAME is the first output that needs it.
 void settle_counted_dims(import_state& state);
 
 }  // namespace kiln::onnx_import

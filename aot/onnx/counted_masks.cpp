@@ -13,7 +13,7 @@ struct extremes {
   double low, high;
 };
 
-// Of a type whose extremes a double holds.
+// Returns none for types whose extremes a double cannot represent.
 std::optional<extremes> extremes_of(element_type type) {
   if (is_float(type))
     return extremes{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
@@ -23,7 +23,7 @@ std::optional<extremes> extremes_of(element_type type) {
   return is_signed_integer(type) ? extremes{-all / 2, all / 2 - 1} : extremes{0, all - 1};
 }
 
-// What the operation combines, and what changes nothing there.
+// The axes that an operation combines, and the neutral element of the combination.
 struct combination {
   std::vector<std::int64_t> axes;
   std::optional<double> neutral;
@@ -44,7 +44,7 @@ std::optional<double> neutral_of(reduction_kind kind, element_type type) {
 combination combination_of(const instruction& i) {
   const shape& type = i.inputs()[0].type();
   if (const auto* op = i.op().get_if<reduce>()) return {op->axes, neutral_of(op->kind, type.type)};
-  // Of equal elements the first is taken: the padding comes last.
+  // arg-max takes the first of equal elements, so padding, which is last, cannot win.
   if (const auto* op = i.op().get_if<arg_reduce>(); op && !op->select_last)
     return {{op->axis}, neutral_of(op->largest ? reduction_kind::max : reduction_kind::min, type.type)};
   if (const auto* op = i.op().get_if<softmax>()) return {{op->axis}, neutral_of(reduction_kind::max, type.type)};
@@ -93,7 +93,7 @@ class masking {
     main_.set_input(&i_, 0, add(elementwise{scalar_function::where}, {there, x, other}));
   }
 
-  // The sum over what is there.
+  // Replaces the mean by the sum divided by the number of valid elements.
   instruction* mean(reduce op, const std::vector<value>& counts, std::int64_t elements) {
     op.kind = reduction_kind::sum;
     value sum = add(op, {i_.inputs()[0]});

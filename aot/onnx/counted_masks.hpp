@@ -1,5 +1,5 @@
-// Operations that combine the places along a counted axis (counted_dims.hpp): what lies past the count is replaced by
-// what changes nothing. Internal to the import.
+// Handles operations that combine elements along a counted axis (counted_dims.hpp): padding past the count is replaced
+// by the neutral element. Internal to the import.
 #pragma once
 
 #include <span>
@@ -8,10 +8,9 @@
 
 namespace kiln::onnx_import {
 
-// Sums, products, largest and smallest elements, means, arg-max, softmax and running sums over counted axes: masks
-// their input, and returns the instruction that stands in the place of `i` afterwards (a mean becomes a sum and a
-// division). Null for every other operation, and where no value of the element type changes nothing. Only for
-// instructions of the main module.
+// Masks the input of sum, product, min, max, mean, arg-max, softmax and running sum over counted axes. Returns the
+// instruction that replaces `i` (a mean becomes a sum and a division). Returns null for every other operation, and if
+// the element type has no neutral element. `i` must belong to the main module.
 instruction* mask_padding(module& main, instruction& i, std::span<const counted_dim> counts);
 
 }  // namespace kiln::onnx_import

@@ -11,7 +11,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// The operator with the node's attributes in place of the defaults.
+// Returns the operator with the node's attributes instead of the defaults.
 spirv::object with_attributes(const node& n, spirv::object o, const std::vector<bool>& given_inputs) {
   for (const auto& given : n.proto.attribute()) {
     auto known = std::ranges::find(o.attributes, given.name(), &std::pair<std::string, spirv::attribute_value>::first);
@@ -30,7 +30,8 @@ spirv::object with_attributes(const node& n, spirv::object o, const std::vector<
   return o;
 }
 
-// What the operator's rules and launches name of tensor `input`; how it asks whether the node gives it.
+// How the operator's rules and launches use tensor `input`: whether they refer to it, and whether they test its
+// presence with has().
 struct input_use {
   bool named = false, asked = false;
 };
@@ -58,7 +59,7 @@ input_use use_of(const spirv::object& o, std::size_t input) {
   return result;
 }
 
-// An input that the operator names without asking whether it is there, and that is not.
+// Returns an absent input to which the operator refers without testing its presence.
 std::optional<std::size_t> missing_input(const spirv::object& o, const std::vector<bool>& given) {
   for (std::size_t i = 0; i < given.size(); ++i)
     if (input_use use = given[i] ? input_use{} : use_of(o, i); use.named && !use.asked) return i;
@@ -73,7 +74,7 @@ bool fits_types(const spirv::object& o, std::span<const shape> inputs) {
                              [&](const spirv::input_restriction& r) { return fits_type(o, r, inputs); });
 }
 
-// Why the operator is not for this node; empty where it is.
+// Returns the reason why the operator does not match this node; empty if it matches.
 std::string misfit(const node& n, const spirv::object& o, std::span<const shape> inputs,
                    const std::vector<bool>& given) {
   if (auto missing = missing_input(o, given)) return "input" + std::to_string(*missing) + " is missing";
@@ -85,12 +86,13 @@ std::string misfit(const node& n, const spirv::object& o, std::span<const shape>
   return "";
 }
 
-// One code object for an operator whose attributes are the node's already.
+// Creates the code object for an operator that already contains the node's attributes.
 std::vector<value> add_object(node& n, const spirv::object& o, std::vector<value> inputs) {
   std::vector<shape> types;
   for (value v : inputs) types.push_back(v.type());
   std::vector<shape> outputs = spirv::infer(o, types);
-  // Rules and arguments name tensors by number: that all of them exist is known here, not on the device.
+  // Rules and arguments refer to tensors by number. Resolving them here detects missing tensors at import rather than
+  // on the device.
   if (std::ranges::all_of(types, &shape::is_static) && std::ranges::all_of(outputs, &shape::is_static))
     spirv::resolve(o, types, outputs);
   content_hash payload = n.owner.state().result.add_kernel(spirv::serialize(o));
@@ -115,8 +117,8 @@ std::vector<const spirv::object*> custom_operators(const import_state& state, st
 }
 
 std::vector<value> import_custom(node& n, const std::vector<const spirv::object*>& candidates) {
-  // As many inputs as the node gives or a candidate names: what is left out is an empty tensor, made where a candidate
-  // takes it so.
+  // There are as many inputs as the node has, or as a candidate refers to. An omitted input becomes an empty tensor, if
+  // the chosen candidate accepts that.
   std::size_t count = n.inputs();
   for (const spirv::object* o : candidates)
     for (const spirv::kernel_launch& l : o->launches)
@@ -143,7 +145,7 @@ std::vector<value> import_custom(node& n, const std::vector<const spirv::object*
   if (!chosen)
     refuse("the operator's kernels do not take " + (text.empty() ? "no inputs" : text) +
            " with these attributes: " + why);
-  // Those at the end that it does not name are not there at all.
+  // Omit absent trailing inputs to which the operator does not refer.
   while (!given.empty() && !given.back() && !use_of(*chosen, given.size() - 1).named) given.pop_back();
   inputs.resize(given.size());
   for (std::size_t i = 0; i < given.size(); ++i)

@@ -14,7 +14,8 @@ namespace {
 constexpr int deepest = 32;
 constexpr std::size_t longest = 512;
 
-// What exporters print: sums and products, `//` and `%` as in Python, calls of a few functions. Spaces mean nothing.
+// Parses the expressions that exporters print: sums and products, `//` and `%` as in Python, and calls of a few
+// functions. Spaces are ignored.
 class reader {
  public:
   explicit reader(std::string_view text) : text_(text) {}
@@ -112,13 +113,13 @@ class reader {
 
 std::optional<dim> read(const std::string& text) try {
   return text.size() > longest ? std::nullopt : reader(text).whole();
-} catch (const error&) {  // beyond all bounds, or a division by zero
+} catch (const error&) {  // overflow, or a division by zero
   return std::nullopt;
 }
 
-// The symbol that the expression tells when all others are known; none where it tells none or needs more. A '-' may be
-// a hyphen
-// ("batch-size"), so an expression with one introduces no symbol.
+// Returns the symbol that can be solved for if the expression's value and all other symbols are known. Returns none if
+// there is no such symbol or more than one is unknown. A '-' may be a hyphen ("batch-size"), so an expression with one
+// introduces no symbol.
 std::optional<std::string> told_symbol(const std::string& text, const dim& expression,
                                        const std::set<std::string>& known) {
   std::vector<std::string> unknown;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace onnx_import;
 
-constexpr int max_depth = 32;  // as the importer's
+constexpr int max_depth = 32;  // the same as the importer's
 
 class location_search {
  public:
@@ -50,7 +50,7 @@ std::vector<std::string> external_data_files(const std::filesystem::path& model)
   for (const auto& f : message.functions()) search.nodes(f.node(), 0);
   external_files folder(std::filesystem::absolute(model).parent_path());
   for (const std::string& location : search.found)
-    folder.open(location, "'" + model.string() + "'");  // refuses those that leave the folder
+    folder.open(location, "'" + model.string() + "'");  // throws for a path outside the folder
   return {search.found.begin(), search.found.end()};
 }
 

@@ -1,4 +1,4 @@
-// Which files a model in ONNX's format consists of besides its own.
+// Lists the external data files of an ONNX model.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,9 @@
 
 namespace kiln {
 
-// The files beside the model that hold its external data, as the model names them, sorted. Throws error{missing_file}
-// for one that is not there, error{invalid_model} for a name that leaves the model's folder, and what parsing throws.
+// Returns the files that hold the model's external data, sorted, with the paths written in the model. Throws
+// error{missing_file} for a file that does not exist, error{invalid_model} for a path outside the model's folder, and
+// the errors of parsing.
 std::vector<std::string> external_data_files(const std::filesystem::path& model);
 
 }  // namespace kiln

@@ -16,7 +16,8 @@ namespace kiln::onnx_import {
 namespace {
 
 constexpr int max_depth = 32;
-constexpr std::size_t max_label = 200;  // bytes of a node's name that are kept, for messages
+// Maximum number of bytes of a node's name in messages.
+constexpr std::size_t max_label = 200;
 
 std::string standard_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
@@ -56,7 +57,7 @@ dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int in
   return state.dimensions.meanings.at(name).substitute(fixed).replace(state.equal);
 }
 
-// Before IR version 4 every initializer was listed as an input too.
+// Before IR version 4 every initializer was also listed as an input.
 std::unordered_set<std::string> default_inputs(const ::onnx::GraphProto& graph) {
   std::unordered_set<std::string> names;
   for (const auto& i : graph.initializer()) names.insert(i.name());
@@ -81,20 +82,20 @@ void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::strin
   for (const auto& o : graph.output()) use(o.name());
 }
 
-// The version of a domain. onnxruntime writes files that use its own domains without importing them; it takes their
-// first version.
+// Returns the opset version of a domain. onnxruntime writes models that use its own domains without importing them;
+// version 1 is assumed for these.
 std::optional<std::int64_t> opset_of(const import_state& state, const std::string& domain) {
   if (auto found = state.opsets.find(domain); found != state.opsets.end()) return found->second;
   return domain.empty() ? std::nullopt : std::optional<std::int64_t>(1);
 }
 
-// The row for an operator at the model's opset; refuses by name.
+// Returns the row for an operator at the model's opset. Throws with the operator's name if there is none.
 const operator_row& operator_of(const import_state& state, const std::string& domain, const std::string& name) {
   auto opset = opset_of(state, domain);
   const operator_row* row = find_operator(domain, name);
   if (!row || !opset) refuse("operator " + name + " of domain '" + domain + "' is not supported; see kiln ops");
-  // A model newer than the table was warned about; its operators are taken as those of the newest opset that the table
-  // knows.
+  // For a model newer than the table a warning was printed; its operators are interpreted as those of the newest known
+  // opset.
   const operator_version* version = domain.empty() ? find_operator_version(name) : nullptr;
   std::int64_t last = version ? version->last_opset() : *opset,
                asked = std::min<std::int64_t>(*opset, domain.empty() ? newest_opset : *opset);
@@ -104,8 +105,8 @@ const operator_row& operator_of(const import_state& state, const std::string& do
   return *row;
 }
 
-// The attributes that a call of a function has: its own, then the defaults of FunctionProto.attribute_proto, a field
-// (11) that is newer than the schema that we compile against.
+// The attributes of a function call: the call's own, then the defaults from FunctionProto.attribute_proto (field 11),
+// which is newer than the schema that we compile against.
 std::vector<::onnx::AttributeProto> attributes_of(const ::onnx::FunctionProto& function,
                                                   const ::onnx::NodeProto& call) {
   std::vector<::onnx::AttributeProto> result(call.attribute().begin(), call.attribute().end());
@@ -119,8 +120,8 @@ std::vector<::onnx::AttributeProto> attributes_of(const ::onnx::FunctionProto& f
   return result;
 }
 
-// Within a function, attributes may refer to those of the call; one that neither the call nor the function gives is
-// left out.
+// Replaces references to attributes of the call within a function. If neither the call nor the function has the
+// attribute, it is removed.
 void bind_attributes(::onnx::NodeProto& proto, const std::vector<::onnx::AttributeProto>& given) {
   auto& attributes = *proto.mutable_attribute();
   for (int i = attributes.size(); i-- > 0;) {
@@ -141,7 +142,7 @@ void bind_attributes(::onnx::NodeProto& proto, const std::vector<::onnx::Attribu
 
 }  // namespace
 
-// The elements of a small integer or boolean input as symbols.
+// Treats the elements of a small integer or boolean input as symbols.
 void know_elements(import_state& state, builder& b, const std::string& name, value input) {
   const shape& type = input.type();
   bool fits = type.is_static() && (type.type == element_type::boolean || is_integer(type.type)) &&
@@ -240,7 +241,7 @@ value scope::find(const std::string& name) {
   }
   value outer = around_ ? around_->find(name) : value{};
   if (!outer || &around_->b_ == &b_) return outer;
-  // A body sees other modules' constants as constants of its own; all else came in as a parameter (control.cpp).
+  // Constants of other modules are repeated in a body. All other outer values are parameters of the body (control.cpp).
   const literal* data = module::constant(outer);
   if (!data) return {};
   return values_[name] = b_.constant(*data);
@@ -309,9 +310,9 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
   } catch (const error& e) {
     throw error(e.kind(), what + e.what());
   } catch (const std::bad_alloc&) {
-    throw error(error_kind::invalid_model, what + "needs more memory than there is");
+    throw error(error_kind::invalid_model, what + "needs more memory than is available");
   } catch (const std::length_error&) {
-    throw error(error_kind::invalid_model, what + "has a size beyond all bounds");
+    throw error(error_kind::invalid_model, what + "has a size that is out of range");
   } catch (const std::out_of_range&) {
     throw error(error_kind::invalid_model, what + "has too few axes or elements");
   }

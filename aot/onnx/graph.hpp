@@ -1,5 +1,6 @@
-// Graphs to modules. A scope is one ONNX graph while it is being imported: names to values, on top of the scope around
-// it. Bodies of If and Loop become modules of their own, whose captures of outer names are explicit parameters.
+// Converts ONNX graphs to modules. A scope is one ONNX graph during its import: it maps names to values and falls back
+// on the enclosing scope. Bodies of If and Loop become modules of their own; names captured from outside become
+// explicit parameters.
 #pragma once
 
 #include <array>
@@ -18,36 +19,38 @@
 
 namespace kiln::onnx_import {
 
-// A count that depends on data, while it is a symbol (counted_dims.hpp).
+// A data-dependent count that is represented by a symbol (counted_dims.hpp).
 struct counted_dim {
   dim symbol;
   value count;            // i64[1], in the main module
-  std::int64_t most = 0;  // what it is at most
+  std::int64_t most = 0;  // upper bound of the count
 };
 
-// What all scopes of one import share.
+// State shared by all scopes of one import.
 struct import_state {
   program result;
   external_files files;
   const import_options& options;
   import_budget budget;
-  std::map<std::string, std::int64_t> opsets;  // by domain, of the model or of the function being expanded
-  std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto*>
-      functions;  // the model's own, by domain and name
+  // By domain; of the model, or of the function being expanded.
+  std::map<std::string, std::int64_t> opsets;
+  // Functions defined by the model, by domain and name.
+  std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto*> functions;
   dim_knowledge known = {};
-  dim_params dimensions = {};             // of the main graph's inputs
-  bool values_as_symbols = false;         // of the main graph's small integer inputs
-  std::map<std::string, dim> equal = {};  // symbols that other dimensions determine (unify.hpp)
-  int depth = 0;                          // of nested graphs, bounded
-  int bodies = 0;                         // modules made for bodies, to name them
+  dim_params dimensions = {};  // dimensions of the main graph's inputs
+  // Whether elements of the main graph's small integer inputs are treated as symbols.
+  bool values_as_symbols = false;
+  std::map<std::string, dim> equal = {};  // symbols that are defined by other dimensions (unify.hpp)
+  int depth = 0;                          // nesting depth of graphs, bounded
+  int bodies = 0;                         // number of modules created for bodies, used to name them
   std::vector<counted_dim> counted = {};
-  std::map<value, std::array<value, 2>> non_zero =
-      {};  // the places of what is not zero, and their count, where they have been looked for
+  // For a value: the positions of its nonzero elements and their count, once they have been computed.
+  std::map<value, std::array<value, 2>> non_zero = {};
 };
 
 class scope {
  public:
-  // `around` may be null. Several scopes may add to one builder.
+  // `around` is the enclosing scope and may be null. Several scopes may add to one builder.
   scope(import_state& state, builder& b, scope* around) : state_(state), b_(b), around_(around) {}
 
   import_state& state() { return state_; }
@@ -55,11 +58,11 @@ class scope {
 
   // Adds the graph's inputs as parameters of the module.
   void add_inputs(const ::onnx::GraphProto& graph);
-  // Registers initializers and imports all nodes. The graph's tensors are consumed.
+  // Registers initializers and imports all nodes. Moves the tensors out of the graph.
   void run(::onnx::GraphProto& graph);
   std::vector<value> outputs(const ::onnx::GraphProto& graph);
 
-  // Empty where no scope knows the name.
+  // Returns an empty value if no scope knows the name.
   value find(const std::string& name);
   void define(const std::string& name, value v);
   literal tensor(::onnx::TensorProto& proto, const std::string& what) { return take_tensor(proto, state_.files, what); }
@@ -72,17 +75,19 @@ class scope {
   builder& b_;
   scope* around_;
   std::unordered_map<std::string, value> values_;
-  std::unordered_map<std::string, ::onnx::TensorProto*> initializers_;  // not used yet
-  std::unordered_set<std::string> absent_;  // optional inputs of a function that its call leaves out
+  // Initializers that have not been used yet.
+  std::unordered_map<std::string, ::onnx::TensorProto*> initializers_;
+  // Optional inputs of a function that the call omits.
+  std::unordered_set<std::string> absent_;
 };
 
-// What the dimensions of the graph's inputs are called and may be: fills state.dimensions and state.known.
+// Reads the names and ranges of the dimensions of the graph's inputs into state.dimensions and state.known.
 void read_dimensions(import_state& state, const ::onnx::GraphProto& graph);
 
-// Names that the graph (or one nested in it) uses and does not define, in order of first use.
+// Returns the names that the graph, or a graph nested in it, uses but does not define, in order of first use.
 std::vector<std::string> outer_names(const ::onnx::GraphProto& graph);
 
-// The type of a graph's input; unnamed dimensions become symbols called after it.
+// Returns the type of a graph input. An unnamed dimension becomes a symbol named after the input.
 shape declared_shape(import_state& state, const ::onnx::ValueInfoProto& info);
 
 }  // namespace kiln::onnx_import

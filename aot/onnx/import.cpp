@@ -15,7 +15,8 @@ namespace {
 
 using namespace onnx_import;
 
-constexpr std::int64_t oldest_opset = 1;  // most operators are known from 7 on: see the table
+// Most operators are supported from opset 7 on: see the table.
+constexpr std::int64_t oldest_opset = 1;
 
 std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
   std::map<std::string, std::int64_t> result;
@@ -32,7 +33,7 @@ std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
   return result;
 }
 
-// Open symbols with their ranges; every dimension that was asked for must exist.
+// Records the open symbols with their ranges. Every dimension in the options must exist in the model.
 void record_symbols(import_state& state) {
   const auto& [meanings, symbol_names] = state.dimensions;
   for (const auto& [name, spec] : state.options.dims) {
@@ -51,7 +52,8 @@ void record_symbols(import_state& state) {
   for (const module& m : state.result.modules())
     for (const instruction& i : m.instructions()) {
       for (const shape& s : i.outputs()) std::ranges::for_each(s.dims, use);
-      if (i.op().is<constant>()) continue;  // its attributes are a hash of all its bytes
+      // The attributes of a constant contain a hash of all of its bytes, which is expensive.
+      if (i.op().is<constant>()) continue;
       for (const auto& [field, value] : i.op().attributes())
         if (const auto* dims = std::get_if<std::vector<dim>>(&value)) std::ranges::for_each(*dims, use);
     }
@@ -70,8 +72,8 @@ void record_symbols(import_state& state) {
   }
 }
 
-// What gives a count stays for as long as there are symbols (settle_counted_dims), though a shape may be all that needs
-// it.
+// Instructions that compute a count stay alive as long as there are symbols (settle_counted_dims), even if only shapes
+// use the count.
 void erase_dead(import_state& state) {
   module& main = state.result.main();
   const std::vector<value> outputs = main.outputs();
@@ -114,9 +116,9 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   return std::move(state.result);
 }
 
-// An import consumes the parsed message, and starts again where dimensions have to be equal that are different symbols,
-// with one of them replaced: each time there is one symbol less. Where values are needed, it starts again with those of
-// small inputs as symbols.
+// An import consumes the parsed message. If two different symbols have to be equal, it starts again with one of them
+// replaced; this terminates, because there is one symbol less each time. If values are needed, it starts again with the
+// elements of small inputs as symbols.
 program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder,
                      const import_options& options) {
   std::map<std::string, dim> equal;
@@ -146,9 +148,9 @@ program import_safely(std::span<const std::byte> bytes, const std::string& what,
                       const import_options& options) try {
   return import_model(bytes, what, folder, options);
 } catch (const error& e) {
-  throw error(e.kind(), printable(e.what()));  // names come from the file
+  throw error(e.kind(), printable(e.what()));  // names in the message come from the file
 } catch (const std::bad_alloc&) {
-  throw error(error_kind::invalid_model, printable(what + " needs more memory than there is"));
+  throw error(error_kind::invalid_model, printable(what + " needs more memory than is available"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How much one import may make. A model of kilobytes can call functions that call functions, or fold constants node by
-// node; its importer ends all the same, in bounded memory.
+// Limits on the work and memory of one import. A small file can call functions that call functions, or fold constants
+// node by node; the limits ensure that its import terminates in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@ class import_budget {
  public:
   explicit import_budget(std::size_t nodes) : most_nodes_(nodes) {}
 
-  // Before a node is imported. Throws error{unsupported} where there are too many, and what check_stop() throws.
+  // Call before a node is imported. Throws error{unsupported} if there are too many nodes, and the errors of
+  // check_stop().
   void take_node();
-  // Before a node of a function, of so many bytes, is copied for one more call. Throws error{unsupported} where that
-  // was too much.
+  // Call before a function node of `bytes` bytes is copied for another call. Throws error{unsupported} if the total of
+  // all copies is too large.
   void take_copy(std::size_t bytes);
-  // Whether an operation that reads and makes so many elements may be evaluated now. Where not, it stays an operation.
-  // Always for small ones: shapes are computed from them.
+  // Returns whether an operation that reads and writes this many elements may be folded now. If not, it stays an
+  // operation. Small operations are always folded, because shapes are computed from them.
   bool take_folding(std::int64_t elements);
 
  private:

@@ -26,8 +26,8 @@ std::optional<std::uint64_t> varint(std::span<const std::byte>& rest) {
   return std::nullopt;
 }
 
-// Protobuf says only that parsing failed. A file that was cut has well-formed fields of the ModelProto message up to
-// one that runs past the end; anything else was never an ONNX model.
+// Protobuf only reports that parsing failed. A truncated file has well-formed fields of the ModelProto message up to
+// one that extends past the end; anything else was never an ONNX model.
 bool looks_truncated(std::span<const std::byte> rest) {
   if (rest.empty()) return true;
   while (!rest.empty()) {
@@ -49,8 +49,8 @@ bool looks_truncated(std::span<const std::byte> rest) {
 }  // namespace
 
 std::shared_ptr<const mapped_file> mapped_file::open(const std::filesystem::path& path, const std::string& what) {
-  int descriptor =
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe must not wait for its writer
+  // O_NONBLOCK: opening a named pipe must not wait for a writer.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     throw error(error_kind::missing_file, what + ": cannot open '" + path.string() + "': " + std::strerror(errno));
   struct stat status{};

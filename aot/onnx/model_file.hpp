@@ -1,4 +1,4 @@
-// Bytes of files: mapped read-only, alive as long as somebody holds the pointer.
+// Read-only memory mappings of files. A mapping lives as long as a shared pointer to it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace kiln::onnx_import {
 
 class mapped_file {
  public:
-  // Throws error{missing_file} naming `what` and the path, error{io} where it cannot be mapped.
+  // Throws error{missing_file} with `what` and the path, or error{io} if the file cannot be mapped.
   static std::shared_ptr<const mapped_file> open(const std::filesystem::path& path, const std::string& what);
   ~mapped_file();
   mapped_file(const mapped_file&) = delete;
@@ -24,8 +24,7 @@ class mapped_file {
   std::span<const std::byte> bytes_;
 };
 
-// Throws error{truncated} where a field runs past the end of the bytes, error{corrupted} for anything else that does
-// not parse.
+// Throws error{truncated} if a field extends past the end of the bytes, and error{corrupted} for any other parse error.
 ::onnx::ModelProto parse_model(std::span<const std::byte> bytes, const std::string& what);
 
 }  // namespace kiln::onnx_import

@@ -1,5 +1,5 @@
-// What an operator's handler sees of one node: its inputs as values, its attributes with their types checked, and the
-// builder. Handlers throw through refuse() and invalid(); the scope adds the node's name.
+// The view of one node that an operator's handler gets: its inputs as values, its attributes with their types checked,
+// and the builder. Handlers report errors through refuse() and invalid(); the scope adds the node's name.
 #pragma once
 
 #include <optional>
@@ -15,14 +15,15 @@ namespace kiln::onnx_import {
 
 class scope;
 
-// No tensor of a real model comes near; below it, arithmetic on one dimension and a window cannot overflow.
+// Upper bound on dimensions, far above those of real models. Below it, arithmetic on one dimension and a window cannot
+// overflow.
 inline constexpr std::int64_t largest_dim = std::int64_t{1} << 40;
 
 [[noreturn]] void refuse(const std::string& what);   // error{unsupported}
 [[noreturn]] void invalid(const std::string& what);  // error{invalid_model}
 
-// Something that has to be known at import depends on data. The importer then tries again with the elements of small
-// integer inputs as symbols, so that the program can be bound to their values.
+// Thrown if the import needs a value that depends on data. The importer then retries with the elements of small integer
+// inputs as symbols, so that the program can be specialized to their values.
 class value_needed : public error {
  public:
   explicit value_needed(std::string message) : error(error_kind::unsupported, std::move(message)) {}
@@ -36,9 +37,9 @@ class node {
   scope& owner;
   builder& b;
   ::onnx::NodeProto& proto;
-  const std::int64_t opset;  // of the operator's domain
+  const std::int64_t opset;  // opset of the operator's domain
 
-  // Absent optional inputs have an empty value in the list.
+  // An omitted optional input is an empty value in the list.
   std::size_t inputs() const { return inputs_.size(); }
   bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i]; }
   value in(std::size_t i) const;
@@ -63,12 +64,12 @@ class node {
     return normalize_axis(integer(name, otherwise), rank);
   }
 
-  // Inputs that must be known at import: `what` names the input in the refusal.
+  // These return inputs that must be known at import. `what` names the input in the error message.
   known_elements known(std::size_t i, std::string_view what) const;
   std::vector<std::int64_t> numbers(std::size_t i, std::string_view what) const;
   literal constant(std::size_t i, std::string_view what) const;
   double number(std::size_t i, std::string_view what) const { return constant(i, what).at(0); }
-  // An attribute that became an input in opset `since`.
+  // A list that is an attribute in opsets before `since`, and input `i` from then on.
   std::optional<std::vector<std::int64_t>> numbers_since(std::int64_t since, std::string_view name,
                                                          std::size_t i) const;
 
@@ -79,9 +80,9 @@ class node {
 
 using handler = std::vector<value> (*)(node&);
 
-// A row of the table of operators: name, the oldest opset that the handler knows, and what `kiln ops` says of it. The
-// newest opset follows from the operator's version (operator_versions.hpp) for the standard domain; other domains have
-// no later version that we do not know.
+// A row of the operator table: the name, the handler, the oldest opset that the handler supports, and a note for `kiln
+// ops`. In the standard domain the newest supported opset follows from the operator's version (operator_versions.hpp);
+// other domains have no newer versions.
 struct operator_row {
   std::string_view name;
   handler import;

@@ -6,7 +6,7 @@ namespace kiln::onnx_import {
 namespace {
 
 // test/tools/opset_test.py compares the table with the schemas of the onnx package. A version that only adds element
-// types counts as known: a tensor of a type that we do not have is refused where it occurs.
+// types counts as implemented: a tensor with an unsupported type is refused when it occurs.
 constexpr operator_version table[] = {
     // clang-format off
     {"Abs", 13}, {"Acos", 22}, {"Acosh", 22}, {"Add", 14}, {"And", 7}, {"ArgMax", 13}, {"ArgMin", 13}, {"Asin", 22},

@@ -1,5 +1,5 @@
-// Which version of each standard ONNX operator the importer implements. A model's opset selects, for each operator, the
-// newest version that is not newer than the opset; most operators keep their version over many opsets.
+// The version of each standard ONNX operator that the importer implements. A model's opset selects, for each operator,
+// the newest version that is not newer than the opset. Most operators keep their version over many opsets.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,11 @@
 
 namespace kiln::onnx_import {
 
-// The newest opset whose operators were compared with the table. A model of a later opset is imported as one of this
-// opset, with a warning.
+// The newest opset that the table covers. A model with a newer opset is imported as if it had this one, with a warning.
 inline constexpr int newest_opset = 28;
 
-// `newest` is the newest version of the operator whose meaning we implement. `unknown_from` is the version after it,
-// where the standard has one: it changes the meaning in a way that we do not implement, or removes the operator.
+// `newest` is the newest version that we implement. `unknown_from` is the next version in the standard, if there is
+// one: it changes the semantics in a way that we do not implement, or removes the operator.
 struct operator_version {
   std::string_view name;
   int newest;
@@ -24,7 +23,7 @@ struct operator_version {
 
 // Sorted by name.
 std::span<const operator_version> operator_versions();
-// Null for names that are not in the standard domain or that we do not implement.
+// Returns null for names that are not in the standard domain or that we do not implement.
 const operator_version* find_operator_version(std::string_view name);
 
 }  // namespace kiln::onnx_import

@@ -7,7 +7,7 @@
 
 namespace kiln::onnx_import {
 
-// Null where the operator is not known.
+// Returns null for an unknown operator.
 const operator_row* find_operator(std::string_view domain, std::string_view name);
 
 std::span<const operator_row> unary_operators();

@@ -1,4 +1,4 @@
-// One tensor in a file of its own, as ONNX's test data has them (input_0.pb).
+// Reads a file that holds one tensor, like ONNX's test data (input_0.pb).
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace kiln {
 
-// Throws error{missing_file, corrupted, unsupported} naming the file.
+// Throws error{missing_file, corrupted, unsupported}; the message names the file.
 literal read_onnx_tensor(const std::filesystem::path& file);
 
 }  // namespace kiln

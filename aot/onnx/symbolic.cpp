@@ -8,7 +8,8 @@
 namespace kiln::onnx_import {
 namespace {
 
-// Operations that only move elements; all but the named input count of `data` inputs are indices and must be numbers.
+// Operations that only move elements. The inputs after the data inputs (the first or all) are indices, which must be
+// numbers.
 enum class data_inputs { first, all };
 std::optional<data_inputs> mover(const operation& op) {
   if (op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<broadcast>() || op.is<gather>() ||
@@ -18,7 +19,7 @@ std::optional<data_inputs> mover(const operation& op) {
   return std::nullopt;
 }
 
-// Runs a mover on positions instead of elements, and looks the positions up.
+// Runs such an operation on element positions, then looks the positions up.
 std::optional<known_elements> move(const operation& op, data_inputs which, std::span<const shape> inputs,
                                    std::span<const known_elements> values) {
   std::vector<literal> arguments;
@@ -39,7 +40,7 @@ std::optional<known_elements> move(const operation& op, data_inputs which, std::
   return result;
 }
 
-// What an integer division gives, which rounds towards zero. floor(a / b) is that only where a is not negative.
+// Integer division, which truncates. floor(a / b) is equal to it only if a is not negative.
 std::optional<dim> integer_quotient(const dim& a, const dim& b, const dim_facts& facts) {
   if (b.is_static() && b.value() < 0)
     return b == dim(-1) ? std::optional(dim(0) - a) : integer_quotient(dim(0) - a, dim(0) - b, facts);
@@ -58,13 +59,13 @@ std::optional<dim> quotient(const dim& a, const dim& b, element_type type, const
   return divides_exactly(a, b, exact) ? std::optional(exact) : std::nullopt;
 }
 
-std::optional<dim> remainder(const dim& a, const dim& b, element_type type,
-                             const dim_facts& facts) {  // with the divisor's sign
+// The remainder has the sign of the divisor.
+std::optional<dim> remainder(const dim& a, const dim& b, element_type type, const dim_facts& facts) {
   if (is_float(type) || !facts.at_least(b, 1)) return std::nullopt;
   return a - b * (a / b);
 }
 
-// Comparisons give 1 or 0: numbers where the bounds decide, else expressions that have these values.
+// Comparisons give 1 or 0: static if the bounds decide, else expressions with these values.
 dim less(const dim& a, const dim& b, const dim_facts& facts) { return facts.min(facts.max(b - a, 0), 1); }
 dim inverse(const dim& truth) { return dim(1) - truth; }
 dim differs(const dim& a, const dim& b, const dim_facts& facts) {
@@ -177,7 +178,8 @@ std::optional<known_elements> evaluate_known(const operation& op, std::span<cons
   try {
     if (inputs.empty() || !output.is_static() || output.element_count() > max_known_elements) return std::nullopt;
     return evaluate(op, inputs, values, output, facts);
-  } catch (const error&) {  // overflow, a division without a closed form, an index out of range: not known then
+    // Overflow, a division without a closed form, or an index out of range: the result is unknown.
+  } catch (const error&) {
     return std::nullopt;
   }
 }

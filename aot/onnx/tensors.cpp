@@ -7,7 +7,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// By TensorProto.DataType; the numbers from 17 on are newer than the schema that we compile against.
+// Indexed by TensorProto.DataType. Numbers from 17 on are newer than the schema that we compile against.
 struct type_row {
   int data_type;
   element_type type;
@@ -27,7 +27,8 @@ constexpr std::pair<int, std::string_view> refused_types[] = {
 
 shape shape_of(const ::onnx::TensorProto& tensor, const std::string& what) {
   shape result{element_type_of(tensor.data_type(), what), {}};
-  constexpr std::int64_t limit = std::int64_t{1} << 40;  // beyond any file, and far from overflow of a size in bytes
+  // Larger than any file, but small enough that a size in bytes cannot overflow.
+  constexpr std::int64_t limit = std::int64_t{1} << 40;
   std::int64_t elements = 1;
   check_rank(tensor.dims_size(), what);
   for (std::int64_t d : tensor.dims()) {
@@ -48,7 +49,7 @@ std::span<const std::byte> exactly(std::span<const std::byte> bytes, const shape
   return bytes;
 }
 
-// The typed fields store small types widened (f16 as its bits in an int32) and int4 packed two to an entry.
+// The typed fields store small types in wider entries (f16 as its bits in an int32) and int4 packed two per entry.
 template <class Field>
 literal from_field(const Field& field, shape type, const std::string& what) {
   bool packed = storage_bits(type.type) < 8;
@@ -100,7 +101,8 @@ literal from_file(const ::onnx::TensorProto& tensor, shape type, external_files&
                                            std::to_string(length) + ")");
   bytes = exactly(bytes.subspan(offset, length), type, what);
   auto width = static_cast<std::size_t>(std::max(8, storage_bits(type.type))) / 8;
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % width != 0)  // literals are read through typed pointers
+  // Literals are read through typed pointers, so unaligned data is copied.
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % width != 0)
     return literal(std::move(type), std::vector<std::byte>(bytes.begin(), bytes.end()));
   return literal(std::move(type), bytes, std::move(file));
 }

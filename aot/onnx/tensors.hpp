@@ -1,4 +1,4 @@
-// TensorProto to literal, and the external data files that hold large tensors.
+// Converts TensorProto to literals, and opens the external data files that hold large tensors.
 #pragma once
 
 #include <filesystem>
@@ -11,20 +11,20 @@
 
 namespace kiln::onnx_import {
 
-// No model has tensors of more dimensions, and no .kiln file (ir/container/program_limits.hpp).
+// Upper bound on the rank of a tensor, the same as in .kiln files (ir/container/program_limits.hpp).
 inline constexpr int max_rank = 64;
-// Throws error{unsupported} naming `what`.
+// Throws error{unsupported} with `what` if the rank is too large.
 void check_rank(int rank, const std::string& what);
 
-// TensorProto.DataType to ours; throws error{unsupported} naming `what`.
+// Converts TensorProto.DataType to our element type. Throws error{unsupported} with `what`.
 element_type element_type_of(std::int64_t data_type, const std::string& what);
 
-// The one folder that a model may read its external data from, or the one file that stands for all it names. Files are
-// mapped once.
+// The external data of a model: either the one folder from which the model may read files, or one file that replaces
+// all of them. Each file is mapped once.
 class external_files {
  public:
   explicit external_files(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  // Throws error{missing_file}, and error{invalid_model} for a path that leaves the folder.
+  // Throws error{missing_file}, or error{invalid_model} for a path outside the folder.
   std::shared_ptr<const mapped_file> open(const std::string& location, const std::string& what);
 
  private:
@@ -32,7 +32,7 @@ class external_files {
   std::map<std::string, std::shared_ptr<const mapped_file>> files_;
 };
 
-// Moves the bytes out of `tensor` where it keeps them as raw_data. `what` names it in messages: "initializer 'w'".
+// Moves the bytes out of `tensor` if they are in raw_data. `what` names the tensor in messages: "initializer 'w'".
 literal take_tensor(::onnx::TensorProto& tensor, external_files& files, const std::string& what);
 
 }  // namespace kiln::onnx_import

@@ -10,7 +10,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// Without the factor and the atoms that all terms have: those are not zero.
+// Removes the constant factor and the atoms that all terms share. These are not zero.
 dim primitive(const dim& d) {
   auto terms = d.terms();
   std::int64_t factor = 0;
@@ -43,20 +43,20 @@ std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b
   for (const auto& [atoms, c] : terms) {
     if (atoms.size() != 1 || atoms[0]->is != dim_atom::kind::symbol || (c != 1 && c != -1)) continue;
     const std::string& symbol = atoms[0]->text;
-    // Counts and elements of inputs are what the data says: they cannot be replaced, only checked.
+    // Counts and elements of inputs depend on data: they cannot be replaced, only checked.
     if (symbol.starts_with(count_prefix) || symbol.starts_with(value_prefix) || occurs_elsewhere(terms, atoms, symbol))
       continue;
     dim solved = dim(-c) * (difference - dim(c) * dim::from(atoms[0]));
     auto least = facts.lower(dim::from(atoms[0])), most = facts.upper(dim::from(atoms[0]));
     if (auto high = facts.upper(solved); high && least && *high < *least) continue;
     if (auto low = facts.lower(solved); low && most && *low > *most) continue;
-    // "total = past + seq" rather than "past = total - seq".
+    // Prefer "total = past + seq" over "past = total - seq".
     bool is_sum = std::ranges::all_of(solved.terms(), [](const auto& term) { return term.second > 0; });
     if (!best || is_sum) best.emplace(symbol, solved);
     if (is_sum) break;
   }
   return best;
-} catch (const error&) {  // numbers beyond all bounds
+} catch (const error&) {  // the numbers overflow
   return std::nullopt;
 }
 

@@ -1,6 +1,6 @@
-// Two dimensions that a shape rule wants to be equal, and that differ as expressions: which symbol has to be what for
-// them to be equal. The importer starts again with the symbol replaced, so that the program has the equality in its
-// shapes. An input that does not keep to it is then refused by name when the program runs.
+// Handles two dimensions that a shape rule requires to be equal but that differ as expressions. Finds a symbol that can
+// be replaced to make them equal. The importer then starts again with the symbol replaced, so that the program's shapes
+// contain the equality. An input that violates the equality is refused by name when the program runs.
 #pragma once
 
 #include <map>
@@ -15,20 +15,21 @@
 
 namespace kiln::onnx_import {
 
-// What an import knows about its dimensions, and what it has to take for granted.
+// What an import knows about its dimensions, and which equalities it assumes.
 struct dim_knowledge {
   dim_facts facts;
-  std::vector<dim_guard> guards;  // become those of the program
+  std::vector<dim_guard> guards;  // become the program's guards
 };
 
-// Symbol → expression. nullopt where no symbol can be isolated, or where it would have to be something that it cannot.
+// Returns the symbol and the expression that replaces it. Returns nullopt if no symbol can be isolated, or if the
+// symbol cannot have that value.
 std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b, const dim_facts& facts);
 
-// From now on the two dimensions of the error count as equal: a guard. Throws the error where a symbol can be replaced
-// instead, or where they are never equal.
+// From now on the two dimensions of the error are assumed to be equal, and a guard checks that at run time. Throws the
+// error if a symbol can be replaced instead, or if the dimensions are never equal.
 void take_as_equal(dim_knowledge& known, const dims_differ& wanted, const std::string& who);
 
-// Which of two dimensions that count as equal stands for both.
+// Chooses which of two dimensions that are assumed equal stands for both.
 const dim& representative(const dim& a, const dim& b);
 
 }  // namespace kiln::onnx_import

@@ -17,10 +17,10 @@ const Op* as(value v) {
   return v.producer->op().get_if<Op>();
 }
 
-// (constant − zero) × scale, as DequantizeLinear is imported.
+// (constant − zero) × scale, the form in which DequantizeLinear is imported.
 struct dequantization {
   const literal* elements = nullptr;
-  value scale = {}, zero = {};  // of the elements' dims; zero may be null
+  value scale = {}, zero = {};  // with the dims of the elements; zero may be null
 };
 
 std::optional<dequantization> find_dequantization(value v) {
@@ -37,8 +37,8 @@ std::optional<dequantization> find_dequantization(value v) {
   return std::nullopt;
 }
 
-// How many neighbours along `axis` of a constant matrix have the same number: all of them, or a power of two that
-// divides the extent. Small models have scales that were spread when they were imported.
+// Number of neighbours along `axis` of a constant matrix that are equal: all of them, or a power of two that divides
+// the extent. Small models have scales that were broadcast and folded during import.
 std::int64_t run_of_constant(const literal& data, std::size_t axis) {
   const auto dims = data.type().static_dims();
   const std::int64_t stride = axis == 0 ? dims[1] : 1;
@@ -55,7 +55,7 @@ std::int64_t run_of_constant(const literal& data, std::size_t axis) {
   return group;
 }
 
-// How many neighbours along `axis` of a matrix are known to have the same number, seen from its broadcast.
+// Number of neighbours along `axis` of a matrix that are known to be equal because of a broadcast.
 std::int64_t run_along(value v, std::size_t axis) {
   const std::int64_t extent = v.type().static_dims()[axis];
   if (const literal* data = module::constant(v)) return run_of_constant(*data, axis);
@@ -71,7 +71,7 @@ std::int64_t run_along(value v, std::size_t axis) {
   return to[axis + 1];
 }
 
-// The number at one place of what conversions, reshapes and broadcasts make of a constant.
+// One element of a constant behind conversions, reshapes and broadcasts.
 std::optional<double> number_at(value v, std::int64_t linear) {
   if (const literal* data = module::constant(v)) return data->at(linear);
   if (as<convert>(v) || as<reshape>(v)) return number_at(operand(v), linear);
@@ -99,7 +99,7 @@ literal transposed(const literal& matrix) {
   return literal(type, std::move(bytes));
 }
 
-// One number for each row and group of v, a matrix whose k lies along `depth_axis`.
+// Samples one number for each row and group of v, a matrix with k along `depth_axis`.
 std::optional<literal> of_groups(value v, std::size_t depth_axis, const int4_matrix& matrix, element_type type) {
   const std::int64_t groups = matrix.depth / matrix.group;
   std::vector<double> numbers;
@@ -138,7 +138,7 @@ bool arrange(module& m, instruction& at) {
   if (!scales || (found->zero && !matrix.zero_points)) return false;
   matrix.scales = *scales;
   matrix.elements = depth_axis == 0 ? transposed(*found->elements) : *found->elements;
-  // Factors of one matrix with dims of 1 in front, as the product has them.
+  // The product's right operand may have leading dims of 1, but must be one matrix.
   std::vector<dim> whole = at.inputs()[1].type().dims;
   whole[whole.size() - 2] = matrix.rows, whole.back() = matrix.depth;
   if (std::any_of(whole.begin(), whole.end() - 2, [](const dim& d) { return !(d == dim(1)); })) return false;

@@ -1,7 +1,7 @@
 // Brings the 4-bit weights of an imported product (DequantizeLinear of a constant before MatMul or Gemm) into the form
-// of int4_weights.hpp: transposed ahead of time where k is not innermost, with one scale for each row and group. To be
-// run before anything moves reshapes and transposes about. Scales for each tensor, axis or block along k are
-// understood; others stay as they are, and so do groups of fewer than 8.
+// of int4_weights.hpp: transposed ahead of time if k is not innermost, with one scale for each row and group. Run it
+// before passes that move reshapes and transposes. Scales per tensor, per axis and per block along k are supported.
+// Other weights, and groups of fewer than 8 elements, are left alone.
 #pragma once
 
 #include "ir/module.hpp"

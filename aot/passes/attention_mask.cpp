@@ -10,10 +10,10 @@ namespace {
 
 using enum scalar_function;
 
-// Scores below this count for nothing beside any score that is seen.
+// A score at or below this value has weight 0 in the softmax if any other score is visible.
 constexpr double hidden_beside_others = -9999;
-// Added to a score of any sensible size, this gives the same number everywhere in f32, so that a row of nothing else is
-// uniform.
+// Adding this to a score of realistic size gives the same number for all scores in f32. A row with only such scores has
+// uniform weights.
 constexpr double hides_all_differences = -1e30;
 
 value narrow(value v) {
@@ -32,7 +32,7 @@ score_mask selection(value condition, bool hides, double fill) {
 
 enum class constant_mask { other, nothing, later };
 
-// Whether a constant mask hides nothing, or exactly the keys j > i + (keys - queries).
+// Returns whether a constant mask hides nothing, or exactly the keys j > i + (keys - queries).
 constant_mask meaning(const score_mask& m, const std::vector<dim>& scores) {
   value v = m.what;
   while (v.producer->op().is<reshape>()) v = v.producer->inputs()[0];
@@ -52,7 +52,7 @@ constant_mask meaning(const score_mask& m, const std::vector<dim>& scores) {
   const dim &queries = scores[scores.size() - 2], &keys = scores.back();
   if (dims.size() < 2 || !(dims.back() == keys) || !(dims[dims.size() - 2] == queries) || dim(count) != queries * keys)
     return constant_mask::other;
-  // With more queries than keys some row sees nothing, and a finite number there means something.
+  // With more queries than keys some row has no visible key, and then a finite fill affects the result.
   std::int64_t columns = keys.value(), offset = columns - queries.value();
   if (offset < 0) return constant_mask::other;
   for (std::int64_t i = 0; i < count; ++i)
@@ -67,7 +67,7 @@ bool broadcasts(const std::vector<dim>& mask, const std::vector<dim>& scores) {
   return true;
 }
 
-// -inf becomes a boolean mask that is true where a score is seen, a finite fill an added one.
+// A fill of -inf gives a boolean mask that is true where the score is visible; a finite fill gives an added mask.
 value as_operand(rewriter& write, const score_mask& m) {
   if (m.kind == mask_kind::added) return m.what;
   bool keeps = m.kind == mask_kind::keeps;

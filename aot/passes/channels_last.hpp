@@ -1,6 +1,6 @@
-// Puts convolutions and poolings into channels_last, the only layout that kernels know: images are transposed before
-// and back after, weights are transposed to [window..., C/G, F]. Constant folding then does the weights,
-// sink_transposes removes most of the rest.
+// Converts convolutions and poolings to channels_last, the only layout that kernels support. Images are transposed
+// before and transposed back after; weights are transposed to [window..., C/G, F]. Constant folding then evaluates the
+// transposes of the weights, and sink_transposes removes most of the others.
 #pragma once
 
 #include "ir/module.hpp"

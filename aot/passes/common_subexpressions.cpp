@@ -16,14 +16,15 @@ std::size_t combined(std::size_t seed, std::size_t hash) {
   return seed ^ (hash + 0x9e3779b97f4a7c15 + (seed << 6) + (seed >> 2));
 }
 
-// Equal constants have equal hashes; only the leading bytes are looked at.
+// Equal constants have equal hashes. Only the leading bytes are hashed.
 std::size_t hash_of(const literal& data) {
   auto head = data.bytes().first(std::min<std::size_t>(data.bytes().size(), 64));
   std::size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(head.data()), head.size()});
   return combined(combined(hash, data.bytes().size()), static_cast<std::size_t>(data.type().type));
 }
 
-// The name of an elementwise operation says all of it; the text of the others' attributes is what costs time here.
+// Elementwise operations are hashed by name only, which is sufficient. The others also need the text of their
+// attributes, which is expensive.
 std::size_t hash_of(const instruction& at) {
   const operation& op = at.op();
   std::size_t hash =
@@ -38,7 +39,7 @@ std::size_t hash_of(const instruction& at) {
 bool common_subexpressions::apply(module& m) const {
   std::unordered_multimap<std::size_t, instruction*> constants, computed;
   computed.reserve(m.instructions().size());
-  // The first instruction with this hash that equals `at`; where there is none, `at` becomes one.
+  // Returns the first instruction with this hash that equals `at`. If there is none, records `at`.
   auto first_equal = [](auto& seen, std::size_t hash, instruction& at, auto equal) -> instruction* {
     auto [begin, end] = seen.equal_range(hash);
     auto found = std::find_if(begin, end, [&](const auto& entry) { return equal(*entry.second); });

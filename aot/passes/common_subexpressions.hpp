@@ -1,5 +1,5 @@
-// Makes equal computations one: same operation, same inputs; equal constants too. Constants are compared by type and
-// size first and by bytes only then, so large weights are neither hashed nor copied.
+// Merges equal computations (same operation, same inputs) and equal constants. Constants are compared by type and size
+// first and by bytes only then. Only the leading bytes are hashed, and nothing is copied, so large weights are cheap.
 #pragma once
 
 #include "ir/module.hpp"

@@ -1,4 +1,4 @@
-// An `if` whose condition is constant becomes the body that it takes.
+// Replaces an `if` with a constant condition by the body that is taken.
 #pragma once
 
 #include "ir/module.hpp"

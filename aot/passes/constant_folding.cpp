@@ -15,8 +15,8 @@ bool is_empty(const shape& type) {
   return std::ranges::any_of(type.dims, [](const dim& d) { return d == 0; }) && type.is_static();
 }
 
-// The bytes of the constants behind a value that consists of constants, of what has no elements, and of what spreads
-// constants (broadcast, iota).
+// Returns the number of bytes of the constants behind a value that is a constant, has no elements, or broadcasts a
+// constant (broadcast, iota). None for other values.
 std::optional<std::size_t> source_bytes_of(value v, std::size_t limit) {
   if (const literal* data = module::constant(v)) return data->bytes().size();
   if (is_empty(v.type())) return 0;
@@ -32,7 +32,7 @@ std::optional<std::size_t> source_bytes_of(value v, std::size_t limit) {
   return bytes;
 }
 
-// Such a value's elements. The spread copy is dropped again after its use.
+// Evaluates such a value. The expanded copy is dropped after its use.
 literal evaluate_spread(value v) {
   if (const literal* data = module::constant(v)) return *data;
   if (is_empty(v.type())) return literal(v.type(), {});
@@ -44,7 +44,7 @@ literal evaluate_spread(value v) {
 bool foldable(const instruction& at) {
   const operation& op = at.op();
   if (at.inputs().empty() || !at.bodies().empty()) return false;
-  // What the inputs are is asked first: it settles nearly every instruction.
+  // Check the kinds of the inputs first: this decides for nearly every instruction.
   const bool known = std::ranges::all_of(at.inputs(), [](value input) {
     const operation& from = input.producer->op();
     return from.is<constant>() || from.is<broadcast>() || from.is<iota>() || is_empty(input.type());
@@ -53,21 +53,21 @@ bool foldable(const instruction& at) {
   if (op.is<code_object>() || op.is<counted>() || stays_packed(op, at.inputs()[0].type())) return false;
   if (!std::ranges::all_of(at.outputs(), [](const shape& out) { return out.is_static(); })) return false;
   if (std::ranges::all_of(at.outputs(), is_empty)) return true;
-  // A broadcast that only adds dims of 1 is a reshape of its constant.
+  // A broadcast that only adds dims of 1 acts as a reshape of its constant.
   if (op.is<broadcast>())
     return at.inputs()[0].producer->op().is<constant>() &&
            at.inputs()[0].type().elements() == at.outputs()[0].elements();
   return known;
 }
 
-// The one element of a literal that has the same number everywhere, if it is worth keeping alone.
+// Returns the common element of a literal whose elements are all equal, if it is worth storing as a scalar.
 std::optional<literal> repeated_element(const literal& data) {
   if (data.type().rank() == 0 || storage_bits(data.type().type) < 8 || !data.splat()) return std::nullopt;
   auto first = data.bytes().first(storage_bytes(data.type().type, 1));
   return literal({data.type().type, {}}, std::vector<std::byte>(first.begin(), first.end()));
 }
 
-// nullopt where that would keep more than `limit` and more than there was.
+// Returns nullopt if the result would take more than `limit` bytes and more than the inputs.
 std::optional<std::vector<literal>> fold(const instruction& at, std::size_t limit, folding_budget* budget) {
   std::vector<literal> results, inputs;
   if (std::ranges::all_of(at.outputs(), is_empty)) {

@@ -33,7 +33,7 @@ literal converted(const literal& data, element_type type) {
                                                                         : narrowed_bytes<f32_to_bf16>(values, most));
 }
 
-// Instructions whose results end only in conversions to integers, through elementwise operations and movement.
+// Finds instructions whose results only reach conversions to integers, through elementwise operations and movement.
 std::unordered_set<const instruction*> integer_arithmetic(const module& m) {
   std::unordered_set<const instruction*> found;
   std::unordered_set<const instruction*> outputs;
@@ -53,7 +53,8 @@ std::unordered_set<const instruction*> integer_arithmetic(const module& m) {
   return found;
 }
 
-// Copies a module with its floats converted. Bodies take and give the converted type; the main module keeps its own.
+// Copies a module with its floats converted. Parameters and outputs of bodies get the converted type; those of the main
+// module keep theirs.
 class converter {
  public:
   converter(const module& from, module& to, element_type type, bool is_main,
@@ -97,8 +98,8 @@ class converter {
     bool to_integer =
         i.op().is<convert>() && is_integer(i.outputs()[0].type) && exact_.contains(i.inputs()[0].producer);
     std::vector<value> inputs;
-    bool as_written = exact || to_integer || i.op().is<code_object>() ||
-                      i.op().is<counted>();  // a custom operator's kernel is written for its types; outputs keep theirs
+    // A custom operator's kernel is compiled for its types, and outputs keep theirs.
+    bool as_written = exact || to_integer || i.op().is<code_object>() || i.op().is<counted>();
     for (value v : i.inputs()) inputs.push_back(as_written ? as(mapped(v), v.type().type) : narrowed(v));
     operation op = exact ? i.op() : changed(i.op());
     std::vector<module*> bodies;
@@ -131,7 +132,7 @@ class converter {
   std::map<std::pair<value, element_type>, value> conversions_;
 };
 
-// Bodies before those that use them.
+// Sorts modules such that bodies come before their users.
 void in_order(const module& m, std::unordered_set<const module*>& done, std::vector<const module*>& order) {
   if (!done.insert(&m).second) return;
   for (const instruction& i : m.instructions())

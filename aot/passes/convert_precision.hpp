@@ -1,7 +1,7 @@
-// Makes the f32 of a program another floating type (f16, bf16): `--fp16`, `--bf16`. Inputs and outputs of the model
-// stay as they are, behind conversions; constants are converted, finite ones staying finite; arithmetic and statistics
-// inside kernels remain f32 by the rules of the operations. What only leads to integers (sizes, positions) keeps its
-// type.
+// Converts the f32 of a program to another floating type (f16, bf16): `--fp16`, `--bf16`. Inputs and outputs of the
+// model keep their types behind conversions. Constants are converted so that finite values stay finite. Inside kernels,
+// accumulation and statistics remain f32 by the rules of the operations. Computations that only produce integers
+// (sizes, positions) keep their type.
 #pragma once
 
 #include "ir/program.hpp"

@@ -1,4 +1,4 @@
-// Erases instructions, modules and kernels that nothing uses. Parameters stay: they are the model's interface.
+// Erases unused instructions, modules and kernels. Parameters stay, because they are the model's interface.
 #pragma once
 
 #include "ir/program.hpp"

@@ -1,7 +1,6 @@
-// Questions that several passes ask of a value: is it constant, is it one number everywhere, what lies behind its
-// broadcast. "Constant-like" is a constant or what broadcasts, reshapes and transposes make of one: such values are
-// kept small in the graph (a splat is a scalar and a broadcast) and are materialized only by constant folding or inside
-// a kernel.
+// Queries about values that several passes share: is a value constant, are all its elements equal, what is behind its
+// broadcast. "Constant-like" means a constant, or broadcasts, reshapes and transposes of one. Such values stay small in
+// the graph (a splat is a scalar and a broadcast); only constant folding or a kernel materializes them.
 #pragma once
 
 #include <optional>
@@ -12,14 +11,14 @@
 
 namespace kiln {
 
-// The number that every element has, looking through broadcast, reshape, transpose and slice.
+// The number that all elements are equal to, looking through broadcast, reshape, transpose and slice.
 std::optional<double> splat_of(value v);
 bool is_splat(value v, double number);
 
 bool is_constant_like(value v);
 bool is_float(value v);
 
-// The function of an elementwise instruction; none for anything else.
+// The function of an elementwise instruction; none for any other instruction.
 std::optional<scalar_function> function_of(value v);
 bool is_function(value v, scalar_function f);
 bool is_commutative(scalar_function f);
@@ -27,18 +26,18 @@ bool is_commutative(scalar_function f);
 // Exactly one use, counting module outputs.
 bool has_single_use(const module& m, value v);
 
-// The dims of v, with 1s in front up to `rank`.
+// The dims of v, with leading 1s up to `rank`.
 std::vector<dim> padded_dims(const std::vector<dim>& dims, std::size_t rank);
 
-// For a value whose elements depend on at most one axis of its dims: looks behind broadcasts. `axis` is set to that
-// axis (0 where it depends on none), and the returned value has dims that are 1 everywhere but there. Null where it
-// depends on more.
+// Returns the value behind v's broadcasts if the elements of v depend on one axis at most. `axis` is set to that axis
+// (0 if they depend on none), and the returned value has dims of 1 on every other axis. Returns null if they depend on
+// several axes.
 value along_one_axis(value v, std::size_t axis);
 
 std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& permutation);
 bool is_identity(const std::vector<std::int64_t>& permutation);
 std::vector<dim> permute(const std::vector<dim>& dims, const std::vector<std::int64_t>& permutation);
-// True where a transpose by this permutation keeps the order of all dims other than 1: nothing moves in memory.
+// True if a transpose by this permutation keeps the order of all dims other than 1, so that no element moves in memory.
 bool moves_nothing(const std::vector<dim>& dims, const std::vector<std::int64_t>& permutation);
 
 }  // namespace kiln

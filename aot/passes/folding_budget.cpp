@@ -10,7 +10,7 @@ namespace {
 
 constexpr double free_bytes = 256 << 20, steps_per_element = 64, copies = 4;
 
-// About what evaluating costs; too much rather than too little for operations whose constant form is rare.
+// Estimates the cost of an evaluation. The estimate is too high for operations that are rarely folded.
 double steps_of(const instruction& at) {
   double made = 0, read = 0, largest = 0;
   for (const shape& out : at.outputs()) made += static_cast<double>(out.element_count());
@@ -20,7 +20,8 @@ double steps_of(const instruction& at) {
     largest = std::max(largest, count);
   }
   const operation& op = at.op();
-  if (op.is<dot>()) {  // [m, k] by [k, n]: the product of the inputs' sizes by that of the output is k * k
+  // [m, k] by [k, n]: the product of the inputs' sizes divided by the output's size is k * k.
+  if (op.is<dot>()) {
     const double depth = std::sqrt(static_cast<double>(at.inputs()[0].type().element_count()) *
                                    static_cast<double>(at.inputs()[1].type().element_count()) / std::max(made, 1.0));
     return read + made * std::max(depth, 1.0);

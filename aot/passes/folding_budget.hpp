@@ -1,5 +1,5 @@
-// How much constant folding may compute and keep while one program is optimized. What goes beyond stays an operation,
-// so the result is as right, and a model of kilobytes can neither keep the compiler busy for hours nor fill its memory.
+// Limits on what constant folding may compute and keep for one program. Operations beyond the limits are not folded;
+// the result stays correct. Without them a small file could keep the compiler busy for hours or fill its memory.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace kiln {
 
 class folding_budget {
  public:
-  // `steps`, and more in proportion to the constants that the program has.
+  // Allows `steps`, plus a number in proportion to the size of the program's constants.
   explicit folding_budget(const program& p, double steps = 1e10);
-  // Whether `at`, all of whose inputs are constants, may be evaluated; if so, what that takes is taken.
+  // Returns whether `at`, whose inputs are all constants, may be evaluated, and charges its cost to the budget if so.
   bool take(const instruction& at);
 
  private:
-  double steps_;  // additions, multiplications, elements moved: a double does not overflow
+  double steps_;  // additions, multiplications and moved elements; a double, because it does not overflow
   double bytes_;
 };
 

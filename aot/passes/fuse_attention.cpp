@@ -14,7 +14,7 @@ using enum scalar_function;
 
 using extents = std::vector<dim>;
 
-// A reshape that keeps the last axis keeps every row in its place.
+// A reshape that keeps the last axis keeps the order of the rows.
 bool keeps_rows(value v) {
   if (!v.producer->op().is<reshape>()) return false;
   const auto &to = v.type().dims, &from = v.producer->inputs()[0].type().dims;
@@ -40,15 +40,15 @@ std::optional<factor> factor_of(value v) {
   return std::nullopt;
 }
 
-// What stands between the first product and the softmax.
+// The operations between the first product and the softmax.
 struct score_chain {
   value product;
   double scale = 1;
   std::vector<score_mask> masks;
-  extents dims;  // of the scores where they are masked; empty without a mask
+  extents dims;  // of the scores at the mask; empty without a mask
 };
 
-// From the softmax's input back to the product. Every value on the way has one use.
+// Traces from the softmax's input back to the product. Every value on the way must have one use.
 std::optional<score_chain> trace_scores(const module& m, value v, score_chain so_far) {
   for (;;) {
     if (!has_single_use(m, v)) return std::nullopt;
@@ -66,7 +66,7 @@ std::optional<score_chain> trace_scores(const module& m, value v, score_chain so
   if (!so_far.dims.empty() && so_far.dims != v.type().dims) return std::nullopt;
   so_far.dims = v.type().dims;
   for (const masked_scores& way : masked_at(v)) {
-    // A factor that comes after an addition is on what was added, too.
+    // A scale that is applied after the mask was added also scales the mask.
     if (so_far.scale != 1 && (way.mask.kind == mask_kind::added || so_far.scale < 0)) continue;
     score_chain next = so_far;
     next.masks.push_back(way.mask);
@@ -75,8 +75,8 @@ std::optional<score_chain> trace_scores(const module& m, value v, score_chain so
   return std::nullopt;
 }
 
-// How the batches and rows of both products are heads and queries: [outer..., heads, queries, keys] against [batch...,
-// rows, keys].
+// How the batches and rows of both products correspond to heads and queries: [outer..., heads, queries, keys] versus
+// [batch..., rows, keys].
 struct heads_of_scores {
   extents outer;
   dim heads, key_heads, queries, keys;
@@ -109,14 +109,14 @@ value turned(rewriter& write, value v) {
   return write.transpose_by(v, permutation);
 }
 
-// The operand as it was before it was widened to the other's type.
+// Returns the operand before its conversion from `type` to a wider type.
 value unwidened(value v, element_type type) {
   bool widened = is_float_conversion(v) && storage_bits(v.type().type) > storage_bits(type) &&
                  v.producer->inputs()[0].type().type == type;
   return widened ? v.producer->inputs()[0] : v;
 }
 
-// The weights behind one operand of the second product: a softmax over the last axis.
+// Finds the weights behind one operand of the second product: a softmax over the last axis.
 value softmax_behind(const module& m, value v) {
   while (has_single_use(m, v) && (keeps_rows(v) || is_float_conversion(v))) v = v.producer->inputs()[0];
   const auto* s = v.producer->op().get_if<softmax>();
@@ -126,7 +126,7 @@ value softmax_behind(const module& m, value v) {
 
 value fused(rewriter& write, value root, bool transposed) {
   const dot& second = *root.producer->op().get_if<dot>();
-  // P V, or (V Pᵀ) whose result is the transpose.
+  // Handles P V, or V Pᵀ, whose result is the transpose.
   if (transposed ? !second.transpose_b : second.transpose_a) return {};
   value weights = softmax_behind(write.in(), root.producer->inputs()[transposed ? 1 : 0]);
   if (!weights) return {};

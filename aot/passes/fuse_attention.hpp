@@ -1,13 +1,12 @@
-// Finds attention that a model spells out and makes it one operation: softmax(scale · Q Kᵀ + mask) V, where
-//  * the scale is on Q, on K or on the scores, as a factor or a divisor;
-//  * the mask is added or selected (where) and narrower than the scores by broadcasting; several of a kind are joined;
-//  a constant that hides
-//    exactly what comes later becomes `causal`;
-//  * heads may share keys: the rows of a group stand together in the products (simplify_contractions makes that form);
-//  * conversions and reshapes that keep the rows may stand in between, and the whole may be written transposed: V (Pᵀ).
-// Left alone where the scores or the weights are used elsewhere, where the softmax runs over another axis than the
-// keys, where a mask does not broadcast, and where a selected number is too small a penalty to mean "not at all". Head
-// transposes become layouts later (simplify_attention).
+// Finds attention that a model writes out as softmax(scale · Q Kᵀ + mask) V and replaces it by one operation:
+//  * The scale is on Q, on K or on the scores, as a factor or a divisor.
+//  * The mask is added or selected (where), and broadcasts to the scores. Several masks of one kind are joined. A
+//    constant mask that hides exactly the later keys becomes `causal`.
+//  * Heads may share keys: the rows of a group are adjacent in the products (simplify_contractions creates that form).
+//  * Conversions, and reshapes that keep the rows, may be in between. The whole may be written transposed: V (Pᵀ).
+// The pattern is left alone if the scores or the weights have other uses, if the softmax runs over another axis than
+// the keys, if a mask does not broadcast, or if a selected number is too small a penalty to count as hidden. Transposes
+// of heads become layouts later (simplify_attention).
 #pragma once
 
 #include "ir/module.hpp"

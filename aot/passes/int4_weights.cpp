@@ -9,7 +9,8 @@ namespace {
 
 bool is_packed(element_type type) { return storage_bits(type) < 8; }
 
-// Whether v comes of constants in such ways; `packed` where one of them has 4 bits for each of `elements`.
+// Whether v is computed from constants by the allowed operations. Sets `packed` if one constant has 4 bits for each of
+// `elements`.
 bool comes_of_constants(value v, const dim& elements, bool& packed) {
   const operation& op = v.producer->op();
   if (op.is<constant>()) {

@@ -1,10 +1,8 @@
-// Weights of 4 bits as the right factor of a product, and the form in which they stand in the graph:
-//
+// 4-bit weights as the right factor of a product. In the graph they have this form:
 //   constant i4 or u4 [n, k/g, g] → convert → (− zero points) → × scales [n, k/g, 1] → reshape [1..., n, k] → dot with
 //   transpose_b
-//
-// so that the elements that are multiplied lie side by side, two to a byte, and kernel formation can make all of it the
-// prologue of the product.
+// The elements along k are adjacent, two to a byte, and kernel formation can make the whole chain the prologue of the
+// product.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +13,22 @@
 namespace kiln {
 
 struct int4_matrix {
-  std::int64_t rows = 0, depth = 0,
-               group = 0;                   // n, k, and the neighbours along k that share a scale; group divides depth
+  // n, k, and the number of neighbours along k that share a scale; group divides depth.
+  std::int64_t rows = 0, depth = 0, group = 0;
   literal elements = {};                    // i4 or u4 [rows, depth]
   literal scales = {};                      // a float [rows, depth / group]
   std::optional<literal> zero_points = {};  // the same type and dims as the scales
 };
 
-// Puts the matrix in front of `before`; `dims` are [1..., rows, depth]. Scales and zero points must be of the type that
-// is multiplied in.
+// Inserts the matrix before `before`. `dims` are [1..., rows, depth]. Scales and zero points must have the element type
+// of the product.
 value add_int4_matrix(module& m, instruction* before, const int4_matrix& matrix, const std::vector<dim>& dims);
 
-// Whether v is made of constants alone, by conversion, broadcasts, reshapes, products and differences, from 4 bits for
-// each of its elements.
+// Returns whether v is computed from constants only, by conversion, broadcasts, reshapes, products and differences,
+// with 4 bits of constant data for each of its elements.
 bool is_int4_matrix(value v);
 
-// Below this, packing and unpacking is not worth it: constants of 4 bits may be converted ahead of time.
+// Constants of 4 bits with fewer elements are converted ahead of time, because packing is not worth it.
 inline constexpr std::int64_t fewest_packed_elements = 512;
 bool stays_packed(const operation& op, const shape& operand);
 

@@ -25,7 +25,7 @@ void dump(const program& p, const std::filesystem::path& dump_dir, std::size_t n
 
 bool until_stable::apply(program& p) const {
   bool ever = false;
-  std::size_t at_rest = 0;  // passes in a row that changed nothing
+  std::size_t at_rest = 0;  // consecutive passes that changed nothing
   for (int round = 0; round < rounds; ++round)
     for (const pass& each : passes) {
       check_stop();

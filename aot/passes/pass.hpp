@@ -1,7 +1,7 @@
-// A graph pass: any value struct with `std::string_view name() const` and `bool apply(module&) const` or
-// `bool apply(program&) const`, which says whether it changed anything. Passes hold options only, so one value may be
-// applied to many programs and from many threads; a program belongs to one thread while a pass runs. A pass that meets
-// something it does not understand leaves it alone; it throws only error{internal} for a broken invariant.
+// A graph pass: any value struct with `std::string_view name() const` and `bool apply(module&) const` or `bool
+// apply(program&) const`, which returns whether it changed anything. Passes hold options only, so one value may be
+// applied to many programs and from many threads. A program belongs to one thread while a pass runs. A pass leaves
+// alone what it does not understand; it throws only error{internal}, for a broken invariant.
 #pragma once
 
 #include <concepts>
@@ -50,7 +50,7 @@ class pass {
   std::function<bool(program&)> apply_;
 };
 
-// Applies its passes in order, again and again until none changes anything, at most `rounds` times.
+// Applies its passes in order and repeats until none changes anything, at most `rounds` times.
 struct until_stable {
   std::string label;
   std::vector<pass> passes;
@@ -60,8 +60,8 @@ struct until_stable {
   bool apply(program& p) const;
 };
 
-// Applies the passes in order. Where `dump_dir` is not empty, the program's text before the first and after each pass
-// is written there as NN_name.txt; throws error{io} where that fails.
+// Applies the passes in order. If `dump_dir` is not empty, writes the program's text before the first pass and after
+// each pass to NN_name.txt in it; throws error{io} if that fails.
 void run_passes(program& p, const std::vector<pass>& passes, const std::filesystem::path& dump_dir = {});
 
 }  // namespace kiln

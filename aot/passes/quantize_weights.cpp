@@ -40,10 +40,10 @@ double squared_error(std::span<const float> group, float scale) {
 
 struct quantization {
   int4_matrix matrix;
-  double error = 0;  // relative
+  double error = 0;  // relative error
 };
 
-// A matrix [k, n], or [n, k] where `depth_last`.
+// Quantizes a matrix [k, n], or [n, k] if `depth_last`.
 std::optional<quantization> quantize(const literal& data, bool depth_last, std::int64_t rows, std::int64_t depth,
                                      std::int64_t group) {
   const element_type type = data.type().type;
@@ -98,7 +98,7 @@ bool is_weights_alone(const module& m, value v) {
 
 bool quantize_weights::apply(module& m) const {
   quantization_report unused, &count = report ? *report : unused;
-  std::map<std::pair<value, bool>, std::optional<quantization>> done;  // by weights and their layout
+  std::map<std::pair<value, bool>, std::optional<quantization>> done;  // by weights and layout
   bool changed = false;
   for (auto next = m.instructions().begin(); next != m.instructions().end();) {
     instruction& at = *next++;

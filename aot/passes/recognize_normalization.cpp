@@ -24,7 +24,7 @@ match::matcher square_of(const match::matcher& inner, const std::string& name) {
                         function(pow).inputs({inner, any().when([](value v) { return is_splat(v, 2); })})});
 }
 
-// x · 1/sqrt(s), x / sqrt(s), where `s` may be stretched before or after.
+// Matches x · 1/sqrt(s) and x / sqrt(s), where `s` may be broadcast before or after.
 match::matcher divided_by_root(const match::matcher& x, const match::matcher& s) {
   auto root = stretched(function(sqrt).inputs({stretched(s)}));
   auto inverse_root =
@@ -44,7 +44,7 @@ value root_mean_square(rewriter& write, value root, const match::captures& found
   return write.add(normalize{reduction(found["mean_square"]).axes, *splat_of(found["epsilon"]), false}, {found["x"]});
 }
 
-// (x - mean(x)) / sqrt(mean((x - mean(x))²) + epsilon): root mean square of what is centered.
+// (x - mean(x)) / sqrt(mean((x - mean(x))²) + epsilon): the root-mean-square normalization of a centered value.
 value centered(rewriter& write, value root, const match::captures& found) {
   const auto& n = *root.producer->op().get_if<normalize>();
   if (n.centered || reduction(found["mean"]).axes != n.axes) return {};

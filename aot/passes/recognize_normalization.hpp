@@ -1,4 +1,4 @@
-// Finds normalizations that a model spells out: (x - mean) / sqrt(variance + epsilon), and x / sqrt(mean(x²) +
+// Finds normalizations that a model writes out: (x - mean) / sqrt(variance + epsilon), and x / sqrt(mean(x²) +
 // epsilon).
 #pragma once
 

@@ -53,7 +53,7 @@ value rewriter::convert_to(value v, element_type type) { return v.type().type ==
 
 namespace {
 
-// The rules whose pattern can match an operation of one name, in their order.
+// The rules whose pattern can match an operation with a given name, in order.
 class rule_index {
  public:
   explicit rule_index(std::span<const rule> rules) : rules_(rules) {}
@@ -102,12 +102,13 @@ bool apply_rules(module& m, std::span<const rule> rules) {
         break;
       }
     }
-    if (changed || m.instructions().size() != before) m.erase_dead();  // a rule that gives up may leave what it built
+    // A rule that gives up may leave instructions behind.
+    if (changed || m.instructions().size() != before) m.erase_dead();
     if (!changed) return ever;
     ever = true;
   }
-  // Every rule keeps the module's meaning, so it can be used as it is.
-  spdlog::warn("rewrite rules do not come to rest in module '{}'; the last one was {}", m.name(), last);
+  // Every rule preserves the module's semantics, so the module is valid as it is.
+  spdlog::warn("rewrite rules did not reach a fixed point in module '{}'; the last rule was {}", m.name(), last);
   return true;
 }
 

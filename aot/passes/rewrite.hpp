@@ -1,5 +1,5 @@
-// Rewrite rules and the driver that applies them: a rule is a pattern over one instruction and a function that builds
-// what replaces it. The driver sweeps over a module until no rule changes anything.
+// Rewrite rules and the driver that applies them. A rule is a pattern over one instruction and a function that builds
+// the replacement. The driver sweeps over a module until no rule changes anything.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@ namespace kiln {
 
 using place = std::list<instruction>::iterator;
 
-// module::insert in constant time: it takes the place itself, where module::insert has to search for the instruction.
+// module::insert in constant time: it takes an iterator, whereas module::insert has to search for the instruction.
 value insert_at(module& m, place before, operation op, std::vector<value> inputs);
 
-// Builds replacements in front of one instruction; what it builds inherits that instruction's origin.
+// Builds replacements in front of one instruction. New instructions inherit that instruction's origin.
 class rewriter {
  public:
   rewriter(module& m, place root) : module_(m), root_(root) {}
@@ -28,10 +28,10 @@ class rewriter {
 
   value add(operation op, std::vector<value> inputs);
   value constant(literal data);
-  // `number` in every element: a scalar constant behind a broadcast.
+  // A tensor with `number` in every element: a broadcast scalar constant.
   value splat(const shape& type, double number);
   value apply(scalar_function f, std::vector<value> inputs) { return add(elementwise{f}, std::move(inputs)); }
-  // These do nothing where there is nothing to do.
+  // These return `v` itself if there is nothing to do.
   value broadcast_to(value v, const std::vector<dim>& dims);
   value reshape_to(value v, const std::vector<dim>& dims);
   value transpose_by(value v, const std::vector<std::int64_t>& permutation);
@@ -45,13 +45,13 @@ class rewriter {
 struct rule {
   std::string_view name;
   match::matcher pattern;
-  // The value that takes the place of the root's first output, of the same shape; null where the rule does not apply
-  // after all.
+  // Returns the value that replaces the root's first output; it has the same shape. Returns null if the rule does not
+  // apply after all.
   std::function<value(rewriter&, value root, const match::captures&)> make;
 };
 
-// True where something changed. Dead instructions are erased between sweeps. Rules that undo each other are stopped
-// with a warning.
+// Returns whether anything changed. Dead instructions are erased between sweeps. If rules undo each other, the driver
+// stops with a warning.
 bool apply_rules(module& m, std::span<const rule> rules);
 
 }  // namespace kiln

@@ -25,16 +25,16 @@ match::matcher floating(scalar_function f) {
   return function(f).when([](value v) { return is_float(v.producer->inputs()[0]); });
 }
 
-// What becomes of the rule's root: a captured value.
+// Replaces the root by a captured value.
 auto keep(std::string name) {
   return [name](rewriter&, value, const match::captures& found) { return found[name]; };
 }
-// A function of one captured value.
+// Replaces the root by a function of one captured value.
 auto become(scalar_function f, std::string name) {
   return [f, name](rewriter& write, value, const match::captures& found) { return write.apply(f, {found[name]}); };
 }
 
-// All operands are broadcasts (or constants that stretch): computes on what lies behind them.
+// If all operands are broadcasts (or constants that can be broadcast), computes on the values behind them.
 value behind_broadcasts(rewriter& write, value root, const match::captures&) {
   const auto& inputs = root.producer->inputs();
   const auto& wanted = root.type().dims;
@@ -65,7 +65,7 @@ rule merged_chain(scalar_function f) {
           }};
 }
 
-// 1/c for a constant divisor whose reciprocal is an ordinary number.
+// x / c → x * (1/c) for a constant divisor whose reciprocal is a normal number.
 value multiply_by_reciprocal(rewriter& write, value root, const match::captures& found) {
   value divisor = found["c"];
   while (!module::constant(divisor)) divisor = divisor.producer->inputs()[0];
@@ -77,7 +77,7 @@ value multiply_by_reciprocal(rewriter& write, value root, const match::captures&
   return write.apply(mul, {found["x"], write.apply(reciprocal, {found["c"]})});
 }
 
-// convert(convert(x)) where the first loses nothing.
+// convert(convert(x)) → convert(x) if the inner conversion is lossless.
 value direct_conversion(rewriter& write, value root, const match::captures& found) {
   element_type from = found["x"].type().type, between = found["inner"].type().type, to = root.type().type;
   auto float_digits = [](element_type t) {
@@ -162,7 +162,7 @@ std::vector<rule> make_rules() {
        any().when([](value v) { return v.producer->op().is<elementwise>() || v.producer->op().is<convert>(); }),
        behind_broadcasts},
   };
-  // Constants stand on the right.
+  // Moves constants to the right.
   for (scalar_function f : {add, mul, min, max, equal, logical_and, logical_or, logical_xor})
     rules.push_back({"constant_right", function(f).inputs({fixed().as("c"), varying().as("x")}),
                      [f](rewriter& write, value, const match::captures& found) {

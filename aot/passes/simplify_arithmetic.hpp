@@ -1,6 +1,6 @@
-// Rewrites elementwise operations: identities, constants merged along chains, broadcasts moved behind what is computed,
-// comparisons and conversions that say nothing. Floating-point sums and products may be reassociated, as everywhere in
-// Kiln.
+// Rewrites elementwise operations: removes identities and redundant comparisons and conversions, merges constants along
+// chains, and moves broadcasts behind the computation. Floating-point sums and products may be reassociated, as
+// everywhere in Kiln.
 #pragma once
 
 #include "ir/module.hpp"

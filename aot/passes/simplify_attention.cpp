@@ -14,7 +14,7 @@ head_layout other(head_layout layout) {
   return layout == head_layout::heads_first ? head_layout::sequence_first : head_layout::heads_first;
 }
 
-// Heads and positions change places: its own inverse.
+// The permutation that swaps heads and positions. It is its own inverse.
 std::vector<std::int64_t> head_swap(std::size_t rank) {
   std::vector<std::int64_t> permutation(rank);
   std::iota(permutation.begin(), permutation.end(), 0);
@@ -22,7 +22,7 @@ std::vector<std::int64_t> head_swap(std::size_t rank) {
   return permutation;
 }
 
-// One permutation after another.
+// Composes two permutations.
 std::vector<std::int64_t> composed(const std::vector<std::int64_t>& inner, const std::vector<std::int64_t>& outer) {
   std::vector<std::int64_t> both;
   for (std::int64_t axis : outer) both.push_back(inner[static_cast<std::size_t>(axis)]);

@@ -1,5 +1,5 @@
-// Rewrites around attention: a transpose that moves heads past positions becomes a layout of the operand or of the
-// result, a mask loses its broadcasts.
+// Rewrites around attention: a transpose that swaps heads and positions becomes a layout of the operand or of the
+// result, and a mask loses its broadcasts.
 #pragma once
 
 #include "ir/module.hpp"

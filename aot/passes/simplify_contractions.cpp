@@ -12,7 +12,6 @@ using match::any;
 using match::op;
 
 // --- dot
-// -------------------------------------------------------------------------------------------------------------------
 
 bool swaps_last_two(value v) {
   const auto* t = v.producer->op().get_if<transpose>();
@@ -35,8 +34,8 @@ value transposes_as_flags(rewriter& write, value root, const match::captures& fo
   return changed ? write.add(d, inputs) : value{};
 }
 
-// A right operand that is the same for every batch: batches become rows of the left one. [B..., M, K] · [K, N] → [B*M,
-// K] · [K, N].
+// If the right operand is the same for every batch, batches become rows of the left operand: [B..., M, K] · [K, N] →
+// [B*M, K] · [K, N].
 value batches_as_rows(rewriter& write, value root, const match::captures&) {
   const dot& d = *root.producer->op().get_if<dot>();
   value a = root.producer->inputs()[0], b = root.producer->inputs()[1];
@@ -56,13 +55,13 @@ value batches_as_rows(rewriter& write, value root, const match::captures&) {
   return write.reshape_to(product, root.type().dims);
 }
 
-// A right operand that is shared by groups of the last batch axis (grouped queries: x [B..., G, 1, K, N] stretched to
-// [B..., G, R, K, N] and reshaped to [B..., G*R, K, N]): the batches of a group become rows.
+// The batches of a group become rows if the group shares a right operand (grouped-query attention: x [B..., G, 1, K, N]
+// is broadcast to [B..., G, R, K, N] and reshaped to [B..., G*R, K, N]).
 value shared_batches_as_rows(rewriter& write, value root, const match::captures& found) {
   const dot& d = *root.producer->op().get_if<dot>();
   value a = root.producer->inputs()[0], b = root.producer->inputs()[1], x = found["x"];
   const auto& wide = found["wide"].type().dims;
-  std::size_t rank = b.type().rank(), shared = rank - 2;  // of `wide`: the stretched axis
+  std::size_t rank = b.type().rank(), shared = rank - 2;  // the broadcast axis of `wide`
   if (d.transpose_a || rank < 3 || wide.size() != rank + 1 || x.type().rank() > wide.size()) return {};
   auto narrow = padded_dims(x.type().dims, wide.size());
   auto expected = wide;
@@ -79,9 +78,8 @@ value shared_batches_as_rows(rewriter& write, value root, const match::captures&
 }
 
 // --- constant factors into weights
-// --------------------------------------------------------------------------------------------
 
-// The axis of a contraction's result that its weights' columns become.
+// The axis of a contraction's result that corresponds to the columns of its weights.
 std::size_t column_axis(const operation& contraction, std::size_t rank) {
   if (const auto* c = contraction.get_if<convolution>())
     return c->layout == tensor_layout::channels_first ? 1 : rank - 1;
@@ -90,7 +88,7 @@ std::size_t column_axis(const operation& contraction, std::size_t rank) {
   return rank - 1;
 }
 
-// weights · factor, where `factor` holds one number per column (or one for all).
+// Returns weights · factor, where `factor` holds one number per column, or one for all.
 value scaled_weights(rewriter& write, const operation& contraction, value weights, value factor) {
   const auto& dims = weights.type().dims;
   std::size_t rank = dims.size();
@@ -104,7 +102,8 @@ value scaled_weights(rewriter& write, const operation& contraction, value weight
     std::size_t axis = c->layout == tensor_layout::channels_first ? 0 : rank - 1;
     along[axis] = dims[axis];
   } else {
-    // Groups of columns: [C, F/G, window...] is [G, C/G, F/G, window...], the factor [G, 1, F/G, 1...].
+    // With groups the columns are split: view [C, F/G, window...] as [G, C/G, F/G, window...] and the factor as [G, 1,
+    // F/G, 1...].
     const auto* t = contraction.get_if<transposed_convolution>();
     if (!t || t->layout == tensor_layout::channels_last) return {};
     std::vector<dim> grouped{t->groups, dims[0] / dim(t->groups)}, factors(rank + 1, dim(1));
@@ -123,7 +122,7 @@ bool has_constant_weights(value v) {
   return contraction && is_float(v) && is_constant_like(v.producer->inputs()[1]);
 }
 
-// A constant factor that has one number per column of the contraction's result, or one for all.
+// Matches a constant factor with one number per column of the contraction's result, or one for all.
 value factor_per_column(value contraction, value factor) {
   if (!is_constant_like(factor)) return {};
   std::size_t axis = column_axis(contraction.producer->op(), contraction.type().rank());
@@ -143,7 +142,7 @@ value factor_into_weights(rewriter& write, value, const match::captures& found) 
   return inputs[1] ? write.add(y.producer->op(), inputs) : value{};
 }
 
-// (y + bias) · factor → y · factor + bias · factor, where the factor can then go into y's weights.
+// (y + bias) · factor → y · factor + bias · factor, so that the factor can be merged into y's weights.
 value factor_before_bias(rewriter& write, value, const match::captures& found) {
   value y = found["y"], factor = found["factor"];
   if (!has_single_use(write.in(), y) || !factor_per_column(y, factor)) return {};
@@ -152,9 +151,8 @@ value factor_before_bias(rewriter& write, value, const match::captures& found) {
 }
 
 // --- images
-// -----------------------------------------------------------------------------------------------------------------
 
-// Zero padding of the spatial axes goes into the convolution.
+// Merges zero padding of the spatial axes into the convolution.
 value padding_into_convolution(rewriter& write, value root, const match::captures& found) {
   convolution c = *root.producer->op().get_if<convolution>();
   const auto& p = *found["padded"].producer->op().get_if<pad>();
@@ -172,7 +170,7 @@ bool all_equal(const std::vector<std::int64_t>& list, std::int64_t n) {
   return std::all_of(list.begin(), list.end(), [n](std::int64_t each) { return each == n; });
 }
 
-// A pooling of one window that covers the image is a reduction; one of single elements is nothing.
+// A pooling whose one window covers the image becomes a reduction; a pooling with windows of one element is removed.
 value simpler_pooling(rewriter& write, value root, const match::captures& found) {
   const auto& p = *root.producer->op().get_if<pooling>();
   value x = found["x"];
@@ -189,7 +187,7 @@ value simpler_pooling(rewriter& write, value root, const match::captures& found)
   return write.add(whole, {x});
 }
 
-// A convolution whose image and window are one pixel is a matrix product.
+// A convolution whose image and window are one pixel becomes a matrix product.
 value convolution_of_one_pixel(rewriter& write, value root, const match::captures& found) {
   const auto& c = *root.producer->op().get_if<convolution>();
   value x = found["x"], weights = root.producer->inputs()[1];
@@ -209,9 +207,8 @@ value convolution_of_one_pixel(rewriter& write, value root, const match::capture
 }
 
 // --- reduce
-// -----------------------------------------------------------------------------------------------------------------
 
-// Over axes of one element there is nothing to combine.
+// Removes reductions over axes of extent 1.
 value reduce_of_ones(rewriter& write, value root, const match::captures& found) {
   const auto& r = *root.producer->op().get_if<reduce>();
   for (std::int64_t axis : r.axes)
@@ -219,7 +216,7 @@ value reduce_of_ones(rewriter& write, value root, const match::captures& found) 
   return write.reshape_to(found["x"], root.type().dims);
 }
 
-// reshape(reduce) that puts the reduced axes back as 1s.
+// reshape(reduce) that restores the reduced axes as 1s → reduce with keep_dims.
 value reduce_that_keeps_dims(rewriter& write, value root, const match::captures& found) {
   reduce r = *found["reduced"].producer->op().get_if<reduce>();
   if (r.keep_dims) return {};

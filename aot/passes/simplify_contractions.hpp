@@ -1,6 +1,6 @@
-// Rewrites dot, convolution, pooling and reduce: transposes become flags, batches without weights of their own become
-// rows, constant factors go into weights (batch normalization after import is such a factor and a bias), padding goes
-// into convolutions, poolings of the whole image become reductions.
+// Rewrites dot, convolution, pooling and reduce: transposes become flags, batches that share their weights become rows,
+// constant factors are multiplied into weights (batch normalization is imported as such a factor and a bias), padding
+// is merged into convolutions, and poolings of the whole image become reductions.
 #pragma once
 
 #include "ir/module.hpp"

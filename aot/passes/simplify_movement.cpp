@@ -26,8 +26,8 @@ value composed_transposes(rewriter& write, value root, const match::captures& fo
   return write.transpose_by(found["x"], both);
 }
 
-// transpose(reshape(transpose(x))) where the outer transpose keeps together what the reshape regroups: it goes first
-// and meets the inner one.
+// transpose(reshape(transpose(x))): if the outer transpose keeps the regrouped axes together, it is moved before the
+// reshape and merges with the inner one.
 value transposes_around_merge(rewriter& write, value root, const match::captures& found) {
   value inner = found["inner"], merged = found["merged"];
   auto groups = reshape_groups(inner.type().dims, merged.type().dims);
@@ -64,7 +64,7 @@ value broadcast_after_transpose(rewriter& write, value root, const match::captur
   return write.broadcast_to(write.transpose_by(x, permutation), root.type().dims);
 }
 
-// slice(broadcast(x)) → broadcast(slice(x)): along a stretched axis nothing is left to slice.
+// slice(broadcast(x)) → broadcast(slice(x)). Broadcast axes do not need the slice.
 value broadcast_after_slice(rewriter& write, value root, const match::captures& found) {
   slice inner = *root.producer->op().get_if<slice>();
   value x = write.reshape_to(found["x"], padded_dims(found["x"].type().dims, inner.starts.size()));
@@ -75,7 +75,8 @@ value broadcast_after_slice(rewriter& write, value root, const match::captures& 
   return write.broadcast_to(write.add(inner, {x}), root.type().dims);
 }
 
-// reshape(broadcast(x)) where x is one element, or where the regrouped axes are not stretched in part.
+// reshape(broadcast(x)) → broadcast(reshape(x)) if x has one element, or if each group of axes is broadcast as a whole
+// or not at all.
 value broadcast_after_reshape(rewriter& write, value root, const match::captures& found) {
   value x = found["x"];
   const auto& wide = found["wide"].type().dims;
@@ -94,7 +95,7 @@ value broadcast_after_reshape(rewriter& write, value root, const match::captures
   return write.broadcast_to(write.reshape_to(x, dims), root.type().dims);
 }
 
-// broadcast(reshape(x)) where the reshape only puts 1s in front.
+// broadcast(reshape(x)) → broadcast(x) if the reshape only adds leading 1s.
 value broadcast_without_leading_ones(rewriter& write, value root, const match::captures& found) {
   value x = found["x"], padded = found["padded"];
   if (x.type().rank() >= padded.type().rank() || padded_dims(x.type().dims, padded.type().rank()) != padded.type().dims)
@@ -105,7 +106,8 @@ value broadcast_without_leading_ones(rewriter& write, value root, const match::c
 value whole_slice(rewriter&, value root, const match::captures& found) {
   const auto& s = *root.producer->op().get_if<slice>();
   bool forward = std::all_of(s.steps.begin(), s.steps.end(), [](std::int64_t step) { return step == 1; });
-  // A step other than 1 along a single element changes nothing either, but then the start says where.
+  // A step other than 1 along a single element does not matter by itself, but a negative step makes the start
+  // significant.
   return forward && same_dims(root) ? found["x"] : value{};
 }
 
@@ -120,8 +122,8 @@ value composed_slices(rewriter& write, value root, const match::captures& found)
   return write.add(both, {found["x"]});
 }
 
-// reshape(slice(x)) → slice(reshape(x)) where the reshape leaves the sliced axes alone: next to what computes x a
-// reshape costs nothing.
+// reshape(slice(x)) → slice(reshape(x)) if the reshape leaves the sliced axes alone. Next to the producer of x, a
+// reshape is free.
 value slice_after_reshape(rewriter& write, value root, const match::captures& found) {
   const slice& s = *found["part"].producer->op().get_if<slice>();
   const auto& whole = found["x"].type().dims;
@@ -141,7 +143,7 @@ value slice_after_reshape(rewriter& write, value root, const match::captures& fo
       return std::find(g.from.begin(), g.from.end(), axis) != g.from.end();
     });
     if (sliced && group != groups->end() && (group->from.size() != 1 || group->to.size() != 1)) return {};
-    // One element of an axis that others are merged across.
+    // A single element was sliced from an axis in the middle of a group that the reshape merges.
     if (sliced && std::ranges::any_of(
                       *groups, [&](const reshape_group& g) { return g.from.front() < axis && axis < g.from.back(); }))
       return {};
@@ -152,7 +154,7 @@ value slice_after_reshape(rewriter& write, value root, const match::captures& fo
   return write.reshape_to(write.add(moved, {write.reshape_to(found["x"], dims)}), root.type().dims);
 }
 
-// A slice that lies within one input of a concat.
+// A slice that lies within one input of a concat reads that input directly.
 value slice_of_concat_input(rewriter& write, value root, const match::captures& found) {
   slice s = *root.producer->op().get_if<slice>();
   const instruction& joined = *found["joined"].producer;
@@ -175,7 +177,7 @@ value slice_of_concat_input(rewriter& write, value root, const match::captures& 
 
 value no_padding(rewriter&, value root, const match::captures& found) { return same_dims(root) ? found["x"] : value{}; }
 
-// concat of one; a concat within a concat; inputs without elements.
+// Simplifies a concat of one input, a concat of concats, and inputs without elements.
 value simpler_concat(rewriter& write, value root, const match::captures&) {
   const auto& inputs = root.producer->inputs();
   std::int64_t axis = normalize_axis(root.producer->op().get_if<concat>()->axis, root.type().rank());
@@ -190,7 +192,7 @@ value simpler_concat(rewriter& write, value root, const match::captures&) {
   return flat == inputs || flat.empty() ? value{} : write.add(concat{axis}, flat);
 }
 
-// gather with one constant index, or consecutive ones.
+// A gather with one constant index, or with consecutive ones, becomes a slice.
 value gather_as_slice(rewriter& write, value root, const match::captures& found) {
   value data = found["data"], indices = found["indices"];
   auto axis = static_cast<std::size_t>(normalize_axis(root.producer->op().get_if<gather>()->axis, data.type().rank()));

@@ -1,5 +1,5 @@
-// Rewrites operations that move elements: chains become one, what moves nothing disappears, a gather with one constant
-// index becomes a slice, a broadcast comes last.
+// Rewrites operations that move elements: chains are merged, operations that move nothing are removed, a gather with
+// one constant index becomes a slice, and broadcasts are moved last.
 #pragma once
 
 #include "ir/module.hpp"

@@ -16,7 +16,7 @@ using axes = std::vector<std::int64_t>;
 
 bool keeps_indices(const operation& op) { return op.is<elementwise>() || op.is<convert>(); }
 
-// A stretched value with the dims `to` instead of `from`, where each group of axes is either stretched as a whole or
+// Rebuilds a broadcast value with the dims `to` instead of `from`. Each group of axes must be broadcast as a whole or
 // not at all.
 value reshaped_broadcast(rewriter& write, value v, const std::vector<dim>& to) {
   const auto& from = v.type().dims;
@@ -35,10 +35,10 @@ value reshaped_broadcast(rewriter& write, value v, const std::vector<dim>& to) {
   return write.broadcast_to(write.reshape_to(source, dims), to);
 }
 
-// The operands of an elementwise operation with the dims `dims`, which one of them has behind a reshape; empty where
-// that costs too much. Reshapes, stretched values and constants follow for nothing. Any other operand gets a reshape of
-// its own (it then has to lie in memory) only where the rank shrinks, as it does behind a product of rows: so no two
-// operands send a reshape to and fro.
+// Returns the operands of an elementwise operation with the dims `dims`, which one of them has behind a reshape; empty
+// if that is too expensive. Reshapes, broadcasts and constants adapt for free. Any other operand gets an additional
+// reshape (and then has to be in memory) only if the rank shrinks, as it does after a product of rows. The rank
+// condition prevents two operands from moving a reshape back and forth.
 std::vector<value> operands_behind(rewriter& write, const std::vector<value>& inputs, const std::vector<dim>& dims,
                                    bool may_add) {
   std::vector<value> moved;
@@ -83,8 +83,7 @@ operation with_axes(const operation& op, axes changed) {
   return reduce{o.kind, std::move(changed), o.keep_dims};
 }
 
-// row(reshape(x)) → reshape(row(x)) where the axes of the row operation are told apart in x as well: each is made of
-// whole axes of x.
+// row(reshape(x)) → reshape(row(x)) if each axis of the row operation consists of whole axes of x.
 value reshape_after_rows(rewriter& write, value root, const match::captures& found) {
   const operation& op = root.producer->op();
   value x = found["x"], flat = found["flat"];
@@ -105,7 +104,7 @@ value reshape_after_rows(rewriter& write, value root, const match::captures& fou
   return write.reshape_to(write.add(with_axes(op, inner), {x}), root.type().dims);
 }
 
-// The dims that tell apart all that either list does, if one divides the other at every step.
+// Returns the coarsest dims that refine both lists, if one divides the other at every step.
 std::optional<std::vector<dim>> common_refinement(const std::vector<dim>& a, const std::vector<dim>& b) {
   std::vector<dim> dims;
   std::size_t i = 0, j = 0;
@@ -140,7 +139,8 @@ std::optional<std::vector<dim>> common_refinement(const std::vector<dim>& a, con
   return dims;
 }
 
-// row(reshape(x)) over an axis that the reshape merged from parts of x's axes: first split, then row, then merge.
+// row(reshape(x)) over an axis that the reshape merged from parts of x's axes: splits the axes first, then applies the
+// row operation, then merges.
 value split_before_rows(rewriter& write, value root, const match::captures& found) {
   const operation& op = root.producer->op();
   value x = found["x"], flat = found["flat"];

@@ -1,8 +1,7 @@
-// Moves reshapes towards the outputs, through elementwise operations and through reductions, softmax and normalization
-// over axes that the reshape leaves alone, so that a kernel's epilogue is not cut off by one, and so that they meet the
-// next reshape and merge. Where an axis that is normalized or reduced was merged from several, the merge is undone
-// first: a group normalization written as [N, C, H, W] → [N, G, K] becomes [N, G, C/G, H, W], which any layout can
-// follow.
+// Moves reshapes towards the outputs: through elementwise operations, and through reductions, softmax and normalization
+// over axes that the reshape leaves alone. Then a reshape does not cut off a kernel's epilogue, and it meets the next
+// reshape and merges with it. If a normalized or reduced axis was merged from several axes, the merge is undone first:
+// a group normalization written as [N, C, H, W] → [N, G, K] becomes [N, G, C/G, H, W], which works with any layout.
 #pragma once
 
 #include "ir/module.hpp"

@@ -14,13 +14,13 @@ namespace {
 
 using axes = std::vector<std::int64_t>;
 
-// An operation on stored operands, and the permutation from its output to the output wanted.
+// An operation on stored operands, and the permutation from its output to the wanted output.
 struct sunk {
   operation op;
   axes permutation;
 };
 
-// For what is listed per logical axis: the same per stored axis.
+// Converts a list per logical axis to a list per stored axis.
 template <class T>
 std::vector<T> stored_order(const std::vector<T>& logical, const axes& q) {
   std::vector<T> stored(logical.size());
@@ -39,7 +39,7 @@ std::int64_t stored_axis(std::int64_t axis, const axes& q) {
   return q[static_cast<std::size_t>(normalize_axis(axis, q.size()))];
 }
 
-// What is left of q when these logical axes disappear.
+// The permutation q after these logical axes are removed.
 axes without(const axes& q, const axes& gone) {
   axes kept;
   for (std::size_t i = 0; i < q.size(); ++i)
@@ -53,7 +53,7 @@ axes without(const axes& q, const axes& gone) {
 std::optional<sunk> through_reshape(const std::vector<dim>& logical, const std::vector<dim>& wanted, const axes& q) {
   auto groups = reshape_groups(logical, wanted);
   if (!groups) return std::nullopt;
-  // Each group must be stored side by side and in order, dims of 1 aside.
+  // Each group must be adjacent and in order in storage, ignoring dims of 1.
   auto position = [&](std::size_t axis) {
     std::int64_t before = 0;
     for (std::size_t i = 0; i < q.size(); ++i) before += q[i] < q[axis] && !(logical[i] == dim(1));
@@ -77,7 +77,8 @@ std::optional<sunk> through_reshape(const std::vector<dim>& logical, const std::
   return sunk{reshape{permute(wanted, placed)}, inverse(placed)};
 }
 
-// `at` on inputs that are all stored through q (logical axis i is stored axis q[i]); none where it does not commute.
+// Applies `at` to inputs that are all stored through q (logical axis i is stored axis q[i]). Returns none if it does
+// not commute with q.
 std::optional<sunk> commute(const instruction& at, const axes& q) {
   const operation& op = at.op();
   if (op.is<elementwise>() || op.is<convert>()) return sunk{op, q};
@@ -122,7 +123,7 @@ std::optional<sunk> commute(const instruction& at, const axes& q) {
   return std::nullopt;
 }
 
-// `v` as it would be stored through q.
+// Returns `v` stored through q.
 value stored_form(rewriter& write, value v, const axes& q) {
   axes back = inverse(q);
   if (const auto* t = v.producer->op().get_if<transpose>(); t && t->permutation == q) return v.producer->inputs()[0];
@@ -134,14 +135,14 @@ value stored_form(rewriter& write, value v, const axes& q) {
   return write.transpose_by(v, back);
 }
 
-// The inputs that are moved; indices stay as they are.
+// Number of leading inputs that are moved; the indices of a gather stay as they are.
 std::size_t moved_inputs(const instruction& at) { return at.op().is<gather>() ? 1 : at.inputs().size(); }
 
 bool moves_for_free(value v) {
   return v.producer->op().is<broadcast>() || is_constant_like(v) || v.producer->op().is<iota>();
 }
 
-// The permutation that most inputs are stored through, if those that would have to be moved for it are not more.
+// Returns the permutation through which most inputs are stored, unless more inputs would have to be moved for it.
 std::optional<axes> majority(const instruction& at, bool ties) {
   std::map<axes, int> votes;
   int others = 0;

@@ -1,7 +1,7 @@
-// Moves transposes towards the outputs: an operation on transposed values becomes the same operation on the values as
-// they are stored, followed by one transpose, which then meets its inverse or a reader that takes any layout. One
-// forward sweep; operands that were not transposed get the inverse (free for broadcasts and constants) where they are
-// not the majority.
+// Moves transposes towards the outputs: an operation on transposed values becomes the same operation on the
+// untransposed values, followed by one transpose. That transpose later meets its inverse, or a reader that accepts any
+// layout. The pass makes one forward sweep. Operands that were not transposed get the inverse transpose (free for
+// broadcasts and constants), unless they outnumber the transposed ones.
 #pragma once
 
 #include "ir/module.hpp"
@@ -9,7 +9,9 @@
 namespace kiln {
 
 struct sink_transposes {
-  bool ties = true;  // whether one operand of two is moved; a second application with ties would move it back
+  // Whether to move the transpose if only one of two operands is transposed. A second application with ties would move
+  // it back.
+  bool ties = true;
 
   std::string_view name() const { return "sink_transposes"; }
   bool apply(module& m) const;

@@ -1,4 +1,4 @@
-// Attention and RotaryEmbedding of the standard (opset 23 and later), RotaryEmbedding of onnxruntime.
+// Attention and RotaryEmbedding of the standard (opset 23 and later), and RotaryEmbedding of onnxruntime.
 #include <cmath>
 
 #include "aot/onnx/operators.hpp"
@@ -10,14 +10,14 @@ namespace {
 
 using fn = scalar_function;
 
-// [B, N, S, H] from a tensor of rank 4, or from [B, S, N*H] with the attribute's number of heads.
+// Returns [B, N, S, H] for an input of rank 4, or for [B, S, N*H] with the number of heads from the attribute.
 value with_heads(node& n, std::size_t i, std::string_view heads) {
   value x = n.in(i);
   if (x.type().rank() == 4) return x;
   return heads_first(n.b, split_heads(n.b, x, n.integer(heads, 0)));
 }
 
-// Keys that a query may see by its place: query i stands at offset + i.
+// Returns the mask of keys that are visible by position: query i has position offset + i.
 value window_mask(node& n, value offset, const dim& queries, const dim& keys, bool causal) {
   builder& b = n.b;
   value key = b.iota_like(element_type::i64, {queries, keys}, 1);
@@ -36,7 +36,7 @@ value joined_masks(builder& b, value given, value seen) {
   return b.where(seen, given, b.scalar(given.type().type, -INFINITY));
 }
 
-// A mask may end before the keys do; what is missing is not seen.
+// A mask may be shorter than the keys; the missing part is hidden.
 value padded_mask(builder& b, value mask, const dim& keys) {
   const dim& given = mask.type().dims.back();
   if (given == keys || given == dim(1)) return mask;
@@ -66,7 +66,8 @@ std::vector<value> standard_attention(node& n) {
   bool causal = n.integer("is_causal", 0) != 0,
        windows = n.integer("left_window_size", -1) >= 0 || n.integer("right_window_size", -1) >= 0;
   if (n.has(3)) p.mask = padded_mask(b, n.in(3), keys);
-  // The operation's own causal mask ends at the last key; it is the operator's where the queries are the last rows.
+  // The operation's causal mask is aligned with the last key. It matches the operator's mask if the queries are the
+  // last rows.
   if (causal && !windows && !n.has(6) && past + queries == keys && !p.mask) p.causal = true;
   else if (n.has(6)) {
     if (n.has(4)) invalid("nonpad_kv_seqlen excludes past_key");
@@ -85,8 +86,8 @@ std::vector<value> standard_attention(node& n) {
   return results;
 }
 
-// x [B, N, S, H] or [B, S, N*H] rotated; the result has the form of x. `heads` is 0 where the cosines tell the depth of
-// a head.
+// Rotates x [B, N, S, H] or [B, S, N*H]; the result has the same form. If `heads` is 0, the width of the cosines
+// determines the depth of a head.
 value rotary(node& n, value x, value cos, value sin, std::int64_t heads) {
   builder& b = n.b;
   bool interleaved = n.integer("interleaved", 0) != 0;

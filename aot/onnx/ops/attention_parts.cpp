@@ -12,7 +12,7 @@ using fn = scalar_function;
 
 bool is_plain(const attention_problem& p) { return p.soft_cap == 0 && !p.sink; }
 
-// Scores [B, N, S, T] in the type of computation. The query heads of a group lie side by side, so they are rows of one
+// Returns scores [B, N, S, T] in the compute type. The query heads of a group are adjacent, so they become rows of one
 // product.
 value scores_of(builder& b, const attention_problem& p) {
   const auto q = p.query.type().dims, k = p.key.type().dims;
@@ -24,7 +24,7 @@ value scores_of(builder& b, const attention_problem& p) {
 
 value lowest(builder& b) { return b.scalar(element_type::f32, -std::numeric_limits<double>::infinity()); }
 
-// True where query i sees key j.
+// True where key j is visible to query i.
 value causal_mask(builder& b, const dim& queries, const dim& keys) {
   value key = b.iota_like(element_type::i64, {queries, keys}, 1),
         query = b.iota_like(element_type::i64, {queries, keys}, 0);
@@ -63,7 +63,7 @@ value sums_of(builder& b, const attention_problem& p) {
   return b.with_dims(sums, {q[0], q[1], q[2], p.values.type().dims[3]});
 }
 
-// Rows of the result that belong to queries for which the mask leaves no key.
+// Zeroes the rows of queries for which the mask hides all keys.
 value without_unseen(builder& b, value sums, value mask) {
   value seen = mask.type().type == element_type::boolean
                    ? mask

@@ -31,7 +31,7 @@ std::vector<value> mean(node& n) {
   return {n.b.binary(fn::div, fold<fn::add>(n), static_cast<double>(n.present().size()))};
 }
 
-// The exponent may have a type of its own; the result has the base's.
+// The exponent may have a different type; the result has the type of the base.
 std::vector<value> pow(node& n) {
   value base = n.in(0), exponent = n.in(1);
   element_type type = base.type().type;
@@ -50,11 +50,11 @@ std::vector<value> bit_shift(node& n) {
 
 std::vector<value> where(node& n) { return {n.b.where(n.in(0), n.in(1), n.in(2))}; }
 
-// The slope stretches to x, never the other way.
+// The slope is broadcast to x, never the other way round.
 std::vector<value> prelu(node& n) {
   value x = n.in(0), slope = n.in(1);
   auto dims = slope.type().dims;
-  // Exports before broadcasting was defined give one slope per channel as [C].
+  // Models from before broadcasting was defined have one slope per channel as [C].
   if (x.type().rank() > 2 && dims.size() == 1 && dims[0] == x.type().dims[1] && !(dims[0] == x.type().dims.back()))
     slope = n.b.along_axis(slope, 0, x.type().rank() - 1);
   return {n.b.add(elementwise{fn::prelu}, {x, n.b.broadcast_to(slope, x.type().dims)})};

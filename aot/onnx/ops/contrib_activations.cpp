@@ -1,4 +1,4 @@
-// Activations of onnxruntime's domain.
+// Activations from onnxruntime's domain.
 #include <cmath>
 #include <numbers>
 
@@ -23,7 +23,7 @@ value tanh_gelu(builder& b, value x) {
 
 namespace {
 
-// Parameter i of a fused activation: FusedConv has a list, FusedGemm and its kin have attributes of their own.
+// Parameter i of a fused activation. FusedConv has a list; FusedGemm and similar operators have separate attributes.
 double parameter(const node& n, std::size_t i, double otherwise) {
   constexpr std::string_view names[] = {"activation_alpha", "activation_beta"};
   const auto* list = n.attribute("activation_params");
@@ -58,7 +58,7 @@ constexpr activation_row activations[] = {
      }},
 };
 
-// x plus an optional bias, in the type of computation.
+// Returns x plus an optional bias, in the compute type.
 value biased(node& n) {
   value x = n.b.to_type(n.in(0), compute_type(n.type(0).type));
   return n.has(1) ? n.b.binary(fn::add, x, n.b.to_type(n.in(1), x.type().type)) : x;
@@ -87,10 +87,10 @@ std::vector<value> swiglu(node& n) {
       n.b.binary(fn::mul, swish(n, n.b.to_type(n.in(0), wide), n.real("alpha", 1)), n.b.to_type(n.in(1), wide)), type)};
 }
 
-// x and a bias along the last axis, then a skip connection.
+// Adds x and a bias along the last axis, then a skip connection.
 std::vector<value> bias_add(node& n) { return {n.b.binary(fn::add, n.b.binary(fn::add, n.in(0), n.in(1)), n.in(2))}; }
 
-// The halves of x + bias along the last axis: the first times the GELU of the second.
+// Splits x + bias into halves along the last axis, and multiplies the first by the GELU of the second.
 std::vector<value> bias_split_gelu(node& n) {
   value x = biased(n);
   auto last = static_cast<std::int64_t>(x.type().rank()) - 1;

@@ -11,11 +11,12 @@ namespace {
 
 using fn = scalar_function;
 
-// The finite number that onnxruntime adds to the scores of keys that a causal mask hides.
+// The finite number that onnxruntime adds to scores that a causal mask hides.
 double lowest(element_type type) { return type == element_type::f16 ? -65504 : -std::numeric_limits<float>::max(); }
 
-// What a padding mask adds to the scores, f32, broadcasting to [B, N, S, T]: 0 where a key counts, `fill` where it does
-// not. The forms are told apart by their dims: [B, T], [B, S, T], the keys' ends [B], or their ends and starts [2*B].
+// Converts a padding mask to an f32 addend for the scores that broadcasts to [B, N, S, T]: 0 for a valid key, `fill`
+// for a padding key. The dims of the mask determine its form: [B, T], [B, S, T], end positions of the keys [B], or end
+// and start positions [2*B].
 value padding_scores(node& n, value mask, const dim& batch, const dim& queries, const dim& keys, double fill) {
   builder& b = n.b;
   const auto dims = mask.type().dims;
@@ -43,8 +44,8 @@ value padding_scores(node& n, value mask, const dim& batch, const dim& queries, 
          " is not supported, only [batch], [2*batch], [batch, keys] and [batch, queries, keys]");
 }
 
-// Joins the masks of Attention and MultiHeadAttention into one. The operation's own causal mask is taken where there is
-// no other one.
+// Joins the masks of Attention and MultiHeadAttention into one. The operation's own causal mask is used if there is no
+// other mask.
 void add_masks(node& n, attention_problem& p, std::size_t padding, std::size_t bias, bool causal, double fill) {
   builder& b = n.b;
   const auto q = p.query.type().dims;
@@ -124,19 +125,19 @@ std::vector<value> contrib_attention(node& n) {
   return results;
 }
 
-// Entry i of axis 3 of a packed tensor [B, S, N, parts, H], as [B, N, S, H].
+// Returns entry i of axis 3 of a packed tensor [B, S, N, parts, H] as [B, N, S, H].
 value unpacked(builder& b, value packed, std::int64_t i) {
   const auto d = packed.type().dims;
   return heads_first(b, b.with_dims(b.slice_axis(packed, 3, i, 1), {d[0], d[1], d[2], d[4]}));
 }
 
-// Query, key and value of MultiHeadAttention as [B, N, S, H], in any of the forms that its inputs may have, with the
-// bias.
+// Returns query, key and value of MultiHeadAttention as [B, N, S, H] with the bias added, for any of the supported
+// input forms.
 attention_problem projections(node& n, std::int64_t heads) {
   builder& b = n.b;
   attention_problem p;
   std::int64_t start = 0;
-  // The next columns of the bias [Q + K + V], as [1, N, 1, H].
+  // Adds the next columns of the bias [Q + K + V] as [1, N, 1, H].
   auto biased = [&](value v) {
     if (!n.has(3)) return v;
     const dim depth = v.type().dims[3];
@@ -156,7 +157,8 @@ attention_problem projections(node& n, std::int64_t heads) {
     if (n.has(3)) refuse("a bias beside packed keys and values is not supported");
     p.key = unpacked(b, n.in(1), 0);
     p.values = unpacked(b, n.in(1), 1);
-  } else if (n.rank(1) == 4) {  // the keys and values of a cross attention, computed before; they have their bias
+    // Precomputed keys and values of a cross attention, which already contain their bias.
+  } else if (n.rank(1) == 4) {
     p.key = n.in(1);
     p.values = n.in(2);
   } else {
@@ -182,10 +184,10 @@ std::vector<value> multi_head_attention(node& n) {
   return results;
 }
 
-// Where the queries of each batch entry stand among its keys.
+// Positions of the queries of each batch entry among its keys.
 struct places {
-  value past;      // i64[B, 1]: keys before the first query
-  value total;     // i64[B, 1]: keys that count
+  value past;      // i64[B, 1]: number of keys before the first query
+  value total;     // i64[B, 1]: number of valid keys
   value of_query;  // i64[B, S]
 };
 
@@ -199,14 +201,15 @@ places places_of(node& n, const dim& batch, const dim& queries) {
   return at;
 }
 
-// The past up to where each batch entry has some, then the new rows, then zeros. past [B, G, P, H], fresh [B, G, S, H].
+// Returns the valid part of the past of each batch entry, then the new rows, then zeros. past [B, G, P, H], fresh [B,
+// G, S, H].
 value appended(builder& b, value past, value fresh, const places& at) {
   const auto p = past.type().dims;
   value both = b.add(concat{2}, {past, fresh});
   const auto dims = both.type().dims;
   const dim batch = dims[0], keys = dims[2];
   value key = b.iota_like(element_type::i64, {1, keys}, 1);
-  value gap = b.binary(fn::sub, b.dims_tensor({p[2]}, 0), at.past);  // rows of the past that do not count
+  value gap = b.binary(fn::sub, b.dims_tensor({p[2]}, 0), at.past);  // rows of the past that are not valid
   value index = b.binary(fn::add, key, b.where(b.binary(fn::less, key, at.past), b.scalar(element_type::i64, 0), gap));
   index = b.binary(fn::min, index, b.dims_tensor({keys - dim(1)}, 0));
   value rows = b.add(gather_elements{2}, {both, b.broadcast_to(b.with_dims(index, {batch, 1, keys, 1}), dims)});
@@ -227,9 +230,9 @@ value group_rotated(node& n, value x, const places& at) {
                  n.integer("rotary_interleaved", 0) != 0);
 }
 
-// inputs: query [B, S, N*H] (or query, key and value side by side), key, value, past key, past value, last key of each
-// batch entry, keys in all, cosines, sines, positions, attention bias, sink. outputs: [B, S, N*H], present key, present
-// value.
+// inputs: query [B, S, N*H] (or query, key and value concatenated), key, value, past key, past value, last key of each
+// batch entry, total number of keys, cosines, sines, positions, attention bias, sink. outputs: [B, S, N*H], present
+// key, present value.
 std::vector<value> group_query_attention(node& n) {
   builder& b = n.b;
   n.refuse_outputs_from(3, "qk");
@@ -256,7 +259,7 @@ std::vector<value> group_query_attention(node& n) {
   const dim keys = p.key.type().dims[2];
   p.scale = scale_of(n, p.query.type().dims[3]);
   p.soft_cap = n.real("softcap", 0);
-  // Query i of a batch entry sees the keys up to its own place, the last `window` of them.
+  // Query i of a batch entry sees the keys up to its own position, or only the last `window` of them.
   value place = b.with_dims(at.of_query, {batch, 1, queries, 1}), order = b.iota_like(element_type::i64, {keys}, 0);
   value last = b.binary(fn::min, place, b.with_dims(b.binary(fn::sub, at.total, 1.0), {batch, 1, 1, 1}));
   value seen = b.binary(fn::less_equal, order, last);

@@ -1,4 +1,4 @@
-// Matrix products of onnxruntime's domain: with transposes and scales folded in, with weights of a few bits.
+// Matrix products from onnxruntime's domain: with fused transposes and scales, and with weights of a few bits.
 #include <algorithm>
 
 #include "aot/onnx/operators.hpp"
@@ -9,7 +9,8 @@ namespace {
 
 using fn = scalar_function;
 
-// transBatch: the first axis is the one of rows, before those of the batch; trans: the last two change places.
+// transpose_batch: the first axis holds the rows and is followed by the batch axes. transpose: the last two axes are
+// swapped.
 value turned(node& n, std::size_t i, std::string_view transpose, std::string_view transpose_batch) {
   value x = n.in(i);
   auto rank = static_cast<std::int64_t>(x.type().rank());
@@ -27,7 +28,7 @@ std::vector<value> fused_matmul(node& n) {
   return {alpha == 1 ? product : n.b.binary(fn::mul, product, alpha)};
 }
 
-// Number i of a stream of `bits` bits each, low bits first.
+// Returns element i of a stream with `bits` bits per element, low bits first.
 std::uint8_t packed_at(std::span<const std::uint8_t> bytes, std::int64_t i, std::int64_t bits) {
   std::int64_t per_byte = 8 / bits;
   return static_cast<std::uint8_t>((bytes[static_cast<std::size_t>(i / per_byte)] >> (i % per_byte * bits)) &
@@ -50,7 +51,7 @@ blocked_weights weights_of(node& n) {
   return w;
 }
 
-// The weights as they stand in the graph, [N, blocks, block] of u4 or u8 (ONNX and Kiln both put the low nibble first).
+// Returns the weights as [N, blocks, block] of u4 or u8. ONNX and Kiln both put the low nibble first.
 value elements_of(node& n, const blocked_weights& w) {
   literal data = n.constant(1, "B");
   if (data.type().type != element_type::u8 || data.type().element_count() != w.rows * w.blocks * w.block * w.bits / 8)
@@ -59,7 +60,8 @@ value elements_of(node& n, const blocked_weights& w) {
   std::vector<dim> dims{w.rows, w.blocks, w.block};
   if (w.bits == 8) return n.b.constant(data.reshaped(dims));
   std::vector<std::byte> bytes(data.bytes().begin(), data.bytes().end());
-  if (w.bits == 2) {  // there is no type of 2 bits: two bytes for one
+  // There is no 2-bit type: each byte becomes two bytes of 4-bit elements.
+  if (w.bits == 2) {
     auto from = data.as<std::uint8_t>();
     bytes.assign(bytes.size() * 2, std::byte{});
     for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -70,8 +72,8 @@ value elements_of(node& n, const blocked_weights& w) {
   return n.b.constant(literal(shape{element_type::u4, dims}, std::move(bytes)));
 }
 
-// Zero points [N, blocks, 1] of the type that is computed in: packed row by row, or one float for each block; half of
-// the range where there are none.
+// Returns zero points [N, blocks, 1] in the compute type. The input is packed row by row, or has one float for each
+// block. The default is half of the range.
 value zero_points_of(node& n, const blocked_weights& w, element_type type) {
   std::vector<dim> dims{w.rows, w.blocks, 1};
   if (!n.has(3)) return n.b.scalar(type, static_cast<double>(1 << (w.bits - 1)));
@@ -88,8 +90,8 @@ value zero_points_of(node& n, const blocked_weights& w, element_type type) {
   return n.b.constant(literal::from_doubles({type, dims}, numbers));
 }
 
-// A [..., K] times the transpose of weights [N, K] that are kept as blocks of small integers with a scale and a zero
-// point each.
+// Multiplies A [..., K] by the transpose of weights [N, K]. The weights are blocks of small integers with one scale and
+// zero point per block.
 std::vector<value> matmul_n_bits(node& n) {
   builder& b = n.b;
   if (n.has(4)) refuse("input 4 (g_idx) is not supported");

@@ -1,4 +1,4 @@
-// Normalizations of onnxruntime's domain, which its transformer optimizer and the LLM exporters write, and the RMS
+// Normalizations from onnxruntime's domain, which its transformer optimizer and LLM exporters emit, and the RMS
 // normalization that became standard.
 #include <numeric>
 
@@ -10,8 +10,7 @@ namespace {
 
 using fn = scalar_function;
 
-// The sum of skip connections, normalized along the last axes; what the optional outputs give. Everything between is
-// f32 where the input is narrower.
+// Normalizes along the last axes and provides the optional outputs. Narrow inputs are computed in f32.
 struct row_normalization {
   row_normalization(node& n, value x, std::vector<std::int64_t> axes, double epsilon, bool centered)
       : b(n.b),
@@ -36,7 +35,7 @@ struct row_normalization {
 
   builder& b;
   element_type type;
-  value x;  // in the type of computation
+  value x;  // in the compute type
   std::vector<std::int64_t> axes;
   double epsilon;
   bool centered;
@@ -47,7 +46,7 @@ std::vector<std::int64_t> last_axis(const shape& type) {
   return {static_cast<std::int64_t>(type.rank()) - 1};
 }
 
-// (X, scale) → Y, 1 / RMS. RMSNormalization of the standard (opset 23) has only the first output.
+// (X, scale) → (Y, 1 / RMS). The standard's RMSNormalization (opset 23) has only the first output.
 std::vector<value> rms_normalization(node& n) {
   std::size_t rank = n.rank(0);
   if (rank == 0) invalid("a scalar has no axis to normalize along");
@@ -58,7 +57,7 @@ std::vector<value> rms_normalization(node& n) {
   return n.wants(1) ? std::vector<value>{y, rows.inverse_deviation()} : std::vector<value>{y};
 }
 
-// The skip may lack the batch or have a batch of 1, where the input has more.
+// The skip input may lack the batch axis, or may have a batch of 1, and is then broadcast.
 value sum_of_skips(node& n, std::optional<std::size_t> bias) {
   builder& b = n.b;
   element_type wide = compute_type(n.type(0).type);
@@ -68,7 +67,7 @@ value sum_of_skips(node& n, std::optional<std::size_t> bias) {
   return sum;
 }
 
-// outputs: normalized, mean, 1 / deviation, the sum that was normalized.
+// outputs: normalized, mean, 1 / standard deviation, the sum that was normalized.
 std::vector<value> skip_normalization(node& n, bool centered, std::optional<std::size_t> beta, std::size_t bias) {
   value sum = sum_of_skips(n, bias);
   row_normalization rows(n, sum, last_axis(sum.type()), n.real("epsilon", 1e-12), centered);
@@ -85,8 +84,8 @@ std::vector<value> skip_simplified_layer_normalization(node& n) {
   return skip_normalization(n, false, std::nullopt, 3);
 }
 
-// inputs: ids, segments, words, positions, segment table, gamma, beta, mask, position ids. outputs: normalized, tokens
-// under each mask, the sum.
+// inputs: ids, segments, word embeddings, position embeddings, segment embeddings, gamma, beta, mask, position ids.
+// outputs: normalized, number of tokens in each mask, the sum.
 std::vector<value> embed_layer_normalization(node& n) {
   builder& b = n.b;
   const auto ids = n.dims(0);

@@ -1,4 +1,5 @@
-// Quantized operators of onnxruntime's domain, as arithmetic on ordinary tensors: dequantize, compute in f32, quantize.
+// Quantized operators from onnxruntime's domain, as arithmetic on ordinary tensors: dequantize, compute in f32,
+// quantize.
 #include <algorithm>
 
 #include "aot/onnx/operators.hpp"
@@ -11,7 +12,7 @@ using fn = scalar_function;
 
 namespace {
 
-// A scale or zero point ready to broadcast against a tensor of `rank`: one element, or one for each index of `axis`.
+// Prepares a scale or zero point for broadcasting against a tensor of `rank`: one element, or one per index of `axis`.
 value spread(builder& b, value parameter, std::optional<std::int64_t> axis, std::size_t rank) {
   if (parameter.type().elements() == dim(1)) return b.with_dims(parameter, {});
   if (!axis || parameter.type().rank() != 1)
@@ -37,12 +38,12 @@ namespace {
 
 value optional_input(node& n, std::size_t i) { return n.has(i) ? n.in(i) : value{}; }
 
-// A tensor, its scale and its zero point at three inputs in a row.
+// Dequantizes input i; its scale and zero point are the next two inputs.
 value dequantized(node& n, std::size_t i) {
   return onnx_import::dequantized(n.b, n.in(i), n.in(i + 1), optional_input(n, i + 2));
 }
 
-// Into the type of the zero point at input i + 1; without one, into that of the first input.
+// Quantizes to the type of the zero point at input scale + 1, or to the type of the first input if there is none.
 value requantized(node& n, value x, std::size_t scale) {
   value zero = n.has(scale + 1) ? n.in(scale + 1) : n.b.scalar(n.type(0).type, 0);
   return onnx_import::requantized(n.b, x, n.in(scale), zero);
@@ -76,7 +77,7 @@ std::vector<value> global_average_pool(node& n) {
   return {requantized(n, n.b.reduced(reduction_kind::mean, dequantized(n, 0), axes, true), 3)};
 }
 
-// inputs: the result's scale and zero point, then a tensor, its scale and its zero point, again and again.
+// inputs: the result's scale and zero point, then a tensor, its scale and its zero point, repeated.
 std::vector<value> concatenated(node& n) {
   std::vector<value> parts;
   for (std::size_t i = 2; i + 1 < n.inputs(); i += 3) parts.push_back(dequantized(n, i));
@@ -85,13 +86,13 @@ std::vector<value> concatenated(node& n) {
   return {onnx_import::requantized(n.b, joined, n.in(0), n.in(1))};
 }
 
-// inputs: condition, X and its scale and zero point, Y and its, the result's.
+// inputs: condition, X, its scale and zero point, Y, its scale and zero point, the result's scale and zero point.
 std::vector<value> where(node& n) {
   return {requantized(n, n.b.where(n.in(0), dequantized(n, 1), dequantized(n, 4)), 7)};
 }
 
-// inputs: A, its scale and zero point, B and its (per column), C (i32), the result's scale and zero point: without them
-// the result is f32.
+// inputs: A, its scale and zero point, B, its scale and zero point (possibly per column), C (i32), the result's scale
+// and zero point. Without the last two the result is f32.
 std::vector<value> gemm(node& n) {
   builder& b = n.b;
   bool transpose_a = n.integer("transA", 0) != 0, transpose_b = n.integer("transB", 0) != 0;
@@ -110,8 +111,8 @@ std::vector<value> gemm(node& n) {
   return {n.has(7) ? requantized(n, real, 7) : real};
 }
 
-// The product of integers less their zero points, in f32: exact, as the sums of integers are. Scales and zero points
-// may be per column of B.
+// Multiplies integers minus their zero points in i32 and scales the product in f32. Scales and zero points may be per
+// column of B.
 value scaled_product(node& n, value a, value a_scale, value a_zero, value weights, value b_scale, value b_zero,
                      value bias) {
   builder& b = n.b;
@@ -136,7 +137,7 @@ std::vector<value> matmul_integer_to_float(node& n) {
                          optional_input(n, 6))};
 }
 
-// One scale and zero point for all of x, u8, from its smallest and largest element.
+// A u8 tensor with one scale and zero point, which are computed from the smallest and largest element of x.
 struct dynamic_tensor {
   value elements, scale, zero;
 };
@@ -162,7 +163,7 @@ std::optional<std::int64_t> axis_of_scales(node& n) {
   return n.axis("axis", 1, n.rank(0));
 }
 
-// QuantizeLinear and DequantizeLinear of types that the standard did not have yet: 16 and 4 bits.
+// QuantizeLinear and DequantizeLinear for types that the standard did not have at first: 16 and 4 bits.
 std::vector<value> quantize_linear(node& n) {
   builder& b = n.b;
   std::size_t rank = n.rank(0);

@@ -1,4 +1,4 @@
-// If and Loop. A body becomes a module; the outer values it uses become arguments, constants are repeated inside it.
+// If and Loop. A body becomes a module. Outer values that it uses become arguments; constants are repeated inside.
 #include <algorithm>
 
 #include "aot/onnx/graph.hpp"
@@ -8,7 +8,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// Outer values that bodies take as arguments: not constants, in order of first use.
+// The outer values that bodies take as arguments, without constants, in order of first use.
 struct captures {
   std::vector<std::string> names;
   std::vector<value> values;
@@ -17,8 +17,8 @@ struct captures {
 void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
   for (const auto& name : outer_names(body)) {
     value v = n.owner.find(name);
-    if (!v || module::constant(v) || std::ranges::find(into.names, name) != into.names.end())
-      continue;  // an unknown name is reported by its node
+    // An unknown name is reported by the node that uses it.
+    if (!v || module::constant(v) || std::ranges::find(into.names, name) != into.names.end()) continue;
     into.names.push_back(name);
     into.values.push_back(v);
   }
@@ -66,7 +66,8 @@ std::vector<value> import_if(node& n) {
   check_no_inputs(yes);
   check_no_inputs(no);
   value condition = n.b.with_dims(n.in(0), {});
-  if (auto taken = n.b.constant_of(condition)) {  // decided at import: the branch is part of the graph around it
+  // The condition is known at import: the branch becomes part of the enclosing graph.
+  if (auto taken = n.b.constant_of(condition)) {
     auto& graph = taken->at_int(0) ? yes : no;
     scope inside(n.owner.state(), n.b, &n.owner);
     inside.run(graph);
@@ -100,7 +101,7 @@ std::vector<value> import_if(node& n) {
   return all_outputs(n.b.add(if_else{}, arguments, bodies), types[0].size());
 }
 
-// Whether the body always goes on: its condition is its own input or constant true.
+// Whether the body never exits early: its condition output is its condition input or constant true.
 bool never_stops(const body_module& body, value condition) {
   if (auto constant = body.b.constant_of(condition)) return constant->at_int(0) != 0;
   return condition == body.made.parameters()[1];
@@ -142,7 +143,8 @@ std::vector<value> import_loop(node& n) {
       refuse("carried value " + std::to_string(i) + " changes its shape from " + n.type(i + 2).str() + " to " +
              outputs[i + 1].type().str());
   loop op{static_cast<std::int64_t>(carried), -1};
-  if (body_outputs > carried + 1) {  // scanned values need a length
+  // Scanned outputs need a static length.
+  if (body_outputs > carried + 1) {
     auto count = b.constant_of(trips), start = b.constant_of(condition);
     if (!n.has(0) || !count || !start || !never_stops(body, outputs[0]))
       refuse("it collects values over a number of trips that is not known at import");
@@ -154,7 +156,7 @@ std::vector<value> import_loop(node& n) {
   return all_outputs(b.add(op, arguments, {&body.made}), body_outputs - 1);
 }
 
-// A loop over the elements of its scan inputs, which the body reads at the iteration's index.
+// Imports Scan as a loop over the elements of its scan inputs. The body reads them at the index of the iteration.
 std::vector<value> import_scan(node& n) {
   auto& graph = n.graph("body");
   builder& b = n.b;
@@ -214,7 +216,8 @@ std::vector<value> import_scan(node& n) {
   body.made.set_outputs(std::move(outputs), std::move(names));
   auto results =
       all_outputs(b.add(loop{static_cast<std::int64_t>(states), length}, arguments, {&body.made}), states + collected);
-  for (std::size_t i = 0; i < collected; ++i) {  // stacked along axis 0, first to last
+  // Scan outputs are stacked along axis 0, first to last.
+  for (std::size_t i = 0; i < collected; ++i) {
     value& v = results[states + i];
     auto dims = v.type().dims;
     if (out_directions[i]) {

@@ -29,7 +29,7 @@ std::vector<value> conv(node& n) {
   return {n.has(2) ? add_channel_bias(n, result, n.in(2)) : result};
 }
 
-// inputs: X, W, bias, a tensor that is added before the activation.
+// inputs: X, W, bias, and a tensor that is added before the activation.
 std::vector<value> fused_conv(node& n) {
   value result = conv(n)[0];
   if (n.has(3)) result = n.b.add(elementwise{scalar_function::add}, {result, n.in(3)});
@@ -60,12 +60,14 @@ std::vector<value> conv_transpose(node& n) {
     std::int64_t in = static_dim(dims[a + 2], "auto_pad and output_shape");
     std::int64_t out = wanted ? (*wanted)[a] : in * op.strides[a];
     std::int64_t total = op.strides[a] * (in - 1) + op.output_padding[a] + (window[a] - 1) * op.dilations[a] + 1 - out;
-    if (total < 0) {  // nothing to cut away: the rest is padding of the output
+    // Nothing to crop: the difference is padding of the output.
+    if (total < 0) {
       op.output_padding[a] -= total;
       total = 0;
     }
     std::int64_t smaller = total / 2;
-    bool upper = automatic == "SAME_UPPER";  // the odd cell is cut at the end, else at the beginning
+    // An odd element is cropped at the end for SAME_UPPER, else at the beginning.
+    bool upper = automatic == "SAME_UPPER";
     op.pads_begin[a] = upper ? smaller : total - smaller;
     op.pads_end[a] = total - op.pads_begin[a];
   }
@@ -73,7 +75,7 @@ std::vector<value> conv_transpose(node& n) {
   return {n.has(2) ? add_channel_bias(n, result, n.in(2)) : result};
 }
 
-// x - zero point, in i32; the zero point is a scalar or lies along `axis`.
+// Returns x - zero point in i32. The zero point is a scalar or a vector along `axis`.
 value centered(node& n, std::size_t i, std::size_t zero_point, std::int64_t axis) {
   value x = n.b.to_type(n.in(i), element_type::i32);
   if (!n.has(zero_point)) return x;

@@ -1,5 +1,5 @@
-// Operators whose result's size depends on data: kernels of our library that give the largest result and a count
-// (counted_dims.hpp). Where the data is known at import, so is the size.
+// Operators whose result size depends on data. Kernels of our library return the largest result and a count
+// (counted_dims.hpp). If the data is known at import, the size is exact.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -21,10 +21,11 @@ std::vector<std::int64_t> non_zero_places(const literal& x) {
 }
 
 struct counted_places {
-  value places, count;  // flat, i64[n], and i64[1]; past the count the places are 0
+  // `places`: flat indices i64[n], 0 past the count. `count`: i64[1].
+  value places, count;
 };
 
-// Once for all uses of `x`, so that what they leave has one size.
+// The result is shared by all uses of `x`, so that their results have the same size.
 counted_places find_non_zero(node& n, value x) {
   auto& known = n.owner.state().non_zero;
   if (auto seen = known.find(x); seen != known.end()) return {seen->second[0], seen->second[1]};
@@ -36,14 +37,15 @@ counted_places find_non_zero(node& n, value x) {
   return {places, found[1]};
 }
 
-// Indices of the elements that are not zero, [rank, count].
+// Returns the indices of nonzero elements, [rank, count].
 std::vector<value> non_zero(node& n) {
   builder& b = n.b;
   value x = n.in(0);
   const auto rank = static_cast<std::int64_t>(n.rank(0));
   auto data = b.constant_of(x);
   if (auto each = b.uniform(x);
-      each && rank > 0 && b.facts().order(*each, 0).value_or(0) != 0) {  // every place, in order
+      // All elements are nonzero: return every index, in order.
+      each && rank > 0 && b.facts().order(*each, 0).value_or(0) != 0) {
     const dim count = n.type(0).elements();
     std::vector<value> every;
     for (std::int64_t axis = 0; axis < rank; ++axis)
@@ -72,7 +74,7 @@ std::vector<value> non_zero(node& n) {
   return {shortened(n, rows.size() == 1 ? rows[0] : b.add(concat{0}, rows), 1, count)};
 }
 
-// Elements of the axis (of the flat tensor without one) where the condition holds.
+// Selects elements along the axis (or of the flattened tensor without an axis) where the condition holds.
 std::vector<value> compress(node& n) {
   builder& b = n.b;
   value x = n.in(0);
@@ -88,7 +90,7 @@ std::vector<value> compress(node& n) {
   return {shortened(n, b.add(gather{axis}, {x, places}), axis, count)};
 }
 
-// How the library sees a type of ONNX's: the type itself, or one that holds all its values.
+// The type in which the library handles an ONNX type: the same type, or one that can represent all its values.
 element_type sortable(element_type type) {
   using enum element_type;
   switch (type) {
@@ -107,7 +109,7 @@ element_type sortable(element_type type) {
   }
 }
 
-// The places of the sorted order: smallest first, equal elements as they stand.
+// Returns the indices that sort the vector in ascending order; the sort is stable.
 value order_of(builder& b, value vector) {
   return builder::output(b.add(top_k{vector.type().dims[0].value(), 0, false}, {vector}), 1);
 }
@@ -121,7 +123,8 @@ std::vector<value> unique(node& n) {
   const element_type type = n.type(0).type;
   auto found = import_kernel(n, "Unique", {b.with_dims(b.to_type(n.in(0), sortable(type)), {elements})});
   value values = found[0], first = found[1], inverse = found[2], counts = found[3], count = found[4];
-  if (n.integer("sorted", 1) == 0) {  // in the order in which they first occur; the padding, -1, goes last
+  // Restore the order of first occurrence; the padding, -1, goes last.
+  if (n.integer("sorted", 1) == 0) {
     value order = order_of(
         b, b.where(b.binary(fn::less, first, 0.0), b.scalar(element_type::i64, static_cast<double>(elements)), first));
     inverse = b.add(gather{0}, {order_of(b, order), inverse});
@@ -133,7 +136,7 @@ std::vector<value> unique(node& n) {
   return results;
 }
 
-// Rows of image, class and box, by falling score within each list, [count, 3].
+// Returns rows (image, class, box) by descending score within each list, [count, 3].
 std::vector<value> non_max_suppression(node& n) {
   value boxes = n.in(0), scores = n.in(1);
   if (n.rank(0) != 3 || n.rank(1) != 3) invalid("boxes and scores must have rank 3");

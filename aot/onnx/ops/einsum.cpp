@@ -1,4 +1,4 @@
-// Einsum: operands are brought to one label per axis, then joined two at a time by a batched product.
+// Einsum. Operands are transposed and reduced to one label per axis, then joined two at a time by a batched product.
 #include <algorithm>
 #include <map>
 
@@ -7,7 +7,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// One tensor whose axes are named by letters; the axes of an ellipsis are '0', '1', ... counted from the right.
+// A tensor whose axes are named by letters. The axes of an ellipsis are named '0', '1', ... from the right.
 struct labelled {
   value v;
   std::string labels;
@@ -31,7 +31,7 @@ std::string spelled_out(const std::string& term, std::size_t rank) {
   return term.substr(0, dots) + digits + term.substr(dots + 3);
 }
 
-// A label that repeats within a term names a diagonal: of the flattened [n, n] every n+1st element.
+// A label that repeats within a term denotes a diagonal: every (n+1)-th element of the flattened [n, n].
 labelled without_repeats(builder& b, labelled t) {
   for (std::size_t i = 0; i < t.labels.size(); ++i) {
     auto again = t.labels.find(t.labels[i], i + 1);
@@ -59,7 +59,7 @@ labelled without_repeats(builder& b, labelled t) {
   return t;
 }
 
-// Sums away the labels that nobody else needs.
+// Sums over the labels that no other term needs.
 labelled without_unused(builder& b, labelled t, const std::string& needed) {
   std::vector<std::int64_t> axes;
   std::string kept;
@@ -82,7 +82,7 @@ dim product(const std::string& labels, const sizes& size) {
   return result;
 }
 
-// Brings a tensor to the axes `labels` at full size: axes of 1 under an ellipsis stretch.
+// Transposes a tensor to the axes `labels` and broadcasts axes of 1 under an ellipsis.
 value arranged(builder& b, const labelled& t, const std::string& labels, const sizes& size) {
   return b.broadcast_to(b.permuted(t.v, positions(t.labels, labels)), dims_of(labels, size));
 }
@@ -139,7 +139,8 @@ std::vector<value> einsum(node& n) {
   if (arrow != std::string::npos) {
     output = equation.substr(arrow + 2);
     if (auto dots = output.find("..."); dots != std::string::npos) output.replace(dots, 3, ellipsis);
-  } else {  // without an arrow: the letters used once, in alphabetical order
+    // Without an arrow the output is the letters that are used once, in alphabetical order.
+  } else {
     output = ellipsis;
     for (const auto& [c, count] : uses)
       if (count == 1 && std::isalpha(static_cast<unsigned char>(c))) output += c;

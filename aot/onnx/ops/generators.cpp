@@ -1,4 +1,4 @@
-// Operators that make tensors: constants, ranges, masks, windows.
+// Operators that create tensors: constants, ranges, masks, windows.
 #include <cmath>
 #include <numbers>
 
@@ -64,7 +64,7 @@ std::vector<value> range(node& n) {
     count = static_cast<std::int64_t>(elements);
   }
   if (count.is_static() && count.value() < 0) count = 0;
-  // Halves are computed in f32 (attribute stash_type, opset 27) and rounded once.
+  // f16 and bf16 are computed in f32 (attribute stash_type, opset 27) and rounded once.
   element_type wide = is_float(type) ? compute_type(type) : type;
   if (wide != type && n.integer("stash_type", 1) != 1)
     refuse("stash_type " + std::to_string(n.integer("stash_type", 1)) + " is not supported, only 1 (float)");
@@ -96,7 +96,7 @@ std::vector<value> trilu(node& n) {
   return {b.where(kept, x, b.scalar(x.type().type, 0))};
 }
 
-// values[0] everywhere, values[1] at the index; indices outside [-depth, depth) match nothing.
+// values[0] everywhere except values[1] at the index. Indices outside [-depth, depth) match nothing.
 std::vector<value> one_hot(node& n) {
   builder& b = n.b;
   auto known_depth = n.known(1, "depth");
@@ -115,7 +115,7 @@ std::vector<value> one_hot(node& n) {
   return {b.where(hit, on, off)};
 }
 
-// a0 - a1 cos(2πi/N) + a2 cos(4πi/N), where N is the size, less one for a symmetric window.
+// a0 - a1 cos(2πi/N) + a2 cos(4πi/N), where N is the size, or size - 1 for a symmetric window.
 value cosine_window(node& n, double a0, double a1, double a2) {
   builder& b = n.b;
   element_type type = element_type_of(n.integer("output_datatype", 1), "attribute 'output_datatype'");

@@ -1,4 +1,5 @@
-// GridSample on 2-D images: coordinates and weights as elementwise arithmetic, one gather for each neighbour.
+// GridSample on 2-D images: computes coordinates and weights with elementwise operations and uses one gather for each
+// neighbour.
 #include <array>
 #include <cmath>
 
@@ -11,7 +12,7 @@ namespace {
 using fn = scalar_function;
 enum class padding { zeros, border, reflection };
 
-// One axis of the image: its size, and the interval that reflection folds into.
+// One axis of the image: its size, and the interval for reflection.
 struct image_axis {
   std::int64_t size;
   double low, high;
@@ -22,7 +23,7 @@ value clamped(builder& b, value x, double low, double high) {
   return b.add(elementwise{fn::clamp}, b.broadcast_together({x, limits[0], limits[1]}));
 }
 
-// Folds x into [low, high]: a triangle wave.
+// Reflects x into [low, high] like a triangle wave.
 value reflected(builder& b, value x, const image_axis& a) {
   double span = a.high - a.low;
   if (span <= 0) return b.broadcast_to(b.scalar(x.type().type, a.low), x.type().dims);
@@ -38,7 +39,7 @@ value padded_coordinate(builder& b, value x, const image_axis& a, padding mode) 
   return b.where(within, x, inside);
 }
 
-// Weights of the neighbours at offsets first, first + 1, ... of the cell that x lies in.
+// Weights of the neighbours at offsets first, first + 1, ... of the cell that contains x.
 std::vector<value> weights_of(builder& b, value fraction, const std::string& mode) {
   value one = b.scalar(fraction.type().type, 1), rest = b.binary(fn::sub, one, fraction);
   if (mode == "nearest") return {b.broadcast_to(one, fraction.type().dims)};
@@ -72,7 +73,7 @@ std::vector<value> grid_sample(node& n) {
   value table = b.with_dims(b.permuted(x, {0, 2, 3, 1}), {batch, dims[2] * dims[3], channels});
   grid = b.to_type(b.with_dims(grid, {batch, points, 2}), element_type::f32);
   std::array<image_axis, 2> axes;  // y, x
-  std::array<value, 2> cells;      // the integral coordinate of the first neighbour
+  std::array<value, 2> cells;      // the integer coordinate of the first neighbour
   std::array<std::vector<value>, 2> weights;
   for (std::size_t k = 0; k < 2; ++k) {
     auto size = static_dim(dims[2 + k], "samples of an image");

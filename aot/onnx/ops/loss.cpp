@@ -1,4 +1,4 @@
-// Losses that classifiers are exported with.
+// Loss operators that exported classifiers contain.
 #include "aot/onnx/operators.hpp"
 
 namespace kiln::onnx_import {
@@ -6,8 +6,8 @@ namespace {
 
 using fn = scalar_function;
 
-// input: log probabilities [N, C, d...], target [N, d...], weight [C]. Entries whose target is ignore_index count for
-// nothing.
+// input: log probabilities [N, C, d...], target [N, d...], weight [C]. Entries whose target is ignore_index are
+// ignored.
 value negative_log_likelihood(node& n, value input, value target, value weight) {
   builder& b = n.b;
   element_type type = input.type().type;
@@ -29,7 +29,8 @@ value negative_log_likelihood(node& n, value input, value target, value weight) 
   value weights = weight ? b.add(gather{0}, {weight, target}) : b.broadcast_to(b.scalar(type, 1), target.type().dims);
   if (ignored) weights = b.where(ignored, b.scalar(type, 0), weights);
   value loss = b.binary(fn::mul, b.unary(fn::neg, picked), weights);
-  if (ignored) loss = b.where(ignored, b.scalar(type, 0), loss);  // an infinite log probability times 0 is not 0
+  // Select instead of multiplying by 0: an infinite log probability times 0 is NaN.
+  if (ignored) loss = b.where(ignored, b.scalar(type, 0), loss);
   if (reduction == "none") return loss;
   std::vector<std::int64_t> axes;
   for (std::size_t i = 0; i < target.type().rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));

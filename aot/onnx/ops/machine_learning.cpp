@@ -1,4 +1,4 @@
-// The ai.onnx.ml domain: what scikit-learn's exporters write around numbers. Labels that are text are refused.
+// The ai.onnx.ml domain: the numeric operators that scikit-learn's exporters emit. String labels are refused.
 #include "aot/onnx/ops/machine_learning.hpp"
 
 #include <algorithm>
@@ -38,7 +38,8 @@ value transformed_scores(node& n, value scores) {
   if (kind == "NONE") return scores;
   if (kind == "LOGISTIC") return b.unary(fn::sigmoid, scores);
   if (kind == "SOFTMAX") return b.add(softmax{1, false}, {scores});
-  if (kind == "SOFTMAX_ZERO") {  // scores of exactly 0 stay and do not count
+  // Scores of exactly 0 stay 0 and are excluded from the sum.
+  if (kind == "SOFTMAX_ZERO") {
     value zero = b.scalar(element_type::f32, 0), is_zero = b.binary(fn::equal, scores, 0.0);
     value top = b.reduced(reduction_kind::max, scores, {1}, true);
     value powers = b.where(is_zero, zero, b.unary(fn::exp, b.binary(fn::sub, scores, top)));
@@ -84,7 +85,7 @@ namespace {
 
 value best_class(builder& b, value scores) { return b.add(arg_reduce{true, 1, false, false}, {scores}); }
 
-// X times the rows of `coefficients`, plus `intercepts`.
+// Returns X times the transpose of `coefficients`, plus `intercepts`.
 value linear_scores(node& n, value x, std::int64_t rows) {
   builder& b = n.b;
   value scores =
@@ -142,7 +143,7 @@ std::vector<value> array_feature_extractor(node& n) {
   return {n.b.add(gather{static_cast<std::int64_t>(x.type().rank()) - 1}, {x, n.b.to_type(picked, element_type::i64)})};
 }
 
-// A list of maps is no tensor: the scores themselves, their columns in the order of the labels.
+// A list of maps is not a tensor. Returns the scores themselves, with columns in the order of the labels.
 std::vector<value> zip_map(node& n) { return {n.in(0)}; }
 
 std::vector<value> binarizer(node& n) {
@@ -175,7 +176,7 @@ std::vector<value> feature_vectorizer(node& n) {
   return {parts.size() == 1 ? parts[0] : n.b.add(concat{1}, parts)};
 }
 
-// One at the place of the category; text is refused.
+// Returns 1 at the index of the category. String categories are refused.
 std::vector<value> one_hot_encoder(node& n) {
   builder& b = n.b;
   auto categories = n.integers("cats_int64s");

@@ -1,4 +1,4 @@
-// What the importers of the ai.onnx.ml domain share.
+// Helpers shared by the importers of the ai.onnx.ml domain.
 #pragma once
 
 #include "aot/onnx/node.hpp"
@@ -7,18 +7,18 @@ namespace kiln::onnx_import {
 
 inline constexpr std::string_view ml_domain = "ai.onnx.ml";
 
-// An attribute that is a list of floats; empty where the node lacks it.
+// An attribute that is a list of floats; empty if the node lacks it.
 std::vector<float> floats_of(const node& n, std::string_view name);
-// The attribute as a constant f32 tensor; its number of elements must be that of `dims`.
+// The attribute as a constant f32 tensor. It must have as many elements as `dims`.
 value float_table(node& n, std::string_view name, const std::vector<dim>& dims);
-// X as f32[N, F]; a vector is one row.
+// Input X as f32[N, F]. A vector becomes one row.
 value feature_rows(node& n);
-// Attribute post_transform on scores [N, classes].
+// Applies the attribute post_transform to scores [N, classes].
 value transformed_scores(node& n, value scores);
-// The scores of the two classes of a classifier that has one score, s: of the second class. `symmetric`: the first
-// class has -s, else 1 - s. Like onnxruntime, a softmax leaves these two as they are.
+// Returns the scores of both classes for a binary classifier that has one score s, that of the second class. The first
+// class gets -s if `symmetric`, else 1 - s. Like onnxruntime, a softmax does not change these two scores.
 value two_class_scores(node& n, value s, bool symmetric);
-// Attribute classlabels_ints (or its older name) by index i64[N]. Refuses text.
+// Looks up the attribute classlabels_ints (or its older name) by index i64[N]. Refuses string labels.
 value class_labels(node& n, value index);
 std::size_t number_of_labels(const node& n);
 

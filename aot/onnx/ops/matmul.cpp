@@ -16,7 +16,7 @@ dim product(const std::vector<dim>& dims, std::size_t count) {
 
 }  // namespace
 
-// numpy.matmul. Where b is one matrix, the batch becomes rows of a: one product instead of a batch of them.
+// numpy.matmul. If y is a single matrix, the batch of x becomes rows: one product instead of a batch of products.
 value matmul(builder& b, value x, value y, element_type type) {
   if (x.type().rank() == 0 || y.type().rank() == 0) invalid("scalars have no matrix product");
   bool vector_x = x.type().rank() == 1, vector_y = y.type().rank() == 1;
@@ -30,7 +30,8 @@ value matmul(builder& b, value x, value y, element_type type) {
   value made;
   if (c.size() == 2 && a.size() > 2) {
     dim rows = product(a, a.size() - 2);
-    if (rows == dim(1)) {  // only unit dims in front: the product keeps the rank, and what follows it needs no reshape
+    // With only leading 1s the product keeps its rank, so that no reshape follows.
+    if (rows == dim(1)) {
       auto lifted = c;
       lifted.insert(lifted.begin(), a.size() - 2, 1);
       made = b.add(dot{false, false, type}, {x, b.with_dims(y, lifted)});
@@ -72,7 +73,7 @@ std::vector<value> gemm(node& n) {
   return {n.b.add(elementwise{fn::add}, {result, n.b.broadcast_to(c, result.type().dims)})};
 }
 
-// x - zero point in i32. A zero point per row (of a) or per column (of b) is a vector along that axis.
+// Returns x - zero point in i32. A zero point per row (of a) or per column (of b) is a vector along that axis.
 value centered(node& n, std::size_t i, std::size_t zero_point, bool per_row) {
   value x = n.b.to_type(n.in(i), element_type::i32);
   if (!n.has(zero_point)) return x;

@@ -22,7 +22,7 @@ std::vector<value> concatenated(node& n) {
   auto inputs = n.present();
   if (!n.has_attribute("axis")) invalid("attribute 'axis' is missing");
   auto axis = n.axis("axis", 0, inputs[0].type().rank());
-  // Empty shape tensors are common in exported shape arithmetic.
+  // Drop empty shape tensors, which are common in exported shape arithmetic.
   if (inputs.size() > 1)
     std::erase_if(inputs, [&](value v) {
       return v.type().rank() == 1 && v.type().dims[0] == dim(0) && v.type().type == inputs[0].type().type;
@@ -31,7 +31,7 @@ std::vector<value> concatenated(node& n) {
   return {inputs.size() == 1 ? inputs[0] : n.b.add(concat{axis}, inputs)};
 }
 
-// One bound of a slice, brought into [low, high] where `size` is the axis; a negative one counts from the end.
+// Clamps one bound of a slice to [low, high] for an axis of `size`. A negative bound counts from the end.
 dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
   constexpr std::int64_t far = INT32_MAX;
   const dim_facts& facts = n.b.facts();
@@ -41,7 +41,7 @@ dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
   else if (!facts.at_least(at, 0))
     refuse("slices at '" + at.str() +
            "', which may be negative or not; give its dimensions a value or a range with --dim");
-  // An empty axis has high < low where the step is negative: high wins, as in ONNX's clamp to [0, size - 1].
+  // An empty axis has high < low if the step is negative. `high` wins, as in ONNX's clamp to [0, size - 1].
   return facts.min(facts.max(at, low), high);
 }
 
@@ -68,7 +68,7 @@ std::vector<value> sliced(node& n) {
     invalid("starts, ends, axes and steps have different lengths");
   const dim_facts& facts = n.b.facts();
   slice op{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
-  std::vector<std::pair<std::int64_t, dim>> moved;  // axes whose start is symbolic
+  std::vector<std::pair<std::int64_t, dim>> moved;  // axes with a symbolic start
   bool moves = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<std::size_t>(normalize_axis(axes[i], dims.size()));
@@ -82,7 +82,8 @@ std::vector<value> sliced(node& n) {
     std::int64_t stride = std::abs(step);
     op.lengths[axis] = stride == 1 ? span : (span + dim(stride - 1)) / dim(stride);
     op.steps[axis] = step;
-    if (op.lengths[axis] == dim(0)) start = 0;  // a start behind the axis is none
+    // The start of an empty slice does not matter.
+    if (op.lengths[axis] == dim(0)) start = 0;
     if (start.is_static()) op.starts[axis] = start.value();
     else moved.emplace_back(static_cast<std::int64_t>(axis), start);
     moves |= op.starts[axis] != 0 || step != 1 || !(op.lengths[axis] == size);
@@ -112,7 +113,8 @@ std::vector<value> split(node& n) {
     auto count = n.opset >= 18 && n.has_attribute("num_outputs") ? n.integer("num_outputs", 0)
                                                                  : static_cast<std::int64_t>(n.outputs());
     if (count < 1 || count > 1 << 20) invalid("cannot split into " + std::to_string(count) + " parts");
-    if (size.is_static()) {  // equal parts; since opset 18 the last may be smaller
+    // Equal parts; since opset 18 the last part may be smaller.
+    if (size.is_static()) {
       std::int64_t part = size.value() / count + (size.value() % count != 0);
       if (n.opset < 18 && part * count != size.value())
         invalid("cannot split " + size.str() + " into " + std::to_string(count) + " equal parts");
@@ -133,7 +135,8 @@ std::vector<value> split(node& n) {
     if (p.is_static() && p.value() < 0) invalid("a part has the negative length " + p.str());
     total = total + p;
   }
-  // Equal or smaller parts of a symbolic axis add up to it by construction, though that is not visible in the sum.
+  // The parts of a symbolic axis add up to it by construction, though the sum of their dims does not show it. Therefore
+  // only given lengths are checked.
   if (lengths) n.b.need_equal(total, size, "the parts add up to " + total.str() + ", the axis has " + size.str());
   std::vector<value> results;
   dim start = 0;
@@ -172,7 +175,7 @@ std::vector<value> padded(node& n) {
     std::int64_t before = pads[i].value(), after = pads[i + axes.size()].value();
     constexpr std::int64_t limit = std::int64_t{1} << 40;
     if (std::abs(before) > limit || std::abs(after) > limit) invalid("pads are out of range");
-    if (before < 0 || after < 0) {  // negative pads cut
+    if (before < 0 || after < 0) {  // negative pads crop
       std::int64_t cut = std::max<std::int64_t>(0, -before);
       dim kept = x.type().dims[axis] - dim(cut) - dim(std::max<std::int64_t>(0, -after));
       if (kept.is_static() && kept.value() < 0)
@@ -186,7 +189,7 @@ std::vector<value> padded(node& n) {
   return {grows ? n.b.add(std::move(op), {x}) : x};
 }
 
-// Cut or padded with zeros around the centre to the given size.
+// Crops or zero-pads to the given size, around the centre.
 std::vector<value> center_crop_pad(node& n) {
   value x = n.in(0);
   std::size_t rank = x.type().rank();

@@ -14,15 +14,15 @@ std::vector<std::int64_t> axes_from(std::size_t first, std::size_t rank) {
   return axes;
 }
 
-// x * scale + bias, scale and bias of one element per channel (axis 1).
+// Returns x * scale + bias, with one scale and bias per channel (axis 1).
 value channel_affine(builder& b, value x, value scale, value bias) {
   std::size_t rank = x.type().rank();
   auto lifted = [&](value v) { return b.to_type(b.along_axis(v, 0, rank - 1), x.type().type); };
   return b.binary(fn::add, b.binary(fn::mul, x, lifted(scale)), lifted(bias));
 }
 
-// Inference: x * s + t with s = scale / sqrt(variance + epsilon), t = bias - mean * s. The small vectors are computed
-// in f32 at import, which leaves a multiplication and an addition that passes fold into a convolution.
+// Inference form: x * s + t with s = scale / sqrt(variance + epsilon), t = bias - mean * s. The small vectors are
+// computed in f32 at import. The remaining multiplication and addition are later fused into a convolution.
 std::vector<value> batch_normalization(node& n) {
   if (n.integer("training_mode", 0)) refuse("training_mode=1 is not supported; export the model for inference");
   if (n.opset < 9 && n.integer("spatial", 1) == 0) refuse("spatial=0 is not supported");
@@ -48,7 +48,7 @@ std::vector<value> instance_normalization(node& n) {
   return {channel_affine(n.b, normal, n.in(1), n.in(2))};
 }
 
-// Channels in groups: normalized as [N, groups, the rest]. Scale and bias are per group before opset 21, per channel
+// Normalizes groups of channels as [N, groups, rest]. Scale and bias are per group before opset 21 and per channel
 // since.
 std::vector<value> group_normalization(node& n) {
   builder& b = n.b;
@@ -88,7 +88,8 @@ std::vector<value> layer_normalization(node& n) {
   return {result, mean, b.unary(fn::rsqrt, b.binary(fn::add, variance, epsilon))};
 }
 
-// The standard's formula adds 1e-9 to the standard deviation; 1e-18 on the variance is the same where either matters.
+// The standard's formula adds 1e-9 to the standard deviation. Adding 1e-18 to the variance is equivalent where it
+// matters.
 std::vector<value> mean_variance_normalization(node& n) {
   auto axes = n.integers("axes").value_or(std::vector<std::int64_t>{0, 2, 3});
   for (auto& a : axes) a = normalize_axis(a, n.rank(0));
@@ -96,7 +97,7 @@ std::vector<value> mean_variance_normalization(node& n) {
   return {n.b.add(normalize{axes, 1e-18, true}, {n.in(0)})};
 }
 
-// x / (bias + alpha * mean over a window of channels of x²)^beta; the mean is a pooling over the channel axis.
+// x / (bias + alpha * mean of x² over a window of channels)^beta. The mean is a pooling over the channel axis.
 std::vector<value> local_response_normalization(node& n) {
   builder& b = n.b;
   value x = n.in(0);
@@ -122,11 +123,11 @@ std::vector<value> lp_normalization(node& n) {
   value sum = b.reduced(reduction_kind::sum, p == 1 ? b.unary(fn::abs, x) : b.binary(fn::mul, x, x),
                         {n.axis("axis", -1, x.type().rank())}, true);
   value norm = p == 1 ? sum : b.unary(fn::sqrt, sum);
-  value divisor = b.where(b.binary(fn::equal, norm, 0.0), b.scalar(x.type().type, 1), norm);  // zeros stay zeros
+  value divisor = b.where(b.binary(fn::equal, norm, 0.0), b.scalar(x.type().type, 1), norm);  // zero vectors stay zero
   return {b.binary(fn::div, x, divisor)};
 }
 
-// Before opset 13 the input is a matrix in disguise: axes from `axis` on are one.
+// Before opset 13 the input is treated as a matrix: the axes from `axis` on are flattened into columns.
 value as_matrix(node& n, std::int64_t axis) {
   dim rows = 1, columns = 1;
   for (std::size_t i = 0; i < n.rank(0); ++i)
@@ -142,7 +143,7 @@ std::vector<value> soft_max(node& n) {
   return {n.b.with_dims(n.b.add(softmax{1, Logarithm}, {as_matrix(n, axis)}), n.dims(0))};
 }
 
-// One where the first of the largest elements is.
+// Returns 1 at the first of the largest elements.
 std::vector<value> hardmax(node& n) {
   builder& b = n.b;
   auto axis = n.axis("axis", n.opset < 13 ? 1 : -1, n.rank(0));

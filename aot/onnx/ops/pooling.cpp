@@ -29,7 +29,7 @@ pooling pooling_of(node& n, pooling_kind kind, bool padded = false) {
   return op;
 }
 
-// What no maximum is below.
+// The identity of max: the lowest value of the type.
 double lowest(element_type type) {
   if (is_float(type)) return -std::numeric_limits<double>::infinity();
   return is_signed_integer(type) ? -static_cast<double>(std::int64_t{1} << (storage_bits(type) - 1)) : 0;
@@ -44,7 +44,7 @@ std::vector<value> pool(node& n) {
   return {n.b.add(std::move(op), {image})};
 }
 
-// inputs: X, its scale and zero point, the result's.
+// inputs: X, its scale and zero point, the result's scale and zero point.
 std::vector<value> qlinear_average_pool(node& n) {
   if (n.integer("channels_last", 0)) refuse("channels_last=1 is not supported");
   value mean =
@@ -52,7 +52,7 @@ std::vector<value> qlinear_average_pool(node& n) {
   return {requantized(n.b, mean, n.in(3), n.has(4) ? n.in(4) : n.b.scalar(n.type(0).type, 0))};
 }
 
-// |x|^p averaged over the window, padding included, times the window's size: the sum.
+// Average of |x|^p over the window, padding included, times the window's size gives the sum.
 std::vector<value> lp_pool(node& n) {
   auto p = static_cast<double>(n.integer("p", 2));
   pooling op = pooling_of(n, pooling_kind::average);

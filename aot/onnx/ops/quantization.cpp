@@ -1,4 +1,4 @@
-// Quantized tensors as arithmetic on ordinary ones: q = saturate(round(x / scale) + zero point).
+// Quantized tensors as arithmetic on ordinary tensors: q = saturate(round(x / scale) + zero point).
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/window.hpp"
 #include "aot/onnx/tensors.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using fn = scalar_function;
 
-// A scale or zero point made ready to broadcast against x: one for the tensor, one per index of the axis, or one per
+// Prepares a scale or zero point for broadcasting against x: one per tensor, one per index of the axis, or one per
 // block.
 value spread(node& n, value parameter) {
   builder& b = n.b;
@@ -41,15 +41,15 @@ std::vector<value> quantize(node& n) {
                           : element_type::u8;
   bool f8 = type == element_type::f8e4m3 || type == element_type::f8e5m2;
   if (!is_integer(type) && !f8) invalid("cannot quantize to " + std::string(name(type)));
-  // The quotient is f32 unless attribute precision (opset 23) names a type.
+  // The quotient is f32 unless the attribute precision (opset 23) specifies another type.
   element_type wide = n.integer("precision", 0) ? element_type_of(n.integer("precision", 0), "attribute 'precision'")
                                                 : element_type::f32;
   if (!is_float(wide) || storage_bits(wide) < 16) invalid("attribute 'precision' is " + std::string(name(wide)));
   value real = b.to_type(n.in(0), wide), scale = b.to_type(spread(n, n.in(1)), wide);
   value scaled = b.to_type(b.binary(fn::div, real, scale), wide == element_type::f64 ? wide : element_type::f32);
   if (f8)
-    return {n.integer("saturate", 1) ? saturated_f8(b, scaled, type)
-                                     : b.to_type(scaled, type)};  // its zero point is always 0
+    // The zero point of an f8 type is always 0.
+    return {n.integer("saturate", 1) ? saturated_f8(b, scaled, type) : b.to_type(scaled, type)};
   value zero = n.has(2) ? spread(n, n.in(2)) : b.scalar(type, 0);
   return {quantized(b, scaled, zero)};
 }

@@ -1,4 +1,4 @@
-// LSTM, GRU and RNN: one product for the inputs of all time steps, then one `recurrent` per direction.
+// LSTM, GRU and RNN: one product for the inputs of all time steps, then one `recurrent` operation per direction.
 #include <algorithm>
 #include <cctype>
 
@@ -28,7 +28,7 @@ void check_attributes(node& n, recurrent_cell cell) {
   if (n.integer("input_forget", 0)) refuse("input_forget=1 is not supported");
 }
 
-// Entry d of the leading axis: directions of W, R, B and the initial states.
+// Returns entry d of the leading axis, the direction axis of W, R, B and the initial states.
 value direction_of(builder& b, value stacked, std::int64_t d) {
   auto dims = stacked.type().dims;
   return b.with_dims(b.slice_axis(stacked, 0, d, 1), {dims.begin() + 1, dims.end()});
@@ -87,7 +87,8 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
       if (!gates.is_static()) refuse("the number of gates is symbolic");
       value of_input = b.slice_axis(bias, 0, 0, gates), of_state = b.slice_axis(bias, 0, gates.value(), gates);
       if (reset_after)
-        late_bias = of_state;  // the candidate's part is added before the reset gate, so it cannot be added ahead
+        // The candidate's bias is added before the reset gate is applied, so it cannot be added in advance.
+        late_bias = of_state;
       products = b.binary(fn::add, products, reset_after ? of_input : b.binary(fn::add, of_input, of_state));
     }
     recurrent op{cell, direction == "reverse" || d == 1, reset_after};
@@ -99,7 +100,7 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
     final_h.push_back(builder::output(y, 1));
     if (cell == recurrent_cell::lstm) final_c.push_back(builder::output(y, 2));
   }
-  // Y [T, D, B, H] and Y_h, Y_c [D, B, H]; with the batch first Y [B, T, D, H] and [B, D, H].
+  // Y [T, D, B, H] and Y_h, Y_c [D, B, H]. With the batch first, Y is [B, T, D, H] and the states are [B, D, H].
   value y = stack(b, outputs, 1), h = stack(b, final_h, 0);
   if (batch_first) {
     y = b.permuted(y, {2, 0, 1, 3});
@@ -118,8 +119,8 @@ std::vector<value> layer_of(node& n) {
   return layer(n, Cell, n.in(1), n.in(2));
 }
 
-// inputs 8 to 11: scale and zero point of W [D, I, 4*H], then those of R [D, H, 4*H], one for each direction or for
-// each of its columns. onnxruntime also rounds X and the state to 8 bits; here they stay f32.
+// inputs 8 to 11: scale and zero point of W [D, I, 4*H], then those of R [D, H, 4*H], one per direction or one per
+// column. onnxruntime also rounds X and the state to 8 bits; here they stay f32.
 std::vector<value> dynamic_quantize_lstm(node& n) {
   builder& b = n.b;
   auto restored = [&](std::size_t i, std::size_t scale) {

@@ -9,8 +9,8 @@ namespace {
 
 using fn = scalar_function;
 
-// Empty where the reduction is the identity (no axes and noop_with_empty_axes). ReduceSum took axes as an input from
-// opset 13, the others from 18.
+// Returns no axes if the reduction is the identity (no axes given and noop_with_empty_axes). ReduceSum takes axes as an
+// input since opset 13, the others since 18.
 std::vector<std::int64_t> axes_of(node& n, std::int64_t input_since) {
   auto axes = n.numbers_since(input_since, "axes", 1).value_or(std::vector<std::int64_t>{});
   if (axes.empty()) {
@@ -37,14 +37,14 @@ std::vector<value> l1(node& n) { return {sum(n, n.b.unary(fn::abs, n.in(0)))}; }
 std::vector<value> sum_square(node& n) { return {sum(n, n.b.binary(fn::mul, n.in(0), n.in(0)))}; }
 std::vector<value> log_sum(node& n) { return {n.b.unary(fn::log, sum(n, n.in(0)))}; }
 
-// Steps between a sum and its root stay in f32 where the input is narrower.
+// For narrow inputs, the steps from the sum to its root stay in f32.
 std::vector<value> l2(node& n) {
   element_type type = n.type(0).type;
   value x = n.b.to_type(n.in(0), is_float(type) ? compute_type(type) : element_type::f64);
   return {n.b.to_type(n.b.unary(fn::sqrt, sum(n, n.b.binary(fn::mul, x, x))), type)};
 }
 
-// max + log(sum(exp(x - max))): no overflow. Infinite maxima are left out of the difference, as their own exponent.
+// max + log(sum(exp(x - max))), which does not overflow. An infinite maximum is not subtracted.
 std::vector<value> log_sum_exp(node& n) {
   builder& b = n.b;
   element_type type = n.type(0).type;

@@ -7,7 +7,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// scale = first / second, where that is exact: floor(in * scale) is then a quotient of dims.
+// Returns scale as an exact fraction first / second, if possible. Then floor(in * scale) is a quotient of dims.
 std::optional<std::pair<std::int64_t, std::int64_t>> exact_fraction(double scale) {
   for (std::int64_t divisor = 1; divisor <= 1 << 20; divisor *= 2)
     if (double product = scale * static_cast<double>(divisor); product == std::floor(product))
@@ -36,10 +36,10 @@ void set_size(resize& op, std::size_t axis, const dim& in, const dim& out) {
   }
   dim ratio;
   bool exact = divides_exactly(out, in, ratio) && ratio.is_static() && ratio.value() > 0;
-  op.scales[axis] = exact ? static_cast<double>(ratio.value()) : 0;  // 0: what the sizes say
+  op.scales[axis] = exact ? static_cast<double>(ratio.value()) : 0;  // 0: use the ratio of the sizes
 }
 
-// One scale for all axes, so that the image fits within (not_larger) or covers (not_smaller) the sizes.
+// Uses one scale for all axes, so that the image fits within (not_larger) or covers (not_smaller) the sizes.
 void keep_aspect_ratio(resize& op, const std::vector<std::size_t>& axes, const std::vector<dim>& in, bool larger) {
   std::optional<double> scale;
   for (auto a : axes) {

@@ -1,4 +1,4 @@
-// Operators about shapes: what is read off a shape, and what gives the same elements another one.
+// Operators that read shapes, and operators that give the same elements another shape.
 #include <algorithm>
 #include <set>
 
@@ -89,8 +89,8 @@ std::vector<value> expand(node& n) {
   auto target = n.known(1, "shape");
   for (const dim& d : target)
     if (d.is_static() && d.value() < 0) invalid("the new shape has the negative dimension " + d.str());
-  // Where the tensor has two places or more along an axis, the new shape can only say as many, or 1: the tensor's
-  // extent is the result.
+  // If the tensor has an extent of at least 2 along an axis, the new shape can only repeat it or be 1. The result has
+  // the tensor's extent.
   const auto& dims = n.dims(0);
   for (std::size_t i = 0; i < std::min(dims.size(), target.size()); ++i) {
     const dim& is = dims[dims.size() - 1 - i];
@@ -102,7 +102,7 @@ std::vector<value> expand(node& n) {
   return {n.b.broadcast_to(n.in(0), n.b.broadcast_shape(n.dims(0), target))};
 }
 
-// [d0, d1, ...] as [1, d0, 1, d1, ...], stretched to [r0, d0, r1, d1, ...].
+// Reshapes [d0, d1, ...] to [1, d0, 1, d1, ...] and broadcasts it to [r0, d0, r1, d1, ...].
 std::vector<value> tile(node& n) {
   auto repeats = n.known(1, "repeats");
   const auto& dims = n.dims(0);
@@ -121,7 +121,7 @@ std::vector<value> tile(node& n) {
   return {n.b.with_dims(n.b.broadcast_to(n.b.with_dims(n.in(0), apart), stretched), joined)};
 }
 
-// [N, C, H, W] and blocks of b x b: channels to space or back, as one transpose between two reshapes.
+// [N, C, H, W] with blocks of b x b: moves channels to space or back, with one transpose between two reshapes.
 std::vector<value> depth_to_space(node& n) {
   std::int64_t block = n.integer("blocksize", 0);
   const auto dims = n.dims(0);

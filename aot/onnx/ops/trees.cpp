@@ -1,6 +1,6 @@
-// TreeEnsembleRegressor and TreeEnsembleClassifier (ai.onnx.ml 1 and 3): all trees at once, one step down for each
-// level. The node where a row stands in each tree is an index into tables of features, thresholds and children; a leaf
-// is its own child.
+// TreeEnsembleRegressor and TreeEnsembleClassifier (ai.onnx.ml 1 and 3). All trees are evaluated at once, one step per
+// level. The current node of a row in each tree is an index into tables of features, thresholds and children. A leaf is
+// its own child.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,8 +26,8 @@ using tree_node = std::pair<std::int64_t, std::int64_t>;  // tree, node
 
 struct forest {
   std::map<tree_node, std::int64_t> index;
-  std::vector<std::int64_t> features, yes, no, kinds,
-      missing_is_yes;  // by node; kinds: index into comparisons, -1 for a leaf
+  // Indexed by node. `kinds` is an index into comparisons, or -1 for a leaf.
+  std::vector<std::int64_t> features, yes, no, kinds, missing_is_yes;
   std::vector<float> thresholds;
   std::vector<std::int64_t> roots;
   std::int64_t depth = 0;
@@ -48,7 +48,7 @@ std::int64_t kind_of(const std::string& mode) {
   return found - std::begin(comparisons);
 }
 
-// Levels below the roots. Fails for nodes that are reached twice, so cycles end.
+// Returns the number of levels below the roots. Fails for nodes that are reached twice, so cycles terminate.
 std::int64_t depth_of(const forest& f) {
   std::vector<bool> reached(f.features.size());
   std::vector<std::int64_t> level = f.roots;
@@ -112,7 +112,7 @@ forest forest_of(node& n, std::int64_t features) {
   return f;
 }
 
-// Where each row ends in each tree, i64[N, trees].
+// Returns the leaf of each row in each tree, i64[N, trees].
 value leaves(node& n, const forest& f, value x) {
   builder& b = n.b;
   auto trees = static_cast<std::int64_t>(f.roots.size());
@@ -140,7 +140,7 @@ value leaves(node& n, const forest& f, value x) {
   return at;
 }
 
-// Attributes PREFIX_treeids, _nodeids, _ids and _weights as f32[nodes, targets].
+// Converts the attributes PREFIX_treeids, _nodeids, _ids and _weights to f32[nodes, targets].
 literal weight_table(node& n, const forest& f, const std::string& prefix, std::int64_t targets,
                      const std::map<std::int64_t, std::int64_t>* columns) {
   if (n.has_attribute(prefix + "_weights_as_tensor"))
@@ -162,7 +162,7 @@ literal weight_table(node& n, const forest& f, const std::string& prefix, std::i
   return literal::of<float>({element_type::f32, {count, targets}}, table);
 }
 
-// The weights of all trees' leaves, put together; [N, targets].
+// Aggregates the weights of the leaves of all trees; [N, targets].
 value summed(node& n, const forest& f, value at, const literal& weights) {
   builder& b = n.b;
   std::string how = n.text("aggregate_function", "SUM");
@@ -181,8 +181,8 @@ value with_base(node& n, value scores) {
   auto base = floats_of(n, "base_values");
   if (base.empty()) return scores;
   const dim& targets = scores.type().dims[1];
-  if (targets == dim(1) && base.size() == 2)
-    return n.b.binary(fn::add, scores, static_cast<double>(base[1]));  // of the second of two classes
+  // With two classes and one score, use the base value of the second class.
+  if (targets == dim(1) && base.size() == 2) return n.b.binary(fn::add, scores, static_cast<double>(base[1]));
   return n.b.binary(fn::add, scores, float_table(n, "base_values", {targets}));
 }
 
@@ -202,9 +202,9 @@ std::vector<value> classifier(node& n) {
   auto weights = floats_of(n, "class_weights");
   value at = leaves(n, f, x), index, scores;
   if (classes == 2 && std::set(ids.begin(), ids.end()).size() == 1) {
-    // All weights are of one class. Where that is the first in the list, they are one score for two classes, that of
-    // the second one. Where it is the second, the first class scores 0, and onnxruntime leaves a single base value
-    // away.
+    // All weights belong to one class. If it is the first class in the list, they are one score for two classes, namely
+    // that of the second one. If it is the second class, the first class scores 0, and onnxruntime ignores a single
+    // base value.
     bool positive = std::ranges::all_of(weights, [](float w) { return w >= 0; });  // then they are probabilities
     std::map<std::int64_t, std::int64_t> only{{ids[0], 0}};
     bool first = ids[0] == 0;

@@ -28,7 +28,8 @@ std::vector<value> cast_to(node& n, element_type type) {
 std::vector<value> cast(node& n) { return cast_to(n, element_type_of(n.integer("to", 0), "attribute 'to'")); }
 std::vector<value> cast_like(node& n) { return cast_to(n, n.type(1).type); }
 
-// A float16 or bfloat16 result is rounded once, at the end, where a formula has several steps.
+// Computes formulas of several steps in a wider type, so that a float16 or bfloat16 result is rounded only once, at the
+// end.
 struct widened {
   explicit widened(node& n) : b(n.b), type(n.type(0).type), x(n.b.to_type(n.in(0), compute_type(n.type(0).type))) {}
   std::vector<value> back(value v) const { return {b.to_type(v, type)}; }

@@ -8,7 +8,7 @@ std::vector<std::int64_t> spatial_list(const node& n, std::string_view name, std
                                        std::int64_t least) {
   auto list = n.integers(name);
   if (!list || list->empty()) return std::vector<std::int64_t>(axes, otherwise);
-  constexpr std::int64_t most = 1 << 20;  // keeps every product of window arithmetic in range
+  constexpr std::int64_t most = 1 << 20;  // prevents overflow in window arithmetic
   if (list->size() != axes)
     invalid(std::string(name) + " needs " + std::to_string(axes) + " entries, has " + std::to_string(list->size()));
   if (std::ranges::any_of(*list, [&](std::int64_t x) { return x < least || x > most; }))

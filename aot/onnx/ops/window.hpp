@@ -1,5 +1,5 @@
-// What convolutions and poolings share: strides, dilations and pads of a window over the spatial axes; and what
-// quantized operators share: rounding to an integer type.
+// Helpers shared by convolutions and poolings (strides, dilations and pads of a window over the spatial axes), and by
+// quantized operators (rounding to an integer type).
 #pragma once
 
 #include <string_view>
@@ -14,23 +14,23 @@ struct window {
   std::vector<std::int64_t> size, strides, dilations, pads_begin, pads_end;
 };
 
-// An attribute with one entry per spatial axis, every entry at least `least`.
+// An attribute with one entry per spatial axis. Every entry must be at least `least`; `otherwise` is the default.
 std::vector<std::int64_t> spatial_list(const node& n, std::string_view name, std::size_t axes, std::int64_t otherwise,
                                        std::int64_t least);
 std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> explicit_pads(const node& n, std::size_t axes);
-// The spatial dims of the weights, which kernel_shape must repeat where it is there.
+// The spatial dims of the weights. The attribute kernel_shape must match if it is present.
 std::vector<std::int64_t> weight_window(const node& n, std::size_t weights);
-// Reads strides, dilations, pads and auto_pad for an image [N, C, spatial...]. auto_pad with strides over an open
-// dimension pads by what the image decides: refused, unless the image comes from padded_image.
+// Reads strides, dilations, pads and auto_pad for an image [N, C, spatial...]. With auto_pad and strides over a
+// symbolic dimension, the padding depends on the image size: this is refused, unless the image comes from padded_image.
 window window_of(const node& n, const std::vector<dim>& image, std::vector<std::int64_t> size, bool padded = false);
-// The image with the axes padded by `fill` whose padding window_of cannot say as numbers.
+// Pads with `fill` those axes of the image whose padding is not a number that window_of can return.
 value padded_image(node& n, value image, const std::vector<std::int64_t>& size, double fill);
 
 std::int64_t static_dim(const dim& d, std::string_view what);
 
 // The largest finite value of an 8-bit float type.
 double largest_f8(element_type type);
-// To an 8-bit float: values beyond the largest become it, NaN stays.
+// Converts to an 8-bit float. Values beyond the largest finite value are clamped to it; NaN stays NaN.
 value saturated_f8(builder& b, value x, element_type type);
 
 // round(x) + zero_point, saturated to the zero point's type. x is f32 and already divided by its scale.
