@@ -17,7 +17,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds first_pause{50}, longest_pause{2000};
 
-// Replies that say "not now": of a server that loads its data, has lost its master or changes roles.
+// Error replies that are temporary: the server loads its data, has lost its master or is changing roles.
 constexpr std::array<std::string_view, 6> passing{"LOADING",  "MASTERDOWN",  "READONLY",
                                                   "TRYAGAIN", "CLUSTERDOWN", "BUSY "};
 constexpr std::array<std::string_view, 3> no_entry{"NOAUTH", "WRONGPASS", "NOPERM"};
@@ -27,7 +27,7 @@ bool begins_with_one_of(std::string_view text, const List& list) {
   return std::ranges::any_of(list, [&](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
-// Words of at least this size are sent from where they lie.
+// Words of at least this size are sent without copying them into the pending buffer.
 constexpr std::size_t large_word = std::size_t{1} << 16;
 
 void send_command(redis_socket& socket, std::string& pending, const redis_client::command& words,
@@ -46,7 +46,7 @@ void send_command(redis_socket& socket, std::string& pending, const redis_client
   }
 }
 
-// Sleeps, unless `stop` is asked for meanwhile.
+// Sleeps for `time`, or until `stop` is requested.
 void pause_for(std::chrono::milliseconds time, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -78,7 +78,7 @@ void redis_client::connect(time_point deadline) {
   for (const redis_value& answer : talk(greeting, {}))
     if (answer.kind == redis_value::type::error)
       throw error(error_kind::usage,
-                  fmt::format("the Redis server at {} does not let us in: {}", address_.str(), answer.text));
+                  fmt::format("the Redis server at {} rejects the login: {}", address_.str(), answer.text));
 }
 
 std::vector<redis_value> redis_client::talk(const std::vector<command>& commands, const reply_bounds& bounds) {
@@ -91,8 +91,8 @@ std::vector<redis_value> redis_client::talk(const std::vector<command>& commands
     if (answers.back().kind == redis_value::type::error && begins_with_one_of(answers.back().text, passing))
       throw error(error_kind::absent, fmt::format("it cannot answer yet: {}", answers.back().text));
   }
-  // What comes after the last answer would be taken for the next command's.
-  if (!connection_->reader.empty()) throw reply_error("it sends what nobody asked for", false);
+  // Surplus bytes would be taken for the answer to the next command.
+  if (!connection_->reader.empty()) throw reply_error("it sends more than was asked for", false);
   return answers;
 }
 
@@ -100,7 +100,7 @@ std::vector<redis_value> redis_client::exchange_by(time_point deadline, const st
                                                    const reply_bounds& bounds) {
   try {
     if (connection_ && !connection_->socket.idle())
-      connection_.reset();  // closed, or with bytes that would be taken for the next answer
+      connection_.reset();  // closed, or has surplus bytes that would be taken for the next answer
     if (!connection_) connect(deadline);
     connection_->limit.deadline = deadline;
     return talk(commands, bounds);
@@ -124,15 +124,15 @@ std::vector<redis_value> redis_client::exchange_by(time_point deadline, const st
 std::vector<redis_value> redis_client::exchange(const std::vector<command>& commands, const reply_bounds& bounds) {
   auto call_deadline = [&] { return std::min(clock::now() + limits_.call, limits_.end); };
   auto deadline = call_deadline(), end = clock::now() + limits_.patience;
-  thread_local std::minstd_rand spread{
-      std::random_device{}()};  // so that a thousand workers do not come back in the same instant
+  // Random pauses, so that a thousand workers do not retry at the same moment.
+  thread_local std::minstd_rand spread{std::random_device{}()};
   for (auto pause = first_pause;; pause = std::min(2 * pause, longest_pause)) {
     bool reused = connection_ != nullptr;
     try {
       return exchange_by(deadline, commands, bounds);
     } catch (const error& e) {
       if (e.kind() == error_kind::absent && reused && clock::now() < deadline)
-        continue;  // the server may have been restarted since: that is no news worth a pause
+        continue;  // the server may have restarted since the last call: reconnect at once
       if (e.kind() != error_kind::absent || clock::now() + pause > end || limits_.stop.stop_requested()) throw;
       spdlog::debug("{}; trying again", e.what());
       pause_for(pause / 2 + pause * std::uniform_int_distribution<int>(0, 100)(spread) / 100, limits_.stop);

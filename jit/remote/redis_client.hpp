@@ -1,14 +1,14 @@
-// A connection to a Redis server: values and exceptions over a socket. It connects on the first call, and again after a
-// connection has failed.
+// A client of a Redis server: sends commands and returns replies as values. It connects on the first call, and
+// reconnects after the connection has failed.
 //
-// The server is not trusted: a call ends after redis_limits::call whatever is sent and however slowly, and takes no
-// more memory than the bounds that the caller gives for the reply.
+// The server is not trusted: a call ends after redis_limits::call, whatever the server sends and however slowly, and
+// uses no more memory than the caller's bounds on the reply allow.
 //
-// One thread at a time. Throws error{absent} where the server cannot be reached, does not answer in time or is still
-// loading its data; error{usage} where it does not let us in; error{io} for a command that it refuses; error{corrupted}
-// where it answers with something that is no reply, and oversized_reply for one beyond its bounds. A call that failed
-// may or may not have had its effect, so callers use commands that may be repeated; redis_limits::patience repeats them
-// here.
+// Used by one thread at a time. Throws error{absent} if the server cannot be reached, does not answer in time or is
+// still loading its data; error{usage} if it rejects the login; error{io} for a command that it refuses;
+// error{corrupted} for an answer that is not a valid reply, and oversized_reply for one beyond the bounds. A call that
+// failed may or may not have taken effect, so callers use commands that may be repeated. With redis_limits::patience
+// the client repeats them itself.
 #pragma once
 
 #include <chrono>
@@ -33,12 +33,12 @@ class oversized_reply : public error {
 
 struct redis_limits {
   std::chrono::milliseconds connect{2000};
-  std::chrono::milliseconds call{
-      10000};  // from the first byte sent to the last received: connecting, logging in and a second try included
-  std::chrono::milliseconds patience{0};  // how long a server that cannot be reached is tried again, with growing
-                                          // pauses; each try takes `call` at most
-  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();  // of all calls together
-  std::stop_token stop = {};  // ends patience, and soon after the wait for an answer
+  // From the start of the call to the last byte received, including connecting, logging in and a second attempt.
+  std::chrono::milliseconds call{10000};
+  // How long to retry while the server cannot be reached, with growing pauses. Each attempt takes at most `call`.
+  std::chrono::milliseconds patience{0};
+  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();  // deadline of all calls
+  std::stop_token stop = {};  // a request ends retrying, and shortly afterwards waiting for an answer
 };
 
 class redis_client {
@@ -50,13 +50,13 @@ class redis_client {
 
   using command = std::vector<std::string_view>;
   redis_value call(const command& words, const reply_bounds& bounds = {});
-  // Several commands in one round trip; the answers in their order, each within the bounds. Any that is an error
-  // throws.
+  // Sends several commands in one round trip and returns the answers in the same order. The bounds apply to each
+  // answer. Throws if any answer is an error.
   std::vector<redis_value> call_all(const std::vector<command>& commands, const reply_bounds& bounds = {});
-  // A script of Redis' own (Lua).
+  // Runs a Lua script on the server (EVAL).
   redis_value evaluate(std::string_view script, const std::vector<std::string>& keys,
                        const std::vector<std::string>& arguments, const reply_bounds& bounds = {});
-  // The same as call() and call_all(), with error replies as values.
+  // Like call_all() and call(), but return error replies as values instead of throwing.
   std::vector<redis_value> ask_all(const std::vector<command>& commands, const reply_bounds& bounds = {}) {
     return exchange(commands, bounds);
   }

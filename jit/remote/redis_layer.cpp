@@ -11,8 +11,8 @@ namespace kiln {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds connect_limit{200}, call_limit{1000};  // the second includes the first
-constexpr std::chrono::seconds silence{30};
+constexpr std::chrono::milliseconds connect_limit{200}, call_limit{1000};  // call_limit includes connecting
+constexpr std::chrono::seconds silence{30};  // the server is not tried again for this long after a failure
 constexpr std::size_t max_entry_bytes = std::size_t{64} << 20;
 constexpr const char* keep_seconds = "2592000";  // 30 days
 
@@ -34,7 +34,8 @@ class redis_layer final : public remote_layer {
   }
 
   void put(const std::string& entry_name, std::span<const std::byte> entry) override {
-    if (entry.size() > max_entry_bytes) return;  // more than a second on a slow network: each machine makes its own
+    // Sending more takes longer than a second on a slow network. Each machine compiles such a kernel itself.
+    if (entry.size() > max_entry_bytes) return;
     std::string key = key_of(entry_name);
     call({"SET", key, {reinterpret_cast<const char*>(entry.data()), entry.size()}, "EX", keep_seconds});
   }
@@ -47,7 +48,7 @@ class redis_layer final : public remote_layer {
       give_back(std::move(client));
       return answer;
     } catch (const error& e) {
-      if (e.kind() == error_kind::io) throw;  // it refuses this command, and may take the next one
+      if (e.kind() == error_kind::io) throw;  // the server refuses this command, but may accept the next one
       std::lock_guard lock(mutex_);
       quiet_until_ = clock::now() + silence;
       idle_.clear();
@@ -58,7 +59,8 @@ class redis_layer final : public remote_layer {
   std::unique_ptr<redis_client> take() {
     std::lock_guard lock(mutex_);
     if (clock::now() < quiet_until_)
-      throw error(error_kind::absent, fmt::format("the Redis server at {} was of no use a moment ago", address_.str()));
+      throw error(error_kind::absent,
+                  fmt::format("the Redis server at {} could not be used a moment ago", address_.str()));
     if (idle_.empty())
       return std::make_unique<redis_client>(address_, redis_limits{.connect = connect_limit, .call = call_limit});
     auto client = std::move(idle_.back());
@@ -72,7 +74,7 @@ class redis_layer final : public remote_layer {
   }
 
   redis_address address_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards idle_ and quiet_until_
   std::vector<std::unique_ptr<redis_client>> idle_;
   clock::time_point quiet_until_{};
 };

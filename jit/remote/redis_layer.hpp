@@ -1,7 +1,7 @@
-// The kernel cache's remote layer on a Redis server (`--cache-remote URL`): an entry is the value of `kiln:cache:NAME`,
-// byte for byte the entry's file. Entries expire when nobody has asked for them for a while, so that a server with
-// `maxmemory-policy volatile-lru` may drop them and nothing else. A server that is not there costs one connection
-// time-out, then nothing for a while.
+// The kernel cache's remote layer on a Redis server (`--cache-remote URL`). The value of `kiln:cache:NAME` is the
+// entry's file, byte for byte. Entries expire 30 days after they were last read or written. All keys have an expiry, so
+// a server with `maxmemory-policy volatile-lru` evicts only them. If the server cannot be used, one call pays for the
+// time-out; the layer then does not try again for 30 seconds.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace kiln {
 
-// Connects on first use. Any thread may use the layer, several at once, each on a connection of its own.
+// Connects on first use. Any thread may use the layer. Concurrent calls use separate connections.
 std::shared_ptr<remote_layer> make_redis_layer(redis_address address);
 
 }  // namespace kiln

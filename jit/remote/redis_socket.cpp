@@ -56,7 +56,8 @@ resolution resolve_now(const std::string& host, int port, int flags) {
   return result;
 }
 
-// The system's resolver takes no deadline: a thread of its own waits for it, and is left alone where it takes too long.
+// getaddrinfo has no deadline, so a detached thread calls it. If that takes too long, we stop waiting and the thread
+// ends later.
 std::vector<endpoint> resolve(const std::string& host, int port, clock::time_point deadline) {
   if (auto numeric = resolve_now(host, port, AI_NUMERICHOST | AI_NUMERICSERV); numeric.code == 0) return numeric.found;
   struct shared_state {
@@ -73,7 +74,7 @@ std::vector<endpoint> resolve(const std::string& host, int port, clock::time_poi
   }).detach();
   std::unique_lock lock(state->mutex);
   if (!state->done.wait_until(lock, deadline, [&] { return state->result.has_value(); }))
-    absent("its name is not resolved in time");
+    absent("its name was not resolved in time");
   if (state->result->code != 0) absent(gai_strerror(state->result->code));
   return state->result->found;
 }

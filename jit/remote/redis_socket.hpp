@@ -1,6 +1,6 @@
-// A connected stream socket to a Redis server on which nothing waits longer than a deadline, name resolution included.
-// One thread at a time. Throws error{absent} where the server cannot be reached, ends the connection, or does not take
-// or send bytes in time.
+// A connected stream socket to a Redis server. Every operation has a deadline, including name resolution. Used by one
+// thread at a time. Throws error{absent} if the server cannot be reached, closes the connection, or does not accept or
+// send bytes in time.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@
 
 namespace kiln {
 
-// Until when to wait. After a request to stop, at most `last_moments` more, so that an answer on its way is still
-// taken.
+// Until when to wait. After a request to stop, waiting goes on for at most `last_moments`, so that an answer that is
+// already on its way is still received.
 struct wait_limit {
   static constexpr std::chrono::milliseconds last_moments{2000};
   std::chrono::steady_clock::time_point deadline;
@@ -33,9 +33,9 @@ class redis_socket {
   ~redis_socket();
 
   void send(std::string_view bytes, const wait_limit& limit);
-  // Whether the connection is open and nothing has arrived that was not received.
+  // Whether the connection is open and no unread bytes have arrived.
   bool idle() const;
-  // At least one byte.
+  // Receives at least one byte and returns how many.
   std::size_t receive(std::span<char> into, const wait_limit& limit);
 
  private:

@@ -11,11 +11,11 @@ struct redis_value {
   enum class type { null, number, text, list, error };
   type kind = type::null;
   std::int64_t number = 0;
-  std::string text;  // binary; an error's words
+  std::string text;  // a string (any bytes), or the message of an error
   std::vector<redis_value> items;
 
   bool is_null() const { return kind == type::null; }
-  // A number that came as a number or as text; 0 for everything else.
+  // The value of a number, or of a text that begins with digits; 0 for everything else.
   std::int64_t as_number() const;
 };
 

@@ -9,13 +9,13 @@ namespace kiln {
 namespace {
 
 [[noreturn]] void nonsense(std::string_view why) {
-  throw reply_error(fmt::format("its answer is no reply of Redis: {}", why), false);
+  throw reply_error(fmt::format("its answer is not a Redis reply: {}", why), false);
 }
 
 std::int64_t integer(std::string_view digits) {
   std::int64_t value = 0;
   auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (code != std::errc{} || end != digits.data() + digits.size() || digits.empty()) nonsense("a number is none");
+  if (code != std::errc{} || end != digits.data() + digits.size() || digits.empty()) nonsense("a number is malformed");
   return value;
 }
 
@@ -72,7 +72,7 @@ void reply_reader::spend(std::size_t bytes) {
 
 void reply_reader::fill() {
   begin_ = 0;
-  end_ = 0;  // should more_ throw
+  end_ = 0;  // keeps the buffer empty if more_ throws
   end_ = more_(buffer_);
 }
 
@@ -86,10 +86,10 @@ std::string reply_reader::line() {
   std::string result;
   for (char c = next(); c != '\r'; c = next()) {
     if (c == '\n') nonsense("a line ends without a carriage return");
-    if (result.size() == longest_line) throw reply_error("its answer has a longer line than any of Redis", true);
+    if (result.size() == longest_line) throw reply_error("its answer has a line that is too long", true);
     result += c;
   }
-  if (next() != '\n') nonsense("a carriage return ends no line");
+  if (next() != '\n') nonsense("a carriage return is not followed by a line feed");
   return result;
 }
 

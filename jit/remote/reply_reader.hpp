@@ -1,9 +1,9 @@
-// Reads replies of the Redis protocol (RESP2) from a server that may lie: about lengths, counts and nesting. The caller
-// says how large a reply may be; a header that announces more ends the reading before anything is allocated for it, and
-// a string grows only with the bytes that have arrived.
+// Reads replies of the Redis protocol (RESP2). The server may lie about lengths, counts and nesting. The caller bounds
+// the size of a reply; reading fails before memory is allocated for a header that announces more, and a string grows
+// only with the bytes that have arrived.
 //
-// One thread at a time. Throws reply_error; after that the rest of the stream has no meaning, so the connection must be
-// closed.
+// Used by one thread at a time. Throws reply_error. After that the position in the stream is undefined, so the
+// connection must be closed.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@
 namespace kiln {
 
 struct reply_bounds {
-  std::size_t bytes = std::size_t{1} << 20;     // of the whole reply, headers included
-  std::size_t elements = std::size_t{1} << 14;  // of all its lists together
+  std::size_t bytes = std::size_t{1} << 20;     // of the whole reply, including headers
+  std::size_t elements = std::size_t{1} << 14;  // total over all lists of the reply
 };
 
 class reply_error : public std::runtime_error {
  public:
   reply_error(const std::string& what, bool too_large) : std::runtime_error(what), too_large_(too_large) {}
-  bool too_large() const { return too_large_; }  // a reply beyond the bounds; otherwise one that breaks the protocol
+  bool too_large() const { return too_large_; }  // true: the reply exceeds the bounds; false: it violates the protocol
 
  private:
   bool too_large_;
@@ -40,7 +40,7 @@ class reply_reader {
   explicit reply_reader(std::function<std::size_t(std::span<char>)> more) : more_(std::move(more)) {}
 
   redis_value read(const reply_bounds& bounds);
-  // Whether the server has sent nothing beyond the replies that were read.
+  // Whether no bytes are left in the buffer after the replies that were read.
   bool empty() const { return begin_ == end_; }
 
  private:
@@ -56,7 +56,7 @@ class reply_reader {
 
   std::function<std::size_t(std::span<char>)> more_;
   std::array<char, 1 << 16> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // of what has arrived and was not read
+  std::size_t begin_ = 0, end_ = 0;  // range of unread bytes in buffer_
   std::size_t bytes_left_ = 0, elements_left_ = 0;
 };
 

@@ -16,14 +16,14 @@ bool lies_below(const fs::path& file, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first == root.end() && file != root;
 }
 
-// The file behind all links, or an empty path for one that does not lie below a root.
+// The path with all symbolic links resolved, or an empty path if it is not below one of the roots.
 fs::path resolved(const std::string& path, const std::vector<fs::path>& roots) {
   std::error_code failed;
   const fs::path plain(path);
   for (const fs::path& given : roots) {
     const fs::path root = fs::canonical(given, failed);
     if (failed || !plain.is_absolute()) continue;
-    // The name decides before the file system is asked, so that the answer tells nothing about other files.
+    // Check the path lexically before touching the file system, so that the result discloses nothing about other files.
     if (!lies_below(plain.lexically_normal(), root) &&
         !lies_below(plain.lexically_normal(), fs::absolute(given).lexically_normal()))
       continue;
@@ -39,7 +39,7 @@ void link_shared_file(const farm_input& input, const fs::path& to, const std::ve
                       const std::string& worker) {
   const fs::path file = resolved(input.path, roots);
   if (file.empty())
-    throw error(error_kind::io, fmt::format("the job's input '{}' is on storage that worker {} does not read: it must "
+    throw error(error_kind::io, fmt::format("the job's input '{}' is not on storage that worker {} may read: it must "
                                             "be a file below one of its --shared-root folders",
                                             input.name, worker));
   auto shared = container::mapped_file::open(file);

@@ -1,6 +1,6 @@
-// Files that a farm's job names by a path instead of sending them: they lie on storage that all machines see. A worker
-// reads them below its shared roots only, whatever links lead there, and says nothing about files elsewhere, not even
-// whether they exist.
+// Input files of a farm job that are not sent but read by path from storage that all machines share. A worker reads
+// only files below its shared roots, also after following symbolic links. It discloses nothing about files elsewhere,
+// not even whether they exist.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@
 
 namespace kiln {
 
-// Makes `to` a link to the file that `input.path` names, once its bytes are those of `input.hash`. Throws error{io} for
-// a file that this worker does not read (another one may), error{corrupted} for another file than the one that was
+// Makes `to` a symbolic link to the file at `input.path`, after checking its size and hash. Throws error{io} for a file
+// outside of `roots` (another worker may be able to read it), error{corrupted} if the file is not the one that was
 // submitted.
 void link_shared_file(const farm_input& input, const std::filesystem::path& to,
                       const std::vector<std::filesystem::path>& roots, const std::string& worker);

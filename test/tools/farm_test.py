@@ -265,7 +265,7 @@ class Farm(KilnCase):
             f.write("hush\n")
         self.kiln("farm", "status", "--redis", server.url + "?password-file=" + self.path("password"))
         self.kiln("farm", "status", "--redis", f"redis://:hush@127.0.0.1:{server.port}")
-        self.assertIn("let us in", self.error_line(self.kiln("farm", "status", "--redis", server.url, code=2)))
+        self.assertIn("rejects the login", self.error_line(self.kiln("farm", "status", "--redis", server.url, code=2)))
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ TEST_F(farm_items, records_that_are_none) {
   auto dead = reasons();
   EXPECT_EQ(dead.size(), 7u);
   EXPECT_EQ(record("nowhere").state, "unknown");
-  EXPECT_EQ(record("text").error, "its record in the queue is no hash");
+  EXPECT_EQ(record("text").error, "its record in the queue is not a hash");
   EXPECT_THAT(record("specless").error, HasSubstr("no specification"));
   EXPECT_THAT(record("huge").error, HasSubstr("bytes"));
 }
