@@ -20,14 +20,14 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// The child reads its request first, so limits that are set before the request is written hold for all of its work.
+// The child starts by reading its request. Limits that are set before the request is written apply to all of its work.
 void limit(pid_t child, const child_limits& limits) {
   auto set = [&](__rlimit_resource what, rlim_t value) {
     rlimit both{value, value};
     prlimit(child, what, &both, nullptr);
   };
   set(RLIMIT_CORE, 0);
-  // Should this process be killed meanwhile, nobody else stops a child that never ends.
+  // Also limit the CPU time: if this process is killed, nobody else would stop a child that hangs.
   set(RLIMIT_CPU,
       static_cast<rlim_t>(limits.time.count() / 1000 + 5) * std::max(1u, std::thread::hardware_concurrency()));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -49,7 +49,7 @@ class conversation {
   // Waits at most until `deadline` for one event and handles it.
   state step(clock::time_point deadline) {
     std::array<pollfd, 3> wanted{pollfd{input_.number(), POLLOUT, 0}, pollfd{output_.number(), POLLIN, 0},
-                                 pollfd{errors_.number(), POLLIN, 0}};  // negative ones are ignored
+                                 pollfd{errors_.number(), POLLIN, 0}};  // poll() ignores negative descriptors
     if (!output_.open() && !errors_.open()) return state::finished;
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
     if (poll(wanted.data(), wanted.size(), static_cast<int>(std::clamp<long>(left + 1, 0, 1000))) <= 0)
@@ -79,7 +79,7 @@ class conversation {
     ssize_t n = send(input_.number(), request_.data(), request_.size(), MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     request_ = n < 0 ? std::span<const std::byte>() : request_.subspan(static_cast<std::size_t>(n));
-    if (request_.empty()) input_.reset();  // end of file for the child, or the child reads no more
+    if (request_.empty()) input_.reset();  // signals end of file to the child; or the child has stopped reading
   }
 
   template <class Sink>
@@ -118,7 +118,7 @@ std::vector<std::byte> run_in_child(const std::vector<std::string>& arguments, s
   if (state == conversation::state::too_much)
     throw error(error_kind::compile_failed,
                 fmt::format("the compiler's process wrote more than {} bytes", limits.output_bytes));
-  // Its streams are closed; it has next to nothing left to do.
+  // The child has closed its streams, so it should end very soon.
   while (!process.wait(WNOHANG)) {
     if (clock::now() >= deadline)
       throw error(error_kind::timed_out,

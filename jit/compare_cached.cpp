@@ -24,7 +24,7 @@ cache_comparison compare_with_cache(const program& bound, const jit_options& opt
   result.compared = present.size();
   std::mutex mutex;
   std::size_t done = 0;
-  std::map<std::size_t, cache_mismatch> found;  // whatever the order of compiling
+  std::map<std::size_t, cache_mismatch> found;  // sorted by kernel, independent of the order in which threads finish
   parallel_for(present.size(), options.threads, [&](std::size_t i) {
     const auto& [group, bytes] = present[i];
     native_bytes compiled = fresh.compile(*group, cached.configuration(*group));

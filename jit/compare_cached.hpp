@@ -1,5 +1,5 @@
-// Verifying a cache against the compiler: every kernel of a program that the cache has is compiled again, and the bytes
-// are compared.
+// Verifies a cache against the compiler: compiles every kernel of a program that is in the cache again, and compares
+// the bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace kiln {
 
-// A kernel whose cached bytes are not those that this compiler makes. Hashes of the native kernels, hex.
+// A kernel whose cached bytes differ from those that this compiler produces. `cached` and `compiled` are hex hashes of
+// the native kernels.
 struct cache_mismatch {
   std::string symbol, key, cached, compiled;
 };
@@ -20,8 +21,9 @@ struct cache_comparison {
   std::vector<cache_mismatch> mismatches;  // in the program's order
 };
 
-// `options` as for compile_bytecode, with a cache. With `replace` what was compiled takes the place of what differs, in
-// the folder and the remote layer. Throws what compile_bytecode throws where a kernel cannot be compiled.
+// `options` as for compile_bytecode; the cache must not be null. With `replace`, differing entries are replaced by the
+// compiled kernels, in the folder and in the remote layer. Throws what compile_bytecode throws if a kernel cannot be
+// compiled.
 cache_comparison compare_with_cache(const program& bound, const jit_options& options, bool replace);
 
 }  // namespace kiln

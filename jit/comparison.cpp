@@ -34,7 +34,7 @@ comparison compare(const literal& got, const literal& expected, bool reduced) {
       c.max_error = c.relative_norm = INFINITY;
       return c;
     }
-    // 64-bit integers can differ where their doubles do not.
+    // Different 64-bit integers can be equal as doubles.
     bool exact = is_float(expected.type().type) || got.at_int(i) == expected.at_int(i);
     double difference = exact ? std::fabs(a - b) : std::max(std::fabs(a - b), 1.0);
     c.max_error = std::max(c.max_error, difference);

@@ -1,4 +1,4 @@
-// How close two tensors are, and whether that is close enough for their type.
+// Compares two tensors with a tolerance that depends on their element type.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct comparison {
   std::string reason;    // empty when ok
 };
 
-// `reduced`: computed in f16 or bf16 inside, whatever the type of the tensors. Where `expected` is NaN or infinite,
-// `got` must be so too.
+// `reduced`: the tensors were computed with f16 or bf16 intermediates, so the tolerance of those types applies. Where
+// `expected` is NaN or infinite, `got` must be the same.
 comparison compare(const literal& got, const literal& expected, bool reduced = false);
 
 }  // namespace kiln

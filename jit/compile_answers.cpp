@@ -24,7 +24,7 @@ std::vector<shape> read_shapes(const flatbuffers::Vector<flatbuffers::Offset<sch
   std::vector<shape> result;
   for (const schema::Shape* table : tables) {
     if (table->type() >= element_type_count)
-      throw error(error_kind::internal, "a compile request has an impossible element type");
+      throw error(error_kind::internal, "a compile request has an unknown element type");
     shape s{static_cast<element_type>(table->type()), {}};
     if (table->dims())
       for (std::int64_t size : *table->dims()) s.dims.push_back(size);
@@ -48,7 +48,8 @@ target_row read_target(const schema::Target& stored) {
     row.l2_bytes = stored.l2_bytes();
   }
   if (describe(row) != stored.description()->str())
-    throw error(error_kind::internal, "target '" + row.name + "' of a compile request is not the row of that name");
+    throw error(error_kind::internal,
+                "target '" + row.name + "' of a compile request differs from this version's row of that name");
   return row;
 }
 
@@ -104,7 +105,8 @@ std::vector<std::byte> compile_answers::answer(std::span<const std::byte> bytes,
                                                const std::function<void()>& accepted) {
   try {
     const auto* request = verified<schema::CompileRequest>(bytes);
-    if (!request) throw error(error_kind::internal, "the compile worker was given no compile request");
+    if (!request)
+      throw error(error_kind::internal, "the compile worker received something that is not a compile request");
     auto payload = std::as_bytes(std::span(request->payload()->data(), request->payload()->size()));
     const auto inputs = read_shapes(*request->inputs()), outputs = read_shapes(*request->outputs());
     const target_row target = read_target(*request->target());
@@ -116,7 +118,7 @@ std::vector<std::byte> compile_answers::answer(std::span<const std::byte> bytes,
       return text_response(emit_code(payload, inputs, target, form));
     }
     if (spirv) {
-      accepted();  // the reader of SPIR-V is our own and checks what it reads; what comes after it is LLVM's
+      accepted();  // our SPIR-V reader verifies its input; the code after it is LLVM
       return kernel_response(serialize(finalize_spirv(payload, inputs, outputs, target)));
     }
     portable_kernel kernel = clone_of(payload, inputs, outputs);

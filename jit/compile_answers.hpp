@@ -1,5 +1,5 @@
-// The worker's side of compile_worker.hpp: requests to responses, in a process of its own. It parses a payload once and
-// keeps it, specialized for the request's shapes; every compile starts from a clone. One thread.
+// The worker's side of compile_worker.hpp: answers requests in a separate process. It parses each payload once and
+// keeps it, specialized for the request's shapes. Every compilation starts from a clone. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace kiln {
 
 class compile_answers {
  public:
-  // Errors become responses; nothing is thrown. `accepted` is called when the payload has been read, verified and
+  // Never throws: errors become responses. `accepted` is called after the payload has been read, verified and
   // specialized.
   std::vector<std::byte> answer(std::span<const std::byte> request, const std::function<void()>& accepted);
 

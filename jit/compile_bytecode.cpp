@@ -25,7 +25,7 @@ double milliseconds_since(clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
 }
 
-// One group on its way to native code.
+// One group that is looked up or compiled.
 struct job {
   const kernel_group* group = nullptr;
   kernel_configuration configuration;
@@ -33,7 +33,7 @@ struct job {
   kernel_report report;
 };
 
-// A tuned configuration that this version of the compiler refuses gives way to the default, which always works.
+// If this version of the compiler rejects a tuned configuration, the default is used, which always works.
 void compile_job(job& j, kernel_compiler& compiler, bool tuned) {
   auto begin = clock::now();
   try {
@@ -48,7 +48,7 @@ void compile_job(job& j, kernel_compiler& compiler, bool tuned) {
   j.report.compile_ms = milliseconds_since(begin);
 }
 
-// The kernels that the cache lacks: first those that no other process is at, then the others.
+// Compiles the kernels that are not in the cache. Kernels that another process is compiling come last.
 template <class Compile>
 void make_missing(std::span<job* const> missing, const kernel_compiler& compiler, const jit_options& options,
                   Compile compile) {
@@ -87,19 +87,19 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
     job& j = jobs.emplace_back(job{&g, compiler.configuration(g), nullptr, {}});
     j.native = compiler.find(g, j.configuration);
     if (!j.native && options.only_if_cached && !j.configuration.empty() && options.configuration.empty()) {
-      // Tuned somewhere else, and only the default's code is here.
+      // The kernel has a tuned configuration, but only the default's code is cached.
       if ((j.native = compiler.find(g, {}))) j.configuration.clear();
     }
     j.report = {g.portable.symbol, g.portable.payload, g.inputs, g.occurrences, j.native != nullptr, 0, {}, {}};
     if (j.native) continue;
     if (missing.empty() && options.workers && !options.only_if_cached)
-      options.workers->start();  // it takes a while: meanwhile we look for the others
+      options.workers->start();  // in parallel with looking up the other kernels
     missing.push_back(&j);
   }
   if (options.only_if_cached && !missing.empty())
     throw error(
         error_kind::absent,
-        fmt::format("{} of {} kernels are not in the cache ('{}' is one): run without --if-cached to compile them",
+        fmt::format("{} of {} kernels are not in the cache (for example '{}'): run without --if-cached to compile them",
                     missing.size(), jobs.size(), missing[0]->report.symbol));
 
   make_missing(missing, compiler, options,

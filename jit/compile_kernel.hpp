@@ -1,5 +1,5 @@
-// One portable kernel to the bytes of a native one (ir/native_kernel.hpp): what the JIT does for each group, the tuner
-// for each candidate, in this process or in a worker.
+// Compiles one portable kernel to the bytes of a native one (ir/native_kernel.hpp). The JIT does this for each group
+// and the tuner for each candidate, in this process or in a worker.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace kiln {
 
-// A kernel that has been specialized, to static shapes. Throws what finalize() throws. The kernel is consumed.
+// Compiles a kernel that has already been specialized to static shapes. Throws what finalize() throws. The kernel is
+// consumed.
 std::vector<std::byte> compile_specialized(portable_kernel kernel, const target_row& target,
                                            const kernel_configuration& configuration = {});
 
-// Shapes are static. The kernel is consumed. Throws what specialize() and finalize() throw. Any number of threads, one
-// kernel each.
+// Specializes and compiles a kernel. Shapes must be static. The kernel is consumed. Throws what specialize() and
+// finalize() throw. Several threads may call it, each with its own kernel.
 std::vector<std::byte> compile_kernel(portable_kernel kernel, const std::vector<shape>& inputs,
                                       const std::vector<shape>& outputs, const target_row& target,
                                       const kernel_configuration& configuration = {});

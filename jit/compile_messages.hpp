@@ -1,4 +1,4 @@
-// Reading and writing of the tables of compile_request.fbs that both ends share. Internal to compile_worker.cpp and
+// Reads and writes tables of compile_request.fbs that requests and responses share. Internal to compile_worker.cpp and
 // compile_answers.cpp.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace kiln::compile_messages {
 
 namespace schema = compile_request_schema;
 
-// The root table, or null where the bytes are none.
+// The root table, or null if the bytes are not a valid table of this type.
 template <class Table>
 const Table* verified(std::span<const std::byte> bytes) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());

@@ -1,6 +1,6 @@
-// Runs one function under a time limit. LLVM cannot be interrupted, so a call that runs past its limit is left behind
-// on its thread, which owns everything it touches, and the caller goes on with error{timed_out}. A process that has
-// left calls behind must end without running static destructors: see abandoned_calls().
+// Runs one function under a time limit. LLVM cannot be interrupted, so a call that exceeds its limit keeps running on
+// its own thread, which owns everything it touches, and the caller gets error{timed_out}. A process with such abandoned
+// calls must exit without running static destructors: see abandoned_calls().
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@
 
 namespace kiln {
 
-// How many calls were left behind and are still running.
+// Number of abandoned calls that are still running.
 inline std::atomic<int>& abandoned_calls() {
   static std::atomic<int> count = 0;
   return count;
 }
 
-// `work` must own or share all that it uses. Its exception, or its result, is passed on.
+// Returns the result of `work`, or rethrows its exception. `work` must own or share everything that it uses.
 template <class Work>
 auto call_with_deadline(std::chrono::milliseconds limit, const std::string& what, Work work) -> decltype(work()) {
   using result = decltype(work());

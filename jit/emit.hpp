@@ -1,5 +1,5 @@
-// Code of one kernel as text, for people: what `kiln inspect --emit` prints. It reads the payload in this process: for
-// a file's payloads there is text_in_worker (compile_worker.hpp).
+// The code of one kernel as readable text, as printed by `kiln inspect --emit`. The payload is parsed in this process;
+// for payloads from files use text_in_worker (compile_worker.hpp).
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace kiln {
 
-// `form` is "mlir" (of MLIR bytecode; shapes and target do not matter), "llvm" (LLVM IR after optimization) or "asm".
-// Throws error{unsupported} for a form that the payload does not have.
+// `form` is "mlir" (only for MLIR bytecode; shapes and target are ignored), "llvm" (LLVM IR after optimization) or
+// "asm". Throws error{unsupported} for a form that the payload does not have.
 std::string emit_code(std::span<const std::byte> payload, std::span<const shape> inputs, const target_row& target,
                       std::string_view form);
 

@@ -1,9 +1,9 @@
-// What happens when LLVM cannot get memory. It does not throw; without a handler it aborts.
+// Handles failed allocations in LLVM. LLVM does not throw std::bad_alloc; without a handler it aborts.
 #pragma once
 
 namespace kiln {
 
-// `handler` must not return and must not allocate. At most once per process.
+// Installs `handler`, which must neither return nor allocate. May be called once per process.
 void when_memory_is_exhausted(void (*handler)());
 
 }  // namespace kiln

@@ -1,9 +1,10 @@
-// Code objects in amdgcnspirv (spirv/object.hpp) → native kernels, for any family of targets: the object's rules are
-// resolved for these shapes, the reader makes LLVM IR, and the back ends of mlir_bridge finish it. The same payload,
-// shapes and target give the same bytes.
+// Compiles code objects in amdgcnspirv (spirv/object.hpp) to native kernels, for any family of targets. It resolves the
+// object's rules for the given shapes, translates the SPIR-V module to LLVM IR, and runs the back ends of mlir_bridge.
+// Deterministic: the same payload, shapes and target give the same bytes.
 //
-// Any number of threads at once. Throws error{corrupted} for a damaged payload or module, error{unsupported} naming
-// what the reader or the target does not have, error{invalid_model} where a rule does not fit the shapes.
+// May be called from several threads at once. Throws error{corrupted} for a corrupt payload or module,
+// error{unsupported} naming the feature that the reader or the target lacks, error{invalid_model} if a rule does not
+// fit the shapes.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +17,16 @@
 
 namespace kiln {
 
-// Shapes are static.
+// Shapes must be static.
 native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const shape> inputs,
                              std::span<const shape> outputs, const target_row& target, finalize_trace* trace = nullptr);
 
-// Whether a payload is of this form: it begins as spirv::serialize writes it. For those who have only bytes (compile
-// workers).
+// Whether a payload is an amdgcnspirv object, judged by the magic that spirv::serialize writes. For code that has only
+// the bytes (compile workers).
 bool is_spirv_payload(std::span<const std::byte> payload);
 
-// Part of every cache key of such kernels, as pipeline_version() is of others: changes whenever the same object may
-// become other code.
+// Part of the cache key of such kernels, like pipeline_version() for other kernels. It must change whenever the same
+// object may be compiled to different code.
 int spirv_pipeline_version();
 
 }  // namespace kiln

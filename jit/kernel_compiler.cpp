@@ -19,7 +19,7 @@
 namespace kiln {
 namespace {
 
-// A cached entry is used only if it reads back as a kernel; anything else is a miss.
+// A cached entry is used only if it deserializes as a kernel; anything else is a miss.
 native_bytes checked(std::optional<std::vector<std::byte>> bytes) {
   if (!bytes) return nullptr;
   try {
@@ -39,7 +39,7 @@ native_bytes find_sound(kernel_cache* cache, const kernel_key& key) {
 kernel_configuration kernel_compiler::configuration(const kernel_group& g) const {
   if (!options_.configuration.empty() || !options_.records) return options_.configuration;
   kernel_configuration winner = options_.records->winner(g.portable.payload, g.inputs, g.outputs);
-  // What another version of HIP made of it says nothing about this one.
+  // A choice of HIP counts only for the version that was timed.
   if (auto rocm = chosen_rocm(winner); rocm && rocm != options_.rocm) winner.clear();
   return winner;
 }
@@ -106,9 +106,9 @@ std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g,
                                                           const kernel_configuration& configuration) {
   if (auto rocm = chosen_rocm(configuration); rocm && g.portable.format == code_format::amdgcnspirv) {
     if (rocm != options_.rocm)
-      throw error(error_kind::unsupported, fmt::format("it is to be compiled by HIP {}, which is not here", rocm));
+      throw error(error_kind::unsupported, fmt::format("its configuration needs HIP {}, which is not installed", rocm));
     auto wrapped = rocm_form(g);
-    if (!wrapped) throw error(error_kind::unsupported, "its launches have no form that HIP can compile");
+    if (!wrapped) throw error(error_kind::unsupported, "its launches cannot be expressed for HIP's compiler");
     return serialize(*wrapped);
   }
   if (options_.workers)
@@ -123,7 +123,7 @@ std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g,
         [payload = std::vector(payload.begin(), payload.end()), inputs = g.inputs, outputs = g.outputs,
          target = options_.target] { return serialize(finalize_spirv(payload, inputs, outputs, target)); });
   }
-  // The clone and everything else that the compile touches is its own, so that it can be left behind.
+  // The call owns the clone and everything else that it touches, so that it can be abandoned at the deadline.
   auto kernel = std::make_shared<portable_kernel>(clone(g));
   return call_with_deadline(options_.kernel_limit, "compiling", [kernel, target = options_.target, configuration] {
     return compile_specialized(std::move(*kernel), target, configuration);
@@ -132,15 +132,14 @@ std::vector<std::byte> kernel_compiler::finalize_portable(const kernel_group& g,
 
 std::vector<kernel_configuration> kernel_compiler::candidates(const kernel_group& g, tuning_effort effort) {
   if (!options_.workers) return candidate_configurations(clone(g), options_.target, effort);
-  // One answer for as many as 64 and more candidates, each of which is generated once: the limit is that of all of
-  // them.
+  // One request for all candidates (64 or more), each of which is generated once. The time limit covers all of them.
   return candidates_in_worker(
       *options_.workers,
       {source_.kernel(content_hash::from_hex(g.portable.payload)), g.inputs, g.outputs, options_.target}, effort);
 }
 
 native_bytes kernel_compiler::compile(const kernel_group& g, const kernel_configuration& configuration) {
-  // What no driver has compiled yet, from this machine or from one that has no such device.
+  // The kernel before the driver has compiled it. It may be cached by this machine, or by one without such a device.
   kernel_key before_driver = key(g, configuration);
   before_driver.driver.clear();
   try {

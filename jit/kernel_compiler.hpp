@@ -1,8 +1,9 @@
-// Native kernels of one program for one target: out of the cache, or compiled, in workers (compile_worker.hpp) or in
-// this process. A payload is parsed and specialized once for each set of shapes (by each worker); every configuration
-// starts from a clone of that. What compile_bytecode and the tuner share.
+// Provides the native kernels of one program for one target, from the cache or by compiling them, in workers
+// (compile_worker.hpp) or in this process. A payload is parsed and specialized once for each set of shapes (once per
+// worker); every configuration starts from a clone of that. Used by compile_bytecode and the tuner.
 //
-// Any thread may call any function, several at once. The program and what `options` point to must outlive it.
+// All functions may be called from several threads at once. The program, the options and what they point to must
+// outlive this object.
 #pragma once
 
 #include <cstddef>
@@ -28,33 +29,34 @@ class kernel_compiler {
   kernel_compiler(const program& source, const jit_options& options) : source_(source), options_(options) {}
   kernel_compiler(const kernel_compiler&) = delete;
 
-  // What the caller demands, else what tuning found, else the default.
+  // The configuration to use: the options', else the tuned one, else the default.
   kernel_configuration configuration(const kernel_group& g) const;
   kernel_key key(const kernel_group& g, const kernel_configuration& configuration) const;
 
-  // Null where the cache has none that reads back as a kernel, or there is no cache.
+  // The cached kernel. Null if there is no cache, or no entry that deserializes as a kernel.
   native_bytes find(const kernel_group& g, const kernel_configuration& configuration) const;
 
-  // Before compiling what was not found, so that several processes do not all do it; `find_made` then looks again,
-  // since another may just have finished. With `wait` until no other process is at it, or has been for longer than any
-  // compile may take.
+  // Claims a kernel before compiling it, so that several processes do not all compile it. Afterwards find_made() looks
+  // again, because another process may just have stored it. With `wait`, waits until no other process has the claim,
+  // but at most as long as a compilation may take.
   work_claim claim(const kernel_group& g, const kernel_configuration& configuration, bool wait) const;
   native_bytes find_made(const kernel_group& g, const kernel_configuration& configuration) const;
 
-  // In a worker, or in this process under a deadline, as the options say; then through the device's driver where that
-  // compiles. Throws what compile_kernel and compile_in_worker throw, with the kernel's name.
+  // Compiles in a worker, or in this process under a deadline, as the options say; then calls the device's driver if it
+  // is a compiler (jit_options::assemble). Throws what compile_kernel and compile_in_worker throw, with the kernel's
+  // name.
   native_bytes compile(const kernel_group& g, const kernel_configuration& configuration);
 
   void keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native) const;
 
-  // The form that HIP compiles itself (jit/rocm_candidate.hpp), of a kernel in amdgcnspirv; none where there is none.
+  // The form of an amdgcnspirv kernel that HIP compiles itself, if there is one (rocm_candidate.hpp).
   std::optional<native_kernel> rocm_form(const kernel_group& g) const;
 
-  // What a tuner may try of a kernel in MLIR bytecode. Throws what candidate_configurations and candidates_in_worker
-  // throw.
+  // The configurations that the tuner may try for a kernel in MLIR bytecode. Throws what candidate_configurations and
+  // candidates_in_worker throw.
   std::vector<kernel_configuration> candidates(const kernel_group& g, tuning_effort effort);
 
-  // The kernel with the group's shapes, the caller's own, read in this process.
+  // A clone of the kernel, specialized to the group's shapes and parsed in this process. The caller owns it.
   portable_kernel clone(const kernel_group& g);
 
  private:
@@ -67,7 +69,7 @@ class kernel_compiler {
   const program& source_;
   const jit_options& options_;
   std::mutex mutex_;
-  std::optional<compiler_context> context_;  // made on the first miss: a warm start needs none
+  std::optional<compiler_context> context_;  // created on the first miss; a warm start needs none
   std::map<std::string, std::shared_ptr<entry>> entries_;
 };
 

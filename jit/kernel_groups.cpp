@@ -21,7 +21,8 @@ kernel_groups group_code_objects(const program& bound) {
         if (!s.is_static())
           throw error(
               error_kind::usage,
-              fmt::format("code object '{}' takes {}: give every open dimension a value first", c->symbol, s.str()));
+              fmt::format("code object '{}' has an operand of type {}: bind every open dimension to a value first",
+                          c->symbol, s.str()));
       kernel_key identity;
       identity.payload = c->payload;
       identity.inputs = g.inputs;

@@ -1,5 +1,6 @@
-// Code objects of a program that become the same native kernel: the same payload for the same concrete shapes. Groups
-// are what is compiled, cached and tuned. They refer to instructions of the program, which must outlive them unchanged.
+// Groups of code objects that become the same native kernel: the same payload with the same concrete shapes. A group is
+// the unit of compiling, caching and tuning. Groups point to instructions of the program, which must outlive them and
+// stay unchanged.
 #pragma once
 
 #include <map>
@@ -10,7 +11,7 @@
 namespace kiln {
 
 struct kernel_group {
-  code_object portable;  // of the first of them
+  code_object portable;  // the first code object of the group
   const instruction* first = nullptr;
   std::vector<shape> inputs, outputs;  // static
   int occurrences = 0;
@@ -18,11 +19,11 @@ struct kernel_group {
 
 struct kernel_groups {
   std::vector<kernel_group> list;                // in the program's order
-  std::map<const instruction*, std::size_t> of;  // which group a code object belongs to
+  std::map<const instruction*, std::size_t> of;  // index of the group of each code object
 };
 
-// All modules, the bodies of If and Loop too; native code objects are left out, and those whose outputs are empty.
-// Throws error{usage} for open dimensions.
+// Groups the code objects of all modules, including the bodies of If and Loop. Native code objects and those with empty
+// outputs are left out. Throws error{usage} if a dimension is open.
 kernel_groups group_code_objects(const program& bound);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// Keys of the things that this folder caches.
+// Makes the cache keys of native kernels.
 #pragma once
 
 #include "jit/cache/kernel_key.hpp"
@@ -6,7 +6,7 @@
 
 namespace kiln {
 
-// A native kernel made by this Kiln from `payload` (hex) for these shapes.
+// The key of the native kernel that this version of Kiln makes from `payload` (hex hash) for these shapes.
 kernel_key make_kernel_key(const std::string& payload, const std::vector<shape>& inputs,
                            const std::vector<shape>& outputs, const kernel_configuration& configuration,
                            const target_row& target);

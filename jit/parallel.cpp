@@ -32,7 +32,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
     try {
       others.emplace_back(work);
     } catch (const std::system_error&) {
-      break;  // no more threads for this process: those that there are do it
+      break;  // the process cannot start more threads; continue with those that it has
     }
   }
   work();

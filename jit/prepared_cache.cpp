@@ -5,7 +5,7 @@
 namespace kiln {
 namespace {
 
-// The runtime's key already covers the constants and the code that packs them; nothing else matters.
+// The runtime's key covers the constants and the code that packs them. The result depends on nothing else.
 kernel_key key_of(const content_hash& key) {
   kernel_key result;
   result.constants = key.hex();
@@ -20,7 +20,7 @@ class cached_store final : public prepared_store {
     try {
       if (auto found = cache_.find_mapped(key_of(key))) return prepared_bytes{found->bytes, found->owner};
     } catch (const std::exception& e) {
-      spdlog::debug("prepared weights {}: {}", key.hex(), e.what());  // out of memory at worst: a miss
+      spdlog::debug("prepared weights {}: {}", key.hex(), e.what());  // for example out of memory; it counts as a miss
     }
     return std::nullopt;
   }

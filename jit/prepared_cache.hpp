@@ -1,5 +1,4 @@
-// Packed weights in the kernel cache: what the runtime's `prepare` launches made of constants, mapped by later
-// processes.
+// Keeps packed weights in the kernel cache: the results of the runtime's `prepare` launches, which later processes map.
 #pragma once
 
 #include <memory>
@@ -9,7 +8,7 @@
 
 namespace kiln {
 
-// Refers to `cache`, which must outlive it.
+// `cache` must outlive the result.
 std::unique_ptr<prepared_store> make_prepared_store(kernel_cache& cache);
 
 }  // namespace kiln

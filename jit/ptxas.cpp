@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::seconds longest_answer{5};
 
-// "12.8.93" as numbers that compare.
+// Parses "12.8.93" to numbers that can be compared.
 std::vector<int> numbers_of(std::string_view version) {
   std::vector<int> numbers;
   for (std::size_t at = 0; at < version.size();) {
@@ -42,8 +42,8 @@ std::optional<std::string> version_of(const std::string& executable) {
   return std::nullopt;
 }
 
-// A file of its own in the folder for temporary files, for as long as it lives. ptxas opens its output by name, and the
-// standard output that run_in_child gives it is a socket, which cannot be opened.
+// A temporary file that the destructor removes. ptxas opens its output by name, and run_in_child's standard output is a
+// socket, which cannot be opened by name.
 class output_file {
  public:
   output_file() : path_((std::filesystem::temp_directory_path() / "kiln-ptxas-XXXXXX").string()) {
@@ -69,11 +69,11 @@ class output_file {
   std::optional<temporary_file> registered_;
 };
 
-// What follows ".target" in the text, up to a comma.
+// The architecture in the .target directive, such as "sm_90a".
 std::string architecture_of(const std::string& ptx) {
   std::smatch found;
   if (!std::regex_search(ptx, found, std::regex(R"(\.target\s+(sm_\w+))")))
-    throw error(error_kind::compile_failed, "PTX that names no target");
+    throw error(error_kind::compile_failed, "the PTX has no .target directive");
   return found[1].str();
 }
 
@@ -85,7 +85,7 @@ std::vector<std::filesystem::path> ptxas_folders() {
   std::string path = variable ? variable : "";
   for (std::size_t at = 0; at < path.size();) {
     std::size_t end = std::min(path.find(':', at), path.size());
-    // An empty entry is the working directory, which anybody may have written to.
+    // Skip empty entries. They mean the working directory, where anybody may have put an executable.
     if (end > at && path[at] == '/') folders.emplace_back(path.substr(at, end - at));
     at = end + 1;
   }

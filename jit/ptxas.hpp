@@ -1,6 +1,6 @@
-// NVIDIA's assembler out of the CUDA toolkit, where the machine has one: PTX to a cubin, in a child process. The
-// driver's own compiler needs no toolkit, but what it gives back to be kept it has compiled to be linked: registers
-// then do not move between warpgroups. Any thread, several at once.
+// Runs ptxas of the CUDA toolkit, if it is installed, in a child process to compile PTX to a cubin. The driver's own
+// compiler needs no toolkit. But when it returns code to be stored, it compiles that code as relocatable, which
+// disables moving registers between warpgroups (setmaxnreg). May be called from several threads at once.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@ struct ptxas_tool {
   std::string version;  // "12.8.93"
 };
 
-// The folders of PATH, then where the toolkit is installed.
+// The folders of PATH, then the toolkit's default folder.
 std::vector<std::filesystem::path> ptxas_folders();
 
-// The first one in `folders` whose release the driver runs: not newer than `driver_version` ("12.8"). An executable
-// that does not say what it is, is passed over.
+// The first ptxas in `folders` whose release is not newer than `driver_version` ("12.8"), so that the driver can run
+// its output. An executable that does not report a version is skipped.
 std::optional<ptxas_tool> find_ptxas(std::string_view driver_version,
                                      const std::vector<std::filesystem::path>& folders = ptxas_folders());
 
-// For the architecture that the text names. Objects that are no PTX come back as they are. Throws error{compile_failed}
-// with ptxas' last line, error{timed_out}, error{io}.
+// Compiles PTX for the architecture of its .target directive. An object that is not PTX is returned unchanged. Throws
+// error{compile_failed} with ptxas' last line, error{timed_out}, error{io}.
 std::vector<std::byte> assemble_ptx(const ptxas_tool& tool, std::span<const std::byte> object);
 
 }  // namespace kiln

@@ -1,10 +1,10 @@
-// The alternative to finalize_spirv on a machine with ROCm: HIP 6.4 and later compile amdgcnspirv themselves. What
-// comes back is a candidate like any other for AMD GPUs: a native kernel whose object is an offload bundle, to be
-// loaded, checked and timed beside ours. Its configuration names the version of HIP that it was timed with, whose code
-// it is. Any thread.
+// The alternative to finalize_spirv on a machine with ROCm: HIP 6.4 and later compile amdgcnspirv themselves. The
+// result is one more candidate for AMD GPUs: a native kernel whose object is an offload bundle, which is loaded,
+// checked and timed like ours. Its configuration contains the version of HIP that it was timed with. May be called from
+// any thread.
 //
-// A native kernel is launched with pointers only (ir/native_kernel.hpp): numbers that a kernel takes become constants
-// of the module in the bundle.
+// Native kernels are launched with pointer arguments only (ir/native_kernel.hpp). Scalar arguments of a kernel become
+// constants of the module in the bundle.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@
 
 namespace kiln {
 
-// HIP_VERSION of a HIP runtime ("6.4.43483" is 60443483) that compiles such objects; 0 for an older one and for what is
-// no such version.
+// The HIP_VERSION of a HIP runtime that compiles such objects ("6.4.43483" is 60443483); 0 if it is older or the text
+// is not a version.
 std::int64_t rocm_finalizer(std::string_view hip_version);
 
-// The name in a configuration, and what it says: a version as above, 0 where our own finalizer is meant.
+// The name of the setting in a configuration. Its value is a version as above, or 0 for our own finalizer.
 inline constexpr const char* rocm_choice = "rocm";
 inline std::int64_t chosen_rocm(const kernel_configuration& configuration) {
   return choose(configuration, rocm_choice, 0);
 }
 
-// None for targets of other families, for workgroups of several dimensions (native launches are linear) and for kernels
-// that are launched twice with different numbers. Throws as finalize_spirv does where the payload or its rules are
-// wrong.
+// Returns nothing for targets that are not AMD GPUs, for multi-dimensional workgroups (native launches are linear) and
+// for kernels that are launched twice with different scalars. Throws like finalize_spirv if the payload or its rules
+// are invalid.
 std::optional<native_kernel> rocm_candidate(std::span<const std::byte> payload, std::span<const shape> inputs,
                                             std::span<const shape> outputs, const target_row& target);
 

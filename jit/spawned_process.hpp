@@ -1,4 +1,4 @@
-// A descriptor with an owner, and a child process with one. What child_process.hpp and worker_pool.hpp are made of.
+// RAII wrappers of a file descriptor and of a child process. Used by child_process.hpp and worker_pool.hpp.
 #pragma once
 
 #include <sys/types.h>
@@ -29,29 +29,30 @@ class descriptor {
   int number_ = -1;
 };
 
-// Two connected sockets. Sockets, not pipes: writing to a process that has ended is then an error code (MSG_NOSIGNAL)
-// instead of a signal to this process. Neither end survives exec; ours does not block. `type` is SOCK_STREAM or
-// SOCK_SEQPACKET. Throws error{io}.
+// Two connected sockets. Sockets rather than pipes, because writing to a process that has ended then returns an error
+// (MSG_NOSIGNAL) instead of raising SIGPIPE. Both ends are close-on-exec; `ours` is non-blocking. `type` is SOCK_STREAM
+// or SOCK_SEQPACKET. Throws error{io}.
 struct channel {
   descriptor ours, theirs;
 };
 channel make_channel(int type);
 
-// A started process in a group of its own. The destructor kills the group, if the process still runs, and waits for the
-// process.
+// A child process that leads its own process group. The destructor kills the group if the process still runs, and waits
+// for the process.
 class spawned_process {
  public:
-  // arguments[0] is the executable's path; the descriptors become its standard streams and it inherits no other. Throws
-  // error{io}.
+  // arguments[0] is the executable's path. The three descriptors become its standard streams; it inherits no others.
+  // Throws error{io}.
   spawned_process(const std::vector<std::string>& arguments, int input, int output, int errors);
-  // A child that was forked, and leads a group of its own.
+  // Takes over a forked child that leads its own process group.
   explicit spawned_process(pid_t child) : id_(child) {}
   spawned_process(const spawned_process&) = delete;
   ~spawned_process();
 
   pid_t id() const { return id_; }
 
-  // The status as waitpid gives it, or nothing while the process runs. `flags`: 0 waits.
+  // The status as returned by waitpid, or nothing while the process runs. `flags` are those of waitpid: 0 waits,
+  // WNOHANG does not.
   std::optional<int> wait(int flags);
 
  private:
@@ -62,7 +63,7 @@ class spawned_process {
 // "ended by signal 11 (Segmentation fault)" or "ended with status 3", from a status of waitpid.
 std::string describe_end(int status);
 
-// The last line of what a process wrote to standard error, shortened, or "".
+// The last line of `text` (a process's standard error), shortened; "" if there is none.
 std::string last_line(std::string_view text);
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
-// The launches of an amdgcnspirv object for concrete shapes and a target, in both worlds: how an entry of the module is
-// made for each, and how the runtime calls it. What our finalizer and ROCm's have in common. Pure; any thread.
+// The launches of an amdgcnspirv object for concrete shapes and a target: both how the code generator makes the entry
+// point of each launch, and how the runtime calls it. Shared by our finalizer and the ROCm candidate. Pure function;
+// any thread may call it.
 #pragma once
 
 #include <span>
@@ -13,7 +14,8 @@
 
 namespace kiln {
 
-// Sets scratch buffers and launches of `kernel`; the sites are in the same order. Shapes are static. Throws what
+// Sets the scratch buffers and launches of `kernel` and returns the launch sites in the same order. Shapes must be
+// static. Throws what
 // spirv::resolve throws.
 std::vector<spirv::launch_site> make_launches(const spirv::object& object, std::span<const shape> inputs,
                                               std::span<const shape> outputs, const target_row& target,

@@ -87,7 +87,7 @@ target_row find_target(std::string_view name) {
   if (name == "native") return native_target();
   for (const target_row& row : table())
     if (row.name == name) return row;
-  throw error(error_kind::usage, fmt::format("no target '{}': see kiln targets", name));
+  throw error(error_kind::usage, fmt::format("unknown target '{}': see kiln targets", name));
 }
 
 target_row native_target() {

@@ -38,7 +38,8 @@ std::vector<shape> read_shapes(const json& list) {
   return shapes;
 }
 
-// GPUs are rows of the table; a CPU's row may be that of a processor which only its owner has.
+// A GPU target is found by name in the table of targets. A CPU row is written out, because it may describe the
+// recording machine's own processor ("native").
 json write_target(const target_row& row) {
   json target{{"name", row.name}, {"family", enum_name(row.family)}, {"description", describe(row)}};
   if (row.family == target_family::cpu)
@@ -68,8 +69,8 @@ target_row read_target(const json& target) {
     row.l2_bytes = target.at("l2_bytes").get<std::int64_t>();
   }
   if (describe(row) != target.at("description").get<std::string>())
-    throw error(error_kind::unsupported, fmt::format("target '{}' was '{}' there and is '{}' in this version", name,
-                                                     target.at("description").get<std::string>(), describe(row)));
+    throw error(error_kind::unsupported, fmt::format("target '{}' was recorded as '{}' but is '{}' in this version",
+                                                     name, target.at("description").get<std::string>(), describe(row)));
   return row;
 }
 
@@ -110,7 +111,7 @@ recorded_miss read_miss(std::string_view line) {
             text("key"),
             text("file")};
   } catch (const json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("is no recorded miss: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not a recorded miss: {}", e.what()));
   }
 }
 

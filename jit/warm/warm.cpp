@@ -9,7 +9,7 @@
 namespace kiln {
 namespace {
 
-// A program of one kernel.
+// A program that consists of one kernel.
 program program_of(const warm_kernel& kernel) {
   program p;
   std::vector<value> inputs;
@@ -70,7 +70,8 @@ bool warm_plan::add(const recorded_miss& miss, std::shared_ptr<const std::vector
   kernel_key key = make_kernel_key(miss.payload, miss.inputs, miss.outputs, {}, miss.target);
   key.driver = miss.driver;
   if (key.hash().hex() != miss.key) return false;
-  key.driver.clear();  // its driver is there and not here: it takes over from what was made without one
+  // The driver exists only on the recording machine. That machine starts from the entry without a driver.
+  key.driver.clear();
   const std::string description = key.target;
   auto same = std::ranges::find_if(targets_, [&](const jit_options& t) {
     return t.driver.empty() && make_kernel_key(miss.payload, {}, {}, {}, t.target).target == description;

@@ -1,5 +1,5 @@
-// Fills a kernel cache ahead of time: for many programs and targets at once, each kernel once, on one bounded pool.
-// Nothing of it needs a device.
+// Fills a kernel cache ahead of time, for many programs and targets at once. Each kernel is compiled once, on one
+// bounded thread pool. No device is needed.
 #pragma once
 
 #include <cstddef>
@@ -21,28 +21,28 @@ namespace kiln {
 struct warm_kernel {
   std::string symbol;
   kernel_key key;
-  std::size_t target;  // of warm_plan::targets
+  std::size_t target;  // index in warm_plan::targets()
   std::shared_ptr<const std::vector<std::byte>> payload;
-  std::vector<std::size_t> sources;  // who wants it: the numbers given to add(), each once
+  std::vector<std::size_t> sources;  // the sources that need it, as passed to add(), without duplicates
 };
 
-// What is to be compiled: kernels of programs and of logs, equal ones once. A plan keeps the kernels' bytes and nothing
-// else of the programs. One thread at a time.
+// The kernels to compile, from programs and logs, without duplicates. A plan keeps only the kernels' bytes, not the
+// programs. Used by one thread at a time.
 class warm_plan {
  public:
-  // `target` holds target, driver and assemble; the rest of it does not count. Returns the target's number.
+  // Only the members target, driver and assemble of `target` are used. Returns the index of the target.
   std::size_t add_target(jit_options target);
-  // Every kernel of `bound` (static shapes) for the target, on behalf of `source`. Throws what wanted_kernels throws.
+  // Adds every kernel of `bound` (static shapes) for the target. `source` is the caller's number for the program.
+  // Throws what wanted_kernels throws, and error{corrupted} if a payload is missing.
   void add(const program& bound, std::size_t target, std::size_t source);
-  // A recorded kernel, whose bytes are `payload`. False where this version makes another key of it: it would not be
-  // found there.
+  // Adds a recorded kernel whose bytes are `payload`. Returns false if this version computes a different key, because
+  // the recording machine would not find the entry.
   bool add(const recorded_miss& miss, std::shared_ptr<const std::vector<std::byte>> payload, std::size_t source);
 
   const std::vector<warm_kernel>& kernels() const { return kernels_; }
   const std::vector<jit_options>& targets() const { return targets_; }
-  std::size_t duplicates() const {
-    return duplicates_;
-  }  // kernels that were there already when somebody else wanted them
+  // How many kernels were added that the plan already had.
+  std::size_t duplicates() const { return duplicates_; }
 
  private:
   void add(warm_kernel kernel, std::size_t source);
@@ -52,7 +52,7 @@ class warm_plan {
   std::size_t duplicates_ = 0;
 };
 
-enum class warm_state { left, present, compiled, failed };  // left: not begun, since somebody asked to stop
+enum class warm_state { left, present, compiled, failed };  // left: not started because of a request to stop
 template <>
 struct enum_table<warm_state> {
   static constexpr std::array<std::string_view, 4> names{"left", "present", "compiled", "failed"};
@@ -61,13 +61,13 @@ struct enum_table<warm_state> {
 struct warm_result {
   warm_state state = warm_state::left;
   double ms = 0;
-  error_kind why{};  // of a failure
+  error_kind why{};  // if failed
   std::string message;
 };
 
-// Compiles what `options.cache` lacks, with the options' threads, limits and worker; `options.progress` hears of every
-// kernel. The results are in the order of the plan's kernels. A kernel that fails stops no other one. After `stop` no
-// kernel is begun; those in work are finished and kept.
+// Compiles the kernels that `options.cache` lacks, with the threads, limits and workers of `options`.
+// `options.progress` is called after every kernel. The results are in the order of the plan's kernels. A failed kernel
+// does not stop the others. After a request to stop no kernel is started; kernels in progress are finished and kept.
 std::vector<warm_result> warm(const warm_plan& plan, const jit_options& options, std::stop_token stop = {});
 
 }  // namespace kiln
