@@ -56,18 +56,6 @@ target_link_libraries(kiln_sodium INTERFACE ${SODIUM_LIBRARY})
 add_library(kiln_archive INTERFACE)
 target_link_libraries(kiln_archive INTERFACE ${ARCHIVE_LIBRARY} kiln_zstd)
 
-# BLAKE3, as a few objects out of LLVM's support archive, in an archive of their own: whoever links it links no LLVM, and
-# nobody links a second copy of LLVM's other support code beside libLLVM.so.
-set(blake3_archive ${CMAKE_BINARY_DIR}/blake3/libkiln_blake3.a)
-if(NOT EXISTS ${blake3_archive})
-  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/blake3)
-  execute_process(COMMAND sh -c "ar x '${LLVM_PREFIX}/lib/libLLVMSupport.a' $(ar t '${LLVM_PREFIX}/lib/libLLVMSupport.a' | grep '^blake3') && ar rcs libkiln_blake3.a blake3*.o"
-    WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/blake3 COMMAND_ERROR_IS_FATAL ANY)
-endif()
-add_library(kiln_blake3 INTERFACE)
-target_include_directories(kiln_blake3 SYSTEM INTERFACE ${LLVM_PREFIX}/include)
-target_link_libraries(kiln_blake3 INTERFACE ${blake3_archive})
-
 # LLVM and MLIR; only folders that may use LLVM (DESIGN.md) link kiln_llvm. kiln_llvm_first names what must stand first on a link line.
 # fmt and spdlog have no archives in Debian, nor have ONNX's message classes: the static build makes them (static_dependencies.cmake).
 # Sections of their own for functions and data serve the static build's linker; with them in both builds, both share their objects in ccache.

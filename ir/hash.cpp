@@ -1,6 +1,6 @@
 #include "ir/hash.hpp"
 
-#include <llvm-c/blake3.h>
+#include <blake3.h>
 
 #include <cstring>
 #include <new>
@@ -10,11 +10,11 @@
 namespace kiln {
 namespace {
 
-static_assert(sizeof(llvm_blake3_hasher) <= 2048);
+static_assert(sizeof(blake3_hasher) <= 2048);
 
-content_hash finalize(const llvm_blake3_hasher& hasher) {
+content_hash finalize(const blake3_hasher& hasher) {
   content_hash result;
-  llvm_blake3_hasher_finalize(&hasher, result.bytes.data(), result.bytes.size());
+  blake3_hasher_finalize(&hasher, result.bytes.data(), result.bytes.size());
   return result;
 }
 
@@ -48,23 +48,23 @@ content_hash content_hash::from_hex(std::string_view digits) {
 }
 
 content_hash blake3(std::span<const std::byte> data) {
-  llvm_blake3_hasher hasher;
-  llvm_blake3_hasher_init(&hasher);
-  llvm_blake3_hasher_update(&hasher, data.data(), data.size());
+  blake3_hasher hasher;
+  blake3_hasher_init(&hasher);
+  blake3_hasher_update(&hasher, data.data(), data.size());
   return finalize(hasher);
 }
 
 content_hash blake3(std::string_view text) { return blake3(std::as_bytes(std::span(text.data(), text.size()))); }
 
-field_hasher::field_hasher() { llvm_blake3_hasher_init(new (state_.data()) llvm_blake3_hasher); }
+field_hasher::field_hasher() { blake3_hasher_init(new (state_.data()) blake3_hasher); }
 field_hasher::~field_hasher() = default;
 
 field_hasher& field_hasher::add(std::span<const std::byte> field) {
-  auto* hasher = std::launder(reinterpret_cast<llvm_blake3_hasher*>(state_.data()));
+  auto* hasher = std::launder(reinterpret_cast<blake3_hasher*>(state_.data()));
   std::uint8_t length[8];
   for (int i = 0; i < 8; ++i) length[i] = static_cast<std::uint8_t>(std::uint64_t(field.size()) >> (8 * i));
-  llvm_blake3_hasher_update(hasher, length, sizeof length);
-  llvm_blake3_hasher_update(hasher, field.data(), field.size());
+  blake3_hasher_update(hasher, length, sizeof length);
+  blake3_hasher_update(hasher, field.data(), field.size());
   return *this;
 }
 
@@ -81,7 +81,7 @@ field_hasher& field_hasher::add(std::int64_t field) {
 field_hasher& field_hasher::add(const content_hash& field) { return add(std::as_bytes(std::span(field.bytes))); }
 
 content_hash field_hasher::finish() const {
-  return finalize(*std::launder(reinterpret_cast<const llvm_blake3_hasher*>(state_.data())));
+  return finalize(*std::launder(reinterpret_cast<const blake3_hasher*>(state_.data())));
 }
 
 }  // namespace kiln

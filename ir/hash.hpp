@@ -1,5 +1,5 @@
-// BLAKE3 content hashes, 32 bytes. Source: BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn), the C implementation
-// that ships in LLVM's support archive; only its few objects are linked, not LLVM.
+// BLAKE3 content hashes, 32 bytes. Source: BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn), the authors' C
+// implementation in third_party/blake3.
 #pragma once
 
 #include <array>
