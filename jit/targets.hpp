@@ -1,14 +1,11 @@
-// The table of targets that kernels can be finalized for, one row each (DESIGN.md, Targets). A new target is a new row.
+// Targets by what a user calls them: the rows of mlir_bridge/targets/target_table.hpp, and this machine's own CPU.
 #pragma once
 
-#include <span>
 #include <string_view>
 
-#include "mlir_bridge/targets/target_row.hpp"
+#include "mlir_bridge/targets/target_table.hpp"
 
 namespace kiln {
-
-std::span<const target_row> targets();
 
 // The row called `name`; "native" is this machine's CPU. Throws error{usage} for a name that is not in the table.
 target_row find_target(std::string_view name);
@@ -18,8 +15,5 @@ target_row native_target();
 
 // Whether code compiled for a CPU row runs on this machine.
 bool runs_here(const target_row& row);
-
-// Everything in the row that generated code depends on, as one string for cache keys.
-std::string describe(const target_row& row);
 
 }  // namespace kiln

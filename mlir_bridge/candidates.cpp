@@ -9,8 +9,7 @@
 #include "ir/error.hpp"
 #include "llvm/Support/xxhash.h"
 #include "mlir_bridge/back_ends/stopwatch.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
-#include "mlir_bridge/gpu/anchors.hpp"
+#include "mlir_bridge/generation.hpp"
 
 namespace kiln {
 
@@ -18,13 +17,7 @@ namespace {
 
 constexpr std::array<std::size_t, 4> most_candidates{1, 8, 64, std::numeric_limits<std::size_t>::max()};
 
-using begin_function = codegen::generation (*)(const portable_kernel&, const target_row&, const kernel_configuration&);
-
 using code_fingerprint = std::array<std::uint64_t, 2>;
-
-begin_function begin_of(target_family family) {
-  return family == target_family::cpu ? cpu::begin_generation : gpu::begin_generation;
-}
 
 code_fingerprint fingerprint(const std::string& code, const native_kernel& around) {
   std::vector<std::byte> bytes = serialize(around);
@@ -37,8 +30,8 @@ code_fingerprint fingerprint(const std::string& code, const native_kernel& aroun
 // Of what the generator makes with this configuration.
 code_fingerprint generated(const portable_kernel& kernel, const target_row& target,
                            const kernel_configuration& configuration) {
-  codegen::generation g = begin_of(target.family)(kernel, target, configuration);
-  g.row->emit(*g.emitter);
+  generation g = begin_generation(kernel, target, configuration);
+  g.generator.emit(*g.emitter);
   return fingerprint(printed([&](auto& stream) { g.code->print(stream); }),
                      {.object = {}, .scratch = g.emitter->scratch(), .launches = g.emitter->launches()});
 }
@@ -63,8 +56,8 @@ std::vector<kernel_configuration> candidate_configurations(const portable_kernel
   std::vector<kernel_configuration> result{standard};
   if (most == 1) return result;
   std::set<code_fingerprint> seen{generated(kernel, target, standard)};
-  codegen::generation g = begin_of(target.family)(kernel, target, standard);
-  std::vector<codegen::candidate> space = g.row->space(*g.emitter);
+  generation g = begin_generation(kernel, target, standard);
+  std::vector<codegen::candidate> space = g.generator.space(*g.emitter);
   std::ranges::stable_sort(space, {}, &codegen::candidate::cost);
   for (codegen::candidate& c : space) {
     if (result.size() == most) break;

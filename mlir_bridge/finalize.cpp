@@ -1,18 +1,47 @@
 #include "mlir_bridge/finalize.hpp"
 
-#include "mlir_bridge/cpu/finalize.hpp"
-#include "mlir_bridge/gpu/finalize.hpp"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "mlir_bridge/back_ends/native_code.hpp"
+#include "mlir_bridge/back_ends/stopwatch.hpp"
+#include "mlir_bridge/cpu/lowering.hpp"
+#include "mlir_bridge/generation.hpp"
+#include "mlir_bridge/gpu/lowering.hpp"
 
 namespace kiln {
 
 native_kernel finalize(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration,
                        finalize_trace* trace) {
-  return target.family == target_family::cpu ? finalize_cpu(std::move(kernel), target, configuration, trace)
-                                             : finalize_gpu(std::move(kernel), target, configuration, trace);
+  stopwatch time;
+  finalize_trace unused;
+  finalize_trace& out = trace ? *trace : unused;
+  const bool cpu = target.family == target_family::cpu;
+
+  generation generated = begin_generation(kernel, target, configuration);
+  generated.generator.emit(*generated.emitter);
+  out.generate_ms = time.lap();
+  if (out.want_texts) out.mlir = printed([&](auto& stream) { generated.code->print(stream); });
+
+  native_kernel result;
+  result.launches = generated.emitter->launches();
+  result.scratch = generated.emitter->scratch();
+  time.lap();
+  llvm::LLVMContext context;
+  auto module = cpu ? cpu::lower_to_llvm(*generated.code, context, target, result.launches)
+                    : gpu::lower_to_llvm(*generated.code, context, target, result.launches);
+  out.lower_ms = time.lap();
+  const bool unroll = !cpu || generated.generator.unroll;
+  make_native(*module, target, unroll ? loop_optimization::unroll : loop_optimization::keep, result, out);
+  return result;
 }
 
 int pipeline_version(target_family family) {
-  return family == target_family::cpu ? cpu_pipeline_version() : gpu_pipeline_version(family);
+  switch (family) {
+    case target_family::cpu: return 6;
+    case target_family::amdgpu: return 8;
+    case target_family::nvidia: break;
+  }
+  return 7;
 }
 
 }  // namespace kiln

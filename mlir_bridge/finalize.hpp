@@ -3,23 +3,13 @@
 // where LLVM gives up.
 #pragma once
 
-#include <string>
-
 #include "ir/native_kernel.hpp"
+#include "mlir_bridge/back_ends/finalize_trace.hpp"
 #include "mlir_bridge/kernel/kernel_configuration.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln {
-
-// What a finalizer did, for people: filled where the caller asks. Texts are large.
-struct finalize_trace {
-  bool want_texts = false;  // in: whether to fill the three texts
-  std::string mlir;         // as generated
-  std::string llvm_ir;      // after optimization
-  std::string assembly;
-  double generate_ms = 0, lower_ms = 0, optimize_ms = 0, codegen_ms = 0;
-};
 
 // `kernel` has static shapes (specialized); it is consumed.
 native_kernel finalize(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration,

@@ -5,12 +5,7 @@
 #include "llvm/IR/Verifier.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir_bridge/back_ends/amd/link.hpp"
-#include "mlir_bridge/back_ends/machine_code.hpp"
-#include "mlir_bridge/back_ends/nvidia/early_launch.hpp"
-#include "mlir_bridge/back_ends/statistics.hpp"
-#include "mlir_bridge/back_ends/stopwatch.hpp"
-#include "mlir_bridge/back_ends/vectorization.hpp"
+#include "mlir_bridge/back_ends/native_code.hpp"
 #include "mlir_bridge/codegen/code_builder.hpp"
 #include "mlir_bridge/codegen/to_llvm.hpp"
 #include "mlir_bridge/gpu/machine.hpp"
@@ -65,31 +60,14 @@ void define_math(llvm::Module& module, std::span<const std::string> names, const
 }
 
 void finalize_llvm(llvm::Module& module, const target_row& target, native_kernel& kernel, finalize_trace* trace) {
-  stopwatch time;
-  finalize_trace unused;
-  finalize_trace& out = trace ? *trace : unused;
   std::string problems;
   llvm::raw_string_ostream stream(problems);
   if (llvm::verifyModule(module, &stream))
     throw error(error_kind::internal, "a kernel became invalid LLVM IR: " + problems.substr(0, problems.find('\n')));
-  bool cpu = target.family == target_family::cpu;
-  gpu::begin_early(module, target, kernel.launches);
-  if (cpu) codegen::optimize_and_vectorize(module, target);
-  else codegen::optimize(module, target, /*unroll=*/true);
-  out.optimize_ms = time.lap();
-  if (out.want_texts) out.llvm_ir = printed([&](auto& text) { module.print(text, nullptr); });
-  time.lap();
-  if (target.family == target_family::nvidia) {
-    std::string ptx = codegen::emit_assembly(module, target);
-    auto bytes = std::as_bytes(std::span(ptx.c_str(), ptx.size() + 1));
-    kernel.object.assign(bytes.begin(), bytes.end());
-    if (out.want_texts) out.assembly = std::move(ptx);
-  } else {
-    kernel.object = codegen::emit_object(module, target, out.want_texts ? &out.assembly : nullptr);
-    if (!cpu) kernel.object = gpu::link_code_object(kernel.object);
-  }
-  out.codegen_ms = time.lap();
-  if (!cpu) gpu::add_statistics(kernel, target);
+  finalize_trace unused;
+  make_native(module, target,
+              target.family == target_family::cpu ? loop_optimization::vectorize : loop_optimization::unroll, kernel,
+              trace ? *trace : unused);
 }
 
 }  // namespace kiln

@@ -4,51 +4,27 @@
 #include <array>
 
 #include "ir/ops/all.hpp"
+#include "mlir_bridge/kinds/kind.hpp"
 
 namespace kiln {
 namespace {
 
-struct operation_row {
+struct inlinable_row {
   std::string_view name;
-  kernel_role role;
-  double cost;    // of one output element, if inlinable
-  bool epilogue;  // for anchors: whether takes_epilogue() holds
-  // How often an anchor reads each operand's elements; the last entry applies to all further operands.
-  std::array<double, 3> reads;
+  double cost;  // of one output element
 };
 
-// An operation without a row is inlinable if the IR says it is elementwise, else structure.
+// What is inlinable beside elementwise operations. Anchors are the kinds of kernels (mlir_bridge/kinds/kind.hpp);
+// everything else is structure.
 constexpr std::array rows{
-    operation_row{"convert", kernel_role::inlinable, 1, false, {}},
-    operation_row{"broadcast", kernel_role::inlinable, 0, false, {}},
-    operation_row{"reshape", kernel_role::inlinable, 0, false, {}},
-    operation_row{"transpose", kernel_role::inlinable, 1, false, {}},
-    operation_row{"slice", kernel_role::inlinable, 0, false, {}},
-    operation_row{"pad", kernel_role::inlinable, 2, false, {}},
-    operation_row{"concat", kernel_role::inlinable, 2, false, {}},
-    operation_row{"gather", kernel_role::inlinable, 2, false, {}},
-    operation_row{"gather_elements", kernel_role::inlinable, 4, false, {}},
-    operation_row{"gather_nd", kernel_role::inlinable, 4, false, {}},
-    operation_row{"iota", kernel_role::inlinable, 1, false, {}},
-    operation_row{"resize", kernel_role::inlinable, 12, false, {}},
-    operation_row{"dot", kernel_role::anchor, 0, true, {0, 0, 0}},
-    operation_row{"convolution", kernel_role::anchor, 0, true, {0, 0, 0}},
-    operation_row{"transposed_convolution", kernel_role::anchor, 0, true, {0, 0, 0}},
-    operation_row{"attention", kernel_role::anchor, 0, true, {1, 1, 0}},
-    operation_row{"pooling", kernel_role::anchor, 0, true, {0, 0, 0}},
-    operation_row{"reduce", kernel_role::anchor, 0, true, {1, 1, 1}},
-    operation_row{"arg_reduce", kernel_role::anchor, 0, true, {1, 1, 1}},
-    operation_row{"softmax", kernel_role::anchor, 0, true, {3, 3, 3}},
-    operation_row{"normalize", kernel_role::anchor, 0, true, {3, 3, 3}},
-    operation_row{"cumulative_sum", kernel_role::anchor, 0, true, {1, 1, 1}},
-    operation_row{"top_k", kernel_role::anchor, 0, false, {0, 0, 0}},
-    operation_row{"scatter_elements", kernel_role::anchor, 0, false, {1, 1, 1}},
-    operation_row{"scatter_nd", kernel_role::anchor, 0, false, {1, 1, 1}},
-    operation_row{"recurrent", kernel_role::anchor, 0, false, {0, 0, 0}},
+    inlinable_row{"convert", 1},   inlinable_row{"broadcast", 0}, inlinable_row{"reshape", 0},
+    inlinable_row{"transpose", 1}, inlinable_row{"slice", 0},     inlinable_row{"pad", 2},
+    inlinable_row{"concat", 2},    inlinable_row{"gather", 2},    inlinable_row{"gather_elements", 4},
+    inlinable_row{"gather_nd", 4}, inlinable_row{"iota", 1},      inlinable_row{"resize", 12},
 };
 
-const operation_row* row_of(const operation& op) {
-  for (const operation_row& r : rows)
+const inlinable_row* row_of(const operation& op) {
+  for (const inlinable_row& r : rows)
     if (r.name == op.name()) return &r;
   return nullptr;
 }
@@ -87,31 +63,32 @@ double function_cost(scalar_function f) {
 
 kernel_role role_of(const operation& op) {
   if (op.is<elementwise>()) return kernel_role::inlinable;
-  const operation_row* r = row_of(op);
-  return r ? r->role : kernel_role::structure;
+  if (row_of(op)) return kernel_role::inlinable;
+  return find_kind(op.name()) ? kernel_role::anchor : kernel_role::structure;
 }
 
 bool keeps_indices(const operation& op) { return op.is<elementwise>() || op.is<convert>(); }
 
 bool takes_epilogue(const operation& op) {
-  const operation_row* r = row_of(op);
-  return r && r->epilogue;
+  const kernel_kind* kind = find_kind(op.name());
+  return kind && kind->epilogue;
 }
 
 double element_cost(const operation& op) {
   if (const auto* e = op.get_if<elementwise>()) return function_cost(e->function);
   if (const auto* r = op.get_if<resize>(); r && r->mode == resize_mode::nearest) return 2;
-  const operation_row* r = row_of(op);
+  const inlinable_row* r = row_of(op);
   return r ? r->cost : 0;
 }
 
 double operand_reads(const operation& anchor, std::size_t index) {
-  const operation_row* r = row_of(anchor);
-  return r ? r->reads[std::min(index, r->reads.size() - 1)] : 0;
+  const kernel_kind* kind = find_kind(anchor.name());
+  return kind ? kind->operand_reads[std::min(index, kind->operand_reads.size() - 1)] : 0;
 }
 
 bool is_contraction(const operation& op) {
-  return op.is<dot>() || op.is<convolution>() || op.is<transposed_convolution>() || op.is<attention>();
+  const kernel_kind* kind = find_kind(op.name());
+  return kind && kind->contraction;
 }
 
 bool is_irregular(const operation& op) {

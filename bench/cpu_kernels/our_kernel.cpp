@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-#include "mlir_bridge/cpu/finalize.hpp"
+#include "mlir_bridge/finalize.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace kiln::bench {
@@ -44,7 +44,7 @@ our_kernel::our_kernel(const module& cluster, const target_row& target, const ke
     return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
   };
   const double start = milliseconds();
-  impl_->kernel = finalize_cpu(std::move(portable), target, configuration, &trace_);
+  impl_->kernel = finalize(std::move(portable), target, configuration, &trace_);
   compile_ms_ = milliseconds() - start;
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();

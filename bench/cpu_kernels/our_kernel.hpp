@@ -7,7 +7,7 @@
 
 #include "ir/module.hpp"
 #include "ir/native_kernel.hpp"
-#include "mlir_bridge/cpu/finalize.hpp"
+#include "mlir_bridge/finalize.hpp"
 #include "mlir_bridge/kernel/kernel_configuration.hpp"
 #include "mlir_bridge/targets/target_row.hpp"
 
@@ -15,7 +15,7 @@ namespace kiln::bench {
 
 class our_kernel {
  public:
-  // Throws what finalize_cpu throws.
+  // Throws what finalize throws.
   our_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration,
              bool want_texts = false);
   ~our_kernel();

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <tuple>
 
 #include "ir/error.hpp"
@@ -15,32 +14,19 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/Transforms/Utils/Cloning.h"
-#include "mlir_bridge/back_ends/amd/pinned_instructions.hpp"
-#include "mlir_bridge/back_ends/gpu_back_ends.hpp"
-#include "mlir_bridge/back_ends/vectorization.hpp"
+#include "mlir_bridge/back_ends/back_end.hpp"
 
 namespace kiln::codegen {
 
 namespace {
 
-void initialize_back_ends() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    gpu::initialize_back_ends();
-  });
-}
-
 llvm::TargetMachine& machine_for(const target_row& target) {
-  initialize_back_ends();
+  const back_end& end = back_end_of(target.family);
+  end.initialize();
   thread_local std::map<std::tuple<std::string, std::string, std::string>, std::unique_ptr<llvm::TargetMachine>>
       machines;
   auto& machine = machines[{target.triple, target.processor, target.features}];
@@ -55,9 +41,8 @@ llvm::TargetMachine& machine_for(const target_row& target) {
     options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
     machine.reset(back_end->createTargetMachine(
         triple, target.processor, target.features, options, llvm::Reloc::PIC_,
-        target.family == target_family::cpu ? std::optional(llvm::CodeModel::Small) : std::nullopt,
-        target.family == target_family::cpu ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Aggressive,
-        false));
+        end.small_code_model ? std::optional(llvm::CodeModel::Small) : std::nullopt,
+        end.aggressive ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::Default, false));
     if (!machine) throw error(error_kind::compile_failed, "LLVM has no machine for target '" + target.name + "'");
   }
   return *machine;
@@ -129,18 +114,16 @@ void run_default_pipeline(llvm::Module& module, const target_row& target, const 
 
 }  // namespace
 
-void optimize(llvm::Module& module, const target_row& target, bool unroll) {
+void optimize(llvm::Module& module, const target_row& target, loop_optimization loops) {
   llvm::PipelineTuningOptions tuning;
-  // The generators vectorize.
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopUnrolling = unroll;
+  if (loops != loop_optimization::vectorize) {
+    tuning.LoopVectorization = false;
+    tuning.SLPVectorization = false;
+    tuning.LoopUnrolling = loops == loop_optimization::unroll;
+  }
   run_default_pipeline(module, target, tuning);
-  if (target.family == target_family::amdgpu) gpu::pin_matrix_instructions(module, target);
-}
-
-void optimize_and_vectorize(llvm::Module& module, const target_row& target) {
-  run_default_pipeline(module, target, {});
+  const back_end& end = back_end_of(target.family);
+  if (end.after_optimization) end.after_optimization(module, target);
 }
 
 std::string emit_assembly(llvm::Module& module, const target_row& target) {

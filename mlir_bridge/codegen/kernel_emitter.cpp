@@ -17,18 +17,18 @@ std::int64_t product(std::span<const std::int64_t> dims) {
 
 }  // namespace
 
-kernel_emitter::kernel_emitter(const module& cluster, std::string symbol, const target_row& target,
-                               const kernel_configuration& configuration, const machine& on,
+kernel_emitter::kernel_emitter(const module& cluster, const instruction* anchor, std::string symbol,
+                               const target_row& target, const kernel_configuration& configuration, const machine& on,
                                mlir::ModuleOp target_module)
     : cluster(cluster),
       symbol(std::move(symbol)),
       target(target),
       configuration(configuration),
       code(target_module.getContext(), on),
-      target_module_(target_module) {
+      target_module_(target_module),
+      anchor_(anchor) {
   std::uint32_t next = 0;
   for (value parameter : cluster.parameters()) parameter_index_[parameter.producer] = next++;
-  anchor_ = find_anchor(cluster, this->symbol);
 }
 
 std::int64_t kernel_emitter::lanes_for(element_type type, std::int64_t extent) const {

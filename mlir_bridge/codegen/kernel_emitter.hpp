@@ -30,7 +30,6 @@
 #include "ir/native_kernel.hpp"
 #include "mlir_bridge/codegen/code_builder.hpp"
 #include "mlir_bridge/kernel/kernel_configuration.hpp"
-#include "mlir_bridge/kinds/anchors.hpp"
 #include "mlir_bridge/targets/target_row.hpp"
 
 namespace kiln::codegen {
@@ -46,8 +45,9 @@ struct buffer {
 
 class kernel_emitter {
  public:
-  // Builds into `target_module`, which must outlive it. `symbol` prefixes the stages' names.
-  kernel_emitter(const module& cluster, std::string symbol, const target_row& target,
+  // Builds into `target_module`, which must outlive it. `symbol` prefixes the stages' names; `anchor` is an instruction
+  // of the cluster, or null.
+  kernel_emitter(const module& cluster, const instruction* anchor, std::string symbol, const target_row& target,
                  const kernel_configuration& configuration, const machine& on, mlir::ModuleOp target_module);
 
   const module& cluster;

@@ -1,27 +1,10 @@
 #include "mlir_bridge/codegen/reduction_space.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "mlir_bridge/codegen/access.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
 
-namespace kiln::cpu {
-
-std::int64_t rows_abreast(const kernel_emitter& e, std::int64_t standard) {
-  return std::clamp<std::int64_t>(choose(e.configuration, "abreast", standard), 1, 16);
-}
-
-std::vector<candidate> row_choices(kernel_emitter& e) {
-  const auto standard = static_cast<double>(e.code.on.item_operations);
-  std::vector<candidate> result;
-  for (std::int64_t abreast : {1, 2, 4, 8})
-    for (std::int64_t grain : {1 << 12, 1 << 14, 1 << 16, 1 << 18})
-      result.push_back({{{"abreast", abreast}, {"grain", grain}},
-                        std::abs(std::log2(static_cast<double>(abreast) / 4)) +
-                            std::abs(std::log2(static_cast<double>(grain) / standard))});
-  return result;
-}
+namespace kiln::codegen {
 
 std::int64_t vectors_abreast(std::int64_t extent, std::int64_t lanes) {
   for (std::int64_t n : {4, 2})
@@ -165,4 +148,4 @@ void reduction_space::parallel_columns(const std::string& name, element_type typ
   });
 }
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

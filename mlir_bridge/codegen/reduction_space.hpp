@@ -12,9 +12,7 @@
 
 #include "mlir_bridge/codegen/evaluator.hpp"
 
-namespace kiln::cpu {
-
-using namespace codegen;
+namespace kiln::codegen {
 
 class reduction_space {
  public:
@@ -69,9 +67,7 @@ class reduction_space {
   std::vector<std::int64_t> run_extents_;
 };
 
-// States side by side that walk_row is to have: the configuration's "abreast", or `standard`.
-std::int64_t rows_abreast(const kernel_emitter& e, std::int64_t standard);
 // How many vectors of `lanes` divide `extent`, of 4, 2, 1.
 std::int64_t vectors_abreast(std::int64_t extent, std::int64_t lanes);
 
-}  // namespace kiln::cpu
+}  // namespace kiln::codegen

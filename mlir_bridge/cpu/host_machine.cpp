@@ -1,7 +1,7 @@
 #include "mlir_bridge/cpu/host_machine.hpp"
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/map.hpp"
 
 namespace kiln::cpu {
 namespace {

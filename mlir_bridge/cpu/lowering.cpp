@@ -9,7 +9,7 @@ namespace kiln::cpu {
 
 namespace {
 
-void set_function_attributes(llvm::Module& module, const target_row& target, std::span<const std::string> exported) {
+void set_function_attributes(llvm::Module& module, const target_row& target, std::span<const launch> launches) {
   for (llvm::Function& function : module) {
     function.setDoesNotThrow();
     if (function.isIntrinsic()) continue;
@@ -26,7 +26,7 @@ void set_function_attributes(llvm::Module& module, const target_row& target, std
     if (!target.features.empty()) function.addFnAttr("target-features", target.features);
     function.addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
     function.addFnAttr("no-trapping-math", "true");
-    if (std::ranges::find(exported, function.getName()) == exported.end())
+    if (std::ranges::find(launches, function.getName(), &launch::symbol) == launches.end())
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
 }
@@ -34,9 +34,9 @@ void set_function_attributes(llvm::Module& module, const target_row& target, std
 }  // namespace
 
 std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
-                                            std::span<const std::string> exported) {
+                                            std::span<const launch> launches) {
   auto result = codegen::to_llvm(module, context);
-  set_function_attributes(*result, target, exported);
+  set_function_attributes(*result, target, launches);
   return result;
 }
 

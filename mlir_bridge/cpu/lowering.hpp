@@ -3,8 +3,8 @@
 
 #include <memory>
 #include <span>
-#include <string>
 
+#include "ir/native_kernel.hpp"
 #include "mlir_bridge/targets/target_row.hpp"
 
 namespace llvm {
@@ -17,9 +17,9 @@ class ModuleOp;
 
 namespace kiln::cpu {
 
-// codegen::to_llvm for a CPU: everything but the functions named in `exported` becomes internal; functions carry the
+// codegen::to_llvm for a CPU: everything but the functions of the launches becomes internal; functions carry the
 // target's attributes. Throws error{compile_failed} with MLIR's diagnostics.
 std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
-                                            std::span<const std::string> exported);
+                                            std::span<const launch> launches);
 
 }  // namespace kiln::cpu

@@ -3,12 +3,13 @@
 // change sides; where a load strides along the last axis (a transpose), the loops run over tiles so that its cache
 // lines are used whole. The configuration's "block" (elements of the loops inside one parallel index), "tile" (rows of
 // a transpose) and "grain" (kernel_emitter::parallel) overrule the choice.
+#include "mlir_bridge/cpu/map.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "mlir_bridge/codegen/map_space.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
 
 namespace kiln::cpu {
 

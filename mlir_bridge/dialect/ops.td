@@ -138,18 +138,6 @@ def Kiln_GatherNdOp : Kiln_Operation<"gather_nd"> {
   let results = (outs AnyRankedTensor:$result);
 }
 
-def Kiln_ScatterElementsOp : Kiln_Operation<"scatter_elements"> {
-  let summary = "ONNX ScatterElements; reduction: none, add, mul, min, max.";
-  let arguments = (ins AnyRankedTensor:$data, AnyRankedTensor:$indices, AnyRankedTensor:$updates, I64Attr:$axis, StrAttr:$reduction);
-  let results = (outs AnyRankedTensor:$result);
-}
-
-def Kiln_ScatterNdOp : Kiln_Operation<"scatter_nd"> {
-  let summary = "ONNX ScatterND; reduction: none, add, mul, min, max.";
-  let arguments = (ins AnyRankedTensor:$data, AnyRankedTensor:$indices, AnyRankedTensor:$updates, StrAttr:$reduction);
-  let results = (outs AnyRankedTensor:$result);
-}
-
 def Kiln_IotaOp : Kiln_Operation<"iota"> {
   let summary = "Every element is its index along `axis`.";
   let arguments = (ins I64Attr:$axis);
@@ -162,85 +150,8 @@ def Kiln_ResizeOp : Kiln_Unary<"resize"> {
                        F64Attr:$cubic_coefficient, BoolAttr:$exclude_outside);
 }
 
-// --- contraction (ir/ops/contraction.hpp) ---
+// --- anchors: mlir_bridge/kinds/NAME/NAME.td ---
 
-def Kiln_DotOp : Kiln_Operation<"dot"> {
-  let summary = "[batch..., M, K] x [batch..., K, N] -> [batch..., M, N].";
-  let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b, BoolAttr:$transpose_a, BoolAttr:$transpose_b);
-  let results = (outs AnyRankedTensor:$result);
-}
-
-def Kiln_ConvolutionOp : Kiln_Operation<"convolution"> {
-  let summary = "layout: channels_first, channels_last.";
-  let arguments = (ins AnyRankedTensor:$image, AnyRankedTensor:$weights, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
-                       DenseI64ArrayAttr:$pads_begin, DenseI64ArrayAttr:$pads_end, I64Attr:$groups, StrAttr:$layout);
-  let results = (outs AnyRankedTensor:$result);
-}
-
-def Kiln_TransposedConvolutionOp : Kiln_Operation<"transposed_convolution"> {
-  let summary = "The gradient of convolution with respect to its image.";
-  let arguments = (ins AnyRankedTensor:$image, AnyRankedTensor:$weights, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
-                       DenseI64ArrayAttr:$pads_begin, DenseI64ArrayAttr:$pads_end, DenseI64ArrayAttr:$output_padding, I64Attr:$groups,
-                       StrAttr:$layout);
-  let results = (outs AnyRankedTensor:$result);
-}
-
-// --- attention (ir/ops/attention.hpp) ---
-
-def Kiln_AttentionOp : Kiln_Operation<"attention"> {
-  let summary = "softmax(scale * query key^T + mask) value, head by head; layouts: heads_first, sequence_first.";
-  let arguments = (ins AnyRankedTensor:$query, AnyRankedTensor:$key, AnyRankedTensor:$value, Optional<AnyRankedTensor>:$mask, F64Attr:$scale,
-                       BoolAttr:$causal, StrAttr:$query_layout, StrAttr:$key_layout, StrAttr:$value_layout, StrAttr:$output_layout);
-  let results = (outs AnyRankedTensor:$result);
-}
-
-// --- reduction (ir/ops/reduction.hpp) ---
-
-def Kiln_ReduceOp : Kiln_Unary<"reduce"> {
-  let summary = "kind: sum, mean, max, min, product.";
-  let arguments = (ins AnyRankedTensor:$input, StrAttr:$kind, DenseI64ArrayAttr:$axes, BoolAttr:$keep_dims);
-}
-
-def Kiln_ArgReduceOp : Kiln_Unary<"arg_reduce"> {
-  let summary = "The index (i64) of the largest or smallest element along `axis`.";
-  let arguments = (ins AnyRankedTensor:$input, BoolAttr:$largest, I64Attr:$axis, BoolAttr:$keep_dims, BoolAttr:$select_last);
-}
-
-def Kiln_PoolingOp : Kiln_Unary<"pooling"> {
-  let summary = "kind: max, average.";
-  let arguments = (ins AnyRankedTensor:$input, StrAttr:$kind, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
-                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$pads_begin, DenseI64ArrayAttr:$pads_end, BoolAttr:$count_padding,
-                       BoolAttr:$ceil_mode, StrAttr:$layout);
-}
-
-def Kiln_SoftmaxOp : Kiln_Unary<"softmax"> {
-  let summary = "Along `axis`; `logarithm` gives its logarithm.";
-  let arguments = (ins AnyRankedTensor:$input, I64Attr:$axis, BoolAttr:$logarithm);
-}
-
-def Kiln_NormalizeOp : Kiln_Unary<"normalize"> {
-  let summary = "Over `axes`; without `centered` the mean stays (RMS normalization).";
-  let arguments = (ins AnyRankedTensor:$input, DenseI64ArrayAttr:$axes, F64Attr:$epsilon, BoolAttr:$centered);
-}
-
-def Kiln_CumulativeSumOp : Kiln_Unary<"cumulative_sum"> {
-  let summary = "The running sum along `axis`.";
-  let arguments = (ins AnyRankedTensor:$input, I64Attr:$axis, BoolAttr:$exclusive, BoolAttr:$reverse);
-}
-
-// --- selection and recurrence (ir/ops/selection.hpp, recurrent.hpp) ---
-
-def Kiln_TopKOp : Kiln_Operation<"top_k"> {
-  let summary = "The k largest or smallest along `axis`, and their indices (i64).";
-  let arguments = (ins AnyRankedTensor:$input, I64Attr:$k, I64Attr:$axis, BoolAttr:$largest);
-  let results = (outs AnyRankedTensor:$values, AnyRankedTensor:$indices);
-}
-
-def Kiln_RecurrentOp : Kiln_Operation<"recurrent"> {
-  let summary = "One direction of a recurrent layer; cell: rnn, gru, lstm. Only lstm has cell states.";
-  let arguments = (ins AnyRankedTensor:$gates, AnyRankedTensor:$weights, AnyRankedTensor:$recurrent_bias, AnyRankedTensor:$initial_hidden,
-                       Optional<AnyRankedTensor>:$initial_cell, StrAttr:$cell, BoolAttr:$reverse, BoolAttr:$linear_before_reset);
-  let results = (outs AnyRankedTensor:$sequence, AnyRankedTensor:$final_hidden, Optional<AnyRankedTensor>:$final_cell);
-}
+include "mlir_bridge/kinds/operations.td"
 
 #endif

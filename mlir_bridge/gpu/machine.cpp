@@ -1,9 +1,9 @@
 #include "mlir_bridge/gpu/machine.hpp"
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
-#include "mlir_bridge/gpu/anchors.hpp"
 #include "mlir_bridge/gpu/device_functions.hpp"
 #include "mlir_bridge/gpu/intrinsics.hpp"
+#include "mlir_bridge/gpu/map.hpp"
 
 namespace kiln::gpu {
 namespace {

@@ -8,7 +8,6 @@
 #include <bit>
 #include <numeric>
 
-#include "mlir_bridge/gpu/anchors.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 

@@ -8,6 +8,12 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
+// All outputs of a cluster without an anchor.
+void emit_map(kernel_emitter& e);
+std::vector<candidate> map_choices(kernel_emitter& e);
+// The same for one value of the cluster, into scratch (kernel_emitter::materialize).
+void emit_map_into(kernel_emitter& e, value v, const buffer& destination, bool prepare);
+
 // The largest power of two that divides all of them, at most `most`.
 std::int64_t common_power(std::int64_t most, std::initializer_list<std::int64_t> numbers);
 // Elements of this type in one 16-byte access.

@@ -34,7 +34,7 @@ class row_team {
   row_team(kernel_emitter& e, const kernel_configuration& configuration, value input,
            const std::vector<std::int64_t>& axes, std::int64_t splits);
 
-  const cpu::reduction_space space;
+  const reduction_space space;
   bool inner() const { return space.inner; }
   std::int64_t lanes() const { return lanes_; }
   std::int64_t team() const { return team_; }

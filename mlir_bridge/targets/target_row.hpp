@@ -1,4 +1,4 @@
-// What code generation knows of a target: one row of data. The rows are in jit/targets.cpp; a new target is a new row.
+// What code generation knows of a target: one row of data. The rows are in target_table.cpp; a new target is a new row.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "spirv/hip/hip_compiler.hpp"
+#include "spirv/hip/compiled_source.hpp"
 
 namespace kiln::spirv {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ir/element_type.hpp"
-#include "spirv/hip/hip_compiler.hpp"
+#include "spirv/hip/compiled_source.hpp"
 
 namespace kiln::spirv {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "spirv/hip/hip_compiler.hpp"
+#include "spirv/hip/compiled_source.hpp"
 #include "spirv/hip/kernel_declaration.hpp"
 
 namespace kiln::spirv {

@@ -1,4 +1,4 @@
-// What a GPU object says about its kernels: the metadata note of an AMDGPU code object, and counts out of PTX text.
+// What an AMDGPU code object says about its kernels in its metadata note.
 // Errors: error{corrupted} for an object that is damaged or lacks its metadata. Any thread.
 #pragma once
 
@@ -34,14 +34,5 @@ std::vector<kernel_info> read_code_object(std::span<const std::byte> object);
 
 // The processor that it was made for, "gfx942"; without settings such as ":xnack-".
 std::string read_processor(std::span<const std::byte> object);
-
-struct ptx_entry_info {
-  std::string name;
-  std::int64_t mma = 0, wgmma = 0;  // matrix instructions: mma.sync (and its .sp form), wgmma.mma_async
-  std::int64_t local_bytes = 0;     // declared `.local` memory: spills and arrays that did not become registers
-};
-
-// The `.entry` functions of PTX text in their order. A terminating NUL is allowed.
-std::vector<ptx_entry_info> read_ptx(std::string_view text);
 
 }  // namespace kiln::gpu

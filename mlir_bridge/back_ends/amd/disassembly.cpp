@@ -22,7 +22,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir_bridge/back_ends/amd/code_object_info.hpp"
-#include "mlir_bridge/back_ends/gpu_back_ends.hpp"
+#include "mlir_bridge/back_ends/amd/initialize.hpp"
 
 namespace kiln::gpu {
 namespace {
@@ -41,7 +41,7 @@ T value_or_throw(llvm::Expected<T> value) {
 class decoder {
  public:
   explicit decoder(const std::string& processor) : triple_("amdgcn-amd-amdhsa") {
-    initialize_back_ends();
+    initialize_amd();
     std::string message;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple_, message);
     if (!target) throw error(error_kind::unsupported, "cannot disassemble: " + message);

@@ -11,10 +11,10 @@
 #include "ir/ops/attention.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/kinds/attention/generators.hpp"
 
 namespace kiln::cpu {
 

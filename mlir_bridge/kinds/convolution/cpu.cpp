@@ -4,11 +4,11 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/contraction.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/depthwise.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/image.hpp"
+#include "mlir_bridge/kinds/convolution/generators.hpp"
 
 namespace kiln::cpu {
 

@@ -2,7 +2,7 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/kinds/cumulative_sum/generators.hpp"
 
 namespace kiln::cpu {
 

@@ -3,9 +3,9 @@
 // of a thread in a tile) and "threads" overrule the choice.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
-#include "mlir_bridge/gpu/rows.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
+#include "mlir_bridge/kinds/cumulative_sum/generators.hpp"
 
 namespace kiln::gpu {
 

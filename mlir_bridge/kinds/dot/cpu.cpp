@@ -4,12 +4,12 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/contraction.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 #include "mlir_bridge/kinds/dot/cpu/row_dot.hpp"
 #include "mlir_bridge/kinds/dot/cpu/streaming_dot.hpp"
 #include "mlir_bridge/kinds/dot/cpu/unpacked_dot.hpp"
+#include "mlir_bridge/kinds/dot/generators.hpp"
 
 namespace kiln::cpu {
 

@@ -6,9 +6,9 @@
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/access.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
-#include "mlir_bridge/gpu/contraction/generators.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma.hpp"
+#include "mlir_bridge/kinds/dot/generators.hpp"
 
 namespace kiln::gpu {
 

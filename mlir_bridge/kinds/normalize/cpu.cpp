@@ -2,7 +2,8 @@
 // difference.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/choices.hpp"
+#include "mlir_bridge/kinds/normalize/generators.hpp"
 
 namespace kiln::cpu {
 

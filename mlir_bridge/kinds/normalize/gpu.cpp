@@ -2,7 +2,7 @@
 // large), then the scaled differences. A row in registers is read once.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/gpu/row_team.hpp"
-#include "mlir_bridge/gpu/rows.hpp"
+#include "mlir_bridge/kinds/normalize/generators.hpp"
 
 namespace kiln::gpu {
 

@@ -6,7 +6,7 @@
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/kinds/pooling/generators.hpp"
 
 namespace kiln::cpu {
 

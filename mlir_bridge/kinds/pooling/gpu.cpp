@@ -6,8 +6,8 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_rule.hpp"
 #include "mlir_bridge/gpu/map.hpp"
-#include "mlir_bridge/gpu/rows.hpp"
 #include "mlir_bridge/gpu/window.hpp"
+#include "mlir_bridge/kinds/pooling/generators.hpp"
 
 namespace kiln::gpu {
 

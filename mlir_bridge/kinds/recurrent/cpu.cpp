@@ -7,7 +7,7 @@
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/kinds/recurrent/generators.hpp"
 
 namespace kiln::cpu {
 

@@ -8,8 +8,8 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/gpu/rows.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
+#include "mlir_bridge/kinds/recurrent/generators.hpp"
 
 namespace kiln::gpu {
 

@@ -6,7 +6,8 @@
 #include "mlir_bridge/codegen/reduction_rule.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/choices.hpp"
+#include "mlir_bridge/kinds/reduce/generators.hpp"
 
 namespace kiln::cpu {
 

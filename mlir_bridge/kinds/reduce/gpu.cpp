@@ -9,7 +9,7 @@
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/map.hpp"
 #include "mlir_bridge/gpu/row_team.hpp"
-#include "mlir_bridge/gpu/rows.hpp"
+#include "mlir_bridge/kinds/reduce/generators.hpp"
 
 namespace kiln::gpu {
 
@@ -67,7 +67,7 @@ void store_result(kernel_emitter& e, const reduction& r, const position& where, 
 
 // Stage two: a team of threads joins the partial results [splits, results] of one result.
 void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials,
-                   const cpu::reduction_space& space) {
+                   const reduction_space& space) {
   auto& code = e.code;
   std::int64_t splits = partials[0].dims[0], results = partials[0].dims[1], wave = e.target.gpu.wave;
   std::int64_t threads = 4 * wave, per_group = threads / wave;

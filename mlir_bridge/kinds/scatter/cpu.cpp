@@ -6,7 +6,8 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/map.hpp"
+#include "mlir_bridge/kinds/scatter/generators.hpp"
 
 namespace kiln::cpu {
 

@@ -8,9 +8,8 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/gpu/anchors.hpp"
 #include "mlir_bridge/gpu/map.hpp"
-#include "mlir_bridge/gpu/rows.hpp"
+#include "mlir_bridge/kinds/scatter/generators.hpp"
 
 namespace kiln::gpu {
 

@@ -5,7 +5,8 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/cpu/choices.hpp"
+#include "mlir_bridge/kinds/softmax/generators.hpp"
 
 namespace kiln::cpu {
 

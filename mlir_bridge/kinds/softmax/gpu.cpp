@@ -7,7 +7,7 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/row_team.hpp"
-#include "mlir_bridge/gpu/rows.hpp"
+#include "mlir_bridge/kinds/softmax/generators.hpp"
 
 namespace kiln::gpu {
 

@@ -7,7 +7,7 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/cpu/anchors.hpp"
+#include "mlir_bridge/kinds/top_k/generators.hpp"
 
 namespace kiln::cpu {
 

@@ -9,8 +9,8 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/gpu/anchors.hpp"
-#include "mlir_bridge/gpu/rows.hpp"
+#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/kinds/top_k/generators.hpp"
 
 namespace kiln::gpu {
 

@@ -57,7 +57,7 @@ loaded_kernel::loaded_kernel(const module& cluster, const target_row& target, co
     : session_(std::make_unique<session>()) {
   for (value v : cluster.outputs()) outputs_.push_back(v.type());
   auto bytes = write_kernel(cluster, "tested");
-  native_ = finalize_cpu(portable_kernel::parse(shared_context(), bytes), target, configuration, trace);
+  native_ = finalize(portable_kernel::parse(shared_context(), bytes), target, configuration, trace);
   static const bool initialized = (LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(),
                                    LLVMInitializeX86TargetMC(), LLVMInitializeX86AsmPrinter(), true);
   (void)initialized;

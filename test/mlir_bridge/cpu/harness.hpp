@@ -14,7 +14,7 @@
 #include "ir/module.hpp"
 #include "ir/ops/all.hpp"
 #include "ir/program.hpp"
-#include "mlir_bridge/cpu/finalize.hpp"
+#include "mlir_bridge/finalize.hpp"
 
 namespace kiln::test {
 

@@ -1,12 +1,12 @@
 #include "harness.hpp"
-#include "mlir_bridge/cpu/finalize.hpp"
+#include "mlir_bridge/finalize.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace kiln::test {
 
 native_kernel compile_cluster(const module& cluster, const target_row& row, const kernel_configuration& configuration) {
   static const compiler_context context;
-  return finalize_cpu(portable_kernel::parse(context, write_kernel(cluster, "kernel")), row, configuration);
+  return finalize(portable_kernel::parse(context, write_kernel(cluster, "kernel")), row, configuration);
 }
 
 }  // namespace kiln::test

@@ -19,8 +19,8 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/SourceMgr.h"
 #include "mlir_bridge/back_ends/amd/disassembly.hpp"
+#include "mlir_bridge/back_ends/amd/initialize.hpp"
 #include "mlir_bridge/back_ends/amd/pinned_instructions.hpp"
-#include "mlir_bridge/back_ends/gpu_back_ends.hpp"
 #include "mlir_bridge/back_ends/machine_code.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
@@ -119,7 +119,7 @@ TEST(exec_mask_check, refuses_jumps_out_of_the_code) {
 
 // Fails when another LLVM marks other instructions: the table of pinned_instructions.cpp then has to follow.
 TEST(pinned_instructions, the_table_has_what_llvm_does_not_mark_as_convergent) {
-  gpu::initialize_back_ends();
+  gpu::initialize_amd();
   std::string message;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple("amdgcn-amd-amdhsa"), message);
   ASSERT_TRUE(target) << message;
@@ -213,7 +213,7 @@ void check_guarded_product(const product_case& c, bool squared) {
   ASSERT_TRUE(module) << diagnostic.getMessage().str();
   module->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 600);
   const target_row target = find_target(c.target);
-  codegen::optimize(*module, target, /*unroll=*/true);
+  codegen::optimize(*module, target, loop_optimization::unroll);
   const exec_mask_report ours =
       check_exec_mask(gpu::disassemble(codegen::emit_object(*module, target, nullptr), "product"));
   EXPECT_EQ(ours.matrix_instructions, 1);

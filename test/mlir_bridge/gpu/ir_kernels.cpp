@@ -13,14 +13,14 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
-#include "mlir_bridge/back_ends/gpu_back_ends.hpp"
+#include "mlir_bridge/back_ends/amd/initialize.hpp"
 
 namespace kiln::test {
 namespace {
 
 std::string compile(const std::string& ir, const std::string& triple_name, const std::string& processor,
                     llvm::CodeGenFileType type) {
-  gpu::initialize_back_ends();
+  gpu::initialize_amd();
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
   auto module = llvm::parseAssemblyString(ir, diagnostic, context);

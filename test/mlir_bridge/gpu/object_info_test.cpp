@@ -8,6 +8,7 @@
 #include "mlir_bridge/back_ends/amd/code_object_info.hpp"
 #include "mlir_bridge/back_ends/amd/disassembly.hpp"
 #include "mlir_bridge/back_ends/amd/link.hpp"
+#include "mlir_bridge/back_ends/nvidia/ptx_info.hpp"
 
 namespace kiln::test {
 namespace {

@@ -1,7 +1,6 @@
 #include <numbers>
 
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/gpu/anchors.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wgmma_attention.hpp"
 

@@ -1,0 +1,32 @@
+#include "mlir_bridge/back_ends/native_code.hpp"
+
+#include "llvm/IR/Module.h"
+#include "mlir_bridge/back_ends/back_end.hpp"
+#include "mlir_bridge/back_ends/stopwatch.hpp"
+
+namespace kiln {
+
+const back_end& back_end_of(target_family family) {
+  switch (family) {
+    case target_family::amdgpu: return amd_back_end;
+    case target_family::nvidia: return nvidia_back_end;
+    case target_family::cpu: break;
+  }
+  return cpu_back_end;
+}
+
+void make_native(llvm::Module& module, const target_row& target, loop_optimization loops, native_kernel& kernel,
+                 finalize_trace& trace) {
+  const back_end& end = back_end_of(target.family);
+  stopwatch time;
+  if (end.before_optimization) end.before_optimization(module, target, kernel.launches);
+  codegen::optimize(module, target, loops);
+  trace.optimize_ms = time.lap();
+  if (trace.want_texts) trace.llvm_ir = printed([&](auto& stream) { module.print(stream, nullptr); });
+  time.lap();
+  end.emit(module, target, kernel, trace.want_texts ? &trace.assembly : nullptr);
+  trace.codegen_ms = time.lap();
+  if (end.add_statistics) end.add_statistics(kernel);
+}
+
+}  // namespace kiln

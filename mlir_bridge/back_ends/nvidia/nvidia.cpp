@@ -1,0 +1,52 @@
+// NVIDIA GPUs: PTX text with its terminating NUL, which the driver or ptxas assembles on the device.
+#include <algorithm>
+#include <mutex>
+#include <span>
+
+#include "ir/error.hpp"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/TargetSelect.h"
+#include "mlir_bridge/back_ends/back_end.hpp"
+#include "mlir_bridge/back_ends/machine_code.hpp"
+#include "mlir_bridge/back_ends/nvidia/early_launch.hpp"
+#include "mlir_bridge/back_ends/nvidia/ptx_info.hpp"
+
+namespace kiln {
+namespace {
+
+void initialize() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+}
+
+void emit(llvm::Module& module, const target_row& target, native_kernel& kernel, std::string* assembly) {
+  std::string ptx = codegen::emit_assembly(module, target);
+  auto bytes = std::as_bytes(std::span(ptx.c_str(), ptx.size() + 1));
+  kernel.object.assign(bytes.begin(), bytes.end());
+  if (assembly) *assembly = std::move(ptx);
+}
+
+void add_statistics(native_kernel& kernel) {
+  auto entries = gpu::read_ptx({reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()});
+  for (launch& l : kernel.launches) {
+    auto found = std::ranges::find(entries, l.symbol, &gpu::ptx_entry_info::name);
+    if (found == entries.end()) throw error(error_kind::compile_failed, "the PTX has no kernel '" + l.symbol + "'");
+    l.statistics.private_bytes = found->local_bytes;
+    l.statistics.matrix_instructions = found->mma + found->wgmma;
+  }
+}
+
+}  // namespace
+
+const back_end nvidia_back_end{.initialize = initialize,
+                               .aggressive = true,
+                               .before_optimization = gpu::begin_early,
+                               .emit = emit,
+                               .add_statistics = add_statistics};
+
+}  // namespace kiln

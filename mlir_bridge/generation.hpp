@@ -1,0 +1,27 @@
+// A kernel before and after its generator: the kind says which generator it is, and what it works on. Internal to
+// mlir_bridge.
+#pragma once
+
+#include <memory>
+
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/kernel/portable_kernel.hpp"
+#include "mlir_bridge/kinds/kind.hpp"
+
+namespace kiln {
+
+// begin_generation makes one; generator.emit(*emitter) then generates. The target and the configuration must outlive
+// it, the kernel's context too. Members are destroyed from the last to the first.
+struct generation {
+  std::unique_ptr<module> cluster;
+  mlir::OwningOpRef<mlir::ModuleOp> code;
+  kernel_generator generator;
+  std::unique_ptr<codegen::kernel_emitter> emitter;
+};
+
+// Throws error{unsupported} where the anchor's kind has no generator for the target's family.
+generation begin_generation(const portable_kernel& kernel, const target_row& target,
+                            const kernel_configuration& configuration);
+
+}  // namespace kiln

@@ -1,0 +1,18 @@
+#include "mlir_bridge/kinds/kind.hpp"
+#include "mlir_bridge/kinds/attention/generators.hpp"
+
+namespace kiln::kinds {
+
+std::span<const kernel_kind> attention_kinds() {
+  static constexpr kernel_kind rows[]{
+      {.operation = "attention",
+       .contraction = true,
+       .epilogue = true,
+       .operand_reads = {1, 1, 0},
+       .cpu = {.emit = cpu::emit_attention, .space = cpu::attention_space},
+       .gpu = {.emit = gpu::emit_attention, .space = gpu::attention_space}},
+  };
+  return rows;
+}
+
+}  // namespace kiln::kinds

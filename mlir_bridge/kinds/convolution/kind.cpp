@@ -1,0 +1,24 @@
+#include "mlir_bridge/kinds/kind.hpp"
+#include "mlir_bridge/kinds/convolution/generators.hpp"
+
+namespace kiln::kinds {
+
+std::span<const kernel_kind> convolution_kinds() {
+  static constexpr kernel_kind rows[]{
+      {.operation = "convolution",
+       .contraction = true,
+       .epilogue = true,
+       .operand_reads = {0, 0, 0},
+       .cpu = {.emit = cpu::emit_convolution, .space = cpu::convolution_space, .unroll = true},
+       .gpu = {.emit = gpu::emit_convolution, .space = gpu::convolution_space}},
+      {.operation = "transposed_convolution",
+       .contraction = true,
+       .epilogue = true,
+       .operand_reads = {0, 0, 0},
+       .cpu = {.emit = cpu::emit_transposed_convolution, .space = cpu::transposed_convolution_space, .unroll = true},
+       .gpu = {.emit = gpu::emit_transposed_convolution, .space = gpu::transposed_convolution_space}},
+  };
+  return rows;
+}
+
+}  // namespace kiln::kinds

@@ -1,0 +1,18 @@
+#include "mlir_bridge/kinds/kind.hpp"
+#include "mlir_bridge/kinds/dot/generators.hpp"
+
+namespace kiln::kinds {
+
+std::span<const kernel_kind> dot_kinds() {
+  static constexpr kernel_kind rows[]{
+      {.operation = "dot",
+       .contraction = true,
+       .epilogue = true,
+       .operand_reads = {0, 0, 0},
+       .cpu = {.emit = cpu::emit_dot, .space = cpu::dot_space, .unroll = true},
+       .gpu = {.emit = gpu::emit_dot, .space = gpu::dot_space}},
+  };
+  return rows;
+}
+
+}  // namespace kiln::kinds

@@ -1,0 +1,46 @@
+#include "mlir_bridge/kinds/kind.hpp"
+
+#include <string>
+#include <vector>
+
+#include "ir/error.hpp"
+
+namespace kiln {
+
+// folders.inc has a line KILN_KIND(name) for each folder, which defines name_kinds() in its kind.cpp.
+namespace kinds {
+#define KILN_KIND(folder) std::span<const kernel_kind> folder##_kinds();
+#include "mlir_bridge/kinds/folders.inc"
+#undef KILN_KIND
+}  // namespace kinds
+
+std::span<const kernel_kind> kernel_kinds() {
+  static const std::vector<kernel_kind> all = [] {
+    std::vector<kernel_kind> rows;
+#define KILN_KIND(folder) rows.insert(rows.end(), kinds::folder##_kinds().begin(), kinds::folder##_kinds().end());
+#include "mlir_bridge/kinds/folders.inc"
+#undef KILN_KIND
+    return rows;
+  }();
+  return all;
+}
+
+const kernel_kind* find_kind(std::string_view operation) {
+  for (const kernel_kind& kind : kernel_kinds())
+    if (kind.operation == operation) return &kind;
+  return nullptr;
+}
+
+const instruction* find_anchor(const module& cluster, std::string_view symbol) {
+  const instruction* anchor = nullptr;
+  for (const instruction& i : cluster.instructions()) {
+    if (!find_kind(i.op().name())) continue;
+    if (anchor)
+      throw error(error_kind::internal, "kernel '" + std::string(symbol) + "' has two anchors, " +
+                                            std::string(anchor->op().name()) + " and " + std::string(i.op().name()));
+    anchor = &i;
+  }
+  return anchor;
+}
+
+}  // namespace kiln

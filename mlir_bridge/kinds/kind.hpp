@@ -1,0 +1,44 @@
+// A kind of kernel: an operation that a kernel is built around (its anchor), what fusion may join to it, and what
+// generates its code. Each folder beside this file holds one kind, or a few that share their code, and registers it
+// with one row in kind.cpp (docs/add_a_kernel.md). This header needs no MLIR.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "ir/module.hpp"
+#include "mlir_bridge/codegen/tuning_space.hpp"
+
+namespace kiln {
+
+// Emits complete stages that write every output of the cluster. Throws error{unsupported} naming what it cannot do.
+struct kernel_generator {
+  void (*emit)(codegen::kernel_emitter&) = nullptr;
+  codegen::space_function space = codegen::default_only;  // what of it a tuner may vary
+  bool unroll = false;  // CPU: LLVM may unroll loops; generators that write several accumulators gain nothing by it
+};
+
+struct kernel_kind {
+  std::string_view operation;  // the anchor's name; "" for fusions without an anchor
+
+  // For kernel formation (aot/kernels/traits.hpp).
+  bool contraction = false;  // loads are reused in registers: only what keeps or stretches indices joins the epilogue
+  bool epilogue = false;     // elementwise operations on the result may run inside the kernel
+  // How often the anchor reads each element of an operand: 0 where the operand must lie in memory. The last entry
+  // stands for all that follow.
+  std::array<double, 3> operand_reads{};
+
+  kernel_generator cpu, gpu;
+};
+
+// Every kind. The list is made of the folders when the build is configured.
+std::span<const kernel_kind> kernel_kinds();
+
+// Null for an operation that anchors no kernel.
+const kernel_kind* find_kind(std::string_view operation);
+
+// The cluster's anchor; null where it has none. Throws error{internal} where there are two.
+const instruction* find_anchor(const module& cluster, std::string_view symbol);
+
+}  // namespace kiln

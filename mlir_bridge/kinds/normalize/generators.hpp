@@ -1,0 +1,21 @@
+// The generators of this folder, and what a tuner may vary of them (kinds/kind.hpp).
+#pragma once
+
+#include "mlir_bridge/codegen/tuning_space.hpp"
+
+namespace kiln::cpu {
+
+using namespace codegen;
+
+void emit_normalize(kernel_emitter& e);
+
+}  // namespace kiln::cpu
+
+namespace kiln::gpu {
+
+using namespace codegen;
+
+void emit_normalize(kernel_emitter& e);
+std::vector<candidate> normalize_space(kernel_emitter& e);
+
+}  // namespace kiln::gpu

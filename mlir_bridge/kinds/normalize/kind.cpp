@@ -1,0 +1,18 @@
+#include "mlir_bridge/kinds/kind.hpp"
+#include "mlir_bridge/cpu/choices.hpp"
+#include "mlir_bridge/kinds/normalize/generators.hpp"
+
+namespace kiln::kinds {
+
+std::span<const kernel_kind> normalize_kinds() {
+  static constexpr kernel_kind rows[]{
+      {.operation = "normalize",
+       .epilogue = true,
+       .operand_reads = {3, 3, 3},
+       .cpu = {.emit = cpu::emit_normalize, .space = cpu::row_choices},
+       .gpu = {.emit = gpu::emit_normalize, .space = gpu::normalize_space}},
+  };
+  return rows;
+}
+
+}  // namespace kiln::kinds

@@ -1,0 +1,20 @@
+// The generators of this folder, and what a tuner may vary of them (kinds/kind.hpp).
+#pragma once
+
+#include "mlir_bridge/codegen/tuning_space.hpp"
+
+namespace kiln::cpu {
+
+using namespace codegen;
+
+void emit_recurrent(kernel_emitter& e);
+
+}  // namespace kiln::cpu
+
+namespace kiln::gpu {
+
+using namespace codegen;
+
+void emit_recurrent(kernel_emitter& e);
+
+}  // namespace kiln::gpu

@@ -1,0 +1,23 @@
+#include "mlir_bridge/kinds/kind.hpp"
+#include "mlir_bridge/cpu/choices.hpp"
+#include "mlir_bridge/kinds/reduce/generators.hpp"
+
+namespace kiln::kinds {
+
+std::span<const kernel_kind> reduce_kinds() {
+  static constexpr kernel_kind rows[]{
+      {.operation = "reduce",
+       .epilogue = true,
+       .operand_reads = {1, 1, 1},
+       .cpu = {.emit = cpu::emit_reduce, .space = cpu::row_choices},
+       .gpu = {.emit = gpu::emit_reduce, .space = gpu::reduce_space}},
+      {.operation = "arg_reduce",
+       .epilogue = true,
+       .operand_reads = {1, 1, 1},
+       .cpu = {.emit = cpu::emit_arg_reduce, .space = cpu::row_choices},
+       .gpu = {.emit = gpu::emit_arg_reduce, .space = gpu::arg_reduce_space}},
+  };
+  return rows;
+}
+
+}  // namespace kiln::kinds
