@@ -6,6 +6,7 @@
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "ir/ops/choice.hpp"
+#include "ir/ops/segment_sum.hpp"
 
 namespace kiln {
 namespace {
@@ -63,7 +64,7 @@ const maker_table& table() {
       table_of<parameter, if_else, loop, choice, counted, code_object, convert, broadcast, reshape, transpose, slice,
                pad, concat, gather, gather_elements, gather_nd, scatter_elements, scatter_nd, iota, resize, dot,
                convolution, transposed_convolution, reduce, arg_reduce, pooling, softmax, normalize, attention,
-               cumulative_sum, top_k, recurrent>();
+               cumulative_sum, segment_sum, top_k, recurrent>();
   return instance;
 }
 

@@ -1,7 +1,10 @@
 #include "mlir_bridge/dialect/version.hpp"
 
+#include <algorithm>
+
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir_bridge/dialect/dialect.hpp"
 
 namespace kiln::dialect {
@@ -88,6 +91,15 @@ class bytecode_interface final : public mlir::BytecodeDialectInterface {
 };
 
 }  // namespace
+
+std::uint64_t needed_version(mlir::ModuleOp module) {
+  std::uint64_t needed = 3;
+  module.walk([&](mlir::Operation* op) {
+    for (const introduction& i : introductions)
+      if (op->getName().getStringRef() == llvm::StringRef(i.operation)) needed = std::max(needed, i.version);
+  });
+  return needed;
+}
 
 std::unique_ptr<mlir::DialectVersion> make_version(std::uint64_t number) {
   return std::make_unique<dialect_version>(number);

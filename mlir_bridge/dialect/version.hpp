@@ -5,29 +5,45 @@
 //      the way from one version to the next is exercised by files that exist (test/compat/v1).
 //   2  the first release.
 //   3  kiln.attention.
+//   4  kiln.segment_sum.
 //
-// To change the dialect: raise current_version, add the rows that lift the last version to the new one (version.cpp),
-// and add golden files of the new version to test/compat. Files of older versions stay and must load for ever.
+// A kernel is labelled with the oldest version from 3 on that has all of its operations. So an older Kiln reads every
+// kernel that it can compile, and a kernel that does not use what is new keeps its bytes and its place in every cache.
+//
+// To change the dialect: raise current_version, add a row to `introductions` for each new operation and the rows that
+// lift the last version to the new one (version.cpp), and add golden files of the new version to test/compat. Files of
+// older versions stay and must load for ever.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 namespace mlir {
 class DialectVersion;
-}
+class ModuleOp;
+}  // namespace mlir
 
 namespace kiln::dialect {
 
 class KilnDialect;
 
-inline constexpr std::uint64_t current_version = 3;
+inline constexpr std::uint64_t current_version = 4;
+
+// The operations that versions after 3 introduced.
+struct introduction {
+  std::uint64_t version;
+  std::string_view operation;
+};
+inline constexpr introduction introductions[]{{4, "kiln.segment_sum"}};
 
 // Part of every diagnostic about a version above current_version; how a reader tells "newer" from "broken".
 inline constexpr const char* newer_mark = "was written by a newer Kiln";
 
-// For BytecodeWriterConfig::setDialectVersion, to label bytecode as an older version (tests write their golden files
-// so).
+// The version to label a kernel of the current form with.
+std::uint64_t needed_version(mlir::ModuleOp module);
+
+// For BytecodeWriterConfig::setDialectVersion.
 std::unique_ptr<mlir::DialectVersion> make_version(std::uint64_t number);
 
 // Registers reading and writing of the version and of #kiln.dims, and the upgrade steps.

@@ -30,6 +30,7 @@ struct dialect_context {
 std::vector<std::byte> to_bytes(mlir::ModuleOp module) {
   mlir::BytecodeWriterConfig config("kiln");
   config.setDesiredBytecodeVersion(bytecode_format);
+  config.setDialectVersion<dialect::KilnDialect>(dialect::make_version(dialect::needed_version(module)));
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (failed(mlir::writeBytecodeToFile(module, stream, config)))

@@ -13,7 +13,8 @@
 
 namespace kiln {
 
-// The version of the dialect that write_kernel writes; every version from 1 on can be read.
+// The newest version of the dialect, which write_kernel writes where a kernel needs it; every version from 1 on can be
+// read.
 int dialect_version();
 
 // `symbol` is part of the bytes. Throws error{unsupported} for an operator that cannot stand inside a kernel or a

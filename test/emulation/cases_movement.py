@@ -99,6 +99,15 @@ def scatter_elements(g):
 
 
 @case("f16 f32")
+def segment_sum(g):
+    """The reference multiplies by a matrix of ones where a row belongs to a segment."""
+    x, ids = g.input("x", [37, 12]), np.sort(g.random.integers(-1, 8, 37))
+    given = g.given("ids", ids, "i64")
+    member = g.constant(ids == np.arange(7)[:, None]) if g.reference else None
+    g.output(g.op("MatMul", member, x) if g.reference else g.op("SegmentSum", x, given, domain="kiln", segments=7))
+
+
+@case("f16 f32")
 def resize_nearest(g):
     g.output(g.op("Resize", g.input("x", [1, 3, 5, 7]), None, None, g.constant([1, 3, 10, 14], "i64"), mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"))
 

@@ -1,5 +1,6 @@
 // Operators that read or write elements at indices.
 #include "aot/onnx/operators.hpp"
+#include "ir/ops/segment_sum.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -26,6 +27,11 @@ std::vector<value> scattered_elements(node& n) {
 }
 
 std::vector<value> scattered_nd(node& n) { return {n.b.add(scatter_nd{reduction_of(n)}, {n.in(0), n.in(1), n.in(2)})}; }
+
+std::vector<value> segment_sums(node& n) {
+  if (!n.has_attribute("segments")) invalid("needs the attribute 'segments', the number of rows of its output");
+  return {n.b.add(segment_sum{n.integer("segments", 0)}, {n.in(0), n.in(1)})};
+}
 
 std::vector<value> top(node& n) {
   std::int64_t k = 0;
@@ -66,6 +72,7 @@ constexpr operator_row rows[] = {
     {"ScatterElements", scattered_elements, 11},
     {"Scatter", scattered_elements, 9},
     {"ScatterND", scattered_nd, 11},
+    {"SegmentSum", segment_sums, 1, "ids ascend", "kiln"},
     {"TopK", top, 7, "k known at import"},
     {"ArgMax", arg<true>},
     {"ArgMin", arg<false>},

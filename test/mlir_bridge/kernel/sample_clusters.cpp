@@ -1,6 +1,7 @@
 #include "test/mlir_bridge/kernel/sample_clusters.hpp"
 
 #include "ir/ops/all.hpp"
+#include "ir/ops/segment_sum.hpp"
 
 namespace kiln::test {
 namespace {
@@ -62,6 +63,8 @@ std::vector<sample> anchor_samples() {
       {softmax{1, true}, {f({3, 5})}},
       {normalize{{1}, 1e-5, false}, {f({3, 7})}},
       {cumulative_sum{0, true, true}, {f({5, 3})}},
+      {segment_sum{2}, {f({5, 3}), i({5})}},
+      {segment_sum{4}, {{f16, {7}}, {i32, {7}}}},
       {top_k{3, 1, false}, {f({2, 7})}},
       {recurrent{recurrent_cell::lstm, true, false}, {f({5, 2, 12}), f({12, 3}), f({12}), f({2, 3}), f({2, 3})}},
       {recurrent{recurrent_cell::gru, false, true}, {f({4, 2, 9}), f({9, 3}), f({9}), f({2, 3})}},
@@ -127,7 +130,7 @@ std::vector<literal> sample_inputs(const module& cluster) {
     for (std::size_t k = 0; k < n; ++k) {
       double spread = static_cast<double>((k * 7 + inputs.size() * 3) % 31) / 10 - 1.5;
       values[k] = is_float(p.type().type) ? spread
-                  : p.type().type == i64  ? static_cast<double>(k % 2)
+                  : p.type().type == i64  ? static_cast<double>(2 * k / n)
                                           : static_cast<double>((k * 5 + 1) % 7);
     }
     inputs.push_back(literal::from_doubles(p.type(), values));
