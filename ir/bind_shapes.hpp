@@ -1,4 +1,4 @@
-// From the shapes of a program's inputs to the values of its symbols.
+// Derives the values of a program's symbols from the shapes of its inputs.
 #pragma once
 
 #include <map>
@@ -12,27 +12,29 @@
 
 namespace kiln {
 
-// What one input is declared as, and what it is.
+// The declared shape of one input and its actual shape.
 struct given_shape {
   std::string name;
   shape declared, is;
 };
 
-// The symbols that the inputs determine: a dimension that is one symbol gives it, and an expression gives the one
-// symbol of it that nothing else does. Throws error{usage} where a rank, a type or a dimension disagrees with the
-// declaration, naming input and dimension.
+// Returns the symbols that the input shapes determine. A dimension that is a single symbol binds it directly; any other
+// expression is solved if exactly one of its symbols is still unbound. Throws error{usage}, naming input and dimension,
+// if a rank, a type or a dimension disagrees with the declaration.
 dim_bindings bind_shapes(std::span<const given_shape> inputs);
 
 // A dimension may depend on the elements of an integer or boolean input: element i of input NAME is the symbol
 // "value.NAME.i".
 inline constexpr std::string_view value_prefix = "value.";
-inline constexpr std::int64_t max_value_elements = 64;  // of an input whose elements may become symbols
+// Largest element count of an input whose elements may become symbols.
+inline constexpr std::int64_t max_value_elements = 64;
 dim value_symbol(std::string_view input, std::int64_t element);
-// The symbols among `wanted` that elements of this input are.
+// Binds those symbols of `wanted` that stand for elements of this input.
 dim_bindings bind_values(const std::map<std::string, dim_range>& wanted, const std::string& input, const literal& data);
 
-// The only value >= 0 of the symbol for which the expression is `target`, where the expression is linear in it or a
-// quotient, minimum or maximum does not make several values possible. nullopt otherwise.
+// Solves expression == target for `symbol`. Returns the solution if it is unique and >= 0: the expression must be
+// linear in the symbol, or its quotients, minima and maxima must still leave only one solution. Otherwise returns
+// nullopt.
 std::optional<std::int64_t> solve_dim(const dim& expression, const std::string& symbol, std::int64_t target);
 
 }  // namespace kiln

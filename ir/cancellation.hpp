@@ -1,7 +1,6 @@
-// A request to stop that concerns the whole process: Ctrl-C, or a time limit that has passed. Long work asks between
-// two of its pieces (an instruction, a trip of a loop, a pass) and unwinds as it does from any error, so that files,
-// devices and children are released. The command line makes the request (tools/process_limits.hpp); a library never
-// does.
+// A process-wide request to stop, made by Ctrl-C or by an expired time limit. Long-running work polls it between units
+// of work (an instruction, a loop iteration, a pass) and unwinds with an exception, so that files, devices and child
+// processes are released. Only the command line makes the request (tools/process_limits.hpp); a library never does.
 #pragma once
 
 #include <atomic>
@@ -16,14 +15,14 @@ inline std::atomic<stop_reason> requested_stop{stop_reason::none};
 [[noreturn]] void throw_stop(stop_reason why);
 }  // namespace detail
 
-// From any thread. The first request counts.
+// May be called from any thread. Only the first request is recorded.
 inline void request_stop(stop_reason why) {
   stop_reason none = stop_reason::none;
   detail::requested_stop.compare_exchange_strong(none, why);
 }
 inline stop_reason requested_stop() { return detail::requested_stop.load(std::memory_order_relaxed); }
 
-// Throws error{timed_out} once a stop has been requested; requested_stop() says why. Costs one load where none has.
+// Throws error{timed_out} once a stop has been requested; requested_stop() tells why. Costs one atomic load otherwise.
 inline void check_stop() {
   if (const stop_reason why = requested_stop(); why != stop_reason::none) [[unlikely]]
     detail::throw_stop(why);

@@ -1,5 +1,5 @@
-// A kernel in the program: which payload, in which format, made for which target, and how it is launched. Portable
-// formats leave `target` and the launches empty; only native code objects can run.
+// A kernel in the program: its payload, the payload's format and the target it was compiled for. Portable formats leave
+// `target` empty; only native code objects can run.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct code_object {
   std::string symbol;
   code_format format = code_format::mlir_bytecode;
   std::string payload;
-  std::string target;  // empty until native: "x86-64-v4", "gfx942", ...
+  std::string target;  // empty unless native: "x86-64-v4", "gfx942", ...
   std::vector<std::string> types;
   std::vector<std::int64_t> ranks;
   std::vector<dim> dims;
@@ -44,7 +44,7 @@ struct code_object {
     f("dims", self.dims);
   }
   std::vector<shape> infer(std::span<const shape> inputs) const;
-  // Throws error{not_native} for a portable format, error{internal} otherwise: kernels run on a device, not here.
+  // Always throws, because kernels run on a device: error{not_native} for a portable format, error{internal} otherwise.
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 

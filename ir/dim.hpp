@@ -1,7 +1,8 @@
-// A tensor dimension: a number, or a polynomial over named symbols and quotients, minima and maxima of such polynomials
-// ("batch", "2*seq+1", "floor(batch/2)", "min(512,seq)"). A value type; symbolic dims share an immutable expression.
-// Dims compare equal when their canonical forms do. Equal canonical forms have equal values; the reverse need not hold.
-// What is known about the symbols (their ranges) is kept apart, in ir/dim_facts.hpp.
+// A tensor dimension: a number or a symbolic expression. An expression is a polynomial over named symbols and over
+// quotients, minima and maxima of such polynomials ("batch", "2*seq+1", "floor(batch/2)", "min(512,seq)"). A value
+// type; symbolic dims share an immutable expression.
+// Two dims compare equal if their canonical forms are equal. Then their values are equal too, but dims with equal
+// values may have different canonical forms. Ranges of symbols are kept separately, in ir/dim_facts.hpp.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,16 @@ using dim_bindings = std::map<std::string, std::int64_t>;
 
 struct dim_atom;
 
-// Atoms are ordered by their text, so that a canonical form does not depend on addresses.
+// Orders atoms by their text, so that the canonical form does not depend on addresses.
 struct dim_atom_order {
   bool operator()(const std::shared_ptr<const dim_atom>& a, const std::shared_ptr<const dim_atom>& b) const;
   bool operator()(const std::vector<std::shared_ptr<const dim_atom>>& a,
                   const std::vector<std::shared_ptr<const dim_atom>>& b) const;
 };
 
-// A product of atoms, sorted; an atom occurs as often as its power says. The empty product is 1.
+// A sorted product of atoms. A power is a repeated atom. The empty product is 1.
 using dim_product = std::vector<std::shared_ptr<const dim_atom>>;
-// A sum of products, each with a coefficient that is not 0.
+// A sum of products with their coefficients, none of which is 0.
 using dim_terms = std::map<dim_product, std::int64_t, dim_atom_order>;
 
 class dim {
@@ -47,13 +48,13 @@ class dim {
   std::string str() const;
   std::set<std::string> symbols() const;
   dim_terms terms() const;
-  dim substitute(const dim_bindings& bindings) const;                 // symbols without a binding stay
-  dim replace(const std::map<std::string, dim>& replacements) const;  // the same, with expressions in place of symbols
+  dim substitute(const dim_bindings& bindings) const;                 // unbound symbols stay
+  dim replace(const std::map<std::string, dim>& replacements) const;  // the same, but replaces symbols with expressions
 
   friend dim operator+(const dim& a, const dim& b);
   friend dim operator-(const dim& a, const dim& b);
   friend dim operator*(const dim& a, const dim& b);
-  // floor(a / b); a polynomial where b divides a exactly. Throws error{invalid_model} for a b of 0.
+  // floor(a / b), simplified to a polynomial if b divides a exactly. Throws error{invalid_model} if b is 0.
   friend dim operator/(const dim& a, const dim& b);
   friend bool operator==(const dim& a, const dim& b);
 
@@ -62,15 +63,15 @@ class dim {
   std::shared_ptr<const dim_terms> expression_;
 };
 
-// The quotient where b divides a as a polynomial, whatever the values of the symbols; false otherwise.
+// Returns true and sets `quotient` if b divides a as a polynomial, for all values of the symbols.
 bool divides_exactly(const dim& a, const dim& b, dim& quotient);
 
-// What polynomials are made of.
+// An indivisible factor of a polynomial: a symbol, or a quotient, minimum or maximum of polynomials.
 struct dim_atom {
   enum class kind : std::uint8_t { symbol, quotient, minimum, maximum };
   kind is = kind::symbol;
-  std::string text;           // "seq", "floor(A/B)", "min(A,B,...)", "max(A,B,...)": canonical
-  std::vector<dim> operands;  // none for a symbol; numerator and divisor of a quotient
+  std::string text;           // canonical: "seq", "floor(A/B)", "min(A,B,...)", "max(A,B,...)"
+  std::vector<dim> operands;  // quotient: numerator and divisor; symbol: none
 };
 
 }  // namespace kiln

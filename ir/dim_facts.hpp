@@ -1,6 +1,6 @@
-// What is known about symbolic dimensions: the range of each symbol, and what follows from the ranges for whole
-// expressions. A symbol without a range counts as at least 1. Bounds are conservative: "unknown" is always a right
-// answer. A value type without other state; const members may be called from any thread.
+// Known facts about symbolic dimensions: the range of each symbol and the bounds that follow for expressions. A symbol
+// without a range is at least 1. Bounds are conservative, so "unknown" is always a correct answer. A value type; const
+// members may be called from any thread.
 #pragma once
 
 #include <map>
@@ -13,20 +13,19 @@ namespace kiln {
 
 class dim_facts {
  public:
-  // `max` of INT64_MAX: no upper bound.
+  // A `max` of INT64_MAX means no upper bound.
   void set_range(const std::string& symbol, std::int64_t min, std::int64_t max) { ranges_[symbol] = {min, max}; }
 
-  // The largest number that d is known to reach at least, the smallest that it is known not to exceed; nullopt where
-  // none is known.
+  // The best known lower and upper bounds of d, inclusive; nullopt if none is known.
   std::optional<std::int64_t> lower(const dim& d) const;
   std::optional<std::int64_t> upper(const dim& d) const;
 
-  // Whether a >= b for all values that the symbols may have.
+  // Whether a >= b is known to hold for all values of the symbols.
   bool at_least(const dim& a, const dim& b) const;
-  // -1, 0, 1 for a < b, a == b, a > b, where one of them holds for all values.
+  // Returns -1, 0 or 1 if a < b, a == b or a > b is known to hold for all values of the symbols; nullopt otherwise.
   std::optional<int> order(const dim& a, const dim& b) const;
 
-  // dim::min and dim::max, with operands dropped that never win.
+  // Like dim::min and dim::max, but drops operands that can never win.
   dim min(const dim& a, const dim& b) const;
   dim max(const dim& a, const dim& b) const;
 

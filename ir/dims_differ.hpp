@@ -1,5 +1,5 @@
-// A shape rule wants two dimensions to be equal, and they are different expressions. An error like any other, which
-// says in addition which dimensions: the importer then looks for symbols that make them equal (aot/onnx/unify.hpp).
+// Thrown when a shape rule requires two dimensions to be equal and they are different expressions. The exception
+// carries both dimensions; the importer uses them to look for symbols that make them equal (aot/onnx/unify.hpp).
 #pragma once
 
 #include "ir/dim.hpp"

@@ -1,5 +1,5 @@
-// Element types of tensors: their names, widths and conversions to and from double.
-// int4, uint4 and the fp8 types are storage types: they can be kept, sliced and converted, not computed with.
+// Element types of tensors: their names, widths, and conversions to and from double. int4, uint4 and the fp8 types are
+// storage types: they can be stored, sliced and converted, but not computed with.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ inline constexpr std::size_t element_type_count = 17;
 std::string_view name(element_type type);
 std::optional<element_type> parse_element_type(std::string_view text);
 
-// Bits that one element occupies in memory (bool: 8; i4 and u4: 4, two to a byte, low nibble first).
+// Bits per element in memory. bool takes 8. i4 and u4 take 4: two elements per byte, the first in the low bits.
 int storage_bits(element_type type);
 // Bytes that `count` densely stored elements occupy.
 std::size_t storage_bytes(element_type type, std::size_t count);
@@ -45,10 +45,10 @@ bool is_signed_integer(element_type type);
 bool is_unsigned_integer(element_type type);
 bool is_integer(element_type type);  // signed or unsigned, not bool
 
-// The type that arithmetic on `type` is carried out in: f32 for f16, bf16 and fp8; the type itself otherwise.
+// The type in which arithmetic on `type` is done: f32 for f16, bf16 and fp8, otherwise the type itself.
 element_type compute_type(element_type type);
 
-// Bit patterns to value and back, rounding to nearest even.
+// Conversions between bit patterns and values. Narrowing rounds to nearest even.
 float f16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_f16(float value);
 float bf16_to_f32(std::uint16_t bits);

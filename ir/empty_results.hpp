@@ -1,4 +1,4 @@
-// Instructions that have nothing to compute, because a dimension of each of their outputs is 0.
+// Detects instructions that have nothing to compute because every output has a dimension of 0.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace kiln {
 
-// Whether all outputs are empty tensors: no kernel is made for the instruction, and none is launched. An instruction
-// without outputs is not one.
+// True if the instruction has outputs and all of them are empty tensors. Such an instruction needs no kernel and is
+// never launched.
 inline bool gives_no_elements(const instruction& i) {
   auto empty = [](const shape& s) { return s.is_static() && s.element_count() == 0; };
   return !i.outputs().empty() && std::ranges::all_of(i.outputs(), empty);

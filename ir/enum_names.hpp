@@ -1,5 +1,5 @@
-// Names of enumerators, from one table per enumeration. To give an enum names, specialize enum_table<E> with
-// `static constexpr std::array<std::string_view, N> names` in the order of its values 0..N-1.
+// Names of enumerators. To name the values 0..N-1 of an enum E, specialize enum_table<E> with `static constexpr
+// std::array<std::string_view, N> names` in the order of the values.
 #pragma once
 
 #include <array>

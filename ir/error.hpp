@@ -1,5 +1,5 @@
-// The one exception type of Kiln: what kind of thing went wrong, which thing, and what to do about it.
-// Thrown inside; turned into exit codes by tools/ and into return codes at the C boundary.
+// Kiln's exception type. It carries the kind of error and a message that names the cause and the remedy. tools/ turns
+// it into exit codes, the C boundary into return codes.
 #pragma once
 
 #include <stdexcept>
@@ -9,26 +9,26 @@
 namespace kiln {
 
 enum class error_kind {
-  usage,           // the caller asked for something that makes no sense
-  mismatch,        // what was checked does not hold
-  missing_file,    // a named file is not there or cannot be read
-  truncated,       // a file ends before its contents do
+  usage,           // the request makes no sense
+  mismatch,        // a verification failed
+  missing_file,    // a named file does not exist or cannot be read
+  truncated,       // a file ends early
   corrupted,       // bytes do not match their hash or their schema
-  newer_version,   // written by a Kiln that knows more than this one
-  invalid_model,   // a model breaks its own rules (shape, type, topology)
-  unsupported,     // valid, but not something that this Kiln can do
-  io,              // the operating system refused a read or write
-  not_native,      // a portable code object was asked to run
-  compile_failed,  // a code generator gave up
-  timed_out,       // a compile or a launch ran past its limit
-  absent,          // a device or component that is needed is not here
-  internal,        // a broken invariant of ours
+  newer_version,   // the file was written by a newer Kiln
+  invalid_model,   // a model is inconsistent (shape, type, topology)
+  unsupported,     // valid, but this Kiln cannot do it
+  io,              // a system call for reading or writing failed
+  not_native,      // a portable code object cannot run
+  compile_failed,  // a code generator failed
+  timed_out,       // a compilation or launch exceeded its time limit
+  absent,          // a required device or component is not available
+  internal,        // an invariant of Kiln is broken: a bug
 };
 
-// The kind's name as it is printed and as it appears in JSON, e.g. "truncated".
+// The kind's name in messages and in JSON, e.g. "truncated".
 std::string_view name(error_kind kind);
 
-// The process exit code of CLI.md for an error of this kind (1, 2, 3 or 4).
+// The process exit code for an error of this kind (1, 2, 3 or 4; see CLI.md).
 int exit_code(error_kind kind);
 
 class error : public std::runtime_error {

@@ -1,5 +1,5 @@
-// BLAKE3 content hashes, 32 bytes. Source: BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn), the authors' C
-// implementation in third_party/blake3.
+// BLAKE3 content hashes of 32 bytes. The algorithm is by O'Connor, Aumasson, Neves and Wilcox-O'Hearn; the authors' C
+// implementation is in third_party/blake3.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct content_hash {
 content_hash blake3(std::span<const std::byte> data);
 content_hash blake3(std::string_view text);
 
-// Hashes a sequence of fields; each is length-prefixed, so that ("ab","c") and ("a","bc") differ.
+// Hashes a sequence of fields. Each field is prefixed with its length, so that ("ab","c") and ("a","bc") differ.
 class field_hasher {
  public:
   field_hasher();

@@ -1,5 +1,5 @@
-// One node of a module: an operation applied to values. Owned by its module, at an address that never moves; edited
-// only through the module, which keeps the lists of users right.
+// One node of a module: an operation applied to values. The module owns it at a fixed address. It is edited only
+// through the module, which maintains the user lists.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace kiln {
 class module;
 class instruction;
 
-// Output `index` of `producer`: what instructions consume.
+// Output number `index` of `producer`. Instructions consume values.
 struct value {
   instruction* producer = nullptr;
   std::uint32_t index = 0;
@@ -31,9 +31,10 @@ class instruction {
   value output(std::uint32_t index = 0) { return {this, index}; }
   // Bodies of `if` (then, else) and `loop` (body); owned by the program. Bodies see only their own parameters.
   const std::vector<module*>& bodies() const { return bodies_; }
-  // Each consuming instruction, once per use. A module output counts in module::outputs(), not here.
+  // Each instruction that consumes an output, once per use. Module outputs are not included; see module::outputs().
   const std::vector<instruction*>& users() const { return users_; }
-  // Where it came from ("Conv_12 (/layer1/conv1)"), for messages only: not part of identity, kept in the file.
+  // The node of the source model ("Conv_12 (/layer1/conv1)"), for messages. Saved in the file, but not part of the
+  // identity.
   const std::string& origin() const { return origin_; }
   void set_origin(std::string origin) { origin_ = std::move(origin); }
 

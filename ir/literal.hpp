@@ -1,5 +1,5 @@
-// An immutable tensor value: a static shape and shared bytes. Cheap to copy; safe to share between threads.
-// The bytes may lie in memory of its own, in a mapped file, or be one element repeated ("splat").
+// An immutable tensor value: a static shape and shared bytes. Cheap to copy and safe to share between threads. The
+// bytes are on the heap or in a mapped file.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ namespace kiln {
 class literal {
  public:
   literal() = default;
-  // Takes bytes that are laid out densely and row-major; size must equal type.bytes().
+  // Takes dense row-major bytes; their size must equal type.bytes().
   literal(shape type, std::vector<std::byte> bytes);
-  // Bytes owned elsewhere (a mapped file): `owner` keeps them alive.
+  // Refers to bytes owned elsewhere (a mapped file). `owner` keeps them alive.
   literal(shape type, std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
   template <class T>
@@ -28,7 +28,7 @@ class literal {
     if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
     return literal(std::move(type), std::move(bytes));
   }
-  // Every element equal to `value`, rounded to the type. Stored as dense bytes.
+  // Every element is `value`, rounded to the type. The bytes are stored densely.
   static literal filled(shape type, double value);
   static literal scalar(element_type type, double value) { return filled({type, {}}, value); }
   static literal from_int64(const std::vector<std::int64_t>& values);  // i64[n]
@@ -41,14 +41,14 @@ class literal {
   std::span<const T> as() const {
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
-  // Element i as a double / int64, whatever the type. Not for inner loops.
+  // Element i, converted to double or int64. Too slow for inner loops.
   double at(std::int64_t i) const;
   std::int64_t at_int(std::int64_t i) const;
   std::vector<double> to_doubles() const;
   std::vector<std::int64_t> to_int64() const;
-  // The value that every element has, when there is one (NaN counts when all bits agree). None for empty tensors.
+  // The common value of all elements, if they are all equal bit for bit (NaNs included). nullopt for empty tensors.
   std::optional<double> splat() const;
-  literal reshaped(std::vector<dim> dims) const;               // same bytes, same element count
+  literal reshaped(std::vector<dim> dims) const;               // shares the bytes; the element count must match
   content_hash hash() const;                                   // over type, dims and bytes
   friend bool operator==(const literal& a, const literal& b);  // bitwise
 
@@ -58,7 +58,7 @@ class literal {
   std::shared_ptr<const void> owner_;
 };
 
-// Element access on raw dense storage, for loaders and references.
+// Element access on raw dense storage, for loaders and the reference implementations.
 double load_element(element_type type, const std::byte* data, std::int64_t index);
 std::int64_t load_integer(element_type type, const std::byte* data, std::int64_t index);
 void store_element(element_type type, std::byte* data, std::int64_t index, double value);  // rounds; integers wrap

@@ -1,5 +1,5 @@
-// Declarative patterns over values: what an instruction must be, what its inputs must be, and names for what was found.
-// A matcher is a value; matching reads the module and changes nothing. Used by the rewrites of aot/passes.
+// Declarative patterns over values. A pattern constrains an instruction and its inputs and gives names to the values it
+// finds. A matcher is a value; matching only reads the module. The rewrites of aot/passes use it.
 //
 //   auto x = match::any().as("x");
 //   auto rms = match::function(scalar_function::mul).commuted(x,
@@ -18,11 +18,11 @@
 
 namespace kiln::match {
 
-// The values that a match gave names to.
+// The values that a match has named.
 class captures {
  public:
-  value operator[](std::string_view name) const;  // throws error{internal} where the pattern has no such name
-  value find(std::string_view name) const;        // null where nothing has been captured under that name
+  value operator[](std::string_view name) const;  // throws error{internal} if nothing has this name
+  value find(std::string_view name) const;        // null if nothing has this name
   void set(std::string_view name, value v) { entries_.emplace_back(name, v); }
   std::size_t mark() const { return entries_.size(); }
   void rewind(std::size_t mark) { entries_.resize(mark); }
@@ -37,18 +37,18 @@ class matcher {
   matcher(test t, std::vector<std::string_view> operations = {})
       : test_(std::move(t)), operations_(std::move(operations)) {}
 
-  // Captures made by an attempt that fails are taken back.
+  // A failed match removes the captures that it made.
   bool operator()(value v, captures& found) const;
 
-  // The names of the operations that can match; empty where any can. A list of patterns is indexed by it
-  // (aot/passes/rewrite.cpp).
+  // The names of the operations that can match; empty if any operation can. aot/passes/rewrite.cpp indexes its patterns
+  // by these names.
   const std::vector<std::string_view>& operations() const { return operations_; }
 
-  matcher as(std::string name) const;                        // captures the value
-  matcher when(std::function<bool(value)> predicate) const;  // and this holds
-  matcher single_use() const;  // and one use by an instruction (module outputs are not counted)
-  matcher inputs(std::vector<matcher> operands) const;  // and exactly these operands, in order
-  matcher commuted(matcher a, matcher b) const;         // and two operands, in either order
+  matcher as(std::string name) const;                        // captures the value under `name`
+  matcher when(std::function<bool(value)> predicate) const;  // also requires the predicate
+  matcher single_use() const;  // also requires exactly one use by an instruction (module outputs do not count)
+  matcher inputs(std::vector<matcher> operands) const;  // also requires exactly these operands, in order
+  matcher commuted(matcher a, matcher b) const;         // also requires two operands, in either order
 
  private:
   test test_;
@@ -57,9 +57,9 @@ class matcher {
 
 matcher any();
 matcher constant();                         // a `constant` instruction
-matcher same(std::string name);             // the value captured before under `name`
-matcher either(std::vector<matcher> ways);  // the first that matches
-matcher function(scalar_function f);        // an elementwise operation
+matcher same(std::string name);             // the value already captured under `name`
+matcher either(std::vector<matcher> ways);  // the first alternative that matches
+matcher function(scalar_function f);        // an elementwise operation with this function
 
 template <class Op>
 matcher op(std::function<bool(const Op&)> predicate = {}) {

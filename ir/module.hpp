@@ -1,5 +1,5 @@
-// A list of instructions in topological order with named parameters and named outputs. Owns its instructions.
-// Not thread-safe; const use from many threads is.
+// A list of instructions in topological order, with named parameters and named outputs. Owns its instructions. Not
+// thread-safe, but concurrent const access is.
 #pragma once
 
 #include <list>
@@ -22,37 +22,39 @@ class module {
   const std::list<instruction>& instructions() const { return instructions_; }
   std::list<instruction>& instructions() { return instructions_; }
 
-  // Appends (or, with `before`, inserts) and infers the shapes. The first output is returned; others by
-  // value{v.producer, i}.
+  // Appends an instruction (or inserts it before `before`) and infers its output shapes. Returns the first output; the
+  // others are value{v.producer, i}.
   value add(operation op, std::vector<value> inputs, std::vector<module*> bodies = {});
   value insert(instruction* before, operation op, std::vector<value> inputs, std::vector<module*> bodies = {});
   value add_parameter(std::string name, shape type);
-  value add_constant(literal data);  // at the front
+  value add_constant(literal data);  // inserted at the front
   void set_outputs(std::vector<value> values, std::vector<std::string> names);
 
-  std::vector<value> parameters() const;  // in order
+  std::vector<value> parameters() const;  // in order of declaration
   const std::vector<value>& outputs() const { return outputs_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
   static const std::string& parameter_name(value parameter);
-  // The literal of a constant, null for anything else.
+  // The literal if `v` is a constant, otherwise null.
   static const literal* constant(value v);
 
-  // Every use of `old` (module outputs too) becomes `replacement`, which must have the same shape and precede the uses.
+  // Replaces every use of `old`, including module outputs, except the uses by replacement's own producer. `replacement`
+  // must have the same shape and precede the uses.
   void replace(value old, value replacement);
   void set_input(instruction* user, std::size_t index, value replacement);
   void set_operation(instruction* which, operation op);  // re-infers the outputs' shapes
   bool has_uses(const instruction* which) const;         // users or module outputs
-  void erase(instruction* which);                        // must have no uses
-  std::size_t erase_dead();                              // returns how many; parameters stay
-  void sort();                                           // restores topological order after edits that broke it
+  void erase(instruction* which);                        // throws error{internal} if it has uses
+  std::size_t erase_dead();                              // returns the number of erased instructions; keeps parameters
+  void sort();                                           // restores topological order after edits
 
-  // Copies everything of `other` (except parameters, which become `arguments`) to the end of this module (or before
-  // `before`); returns what its outputs became.
+  // Copies the instructions of `other` to the end of this module or before `before`, with `arguments` in place of the
+  // parameters. Returns the values that correspond to the outputs of `other`.
   std::vector<value> inline_module(const module& other, std::span<const value> arguments,
                                    instruction* before = nullptr);
 
-  std::string str() const;  // the textual form, see ir/printer.cpp
-  // Throws error{invalid_model} naming the instruction: topological order, use lists, arity, shapes as inferred.
+  std::string str() const;  // the textual form; see ir/printer.cpp
+  // Checks topological order, user lists, operand counts and inferred shapes. Throws error{invalid_model} naming the
+  // instruction.
   void validate() const;
 
  private:

@@ -2,13 +2,16 @@
 // implementation. A value; copies share one immutable object, so an operation may be used from any thread.
 //
 // An operation struct `Op` (see ir/ops/) provides
-//   std::string_view name() const;                                    // "dot"; unique, or the function's for
-//   elementwise template <class Self, class F> static void reflect(Self& self, F f);  // f("axis", self.axis), ... for
-//   every field std::vector<shape> infer(std::span<const shape> inputs) const;    // throws error{invalid_model}
-//   std::vector<literal> evaluate(std::span<const literal> inputs) const;  // plain C++, f64/f32 accumulation, slow and
-//   right
-// Fields are bool, int64_t, double, std::string, element_type, an enum with `std::string_view name(E)` and `E
-// parse(...)` (see ir/enum_names.hpp), or a vector of int64_t, double, std::string or dim.
+//   // "dot"; unique. An elementwise operation has the name of its function.
+//   std::string_view name() const;
+//   // Calls f("axis", self.axis) and so on, for every field.
+//   template <class Self, class F> static void reflect(Self& self, F f);
+//   // Throws error{invalid_model}.
+//   std::vector<shape> infer(std::span<const shape> inputs) const;
+//   // The reference: plain C++ with f64/f32 accumulation, slow and correct.
+//   std::vector<literal> evaluate(std::span<const literal> inputs) const;
+// The type of a field is bool, int64_t, double, std::string, element_type, an enum with an enum_table (see
+// ir/enum_names.hpp), or a vector of int64_t, double, std::string or dim.
 #pragma once
 
 #include <memory>
@@ -33,7 +36,7 @@ attribute to_attribute(const Field& field) {
   else return field;
 }
 
-// Throws error{corrupted} where the attribute has another type or an enum has no such name.
+// Throws error{corrupted}: the attribute has the wrong type, or its text is not a name of the enum.
 [[noreturn]] void bad_attribute(std::string_view name, const attribute& value);
 template <class Field>
 void from_attribute(std::string_view name, const attribute& value, Field& field) {
@@ -68,7 +71,7 @@ class operation {
   attribute_list attributes() const { return self_->attributes(); }
   std::vector<shape> infer(std::span<const shape> inputs) const { return self_->infer(inputs); }
   std::vector<literal> evaluate(std::span<const literal> inputs) const { return self_->evaluate(inputs); }
-  // The same operation with symbols replaced in every field that holds dims.
+  // Returns the same operation with symbols replaced in every field that holds dims.
   operation substitute(const dim_bindings& bindings) const;
 
   template <class Op>
@@ -90,7 +93,8 @@ class operation {
   static constexpr char type_tag = 0;
   struct interface {
     virtual ~interface() = default;
-    virtual const void* tag() const = 0;  // one address per Op: a pointer comparison where dynamic_cast compares names
+    // Identifies Op by one address per type. Comparing pointers is cheaper than dynamic_cast, which compares names.
+    virtual const void* tag() const = 0;
     virtual std::string_view name() const = 0;
     virtual attribute_list attributes() const = 0;
     virtual std::vector<shape> infer(std::span<const shape>) const = 0;
@@ -109,9 +113,9 @@ class operation {
   std::shared_ptr<const interface> self_;
 };
 
-// The operation called `name` with these attributes (missing ones keep their defaults, as a newer field does when an
-// older file is read). Throws error{unsupported} for an unknown name or attribute, error{corrupted} for a value of the
-// wrong type.
+// Makes the operation called `name` with these attributes. A missing attribute keeps its default, so that older files
+// without a newer field can be read. Throws error{unsupported} for an unknown name or attribute, error{corrupted} for a
+// value of the wrong type.
 operation make_operation(std::string_view name, const attribute_list& attributes);
 
 // Every name that make_operation knows, sorted.

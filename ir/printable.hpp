@@ -1,6 +1,6 @@
-// Text from outside (names, labels, messages, file names) as text that is safe to show. Models, files and servers
-// choose their own names; shown as they are, they could move the cursor, retitle the window, reverse the reading order
-// or break a log into lines of their own.
+// Escapes untrusted text (names, labels, messages, file names) before it is shown. Models, files and servers choose
+// their own names. Printed verbatim, such a name could move the cursor, change the window title, reverse the reading
+// order or forge log lines.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace kiln {
 
-// `text` as one line of valid UTF-8 without control characters: C0 and C1 controls, DEL, invisible and bidirectional
-// format characters and bytes that are not UTF-8 become \n, \t, \x1b, \u202e and so on. Everything else stays.
+// Returns `text` as one line of valid UTF-8 without control characters. C0 and C1 controls, DEL, invisible and
+// bidirectional format characters, and invalid bytes become \n, \t, \x1b, \u202e and so on. Everything else is
+// unchanged.
 std::string printable(std::string_view text);
 
-// The same for text that has lines, such as disassembly and diagnostics: newlines and tabs stay.
+// The same for multi-line text, such as disassembly and diagnostics: newlines and tabs are kept.
 std::string printable_lines(std::string_view text);
 
-// The same for names of files: what printable() escapes becomes `_`.
+// The same for file names: each escaped character becomes `_`.
 std::string printable_name(std::string_view text);
 
 }  // namespace kiln

@@ -13,18 +13,18 @@
 
 namespace kiln {
 
-// A symbolic dimension that stays open in the file: `--dim NAME=MIN:MAX[:OPT,...]`.
+// A symbolic dimension that the file leaves open: `--dim NAME=MIN:MAX[:OPT,...]`.
 struct dim_range {
   std::int64_t min = 1, max = INT64_MAX;
   std::vector<std::int64_t> optimal;
   friend bool operator==(const dim_range&, const dim_range&) = default;
 };
 
-// Two dimensions that the model's operators want to be equal, which the symbols do not decide: checked when the symbols
-// get values.
+// Two dimensions that an operator of the model requires to be equal, but whose equality depends on the symbols. Checked
+// when the symbols get values.
 struct dim_guard {
   dim a, b;
-  std::string why;  // which operator wants it
+  std::string why;  // the operator that requires it
   friend bool operator==(const dim_guard&, const dim_guard&) = default;
 };
 
@@ -41,21 +41,21 @@ class program {
   module& add_module(std::string name);
   void erase_unreachable_modules();
 
-  // Payload hash → payload. Equal payloads are stored once.
+  // Maps payload hash to payload. Equal payloads are stored once.
   using kernel_table = std::map<content_hash, std::shared_ptr<const std::vector<std::byte>>>;
   const kernel_table& kernels() const { return kernels_; }
   content_hash add_kernel(std::vector<std::byte> payload);
   void add_kernel(const content_hash& hash, std::shared_ptr<const std::vector<std::byte>> payload);
-  std::span<const std::byte> kernel(const content_hash& hash) const;  // throws error{corrupted} where it is missing
+  std::span<const std::byte> kernel(const content_hash& hash) const;  // throws error{corrupted} if it is missing
   void erase_unused_kernels();
 
   std::map<std::string, dim_range> symbols;  // open dimensions
   std::vector<dim_guard> guards;
-  std::map<std::string, std::string> metadata;  // producer, options: deterministic facts only
+  std::map<std::string, std::string> metadata;  // producer and options; must be deterministic
 
   program clone() const;
-  // A clone with every symbol of `bindings` replaced in all modules. Throws error{usage} where a value is outside its
-  // range or a guard does not hold.
+  // Returns a clone in which every symbol of `bindings` is replaced in all modules. Throws error{usage} if a value is
+  // outside its range or a guard fails.
   program bind(const dim_bindings& bindings) const;
   void validate() const;
   std::string str() const;
@@ -65,11 +65,11 @@ class program {
   kernel_table kernels_;
 };
 
-// Runs a module with the reference implementations; the slow truth. `inputs` in the order of parameters(); returns
-// outputs in order. Throws error{not_native} on a portable code_object.
+// Runs a module with the reference implementations: slow, but the ground truth. `inputs` are in the order of
+// parameters(); the result is in the order of the outputs. Throws error{not_native} on a portable code_object.
 std::vector<literal> evaluate(const module& m, std::span<const literal> inputs);
 
-// The same, with every code object (in bodies too) handed to `run_kernel`, which returns its outputs.
+// The same, but calls `run_kernel` for every code object (also in bodies); it returns the kernel's outputs.
 using kernel_runner = std::function<std::vector<literal>(const instruction& kernel, std::span<const literal> inputs)>;
 std::vector<literal> evaluate(const module& m, std::span<const literal> inputs, const kernel_runner& run_kernel);
 

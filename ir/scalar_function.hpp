@@ -1,5 +1,5 @@
-// The functions that an elementwise operation applies, as one table: name, number of operands, and what it maps from
-// and to. A new function is a row here, a row in the reference (ir/reference/scalar_rules.hpp) and a row in the code
+// The table of functions that an elementwise operation can apply: name, number of operands, and the kind of result. To
+// add a function, add a row here, a row in the reference (ir/reference/scalar_rules.hpp) and a row in the code
 // generator.
 #pragma once
 

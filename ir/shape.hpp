@@ -1,5 +1,5 @@
-// A tensor's element type and dimensions. Always dense and row-major: another layout is another shape behind a
-// transpose.
+// A tensor's element type and dimensions. Tensors are always dense and row-major; another layout is expressed as a
+// transpose to another shape.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ struct shape {
   std::size_t rank() const { return dims.size(); }
   bool is_static() const;
   dim elements() const;                           // product of the dims
-  std::int64_t element_count() const;             // the same as a number; throws while symbolic, and for negative dims
-  std::size_t bytes() const;                      // dense storage in bytes; throws while symbolic
-  std::vector<std::int64_t> static_dims() const;  // throws while symbolic
+  std::int64_t element_count() const;             // the same as a number; throws if symbolic or negative
+  std::size_t bytes() const;                      // size of dense storage; throws if symbolic
+  std::vector<std::int64_t> static_dims() const;  // throws if symbolic
   shape substitute(const dim_bindings& bindings) const;
   shape with_type(element_type other) const { return {other, dims}; }
   std::string str() const;  // "f32[1, 3, 224, 224]"
@@ -30,10 +30,11 @@ struct shape {
 // Row-major strides, in elements.
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& dims);
 
-// Numpy's rule: right-aligned, 1 stretches. Throws error{invalid_model} where they do not fit.
+// Numpy's broadcasting: dims are right-aligned and dims of 1 stretch. Throws error{invalid_model} if the dims do not
+// fit.
 std::vector<dim> broadcast_dims(const std::vector<dim>& a, const std::vector<dim>& b);
 
-// axis in [-rank, rank) → [0, rank); throws error{invalid_model} otherwise.
+// Normalizes an axis from [-rank, rank) to [0, rank); throws error{invalid_model} if it is outside.
 std::int64_t normalize_axis(std::int64_t axis, std::size_t rank);
 
 }  // namespace kiln

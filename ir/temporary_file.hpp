@@ -1,6 +1,6 @@
-// Names of temporary files that this process has made and neither renamed nor removed yet. Whoever makes a temporary
-// holds such a name, so that a process which has to end at once (tools/process_limits.hpp) can remove what destructors
-// no longer will.
+// A registry of the temporary files that this process has created and not yet renamed or removed. The creator of a
+// temporary file holds a temporary_file while the file exists. If the process has to exit at once
+// (tools/process_limits.hpp) and destructors will not run, remove_temporary_files() removes the files.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ class temporary_file {
   std::filesystem::path file_;
 };
 
-// Removes them all. Other threads may still be at work; nothing of theirs may be used afterwards.
+// Removes all registered files. Other threads may still be running, but their files must not be used afterwards.
 void remove_temporary_files();
 
 }  // namespace kiln

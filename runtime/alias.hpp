@@ -1,5 +1,6 @@
-// Which instructions only give another shape to the same bytes: reshapes, and transposes or broadcasts that move or add
-// dims of size 1. They cost nothing at run time: their result shares the storage of their input. Pure; any thread.
+// Finds instructions that only change the shape of a value and not its bytes: reshapes, and transposes or broadcasts
+// that move or add dims of size 1. They cost nothing at run time, because the result shares the storage of the input.
+// Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -8,7 +9,7 @@
 
 namespace kiln {
 
-// The value whose bytes are the (only) output of `i`, or nothing when `i` moves or computes bytes.
+// Returns the value that shares its bytes with the only output of `i`, or nullopt if `i` moves or computes bytes.
 std::optional<value> alias_source(const instruction& i);
 
 // Follows aliases back to the value that owns the bytes.

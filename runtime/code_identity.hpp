@@ -1,5 +1,5 @@
-// What identifies the machine code of one function: two functions with equal identities do the same with the same
-// arguments, whatever else is in their objects and whatever they are called. Packed weights are kept under it
+// A content hash for the machine code of one function. Functions with equal identities behave the same for the same
+// arguments, whatever their names are and whatever else their objects contain. Prepared weights are stored under it
 // (runtime/prepare.cpp). Any thread.
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace kiln {
 
-// Covers the function's bytes and, transitively, all that its relocations refer to: other functions, constants, names
-// of external functions. nullopt where that cannot be told apart from the rest of the object: the section holds code
-// that may be reached without a relocation (a local function, bytes of no function), the function has no size, or it
-// refers to memory that is written. Throws error{corrupted}.
+// Covers the function's bytes and, transitively, everything that its relocations refer to: other functions, constants,
+// and names of external functions. Returns nullopt if the function's code cannot be separated from the rest of the
+// object: its section holds code that may be reached without a relocation (a local function, or bytes outside of any
+// function), the function has no size, or it refers to writable memory. Throws error{corrupted}.
 std::optional<content_hash> code_identity(const elf_object& object, std::string_view function);
 
 }  // namespace kiln

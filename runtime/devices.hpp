@@ -1,4 +1,4 @@
-// Devices by name: "host", "hip:N", "cuda:N". Any thread.
+// Opens devices by name: "host", "hip:N", "cuda:N". Any thread.
 #pragma once
 
 #include <chrono>
@@ -13,20 +13,20 @@
 namespace kiln {
 
 struct device_options {
-  unsigned threads = 0;                             // of the host; 0: every processor this process may use
-  bool pinned = false;                              // a processor of its own for every worker of the host
-  std::chrono::milliseconds wait_limit{0};          // of a GPU's work; 0: none
-  std::string cuda_library = {}, hip_library = {};  // instead of the places where the drivers usually are
+  unsigned threads = 0;                             // host: number of threads; 0: one per usable processor
+  bool pinned = false;                              // host: pin each worker to its own processor
+  std::chrono::milliseconds wait_limit{0};          // limit on waiting for a GPU's work; 0: none
+  std::string cuda_library = {}, hip_library = {};  // paths of drivers, instead of the usual places
 };
 
-// Throws error{usage} for what is not a device's name, error{absent} with what was looked for when the device is not
-// here.
+// Throws error{usage} for an unknown device name. Throws error{absent}, saying what was looked for, if the device is
+// not available.
 std::unique_ptr<device> open_device(std::string_view name, const device_options& options = {});
 
 struct device_list {
   std::vector<device_info> devices;          // the host first
-  std::vector<gpu::search_result> searched;  // drivers of GPUs
-  std::vector<std::string> failures;         // devices that are here and do not answer
+  std::vector<gpu::search_result> searched;  // GPU drivers that were looked for
+  std::vector<std::string> failures;         // devices that are present but do not respond
 };
 device_list find_devices(const device_options& options = {});
 

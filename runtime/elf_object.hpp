@@ -1,6 +1,5 @@
-// A bounds-checked view of one ELF64 relocatable object: its sections, symbols and relocations as plain values. Reads
-// no byte outside the span; throws error{corrupted} where the object lies about itself. Internal to the loader. Any
-// thread.
+// A bounds-checked view of one ELF64 relocatable object: its sections, symbols and relocations as plain values. Never
+// reads outside the span; throws error{corrupted} if the object is malformed. Internal to the loader. Any thread.
 #pragma once
 
 #include <elf.h>
@@ -14,7 +13,7 @@ namespace kiln {
 
 class elf_object {
  public:
-  // `bytes` must outlive the view. Throws error{unsupported} for a machine other than `machine` (EM_X86_64, ...).
+  // `bytes` must outlive the view. Throws error{unsupported} if the object is not for `machine` (EM_X86_64, ...).
   elf_object(std::span<const std::byte> bytes, unsigned machine);
 
   const std::vector<Elf64_Shdr>& sections() const { return sections_; }
@@ -25,14 +24,14 @@ class elf_object {
   Elf64_Sym symbol(std::size_t index) const;
   std::string_view symbol_name(const Elf64_Sym& symbol) const;
 
-  // Entries of a SHT_RELA section.
+  // The entries of a SHT_RELA section.
   std::vector<Elf64_Rela> relocations(const Elf64_Shdr& section) const;
 
  private:
   std::string_view text(const Elf64_Shdr& table, std::size_t offset) const;
   std::span<const std::byte> bytes_;
   std::vector<Elf64_Shdr> sections_;
-  std::size_t names_ = 0, symbols_ = 0, symbol_names_ = 0;  // section indices; symbols_ 0: none
+  std::size_t names_ = 0, symbols_ = 0, symbol_names_ = 0;  // section indices; symbols_ is 0 without a symbol table
   std::size_t symbol_count_ = 0;
 };
 

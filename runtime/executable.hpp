@@ -1,9 +1,11 @@
 // A loaded program: a plan on a device, and the contexts that run it. An executable is immutable; copies share the
-// plan. Any number of threads may run it at the same time, each with an execution_context of its own, which holds the
-// arena, the table of pointers and a stream. A run allocates nothing and looks nothing up (unless the plan holds
-// interpreted steps). On a GPU it only gives work to the stream; the host waits for the device at its end, and where an
-// `if` or a `loop` depends on a value that a kernel made. Where the device has graphs, a context replays the parts of
-// the plan between such places as its graph_options say (runtime/graph/); results are the same bits either way.
+// plan. Any number of threads may run it concurrently, each with its own execution_context, which holds the arena, the
+// pointer table and a stream.
+//
+// A run does not allocate or look anything up unless the plan has interpreted steps. On a GPU, a run enqueues work to
+// the stream. The host waits for the device only at the end and where an `if` or a `loop` depends on a value that a
+// kernel computes. On a device with graphs, a context can replay the parts of the plan between such waits as graphs, as
+// its graph_options say (runtime/graph/). The results are bit-identical either way.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +21,8 @@ namespace kiln {
 
 class graph_replay;
 
-// What one run at a time needs. Made by executable::make_context(); used by one thread at a time. Destroying it waits
-// for its runs.
+// The mutable state of one run at a time. Made by executable::make_context(); used by one thread at a time. The
+// destructor waits for its runs.
 class execution_context {
  public:
   execution_context(std::shared_ptr<const plan> what, device& target, const graph_options& graph = {});
@@ -28,15 +30,15 @@ class execution_context {
   execution_context(execution_context&&) noexcept;
   execution_context& operator=(execution_context&&) = delete;
 
-  // All intermediate values, in memory of the device; contents mean nothing between runs.
+  // Device memory for all intermediate values. Its contents are meaningless between runs.
   std::span<std::byte> arena() const { return {arena_.data(), arena_.size()}; }
-  // What run() uses.
+  // The stream of the runs that are not given one.
   device_stream& stream() const { return *stream_; }
 
   graph_report report() const;
-  // Whether the first runs still find out which way is the fastest.
+  // Whether the next runs still measure which way of launching is the fastest.
   bool measuring() const;
-  // What they found out, or was told; nothing before that, and where there is nothing to find out.
+  // The measured or configured way of launching. nullopt before the measurement has ended, or if there is no choice.
   std::optional<graph_decision> decision() const;
 
  private:
@@ -44,10 +46,10 @@ class execution_context {
   std::shared_ptr<const plan> plan_;
   device* device_;
   device_memory arena_, zeroed_;
-  std::unique_ptr<device_stream> stream_, own_stream_;  // the context's, the device's
-  std::unique_ptr<device_event> last_run_;              // the end of the last asynchronous one; made by the first
+  std::unique_ptr<device_stream> stream_, own_stream_;  // the context's own stream, and a reference to the device's
+  std::unique_ptr<device_event> last_run_;              // end of the last asynchronous run; made by the first
   const device_stream* last_stream_ = nullptr;
-  bool clean_ = false;  // zeroed_ is zero
+  bool clean_ = false;  // whether zeroed_ holds zeros
   plan_pointers pointers_;
   std::unique_ptr<step_timer> timer_;  // made by the first timed run
   std::unique_ptr<graph_replay> replay_;
@@ -63,34 +65,34 @@ class executable {
     return execution_context(plan_, *device_, graph);
   }
 
-  // Dense row-major tensors in the order of plan().inputs and plan().outputs, in memory of the device, aligned to their
-  // element type (to 16 bytes on a GPU where a kernel reads them so). Throws error{usage} that names the tensor when
-  // one has the wrong number, size or alignment, or when an output overlaps another tensor. Complete on return, and so
-  // must the inputs be when it is called.
+  // `inputs` and `outputs` are dense row-major tensors in the order of plan().inputs and plan().outputs, in device
+  // memory. They are aligned to their element type, on a GPU to 16 bytes where a kernel requires it. Throws
+  // error{usage}, naming the tensor, if the number of tensors, a size or an alignment is wrong, or if an output
+  // overlaps another tensor. The inputs must be complete before the call, and the outputs are complete on return.
   using input_span = std::span<const std::byte>;
   using output_span = std::span<std::byte>;
   void run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
 
-  // The same in the order of the caller's stream, without waiting for its end (device::borrow_stream,
-  // device::make_stream). The context may run again at once, on any stream: its runs follow one another on the device.
-  // What a launch was refused for is thrown; what goes wrong on the device later, the stream's synchronize() throws.
+  // Enqueues the run to the caller's stream (device::borrow_stream, device::make_stream) and does not wait for its end.
+  // The context may start another run at once, on any stream; its runs are executed one after another. Throws if a
+  // launch fails; errors during execution are thrown by the stream's synchronize().
   void run(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs,
            device_stream& stream) const;
 
-  // Runs until nothing is measured any more, which the caller's own runs would do otherwise; once at least.
+  // Runs at least once and until the measurement has ended, so that later runs measure nothing.
   void settle(execution_context& context, std::span<const input_span> inputs,
               std::span<const output_span> outputs) const;
 
-  // As run(), without a graph (where other runs may have one, on the device's own stream), adding the time that the
-  // device spent in every step to `profile` (sized by the first call).
+  // Like run(), but without graphs and, if run() would use graphs, on the device's own stream. Adds the device time of
+  // every step to `profile`, which the first call sizes.
   void run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs,
                  run_profile& profile) const;
 
-  // Throws error{usage} naming the input whose type or dims differ.
+  // Throws error{usage} naming the input whose type or dims differ from the plan's.
   void check_inputs(std::span<const shape> types) const;
 
-  // check_inputs and run with a context and tensors made for this call: for tools and tests. `report` is of the
-  // context.
+  // Calls check_inputs and run with a temporary context and temporary tensors, for tools and tests. `report` describes
+  // that context.
   std::vector<literal> evaluate(std::span<const literal> inputs,
                                 const graph_options& graph = {.policy = graph_policy::off},
                                 graph_report* report = nullptr) const;
@@ -102,7 +104,7 @@ class executable {
   device* device_;
 };
 
-// make_plan() and an executable over it. `target` must outlive the result.
+// Makes a plan with make_plan() and an executable from it. `target` must outlive the result.
 executable load(const program& source, device& target, const plan_options& options = {});
 
 }  // namespace kiln

@@ -1,6 +1,6 @@
-// The host CPU as a device: native kernels are ELF objects loaded into this process, grids run on a thread team.
-// Launches and copies are done when the call returns, so all streams are the same. Any thread; one launch at a time
-// uses the whole team.
+// The host CPU as a device. Native kernels are ELF objects loaded into this process, and grids run on a thread pool.
+// Launches and copies are complete when the call returns, so all streams are equivalent. Any thread; one launch at a
+// time uses the whole pool.
 #pragma once
 
 #include "runtime/device.hpp"
@@ -10,7 +10,7 @@ namespace kiln {
 
 class host_device final : public device {
  public:
-  // 0 threads: every processor this process may use. Pinned: see thread_team.
+  // 0 threads means one per usable processor. For `pinned` see thread_team.
   explicit host_device(unsigned threads = 0, bool pinned = false);
 
   const device_info& info() const override { return info_; }

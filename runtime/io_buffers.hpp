@@ -1,5 +1,4 @@
-// Memory of the device for one run's inputs and outputs, and the ways of literals into and out of it. Used by one
-// thread.
+// Device memory for the inputs and outputs of a run, with copies of literals into and out of it. Used by one thread.
 #pragma once
 
 #include <span>
@@ -13,10 +12,11 @@ namespace kiln {
 class io_buffers {
  public:
   explicit io_buffers(const executable& of);
-  // Dense tensors in the order of the plan's inputs; there on return.
+  // Uploads dense tensors in the order of the plan's inputs; complete on return.
   void upload(std::span<const literal> inputs);
   std::vector<literal> download() const;
-  // What was written as this output is read as this input, and the other way round; both have the same size.
+  // Swaps the memory of an output and an input, so that the next run reads what this run wrote. Both must have the same
+  // size.
   void swap(std::size_t output, std::size_t input);
   std::span<const executable::input_span> inputs() const { return inputs_; }
   std::span<const executable::output_span> outputs() const { return outputs_; }

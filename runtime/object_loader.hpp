@@ -1,9 +1,9 @@
-// Loads relocatable objects (ELF64 x86-64, as LLVM writes them: position independent, small code model) into this
+// Loads relocatable objects (ELF64 x86-64 as LLVM writes them: position independent, small code model) into this
 // process. Several objects share one mapping with three parts: text and call stubs (read, execute), read-only data and
-// the global offset table (read), data (read, write). No page is ever writable and executable. Undefined symbols
-// resolve through a list of allowed functions only. Objects may come from files: every read is bounds-checked, and an
-// object that is damaged throws error{corrupted}, one that needs what this loader lacks throws error{unsupported}
-// naming it. Immutable once loaded; find() from any thread. The mapping lives as long as the image.
+// the global offset table (read), data (read, write). No page is ever both writable and executable. Undefined symbols
+// resolve only to functions on a list. Objects may come from files, so every read is bounds-checked. Throws
+// error{corrupted} for a damaged object and error{unsupported}, naming the feature, for one that this loader cannot
+// load. Immutable once loaded; find() may be called from any thread. The mapping lives as long as the image.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,19 @@ namespace kiln {
 
 class code_image {
  public:
-  // Address of an external function, null when it is not allowed.
+  // Returns the address of an external function, or null if kernels may not call it.
   using external_symbols = std::function<const void*(std::string_view name)>;
 
   code_image() = default;
-  // Objects keep their own symbols: equal names in two objects do not meet. The bytes are not needed afterwards.
+  // Each object has its own symbols; equal names in two objects do not conflict. The bytes are not needed after the
+  // call.
   code_image(std::span<const std::span<const std::byte>> objects,
              const external_symbols& externals);  // see find_host_symbol
   ~code_image();
   code_image(code_image&& other) noexcept;
   code_image& operator=(code_image&& other) noexcept;
 
-  // The global function `symbol` of object number `object`; throws error{corrupted} where it has none.
+  // Returns the global function `symbol` of object number `object`. Throws error{corrupted} if there is none.
   const void* find(std::size_t object, std::string_view symbol) const;
 
   std::span<const std::byte> mapping() const { return {mapping_, mapped_bytes_}; }

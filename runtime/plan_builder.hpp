@@ -1,7 +1,7 @@
-// Program → plan. One recursive walk over the modules makes blocks, buffers and their lifetimes; arena regions are
-// packed from the inside out (a body's region is one buffer of the module around it), then all offsets are made
-// absolute. Internal to make_plan; its parts are plan_builder.cpp (modules and buffers), plan_kernels.cpp (launches)
-// and plan_control_flow.cpp (bodies). Used once, by one thread.
+// Builds a plan from a program. One recursive walk over the modules makes blocks, buffers and their lifetimes. Arena
+// regions are packed from the inside out: the region of a body is one buffer of the enclosing module. Then all offsets
+// are made absolute. Internal to make_plan; implemented in plan_builder.cpp (modules and buffers), plan_kernels.cpp
+// (launches) and plan_control_flow.cpp (bodies). Used once, by one thread.
 #pragma once
 
 #include <map>
@@ -32,14 +32,14 @@ class plan_builder {
  private:
   using value_map = std::map<value, buffer_id>;
 
-  // Arena buffers of one module, with lifetimes in steps of its block.
+  // The arena buffers of one module, with lifetimes in steps of its block.
   struct scope {
     std::vector<arena_request> requests;
-    std::size_t parent = SIZE_MAX, parent_request = 0;  // the region's place in the scope around it
+    std::size_t parent = SIZE_MAX, parent_request = 0;  // the request in the enclosing scope that holds this region
     arena_layout layout;
   };
 
-  // An instruction and where it goes.
+  // An instruction and its location in the plan.
   struct placed {
     const instruction& what;
     std::uint32_t block;
@@ -56,7 +56,7 @@ class plan_builder {
   static std::vector<counted_axis> counted_axes(const module& main, value output);
   buffer_id constant_buffer(const literal& data);
 
-  // `inputs` are the buffers of the parameters, `outputs` those that the results must end up in.
+  // `inputs` are the buffers of the parameters. The results must end up in the buffers `outputs`.
   std::uint32_t add_module(const module& m, const std::vector<buffer_id>& inputs, const std::vector<buffer_id>& outputs,
                            std::size_t parent);
   static arena_layout pack(scope& s);
@@ -85,13 +85,13 @@ class plan_builder {
   plan_constants constants_;
   preparer prepare_;
   std::vector<native_kernel> kernels_;
-  std::map<std::string, std::size_t> kernel_index_;  // payload → kernels_
+  std::map<std::string, std::size_t> kernel_index_;  // payload to index in kernels_
   std::vector<scope> scopes_;
-  std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, or none
+  std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, if any
   std::map<const instruction*, std::uint32_t> instruction_index_;
 };
 
-// Throws error{usage} for an open shape.
+// Throws error{usage} if the shape is symbolic.
 std::size_t static_bytes_of(value v);
 
 }  // namespace kiln

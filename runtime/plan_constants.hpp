@@ -1,6 +1,6 @@
-// The constants of a program while its plan is built. A device that reads host memory reads them where they are (a
-// mapped file); to a GPU they are uploaded when something reads them there, and kept only if a run does. Programs on
-// one device share equal constants. Internal to plan_builder.cpp. One thread.
+// The constants of a program while its plan is being built. A device that can access host memory reads them in place
+// (in a mapped file). For a GPU, a constant is uploaded when a launch first needs it and is kept only if runs read it.
+// Programs on one device share equal constants. Internal to plan_builder.cpp. One thread.
 #pragma once
 
 #include <map>
@@ -18,16 +18,17 @@ class plan_constants {
  public:
   plan_constants(plan& of, device& target) : plan_(of), device_(target) {}
 
-  // Equal storage is one buffer.
+  // The buffer of a constant with the same storage, if there is one.
   std::optional<buffer_id> find(const literal& data) const;
-  // `id` is the buffer of `data` from now on.
+  // Registers `id` as the buffer of `data`.
   void add(buffer_id id, const literal& data);
-  // Null where the buffer is no constant.
+  // Returns null if the buffer is not a constant.
   const literal* literal_of(buffer_id id) const;
-  // Where the device reads it, uploaded if need be. Valid while this object is, and with the plan after keep().
+  // The device address of the constant, which is uploaded if necessary. Valid while this object exists; after keep(),
+  // as long as the plan.
   const std::byte* address(buffer_id id);
   const content_hash& hash_of(const literal& data);
-  // Gives the plan what its steps read, and forgets the rest.
+  // Gives the plan the constants that its steps read, and releases the others.
   void keep();
 
  private:

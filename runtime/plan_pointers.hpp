@@ -1,6 +1,6 @@
-// The moving part of one context: where every buffer of its plan is now, and steps of the plan as a device takes them.
-// Addresses of its entries are parameters of launches, so it is moved (its tables stay where they are) and never
-// copied. Used by one thread at a time.
+// The mutable part of one context: the current address of every buffer of its plan, and the conversion of plan steps to
+// the device's requests. Launch parameters point to the entries of its tables. Moving keeps the tables in place, so
+// this class can be moved but not copied. Used by one thread at a time.
 #pragma once
 
 #include <vector>
@@ -20,14 +20,14 @@ class plan_pointers {
   void* operator[](buffer_id id) const { return table_[id]; }
   std::uint32_t& counter(std::uint32_t index) { return counters_[index]; }
   std::uint32_t counter(std::uint32_t index) const { return counters_[index]; }
-  // What the pointer of an empty tensor is: something that may be passed on, never followed.
+  // A placeholder address for empty tensors. It may be passed on but must not be dereferenced.
   static void* nothing();
 
-  // Valid until the next call. Tensor maps whose pointer has changed are encoded again; throws what device::encode
-  // does.
+  // The result is valid until the next call. Re-encodes tensor maps whose pointer has changed; throws what
+  // device::encode throws.
   launch_request launch(const launch_step& step);
   foreign_work call(const call_step& step);
-  // A step that becomes a node of a graph: launch, copy, count or call.
+  // Converts a launch, copy, count or call step to a graph node.
   graph_node node(const plan_step& step);
 
  private:
@@ -35,10 +35,10 @@ class plan_pointers {
   device* device_;
   bool host_;
   std::vector<void*> table_;              // per plan buffer
-  std::vector<void*> values_;             // of the arguments of the launch (host) or call being made
-  std::vector<void*> arguments_;          // GPU: per plan argument, where its value is
+  std::vector<void*> values_;             // of the arguments of the current launch (host) or call
+  std::vector<void*> arguments_;          // GPU: address of each plan argument's value
   std::vector<encoded_tensor_map> maps_;  // per plan tensor map
-  std::vector<const void*> mapped_;       // per plan tensor map: the address it was made for
+  std::vector<const void*> mapped_;       // per plan tensor map: the address that it was encoded for
   std::vector<std::uint32_t> counters_;
 };
 

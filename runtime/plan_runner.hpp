@@ -1,4 +1,4 @@
-// Runs the blocks of a plan, in the order of a stream. Internal to executable.cpp. One thread.
+// Executes the blocks of a plan in stream order. Internal to executable.cpp. One thread.
 #pragma once
 
 #include "runtime/graph/replay.hpp"
@@ -9,7 +9,7 @@ namespace kiln {
 
 class plan_runner {
  public:
-  // `replay` null: no graphs; `timer` null: nothing is timed.
+  // If `replay` is null, no graphs are used; if `timer` is null, nothing is timed.
   plan_runner(const plan& what, plan_pointers& pointers, device& target, device_stream& stream, graph_replay* replay,
               step_timer* timer)
       : plan_(what), pointers_(pointers), device_(target), stream_(stream), replay_(replay), timer_(timer) {}
@@ -25,7 +25,7 @@ class plan_runner {
   void run(const loop_step& step);
   void run(const interpreted_step& step);
   void copy(buffer_id to, const void* from) { device_.copy(pointers_[to], from, plan_.buffers[to].bytes, &stream_); }
-  // A number that a kernel may have written, read by the host.
+  // Reads a number on the host. A kernel may have written it, so this may wait for the device.
   template <class T>
   T scalar(buffer_id from);
 

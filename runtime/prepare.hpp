@@ -1,7 +1,7 @@
 // Runs the `prepare` launches of native kernels (packing of weights) whose inputs are constants, once, while a plan is
-// built. On the host, results come from the prepared_store where it has them; on a GPU they stay in its memory, shared
-// by the programs of the device that need them at the same time. What is packed alike from equal constants is prepared
-// once per plan. Used by one thread.
+// being built. On the host, results come from the prepared_store if it has them. On a GPU they stay in device memory,
+// where programs that are loaded at the same time share them. Within a plan, equal constants that are packed by the
+// same code are prepared only once. Used by one thread.
 #pragma once
 
 #include <functional>
@@ -19,16 +19,16 @@ namespace kiln {
 
 struct prepare_request {
   const native_kernel& kernel;
-  std::string payload;                    // hex hash of the kernel
-  std::vector<const literal*> constants;  // per input of the kernel, null where it is not a constant
-  std::function<const std::byte*(std::size_t input)> address;  // where the device reads such a constant
-  std::function<content_hash(std::size_t input)> hash;         // of such a constant
+  std::string payload;                                         // hex hash of the kernel
+  std::vector<const literal*> constants;                       // per input of the kernel; null if not a constant
+  std::function<const std::byte*(std::size_t input)> address;  // device address of a constant input
+  std::function<content_hash(std::size_t input)> hash;         // hash of a constant input
   std::function<kernel_handle(const std::string& symbol)> function;
 };
 
 struct prepared_kernel {
-  std::vector<prepared_bytes> scratch;  // per scratch buffer; without owner: not prepared, the run provides it
-  std::vector<bool> done;               // per launch: needs not run any more
+  std::vector<prepared_bytes> scratch;  // per scratch buffer; without an owner: not prepared, the run provides it
+  std::vector<bool> done;               // per launch: already executed
 };
 
 class preparer {
@@ -38,9 +38,9 @@ class preparer {
 
   prepared_kernel run(const prepare_request& request);
 
-  std::size_t bytes() const { return bytes_; }  // of distinct prepared buffers
-  std::size_t found() const { return found_; }  // in the store, or on the device
-  std::size_t made() const { return made_; }    // by running launches
+  std::size_t bytes() const { return bytes_; }  // total size of distinct prepared buffers
+  std::size_t found() const { return found_; }  // found in the store or on the device
+  std::size_t made() const { return made_; }    // made by launches
 
  private:
   std::optional<prepared_bytes> find(const content_hash& key, std::size_t bytes);

@@ -1,6 +1,6 @@
-// Where results of `prepare` launches over constants (packed weights) live between processes. The key is a content hash
-// of the constants and of the code that packs them (runtime/prepare.cpp), so equal keys mean equal bytes. jit/ backs it
-// by the kernel cache.
+// Stores results of `prepare` launches on constants (packed weights) between processes. The key is a content hash of
+// the constants and of the code that packs them (runtime/prepare.cpp), so equal keys mean equal bytes. jit/ implements
+// it with the kernel cache.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,16 @@ namespace kiln {
 
 struct prepared_bytes {
   std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;  // keeps `bytes` alive: a mapped file, memory
+  std::shared_ptr<const void> owner;  // keeps `bytes` alive (a mapped file or memory)
 };
 
-// Called while a program is loaded, from the loading thread. Neither function throws: a store that fails is a miss.
+// Called while a program is loaded, on the loading thread. Neither function throws: a failing store behaves like a
+// miss.
 class prepared_store {
  public:
   virtual ~prepared_store() = default;
   virtual std::optional<prepared_bytes> find(const content_hash& key) noexcept = 0;
-  // Keeps a copy of `bytes`, or does not.
+  // Stores a copy of `bytes`. May do nothing.
   virtual void store(const content_hash& key, std::span<const std::byte> bytes) noexcept = 0;
 };
 

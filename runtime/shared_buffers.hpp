@@ -1,5 +1,5 @@
-// Device memory that programs share: weights that were uploaded, buffers that were prepared, by the hash of their
-// contents. Held weakly: memory goes when the last program that uses it does. Any thread.
+// Device memory that programs share, keyed by the hash of its contents: uploaded weights and prepared buffers. Held by
+// weak references, so memory is freed with the last program that uses it. Any thread.
 #pragma once
 
 #include <map>
@@ -14,9 +14,9 @@ class device_memory;
 
 class shared_buffers {
  public:
-  // Null when nobody holds such memory.
+  // Returns null if no such memory is alive.
   std::shared_ptr<const device_memory> find(const content_hash& key);
-  // The memory to use from now on: `memory`, or what another thread added under this key before.
+  // Adds `memory` and returns it, or returns the memory that another thread has already added under this key.
   std::shared_ptr<const device_memory> add(const content_hash& key, std::shared_ptr<const device_memory> memory);
 
  private:

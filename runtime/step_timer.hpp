@@ -1,5 +1,5 @@
-// Times the steps of runs with events of the device, which lie between the steps in the stream, so that a GPU does not
-// wait for the host between them. Used by one thread. Allocates only when made.
+// Times the steps of runs with device events that are recorded between the steps in the stream, so that a GPU does not
+// wait for the host. Used by one thread. Allocates only in the constructor.
 #pragma once
 
 #include <array>
@@ -23,11 +23,11 @@ struct run_profile {
 class step_timer {
  public:
   explicit step_timer(device& target);
-  // Times go to `profile` from now on; it outlives the run.
+  // Adds times to `profile` from now on. `profile` must outlive the run.
   void start(run_profile& profile) { profile_ = &profile; }
   void begin(std::uint32_t instruction, device_stream& stream);
   void end(device_stream& stream);
-  void finish();  // waits for what was timed
+  void finish();  // waits for the timed work
 
  private:
   struct timed_step {

@@ -1,4 +1,4 @@
-// zstd frames from outside.
+// Decompression of zstd frames from untrusted files.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,9 @@
 
 namespace kiln::container {
 
-// What `stored`, which must be one whole zstd frame, holds, if that is exactly `raw_bytes`. The frame's own header has
-// to say the same, and memory is taken for what comes out of it rather than for what the header claims.
+// Decompresses `stored`, which must be exactly one zstd frame. Returns nullopt unless the frame is valid and both its
+// header and its content have a size of exactly `raw_bytes`. The buffer grows with the decompressed data, so a false
+// size in the header cannot cause a huge allocation.
 std::optional<std::vector<std::byte>> decompress_frame(std::span<const std::byte> stored, std::uint64_t raw_bytes);
 
 }  // namespace kiln::container

@@ -1,9 +1,10 @@
 // The `.kiln` file: one program with its kernels and weights, written deterministically and read with every byte
 // checked. Layout in format.hpp, schema in program.fbs.
 //
-// A damaged or hostile file gives error{truncated, corrupted, newer_version, unsupported}, one that cannot be opened
-// error{missing_file}; a failing write gives error{io} and leaves the old file, if any, as it was. All functions may be
-// called from any thread. A file that is open must not be rewritten in place (write_program renames, so it never is).
+// Reading a damaged or hostile file throws error{truncated, corrupted, newer_version, unsupported}; a file that cannot
+// be opened throws error{missing_file}. A failing write throws error{io} and leaves an existing file unchanged. All
+// functions may be called from any thread. An open file must not be rewritten in place; write_program is safe because
+// it writes a new file and renames it.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ class signing_key;
 // The version of this Kiln, "0.1.0".
 std::string_view kiln_version();
 
-// A finished kernel that travels inside the file: a cache entry under its cache key, with the key's fields (payload,
-// shapes, target, ...) beside it so that a person can see what it is for.
+// A native kernel stored inside the file: a kernel cache entry and its cache key. The fields of the key (payload,
+// shapes, target, ...) are stored too, so that a person can see what the entry is for.
 struct embedded_object {
   content_hash key;
   std::vector<std::pair<std::string, std::string>> fields;
@@ -31,32 +32,34 @@ struct embedded_object {
   friend bool operator==(const embedded_object&, const embedded_object&) = default;
 };
 
-// What is not part of the program and may change without it.
+// Data outside the program, which may change without changing the program.
 struct container_extras {
-  std::string tuning_hints;              // text; empty: no such section
-  std::vector<embedded_object> objects;  // stored in the order of their keys; empty: no such section
+  std::string tuning_hints;              // text; if empty, the section is omitted
+  std::vector<embedded_object> objects;  // stored in the order of their keys; if empty, the section is omitted
 };
 
 struct write_options {
-  std::int64_t dialect_version = 1;  // of the kernels; shown in the manifest
+  std::int64_t dialect_version = 1;  // version of the kernels' dialect; shown in the manifest
   int compression_level = 12;        // zstd
   container_extras extras;
-  const signing_key* sign_with =
-      nullptr;  // signs native code objects, so that those who trust the key run them; not owned
+  // Signs the native code objects, so that users who trust the key can run them. Not owned.
+  const signing_key* sign_with = nullptr;
 };
 
-// Same program, same Kiln, same options: same bytes. The program must be valid and hold every kernel it refers to.
+// Deterministic: the same program, Kiln version and options give the same bytes. The program must be valid and contain
+// every kernel that it refers to.
 void write_program(const program& p, const std::filesystem::path& file, const write_options& options = {});
 
-// Every section is verified before it is used. Constants lie in the mapped file, which they keep alive; only folded
-// ones (constant-filled tensors) are expanded into memory. Native code objects are refused (untrusted_native of
-// ir/trust/native_consent.hpp) unless the file's signature is that of a key which `consent` trusts; without one nobody
-// is trusted. So native code in a program was made by this process, or somebody has vouched for it.
+// Verifies every section before using it. Constants point into the mapped file and keep it mapped; only folded
+// constants (tensors with one repeated element) are expanded into memory. Throws untrusted_native
+// (ir/trust/native_consent.hpp) if the file has native code objects and `consent` does not trust the key that signed
+// them. The overload without `consent` trusts nobody. So native code in a program was either made by this process or is
+// signed by a trusted key.
 program read_program(const std::filesystem::path& file, const native_consent& consent);
 program read_program(const std::filesystem::path& file);
 container_extras read_extras(const std::filesystem::path& file);
 
-// Writes `source` again as `target` (they may be the same) with other extras and everything else byte for byte.
+// Copies `source` to `target` (they may be the same file) with new extras. Everything else is copied byte for byte.
 void replace_extras(const std::filesystem::path& source, const std::filesystem::path& target,
                     const container_extras& extras);
 
@@ -81,10 +84,10 @@ struct container_info {
   std::uint64_t tensors = 0, folded_tensors = 0, stored_weight_bytes = 0, full_weight_bytes = 0;
 };
 
-// What is inside, without reading the weights.
+// Describes the contents of a file without reading its weights.
 container_info inspect(const std::filesystem::path& file);
 
-// Reads and verifies everything, the program included; returns when all is well.
+// Reads and verifies the whole file, including the program. Throws the errors listed above if anything is wrong.
 void check(const std::filesystem::path& file);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// Reading a file through a mapping, and writing one so that it is either there in whole or not at all.
+// Reads files through memory mappings and writes files atomically.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace kiln::container {
 
-// A regular file, mapped read-only; unmapped on destruction. Throws error{missing_file} where it cannot be opened,
-// error{io} where it cannot be mapped.
+// A regular file, mapped read-only and unmapped on destruction. Throws error{missing_file} if it cannot be opened,
+// error{io} if it cannot be mapped.
 class mapped_file {
  public:
   static std::shared_ptr<const mapped_file> open(const std::filesystem::path& file);
@@ -26,9 +26,10 @@ class mapped_file {
   std::span<const std::byte> bytes_;
 };
 
-// A temporary in the folder of `target` that takes its place on commit(), after every byte has reached the disk. It has
-// no name until then where the file system can do that, so that a killed process leaves nothing; elsewhere it is
-// removed on destruction unless committed. Every failure throws error{io} naming the target.
+// Writes a temporary file in the folder of `target`. commit() flushes it to disk and renames it to `target`. If the
+// file system supports unnamed files (O_TMPFILE), the temporary has no name until commit(), so a killed process leaves
+// nothing behind. Otherwise the destructor removes it unless it was committed. Every failure throws error{io} naming
+// the target.
 class output_file {
  public:
   explicit output_file(std::filesystem::path target);
@@ -36,14 +37,14 @@ class output_file {
   output_file(const output_file&) = delete;
   output_file& operator=(const output_file&) = delete;
   void write(std::span<const std::byte> bytes);
-  void pad_to(std::uint64_t offset);  // with zeros
+  void pad_to(std::uint64_t offset);  // appends zeros
   std::uint64_t size() const { return size_; }
   void commit();
 
  private:
   [[noreturn]] void fail(const char* what, int code) const;
-  std::filesystem::path target_, temporary_;  // empty: no name
-  std::optional<temporary_file> registered_;  // of temporary_
+  std::filesystem::path target_, temporary_;  // temporary_ is empty while the file has no name
+  std::optional<temporary_file> registered_;  // registers temporary_ for removal
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
 };

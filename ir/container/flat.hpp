@@ -1,5 +1,5 @@
-// What the FlatBuffers sections of the container share. Includes the generated schema: for this folder's .cpp files
-// only.
+// Helpers shared by the FlatBuffers sections of the container. Includes the generated schema, so only the .cpp files of
+// this folder should include it.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
@@ -42,7 +42,8 @@ std::vector<std::byte> finish(flatbuffers::FlatBufferBuilder& builder, flatbuffe
   return {begin, begin + builder.GetSize()};
 }
 
-// `section` must be 16-byte aligned and outlive the result. Throws error{corrupted} unless all of it is well-formed.
+// `section` must be 16-byte aligned and outlive the result. Throws error{corrupted} unless the whole buffer is
+// well-formed.
 template <class Root>
 const Root* verified_root(std::span<const std::byte> section, const char* identifier, const char* name) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(section.data());
@@ -54,8 +55,8 @@ const Root* verified_root(std::span<const std::byte> section, const char* identi
   throw error(error_kind::corrupted, std::string("the ") + name + " is not well-formed");
 }
 
-// The length of a vector of 64-bit numbers, 0 where there is none. The verifier of FlatBuffers 2 does not look at the
-// alignment of vectors' elements, which are read in place.
+// Returns the length of a vector of 64-bit numbers; null counts as empty. Throws error{corrupted} if the elements are
+// misaligned: they are read in place, and the verifier of FlatBuffers 2 does not check their alignment.
 template <class T>
 std::size_t aligned_count(const flatbuffers::Vector<T>* list) {
   if (!list || list->size() == 0) return 0;
@@ -64,8 +65,8 @@ std::size_t aligned_count(const flatbuffers::Vector<T>* list) {
   return list->size();
 }
 
-// Strings and arrays of a buffer may overlap, so a small hostile file can stand for a large structure: every decoded
-// byte is taken from a budget that grows with the section.
+// Strings and arrays in a FlatBuffer may overlap, so a small hostile file can describe a huge structure. Every decoded
+// byte is therefore charged to a budget proportional to the size of the section.
 class decode_budget {
  public:
   explicit decode_budget(std::size_t section_bytes)

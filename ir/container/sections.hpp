@@ -1,5 +1,5 @@
-// Sections as the frame holds them: packed for writing, verified and unpacked for reading; and the two sections that
-// are lists of blobs, kernels and objects.
+// Packs sections for writing, and verifies and unpacks them for reading. Also encodes the two sections that are lists
+// of blobs: kernels and objects.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace kiln::container {
 
-// A section ready to be written; `stored` are the bytes as they will lie in the file.
+// A section that is ready to be written. `stored` holds the bytes as they will appear in the file.
 struct packed_section {
   section_kind kind{};
   container::codec codec = codec::raw;
@@ -22,34 +22,33 @@ struct packed_section {
   std::vector<std::byte> stored;
 };
 
-// Compressed where that makes it smaller. Throws error{unsupported} for more than 2 GiB.
+// Compresses the section if that makes it smaller. Throws error{unsupported} above 2 GiB.
 packed_section pack(section_kind kind, std::vector<std::byte> raw, int compression_level);
 
-// What fills section `weights`, which is too large to be packed.
+// The contents of section `weights`, which may be too large to pack in memory.
 struct weights_section {
   std::uint64_t bytes = 0;
   std::function<void(output_file&)> write;
 };
 
-// Lays the sections out in the given order, the weights last, and writes the file in one atomic step.
+// Lays out the sections in the given order, followed by the weights, and writes the file atomically.
 void write_container(const std::filesystem::path& target, const std::array<std::uint16_t, 3>& written_by,
                      const std::vector<packed_section>& sections, const weights_section& weights);
 
-// An open file whose frame has been verified. Reading a section copies it and then verifies the copy's hash: whoever
-// rewrites the file while it is open cannot change what was verified.
+// An open file whose header and table have been verified. A section is copied first and the copy is verified, so
+// rewriting the file while it is open cannot change verified data.
 class open_container {
  public:
   explicit open_container(const std::filesystem::path& file);
   const file_header& header() const { return header_; }
-  const section_row& row(section_kind kind) const {
-    return at(kind);
-  }  // throws error{corrupted} where there is no such section
+  // Throws error{corrupted} if there is no such section.
+  const section_row& row(section_kind kind) const { return at(kind); }
   bool has(section_kind kind) const { return find(kind) != nullptr; }
   // The section's raw bytes, 16-byte aligned, valid as long as `this`.
   std::span<const std::byte> raw(section_kind kind);
-  // As they lie in the file, verified.
+  // The stored bytes of the section, verified.
   packed_section packed(section_kind kind) const;
-  // Not verified: that is verify_weights' part.
+  // Not verified; see verify_weights.
   std::span<const std::byte> weights() const;
   std::shared_ptr<const mapped_file> file() const { return file_; }
 
@@ -69,9 +68,9 @@ program::kernel_table decode_kernels(std::span<const std::byte> section);
 std::vector<std::byte> encode_objects(std::vector<embedded_object> objects);
 std::vector<embedded_object> decode_objects(std::span<const std::byte> section);
 
-// JSON for people; `inspect` shows it. Says nothing that the other sections do not say.
+// Makes the JSON that `inspect` shows to people. It repeats facts of the other sections and adds none.
 std::string make_manifest(const program& p, const write_options& options);
-// Throws error{corrupted} unless it is a JSON object of bounded depth.
+// Throws error{corrupted} unless `text` is a JSON object of bounded depth.
 void verify_manifest(std::string_view text);
 
 }  // namespace kiln::container

@@ -1,8 +1,7 @@
-// The section `signature`: one signature block (ir/trust/keys.hpp) that vouches for the native code objects of a file.
-// It covers the line "Kiln native program 1" and then, for each of the sections manifest, program, kernels and
-// weights_index, its row of the table without the place in the file. So a signed kernel cannot be given other launches,
-// other tensors or another graph, and none can be moved into another file. Extras are not covered: embedded objects
-// have signatures of their own.
+// The section `signature`: one signature block (ir/trust/keys.hpp) for the native code objects of a file. The signature
+// covers the line "Kiln native program 1", followed by the table rows (without file offsets) of the sections manifest,
+// program, kernels and weights_index. So an attacker can neither change the launches, tensors or graph of a signed
+// kernel nor move it into another file. Extras are not covered, because embedded objects have their own signatures.
 #pragma once
 
 #include "ir/container/sections.hpp"
@@ -11,10 +10,10 @@ namespace kiln::container {
 
 bool holds_native(const program& p);
 
-// The section, for a file that will hold these.
+// Makes the signature section of a file that will hold `sections`.
 packed_section sign_native(const std::vector<packed_section>& sections, const signing_key& key);
 
-// Throws untrusted_native unless `consent` trusts who signed, and error{corrupted} for a signature that is not right.
+// Throws untrusted_native unless `consent` trusts the signer, and error{corrupted} for an invalid signature.
 void require_consent(open_container& file, const native_consent& consent);
 
 }  // namespace kiln::container

@@ -1,4 +1,4 @@
-// A branch that dimensions decide, before the program runs.
+// A branch whose condition is a dimension, so it is decided before the program runs.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace kiln {
 
-// inputs: the arguments of both bodies; bodies: then, else, with the same parameters; `condition` is one dim, 1 for the
-// first body and 0 for the second. The bodies' outputs may differ in their dimensions: an output has those of the body
-// that is taken, as expressions of the condition. program::bind puts the body in place once the condition is a number,
-// so it is never run.
+// inputs: the arguments of both bodies. bodies: then, else, with the same parameters. `condition` is a dim that is 1
+// for the first body and 0 for the second. The bodies' outputs may differ in their dimensions; each output dimension is
+// an expression of the condition that selects the taken body's dimension. program::bind inlines the body once the
+// condition is a number, so a choice is never executed.
 struct choice {
   std::vector<dim> condition;
 
@@ -21,8 +21,8 @@ struct choice {
   }
   std::vector<shape> infer(std::span<const shape> inputs) const;
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
-  // The outputs' shapes from those of the bodies. Throws error{invalid_model} where they differ in number or type,
-  // error{unsupported} where they differ in rank.
+  // Combines the output shapes of the bodies. Throws error{invalid_model} if they differ in number or type,
+  // error{unsupported} if they differ in rank.
   std::vector<shape> merged(const std::vector<shape>& yes, const std::vector<shape>& no) const;
 };
 

@@ -5,7 +5,7 @@
 
 namespace kiln {
 
-// Where the channel axis of an image is: N C spatial..., or N spatial... C.
+// Position of the channel axis of an image: N C spatial..., or N spatial... C.
 enum class tensor_layout : std::uint8_t { channels_first, channels_last };
 template <>
 struct enum_table<tensor_layout> {
@@ -30,9 +30,9 @@ struct dot {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// inputs: image, weights. One to three spatial axes; one entry per spatial axis in each list. G = groups.
-// channels_first: image [B, C, spatial...], weights [F, C/G, window...]; channels_last: image [B, spatial..., C],
-// weights [window..., C/G, F].
+// inputs: image, weights. There are one to three spatial axes; each list has one entry per spatial axis. G = groups.
+//   channels_first: image [B, C, spatial...], weights [F, C/G, window...]
+//   channels_last: image [B, spatial..., C], weights [window..., C/G, F]
 struct convolution {
   std::vector<std::int64_t> strides;
   std::vector<std::int64_t> dilations;
@@ -55,9 +55,10 @@ struct convolution {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// The gradient of convolution with respect to its image. channels_first: image [B, C, spatial...], weights [C, F/G,
-// window...]; channels_last: image [B, spatial..., C], weights [window..., F/G, C]. output spatial = stride * (in - 1)
-// + output_padding + dilation * (window - 1) + 1 - pads_begin - pads_end.
+// The gradient of convolution with respect to its image.
+//   channels_first: image [B, C, spatial...], weights [C, F/G, window...]
+//   channels_last: image [B, spatial..., C], weights [window..., F/G, C]
+// output spatial = stride * (in - 1) + output_padding + dilation * (window - 1) + 1 - pads_begin - pads_end.
 struct transposed_convolution {
   std::vector<std::int64_t> strides;
   std::vector<std::int64_t> dilations;

@@ -1,14 +1,14 @@
-// How a result whose size depends on data leaves the main module.
+// Marks an output of the main module whose size depends on data (a bounded dynamic dimension).
 #pragma once
 
 #include "ir/ops/structure.hpp"
 
 namespace kiln {
 
-// inputs: data, count i64[1]. The data as it is, of which only the first `count` along `axis` are meant; what follows
-// is padding. Only outputs of the main module are such values (nested for several axes), and every count is an output
-// of the module too. Nothing is done at run time. evaluate() leaves the padding away, so its literal is smaller than
-// the shape.
+// inputs: data, count i64[1]. Returns `data` unchanged. Only the first `count` elements along `axis` are valid; the
+// rest is padding. Only outputs of the main module may be such values (nested for several axes), and every count must
+// also be an output of the module. Costs nothing at run time. evaluate() removes the padding, so its literal is smaller
+// than the shape.
 struct counted {
   std::int64_t axis = 0;
 
@@ -21,7 +21,8 @@ struct counted {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// The first `count` along `axis` of a tensor. Throws error{invalid_model} for a count that the axis cannot have.
+// Returns the first `count` elements of a tensor along `axis`. Throws error{invalid_model} if the count is outside the
+// axis.
 literal first_of(const literal& data, std::int64_t axis, std::int64_t count);
 
 }  // namespace kiln

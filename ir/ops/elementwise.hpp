@@ -1,4 +1,4 @@
-// Operations that treat every element alike. All operands have the same dims: broadcasting is its own operation.
+// Elementwise operations. All operands have the same dims; broadcasting is a separate operation.
 #pragma once
 
 #include "ir/operation.hpp"
@@ -6,7 +6,7 @@
 
 namespace kiln {
 
-// Applies one scalar function (see ir/scalar_function.hpp); printed and named as that function.
+// Applies one scalar function (see ir/scalar_function.hpp). Has the name of that function, also in print.
 struct elementwise {
   scalar_function function = scalar_function::add;
 
@@ -19,7 +19,7 @@ struct elementwise {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// Element type conversion as ONNX Cast has it: float → integer truncates, anything → bool is `!= 0`.
+// Converts the element type like ONNX Cast: float to integer truncates, anything to bool is `!= 0`.
 struct convert {
   element_type type = element_type::f32;
 

@@ -5,14 +5,14 @@
 
 namespace kiln {
 
-// What padding is made of.
+// The source of the padding elements.
 enum class pad_mode : std::uint8_t { constant_, edge, reflect, wrap };
 template <>
 struct enum_table<pad_mode> {
   static constexpr std::array<std::string_view, 4> names{"constant", "edge", "reflect", "wrap"};
 };
 
-// How a scattered element joins the one already there.
+// How a scattered element is combined with the existing one.
 enum class scatter_reduction : std::uint8_t { none, add, mul, min, max };
 template <>
 struct enum_table<scatter_reduction> {
@@ -40,14 +40,14 @@ struct enum_table<resize_coordinates> {
                                                          "asymmetric", "half_pixel_symmetric"};
 };
 
-// Which neighbour nearest takes (ONNX Resize, nearest_mode).
+// Which neighbour the mode nearest takes (ONNX Resize, nearest_mode).
 enum class resize_nearest : std::uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
 template <>
 struct enum_table<resize_nearest> {
   static constexpr std::array<std::string_view, 4> names{"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
 };
 
-// Numpy's rule, right-aligned: input dims of 1 (or absent) stretch to `dims`.
+// Broadcasts by numpy's rule, right-aligned: input dims of 1 and missing dims stretch to `dims`.
 struct broadcast {
   std::vector<dim> dims;
 
@@ -60,7 +60,7 @@ struct broadcast {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// Same elements in row-major order. Fully resolved: no -1 or 0 in `dims`.
+// The same elements in row-major order. `dims` contains no placeholders (-1 or 0).
 struct reshape {
   std::vector<dim> dims;
 
@@ -86,7 +86,7 @@ struct transpose {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// output[i...] = input[starts + i * steps]; one entry for every axis; `lengths` are the output dims. Steps may be
+// output[i...] = input[starts + i * steps], with one entry per axis. `lengths` are the output dims. Steps may be
 // negative.
 struct slice {
   std::vector<std::int64_t> starts;
@@ -104,7 +104,7 @@ struct slice {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// One entry per axis in `before` and `after`, none negative (the importer turns negative pads into slices).
+// `before` and `after` have one entry per axis and are not negative; the importer turns negative pads into slices.
 struct pad {
   std::vector<std::int64_t> before;
   std::vector<std::int64_t> after;
@@ -136,7 +136,7 @@ struct concat {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// inputs: data, indices (i32 or i64; negative counts from the end). ONNX Gather.
+// inputs: data, indices (i32 or i64; a negative index counts from the end). ONNX Gather.
 struct gather {
   std::int64_t axis = 0;
 
@@ -203,7 +203,7 @@ struct scatter_nd {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// No inputs: element = its index along `axis`.
+// No inputs. Each element is its index along `axis`.
 struct iota {
   element_type type = element_type::i64;
   std::vector<dim> dims;
@@ -220,8 +220,8 @@ struct iota {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// input [..]; every axis has a scale (1 for axes that stay) and an output dim. A scale of 0 stands for output dim /
-// input dim, which is no number before the symbols have values. ONNX Resize without roi.
+// input: [..]. Every axis has a scale (1 for axes that do not change) and an output dim. A scale of 0 stands for output
+// dim / input dim, which is unknown while the dims are symbolic. ONNX Resize without roi.
 struct resize {
   std::vector<dim> dims;
   std::vector<double> scales;

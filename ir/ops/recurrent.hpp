@@ -1,4 +1,4 @@
-// One direction of a recurrent layer, after its input product.
+// One direction of a recurrent layer, after its input has been multiplied with the input weights.
 #pragma once
 
 #include "ir/operation.hpp"
@@ -12,11 +12,12 @@ struct enum_table<recurrent_cell> {
   static constexpr std::array<std::string_view, 3> names{"rnn", "gru", "lstm"};
 };
 
-// inputs: gates [T, B, G*H] (x·Wᵀ + all biases that can be added ahead), weights R [G*H, H], recurrent_bias [G*H] (gru
-// only: added to h·Rᵀ before the reset gate where linear_before_reset; zeros otherwise), h0 [B, H], and for lstm c0 [B,
-// H]. Gate order as in ONNX: lstm i,o,f,c; gru z,r,h; rnn one. G = 4, 3, 1. Default activations: sigmoid and tanh.
-// outputs: Y [T, B, H], final h [B, H], and for lstm final c [B, H]. reverse runs from the last time step to the first
-// (Y stays in time order).
+// inputs: gates [T, B, G*H] (x·Wᵀ plus all biases that can be added in advance), weights R [G*H, H], recurrent_bias
+// [G*H], h0 [B, H], and for lstm c0 [B, H]. recurrent_bias is used by gru only, where linear_before_reset adds it to
+// h·Rᵀ before the reset gate; otherwise it is zero. The order of gates is that of ONNX: lstm i,o,f,c (G = 4); gru z,r,h
+// (G = 3); rnn has one gate (G = 1). Default activations: sigmoid and tanh.
+// outputs: Y [T, B, H], final h [B, H], and for lstm final c [B, H]. reverse runs from the last time step to the first;
+// Y stays in time order.
 struct recurrent {
   recurrent_cell cell = recurrent_cell::lstm;
   bool reverse = false;

@@ -1,4 +1,4 @@
-// Operations whose outputs combine many elements along axes.
+// Operations that combine many elements along axes.
 #pragma once
 
 #include "ir/operation.hpp"
@@ -6,21 +6,21 @@
 
 namespace kiln {
 
-// What reduce combines with.
+// The combining function of reduce.
 enum class reduction_kind : std::uint8_t { sum, mean, max, min, product };
 template <>
 struct enum_table<reduction_kind> {
   static constexpr std::array<std::string_view, 5> names{"sum", "mean", "max", "min", "product"};
 };
 
-// What a pooling window combines with.
+// The combining function of a pooling window.
 enum class pooling_kind : std::uint8_t { max, average };
 template <>
 struct enum_table<pooling_kind> {
   static constexpr std::array<std::string_view, 2> names{"max", "average"};
 };
 
-// Combines the elements along `axes` (sorted, non-negative). keep_dims leaves dims of 1.
+// Combines the elements along `axes` (sorted, not negative). keep_dims keeps the reduced axes as dims of 1.
 struct reduce {
   reduction_kind kind = reduction_kind::sum;
   std::vector<std::int64_t> axes;
@@ -37,7 +37,7 @@ struct reduce {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// Index (i64) of the largest or smallest element along `axis`; the first of equals, or the last.
+// Index (i64) of the largest or smallest element along `axis`. Ties go to the first element or, optionally, the last.
 struct arg_reduce {
   bool largest = true;
   std::int64_t axis = 0;
@@ -56,9 +56,9 @@ struct arg_reduce {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// Windows over the spatial axes of an image (1 to 3 of them). Padding never wins a maximum; count_padding says whether
-// it counts in an average. ceil_mode rounds the number of windows up (a window must start inside the image or its
-// leading padding).
+// Pools windows over the spatial axes of an image (1 to 3 of them). Padding never wins a maximum; count_padding tells
+// whether it counts in an average. ceil_mode rounds the number of windows up, but every window must start inside the
+// image or its leading padding.
 struct pooling {
   pooling_kind kind = pooling_kind::max;
   std::vector<std::int64_t> window;
@@ -87,7 +87,7 @@ struct pooling {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// Along one axis; `logarithm` gives log(softmax).
+// Softmax along one axis. `logarithm` gives log(softmax).
 struct softmax {
   std::int64_t axis = -1;
   bool logarithm = false;
@@ -102,9 +102,9 @@ struct softmax {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// (x - mean) / sqrt(variance + epsilon) over `axes` (sorted, non-negative), statistics in f32 or wider. centered=false
-// leaves the mean out and divides by sqrt(mean(x²) + epsilon): RMS normalization. Scale and bias are elementwise
-// operations of their own.
+// (x - mean) / sqrt(variance + epsilon) over `axes` (sorted, not negative), with statistics in f32 or wider. With
+// centered=false it is RMS normalization: the mean is not subtracted and the divisor is sqrt(mean(x²) + epsilon). Scale
+// and bias are separate elementwise operations.
 struct normalize {
   std::vector<std::int64_t> axes;
   double epsilon = 1e-5;

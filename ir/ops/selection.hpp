@@ -1,11 +1,12 @@
-// Operations that choose elements.
+// Operations that select elements.
 #pragma once
 
 #include "ir/operation.hpp"
 
 namespace kiln {
 
-// The k largest (or smallest) along `axis`, in order; equal elements in order of index. outputs: values, indices (i64).
+// The k largest (or smallest) elements along `axis`, sorted; equal elements keep the order of their indices. outputs:
+// values, indices (i64).
 struct top_k {
   std::int64_t k = 1;
   std::int64_t axis = -1;

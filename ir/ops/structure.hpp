@@ -1,4 +1,4 @@
-// Operations that hold a module together: parameters, constants, and control flow.
+// The operations for parameters, constants and control flow.
 #pragma once
 
 #include "ir/operation.hpp"
@@ -22,7 +22,7 @@ struct parameter {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// A literal. No inputs. Its reflection names the content hash only: the bytes live in the program's weights.
+// A literal. No inputs. reflect() exposes only the content hash; the bytes are stored with the program's weights.
 struct constant {
   literal data;
 
@@ -36,8 +36,8 @@ struct constant {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// inputs: condition bool[], then the arguments of both bodies; bodies: then, else, with the same parameters and output
-// shapes. outputs: the outputs of the body taken. Run by the interpreter or runtime, not by evaluate().
+// inputs: condition bool[], then the arguments of both bodies. bodies: then, else, with the same parameters and output
+// shapes. outputs: the outputs of the taken body. Executed by the interpreter or the runtime, not by evaluate().
 struct if_else {
   std::string_view name() const { return "if"; }
   template <class Self, class F>
@@ -46,10 +46,12 @@ struct if_else {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// ONNX Loop. inputs: trip count i64[], start condition bool[], `carried` loop-carried values, then invariants. body
-// parameters: iteration i64[], condition bool[], carried..., invariants...; body outputs: condition bool[], carried...,
-// then scanned values. outputs: the final carried values, then each scanned value stacked along a new axis 0 of length
-// `trips` (the static trip count; -1 where it depends on data, which only loops without scanned values may have).
+// ONNX Loop.
+// inputs: trip count i64[], start condition bool[], `carried` loop-carried values, then invariants.
+// body parameters: iteration i64[], condition bool[], carried..., invariants...
+// body outputs: condition bool[], carried..., then scanned values.
+// outputs: the final carried values, then each scanned value stacked along a new axis 0 of length `trips`. `trips` is
+// the static trip count. It is -1 if the count depends on data, which is allowed only for loops without scanned values.
 struct loop {
   std::int64_t carried = 0;
   std::int64_t trips = -1;

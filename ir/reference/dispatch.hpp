@@ -1,7 +1,6 @@
-// From an element_type at run time to its C++ types: visit_type(type, f) calls f(format{}), where `format` says how an
-// element is stored, which type it is computed in, and how to go from one to the other. i4 and u4 have no address of
-// their own: they are unpacked to i8 and u8 first (see tensor.hpp), and visit_type refuses them with
-// error{unsupported}.
+// Maps a run-time element_type to its C++ types. visit_type(type, f) calls f(format{}); `format` gives the storage type
+// of an element, the type it is computed in, and the conversions between them. i4 and u4 elements are not addressable:
+// they must be unpacked to i8 and u8 first (see tensor.hpp), and visit_type throws error{unsupported} for them.
 #pragma once
 
 #include <cmath>
@@ -29,7 +28,7 @@ struct boolean_format {
   static storage store(compute c) { return c; }
 };
 
-// Stored narrow, computed in f32, rounded once.
+// Formats that are stored in a narrow type, computed in f32 and rounded once.
 template <class Bits, element_type Type, float (*Widen)(Bits), Bits (*Narrow)(float)>
 struct narrow_format {
   using storage = Bits;
@@ -64,8 +63,8 @@ decltype(auto) visit_type(element_type type, F&& f) {
   throw error(error_kind::unsupported, std::string(name(type)) + " cannot be computed with; convert it first");
 }
 
-// A value of another arithmetic type: float → integer truncates, saturates at 64 bits (NaN is 0) and then wraps; → bool
-// is `!= 0`.
+// Converts between arithmetic types. Float to integer truncates, saturates at 64 bits (NaN becomes 0) and then wraps.
+// Anything to bool is `!= 0`.
 template <class To, class From>
 To cast(From value) {
   if constexpr (std::is_same_v<To, From>) {
@@ -86,7 +85,7 @@ To cast(From value) {
   }
 }
 
-// What sums of a compute type are kept in: double for floats, 64-bit integers modulo 2^64 otherwise.
+// The type that accumulates sums of a compute type: double for floats, otherwise 64-bit integers modulo 2^64.
 template <class Compute>
 using accumulator = std::conditional_t<std::is_floating_point_v<Compute>, double, std::uint64_t>;
 

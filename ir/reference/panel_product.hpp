@@ -1,6 +1,6 @@
-// The matrix product behind dot and the convolutions: rows × depth times depth × columns. The second operand is never
-// whole: `pack` lays out one panel of columns at a time, which is how a convolution avoids writing out its windows.
-// What sums are kept in, with_sums_of decides.
+// The matrix product used by dot and the convolutions: rows × depth times depth × columns. The second operand is never
+// materialized as a whole: `pack` lays out one panel of columns at a time, so a convolution does not have to write out
+// its windows. with_sums_of chooses the accumulator type.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace kiln::reference {
 inline constexpr std::int64_t panel_columns = 32;
 
 // sums[r][c] = Σ_k a[r * depth + k] * panel[k * panel_columns + c] for Rows rows. Fixed trip counts let the compiler
-// vectorize.
+// vectorize the loops.
 template <int Rows, class Sum>
 void multiply_panel(const Sum* __restrict a, const Sum* __restrict panel, std::int64_t depth,
                     Sum (*__restrict sums)[panel_columns]) {
@@ -33,8 +33,9 @@ void multiply_panel(const Sum* __restrict a, const Sum* __restrict panel, std::i
 
 inline std::int64_t panel_count(std::int64_t columns) { return (columns + panel_columns - 1) / panel_columns; }
 
-// The columns of panel `index`. pack(panel, first_column, columns) writes panel[k * panel_columns + c] for c < columns;
-// store(row, first_column, columns, sums) takes the results of one row. `panel` is scratch, reused between calls.
+// Computes the columns of panel `index`. pack(panel, first_column, columns) writes panel[k * panel_columns + c] for c <
+// columns; store(row, first_column, columns, sums) receives the results of one row. `panel` is scratch, reused between
+// calls.
 template <class Sum, class Pack, class Store>
 void panel_product(const Sum* a, std::int64_t rows, std::int64_t depth, std::int64_t columns, std::int64_t index,
                    std::vector<Sum>& panel, const Pack& pack, const Store& store) {
@@ -54,9 +55,9 @@ void panel_product(const Sum* a, std::int64_t rows, std::int64_t depth, std::int
   }
 }
 
-// Calls f(Sum()) with the type that products of operands of `operand`, resulting in `result`, are summed in: double for
-// floats and, exactly, for 8-bit integers; otherwise integers modulo a power of two that is no narrower than the
-// result.
+// Calls f(Sum()) with the accumulator type for products of `operand` elements and a result of type `result`. That is
+// double for floats and for 8-bit integers (where it is exact), otherwise an integer modulo a power of two that is at
+// least as wide as the result.
 template <class F>
 auto with_sums_of(element_type operand, element_type result, const F& f) {
   if (is_float(result) || storage_bits(operand) == 8) return f(double());

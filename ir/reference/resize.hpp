@@ -1,5 +1,5 @@
-// The arithmetic of ONNX Resize along one axis: which input elements an output element mixes, and with which weights.
-// Resize is separable, so this is all of it; a code generator may tabulate it for static shapes.
+// ONNX Resize along one axis: which input elements an output element mixes, and with which weights. Resize is
+// separable, so one axis is enough. A code generator may tabulate the taps for static shapes.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ struct resize_tap {
 };
 
 // The taps of each of `out` elements along an axis of `in` elements: 1 for nearest, at most 2 for linear, 4 for cubic.
-// Coordinates are computed in f32, as ONNX Runtime does, so that borders between neighbours fall where they do there.
+// Coordinates are computed in f32 as in ONNX Runtime, so that both select the same neighbours.
 std::vector<std::vector<resize_tap>> resize_taps(const resize& op, double scale, std::int64_t in, std::int64_t out);
 
 }  // namespace kiln::reference

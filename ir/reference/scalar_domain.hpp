@@ -14,7 +14,7 @@ enum class scalar_domain : std::uint8_t {
   any,
 };
 
-// i4 and u4 are storage types: nothing is defined on them.
+// i4 and u4 are storage types: no function is defined on them.
 constexpr bool accepts(scalar_domain domain, element_type type) {
   bool logical = type == element_type::boolean;
   bool floating = type <= element_type::f8e5m2;

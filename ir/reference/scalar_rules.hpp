@@ -1,7 +1,7 @@
-// What every scalar function computes, one row each: the element types it accepts and its value. Operands come in the
-// compute type of their element type (float for f16, bf16 and fp8). Transcendental functions of a float are computed in
-// double. Integers wrap; integer division truncates, and by zero it gives 0, as do mod and fmod. NaN passes through
-// everything but comparisons.
+// The definition of every scalar function, one row each: the element types it accepts and its value. Operands have the
+// compute type of their element type (float for f16, bf16 and fp8). Transcendental functions of floats are computed in
+// double. Integers wrap. Integer division truncates; division, mod and fmod by zero give 0. NaN propagates through
+// everything except comparisons.
 #pragma once
 
 #include <cmath>

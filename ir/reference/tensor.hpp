@@ -1,5 +1,5 @@
-// What the reference implementations share: shapes and offsets of dense tensors, and results under construction.
-// Plain functions on values; any thread.
+// Helpers of the reference implementations: shapes and offsets of dense tensors, and construction of results. Free
+// functions on values; any thread.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace kiln::reference {
 
-// The shapes that `op` gives for these inputs; throws as infer does.
+// The output shapes of `op` for these inputs; throws what infer throws.
 template <class Op>
 std::vector<shape> output_shapes(const Op& op, std::span<const literal> inputs) {
   std::vector<shape> shapes;
@@ -23,13 +23,13 @@ T* data(std::vector<std::byte>& bytes) {
   return reinterpret_cast<T*>(bytes.data());
 }
 
-// i4 → i8 and u4 → u8, one element to a byte; others unchanged.
+// Unpacks i4 to i8 and u4 to u8, one element per byte. Other types are returned unchanged.
 literal unpacked(const literal& value);
-// The inverse: i8 or u8 bytes as i4 or u4 where `type` is one of these.
+// The inverse: packs i8 or u8 bytes if `type` is i4 or u4.
 literal packed(element_type type, literal value);
 element_type unpacked_type(element_type type);
 
-// Offsets of every index of a tensor of `dims` with `strides`, in row-major order.
+// The offsets of all elements of a tensor with these `dims` and `strides`, in row-major order.
 std::vector<std::int64_t> offsets(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& strides);
 
 std::int64_t product(std::span<const std::int64_t> dims);
@@ -40,7 +40,7 @@ struct axis_view {
   std::int64_t outer, length, inner;
 };
 
-// Every element as an Accumulator (double, or integers modulo 2^64).
+// Converts every element to Accumulator (double, or integers modulo 2^64).
 template <class Accumulator>
 std::vector<Accumulator> widened(const literal& value) {
   return visit_type(value.type().type, [&](auto format) {

@@ -1,12 +1,12 @@
-// Ed25519 keys by libsodium, and the signature block that follows what is signed, 104 bytes:
+// Ed25519 keys (libsodium). A signed file ends with a signature block of 104 bytes after the signed bytes:
 //
 //   magic[8] "\x89KLNS\r\n\x1a", public key[32], signature[64]
 //
-// A message begins with a line that names its kind ("Kiln cache entry 1\n"), so that a signature of one kind is never
-// one of another.
+// Every signed message begins with a line that names its kind ("Kiln cache entry 1\n"), so that a signature of one kind
+// is not valid for another.
 //
-// Keys are text files of one line each: "kiln-signing-key-1 <64 hex digits>" (mode 0600) and "kiln-public-key-1 <64 hex
-// digits> [comment]". A trust file is a list of the latter; blank lines and lines that begin with # mean nothing.
+// A key file is one line of text: "kiln-signing-key-1 <64 hex digits>" (mode 0600) or "kiln-public-key-1 <64 hex
+// digits> [comment]". A trust file is a list of public keys; blank lines and lines that begin with # are ignored.
 // Reading throws error{missing_file, corrupted}. Values; any thread.
 #pragma once
 
@@ -32,11 +32,11 @@ class signing_key {
  public:
   static signing_key generate();
   static signing_key from_seed(const std::array<std::uint8_t, 32>& seed);  // the same seed gives the same key
-  // Refuses a file that belongs to another user, or that others can read or write.
+  // Refuses a file that belongs to another user or that others can read or write.
   static signing_key read(const std::filesystem::path& file);
-  // Writes `file`, which must not exist, and its public half beside it as `file`.pub. Throws error{io}.
+  // Writes the key to `file`, which must not exist, and its public half to `file`.pub. Throws error{io}.
   void write(const std::filesystem::path& file) const;
-  // The text of either file.
+  // The contents of the two files.
   std::string text() const;
   std::string public_text() const;
   ~signing_key();
@@ -55,7 +55,7 @@ class signing_key {
 
 class trusted_keys {
  public:
-  // Refuses a file that everybody can write.
+  // Refuses a file that is writable by everybody.
   static trusted_keys read(const std::filesystem::path& file);
   explicit trusted_keys(std::set<public_key> keys = {}) : keys_(std::move(keys)) {}
   bool contains(const public_key& key) const { return keys_.contains(key); }
@@ -65,7 +65,7 @@ class trusted_keys {
   std::set<public_key> keys_;
 };
 
-// Whose key signed `message`; none where `block` is no block, or its signature is not right.
+// Returns the key that signed `message`, or nullopt if `block` is not a signature block or its signature is invalid.
 std::optional<public_key> signer_of_message(std::span<const std::byte> block, std::span<const std::byte> message);
 
 }  // namespace kiln

@@ -1,6 +1,5 @@
-// Whether native code that comes from outside may run: that of a `.kiln` file (ir/container), and of cache entries
-// (jit/cache). It may where a trusted key has signed it, or where the caller has said that nobody needs to. A value;
-// any thread.
+// Decides whether native code from a `.kiln` file (ir/container) or from a cache entry (jit/cache) may run. It may run
+// if a trusted key has signed it or if the caller allows unsigned code. A value; any thread.
 #pragma once
 
 #include <memory>
@@ -14,17 +13,17 @@
 namespace kiln {
 
 struct native_consent {
-  std::optional<trusted_keys> only = {};      // these keys and no others
-  std::shared_ptr<user_keys> user = nullptr;  // otherwise those of this user; null: nobody
-  bool allow_unsigned = false;                // whatever it is
+  std::optional<trusted_keys> only = {};      // trust only these keys
+  std::shared_ptr<user_keys> user = nullptr;  // if `only` is not set: trust this user's keys; null: trust nobody
+  bool allow_unsigned = false;                // trust everything
 
   bool trusts(const std::optional<public_key>& signer) const;
-  // What is wrong with this signer: "is not signed", "is signed by HEX, which is not trusted", and why the user's keys
-  // could not be read.
+  // Explains why the signer is not trusted: "is not signed" or "is signed by HEX, which is not trusted", and why the
+  // user's keys could not be read.
   std::string complaint(const std::optional<public_key>& signer) const;
 };
 
-// The kind is error_kind::unsupported.
+// Has the kind error_kind::unsupported.
 class untrusted_native : public error {
  public:
   explicit untrusted_native(std::string message) : error(error_kind::unsupported, std::move(message)) {}

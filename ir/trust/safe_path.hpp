@@ -1,6 +1,6 @@
-// Who can change what a path leads to. A path is safe when nobody but this user and root can: every folder on the way,
-// through links too, belongs to this user or root and cannot be written by its group or others. A sticky folder such as
-// /tmp may be writable, because only the owner of what lies in it can replace that. Any thread; nothing throws.
+// Checks who can change what a path refers to. A path is safe if only this user and root can change it: every folder on
+// the way, also behind links, belongs to this user or root and is not writable by its group or others. A sticky folder
+// such as /tmp may be writable, because only the owner of an entry can replace it. Any thread; nothing throws.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ struct path_facts {
   std::uint32_t owner = 0, mode = 0;  // permission bits
 };
 
-// What is asked of the file system; functions return 0 or an errno value.
+// Access to the file system, replaceable for tests. The functions return 0 or an errno value.
 struct path_reader {
-  std::function<int(const std::filesystem::path&, path_facts&)> examine;  // without following a link
+  std::function<int(const std::filesystem::path&, path_facts&)> examine;  // does not follow links
   std::function<int(const std::filesystem::path&, std::filesystem::path&)> read_link;
   std::uint32_t user = 0;
 };
 path_reader posix_path_reader();
 
-// Walks to `path`, which is absolute, and fills in what lies there behind all links. Says why it is not safe on the
-// way: "lies in /x, which is writable by everybody"; "" where it is. The last component itself is for the caller to
-// judge, see refuse_facts.
+// Follows `path`, which must be absolute, through all links and stores the facts of its target in `found`. Returns why
+// a folder on the way is not safe ("lies in /x, which is writable by everybody"), or "" if all are. Does not judge the
+// last component; see refuse_facts.
 std::string refuse_way(const std::filesystem::path& path, const path_reader& reader, path_facts& found);
 
-// What is wrong with a file or folder that only this user and root may change; "" where nothing is.
+// Returns why others than this user and root can change this file or folder, or "" if nobody else can.
 std::string refuse_facts(const path_facts& facts, std::uint32_t user);
 
-// Both.
+// Checks the way and the last component.
 std::string refuse_path(const std::filesystem::path& path, const path_reader& reader = posix_path_reader());
 
 }  // namespace kiln

@@ -1,10 +1,9 @@
-// The keys of the user who runs Kiln, in $XDG_CONFIG_HOME/kiln, else ~/.config/kiln:
+// The keys of the user who runs Kiln, in $XDG_CONFIG_HOME/kiln or else in ~/.config/kiln:
 //
-//   key, key.pub    the user's own pair, made when something is signed for the first time (mode 0600, in a folder of
-//   mode 0700) trusted_keys    public keys of others, as of a build farm; the user's own is trusted without being
-//   listed
+//   key, key.pub    the user's own key pair, created on the first signing (mode 0600, in a folder of mode 0700)
+//   trusted_keys    public keys of others, such as a build farm; the user's own key is always trusted
 //
-// A folder or file that somebody else can change is not used. Nothing here throws: without keys nothing is signed, and
+// A folder or file that another user can change is not used. Nothing here throws: without keys, nothing is signed and
 // nobody is trusted. Any thread.
 #pragma once
 
@@ -20,26 +19,26 @@ namespace kiln {
 
 class user_keys {
  public:
-  // Those of this process's user; read when they are needed. Null where no folder can be named.
+  // The keys of the user of this process, read on first use. Null if the configuration folder is unknown.
   static std::shared_ptr<user_keys> of_this_user();
   explicit user_keys(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // The user's own key, made where there is none. Null where it cannot be had: why() says why.
+  // The user's own key, created if it does not exist. Null if it cannot be read or created; why() gives the reason.
   const signing_key* own();
   bool trusts(const public_key& key);
-  // The user's own key and those of trusted_keys. Makes no key.
+  // The user's own key and those of trusted_keys. Does not create a key.
   trusted_keys trusted();
 
   const std::filesystem::path& folder() const { return folder_; }
-  std::string why();  // keys could not be used; "" where all is well
+  std::string why();  // why keys could not be used; "" if there was no problem
 
  private:
-  void load();  // what is there
-  void make();  // a key, in a race with other processes that do the same
+  void load();  // reads the existing files
+  void make();  // creates a key; other processes may be doing the same
   void refuse(const std::string& what);
   std::filesystem::path folder_;
   std::mutex mutex_;
-  bool loaded_ = false, tried_ = false;  // to make a key
+  bool loaded_ = false, tried_ = false;  // tried_: to create a key
   std::optional<signing_key> own_;
   trusted_keys trusted_;
   std::string why_;

@@ -1,6 +1,6 @@
-// A GPU driver's library, opened at run time: which of them is here, its functions, and its words for errors. One
-// binary runs with either, both or none installed. The library stays loaded: drivers have threads and exit handlers of
-// their own. Any thread; immutable once opened.
+// A GPU driver library, opened at run time: its functions, its version and its error names. One binary works with
+// either driver, both or none installed. The library is never unloaded, because drivers have threads and exit handlers
+// of their own. Any thread; immutable once opened.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace kiln::gpu {
 
 enum class api { cuda, hip };
 
-// "cuda", "hip": also the prefix of device names.
+// "cuda" or "hip", which is also the prefix of device names.
 std::string_view name(api which);
 
 struct attribute_numbers {
@@ -29,8 +29,8 @@ class gpu_driver {
 
   api which() const { return which_; }
   const driver_functions& functions() const { return functions_; }
-  const std::string& path() const { return path_; }  // the name it was opened by
-  int version() const { return version_; }           // CUDA: 12080 is 12.8; HIP: 60342134 is 6.3.42134
+  const std::string& path() const { return path_; }  // the name that it was opened with
+  int version() const { return version_; }           // CUDA: 12080 means 12.8; HIP: 60342134 means 6.3.42134
   std::string version_text() const;
   int device_count() const { return devices_; }
   const attribute_numbers& attributes() const;
@@ -45,30 +45,30 @@ class gpu_driver {
   int version_ = 0, devices_ = 0;
 };
 
-// One library that was looked for.
+// The result of looking for one library.
 struct search_result {
   std::string library;
-  bool found = false;  // it is here and usable
-  std::string
-      outcome;  // "CUDA driver 12.8, 1 device", "not found", "lacks hipMallocAsync", "hipInit: hipErrorNoDevice"
+  bool found = false;  // found and usable
+  // "CUDA driver 12.8, 1 device", "not found", "lacks hipMallocAsync", "hipInit: hipErrorNoDevice"
+  std::string outcome;
 };
 
 struct driver_search {
   api which;
-  std::shared_ptr<const gpu_driver> driver;  // null when none is usable
-  std::vector<search_result> searched;       // in the order of the search, which ends with the first usable one
+  std::shared_ptr<const gpu_driver> driver;  // null if none is usable
+  std::vector<search_result> searched;       // in search order; the search ends with the first usable library
 };
 
-// Looks in the places where the driver's library usually is, or only at `path`. Never throws for what it does not find.
+// Looks for the driver library in the usual places, or only at `path` if given. Does not throw if nothing is found.
 driver_search find_driver(api which, const std::string& path = {});
 
-// One line for messages: what was looked for and what came of it.
+// One line for messages: which libraries were looked for, and the result.
 std::string explain(const driver_search& search);
 
-// What a status of the driver means to us.
+// Classification of a driver status as a Kiln error.
 struct status_meaning {
   error_kind kind = error_kind::internal;
-  bool lost = false;  // nothing can be done with the device (its context) any more
+  bool lost = false;  // the device (its context) is unusable from now on
   std::string_view text = {};
 };
 status_meaning meaning_of(int status);

@@ -1,7 +1,7 @@
-// The entry points of the two GPU drivers that Kiln uses, as one table: AMD's HIP runtime and NVIDIA's CUDA driver
-// differ in the names of most functions and in little else. The declarations are ours, so neither toolkit is needed to
-// build. Handles (streams, events, modules, functions, pools, contexts) are pointers in both; a CUdeviceptr is a 64-bit
-// integer, which is passed as a pointer is on every 64-bit ABI. All functions may be called from any thread.
+// The GPU driver functions that Kiln uses, as one table. AMD's HIP runtime and NVIDIA's CUDA driver mostly differ only
+// in function names. The functions are declared here, so building needs neither toolkit. Handles (streams, events,
+// modules, functions, pools, contexts) are pointers in both drivers. A CUdeviceptr is a 64-bit integer, which every
+// 64-bit ABI passes like a pointer. All functions may be called from any thread.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace kiln::gpu {
 
-// X(need, member, CUDA name, HIP name, parameters): functions of both drivers with the same parameters; the result is a
-// status.
+// X(need, member, CUDA name, HIP name, parameters): functions that exist in both drivers with the same parameters. They
+// return a status.
 #define KILN_GPU_BOTH(X)                                                                                               \
   X(required, init, cuInit, hipInit, (unsigned flags))                                                                 \
   X(required, driver_version, cuDriverGetVersion, hipDriverGetVersion, (int* version))                                 \
@@ -80,7 +80,7 @@ namespace kiln::gpu {
   X(optional, capture_info, cuStreamGetCaptureInfo_v2, hipStreamGetCaptureInfo_v2,                                     \
     (void* stream, int* status, unsigned long long* id, void** graph, void* const** nodes, std::size_t* count))
 
-// X(need, member, name, result, parameters): functions of one driver.
+// X(need, member, name, result, parameters): functions that exist in one driver only.
 #define KILN_GPU_CUDA_ONLY(X)                                                                                         \
   X(required, cuda_error_name, cuGetErrorName, int, (int status, const char** name))                                  \
   X(required, primary_context_retain, cuDevicePrimaryCtxRetain, int, (void** context, int device))                    \
@@ -128,7 +128,7 @@ namespace kiln::gpu {
     (void** node, void* graph, void* const* after, std::size_t count, const void* parameters))                       \
   X(optional, hip_set_fill, hipGraphExecMemsetNodeSetParams, int, (void* exec, void* node, const void* parameters))
 
-// Null where the driver at hand does not have a function.
+// A member is null if the driver lacks that function.
 struct driver_functions {
 #define KILN_GPU_MEMBER(need, member, cuda, hip, parameters) int(*member) parameters = nullptr;
   KILN_GPU_BOTH(KILN_GPU_MEMBER)
@@ -139,18 +139,18 @@ struct driver_functions {
 #undef KILN_GPU_MEMBER
 };
 
-// Values of the drivers' headers. Where one number stands, both have the same.
+// Constants from the drivers' headers. A single value is the same in both drivers.
 inline constexpr unsigned stream_non_blocking = 1;       // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned event_without_timing = 2;      // CU_EVENT_DISABLE_TIMING
 inline constexpr int pool_release_threshold = 4;         // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 inline constexpr int function_dynamic_shared_bytes = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
-inline constexpr int capture_of_this_thread =
-    1;                               // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: what other threads do is their own affair
-inline constexpr int capturing = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
+// CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: calls of other threads do not affect the capture.
+inline constexpr int capture_of_this_thread = 1;
+inline constexpr int capturing = 1;            // CU_STREAM_CAPTURE_STATUS_ACTIVE
 inline constexpr int copy_on_device_kind = 3;  // hipMemcpyDeviceToDevice
 
-// CUDA_KERNEL_NODE_PARAMS_v1, which every driver takes under the name without a version.
+// CUDA_KERNEL_NODE_PARAMS_v1. Every driver accepts it under the function name without a version suffix.
 struct cuda_kernel_node {
   void* function;
   unsigned grid[3], block[3], shared_bytes;
@@ -169,7 +169,7 @@ struct hip_kernel_node {
 };
 static_assert(sizeof(hip_kernel_node) == 64);
 
-// CUDA_MEMCPY3D_v2: one row of bytes between places of the device.
+// CUDA_MEMCPY3D_v2, used for one row of bytes within device memory.
 struct cuda_copy_node {
   struct place {
     std::size_t x = 0, y = 0, z = 0, level = 0;
@@ -215,9 +215,9 @@ struct cuda_update_result {
   void *node = nullptr, *from = nullptr;
 };
 
-// CUmemPoolProps and hipMemPoolProps: 88 bytes in every version.
+// CUmemPoolProps and hipMemPoolProps, 88 bytes in every version.
 struct pool_properties {
-  int allocation_type = 1;  // pinned: ordinary device memory
+  int allocation_type = 1;  // pinned, that is, ordinary device memory
   int handle_types = 0;
   int location_type = 1;  // a device
   int location_id = 0;

@@ -1,5 +1,5 @@
-// Graphs of a GPU by either maker (runtime/graph/device_graph.hpp). Every handle is owned once the call that made it
-// has succeeded; a capture is ended by its owner, whatever happens while it is open.
+// GPU graphs, built from nodes or by stream capture (runtime/graph/device_graph.hpp). A handle is owned once the call
+// that made it has succeeded. The owner of a capture ends it in its destructor, whatever happens during the capture.
 #pragma once
 
 #include <vector>
@@ -27,7 +27,7 @@ class raw_graph {
 
 raw_graph make_raw_graph(state& of);
 
-// What a stream of its own is given between the making of this object and end(), which is not run.
+// Captures the work given to a private stream between construction and end(). The captured work is not executed.
 class stream_capture {
  public:
   explicit stream_capture(state& of);
@@ -35,7 +35,7 @@ class stream_capture {
   stream_capture(const stream_capture&) = delete;
   stream_capture& operator=(const stream_capture&) = delete;
   void* stream() const { return stream_.get(); }
-  // What was given last as a node, where it is one alone and the driver can say.
+  // The node of the last captured operation, or null if there is more than one or the driver cannot tell.
   void* last_node() const;
   raw_graph end();
 
@@ -45,7 +45,7 @@ class stream_capture {
   bool open_ = false;
 };
 
-// What both kinds do once they are built.
+// What both kinds of graph do after they are built.
 class gpu_graph : public device_graph {
  public:
   explicit gpu_graph(state& of) : state_(of) {}
@@ -56,11 +56,11 @@ class gpu_graph : public device_graph {
   void launch(device_stream& stream) override;
 
  protected:
-  virtual void* native() = 0;  // once finished
+  virtual void* native() = 0;  // the graph itself; available once it is finished
   bool patch_call(void* node, const graph_node& with);
-  bool accepted(int status);  // throws where the device is lost
+  bool accepted(int status);  // throws if the device is lost
   state& state_;
-  std::vector<void*> nodes_;  // null where a node cannot be patched
+  std::vector<void*> nodes_;  // null for a node that cannot be patched
   void* exec_ = nullptr;
 };
 
@@ -72,12 +72,12 @@ class node_graph final : public gpu_graph {
 
  private:
   void* native() override { return graph_.get(); }
-  // Adds a launch that waits by itself behind another launch, which it need not see the end of. False where the driver
-  // does not do that; nothing is added.
+  // Adds a kernel with a programmatic dependency on the launch `after`: the kernel waits for that launch itself.
+  // Returns false and adds nothing if the driver does not support it.
   bool add_early(const graph_node& node, std::uint32_t after);
   raw_graph graph_;
-  std::vector<bool> launches_;  // per node
-  std::vector<void*> after_;    // of the node being added
+  std::vector<bool> launches_;  // per node: whether it is a launch
+  std::vector<void*> after_;    // dependencies of the node being added
 };
 
 class captured_graph final : public gpu_graph {
@@ -88,7 +88,7 @@ class captured_graph final : public gpu_graph {
 
  private:
   void* native() override { return graph_.get(); }
-  std::unique_ptr<stream_capture> capture_;  // while it is built
+  std::unique_ptr<stream_capture> capture_;  // while the graph is being built
   raw_graph graph_;
 };
 

@@ -1,5 +1,5 @@
-// One node of a graph in the words of either driver. The functions answer the driver's status and throw nothing of
-// their own; what they are given is read before they return. The device is current.
+// Graph nodes in terms of either driver. The functions return the driver's status and do not throw errors of their own.
+// They read their arguments before they return. The device must be current.
 #pragma once
 
 #include <span>
@@ -10,14 +10,14 @@
 
 namespace kiln::gpu {
 
-// The first function that graphs cannot do without and that the driver lacks; empty where there is none.
+// The first function that graphs require and the driver lacks; empty if it has all.
 std::string_view missing_for_graphs(const gpu_driver& driver);
 bool can_capture(const gpu_driver& driver);
 
-// A launch, a copy or a word.
+// Adds a node: a launch, a copy or a word to set.
 int add_node(state& of, void* graph, std::span<void* const> after, const graph_node& what, void** node);
 int set_node(state& of, void* exec, void* node, const graph_node& what);
-// The same work given to a stream. Foreign work may throw.
+// Enqueues the same work to a stream. A foreign call may throw.
 int enqueue_node(state& of, void* stream, const graph_node& what);
 
 int instantiate(state& of, void* graph, void** exec);

@@ -1,5 +1,4 @@
-// Owners of the driver's small objects. Each is owned only after the call that made it succeeded; destroying one never
-// throws.
+// RAII owners of driver handles. A handle is owned only after the call that made it succeeded. Destructors never throw.
 #pragma once
 
 #include <atomic>
@@ -11,7 +10,7 @@
 
 namespace kiln::gpu {
 
-// A function of a loaded module. Its address is what kernel_handle holds.
+// A function of a loaded module. kernel_handle holds the address of this object.
 struct function {
   void* native = nullptr;
   std::string name;
@@ -55,7 +54,7 @@ class raw_event {
   void* native_ = nullptr;
 };
 
-// A stream with the first error of its launches, which do not throw.
+// A stream that records the first error of its launches, because launches do not throw.
 class stream final : public device_stream {
  public:
   explicit stream(state& of) : own_(std::make_unique<raw_stream>(of)), native_(own_->get()) {}
@@ -67,7 +66,7 @@ class stream final : public device_stream {
     int none = status_ok;
     if (status_.compare_exchange_strong(none, status)) where_.store(where);
   }
-  // The error so far, which is then forgotten.
+  // Returns the recorded error and clears it.
   std::pair<int, const function*> take() noexcept {
     int status = status_.exchange(status_ok);
     return {status, where_.exchange(nullptr)};

@@ -1,6 +1,7 @@
-// Device memory, pooled: out of a memory pool of the driver's where it has them, otherwise out of blocks kept for the
-// next request of their size. Memory is ready for any stream when allocate() returns; free() waits, on the device, for
-// the device's own stream. Any thread. Throws error{absent} when there is no memory.
+// A pool of device memory. Uses a memory pool of the driver if it has them; otherwise caches freed blocks for the next
+// request of the same size. Memory from allocate() can be used on any stream at once. free() releases memory after the
+// work that is now in the device's own stream; the device waits, not the host. Any thread. Throws error{absent} if
+// memory is exhausted.
 #pragma once
 
 #include <map>
@@ -13,7 +14,7 @@ namespace kiln::gpu {
 
 class memory_pool {
  public:
-  // `own` is the device's own stream; both outlive the pool.
+  // `own` is the device's own stream. `of` and `own` must outlive the pool.
   memory_pool(state& of, void* own);
   ~memory_pool();
   void* allocate(std::size_t bytes);
@@ -26,11 +27,11 @@ class memory_pool {
   state& state_;
   void* own_;
   std::mutex mutex_;
-  raw_stream stream_;  // of allocations alone, so that waiting for one does not wait for work
+  raw_stream stream_;  // used only for allocations, so that waiting for one does not wait for other work
   raw_event event_;
   void* pool_ = nullptr;
-  std::multimap<std::size_t, void*> blocks_;  // without a pool: not in use, by size
-  std::size_t block_bytes_ = 0;               // of blocks_
+  std::multimap<std::size_t, void*> blocks_;  // without a driver pool: unused blocks by size
+  std::size_t block_bytes_ = 0;               // sum of the sizes in blocks_
 };
 
 }  // namespace kiln::gpu

@@ -1,6 +1,6 @@
-// Kernels loaded on a GPU. Modules are held weakly by the hash of their objects, so programs with equal kernels share
-// one. Any thread. Throws error{compile_failed} with the driver's log for objects that it refuses, error{corrupted} for
-// damaged ones.
+// Kernels loaded on a GPU. Modules are cached under the hashes of their objects by weak references, so programs with
+// equal kernels share one. Any thread. Throws error{compile_failed} with the driver's log if the driver rejects an
+// object, error{corrupted} for damaged objects.
 #pragma once
 
 #include <map>
@@ -20,13 +20,13 @@ class module {
   ~module();
   module(const module&) = delete;
   module& operator=(const module&) = delete;
-  // Ready to be launched with this much dynamic shared memory. Valid as long as the module.
+  // Returns the function, ready to be launched with this much dynamic shared memory. Valid as long as the module.
   const function& find(std::string_view symbol, std::int64_t lds_bytes);
 
  private:
   struct found {
     function what;
-    std::int64_t lds_bytes = 0;  // raised so far
+    std::int64_t lds_bytes = 0;  // the limit set so far
   };
   state& state_;
   void* native_ = nullptr;
@@ -53,12 +53,12 @@ class library final : public kernel_library {
  private:
   struct entry {
     std::shared_ptr<module> code;
-    std::map<std::string, std::int64_t, std::less<>> lds_bytes;  // the most that a launch of the symbol asks for
+    std::map<std::string, std::int64_t, std::less<>> lds_bytes;  // per symbol: the maximum over its launches
   };
   std::vector<entry> entries_;
 };
 
-// PTX to cubin for this device, by the driver; what is not PTX comes back as it is.
+// Compiles PTX to a cubin for this device with the driver. Other objects are returned unchanged.
 std::vector<std::byte> to_machine_code(state& of, std::span<const std::byte> object);
 
 }  // namespace kiln::gpu

@@ -1,5 +1,5 @@
-// What the bytes of a GPU object are, before a driver reads them: drivers take images without their size. Pure; any
-// thread.
+// Identifies and validates the bytes of a GPU object before the driver reads them. Drivers take images without a size,
+// so a damaged one could make them read out of bounds. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline bool is_elf(std::span<const std::byte> object) {
   return object.size() >= 4 && std::memcmp(object.data(), "\177ELF", 4) == 0;
 }
 
-// Throws error{corrupted} for a 64-bit ELF whose headers point outside of it.
+// Throws error{corrupted} for a 64-bit ELF whose headers point outside of `object`.
 inline void check_elf(std::span<const std::byte> object) {
   auto field = [&](std::size_t at, std::size_t bytes) {
     std::uint64_t value = 0;
@@ -52,8 +52,8 @@ inline bool is_bundle(std::span<const std::byte> object) {
          std::memcmp(object.data(), bundle_magic.data(), bundle_magic.size()) == 0;
 }
 
-// Throws error{corrupted} for a clang offload bundle whose entries are not inside of it: the magic, their number, and
-// of each its offset, its size and its name with the name's length before it.
+// Throws error{corrupted} for a clang offload bundle with entries outside of `object`. The layout is the magic, the
+// number of entries, and per entry its offset, size, name length and name.
 inline void check_bundle(std::span<const std::byte> object) {
   std::size_t at = bundle_magic.size();
   auto skip = [&](std::uint64_t bytes) {
@@ -76,7 +76,8 @@ inline void check_bundle(std::span<const std::byte> object) {
   }
 }
 
-// Text that a driver reads up to its zero byte; throws error{corrupted} where it holds one before its end.
+// Returns the text with a terminating zero byte, as drivers expect it. Throws error{corrupted} if the text contains a
+// zero byte.
 inline std::vector<std::byte> as_text(std::span<const std::byte> object) {
   std::vector<std::byte> text(object.begin(), object.end());
   while (!text.empty() && text.back() == std::byte{0}) text.pop_back();
@@ -87,7 +88,7 @@ inline std::vector<std::byte> as_text(std::span<const std::byte> object) {
   return text;
 }
 
-// A PTX text's target: "sm_90a"; empty without one.
+// The target of a PTX text, such as "sm_90a"; empty if it has none.
 inline std::string_view ptx_target(std::span<const std::byte> text) {
   std::string_view all(reinterpret_cast<const char*>(text.data()), text.size());
   constexpr std::string_view directive = ".target ";

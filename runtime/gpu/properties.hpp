@@ -1,4 +1,4 @@
-// What a GPU is, by the driver's queries. Any thread.
+// Queries the properties of a GPU from its driver. Any thread.
 #pragma once
 
 #include "runtime/device.hpp"
@@ -6,7 +6,7 @@
 
 namespace kiln::gpu {
 
-// Needs no context. Throws error{absent} when the device does not answer.
+// Needs no context. Throws error{absent} if the device does not respond.
 device_info query_info(const gpu_driver& from, int ordinal);
 
 // Whether kernels made for `target` run on a device whose own target is `device_target`.

@@ -1,5 +1,5 @@
-// Copies between host and device through a ring of pinned host memory, so that the host may use any memory, at once, at
-// full speed. Any thread; one copy at a time.
+// Copies between host and device through a ring of pinned host buffers. The caller's memory may therefore be pageable
+// and is reusable on return, and copies run at full speed. Any thread; one copy at a time.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@ class staging {
  public:
   explicit staging(state& of);
   ~staging();
-  // `from` may be reused on return; the copy itself is done in the stream's order.
+  // `from` may be reused on return. The copy takes effect in stream order.
   void upload(void* to, const void* from, std::size_t bytes, void* stream);
-  // After the stream's work so far; complete on return.
+  // Waits for the stream's work so far. The copy is complete on return.
   void download(void* to, const void* from, std::size_t bytes, void* stream);
 
  private:
@@ -25,7 +25,7 @@ class staging {
     std::byte* memory = nullptr;
     bool used = false;
   };
-  chunk& next();  // free to be written
+  chunk& next();  // the next chunk, waiting until it is free
   void release() noexcept;
   state& state_;
   std::mutex mutex_;

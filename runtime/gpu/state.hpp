@@ -1,7 +1,7 @@
-// What every part of a GPU device shares: the driver, which device, its context, and whether it still works. Errors of
-// the driver become kiln::error here, with the driver's own name for them. After an error that a device (its context)
-// does not survive, every later call throws error{absent} without asking the driver, so nothing waits for a device that
-// is gone.
+// State that all parts of a GPU device share: the driver, the device number, its context, and whether the device still
+// works. Driver errors become kiln::error here and keep the driver's name for them. After an error that makes the
+// device (its context) unusable, every later call throws error{absent} without calling the driver, so that nothing
+// waits for a dead device.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace kiln::gpu {
 
 class state {
  public:
-  // Retains the device's primary context (CUDA), which is released with this object.
+  // On CUDA, retains the device's primary context; the destructor releases it.
   state(std::shared_ptr<const gpu_driver> from, int ordinal);
   ~state();
   state(const state&) = delete;
@@ -26,21 +26,21 @@ class state {
   const gpu_driver& driver() const { return *driver_; }
   const std::string& name() const { return name_; }
   int ordinal() const { return ordinal_; }
-  int handle() const { return handle_; }      // the driver's number of the device
-  void* context() const { return context_; }  // CUDA's; null of HIP
+  int handle() const { return handle_; }      // the driver's handle of the device
+  void* context() const { return context_; }  // CUDA: the primary context; HIP: null
 
-  // Throws unless status is ok. `what` says what was tried: "launch of kernel 'softmax'".
+  // Throws unless `status` is ok. `what` names the operation for the message: "launch of kernel 'softmax'".
   void require(int status, std::string_view what, std::string_view detail = {});
-  // For calls whose failure has nobody to go to.
+  // Records a failure in a context that cannot throw (destructors, callbacks).
   void note(int status) noexcept;
   void require_alive() const;
-  int lost() const noexcept {
-    return lost_.load(std::memory_order_relaxed);
-  }  // the status it was lost with, 0 while it works
-  // Work that never ends: even releasing things could wait for it, so nothing is released any more.
+  // The driver status with which the device was lost; 0 while it works.
+  int lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+  // True if some work did not end within the limit. Then nothing is released any more, because a release could wait for
+  // that work.
   bool hung() const noexcept { return hung_.load(std::memory_order_relaxed); }
 
-  // No limit: 0.
+  // A limit of 0 means none.
   void set_wait_limit(std::chrono::milliseconds limit) { wait_limit_ = limit.count(); }
   int wait_for_stream(void* stream) { return wait(functions().stream_query, functions().stream_synchronize, stream); }
   int wait_for_event(void* event) { return wait(functions().event_query, functions().event_synchronize, event); }
@@ -57,7 +57,7 @@ class state {
   std::atomic<std::int64_t> wait_limit_{0};
 };
 
-// Makes the device the calling thread's current one, and gives the thread back the one it had.
+// Makes the device current for the calling thread. The destructor restores the previous device.
 class current_device {
  public:
   explicit current_device(state& of) noexcept;
@@ -73,7 +73,7 @@ class current_device {
   bool changed_ = false;
 };
 
-// The same for calls that may throw, on a device that works.
+// The same for calls that may throw. Throws if the device is lost.
 struct working_device : current_device {
   explicit working_device(state& of) : current_device((of.require_alive(), of)) {
     of.require(status(), "making the device current");
