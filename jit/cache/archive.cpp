@@ -16,22 +16,22 @@
 namespace kiln {
 namespace {
 
-// Entries are compressed already; the archive's own compression is for packed weights and the fields.
+// Kernel entries are already compressed. The archive's compression helps with packed weights and the fields.
 constexpr const char* compression_level = "3";
 constexpr std::size_t block_bytes = 1 << 20, member_header_bytes = 512;
 
 using reader = std::unique_ptr<archive, decltype(&::archive_read_free)>;
 
 [[noreturn]] void unreadable(const std::filesystem::path& file, archive* opened) {
-  // What libarchive calls truncated is in its text only.
-  std::string why = ::archive_error_string(opened) ? ::archive_error_string(opened) : "is no archive";
+  // libarchive reports truncation only in the text of its message.
+  std::string why = ::archive_error_string(opened) ? ::archive_error_string(opened) : "not an archive";
   bool truncated = why.find("runcated") != std::string::npos;
   throw error(truncated ? error_kind::truncated : error_kind::corrupted, file.string() + ": " + why);
 }
 
 std::vector<std::byte> read_member(const std::filesystem::path& file, archive* opened, std::uint64_t bytes) {
   std::vector<std::byte> data;
-  // By pieces: memory is taken for what is there, not for what a size claims.
+  // Read in pieces, so that memory is allocated for the bytes that exist, not for the size that the archive claims.
   while (data.size() < bytes) {
     std::size_t have = data.size(), want = static_cast<std::size_t>(std::min<std::uint64_t>(block_bytes, bytes - have));
     data.resize(have + want);
@@ -52,7 +52,7 @@ bool is_archive_name(const std::filesystem::path& file) {
 
 struct archive_writer::handle {
   explicit handle(const std::filesystem::path& file) : file(file) {}
-  // libarchive is C: what writing throws waits here until the call is over.
+  // libarchive is C code, so an exception is kept here until its call has returned.
   static la_ssize_t write(archive* out, void* data, const void* bytes, std::size_t size) {
     auto& self = *static_cast<handle*>(data);
     try {
@@ -92,7 +92,8 @@ void archive_writer::failed() const {
 void archive_writer::add(const std::string& name, std::span<const std::byte> bytes) {
   if (bytes.size() > max_member_bytes)
     throw error(error_kind::unsupported,
-                file_.string() + ": " + name + " is larger than the 1 GiB of an archive's member; export to a folder");
+                file_.string() + ": " + name +
+                    " is larger than 1 GiB, the limit for a member of an archive; export to a folder");
   archive* out = handle_->writer.get();
   std::unique_ptr<archive_entry, decltype(&::archive_entry_free)> entry(::archive_entry_new(), &::archive_entry_free);
   ::archive_entry_set_pathname(entry.get(), name.c_str());
@@ -132,7 +133,7 @@ void read_archive(
     int code = ::archive_read_next_header(in, &entry);
     if (code == ARCHIVE_EOF) return;
     if (code != ARCHIVE_OK) unreadable(file, in);
-    // Also for members that nobody wants: they are decompressed to get past them.
+    // Check skipped members too, because they are decompressed as well.
     const auto bytes = static_cast<std::uint64_t>(std::max<la_int64_t>(0, ::archive_entry_size(entry)));
     const char* name = ::archive_entry_pathname(entry);
     if (bytes > max_member_bytes)

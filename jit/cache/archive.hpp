@@ -1,7 +1,7 @@
-// A cache in one file: a tar archive compressed with zstd (`.tar.zst`), by libarchive, that `tar --zstd -xf` unpacks
-// into a folder which is a layer. Members are in the order in which they are written, with no owner and no time: the
-// same members make the same bytes. Throws error{io} where it cannot be written, error{missing_file, truncated,
-// corrupted} where it cannot be read.
+// A cache in one file: a tar archive compressed with zstd (`.tar.zst`), written with libarchive. `tar --zstd -xf`
+// unpacks it into a folder that can serve as a read-only layer. Members are stored in the order in which they are
+// added, without owner and time, so the same members give the same bytes. Throws error{io} if the archive cannot be
+// written, error{missing_file, truncated, corrupted} if it cannot be read.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@
 
 namespace kiln {
 
-// Whether `file` is written and read as an archive rather than a folder: by its name, `.tar.zst` or `.tzst`.
+// Whether `file` is treated as an archive rather than a folder: its name ends with `.tar.zst` or `.tzst`.
 bool is_archive_name(const std::filesystem::path& file);
 
-// Writes a temporary of its own beside the file (container::output_file), which appears whole with close(), or not at
-// all.
+// Writes to a temporary file in the same folder (container::output_file). close() renames it, so the archive appears
+// completely or not at all.
 class archive_writer {
  public:
   explicit archive_writer(const std::filesystem::path& file);
@@ -37,8 +37,8 @@ class archive_writer {
   std::filesystem::path file_;
 };
 
-// A larger member is neither written nor read, and an archive that is far larger than its compressed bytes is not read
-// to its end.
+// Larger members are neither written nor read. Reading also fails if the unpacked size is out of proportion to the
+// compressed size.
 inline constexpr std::uint64_t max_member_bytes = std::uint64_t{1} << 30;
 
 struct archive_member {
@@ -46,8 +46,8 @@ struct archive_member {
   std::uint64_t bytes = 0;
 };
 
-// Calls `take` for every regular file in the archive, with a function that reads its bytes and may be left uncalled.
-// Members are not trusted: a name may be anything, and a size is what the archive claims.
+// Calls `take` for every regular file in the archive, with a function that reads its bytes. `take` need not call that
+// function. Members are not trusted: a name may be any string, and a size is only what the archive claims.
 void read_archive(
     const std::filesystem::path& file,
     const std::function<void(const archive_member&, const std::function<std::vector<std::byte>()>&)>& take);

@@ -30,7 +30,8 @@ embedding embed_entries(const std::filesystem::path& file, std::span<const std::
   for (const auto& entry : entries) {
     entry_head head = verify_entry(entry);
     if (head.kind != entry_kind::kernel)
-      throw error(error_kind::unsupported, "packed weights cannot be put into a file: they are mapped from the cache");
+      throw error(error_kind::unsupported,
+                  "packed weights cannot be embedded in a file: they are mapped from the cache");
     embedded_object object{head.key, head.fields, entry};
     auto existing = std::ranges::find(extras.objects, head.key, &embedded_object::key);
     if (existing == extras.objects.end()) {

@@ -1,6 +1,6 @@
-// Cache entries that travel inside a `.kiln` file, byte for byte as files (entry.hpp): its section `objects`, where an
-// object's payload is a whole entry. A layer of the cache behind the folders; kernels only, since packed weights are
-// mapped from files of their own.
+// Cache entries inside a `.kiln` file, byte for byte as in cache files (entry.hpp). They are in the file's section
+// `objects`; the payload of an object is a whole entry. They form a layer of the cache that is asked after the folders.
+// Only kernels can be embedded, because packed weights are mapped from their own files.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,10 @@
 
 namespace kiln {
 
-// What one file holds. Immutable; any thread may read.
+// The embedded entries of one file. Immutable; any thread may read.
 class embedded_entries {
  public:
-  // Null where the file holds none. Throws what read_extras throws. The entries themselves are verified when they are
-  // used.
+  // Returns null if the file has none. Throws what read_extras throws. The entries are verified when they are used.
   static std::shared_ptr<const embedded_entries> read(const std::filesystem::path& file);
 
   std::optional<std::span<const std::byte>> find(const std::string& entry_name) const;
@@ -32,13 +31,14 @@ class embedded_entries {
 };
 
 struct embedding {
-  std::uint64_t added = 0, replaced = 0, present = 0;  // present: byte for byte already
-  std::uint64_t bytes = 0;                             // of all entries in the file now
+  std::uint64_t added = 0, replaced = 0, present = 0;  // present: the same bytes were already there
+  std::uint64_t bytes = 0;                             // total of all entries that the file has now
 };
 
-// Puts kernel entries into `file`, beside those that it holds already, in one atomic step; where nothing would change
-// the file is not touched. Everything else in the file stays byte for byte. Throws error{corrupted, truncated} for an
-// entry that is not sound, error{unsupported} for one that is no kernel, and what read_extras and replace_extras throw.
+// Adds kernel entries to `file` atomically. Entries that are already there stay, unless one of the same name replaces
+// them. If nothing changes, the file is not touched; everything else in the file stays byte for byte. Throws
+// error{corrupted, truncated} for a corrupt entry, error{unsupported} for an entry that is not a kernel, and what
+// read_extras and replace_extras throw.
 embedding embed_entries(const std::filesystem::path& file, std::span<const std::vector<std::byte>> entries);
 
 }  // namespace kiln

@@ -14,7 +14,7 @@
 namespace kiln {
 namespace {
 
-// Level 3: a store is on the way to a first answer, and kernels are small.
+// Level 3 is fast: storing delays the first run, and kernels are small.
 constexpr int compression_level = 3;
 constexpr std::size_t hashed_header_bytes = 112;
 
@@ -59,7 +59,7 @@ content_hash hash_of_frame(std::span<const std::byte> header, std::span<const st
   return blake3(covered);
 }
 
-// Prepared weights may be large: the hash that several threads can work on.
+// Prepared weights may be large, so use the hash function that runs on several threads.
 content_hash hash_of_payload(std::span<const std::byte> payload) { return container::hash_tensors({{payload}})[0]; }
 
 std::uint64_t payload_offset(entry_kind kind, std::uint64_t head_bytes) {
@@ -108,12 +108,12 @@ key_fields decode_fields(std::span<const std::byte> text) {
   return fields;
 }
 
-// The verified stored payload of a whole entry.
+// Verifies the stored payload of a whole entry and returns it.
 std::span<const std::byte> stored_payload(std::span<const std::byte> entry, const entry_head& head,
                                           signature_check check) {
   check_signature_shape(entry, head.file_bytes());
   if (check == signature_check::compute)
-    signer_of(entry, head.file_bytes());  // whoever it is: what stands there must be a right signature
+    signer_of(entry, head.file_bytes());  // throws if the signature is invalid; any signer is accepted here
   std::size_t head_end = entry_head_bytes(entry);
   if (!all_zero(entry.subspan(head_end, head.payload_offset - head_end))) corrupted("bytes before its payload");
   auto stored = entry.subspan(head.payload_offset, head.stored_bytes);
@@ -157,7 +157,7 @@ std::size_t entry_head_bytes(std::span<const std::byte> header) {
   if (header.size() < entry_header_bytes) throw error(error_kind::truncated, "a cache entry ends within its header");
   if (std::memcmp(header.data(), entry_magic.data(), entry_magic.size()) != 0) corrupted("not a cache entry");
   if (get<std::uint32_t>(header, 8) > entry_version)
-    throw error(error_kind::newer_version, "a cache entry of a newer Kiln");
+    throw error(error_kind::newer_version, "a cache entry of a newer version of Kiln");
   std::size_t fields = get<std::uint32_t>(header, 48);
   if (fields > max_field_bytes) corrupted("its fields");
   return entry_header_bytes + fields;

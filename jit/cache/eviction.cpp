@@ -42,7 +42,7 @@ std::uint64_t total_bytes(const std::vector<entry_file>& entries) {
 
 eviction evict(file_system& files, const std::filesystem::path& folder, std::uint64_t bytes, std::string_view kept) {
   auto entries = list_entries(files, folder);
-  // Names break ties, so that processes which evict at once agree on what goes.
+  // Break ties by name, so that processes that evict at the same time choose the same entries.
   std::ranges::sort(entries, {}, [](const entry_file& e) { return std::tie(e.last_use, e.name); });
   eviction done;
   done.bytes_left = total_bytes(entries);

@@ -14,7 +14,7 @@
 namespace kiln {
 namespace {
 
-// A call that is interrupted this often is not going to succeed.
+// Give up on a call after this many interruptions (EINTR).
 constexpr int max_interruptions = 100;
 
 template <class Call>
@@ -24,7 +24,7 @@ int retried(Call call) {
   return code;
 }
 
-// A descriptor that is owned from the moment it was opened.
+// Owns an open descriptor.
 class opened_file {
  public:
   opened_file(file_system& files, int descriptor) : files_(files), descriptor_(descriptor) {}
@@ -94,7 +94,7 @@ file_failure read_file(file_system& files, const std::filesystem::path& file, st
     std::size_t done = 0;
     if (int code = retried([&] { return files.read(descriptor, std::span(data).subspan(have), done); }))
       return {"read", code};
-    if (done == 0) break;  // shorter than its status said: what follows from that is the reader's to find
+    if (done == 0) break;  // the file is shorter than its status said; the caller detects the truncation
     have += done;
   }
   data.resize(have);

@@ -1,5 +1,5 @@
-// Whole-file reading, mapping and atomic writing over a file_system, with every result checked and interruptions
-// retried. A failure is an errno value and the call that failed; nothing throws.
+// Reads, maps and atomically writes whole files through a file_system. Every result is checked and EINTR is retried. A
+// failure is returned as an errno value with the name of the call that failed; nothing throws.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,21 @@
 namespace kiln {
 
 struct file_failure {
-  const char* call = nullptr;  // "open", "read", "write", ...; null: none
+  const char* call = nullptr;  // "open", "read", "write", ...; null: no failure
   int code = 0;                // errno
-  bool foreign = false;        // the file is not what file_owner asks for; code is EPERM
+  bool foreign = false;        // the file violates file_owner; code is EPERM
   explicit operator bool() const { return call != nullptr; }
   std::string text() const;  // "write: No space left on device"
 };
 
-// Names of files that are being written begin with this.
+// Prefix of the names of temporary files.
 inline constexpr std::string_view temporary_prefix = ".tmp-";
 
-// Whose a file may be: anybody's, or this user's and root's, with no right for others to write it. The open file is
-// asked, not its name.
+// Which owner a file must have. `this_user`: owned by this user or root, and not writable by others. The open
+// descriptor is checked, not the path.
 enum class file_owner { anybody, this_user };
 
-// At most `limit` bytes from the beginning.
+// Reads at most `limit` bytes from the beginning of the file.
 file_failure read_file(file_system& files, const std::filesystem::path& file, std::size_t limit,
                        std::vector<std::byte>& bytes, file_owner owner = file_owner::anybody);
 
@@ -37,11 +37,11 @@ struct mapping {
 file_failure map_file(file_system& files, const std::filesystem::path& file, mapping& mapped,
                       file_owner owner = file_owner::anybody);
 
-// The same bytes in memory of this process, aligned to 4096.
+// Like map_file, but copies the bytes into memory of this process, aligned to 4096.
 file_failure copy_file(file_system& files, const std::filesystem::path& file, mapping& copied);
 
-// folder/name becomes `head` followed by `tail`: through a temporary in the same folder, synchronized, then renamed.
-// The temporary is removed where anything fails.
+// Writes `head` followed by `tail` to folder/name atomically: to a temporary file in the same folder, which is
+// synchronized (fsync) and renamed. The temporary file is removed on failure.
 file_failure write_file(file_system& files, const std::filesystem::path& folder, const std::string& name,
                         std::span<const std::byte> head, std::span<const std::byte> tail);
 

@@ -1,5 +1,5 @@
-// What the cache asks of a file system, so that tests can make every call fail. Functions return 0 or an errno value
-// and never throw; outputs are set on success only. Any thread may call.
+// The file system calls that the cache uses, as an interface, so that tests can make every call fail. Functions return
+// 0 or an errno value and never throw. Outputs are set only on success. Any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ class file_system {
   virtual ~file_system() = default;
 
   virtual int open_to_read(const path& file, int& descriptor) = 0;
-  virtual int create(const path& file, int& descriptor) = 0;        // fails with EEXIST where there is one; mode 0600
-  virtual int open_to_lock(const path& file, int& descriptor) = 0;  // made, mode 0600, where it is missing
-  virtual int lock(
-      int descriptor) = 0;  // alone, until it is closed, without waiting: EWOULDBLOCK where somebody else has it
+  virtual int create(const path& file, int& descriptor) = 0;        // mode 0600; EEXIST if the file exists
+  virtual int open_to_lock(const path& file, int& descriptor) = 0;  // creates a missing file with mode 0600
+  // Takes an exclusive lock until the descriptor is closed. Does not wait: EWOULDBLOCK if another process holds it.
+  virtual int lock(int descriptor) = 0;
   virtual int read(int descriptor, std::span<std::byte> into, std::size_t& done) = 0;  // may be short; 0 at the end
   virtual int write(int descriptor, std::span<const std::byte> bytes, std::size_t& done) = 0;  // may be short
   virtual int synchronize(int descriptor) = 0;
-  virtual int close(int descriptor) = 0;  // the descriptor is gone in any case
+  virtual int close(int descriptor) = 0;  // the descriptor is closed even if this fails
   virtual int map(int descriptor, std::size_t bytes, const std::byte*& at) = 0;
   virtual void unmap(const std::byte* at, std::size_t bytes) = 0;
   virtual int status(int descriptor, file_status& out) = 0;
@@ -48,7 +48,7 @@ class file_system {
   virtual std::uint32_t user() = 0;
 };
 
-// The machine's own.
+// The real file system.
 file_system& posix_file_system();
 
 }  // namespace kiln

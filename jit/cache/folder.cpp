@@ -20,8 +20,8 @@ std::string make_folders(file_system& files, const std::filesystem::path& folder
   if (folder.has_parent_path() && folder.parent_path() != folder)
     if (auto why = make_folders(files, folder.parent_path()); !why.empty()) return why;
   code = files.make_folder(folder);
-  // EEXIST: another process was faster.
-  return code == 0 || code == EEXIST ? std::string() : cannot("cannot be made", code);
+  // EEXIST: another process has just created it.
+  return code == 0 || code == EEXIST ? std::string() : cannot("cannot be created", code);
 }
 
 path_reader reader_of(file_system& files) {
@@ -44,7 +44,7 @@ const char* environment(const char* name) {
 
 std::filesystem::path default_folder() {
   if (const char* folder = environment("KILN_CACHE_DIR")) return folder;
-  // The XDG specification has relative paths ignored.
+  // The XDG specification says that relative paths are ignored.
   if (const char* folder = environment("XDG_CACHE_HOME"); folder && *folder == '/')
     return std::filesystem::path(folder) / "kiln";
   if (const char* home = environment("HOME"); home && *home == '/')

@@ -1,4 +1,4 @@
-// Which folders the cache uses, and which it refuses.
+// Creates and checks the folders that the cache uses.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace kiln {
 
-// Makes the folder and its missing parents, mode 0700, and says why it must not be used: somebody else could put code
-// into it (ir/trust/safe_path.hpp), it belongs to another user, or it is no folder. `folder` is absolute. "" : it is
-// good.
+// Creates the folder and its missing parents with mode 0700. `folder` must be absolute. Returns "", or the reason why
+// the folder must not be used: somebody else could put code into it (ir/trust/safe_path.hpp), it belongs to another
+// user, or it is not a folder.
 std::string prepare_cache_folder(file_system& files, const std::filesystem::path& folder);
 
-// The same question for a read-only layer, which may belong to root too. Where every entry must be signed anyway, it
-// may also belong to others, and must only not be writable by everybody.
+// Returns "", or the reason why a folder must not be used as a read-only layer. A layer may also belong to root. If
+// every entry must be signed, it may belong to anybody, as long as it is not writable by everybody.
 std::string refuse_layer(file_system& files, const std::filesystem::path& folder, bool signatures_required);
 
 }  // namespace kiln

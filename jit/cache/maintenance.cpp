@@ -17,7 +17,7 @@ void require_folder(file_system& files, const std::filesystem::path& folder) {
   int code = files.status(folder, true, status);
   if (code == 0 && !status.is_folder) code = ENOTDIR;
   if (code != 0)
-    throw error(error_kind::missing_file, folder.string() + ": is no cache folder: " + std::strerror(code));
+    throw error(error_kind::missing_file, folder.string() + ": is not a cache folder: " + std::strerror(code));
 }
 
 std::optional<entry_head> read_head(file_system& files, const std::filesystem::path& file) {
@@ -30,12 +30,12 @@ std::optional<entry_head> read_head(file_system& files, const std::filesystem::p
   }
 }
 
-// Maps an entry and verifies all of it, its name too; says what is wrong, "" where nothing is.
+// Maps an entry and verifies it completely, including its file name. Returns what is wrong, or "".
 std::string load_entry(file_system& files, const std::filesystem::path& file, mapping& mapped, entry_head& head) {
   if (auto failure = map_file(files, file, mapped)) return failure.text();
   try {
     head = verify_entry(mapped.bytes);
-    if (file.filename().string() != entry_file_name(head.key, head.kind)) return "its name is not that of its key";
+    if (file.filename().string() != entry_file_name(head.key, head.kind)) return "its name does not match its key";
     return {};
   } catch (const std::exception& e) {
     return e.what();
@@ -139,7 +139,7 @@ cache_explanation explain_cache(const std::vector<std::filesystem::path>& folder
       if (head.key == key && head.kind == kind) return {true, embedded->file().string(), key, {}};
       consider(head);
     } catch (const error&) {
-      continue;  // damaged: a miss, as when it is run
+      continue;  // a damaged entry is a miss, as in a run
     }
   }
   return result;

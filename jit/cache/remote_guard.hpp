@@ -1,6 +1,6 @@
-// Stands between the cache and a remote layer: nothing is thrown, and a server that fails again and again, gives
-// entries that cannot be used, or takes more time than its answers are worth is left alone for a while, so that a run
-// with a bad server is not slower than one without. Any thread may call.
+// Protects the cache from a bad remote layer (a circuit breaker). Nothing is thrown. If the server fails repeatedly,
+// returns unusable entries, or takes more time than its answers are worth, it is not asked for a while, so a run with a
+// bad server is not much slower than one without. Any thread may call.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +18,20 @@ class remote_guard {
   using clock = std::chrono::steady_clock;
   static constexpr int failures_before_pause = 3;
   static constexpr std::chrono::seconds pause{30};
-  // What a call may take without counting as wasted time, and how much wasted time within one `pause` is too much.
+  // A call may take time_of_call plus its bytes divided by bytes_per_second; more counts as wasted. A pause begins when
+  // most_wasted has been wasted within one `pause`.
   static constexpr std::chrono::milliseconds time_of_call{10};
   static constexpr double bytes_per_second = 16e6;
   static constexpr std::chrono::seconds most_wasted{2};
 
-  // `failed` hears of every failure. `now` is for tests.
+  // `failed` is called for every failure. `now` is a clock that tests can replace.
   remote_guard(std::shared_ptr<remote_layer> layer, std::function<void(const std::string&)> failed,
                std::function<clock::time_point()> now = clock::now)
       : layer_(std::move(layer)), failed_(std::move(failed)), now_(std::move(now)) {}
 
   explicit operator bool() const { return layer_ != nullptr; }
   std::string name() const { return layer_->name(); }
-  // Hands the entry, where there is one, to `use`, which returns whether it could be used.
+  // If the layer has the entry, passes it to `use`, which returns whether it was usable.
   template <class Use>
   void get(const std::string& entry_name, Use use) {
     ask([&](auto& count) {
@@ -48,7 +49,7 @@ class remote_guard {
   }
 
  private:
-  // `call` reports when it ended and how many bytes of use it moved.
+  // `call` must report when it ended and how many useful bytes it transferred.
   template <class Call>
   bool ask(Call call) {
     if (!layer_ || paused()) return false;
@@ -65,7 +66,7 @@ class remote_guard {
     }
     return true;
   }
-  // Returns whether this call begins a pause.
+  // Returns whether this call starts a pause.
   bool count_time(clock::time_point begin, clock::time_point end, std::size_t bytes) {
     const auto worth = time_of_call + std::chrono::duration_cast<clock::duration>(
                                           std::chrono::duration<double>(static_cast<double>(bytes) / bytes_per_second));
@@ -83,7 +84,7 @@ class remote_guard {
     std::lock_guard lock(mutex_);
     return failures_ >= failures_before_pause && now_() < resume_;
   }
-  // After the pause one more failure begins the next one.
+  // The count is not reset, so the first failure after a pause starts the next pause.
   void count_failure() {
     std::lock_guard lock(mutex_);
     if (++failures_ >= failures_before_pause) resume_ = now_() + pause;

@@ -1,7 +1,7 @@
-// A cache shared over a network, behind the folders: entries byte for byte as files (entry.hpp), by entry file name.
-// The cache owns it together with whoever made it; any thread may call. Errors are thrown as kiln::error: the cache
-// counts them, warns once and takes them for a miss, and stops asking for a while after repeated failures
-// (remote_guard.hpp). What `get` returns is verified by the cache; `put` gets sound entries only.
+// A cache that is shared over a network and asked after the folders. Entries are stored byte for byte as files
+// (entry.hpp) under their file names. Any thread may call. Errors are thrown as kiln::error: the cache counts them,
+// warns once, treats them as a miss, and stops asking for a while after repeated failures (remote_guard.hpp). The cache
+// verifies what `get` returns, and passes only valid entries to `put`.
 #pragma once
 
 #include <cstddef>

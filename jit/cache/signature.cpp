@@ -24,14 +24,14 @@ void check_signature_shape(std::span<const std::byte> entry, std::uint64_t paylo
   if (entry.size() == payload_end) return;
   auto block = entry.subspan(payload_end);
   if (block.size() != signature_bytes || std::memcmp(block.data(), signature_magic.data(), signature_magic.size()) != 0)
-    throw error(error_kind::corrupted, "damaged cache entry: bytes after its end");
+    throw error(error_kind::corrupted, "damaged cache entry: there are bytes after its end");
 }
 
 std::optional<public_key> signer_of(std::span<const std::byte> entry, std::uint64_t payload_end) {
   check_signature_shape(entry, payload_end);
   if (entry.size() == payload_end) return std::nullopt;
   auto signer = signer_of_message(entry.subspan(payload_end), signed_message(entry));
-  if (!signer) throw error(error_kind::corrupted, "damaged cache entry: its signature");
+  if (!signer) throw error(error_kind::corrupted, "damaged cache entry: its signature is not valid");
   return signer;
 }
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view records_prefix = "records/";
 constexpr std::uint64_t most_record_bytes = std::uint64_t{16} << 20;
 
-// "records/NAME" where NAME can do no harm as the name of a file.
+// Whether the name is "records/NAME" with a NAME that is safe as a file name.
 bool is_record_name(std::string_view name) {
   if (!name.starts_with(records_prefix)) return false;
   name.remove_prefix(records_prefix.size());
@@ -31,7 +31,8 @@ bool is_record_name(std::string_view name) {
   throw error(error_kind::io, file.string() + ": cannot be written: " + why);
 }
 
-// Where entries and records go. `find` gives what is there under a name, empty where there is nothing that can be read.
+// The target of a copy. `find` returns the bytes that exist under a name, or nothing if there are none that can be
+// read.
 class target {
  public:
   virtual ~target() = default;
@@ -85,7 +86,7 @@ bool is_sound(std::span<const std::byte> entry, const std::string& name, entry_h
   }
 }
 
-// Takes members one after the other and decides what becomes of each.
+// Takes the members one by one and copies, merges or skips each.
 class transfer {
  public:
   transfer(target& to, const transfer_options& options) : to_(to), options_(options) {}
@@ -148,7 +149,7 @@ void take_folder(file_system& files, const std::filesystem::path& from, file_own
   std::ranges::sort(entries, {}, &entry_file::name);
   for (const entry_file& e : entries) {
     mapping mapped;
-    // One that cannot be read counts as damaged.
+    // An entry that cannot be read counts as damaged.
     if (map_file(files, from / e.name, mapped, owner).foreign) ++work.done.untrusted;
     else work.take_entry(e.name, mapped.bytes);
   }
@@ -165,7 +166,7 @@ void take_folder(file_system& files, const std::filesystem::path& from, file_own
 
 void take_archive(const std::filesystem::path& from, transfer& work) {
   read_archive(from, [&](const archive_member& m, const std::function<std::vector<std::byte>()>& read) {
-    std::string name = m.name.starts_with("./") ? m.name.substr(2) : m.name;  // as tar writes a folder
+    std::string name = m.name.starts_with("./") ? m.name.substr(2) : m.name;  // tar writes such names for a folder
     if (is_entry_name(name)) work.take_entry(name, read());
     else if (is_record_name(name) && m.bytes <= most_record_bytes) work.take_record(name, read());
     else ++work.done.other;

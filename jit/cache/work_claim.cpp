@@ -9,7 +9,7 @@ work_claim work_claim::take(file_system& files, const std::filesystem::path& fol
   if (folder.empty()) return claim;
   claim.files_ = &files;
   claim.file_ = folder / (std::string(lock_prefix) + key);
-  // A holder removes the file before it lets go: a lock on a file that is no longer there is none, so once more.
+  // The owner unlinks the lock file before it unlocks. If we locked an unlinked file, we own nothing: retry.
   for (int attempt = 0; attempt < 8; ++attempt) {
     int descriptor = -1;
     if (files.open_to_lock(claim.file_, descriptor) != 0) return claim;

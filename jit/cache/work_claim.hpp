@@ -1,7 +1,7 @@
-// A claim to make one entry, so that processes which start cold together make each once. Only that: a claim that cannot
-// be had, or is lost, costs work done twice and nothing else. It is a lock (flock) on a file `.lock-KEY` in the cache's
-// folder, which the operating system lets go of when the holder ends in whatever way; whoever waits sets the bound and
-// goes on without. Move-only; one thread at a time.
+// A claim to compile one entry, so that processes that start at the same time with a cold cache compile each kernel
+// once. It is only an optimization: if a claim is not available or lost, work is done twice. The claim is a lock
+// (flock) on a file `.lock-KEY` in the cache's folder; the operating system releases it when the owner ends for any
+// reason. A process that waits for a claim does so with its own time limit. Move-only; used by one thread at a time.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@
 
 namespace kiln {
 
-// Names of lock files begin with this.
+// Prefix of the names of lock files.
 inline constexpr std::string_view lock_prefix = ".lock-";
 
 class work_claim {
  public:
-  // Never waits. Where the file system has no locks, cannot be written, or `folder` is empty, nobody is in the way: not
-  // busy.
+  // Tries to take the claim without waiting. If the file system has no locks or is not writable, or `folder` is empty,
+  // the result is neither held nor busy.
   static work_claim take(file_system& files, const std::filesystem::path& folder, const std::string& key);
   work_claim() = default;
   work_claim(work_claim&& other) noexcept
@@ -29,8 +29,8 @@ class work_claim {
   work_claim& operator=(work_claim&& other) noexcept;
   ~work_claim() { release(); }
 
-  bool busy() const { return busy_; }             // somebody else is at it
-  bool held() const { return descriptor_ >= 0; }  // and others see it
+  bool busy() const { return busy_; }             // another process has the claim
+  bool held() const { return descriptor_ >= 0; }  // this object has the claim
   void release();
 
  private:

@@ -244,7 +244,7 @@ TEST(kernel_cache, refused_folders_leave_a_working_run) {
   write_bytes(scratch / "file", {});
   refuse(scratch / "file", "not a folder");
   refuse(scratch / "file/below", "cannot be examined");
-  refuse("/proc/kiln-cache", "cannot be made");
+  refuse("/proc/kiln-cache", "cannot be created");
   std::filesystem::create_directory(scratch / "foreign");
   std::filesystem::permissions(scratch / "foreign", std::filesystem::perms::owner_all);
   faulty_file_system foreign;
