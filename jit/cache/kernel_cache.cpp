@@ -13,10 +13,10 @@
 namespace kiln {
 namespace {
 
-// What no kernel is larger than: a damaged size must not make us read or allocate without end.
+// Upper bound on the size of an entry. A corrupted size field must not cause a huge allocation.
 constexpr std::size_t max_kernel_entry_bytes = std::size_t{1} << 31;
 
-// How an entry is loaded from a place that vouches for it, or from one where its signature has to.
+// How an entry is loaded: from a trusted folder, or from a layer where its signature must be trusted.
 struct loading {
   file_owner owner;
   signature_check check;
@@ -24,7 +24,7 @@ struct loading {
 constexpr loading from_this_user{file_owner::this_user, signature_check::shape_only};
 constexpr loading from_anybody{file_owner::anybody, signature_check::compute};
 
-// Loads a kernel's entry from a file and verifies it.
+// Returns a function that loads a kernel's entry from a file and verifies it.
 auto read_kernel(file_system& files, const content_hash& key) {
   return [&files, key](const std::filesystem::path& file, const loading& how, auto& into) {
     file_failure failure = read_file(files, file, max_kernel_entry_bytes, into.entry, how.owner);
@@ -112,7 +112,7 @@ std::optional<Found> kernel_cache::look(const std::filesystem::path& folder, con
   } catch (const error& e) {
     problem(folder, "holds damaged entries, which are made again", name + ": " + e.what());
     if (place == entry_place::folder) {
-      files_.remove(folder / name);  // whether that works or not: the next store replaces it
+      files_.remove(folder / name);  // may fail; the next store replaces the entry anyway
       std::lock_guard lock(mutex_);
       damaged_.insert(name);
     }
@@ -141,7 +141,7 @@ void kernel_cache::note_use(const std::string& name) {
     std::lock_guard lock(mutex_);
     use = latest_use_ = next_use(latest_use_, files_.now());
   }
-  files_.touch(folder_ / name, use);  // only eviction's order depends on it
+  files_.touch(folder_ / name, use);  // failure is harmless: only the order of eviction depends on it
 }
 
 std::optional<kernel_cache::found_kernel> kernel_cache::find_embedded(const std::string& name,
@@ -213,7 +213,7 @@ std::optional<mapped_bytes> kernel_cache::find_mapped(const kernel_key& key) {
   content_hash hash = key.hash();
   auto load = [&](const auto& file, const loading& how, found_mapping& into) {
     mapping mapped;
-    // What others can change is copied first: a mapping would show what they write after it was verified.
+    // Copy files that others can change. In a mapping, changes made after the verification would be visible.
     file_failure failure = how.owner == file_owner::this_user ? map_file(files_, file, mapped, how.owner)
                                                               : copy_file(files_, file, mapped);
     if (failure.code == ENODATA) throw error(error_kind::truncated, "it is empty");
@@ -247,7 +247,7 @@ bool kernel_cache::adopt(const kernel_key& key, std::span<const std::byte> entry
     if (!consented(from, name, entry)) return false;
     decode_kernel_entry(entry, key.hash(), signature_check::shape_only);
   } catch (const std::exception&) {
-    return false;  // damaged: it is made again
+    return false;  // a damaged entry is compiled again
   }
   return store_entry(name, entry, {});
 }
@@ -255,7 +255,7 @@ bool kernel_cache::adopt(const kernel_key& key, std::span<const std::byte> entry
 void kernel_cache::store_raw(const kernel_key& key, std::span<const std::byte> bytes) {
   if (folder_.empty()) return;
   try {
-    // Not signed: packed weights leave this machine only by an export, which signs.
+    // Packed weights are not signed here. They leave this machine only through an export, which signs them.
     if (store_entry(entry_file_name(key.hash(), entry_kind::prepared), encode_prepared_head(key.fields(), bytes),
                     bytes))
       ++stores_;
@@ -285,8 +285,8 @@ bool kernel_cache::store_entry(const std::string& name, std::span<const std::byt
 
 void kernel_cache::account(std::uint64_t added, const std::string& just_stored) {
   std::lock_guard lock(mutex_);
-  // Others write too: counted anew after every sixteenth of the bound that this process has added, so that many
-  // processes together stay near it.
+  // Other processes write too. Count the folder again whenever this process has added a sixteenth of the bound, so that
+  // many processes together stay near the bound.
   added_ += added;
   if (!folder_bytes_ || added_ > max_bytes_ / 16) {
     auto entries = list_entries(files_, folder_);
@@ -296,11 +296,11 @@ void kernel_cache::account(std::uint64_t added, const std::string& just_stored) 
   } else {
     *folder_bytes_ += added;
   }
-  // A write gave the file the clock's time, which may lie before the last use of everything else.
+  // The new file's time is that of the clock, which may be earlier than the last use of all other entries.
   latest_use_ = next_use(latest_use_, files_.now());
   files_.touch(folder_ / just_stored, latest_use_);
   if (*folder_bytes_ <= max_bytes_) return;
-  // Some room at once, so that not every store has to look through the folder.
+  // Evict to 90 % of the bound, so that not every store has to list the folder.
   eviction done = evict(files_, folder_, max_bytes_ - max_bytes_ / 10, just_stored);
   folder_bytes_ = done.bytes_left;
   evicted_ += done.removed;

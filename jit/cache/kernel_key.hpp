@@ -1,5 +1,5 @@
-// Everything that the bytes of a cache entry depend on. Never a path, a time or a pointer: two machines that would
-// compile the same bytes make the same key.
+// The key of a cache entry: everything that its bytes depend on. It contains no paths, times or pointers, so two
+// machines that would compile the same bytes compute the same key.
 #pragma once
 
 #include <string>
@@ -13,26 +13,26 @@
 
 namespace kiln {
 
-// (name, value) as text, in a fixed order; what an entry's header shows and `kiln cache explain` compares.
+// A key as (name, value) texts in a fixed order. They are stored in the entry and compared by `kiln cache explain`.
 using key_fields = std::vector<std::pair<std::string, std::string>>;
 
 struct kernel_key {
   std::string payload;                 // hex content hash of the portable kernel
-  std::vector<shape> inputs, outputs;  // concrete
+  std::vector<shape> inputs, outputs;  // static
   kernel_configuration configuration;  // empty: the default one
   std::string target;                  // the target's whole description, not only its name
   std::string pipeline;                // version of the finalizer
   std::string llvm;                    // version of LLVM
-  std::string driver;                  // version of the driver where it compiles, else empty
+  std::string driver;                  // version of the driver if it compiles, else empty
   std::string constants;               // prepared weights: what they were packed from; kernels: empty
 
   key_fields fields() const;
   content_hash hash() const;
 };
 
-// The hash that an entry with these fields has: every name and value length-prefixed.
+// The hash of the fields, each name and value prefixed with its length.
 content_hash hash_of(const key_fields& fields);
-// The value of a field, "" where there is none.
+// The value of the field called `name`, or "" if there is none.
 std::string_view field(const key_fields& fields, std::string_view name);
 
 }  // namespace kiln
