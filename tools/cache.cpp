@@ -74,7 +74,7 @@ int verify(const options& o, const output_options& output) {
   return v.damaged.empty() || o.remove ? 0 : 1;
 }
 
-// Every kernel of a file that the cache has, compiled again for a device or a target.
+// Compiles every kernel of a file that the cache has again, for a device or a target, and compares.
 int recompile(const options& o, const output_options& output) {
   program bound = read_program(o.file, consent_of(o.cache)).bind(parse_bindings(o.dims));
   auto cache = open_cache(o.cache, embedded_entries::read(o.file));
@@ -125,14 +125,14 @@ int explain(const options& o, const output_options& output) {
   std::vector<std::filesystem::path> folders{layers.folder};
   folders.insert(folders.end(), layers.read_only_layers.begin(), layers.read_only_layers.end());
   const native_consent consent = consent_of(o.cache);
-  // A folder that is not there has no hits, and neither has a layer that a run would refuse.
+  // A missing folder has no hits, and a layer that a run would refuse has none either.
   std::erase_if(folders, [&](const auto& folder) {
     if (!std::filesystem::exists(folder)) return true;
     return folder != layers.folder &&
            !refuse_layer(posix_file_system(), std::filesystem::absolute(folder), consent.only.has_value()).empty();
   });
   program bound = read_program(o.file, consent).bind(parse_bindings(o.dims));
-  // A target can be asked about on a machine that does not run it; a device must be here.
+  // A target need not run on this machine, but a device must be present.
   std::string driver;
   target_row target;
   std::unique_ptr<tuning_records> records;
@@ -195,14 +195,14 @@ int copy(const std::filesystem::path& from, const std::filesystem::path& to, tra
   return 0;
 }
 
-// The user vouches for the user's own folder: what bears no signature gets the user's.
+// The user's own folder is trusted, so its unsigned entries are signed with the user's key.
 transfer_options exporting(const options& o) {
   cache_options cache = cache_options_of(o.cache);
   transfer_options transfer{.sign_with = std::move(cache.sign_with), .merge_record = merge_record_files};
   if (cache.consent.only) transfer.consent = cache.consent;
   if (transfer.sign_with || !cache.consent.user) return transfer;
   if (auto why = refuse_layer(posix_file_system(), std::filesystem::absolute(folder_of(o)), false); !why.empty()) {
-    spdlog::warn("{} {}: what is not signed there is exported without a signature", folder_of(o).string(), why);
+    spdlog::warn("{} {}: its unsigned entries are exported without a signature", folder_of(o).string(), why);
     return transfer;
   }
   if (const signing_key* own = cache.consent.user->own()) transfer.sign_unsigned_with = *own;

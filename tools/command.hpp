@@ -1,5 +1,5 @@
-// What every sub-command of `kiln` is made of. A command is a row of the table in main.cpp: its name, what it does, an
-// example, and a function that declares its options and returns what to do once they are parsed.
+// The interface of a sub-command of `kiln`. A command is a row of the table in main.cpp: its name, a summary, an
+// example, and a function that declares its options and returns the action to run once they are parsed.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,23 +22,20 @@ struct output_options {
   }
 };
 
-// Returns the exit code: 0, or 1 where what it checks does not hold. Everything else is thrown (ir/error.hpp).
+// Returns the exit code: 0, or 1 if a check that the command performs fails. All other failures are thrown
+// (ir/error.hpp).
 using action = std::function<int(const output_options&)>;
 
-// How a command answers Ctrl-C (tools/process_limits.hpp). `by_itself`: it finishes what it has begun
-// (tools/interruption.hpp).
-enum class stopping : std::uint8_t {
-  at_once,
-  limited,
-  by_itself
-};  // limited: it also takes --time-limit and --memory-limit
+// How a command reacts to Ctrl-C. `at_once` and `limited`: tools/process_limits.hpp; `limited` also accepts
+// --time-limit and --memory-limit. `by_itself`: it finishes what it has started (tools/interruption.hpp).
+enum class stopping : std::uint8_t { at_once, limited, by_itself };
 
 struct command {
   const char* name;
   const char* summary;
   const char* example;
   tools::stopping stopping;
-  bool compiles_kernels;  // its compile workers are forked before it begins (compile_worker.hpp)
+  bool compiles_kernels;  // the compile workers' host is forked before it starts (compile_worker.hpp)
   action (*declare)(CLI::App& app);
 };
 

@@ -25,7 +25,7 @@ struct options {
   std::size_t max_nodes = import_options{}.max_nodes;
 };
 
-// Options of the contract whose part of the compiler is not in this version.
+// Refuses options of the command line that this version of the compiler does not implement.
 void refuse_unsupported(const options& o) {
   if (o.int8)
     throw error(error_kind::unsupported,
@@ -37,8 +37,8 @@ nlohmann::ordered_json describe(const quantization_report& r) {
           {"largest_error", r.largest_error}, {"too_small", r.too_small},       {"too_inexact", r.too_inexact}};
 }
 
-// Literals of megabytes come and go while a model is imported and folded. By default malloc returns each to the system,
-// which clears its pages again for the next one: a tenth of the processor time.
+// Importing and folding a model allocates and frees many literals of megabytes. By default malloc returns each to the
+// system, which zeroes its pages again for the next one. That costs a tenth of the processor time.
 void keep_freed_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 64 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 256 << 20);

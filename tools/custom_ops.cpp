@@ -26,7 +26,7 @@ std::vector<spirv::object> compile_custom_ops(const custom_op_choice& choice) {
       auto compiled = spirv::compile_hip_file(file, {.whole_module = false, .include_root = choice.include_root});
       print_lines(stderr, compiled.warnings);
       if (compiled.operators.empty())
-        throw error(error_kind::invalid_model, fmt::format("{}: declares no operator: KILN_OPERATOR is missing", file));
+        throw error(error_kind::invalid_model, fmt::format("{}: declares no operator: add a KILN_OPERATOR", file));
       for (spirv::object& o : compiled.operators) result.push_back(std::move(o));
     } catch (const spirv::source_error& e) {
       print_lines(stderr, e.diagnostics());

@@ -17,8 +17,9 @@ struct custom_op_choice {
 void add_include_root_option(CLI::App& app, std::string& folder);
 void add_custom_op_options(CLI::App& app, custom_op_choice& choice);
 
-// The operators that the files declare, in order. Prints Clang's diagnostics on standard error, with file, line and
-// caret, before a mistake is thrown as error{invalid_model}; error{usage} for a file that declares none.
+// Compiles the files and returns the operators that they declare, in order. Clang's diagnostics are printed to standard
+// error with file, line and caret. Throws error{invalid_model} for a source that does not compile or declares no
+// operator.
 std::vector<spirv::object> compile_custom_ops(const custom_op_choice& choice);
 
 }  // namespace kiln::tools

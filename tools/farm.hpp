@@ -1,5 +1,5 @@
-// The three halves of `kiln farm` and what they have in common. Each declares its options on a sub-command and returns
-// what to do.
+// The three sub-commands of `kiln farm` and the options that they share. Each function declares the options of its
+// sub-command and returns the action to run.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct farm_choice {
 void add_farm_options(CLI::App& app, farm_choice& choice);
 std::chrono::seconds keep_time(const farm_choice& choice);
 
-// The kind that prints as `text`; internal for text that is none.
+// The error kind whose name is `text`; `internal` if there is no such kind.
 error_kind error_kind_named(std::string_view text);
 
 action declare_farm_submit(CLI::App& app);

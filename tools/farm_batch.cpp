@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A model as workers will see it: its own bytes and those beside it.
+// A model as workers see it: the model file and its external data.
 struct model_files {
   farm_kind kind{};
   std::vector<farm_input> inputs;
@@ -47,7 +47,9 @@ model_files read_model(const fs::path& file, const batch_options& options) {
       if (!m.files.emplace(data, file.parent_path() / data).second)
         throw error(
             error_kind::unsupported,
-            fmt::format("{}: its external data is called '{}', as workers call the model", file.string(), data));
+            fmt::format(
+                "{}: its external data is called '{}', which is the name of the model itself on workers: rename it",
+                file.string(), data));
       m.inputs.push_back(hashed(data, file.parent_path() / data, options.shared));
     }
   std::uint64_t all = 0;
@@ -71,8 +73,8 @@ std::string as_name(std::string text) {
   return name;
 }
 
-// The option lists that a model is submitted with, and what tells their results apart: the options, unless all models
-// have the same.
+// The option lists that a model is submitted with, each with a suffix for the result's name. The suffix consists of the
+// options, unless all models have the same options.
 std::vector<std::pair<std::vector<std::string>, std::string>> variants_of(farm_kind kind,
                                                                           const std::vector<std::string>& own,
                                                                           const batch_options& options) {
@@ -87,7 +89,8 @@ std::vector<std::pair<std::vector<std::string>, std::string>> variants_of(farm_k
       result.emplace_back(words, name);
       continue;
     }
-    for (const std::string& target : options.targets) {  // a job for each: they may run at once
+    for (const std::string& target :
+         options.targets) {  // a separate job for each target, so that they can run in parallel
       result.emplace_back(words, as_name(name + " " + target));
       result.back().first.insert(result.back().first.end(), {"--target", target});
     }
@@ -95,7 +98,8 @@ std::vector<std::pair<std::vector<std::string>, std::string>> variants_of(farm_k
   return result;
 }
 
-// Sources of custom operators with what they include, each in a folder of its own among the job's inputs.
+// The sources of custom operators with the files that they include. Each source gets its own folder among the job's
+// inputs.
 class source_files {
  public:
   // Adds the source and returns its name among the inputs.
@@ -129,7 +133,7 @@ std::vector<batch_job> make_batch(const std::vector<listed_model>& models, const
   std::vector<batch_job> batch;
   std::map<std::string, model_files> known;
   source_files sources;
-  std::map<std::string, std::string> names;  // of results, and whose
+  std::map<std::string, std::string> names;  // names of results, and the job that each belongs to
   for (const listed_model& model : models) {
     auto found = known.find(model.file);
     if (found == known.end()) found = known.emplace(model.file, read_model(model.file, options)).first;

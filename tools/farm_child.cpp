@@ -26,11 +26,11 @@ using json = nlohmann::json;
 // Indexed by farm_kind.
 constexpr std::array<action (*)(CLI::App&), 2> declarations{declare_compile, declare_warm};
 
-// The command's action, with the words of its command line. Throws error{usage}.
+// Parses the words of the command line and returns the command's action. Throws error{usage}.
 action parse_command(farm_kind kind, std::vector<std::string> words) {
   CLI::App app(command_of(kind).command);
   action act = declarations[static_cast<std::size_t>(kind)](app);
-  std::ranges::reverse(words);  // as CLI11 takes them
+  std::ranges::reverse(words);  // CLI11 expects them in reverse order
   try {
     app.parse(words);
   } catch (const CLI::ParseError& e) {
@@ -39,7 +39,7 @@ action parse_command(farm_kind kind, std::vector<std::string> words) {
   return act;
 }
 
-// The words that the table has read, and no others.
+// The command line, built only from options that the table of farm_options.hpp accepts.
 std::vector<std::string> words_of(farm_kind kind, const std::vector<std::string>& options) {
   const farm_command& c = command_of(kind);
   std::vector<std::string> words{c.model};
@@ -51,11 +51,11 @@ std::vector<std::string> words_of(farm_kind kind, const std::vector<std::string>
   return words;
 }
 
-// A file to be warmed comes from somebody else. Native code in it would be taken for finished kernels.
+// A file to warm comes from somebody else. Native code in it would be used as finished kernels, so it is refused.
 void refuse_native_code(const char* file) {
   auto refuse = [&](const char* what) {
     throw error(error_kind::unsupported,
-                fmt::format("{}: holds {}; a farm warms portable files only: compile the model again", file, what));
+                fmt::format("{}: contains {}; a farm warms only portable files: compile the model again", file, what));
   };
   if (!read_extras(file).objects.empty()) refuse("embedded native kernels");
   program p = read_program(file);
@@ -84,7 +84,7 @@ json answer(const std::string& request) {
       throw error(error_kind::internal, "a farm job of an unknown kind");
     if (chdir(folder.c_str()) != 0) throw error(error_kind::io, fmt::format("{}: cannot be entered", folder));
     if (kind == farm_kind::warm) refuse_native_code(command_of(kind).model);
-    setenv("TMPDIR", folder.c_str(), 1);  // what is left there goes with the job's folder
+    setenv("TMPDIR", folder.c_str(), 1);  // temporary files are removed together with the job's folder
     int code = parse_command(kind, words_of(kind, document.at("options").get<std::vector<std::string>>()))(
         {.json = false, .quiet = true, .verbose = false});
     if (code != 0)
@@ -113,14 +113,14 @@ std::filesystem::path perform_in_child(const farm_job& job, const std::filesyste
     said = parse_json({reinterpret_cast<const char*>(output.data()), output.size()});
   } catch (const error&) {
     throw error(error_kind::compile_failed,
-                fmt::format("the job's process answered with {} bytes that make no sense", output.size()));
+                fmt::format("the job's process sent an invalid answer of {} bytes", output.size()));
   }
   if (said.contains("kind")) throw error(error_kind_named(said["kind"].get<std::string>()), said.value("message", ""));
   return folder / command.result;
 }
 
 int run_farm_child() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody waits for the answer any more
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // end with the parent, because nobody would read the answer
   int output = dup(STDOUT_FILENO);
   if (output < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 3;
   spdlog::set_level(spdlog::level::err);

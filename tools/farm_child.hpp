@@ -1,6 +1,6 @@
-// One job of the build farm in a process of its own: `kiln --farm-job` reads a request from standard input, runs the
-// command in the job's folder, and answers on standard output with nothing or an error. A crash, a hang or too much
-// memory end the child and become an error of the caller's.
+// Runs one job of the build farm in a separate process. `kiln --farm-job` reads a request from standard input, runs the
+// command in the job's folder, and writes nothing or an error to standard output. If the child crashes, hangs or needs
+// too much memory, the caller gets an error.
 #pragma once
 
 #include <filesystem>
@@ -13,12 +13,12 @@ namespace kiln::tools {
 
 inline constexpr const char* farm_child_argument = "--farm-job";
 
-// Does a job that check_farm_job() allows and returns its result's path. Throws what the command throws;
-// error{compile_failed} for a child that crashed, error{timed_out}.
+// Runs a job that check_farm_job() has accepted and returns the path of its result. Throws what the command throws,
+// error{compile_failed} if the child crashed, or error{timed_out}.
 std::filesystem::path perform_in_child(const farm_job& job, const std::filesystem::path& folder,
                                        const child_limits& limits);
 
-// The child's main function: the exit status.
+// The main function of the child. Returns its exit status.
 int run_farm_child();
 
 }  // namespace kiln::tools

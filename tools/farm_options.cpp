@@ -54,7 +54,7 @@ std::string names_of(const farm_command& command) {
                           command.command, names_of(command)));
 }
 
-// Names that the command's own parser takes as they are: it reads "[a,b]" as two values.
+// Names that the command's own parser does not change. It would read "[a,b]" as two values.
 bool is_plain(const std::string& name) {
   return std::ranges::all_of(
       name, [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == '/'; });
@@ -75,7 +75,7 @@ void check_value(const given_option& o) {
     }
     case target:
       if (o.value == "native")
-        throw error(error_kind::usage, "target 'native' is another one on every worker: name it");
+        throw error(error_kind::usage, "target 'native' differs between workers: name a target of kiln targets");
       return static_cast<void>(find_target(o.value));
     case source:
       if (o.value.empty()) throw error(error_kind::usage, fmt::format("{} names no file", o.name));
@@ -105,7 +105,7 @@ std::vector<given_option> read_farm_options(farm_kind kind, const std::vector<st
       if (i + 1 == options.size()) throw error(error_kind::usage, fmt::format("{} has no value", name));
       o.value = options[++i];
     }
-    // Words that begin with a dash are options to the command's own parser, wherever they stand.
+    // The command's own parser takes every word that begins with a dash for an option.
     if (o.value.starts_with('-'))
       throw error(error_kind::usage, fmt::format("{} has no value: '{}' is an option", name, o.value));
     check_value(o);
@@ -122,7 +122,7 @@ void check_farm_job(const farm_job& job) {
   for (const farm_input& i : job.inputs)
     if (*std::filesystem::path(i.name).begin() == command.result)
       throw error(error_kind::unsupported,
-                  fmt::format("a job with an input in the place of its result, {}", command.result));
+                  fmt::format("a job with an input that has the name of its result, {}", command.result));
   if (job.kind == farm_kind::warm && job.inputs.size() != 1)
     throw error(error_kind::unsupported, "a job of kind warm has one input, the file");
   for (const given_option& o : read_farm_options(job.kind, job.options)) {

@@ -18,8 +18,9 @@ struct options {
   std::vector<std::string> ids;
 };
 
-constexpr std::chrono::seconds longest_look{8};  // at all farms of a server
-constexpr std::chrono::seconds alive{10};  // a worker that waits asks every second, one that works is known by its job
+constexpr std::chrono::seconds longest_look{8};  // time limit for asking about all farms of a server
+// A worker without a job counts as alive if it was heard of within this time. A waiting worker asks every second.
+constexpr std::chrono::seconds alive{10};
 
 json describe(const farm_record& r) {
   return {{"id", r.id},

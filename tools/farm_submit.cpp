@@ -20,12 +20,12 @@ namespace {
 using json = nlohmann::ordered_json;
 using clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds patience{120};     // with a server that is restarted
-constexpr std::chrono::seconds longest_call{30};  // a chunk over a slow network
+constexpr std::chrono::seconds patience{120};     // how long to retry while the server restarts
+constexpr std::chrono::seconds longest_call{30};  // enough for one chunk over a slow network
 constexpr std::chrono::milliseconds first_look{50}, last_look{1000};
-constexpr std::size_t looked_at_once = 256;  // jobs
+constexpr std::size_t looked_at_once = 256;  // number of jobs per query
 constexpr std::uint64_t least_result_limit = std::uint64_t{1} << 30;
-constexpr int most_submissions = 5;  // of one job that the server forgets again and again
+constexpr int most_submissions = 5;  // of one job, if the server keeps losing it
 
 struct options {
   farm_choice farm;
@@ -36,7 +36,7 @@ struct options {
   double timeout_seconds = 0;
 };
 
-// One job on its way.
+// One submitted job and its state.
 struct tracked {
   batch_job what;
   farm_queue::submission submitted;
@@ -85,7 +85,7 @@ class submission {
     }
   }
 
-  // Those that are done already, too, when nobody waits.
+  // Without --wait, only jobs that are already done are looked at.
   void look() {
     std::vector<tracked*> open;
     for (tracked& t : jobs_)
@@ -127,11 +127,11 @@ class submission {
         blobs_.fetch(content_hash::from_hex(t.record.result), t.record.result_bytes, file);
       } catch (const error& e) {
         if (e.kind() != error_kind::missing_file && e.kind() != error_kind::corrupted && e.kind() != error_kind::usage)
-          throw;  // usage: its name is no hash
-        // While its head is there, the queue would take the job for done.
+          throw;  // usage: the result's name is not a hash
+        // As long as the blob's head exists, the queue considers the job done. Remove it.
         if (e.kind() != error_kind::usage)
           blobs_.remove(content_hash::from_hex(t.record.result), t.record.result_bytes);
-        spdlog::warn("{}: {}; it is made again", t.what.job.label, e.what());
+        spdlog::warn("{}: {}; the job is run again", t.what.job.label, e.what());
         return submit(t);
       }
       t.fetched = file;
@@ -229,7 +229,7 @@ action declare_farm_submit(CLI::App& app) {
       "--shared", o->batch.shared,
       "Workers read the models where they lie, under the same path, below their --shared-root; only hashes travel");
   app.add_option("--max-bytes", o->batch.max_bytes,
-                 "Largest model that is sent, with its weights and sources, and largest result, e.g. 1GB")
+                 "Largest model to send, with its weights and sources, and largest result to fetch, e.g. 1GB")
       ->transform(CLI::AsSizeValue(false));
   add_farm_options(app, o->farm);
   return [o](const output_options& output) { return submit(*o, output); };

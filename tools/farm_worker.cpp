@@ -72,7 +72,7 @@ action declare_farm_worker(CLI::App& app) {
   app.add_option("--jobs", o->jobs, "Jobs at once")->check(CLI::PositiveNumber);
   app.add_option(
          "--lease", o->lease_seconds,
-         "Seconds without a sign of life after which a worker's job is given to another; the same for all workers")
+         "Seconds after which the job of a worker that does not respond is given to another; the same for all workers")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   app.add_option("--time-limit", o->time_seconds, "Seconds for one job")
@@ -84,7 +84,7 @@ action declare_farm_worker(CLI::App& app) {
                  "Largest result, and largest model with its files that is fetched, e.g. 1GB")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--shared-root", o->shared_roots,
-                 "Folder below which files of `submit --shared` may lie; may be given several times (default: no such "
+                 "Folder below which files of `submit --shared` are read; may be given several times (default: no such "
                  "file is read)")
       ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
@@ -95,7 +95,7 @@ action declare_farm_worker(CLI::App& app) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--scratch", o->scratch, "Folder for the files of jobs (default: the system's temporary folder)");
-  app.add_flag("--drain", o->drain, "End when the queue is empty, or when the server has been of no use for one lease");
+  app.add_flag("--drain", o->drain, "End when the queue is empty, or when the server could not be used for one lease");
   return [o](const output_options& output) { return work(*o, output); };
 }
 

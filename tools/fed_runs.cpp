@@ -56,7 +56,7 @@ void fed_runs::start(io_buffers& tensors) {
 void fed_runs::next(io_buffers& tensors, device& on, device_stream* stream) {
   for (auto [output, input] : feeds_) tensors.swap(output, input);
   for (counter& c : counters_) {
-    ++c.now;  // little-endian: the first bytes are the i32
+    ++c.now;  // little-endian: the low bytes of the i64 are the i32
     on.upload(const_cast<std::byte*>(tensors.inputs()[c.input].data()), &c.now, c.bytes, stream);
   }
 }

@@ -1,5 +1,5 @@
-// What happens to a model's tensors between two runs of a measurement: outputs become inputs by changing places in the
-// memory of the device, and counters go up by one. Used by one thread.
+// Updates a model's tensors between two runs of a measurement: outputs become inputs by swapping their device buffers,
+// and counters are incremented by one. Used by one thread.
 #pragma once
 
 #include <string>
@@ -18,9 +18,9 @@ class fed_runs {
            std::span<const literal> inputs);
 
   bool empty() const { return feeds_.empty() && counters_.empty(); }
-  // The first values again.
+  // Restores the initial values.
   void start(io_buffers& tensors);
-  // After a run that was given to `stream`, for the next one on it.
+  // Prepares the next run on `stream`, after a run was queued there.
   void next(io_buffers& tensors, device& on, device_stream* stream);
 
  private:

@@ -74,7 +74,7 @@ nlohmann::ordered_json describe_tensor_map(const tensor_map& m) {
           {"l2_promotion_bytes", m.l2_promotion_bytes}};
 }
 
-// Arguments lie one after another: pointers of 8 bytes, and tensor maps of 128 bytes, aligned to 64, by value.
+// The kernel's argument buffer: pointers of 8 bytes, and tensor maps of 128 bytes passed by value and aligned to 64.
 nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& kernel, const instruction& use) {
   auto arguments = nlohmann::ordered_json::array(), maps = nlohmann::ordered_json::array();
   std::size_t end = 0;
@@ -125,7 +125,7 @@ int finalize_file(const options& o, const output_options& output) {
   target_row target = find_target(o.target);
   if (!o.native_file.empty() && target.name == "native")
     throw error(error_kind::usage,
-                "--native-file: a file travels, so name a target that says what it needs, such as x86-64-v3");
+                "--native-file: the file may be used on other machines, so name a fixed target such as x86-64-v3");
   program portable = read_program(o.file, consent_of(o.cache));
   dim_bindings bindings = parse_bindings(o.dims);
   for (const auto& [name, range] : portable.symbols)
@@ -140,7 +140,7 @@ int finalize_file(const options& o, const output_options& output) {
   jit_report report;
   program native = compile_bytecode(portable.bind(bindings), jit, &report);
   progress.finish();
-  check_stop();  // nothing is written after the time limit
+  check_stop();  // write nothing after the time limit
 
   std::error_code failed;
   std::filesystem::create_directories(o.folder, failed);
@@ -222,13 +222,13 @@ action declare_finalize(CLI::App& app) {
   app.add_option("--target", o->target, "Target, see kiln targets")->required();
   app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json")->required();
   app.add_option("--native-file", o->native_file,
-                 "Also write a .kiln that holds these kernels in place of the portable ones: it runs without a "
+                 "Also write a .kiln with these kernels instead of the portable ones: it runs without a "
                  "compiler, on this target only");
   app.add_flag("--export-constants", o->export_constants,
                "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
   add_worker_options(app, o->workers);
   app.add_option("--configuration", o->configuration,
-                 "NAME=INTEGER,... for the generators of all kernels, such as wgmma=1,tile_m=128,tile_n=256, in place "
+                 "NAME=INTEGER,... settings for all kernels, such as wgmma=1,tile_m=128,tile_n=256, instead "
                  "of their defaults")
       ->delimiter(',');
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");

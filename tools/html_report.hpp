@@ -1,5 +1,5 @@
-// The page that `kiln perf --html` writes: figures, every run's time in order, their distribution, and where the time
-// goes by kernel. One file, no scripts, no references to anything outside it.
+// The page that `kiln perf --html` writes: figures, the time of every run in order, their distribution, and the time of
+// each kernel. It is a single file without scripts and without references to other files.
 #pragma once
 
 #include <filesystem>

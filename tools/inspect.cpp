@@ -29,7 +29,7 @@ struct options {
   bool check = false;
 };
 
-// The kernel whose hash starts with `prefix`, and the shapes it is first used with.
+// The kernel whose hash starts with `prefix`, with the shapes of its first use.
 struct found_kernel {
   content_hash hash;
   std::string symbol;
@@ -57,7 +57,7 @@ found_kernel find_kernel(const program& p, const std::string& prefix) {
 // inspect runs no code of the file, so it needs no trusted signature.
 const native_consent look_only{.allow_unsigned = true};
 
-// `of_kernel` with the kernel's name in front of what goes wrong.
+// Calls `of_kernel` and adds the kernel's name to its errors.
 template <class Work>
 auto named(const found_kernel& k, Work of_kernel) {
   try {
@@ -89,7 +89,7 @@ int emit_kernel(const options& o, const output_options& output) {
   return 0;
 }
 
-// What a tuner would try of a kernel: "TARGET" or "TARGET:EFFORT".
+// Prints the configurations that the tuner would try for a kernel. The option is "TARGET" or "TARGET:EFFORT".
 int list_candidates(const options& o, const output_options& output) {
   const std::size_t colon = o.candidates.find(':');
   tuning_effort effort = tuning_effort::full;

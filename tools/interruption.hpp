@@ -1,6 +1,6 @@
-// Ctrl-C and SIGTERM as a request to stop: what is being made is finished, nothing new is begun. A second signal ends
-// the process at once. One object per process, made before other threads are; signals are received by a thread of its
-// own.
+// Turns Ctrl-C and SIGTERM into a request to stop: work in progress is finished and nothing new is started. A second
+// signal ends the process at once. Create one object per process, before other threads are started; it receives the
+// signals on its own thread.
 #pragma once
 
 #include <stop_token>
@@ -8,7 +8,7 @@
 
 namespace kiln::tools {
 
-// The exit code of a command that was asked to stop and did, as shells count it.
+// The exit code of a command that was stopped by a signal (128 + SIGINT, as in shells).
 inline constexpr int interrupted_code = 130;
 
 class interruption {

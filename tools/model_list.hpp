@@ -1,5 +1,5 @@
-// A list of models with words of the command line for each, as `--manifest LIST` names one for `kiln warm` and `kiln
-// farm submit`. Either lines
+// A list of models with command-line options for each, for `--manifest LIST` of `kiln warm` and `kiln farm submit`. It
+// consists either of lines
 //
 //   # comment
 //   resnet50.kiln
@@ -21,10 +21,10 @@ struct listed_model {
   std::vector<std::string> options;
 };
 
-// Throws error{missing_file} where the list cannot be read, error{usage} naming the line that makes no sense.
+// Throws error{missing_file} if the list cannot be read, error{usage} with the number of a malformed line.
 std::vector<listed_model> read_model_list(const std::filesystem::path& list);
 
-// Words separated by spaces; "..." holds spaces. Throws error{usage} for a quote that is not closed.
+// Splits text into words at spaces; a word in "..." may contain spaces. Throws error{usage} for an unclosed quote.
 std::vector<std::string> split_words(std::string_view text);
 
 }  // namespace kiln::tools

@@ -66,7 +66,7 @@ std::vector<dim> parse_shape(std::string_view text, const std::filesystem::path&
 
 std::size_t bytes_of(const shape& type, const std::filesystem::path& file) try {
   return type.bytes();
-} catch (const error&) {  // 64 bits are too few
+} catch (const error&) {  // the product of the dimensions overflows 64 bits
   fail(error_kind::corrupted, file, "malformed shape");
 }
 
@@ -133,7 +133,7 @@ void write_npy(const std::filesystem::path& file, const literal& data) {
   out.close();
   if (out) return;
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(file, ignored)) std::filesystem::remove(file, ignored);  // no half of it stays
+  if (std::filesystem::is_regular_file(file, ignored)) std::filesystem::remove(file, ignored);  // leave no partial file
   fail(error_kind::io, file, "cannot be written");
 }
 

@@ -1,5 +1,5 @@
-// Tensors as .npy files (NumPy's format, versions 1 and 2): little-endian, C order. bf16 and fp8 travel as uint16 and
-// uint8 (CLI.md), so reading takes the shape that is wanted. Source of the format: NumPy enhancement proposal 1.
+// Tensors as .npy files (NumPy's format, versions 1 and 2): little-endian, C order. bf16 and fp8 are stored as uint16
+// and uint8 (CLI.md); as_type converts them back. Source of the format: NumPy enhancement proposal 1.
 #pragma once
 
 #include <filesystem>
@@ -11,12 +11,12 @@ namespace kiln::tools {
 // Throws error{missing_file, truncated, corrupted, unsupported} naming the file.
 literal read_npy(const std::filesystem::path& file);
 
-// Reinterprets uint16 as bf16 and uint8 as fp8 where that is what `wanted` asks for.
+// Reinterprets uint16 as bf16, or uint8 as fp8, if `wanted` is such a type.
 literal as_type(literal data, element_type wanted);
 
 void write_npy(const std::filesystem::path& file, const literal& data);
 
-// `name` with every character that a file name cannot hold, or that would leave the folder, replaced by '_'.
+// `name` as a file name: characters that are not allowed, or that would lead out of the folder, are replaced by '_'.
 std::string file_name(std::string_view name);
 
 }  // namespace kiln::tools

@@ -21,7 +21,7 @@
 namespace kiln::tools {
 namespace {
 
-// How often the watcher looks at the clock, and how long work that was asked to stop may take to unwind.
+// How often the watcher checks the clock, and how long work may take to unwind after a request to stop.
 constexpr std::chrono::milliseconds glance{50}, grace{600};
 
 struct unit {
@@ -40,8 +40,8 @@ constexpr std::array units{unit{"", 1},          unit{"B", 1},     unit{"KiB", 1
 void lower_data_limit(std::uint64_t bytes) {
   const rlimit both{bytes, bytes};
   if (::setrlimit(RLIMIT_DATA, &both) != 0)
-    throw error(error_kind::usage, "--memory-limit: is more than this user may have");
-  // LLVM would abort, and so would a function that may not throw.
+    throw error(error_kind::usage, "--memory-limit: exceeds this user's limit (ulimit -d)");
+  // Without a handler, LLVM and noexcept functions would abort.
   when_memory_is_exhausted(&end_without_memory);
   std::set_terminate([] {
     try {
@@ -69,7 +69,7 @@ std::uint64_t parse_bytes(const std::string& text, const char* option) {
   if (problem == std::errc() && number > 0)
     for (const unit& u : units)
       if (u.name == rest && !__builtin_mul_overflow(number, u.bytes, &bytes)) return bytes;
-  throw error(error_kind::usage, fmt::format("{}: '{}' is no size: 512MiB, 2GiB", option, text));
+  throw error(error_kind::usage, fmt::format("{}: '{}' is not a size such as 512MiB or 2GiB", option, text));
 }
 
 void process_limits::limit_memory(const limit_options& limits) {
@@ -96,26 +96,26 @@ void process_limits::watch(const std::stop_token& done, std::optional<clock::tim
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   constexpr timespec pause{0, std::chrono::nanoseconds(glance).count()};
-  // A command that has ended does not wait for the next glance: the signal goes to this thread alone, where it is
-  // blocked like every other.
+  // When the command has ended, wake the watcher at once. The signal is sent to this thread only, where it is blocked
+  // like the others.
   const std::stop_callback wake(done, [self = pthread_self()] { pthread_kill(self, SIGTERM); });
-  std::optional<clock::time_point> end;  // set once a stop has been requested
+  std::optional<clock::time_point> end;  // set when a stop has been requested
   while (!done.stop_requested()) {
     const bool signalled = sigtimedwait(&signals, nullptr, &pause) > 0;
     if (done.stop_requested()) break;
     const auto now = clock::now();
-    if (signalled && end) break;  // asked twice
+    if (signalled && end) break;  // the second signal
     if (!end && (signalled || (deadline && now >= *deadline))) {
       request_stop(signalled ? stop_reason::interrupted : stop_reason::time_limit);
       end = now + grace;
     }
     if (end && now >= *end) break;
   }
-  if (done.stop_requested() || !claim_report()) return;  // the command has ended, or is telling why it does
+  if (done.stop_requested() || !claim_report()) return;  // the command has ended, or is already reporting why
   remove_temporary_files();
   const ending why = describe_stop(limits_, {});
   write_report(why.kind, why.message);
-  std::_Exit(why.code);  // without waiting for anybody
+  std::_Exit(why.code);  // without waiting for other threads
 }
 
 process_limits::ending process_limits::describe_stop(const limit_options& limits, ending otherwise) {

@@ -1,13 +1,12 @@
-// What a command may take: time until it has to be done, memory, and the patience of whoever presses Ctrl-C. One object
-// per process, made before other threads are.
+// The limits of a command: time, memory, and Ctrl-C. Create one object per process, before other threads are started.
 //
-// A thread of its own waits for SIGINT, SIGTERM and the end of the time. It then asks for a stop (ir/cancellation.hpp),
-// which long work notices between two pieces and unwinds from. What has not ended a moment later (a pass of LLVM, one
-// long kernel, a device that does not answer) is not waited for: temporary files are removed, one line says why, and
-// the process ends.
+// A separate thread waits for SIGINT, SIGTERM and the time limit. It then requests a stop (ir/cancellation.hpp), which
+// long work checks between steps and unwinds from. Work that has not ended a moment later (an LLVM pass, one long
+// kernel, a device that does not answer) is abandoned: temporary files are removed, one line says why, and the process
+// ends.
 //
-// The memory limit is RLIMIT_DATA: what this process allocates, and as much again for each of its worker processes. The
-// mapped weights of a file and memory of GPUs are not part of it.
+// The memory limit is RLIMIT_DATA. It covers the allocations of this process; each worker process gets the same limit.
+// Mapped weights and GPU memory are not covered.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -21,7 +20,7 @@
 namespace kiln::tools {
 
 struct limit_options {
-  std::string time, memory;  // as given, such as 30s and 2GiB; empty: none
+  std::string time, memory;  // as given, such as 30s and 2GiB; empty: no limit
 };
 void add_limit_options(CLI::App& app, limit_options& limits);
 
@@ -30,13 +29,14 @@ std::uint64_t parse_bytes(const std::string& text, const char* option);
 
 class process_limits {
  public:
-  // Throws error{usage} for what is no size. By itself, so that what is forked before the thread starts is limited too.
+  // Throws error{usage} for an invalid size. Separate from the constructor, so that processes that are forked before
+  // the watcher thread starts are limited too.
   static void limit_memory(const limit_options& limits);
 
-  // Starts to watch the time and the signals. Throws error{usage} for what is no duration.
+  // Starts to watch the time and the signals. Throws error{usage} for an invalid duration.
   explicit process_limits(const limit_options& limits);
 
-  // Why the process ends, if a stop was requested; `otherwise` where none was.
+  // Why the process ends, if a stop was requested; else `otherwise`.
   struct ending {
     std::string kind, message;
     int code = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// Types that .npy lacks travel as their bytes.
+// Types that .npy does not have are written as bytes.
 literal storable(const literal& data) {
   if (storage_bits(data.type().type) >= 8) return data;
   auto bytes = data.bytes();

@@ -23,7 +23,7 @@ void progress_bar::update(std::size_t done, std::size_t total) {
   if (quiet_ || total == 0 || now - begin_ < patience ||
       (shown_ && now - last_ < (terminal_ ? std::chrono::milliseconds(terminal_interval) : line_interval)))
     return;
-  // Elsewhere than on a terminal, short work says nothing: lines are for logs of long work.
+  // Without a terminal, short work prints nothing. Lines are meant for logs of long work.
   if (!terminal_ && now - begin_ < line_interval) return;
   last_ = now;
   shown_ = true;

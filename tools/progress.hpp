@@ -1,5 +1,5 @@
-// Progress of work that may take longer than a second: a bar with count, rate and time left on a terminal, plain lines
-// elsewhere, always on standard error; nothing before the first second and nothing with --quiet.
+// Shows the progress of long work on standard error: a bar with count, rate and remaining time on a terminal, plain
+// lines elsewhere. Nothing is shown in the first second, nor with --quiet.
 #pragma once
 
 #include <chrono>

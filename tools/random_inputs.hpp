@@ -1,5 +1,5 @@
-// Seeded inputs for a run that was given none: floats from a normal distribution, bools and unranged integers 0 or 1,
-// integers that index something within the range that the compiler recorded (aot/input_ranges.hpp).
+// Seeded random inputs for a run without inputs: floats from a normal distribution, bools and integers 0 or 1. Integers
+// with a range that the compiler recorded (indices, aot/input_ranges.hpp) are drawn from that range.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kiln::tools {
 
-// `type` is static. The values depend on the seed, the input's name and the shape only.
+// `type` must be static. The values depend only on the seed, the input's name, its shape and its range.
 literal random_input(const program& p, const std::string& name, const shape& type, std::uint64_t seed);
 
 }  // namespace kiln::tools

@@ -1,4 +1,4 @@
-// Runs one code object of a program on its own, to find the kernel that is wrong.
+// Runs one code object of a program by itself, to find a kernel with wrong results.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace kiln::tools {
 
-// `kernel` is a portable code object of `source`; inputs and outputs are its own.
+// `kernel` is a portable code object of `source`. `inputs` are its operands; returns its results.
 std::vector<literal> run_single_kernel(const program& source, const instruction& kernel,
                                        std::span<const literal> inputs, const jit_options& options, device& target);
 

@@ -1,6 +1,6 @@
-// The only place of the command line that writes to standard output, standard error or the log. Text from outside is
-// made printable (ir/printable.hpp) here, argument by argument, so that no command has to think of it; test/house finds
-// whatever writes past it. Failures to write are no errors here: main() looks at standard output once, at the end.
+// The only part of the command line that writes to standard output, standard error or the log. Every text argument is
+// made printable here (ir/printable.hpp), so that commands need not do it for text from outside; test/house finds code
+// that bypasses this. Write errors are ignored here: main() checks standard output once, at the end.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 namespace kiln::tools {
 
-// An argument as it may be shown: text made printable, numbers as they are.
+// An argument in printable form: text is escaped, numbers stay as they are.
 template <class T>
 auto shown(const T& argument) {
   if constexpr (std::is_convertible_v<const T&, std::string_view>) {
@@ -42,21 +42,21 @@ void note(fmt::format_string<shown_type<T>...> format, const T&... arguments) {
   write_to(stderr, fmt::format(format, shown(arguments)...));
 }
 
-// Text of several lines from outside, such as disassembly and compilers' diagnostics.
+// Prints multi-line text from outside, such as disassembly and compiler diagnostics.
 inline void print_lines(std::FILE* stream, std::string_view text) { write_to(stream, printable_lines(text)); }
 
-// A process tells once why it ends. Whether the caller is the one who does; another thread may have been first.
+// A process reports only once why it ends. Returns true for the first caller, who must report; other threads get false.
 bool claim_report();
-// `kiln: KIND: MESSAGE`, as one line, to standard error and past its buffer. Where nobody can be told, the exit code
-// tells.
+// Writes `kiln: KIND: MESSAGE` as one line to standard error, without buffering. Write errors are ignored, because the
+// exit code also says what happened.
 void write_report(std::string_view kind, std::string_view message);
-// For text of our own where no memory is left.
+// Writes text to standard error without allocating memory.
 void write_constant(std::string_view text);
 
-// In ASCII: what is not, controls included, is escaped; what is not UTF-8 becomes U+FFFD.
+// JSON in ASCII: other characters and control characters are escaped, and invalid UTF-8 becomes U+FFFD.
 std::string json_text(const nlohmann::ordered_json& document);
 
-// spdlog's messages to standard error as `kiln: LEVEL: MESSAGE`, each on one line.
+// Makes spdlog write each message to standard error as one line `kiln: LEVEL: MESSAGE`.
 void start_log(bool verbose, bool quiet);
 
 }  // namespace kiln::tools

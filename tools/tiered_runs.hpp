@@ -1,4 +1,4 @@
-// Runs of a model before, while and after its kernels are tuned in the background: what `kiln perf --tune` measures.
+// Measures a model before, during and after its kernels are tuned in the background, for `kiln perf --tune`.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,12 +7,12 @@
 
 namespace kiln::tools {
 
-// The object "tuning" of perf's JSON, with medians and 99th percentiles of each phase: `runs` runs before, as many as
-// there is time for meanwhile, `runs` afterwards. The session goes on with the executable of the end.
+// Returns the object "tuning" of perf's JSON, with the median and the 99th percentile of each phase: `runs` runs
+// before, as many as fit during tuning, and `runs` afterwards. The session continues with the tuned executable.
 nlohmann::ordered_json measure_tiers(model_session& session, const model_options& options, double budget_ms, int runs,
                                      int warmup);
 
-// The object "tuning" as a line of text.
+// Prints the object "tuning" as one line of text.
 void print_tiers(const nlohmann::ordered_json& tuning);
 
 }  // namespace kiln::tools

@@ -31,13 +31,13 @@ double parse_duration_ms(const std::string& text, const char* option) {
   if (problem == std::errc() && std::isfinite(number) && number > 0)
     for (const unit& u : units)
       if (u.name == rest) return number * u.ms;
-  throw error(error_kind::usage, fmt::format("{}: '{}' is no duration: 500ms, 30s, 2m", option, text));
+  throw error(error_kind::usage, fmt::format("{}: '{}' is not a duration such as 500ms, 30s or 2m", option, text));
 }
 
 tuning_effort parse_effort(const std::string& text) {
   tuning_effort effort{};
   if (!parse_enum(text, effort))
-    throw error(error_kind::usage, fmt::format("--tune: '{}' is none of off, quick, full, exhaustive", text));
+    throw error(error_kind::usage, fmt::format("--tune: '{}' is not one of off, quick, full, exhaustive", text));
   return effort;
 }
 

@@ -1,4 +1,4 @@
-// What --tune, --tune-budget and the options of `kiln tune` say, and what run, perf and tune share of it.
+// Parses --tune, --tune-budget and the options of `kiln tune`, and holds what run, perf and tune share.
 #pragma once
 
 #include <memory>
@@ -15,21 +15,20 @@ double parse_duration_ms(const std::string& text, const char* option);
 
 tuning_effort parse_effort(const std::string& text);
 
-// --tune-budget, 30 s without it.
+// --tune-budget in milliseconds; 30 s by default.
 double tuning_budget_ms(const model_options& options);
 
-// The device to time on: a GPU is the session's own, the host a second one, whose threads a candidate that never ends
-// may keep.
+// The device to time on. For a GPU it is the session's device. For the host it is a second host device, because a
+// candidate that never finishes occupies its threads.
 std::shared_ptr<device> timing_device(model_session& session);
 
-// How far the kernels of the session are tuned, by the records that it has: the object "tuning" of run's and perf's
-// JSON.
+// How many kernels of the session are tuned, according to its records: the object "tuning" of run's and perf's JSON.
 nlohmann::ordered_json describe_tuning(const model_session& session);
 
-// One row of `kiln tune` for each kernel.
+// The row of `kiln tune` for one kernel.
 nlohmann::ordered_json describe(const kernel_tuning& t);
 
-// Tunes in this thread, with all processors: after a run, when nothing else is to be done.
+// Tunes in this thread, with all processors. For use when no model runs at the same time.
 std::vector<kernel_tuning> tune_session(model_session& session, const tuner_options& options, double budget_ms,
                                         const output_options& output);
 

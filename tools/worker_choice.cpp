@@ -6,10 +6,11 @@ namespace kiln::tools {
 
 void add_worker_options(CLI::App& app, worker_choice& choice) {
   app.add_flag("--isolated", choice.isolated,
-               "Compile each kernel in a process of its own, instead of several kernels one after another");
-  app.add_flag("--in-process", choice.in_process,
-               "Read and compile kernels in this process: for files that you made yourself, since a damaged one can "
-               "then crash it");
+               "Compile each kernel in a separate process, instead of several kernels one after another");
+  app.add_flag(
+      "--in-process", choice.in_process,
+      "Read and compile kernels in this process: only for files that you made yourself, because a damaged one can "
+      "crash it");
 }
 
 std::shared_ptr<worker_pool> workers_for_files(const worker_choice& choice) {

@@ -1,4 +1,5 @@
-// Where the payloads of a file are read and compiled: in workers, or in this process for those who made the file.
+// Chooses where the payloads of a file are parsed and compiled: in workers, or in this process if the user trusts the
+// file.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +14,7 @@ struct worker_choice {
 };
 void add_worker_options(CLI::App& app, worker_choice& choice);
 
-// For payloads of a file; null with --in-process. Throws error{usage} where the options exclude each other.
+// The workers for payloads of a file; null with --in-process. Throws error{usage} if both options are given.
 std::shared_ptr<worker_pool> workers_for_files(const worker_choice& choice);
 
 }  // namespace kiln::tools
