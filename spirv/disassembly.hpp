@@ -1,4 +1,4 @@
-// SPIR-V as text, for people: SPIRV-Tools' disassembly. Throws error{corrupted} for words that it cannot read.
+// Human-readable SPIR-V: the disassembly of SPIRV-Tools. Throws error{corrupted} for words that cannot be disassembled.
 #pragma once
 
 #include <cstddef>

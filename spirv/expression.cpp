@@ -8,7 +8,7 @@
 namespace kiln::spirv {
 namespace {
 
-// What a subexpression is: an integer (perhaps symbolic), a real number, a text or an element type.
+// The value of a subexpression: an integer (possibly symbolic), a real number, a text or an element type.
 using number = std::variant<dim, double, std::string, element_type>;
 
 constexpr int max_depth = 64;
@@ -44,13 +44,13 @@ class parser {
   number all() {
     number result = choice();
     blanks();
-    if (at_ != text_.size()) fail("'" + std::string(text_.substr(at_)) + "' is not expected here");
+    if (at_ != text_.size()) fail("'" + std::string(text_.substr(at_)) + "' is unexpected here");
     return result;
   }
 
   dim integer_of(const number& n) const {
     const dim* d = std::get_if<dim>(&n);
-    if (!d) fail("an integer is needed here");
+    if (!d) fail("expected an integer");
     return *d;
   }
 
@@ -83,7 +83,7 @@ class parser {
     return true;
   }
   void expect(std::string_view token) {
-    if (!accept(token)) fail("'" + std::string(token) + "' is missing");
+    if (!accept(token)) fail("'" + std::string(token) + "' expected");
   }
   std::string_view word() {
     blanks();
@@ -92,7 +92,7 @@ class parser {
     return text_.substr(begin, at_ - begin);
   }
 
-  // A number that is known now.
+  // Returns an integer that must be static.
   std::int64_t plain(const number& n) const {
     dim d = integer_of(n);
     if (!d.is_static())
@@ -105,7 +105,7 @@ class parser {
     return idle_ ? true : std::holds_alternative<double>(n) ? std::get<double>(n) != 0 : plain(n) != 0;
   }
 
-  // Calls `parse`, only looking where `skip` says that the value does not matter.
+  // Calls `parse`. If `skip`, only checks the syntax without evaluating.
   template <class Parse>
   bool skipping(bool skip, Parse parse) {
     bool idle = idle_;
@@ -157,7 +157,7 @@ class parser {
       if (!accept(sign)) continue;
       number right = sum();
       if (idle_) return dim(1);
-      if (left.index() == right.index() && left.index() >= 2) {  // texts, types
+      if (left.index() == right.index() && left.index() >= 2) {  // texts and element types
         if (sign != "==" && sign != "!=") fail("only == and != compare texts and types");
         return dim((left == right) == (sign == "=="));
       }
@@ -195,7 +195,7 @@ class parser {
       number right = factor();
       const dim *a = std::get_if<dim>(&left), *b = std::get_if<dim>(&right);
       if (!a || !b) {
-        if (sign == '%') fail("% takes integers");
+        if (sign == '%') fail("% needs integer operands");
         left = sign == '*' ? real_of(left) * real_of(right) : real_of(left) / real_of(right);
       } else if (sign == '*') {
         left = *a * *b;
@@ -206,7 +206,7 @@ class parser {
   }
 
   dim whole(double value) const {
-    if (!(value >= -0x1p63 && value < 0x1p63)) fail("no integer of 64 bits is that large");
+    if (!(value >= -0x1p63 && value < 0x1p63)) fail("the value does not fit in a 64-bit integer");
     return static_cast<std::int64_t>(value);
   }
 
@@ -214,7 +214,7 @@ class parser {
     if (idle_) return 1;
     if (a.is_static() && b.is_static()) {
       if (b.value() == 0) fail("division by zero");
-      if (b.value() == -1) return sign == '/' ? dim(0) - a : dim(0);  // the smallest integer has no negative
+      if (b.value() == -1) return sign == '/' ? dim(0) - a : dim(0);  // negating the smallest integer would overflow
       return sign == '/' ? a.value() / b.value() : a.value() % b.value();
     }
     return sign == '/' ? a / b : dim(plain(a) % plain(b));
@@ -241,7 +241,7 @@ class parser {
     }
     if (accept("\"")) {
       std::size_t end = text_.find('"', at_);
-      if (end == std::string_view::npos) fail("a text has no end");
+      if (end == std::string_view::npos) fail("unterminated text");
       std::string result(text_.substr(at_, end - at_));
       at_ = end + 1;
       return result;
@@ -250,7 +250,7 @@ class parser {
     if (at_ < text_.size() && ((text_[at_] >= '0' && text_[at_] <= '9') || text_[at_] == '.')) return literal();
     std::size_t begin = at_;
     std::string_view name = word();
-    if (name.empty()) fail("a number, a name or '(' is needed here");
+    if (name.empty()) fail("expected a number, a name or '('");
     if (accept("(")) return call(name, begin);
     if (auto type = type_named(name)) return *type;
     if (scope_.attributes)
@@ -332,7 +332,7 @@ class parser {
     fail("'" + std::string(name) + "' with " + std::to_string(given.size()) + " arguments is not a function");
   }
 
-  // has(input1): whether the node gives that input.
+  // has(input1): whether the node provides that input.
   bool present(std::string_view input) {
     auto found = parse_buffer(input);
     if (!found || found->first != "input") fail("'" + std::string(input) + "' is not an input: input0, input1, ...");
@@ -344,7 +344,7 @@ class parser {
     return !left_out && found->second < scope_.inputs.size();
   }
 
-  // item(pads, 1), length(pads): of an attribute that is a list.
+  // item(pads, 1) and length(pads), for an attribute that is a list.
   number of_list(std::string_view function) {
     std::string_view name = word();
     const std::vector<std::int64_t>* list = nullptr;
@@ -368,7 +368,7 @@ class parser {
 
   std::string_view text_;
   const expression_scope& scope_;
-  bool idle_;  // looks, but does not evaluate: the branch of ?: that is not taken
+  bool idle_;  // checks the syntax without evaluating: the branch of ?: that is not taken
   std::size_t at_ = 0;
   int depth_ = 0;
 };
@@ -396,7 +396,7 @@ element_type evaluate_type(std::string_view text, const expression_scope& scope)
   parser p(text, scope);
   number result = p.all();
   if (const auto* type = std::get_if<element_type>(&result)) return *type;
-  p.fail("an element type is needed here: float32, type(input0), ...");
+  p.fail("expected an element type: float32, type(input0), ...");
 }
 
 std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& scope) {

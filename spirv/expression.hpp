@@ -1,9 +1,10 @@
-// The small language of shape rules, launch rules and arguments (spirv/README.md): numbers, attributes, dim(input0, 1),
-// elements(output0), rank(input0), product(input0, first, last), type(input0) == float32, has(input1), item(pads, 0),
-// length(pads) of a list, + - * / %, comparisons, && || !, ?:, min, max, ceil_div, floor(real), real(integer).
-// `/` of integers rounds toward zero, exactly where dims are symbolic; a real operand makes the result real. Pure
-// functions of their arguments. Mistakes throw expression_error, an error{invalid_model} that knows its place in the
-// text.
+// The expression language of shape rules, launch rules and arguments (spirv/README.md): numbers, attributes,
+// dim(input0, 1), elements(output0), rank(input0), product(input0, first, last), type(input0) == float32, has(input1),
+// item(pads, 0), length(pads) of a list, + - * / %, comparisons, && || !, ?:, min, max, ceil_div, floor(real),
+// real(integer).
+// Integer `/` rounds toward zero; for symbolic dims the division must be exact in this sense. A real operand makes the
+// result real. All functions are pure. Errors are thrown as expression_error, an error{invalid_model} with an offset
+// into the text.
 #pragma once
 
 #include <cstdint>
@@ -38,28 +39,28 @@ class expression_error : public error {
 struct expression_scope {
   std::span<const shape> inputs, outputs;
   const attribute_values* attributes = nullptr;
-  bool checking = false;  // looks only at the grammar and the names: every tensor has every dimension, all of them 1
+  // Checks only the grammar and the names: every tensor has every dimension, each of size 1.
+  bool checking = false;
 };
 
-dim evaluate_integer(
-    std::string_view text,
-    const expression_scope& scope);  // comparisons and ?: need numbers: error{unsupported} on open dims
+// Comparisons and ?: need numbers; they throw error{unsupported} for open dims.
+dim evaluate_integer(std::string_view text, const expression_scope& scope);
 double evaluate_real(std::string_view text, const expression_scope& scope);
 
-// "float32", "f16", "type(input0)".
+// Accepts "float32", "f16", "type(input0)".
 element_type evaluate_type(std::string_view text, const expression_scope& scope);
-// "same_as(input0)", "dims(dim(input0, 0), 4)", "broadcast(input0, input1)", "with_dim(input0, axis, k)",
-// "with_last(input0, height, width)", "list(shape)" for an attribute that is a list of sizes.
+// Accepts "same_as(input0)", "dims(dim(input0, 0), 4)", "broadcast(input0, input1)", "with_dim(input0, axis, k)",
+// "with_last(input0, height, width)", and "list(shape)" for an attribute that is a list of sizes.
 std::vector<dim> evaluate_dims(std::string_view text, const expression_scope& scope);
 
-// "input3" as {"input", 3}; "output0", "scratch1" likewise. Nothing for any other text.
+// Splits "input3" into {"input", 3}; also accepts "output0" and "scratch1". Returns nullopt for any other text.
 std::optional<std::pair<std::string_view, std::uint32_t>> parse_buffer(std::string_view text);
 
-// The name of the attribute (no source can declare it: it has a blank) that an object has for each input that its node
-// leaves out. Such an input is an empty float32 tensor, and has() tells it from others.
+// The name of the attribute that marks an input as omitted by its node. The name contains a blank, so no source can
+// declare it. An omitted input is an empty float32 tensor; has() recognizes it by this attribute.
 std::string left_out_input(std::uint32_t index);
 
-// Arguments of a call or macro, split at its top-level commas, without the blanks around them.
+// Splits the arguments of a call or macro at top-level commas and trims them.
 std::vector<std::string_view> split_arguments(std::string_view text);
 
 }  // namespace kiln::spirv

@@ -10,7 +10,7 @@
 namespace kiln::spirv {
 namespace {
 
-// Far above what a kernel needs; what a hostile file can make us allocate or evaluate stays small.
+// Limits far above what a kernel needs. They bound what a malicious file can make us allocate or evaluate.
 constexpr std::size_t max_words = std::size_t{64} << 20;
 constexpr std::int64_t max_grid = std::numeric_limits<std::int32_t>::max(), max_bytes = std::int64_t{1} << 40;
 
@@ -20,7 +20,7 @@ constexpr std::int64_t max_grid = std::numeric_limits<std::int32_t>::max(), max_
 
 std::string text_of(const flatbuffers::String* stored) {
   if (!stored) return {};
-  if (stored->size() > longest_text) damaged("an endless text");
+  if (stored->size() > longest_text) damaged("a text is too long");
   return stored->str();
 }
 
@@ -96,7 +96,7 @@ std::vector<std::byte> serialize(const object& o) {
     auto kind = static_cast<schema::AttributeKind>(value.index());
     auto stored_name = text(name);
     auto stored_text = text(value.index() == 2 ? std::get<2>(value) : "");
-    flatbuffers::Offset<flatbuffers::Vector<std::int64_t>> list;  // absent where there is none
+    flatbuffers::Offset<flatbuffers::Vector<std::int64_t>> list;  // absent if there is none
     if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&value)) list = b.CreateVector(*sizes);
     attributes.push_back(schema::CreateAttribute(b, stored_name, kind, value.index() == 0 ? std::get<0>(value) : 0,
                                                  value.index() == 1 ? std::get<1>(value) : 0.0, stored_text, list));
@@ -138,12 +138,12 @@ std::vector<std::byte> serialize(const object& o) {
 }
 
 object deserialize_object(std::span<const std::byte> bytes) {
-  if (bytes.size() < 8 || bytes.size() > max_words) damaged("its size is impossible");
-  std::vector<std::byte> aligned(bytes.begin(), bytes.end());  // FlatBuffers reads numbers in place
+  if (bytes.size() < 8 || bytes.size() > max_words) damaged("its size is invalid");
+  std::vector<std::byte> aligned(bytes.begin(), bytes.end());  // a copy, because FlatBuffers needs aligned data
   const auto* data = reinterpret_cast<const std::uint8_t*>(aligned.data());
   flatbuffers::Verifier verifier(data, aligned.size(), 16, 1 << 16);
   if (!schema::ObjectBufferHasIdentifier(data) || !schema::VerifyObjectBuffer(verifier))
-    damaged("its structure is broken");
+    damaged("its structure is invalid");
   const schema::Object& stored = *schema::GetObject(data);
   object o;
   o.domain = text_of(stored.domain());
@@ -234,7 +234,7 @@ resolved_object resolve(const object& o, std::span<const shape> inputs, std::spa
       r.grid[0] = (elements + open * each - 1) / (open * each);
       if (r.grid[0] > max_grid)
         throw error(error_kind::unsupported,
-                    o.name + ": " + std::to_string(elements) + " elements are more than one launch can have");
+                    o.name + ": " + std::to_string(elements) + " elements exceed the limit of one launch");
     }
     std::int64_t threads = r.block[0] * r.block[1] * r.block[2];
     if (threads < 1 || threads > most)

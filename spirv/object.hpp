@@ -1,6 +1,6 @@
-// One operator in amdgcnspirv: what the payload of a code object of that format holds (spirv/README.md). Launches are
-// symbolic over shapes until resolve(). A value type; serialized with FlatBuffers, the same object to the same bytes.
-// Reading verifies everything and throws error{corrupted}.
+// One operator in amdgcnspirv: the content of the payload of a code object in that format (spirv/README.md). Launches
+// are symbolic in the shapes until resolve(). A value type. It is serialized with FlatBuffers; equal objects give equal
+// bytes. Reading verifies everything and throws error{corrupted}.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace kiln::spirv {
 
 enum class parameter_kind : std::uint8_t { input, output, scratch, integer, real };
 
-// What one parameter of a kernel receives: a buffer, or a number of the parameter's type (i32, i64; f32, f64).
+// The argument for one parameter of a kernel: a buffer, or a number of the parameter's type (i32, i64; f32, f64).
 struct parameter {
   parameter_kind kind = parameter_kind::input;
   std::uint32_t index = 0;
@@ -38,10 +38,12 @@ namespace kiln::spirv {
 struct kernel_launch {
   std::string symbol;
   launch_rule rule = launch_rule::per_element;
-  std::vector<std::string> count;    // per_element: elements; per_row: rows; per_tile: the grid's x, y, z
-  std::vector<std::string> block;    // per_element: elements of one thread (default 1); per_row: threads (default: the
-                                     // finalizer's); per_tile: threads x, y, z
-  std::string shared_bytes = {};     // of dynamic shared memory; empty: none
+  // per_element: elements; per_row: rows; per_tile: the grid's x, y, z.
+  std::vector<std::string> count;
+  // per_element: elements per thread (default 1); per_row: threads (default: the finalizer chooses); per_tile: threads
+  // x, y, z.
+  std::vector<std::string> block;
+  std::string shared_bytes = {};     // dynamic shared memory; empty: none
   std::uint32_t max_threads = 1024;  // __launch_bounds__
   std::vector<parameter> parameters;
   friend bool operator==(const kernel_launch&, const kernel_launch&) = default;
@@ -70,22 +72,22 @@ struct object {
   friend bool operator==(const object&, const object&) = default;
 };
 
-// What a reader takes of each text and of each list.
+// Limits that a reader enforces on each text and each list.
 inline constexpr std::size_t longest_text = 4096, longest_list = 256;
 
-// Throws error{unsupported} where a text or a list is longer.
+// Throws error{unsupported} if a text or a list is too long.
 std::vector<std::byte> serialize(const object& o);
 object deserialize_object(std::span<const std::byte> bytes);
 
-// The outputs' shapes for these inputs, which may have open dimensions. Throws error{invalid_model}.
+// Returns the shapes of the outputs for these inputs, which may have open dimensions. Throws error{invalid_model}.
 std::vector<shape> infer(const object& o, std::span<const shape> inputs);
 
 struct resolve_limits {
-  std::int64_t max_threads = 1024;     // of a workgroup on the target
-  std::int64_t preferred_block = 256;  // where the rule leaves it open
+  std::int64_t max_threads = 1024;     // per workgroup, on the target
+  std::int64_t preferred_block = 256;  // used if the rule does not specify a size
 };
 
-// A parameter with its value: a buffer, or the constant as the bits of its type.
+// A parameter with its value: a buffer, or a constant as the bits of its type.
 struct resolved_argument {
   parameter_kind kind = parameter_kind::input;
   std::uint32_t index = 0;
@@ -95,7 +97,7 @@ struct resolved_argument {
 
 struct resolved_launch {
   std::string symbol;
-  std::array<std::int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};  // workgroups; work items of one
+  std::array<std::int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};  // workgroups; work items per workgroup
   std::int64_t shared_bytes = 0;
   std::vector<resolved_argument> arguments;  // in the order of the kernel's parameters
 };
@@ -105,8 +107,8 @@ struct resolved_object {
   std::vector<resolved_launch> launches;
 };
 
-// Everything symbolic evaluated for static shapes; launches without work are left out. Throws error{invalid_model}
-// where an expression fails, error{unsupported} where a workgroup is larger than the kernel or the target allows.
+// Evaluates all symbolic expressions for static shapes. Launches without work are omitted. Throws error{invalid_model}
+// if an expression fails, and error{unsupported} if a workgroup is larger than the kernel or the target allows.
 resolved_object resolve(const object& o, std::span<const shape> inputs, std::span<const shape> outputs,
                         const resolve_limits& limits = {});
 

@@ -6,8 +6,8 @@
 namespace kiln::spirv {
 namespace {
 
-// clang/docs/ClangOffloadBundler: magic, number of entries, for each offset, size, length of its id and the id; then
-// the contents, which HIP's own bundles align to pages.
+// The format is specified in clang/docs/ClangOffloadBundler: magic, number of entries; for each entry the offset, the
+// size, the length of its id, and the id; then the contents, which HIP's own bundles align to pages.
 constexpr std::string_view magic = "__CLANG_OFFLOAD_BUNDLE__", host_entry = "host-x86_64-unknown-linux-gnu-";
 constexpr std::uint64_t page = 4096;
 
@@ -32,7 +32,8 @@ std::vector<std::byte> make_offload_bundle(std::span<const std::byte> words) {
   append(result, magic);
   append(result, entries.size());
   for (const entry& e : entries) {
-    append(result, page);  // the header takes less than a page, and the host's entry is empty
+    // The header takes less than a page, and the host's entry is empty.
+    append(result, page);
     append(result, e.size);
     append(result, e.id.size());
     append(result, e.id);

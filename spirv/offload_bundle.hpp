@@ -1,6 +1,6 @@
-// SPIR-V in the wrapping that ROCm reads: a clang offload bundle with an empty host entry and the entry
-// hip-spirv64-amd-amdhsa--amdgcnspirv. HIP 6.4 and later finalize such a bundle themselves (hipModuleLoadData); raw
-// SPIR-V they reject. Pure functions, deterministic.
+// Wraps SPIR-V in the container that ROCm reads: a clang offload bundle with an empty host entry and the entry
+// hip-spirv64-amd-amdhsa--amdgcnspirv. HIP 6.4 and later finalize such a bundle in hipModuleLoadData; they reject raw
+// SPIR-V. Pure functions, deterministic.
 #pragma once
 
 #include <cstddef>

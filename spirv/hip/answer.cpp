@@ -43,7 +43,8 @@ class reader {
 
  private:
   std::string_view take(std::size_t count) {
-    if (count > rest_.size()) throw error(error_kind::internal, "a copy of this process gave half an answer");
+    if (count > rest_.size())
+      throw error(error_kind::internal, "a forked copy of this process returned a truncated answer");
     std::string_view result = rest_.substr(0, count);
     rest_.remove_prefix(count);
     return result;

@@ -1,5 +1,5 @@
-// What a forked copy of this process says after compiling: the compiled source, or the error that compiling threw, as
-// bytes. Only between a process and its copy: not a format.
+// Serializes what a forked copy of this process returns after compiling: the compiled source, or the error that
+// compiling threw. Used only between a process and its forked copy, so the bytes are not a stable format.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace kiln::spirv {
 
-// Throws nothing: an error is an answer, too.
+// Never throws: an error is serialized, too.
 std::string pack_answer(const std::function<compiled_source()>& compile);
 
-// Returns the source or throws the error.
+// Returns the source, or throws the error.
 compiled_source unpack_answer(std::string_view answer);
 
 }  // namespace kiln::spirv

@@ -1,5 +1,5 @@
-// Launches and the kernels that they name: symbols, types of parameters, and what the tensors must be for the kernels'
-// pointers.
+// Binds launches to the kernels that they name: sets symbols and types of parameters, and derives from the kernels'
+// pointers which element types the tensors must have.
 #include <clang/Basic/Diagnostic.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ bool takes(const pointee& to, element_type type) {
   return to.type ? *to.type == type : to.bits == 0 || storage_bits(type) == to.bits;
 }
 
-// "float32" or "int32, uint32, float32".
+// The element types that a pointer accepts: float32, or int32, uint32 and float32.
 std::vector<element_type> types_of(const pointee& to) {
   std::vector<element_type> result;
   for (std::size_t i = 0; i < element_type_count; ++i)
@@ -58,7 +58,7 @@ class binder {
     failed_ = true;
   }
 
-  // False where the mistakes make later ones out of nothing.
+  // Returns false if further checks would only report follow-up errors.
   bool bind(kernel_launch& launch, const declared_operator::launch_source& source) {
     auto called = kernels_called(source.kernel.text, declarations_, compiler_.getASTContext());
     if (called.empty()) {
@@ -69,7 +69,7 @@ class binder {
     }
     if (called.size() > 1) {
       fail(source.kernel.at(0), "there are " + std::to_string(called.size()) + " __global__ functions '" +
-                                    source.kernel.text + "': give each a name of its own");
+                                    source.kernel.text + "': give each a unique name");
       return false;
     }
     const kernel_declaration& kernel = *called[0];
@@ -136,7 +136,7 @@ class binder {
     launch.parameters.push_back({real ? parameter_kind::real : parameter_kind::integer, 0, type, a.text});
   }
 
-  // The tensor's type is checked here where the declaration says it, and otherwise by a requirement when a node is
+  // The tensor's type is checked here if its declaration fixes the type, otherwise by a requirement when a node is
   // bound.
   void require_type(const macro_text& a, parameter_kind kind, std::uint32_t number, const pointee& to,
                     const std::string& what) {
@@ -153,21 +153,21 @@ class binder {
     for (element_type type : types_of(to))
       requirement += (requirement.empty() ? "" : " || ") + expression + " == " + std::string(name(type));
     if (requirement.empty()) return fail(a.at(0), what + " points at a type that tensors do not have");
-    // An input that the node may leave out has its type only where it is there.
+    // The type of an optional input is checked only if the input is present.
     if (expression.starts_with("type(input"))
       requirement = "!has(" + expression.substr(5, expression.find(')') - 5) + ") || " + requirement;
     if (std::ranges::find(o_.result.requirements, requirement) == o_.result.requirements.end())
       o_.result.requirements.push_back(requirement);
   }
 
-  // Known before any node is: "float32", and "type(input0)" where KILN_INPUT says it.
+  // Returns a type that is known before any node: "float32", or "type(input0)" if KILN_INPUT declares that type.
   std::optional<element_type> type_of(const std::string& expression) const {
     for (const input_restriction& r : o_.result.restrictions)
       if (expression == "type(input" + std::to_string(r.input) + ")") return type_of(without_blanks(r.type));
     try {
       return evaluate_type(expression, {{}, {}, &o_.result.attributes});
     } catch (const error&) {
-      return std::nullopt;  // it depends on a tensor
+      return std::nullopt;  // the type depends on a tensor
     }
   }
 

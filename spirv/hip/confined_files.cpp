@@ -27,7 +27,8 @@ class folder_files final : public llvm::vfs::ProxyFileSystem {
     if (!real) return not_there;
     auto found = ProxyFileSystem::status(*real);
     if (!found) return not_there;
-    if (!found->isRegularFile() && !found->isDirectory()) return not_there;  // opening a pipe would wait for its writer
+    // Opening a pipe would wait for its writer.
+    if (!found->isRegularFile() && !found->isDirectory()) return not_there;
     return llvm::vfs::Status::copyWithNewName(*found, path);
   }
   bool exists(const llvm::Twine& path) override { return static_cast<bool>(status(path)); }
@@ -50,7 +51,7 @@ class folder_files final : public llvm::vfs::ProxyFileSystem {
   }
 
  private:
-  // The path behind all links, where that lies in the folder.
+  // Returns the path with all links resolved, if it is inside the folder.
   std::optional<std::string> resolved(const llvm::Twine& path) {
     llvm::SmallString<256> real;
     if (!resolved_ || ProxyFileSystem::getRealPath(path, real)) return std::nullopt;
@@ -59,7 +60,7 @@ class folder_files final : public llvm::vfs::ProxyFileSystem {
     return real.str().str();
   }
 
-  std::string root_;  // without a slash at its end
+  std::string root_;  // without a trailing slash
   bool resolved_ = false;
   std::set<std::string>& opened_;
 };

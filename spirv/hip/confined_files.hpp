@@ -1,6 +1,6 @@
-// The files that a HIP source may include, as Clang's file system: those of one folder and below it, whatever way leads
-// to them (absolute names, `..`, links, names that macros make, `#include_next`, `__has_include`, `#embed`), and files
-// in memory. Everything else is not there; Clang asks this file system alone.
+// A file system for Clang that contains only the files that a HIP source may include: one folder with its subfolders,
+// and files in memory. It confines every kind of access (absolute names, `..`, links, names made by macros,
+// `#include_next`, `__has_include`, `#embed`). All other files do not exist; Clang uses no other file system.
 #pragma once
 
 #include <llvm/ADT/IntrusiveRefCntPtr.h>
@@ -12,8 +12,8 @@
 
 namespace kiln::spirv {
 
-// `memory` comes first. A root that cannot be resolved leaves the files in memory only. Files of the root that are
-// opened are added to `opened`, relative to it.
+// Files in `memory` take precedence. If the root cannot be resolved, only the files in memory exist. Files of the root
+// that are opened are added to `opened`, relative to the root.
 llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> confined_files(
     const std::filesystem::path& root, llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> memory,
     std::set<std::string>& opened);

@@ -18,7 +18,7 @@
 namespace kiln::spirv {
 namespace {
 
-// The first letter of an answer.
+// The first character of an answer.
 constexpr char done = 'S', gave_up = 'E';
 
 void write_all(int file, std::string_view bytes) {
@@ -59,7 +59,7 @@ void limit(int what, rlim_t wanted) {
 std::string in_forked_copy(const std::string& who, const std::function<std::string()>& work,
                            const copy_limits& limits) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw error(error_kind::io, "no pipe to a copy of this process");
+  if (pipe2(ends, O_CLOEXEC) != 0) throw error(error_kind::io, "cannot create a pipe to a forked copy of this process");
   pid_t child = fork();
   if (child == 0) work_and_exit(ends[1], work, limits);
   close(ends[1]);
@@ -72,12 +72,11 @@ std::string in_forked_copy(const std::string& who, const std::function<std::stri
     answer.append(buffer, static_cast<std::size_t>(got));
   }
   close(ends[0]);
-  if (child < 0) throw error(error_kind::io, "no copy of this process can be made");
+  if (child < 0) throw error(error_kind::io, "cannot fork this process");
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-    throw error(error_kind::unsupported,
-                who + " did not come to an end in " + std::to_string(limits.cpu_seconds) + " s");
+    throw error(error_kind::unsupported, who + " did not finish within " + std::to_string(limits.cpu_seconds) + " s");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty())
     throw error(error_kind::unsupported,
                 who + " crashed" + (WIFSIGNALED(status) ? " (signal " + std::to_string(WTERMSIG(status)) + ")" : ""));

@@ -33,7 +33,8 @@ namespace {
 
 constexpr const char* header_folder = "/kiln/device/";
 
-// Standard headers that kernels include by habit: the device header has what portable kernels may use of them.
+// Standard headers that kernels include out of habit. The device header provides the parts of them that portable
+// kernels may use.
 constexpr std::array standard_headers{"cstdint",
                                       "stdint.h",
                                       "cstddef",
@@ -78,8 +79,8 @@ class source_action : public clang::EmitLLVMOnlyAction {
   std::vector<hip_kernel>& kernels_;
 };
 
-// Threads of a workgroup that __launch_bounds__ allows: the header keeps them as annotations, {function,
-// "kiln.launch_bounds", file, line, {threads, ...}}.
+// Reads the maximum number of threads per workgroup from __launch_bounds__. The device header keeps it as an annotation
+// {function, "kiln.launch_bounds", file, line, {threads, ...}}.
 std::map<const llvm::Function*, std::uint32_t> launch_bounds(const llvm::Module& module) {
   std::map<const llvm::Function*, std::uint32_t> result;
   const llvm::GlobalVariable* annotations = module.getNamedGlobal("llvm.global.annotations");
@@ -113,7 +114,7 @@ std::vector<hip_kernel> kernels_of(const llvm::Module& module, const std::vector
     k.name = declared->name;
     for (const declared_parameter& p : declared->parameters) k.parameters.push_back(p.kind);
     k.reads_only.resize(k.parameters.size());
-    // A struct by value may be several of LLVM's parameters; such kernels cannot be launched.
+    // A struct passed by value may become several LLVM parameters. Such kernels cannot be launched.
     if (f.arg_size() == k.parameters.size())
       for (const llvm::Argument& a : f.args())
         k.reads_only[a.getArgNo()] = a.getType()->isPointerTy() && a.onlyReadsMemory();
@@ -129,7 +130,7 @@ void source_action::EndSourceFileAction() {
   if (!result) return;
   auto declarations = declared_kernels(getCompilerInstance().getASTContext());
   kernels_ = kernels_of(*result, declarations);
-  // The file has ended for the printer of diagnostics; messages about its operators still belong to it.
+  // The diagnostic printer considers the file finished; reopen it for messages about its operators.
   clang::CompilerInstance& compiler = getCompilerInstance();
   compiler.getDiagnosticClient().BeginSourceFile(compiler.getLangOpts(), nullptr);
   bind_kernels(compiler, operators_, kernels_, declarations);
@@ -140,7 +141,7 @@ std::string demangled(const llvm::Function& f) { return "'" + llvm::demangle(f.g
 
 [[noreturn]] void refuse(const std::string& what) { throw error(error_kind::unsupported, what); }
 
-// What no finalizer could carry out, by name.
+// Refuses features that no finalizer supports, by name.
 void refuse_unportable(llvm::Module& module) {
   llvm::CallGraph graph(module);
   for (auto group = llvm::scc_begin(&graph); !group.isAtEnd(); ++group)
@@ -171,7 +172,7 @@ void refuse_unportable(llvm::Module& module) {
              "' would outlive a launch: declare it __constant__, or give the operator scratch memory");
 }
 
-// Clang's markers for linking host and device code: nothing here links them.
+// Removes Clang's lists for linking host and device code, which are not needed here.
 void erase_markers(llvm::Module& module) {
   for (const char* name : {"llvm.compiler.used", "llvm.used", "llvm.global.annotations"})
     if (llvm::GlobalVariable* list = module.getNamedGlobal(name)) list->eraseFromParent();
@@ -212,28 +213,29 @@ llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files_with(std::string_view sour
 
 compiled_source compile_here(std::string_view source, const std::string& file, const hip_options& options) {
   initialize_back_end();
-  std::vector<std::string> arguments{
-      "-triple",
-      spirv_triple,
-      "-aux-triple",
-      "x86_64-unknown-linux-gnu",
-      "-fcuda-is-device",
-      "-emit-llvm-only",
-      "-x",
-      "hip",
-      "-std=c++20",
-      "-fdeclspec",
-      "-nostdsysteminc",
-      "-nobuiltininc",
-      "-internal-isystem",
-      header_folder,
-      "-O2",
-      "-ffp-contract=on",
-      "-fbracket-depth",
-      "256",
-      "-ferror-limit",
-      "20",
-      "-Wno-pass-failed"};  // `#pragma unroll` over the wave's size, which is not known yet, is right where it is
+  // -Wno-pass-failed: the wave size is not known yet, so Clang would warn that `#pragma unroll` over it was not
+  // applied.
+  std::vector<std::string> arguments{"-triple",
+                                     spirv_triple,
+                                     "-aux-triple",
+                                     "x86_64-unknown-linux-gnu",
+                                     "-fcuda-is-device",
+                                     "-emit-llvm-only",
+                                     "-x",
+                                     "hip",
+                                     "-std=c++20",
+                                     "-fdeclspec",
+                                     "-nostdsysteminc",
+                                     "-nobuiltininc",
+                                     "-internal-isystem",
+                                     header_folder,
+                                     "-O2",
+                                     "-ffp-contract=on",
+                                     "-fbracket-depth",
+                                     "256",
+                                     "-ferror-limit",
+                                     "20",
+                                     "-Wno-pass-failed"};
   for (const std::string& d : options.definitions) arguments.push_back("-D" + d);
   arguments.push_back(file);
   std::vector<const char*> pointers;
@@ -248,7 +250,7 @@ compiled_source compile_here(std::string_view source, const std::string& file, c
                                                           new clang::TextDiagnosticPrinter(out, diagnostic_options));
   auto invocation = std::make_shared<clang::CompilerInvocation>();
   if (!clang::CompilerInvocation::CreateFromArgs(*invocation, pointers, *early))
-    throw error(error_kind::internal, "Clang does not take its options: " + text);
+    throw error(error_kind::internal, "Clang rejects its options: " + text);
   std::vector<declared_operator> operators;
   compiled_source result;
   llvm::LLVMContext context;

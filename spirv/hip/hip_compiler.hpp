@@ -1,8 +1,8 @@
-// HIP C++ → amdgcnspirv: Clang as a library to LLVM IR, LLVM's own back end to SPIR-V, in a forked copy of this process
-// (forked_copy.hpp). Needs no ROCm, no files beside the source (the device header is inside the program) and no device.
-// The same source gives the same bytes, whatever its path. Any number of threads may compile; they take turns, since
-// LLVM's SPIR-V back end keeps global state. Throws source_error for mistakes in the source, error{unsupported} for
-// what portable kernels cannot have.
+// Compiles HIP C++ to amdgcnspirv: Clang as a library generates LLVM IR, and LLVM's back end generates SPIR-V, in a
+// forked copy of this process (forked_copy.hpp). It needs no ROCm, no device, and no files besides the source (the
+// device header is embedded in the program). The same source gives the same bytes, whatever its path. Any number of
+// threads may compile, but one at a time, because LLVM's SPIR-V back end has global state. Throws source_error for
+// errors in the source, and error{unsupported} for features that portable kernels do not support.
 #pragma once
 
 #include <span>
@@ -17,17 +17,18 @@ namespace kiln::spirv {
 
 struct hip_options {
   std::vector<std::string> definitions = {};  // NAME or NAME=VALUE
-  bool whole_module = true;                   // fill `words`
-  std::string include_root = {};  // the folder that #include may read, with those below it; empty: the source's own
+  bool whole_module = true;                   // whether to fill `words`
+  // `#include` may read only this folder and its subfolders; empty: the source's folder.
+  std::string include_root = {};
 };
 
-// `file` is the name for messages; `#include "..."` looks beside it, and reads nothing outside of
+// `file` is the name in messages. `#include "..."` searches its folder and reads nothing outside of
 // hip_options::include_root.
 compiled_source compile_hip(std::string_view source, const std::string& file, const hip_options& options = {});
-// Reads the file. error{missing_file} where it cannot.
+// Reads the source from a file. Throws error{missing_file} if that fails.
 compiled_source compile_hip_file(const std::string& file, const hip_options& options = {});
 
-// The device header's files, by name as they are included.
+// The files of the device header, by the name used in #include.
 std::span<const std::pair<std::string_view, std::string_view>> device_headers();
 
 }  // namespace kiln::spirv

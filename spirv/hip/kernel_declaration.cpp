@@ -19,7 +19,7 @@ using clang::QualType;
 clang::PrintingPolicy policy(const clang::ASTContext& context) {
   clang::PrintingPolicy result(context.getLangOpts());
   result.SuppressTagKeyword = true;
-  result.SuppressUnwrittenScope = true;  // "(anonymous namespace)::"
+  result.SuppressUnwrittenScope = true;  // omits "(anonymous namespace)::"
   result.PrintAsCanonical = true;
   return result;
 }
@@ -33,7 +33,7 @@ std::string without_blanks(std::string_view text) {
       continue;
     }
     bool is_word = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-    if (gap && word && is_word) result += ' ';  // "unsigned int"
+    if (gap && word && is_word) result += ' ';  // for example "unsigned int"
     result += c;
     word = is_word, gap = false;
   }
@@ -127,9 +127,9 @@ void collect(std::vector<kernel_declaration>& result, const clang::DeclContext& 
   }
 }
 
-// ---- what a launch calls them ----
+// ---- how a launch refers to a kernel ----
 
-// What one may write for a built-in type, as Clang prints it.
+// Alternative spellings of built-in types, with the form that Clang prints.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> spellings{
     {{"unsigned", "unsigned int"},
      {"signed", "int"},
@@ -144,7 +144,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> spelling
      {"long unsigned int", "unsigned long"},
      {"int unsigned", "unsigned int"}}};
 
-// "a<b, c<d>>" → {"b", "c<d>"}; nothing where there is no '<'.
+// "a<b, c<d>>" → {"b", "c<d>"}. Returns nullopt if there is no '<'.
 std::optional<std::vector<std::string_view>> arguments_of(std::string_view name) {
   auto open = name.find('<');
   if (open == std::string_view::npos || name.back() != '>') return std::nullopt;
@@ -178,7 +178,8 @@ const clang::NamedDecl* found(std::string_view qualified, clang::ASTContext& con
   }
 }
 
-// One template argument as Clang prints it: typedefs and constants resolved, also inside of "pair<int64_t, 4>".
+// Returns one template argument as Clang prints it: typedefs and constants are resolved, also inside of "pair<int64_t,
+// 4>".
 std::string canonical(std::string_view written, clang::ASTContext& context) {
   std::string text = without_blanks(written);
   for (auto [given, printed] : spellings)
@@ -230,7 +231,7 @@ std::vector<const kernel_declaration*> kernels_called(std::string_view written,
   std::vector<const kernel_declaration*> result;
   for (const kernel_declaration& k : kernels)
     if (is_called(k, text, context)) result.push_back(&k);
-  // All arguments given means exactly that one.
+  // If all template arguments are given, only the kernel with exactly these arguments matches.
   if (auto given = arguments_of(text)) {
     auto exact = [&](const kernel_declaration* k) { return k->template_arguments.size() == given->size(); };
     if (std::ranges::any_of(result, exact))

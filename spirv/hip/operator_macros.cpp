@@ -11,7 +11,7 @@
 namespace kiln::spirv {
 namespace {
 
-// A part of an argument, with its places.
+// Returns a part of an argument with its source locations.
 macro_text part(const macro_text& whole, std::string_view piece) {
   auto begin = static_cast<std::size_t>(piece.data() - whole.text.data());
   macro_text result{std::string(piece), {}};
@@ -71,7 +71,7 @@ class collector : public clang::PPCallbacks {
   }
   declared_operator& current() { return operators_.back(); }
 
-  // Calls `check` and reports what it throws where it happened.
+  // Calls `check` and reports an error that it throws at the location of the error.
   template <class Check>
   bool checked(const macro_text& m, Check check) {
     if (m.text.size() > longest_text) {
@@ -93,7 +93,7 @@ class collector : public clang::PPCallbacks {
   bool integer(const macro_text& m) {
     return checked(m, [&] { evaluate_integer(m.text, scope()); });
   }
-  // The text of one or several literals in quotes, joined.
+  // Returns the concatenation of one or more string literals.
   std::string unquoted(const macro_text& m) {
     std::string result;
     bool inside = false, some = false;
@@ -102,13 +102,13 @@ class collector : public clang::PPCallbacks {
       else if (inside) result += c;
       else if (c != ' ') some = false;
     }
-    if (!some || inside) fail(m.at(0), "a text in quotes is needed here");
+    if (!some || inside) fail(m.at(0), "expected a text in quotes");
     return result;
   }
   std::uint32_t index(const macro_text& m, std::size_t expected, const char* what) {
     std::uint32_t number = 0;
     auto [end, code] = std::from_chars(m.text.data(), m.text.data() + m.text.size(), number);
-    if (code != std::errc{} || end != m.text.data() + m.text.size()) fail(m.at(0), "an index is needed here");
+    if (code != std::errc{} || end != m.text.data() + m.text.size()) fail(m.at(0), "expected an index");
     else if (expected != any_index && number != expected)
       fail(m.at(0), std::string(what) + " " + std::to_string(expected) + " comes next");
     return number;
@@ -165,7 +165,7 @@ class collector : public clang::PPCallbacks {
 
   void add_launch(const std::vector<macro_text>& a) {
     auto given = split(a[0]);
-    // The commas of template arguments are the preprocessor's, too.
+    // The preprocessor also splits at the commas of template arguments.
     std::string_view whole = a[0].text;
     auto pieces = split_arguments(whole);
     std::size_t first = 0;

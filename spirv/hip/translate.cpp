@@ -12,7 +12,7 @@
 #include "spirv/hip/forked_copy.hpp"
 #include "spirv/hip/wide_products.hpp"
 
-// LLVM's SPIR-V back end as a function; it has no header in Debian's packages.
+// The entry point of LLVM's SPIR-V back end, which has no header in Debian's packages.
 namespace llvm {
 extern "C" bool SPIRVTranslate(Module* module, std::string& object, std::string& message,
                                const std::vector<std::string>& extensions, CodeGenOptLevel level, Triple target);
@@ -27,7 +27,7 @@ void LLVMInitializeSPIRVAsmPrinter();
 namespace kiln::spirv {
 namespace {
 
-// The back end may use these where it needs them; everything else it has to do without, or refuse.
+// The extensions that the back end may use. It must do without any other, or fail.
 const std::vector<std::string>& extensions() {
   static const std::vector<std::string> names{
       "SPV_KHR_no_integer_wrap_decoration", "SPV_EXT_shader_atomic_float_add", "SPV_INTEL_kernel_attributes",
@@ -35,8 +35,8 @@ const std::vector<std::string>& extensions() {
   return names;
 }
 
-// Only the kernels named; functions that return structs become part of their callers, since the back end loses arrays
-// inside of such values.
+// Keeps only the named kernels. Functions that return structs are inlined into their callers, because the back end
+// loses arrays inside of such values.
 void prepare(llvm::Module& module, const std::vector<std::string>* symbols) {
   for (llvm::Function& f : llvm::make_early_inc_range(module))
     if (symbols && is_kernel(f) && std::ranges::find(*symbols, f.getName().str()) == symbols->end())
@@ -51,7 +51,8 @@ void prepare(llvm::Module& module, const std::vector<std::string>* symbols) {
   }
   for (llvm::GlobalVariable& g : module.globals())
     if (g.hasInitializer()) g.setLinkage(llvm::GlobalValue::InternalLinkage);
-  llvm::LoopAnalysisManager loops;  // in this order: each refers to those before it until its end
+  // Declared in this order because each refers to the previous ones until it is destroyed.
+  llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager groups;
   llvm::ModuleAnalysisManager analyses;

@@ -19,7 +19,7 @@ struct factors {
   bool is_signed = false;
 };
 
-// Both extended from at most 64 bits, in the same way.
+// Returns the factors if both are extended from at most 64 bits in the same way.
 factors factors_of(const llvm::BinaryOperator& product) {
   auto *a = llvm::dyn_cast<llvm::CastInst>(product.getOperand(0)),
        *b = llvm::dyn_cast<llvm::CastInst>(product.getOperand(1));
@@ -30,7 +30,7 @@ factors factors_of(const llvm::BinaryOperator& product) {
   return {a->getOperand(0), b->getOperand(0), a->getOpcode() == llvm::Instruction::SExt};
 }
 
-// By how many bits a user of the product shifts it down, where 64 bits of the result are all that anyone takes.
+// Returns by how many bits a user of the product shifts it right, if only 64 bits of the result are used.
 std::optional<std::uint64_t> shift_of(const llvm::User& user) {
   const auto* i = llvm::cast<llvm::Instruction>(&user);
   if (llvm::isa<llvm::TruncInst>(i))

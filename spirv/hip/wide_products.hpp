@@ -1,13 +1,13 @@
-// Products of 128 bits, of which a source asked for 64: LLVM finds them in the usual ways of writing "the upper half of
-// a product" (hashes, random numbers), and its SPIR-V back end has no such integers. LLVM headers: for this folder's
-// .cpp files only.
+// Splits 128-bit products of which only 64 bits are used. LLVM creates them from common ways of computing the upper
+// half of a product (hashes, random numbers), but its SPIR-V back end does not support 128-bit integers. Includes LLVM
+// headers: for this folder's .cpp files only.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
 namespace kiln::spirv {
 
-// What is left over (other arithmetic of 128 bits) the back end refuses.
+// Other 128-bit arithmetic is left alone; the back end rejects it.
 void split_wide_products(llvm::Function& function);
 
 }  // namespace kiln::spirv

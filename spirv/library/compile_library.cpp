@@ -1,5 +1,5 @@
-// compile_library OUTPUT SOURCE.hip...: the build step that makes the library's objects. Mistakes go to standard error
-// as Clang words them.
+// compile_library OUTPUT SOURCE.hip...: the build step that compiles the library's objects. Errors are printed to
+// standard error in Clang's format.
 #include <cstdio>
 #include <fstream>
 

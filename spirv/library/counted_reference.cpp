@@ -21,7 +21,7 @@ struct box {
   double area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
 };
 
-// ONNX: two opposite corners in any order, or center and size, x before y.
+// ONNX's box formats: two opposite corners in any order, or center and size with x before y.
 box box_of(std::span<const float> four, bool centered) {
   box b;
   for (std::size_t d = 0; d < 2; ++d) {
@@ -32,7 +32,7 @@ box box_of(std::span<const float> four, bool centered) {
   return b;
 }
 
-// The area that two boxes share, over the area that they cover.
+// The intersection over union of two boxes.
 double overlap(const box& a, const box& b) {
   double common = 1;
   for (std::size_t d = 0; d < 2; ++d)

@@ -1,5 +1,5 @@
-// References of the kernels whose result's size depends on data: the largest result, padded as the kernels pad it, and
-// the count. Internal to spirv/library.
+// Reference implementations of the kernels whose result size depends on data. They return the largest result, padded
+// like the kernels' result, and the count. Internal to spirv/library.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace kiln::spirv {
 
-// Throws error{corrupted} where the operator has none of this name and type.
+// Throws error{corrupted} if the operator has no attribute with this name and type.
 template <class T>
 T attribute_of(const object& o, std::string_view name) {
   auto found = std::ranges::find(o.attributes, name, &std::pair<std::string, attribute_value>::first);

@@ -1,6 +1,6 @@
 #include "spirv/library/library.hpp"
 
-// The file that compile_library made, as it is.
+// Embeds the file that compile_library wrote.
 asm(R"(
   .section .rodata
   .balign 16

@@ -1,6 +1,6 @@
-// Our own kernels in amdgcnspirv, compiled from this folder's HIP sources when Kiln is built and carried inside the
-// program. Those of domain "" are ONNX operators that the importer uses where it has no other way; the rest, of domain
-// "kiln", are for whoever makes code objects.
+// Our own kernels in amdgcnspirv. They are compiled from this folder's HIP sources when Kiln is built, and embedded in
+// the program. Kernels in domain "" are ONNX operators that the importer uses if it has no handler. Kernels in domain
+// "kiln" are building blocks for code that creates code objects.
 #pragma once
 
 #include <string_view>
@@ -10,11 +10,11 @@
 
 namespace kiln::spirv {
 
-// All of them, in the order of the sources. Read once, on the first call; any thread may call.
+// Returns all kernels in the order of the sources. They are read once, on the first call. Any thread may call.
 const std::vector<object>& library();
 
-// The serialized objects one after another, each with its length before it (8 bytes, little-endian): how the build step
-// hands them over.
+// Concatenates the serialized objects, each preceded by its length (8 bytes, little-endian). This is the format of the
+// build step's output.
 std::vector<object> unpack_library(std::span<const std::byte> bytes);
 std::vector<std::byte> pack_library(std::span<const object> objects);
 

@@ -14,7 +14,7 @@
 namespace kiln::spirv {
 namespace {
 
-// The four pixels around a place in [-1, height] × [-1, width], each times its weight; nothing outside.
+// The four pixels around a position in [-1, height] × [-1, width], each multiplied by its weight; zeros outside.
 std::array<double, 4> bilinear_parts(std::span<const float> image, std::int64_t height, std::int64_t width, double y,
                                      double x) {
   if (y < -1 || y > static_cast<double>(height) || x < -1 || x > static_cast<double>(width)) return {};
@@ -32,8 +32,8 @@ std::array<double, 4> bilinear_parts(std::span<const float> image, std::int64_t 
           fy * fx * pixel(y1, x1)};
 }
 
-// ONNX RoiAlign: every bin of a region is the mean, or the largest weighted pixel, of samples at the centers of equal
-// parts.
+// ONNX RoiAlign: every bin of a region is the mean (or the largest weighted pixel) of samples. The bin is divided into
+// equal parts, and the samples are at their centers.
 std::vector<literal> roi_align(const object& o, std::span<const literal> inputs, std::span<const shape> outputs) {
   auto x = inputs[0].as<float>(), regions = inputs[1].as<float>();
   auto images = inputs[2].as<std::int64_t>();
@@ -82,8 +82,8 @@ std::vector<literal> roi_align(const object& o, std::span<const literal> inputs,
   return {literal::of(outputs[0], result)};
 }
 
-// Philox 4x32 with 10 rounds (Salmon and others, "Parallel random numbers: as easy as 1, 2, 3", 2011): the words of a
-// counter, in [0, 1).
+// Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): returns the words
+// for a counter, scaled to [0, 1).
 std::array<double, 4> philox(std::uint64_t seed, std::uint64_t counter) {
   std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0};
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
@@ -112,7 +112,7 @@ std::vector<literal> random_uniform(const object& o, std::span<const literal>, s
       o, outputs[0], [&](const std::array<double, 4>& words, std::size_t k) { return low + words[k] * (high - low); });
 }
 
-// Box and Muller: two words make two numbers.
+// Box-Muller transform: two words give two numbers.
 std::vector<literal> random_normal(const object& o, std::span<const literal>, std::span<const shape> outputs) {
   const double mean = attribute_of<double>(o, "mean"), scale = attribute_of<double>(o, "scale");
   return random_numbers(o, outputs[0], [&](const std::array<double, 4>& words, std::size_t k) {

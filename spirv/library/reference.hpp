@@ -1,5 +1,5 @@
-// What the library's ONNX operators should give, in plain C++ beside their kernels: for `kiln verify` and for tests
-// without a device. Any thread.
+// Reference implementations of the library's ONNX operators in plain C++, for `kiln verify` and for tests without a
+// device. Any thread may call.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace kiln::spirv {
 
-// Inputs and the outputs' shapes → outputs.
+// Computes the outputs from the inputs and the shapes of the outputs.
 using library_reference =
     std::function<std::vector<literal>(std::span<const literal> inputs, std::span<const shape> outputs)>;
 
-// Empty for an operator that is not the library's (a user's own of the same name is not) and for one without a
-// reference.
+// Returns an empty function for an operator that is not from the library (also for a user's operator with the same
+// name) or that has no reference.
 library_reference find_library_reference(const object& o);
-// The same for an instruction of `source`: empty, too, for what is no code object in amdgcnspirv.
+// The same for an instruction of `source`. Also empty if the instruction is not a code object in amdgcnspirv.
 library_reference find_library_reference(const program& source, const instruction& kernel);
 
-// For evaluate(): runs the code objects of `source` that have a reference, throws error{not_native} for others.
-// `source` must outlive it.
+// A runner for evaluate(). It runs the code objects of `source` that have a reference and throws error{not_native} for
+// others. `source` must outlive it.
 kernel_runner library_runner(const program& source);
 
 }  // namespace kiln::spirv

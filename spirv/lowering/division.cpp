@@ -1,5 +1,5 @@
-// Division of integers on the host as GPUs do it: by zero it gives all bits set, and the remainder is the dividend; the
-// smallest integer divided by -1 is itself. An x86 processor would end the process instead.
+// Gives integer division on the host the semantics of GPUs: division by zero gives all bits set, with the dividend as
+// the remainder; the smallest integer divided by -1 is itself. An x86 processor would trap instead.
 #include "llvm/IR/Function.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/PatternMatch.h"

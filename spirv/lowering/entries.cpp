@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_instructions = 1'000'000;
 
-// How large functions are once everything that they call is part of them. There is no recursion.
+// Sizes of functions after everything that they call is inlined. There is no recursion.
 class inlined_sizes {
  public:
   std::size_t of(llvm::Function& function) {
@@ -113,7 +113,7 @@ void make_entries(llvm::Module& module, std::span<const launch_site> launches) {
   for (llvm::Function& function : module) {
     sizes.of(function);
     function.removeFnAttr(llvm::Attribute::NoInline);
-    // The names of kernels make room for those of the entries.
+    // Kernels are renamed so that entries can use their names.
     if (!function.isDeclaration() && function.hasExternalLinkage()) function.addFnAttr("kiln-kernel");
   }
   std::vector<launch_site> renamed(launches.begin(), launches.end());

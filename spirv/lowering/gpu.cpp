@@ -1,4 +1,5 @@
-// Entries of AMD and NVIDIA GPUs: the kernel conventions, and amdgcn's intrinsics as they are or as NVIDIA's.
+// Entries for AMD and NVIDIA GPUs: applies the kernel calling conventions, and keeps amdgcn's intrinsics or maps them
+// to NVIDIA's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,18 +28,18 @@ Value* call(llvm::IRBuilder<>& b, intrinsic::ID id, std::initializer_list<Value*
 
 // ---- NVIDIA ----
 
-// The lanes that are here, as a mask of 32 bits.
+// The active lanes as a mask of 32 bits.
 Value* active(llvm::IRBuilder<>& b) { return call(b, intrinsic::nvvm_activemask); }
 
 Value* shuffle(llvm::IRBuilder<>& b, Value* word, Value* from) {
   return call(b, intrinsic::nvvm_shfl_sync_idx_i32, {active(b), word, from, b.getInt32(31)});
 }
 
-// Any number of bits, word by word.
+// Shuffles a value with any number of bits, word by word.
 Value* shuffle_any(llvm::IRBuilder<>& b, Value* v, Value* from) {
   llvm::Type* t = v->getType();
   auto bits = static_cast<unsigned>(t->getPrimitiveSizeInBits());
-  if (!bits) throw error(error_kind::unsupported, "a value that is no number goes from lane to lane");
+  if (!bits) throw error(error_kind::unsupported, "a lane exchange of a value that is not a number is not supported");
   unsigned count = (bits + 31) / 32;
   Value *all = b.CreateZExt(b.CreateBitCast(v, b.getIntNTy(bits)), b.getIntNTy(count * 32)),
         *result = b.getIntN(count * 32, 0);
@@ -94,7 +95,7 @@ const replacement_row nvidia_rows[] = {
      }},
 };
 
-// NVIDIA's names of memory scopes; between lanes of a wave, LLVM's order is enough.
+// Maps amdgcn's memory scopes to NVIDIA's.
 struct scope_row {
   llvm::StringRef amd, nvidia;
 };
@@ -121,7 +122,8 @@ void translate_scopes(llvm::Module& module) {
     for (llvm::BasicBlock& block : function)
       for (llvm::Instruction& i : block) {
         if (auto* fence = llvm::dyn_cast<llvm::FenceInst>(&i)) {
-          // A barrier orders the memory of its workgroup, and one between lanes that of its lanes.
+          // Remove redundant fences: a barrier orders the memory of its workgroup, and a wave barrier that of its
+          // lanes.
           bool at_barrier = is_barrier(i.getNextNode()) || is_barrier(i.getPrevNode());
           if ((fence->getSyncScopeID() == workgroup && at_barrier) || fence->getSyncScopeID() == wave)
             implied.push_back(fence);
@@ -141,7 +143,7 @@ void translate_scopes(llvm::Module& module) {
 
 // ---- AMD ----
 
-// Our buffers lie in the device's own memory, where every atomic operation of the hardware works.
+// Our buffers are in the device's own memory, where all of the hardware's atomic operations work.
 void allow_hardware_atomics(llvm::Function& function) {
   llvm::MDNode* yes = llvm::MDNode::get(function.getContext(), {});
   for (llvm::BasicBlock& block : function)
@@ -152,7 +154,7 @@ void allow_hardware_atomics(llvm::Function& function) {
           i.setMetadata(fact, yes);
 }
 
-// A ballot has as many bits as the wave has lanes.
+// A ballot has one bit per lane of the wave.
 Value* amd_ballot(llvm::IRBuilder<>& b, CallInst& c, int wave) {
   return b.CreateZExtOrTrunc(
       call(b, intrinsic::amdgcn_ballot, {c.getArgOperand(0)}, {b.getIntNTy(static_cast<unsigned>(wave))}), c.getType());
@@ -164,7 +166,7 @@ void lower_entry(llvm::Function& entry, const launch_site& launch, const lowerin
   std::int64_t items = launch.block[0] * launch.block[1] * launch.block[2];
   intrinsic::ID item_id = nvidia ? static_cast<intrinsic::ID>(intrinsic::nvvm_read_ptx_sreg_tid_x)
                                  : static_cast<intrinsic::ID>(intrinsic::amdgcn_workitem_id_x);
-  // One-dimensional on the device: the other indices are its digits.
+  // The launch is one-dimensional on the device. The other indices are computed from the linear index.
   llvm::IRBuilder<> first(&entry.getEntryBlock(), entry.getEntryBlock().getFirstInsertionPt());
   auto* linear = llvm::cast<CallInst>(call(first, item_id));
   linear->addRetAttr(llvm::Attribute::get(

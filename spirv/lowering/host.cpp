@@ -1,5 +1,6 @@
-// Entries of the host: a work item of the launch's grid is a workgroup. Without meeting points its items are one loop
-// that LLVM may vectorize; otherwise regions of items are scheduled (work_items.hpp).
+// Entries for the host: an entry runs a range of workgroups, one after another. Without synchronization points the
+// items of a workgroup are a single loop that LLVM may vectorize; otherwise regions of items are scheduled
+// (work_items.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,11 +32,11 @@ using llvm::Value;
 using builder = llvm::IRBuilder<>;
 namespace intrinsic = llvm::Intrinsic;
 
-// Of the stack of the thread that runs a workgroup.
+// Limit on the stack of the thread that runs a workgroup.
 constexpr std::uint64_t most_stack_bytes = 4 << 20;
 constexpr std::uint64_t most_shared_bytes = 256 << 10;
 
-// ---- amdgcn's operations between lanes as meeting points ----
+// ---- amdgcn's cross-lane operations as synchronization points ----
 
 llvm::Function* meeting_function(llvm::Module& module, meeting kind, llvm::Type* result,
                                  llvm::ArrayRef<llvm::Type*> parameters) {
@@ -60,7 +61,7 @@ Value* meet(builder& b, meeting kind, llvm::ArrayRef<Value*> operands = {}) {
 Value* from_lane(builder& b, Value* v, Value* from) {
   llvm::Type* t = v->getType();
   auto bits = static_cast<unsigned>(t->getPrimitiveSizeInBits());
-  if (!bits) throw error(error_kind::unsupported, "a value that is no number goes from lane to lane");
+  if (!bits) throw error(error_kind::unsupported, "a lane exchange of a value that is not a number is not supported");
   unsigned count = (bits + 31) / 32;
   Value *all = b.CreateZExt(b.CreateBitCast(v, b.getIntNTy(bits)), b.getIntNTy(count * 32)),
         *result = b.getIntN(count * 32, 0);
@@ -71,7 +72,7 @@ Value* from_lane(builder& b, Value* v, Value* from) {
   return b.CreateBitCast(b.CreateTrunc(result, b.getIntNTy(bits)), t);
 }
 
-// Null where `c` is something else. `lane`: i32.
+// Returns null for any other call. `lane` is i32.
 Value* lane_replacement(builder& b, CallInst& c, Value* lane) {
   switch (c.getIntrinsicID()) {
     case intrinsic::amdgcn_s_barrier: return meet(b, meeting::barrier);
@@ -138,8 +139,8 @@ llvm::Function* make_body(llvm::Function& entry) {
   return body;
 }
 
-// Workgroup variables become places in the workgroup's memory, those without a size behind all others. Returns its
-// bytes.
+// Places workgroup variables in the workgroup's memory, with those of unknown size last. Returns the size of the memory
+// in bytes.
 std::uint64_t place_shared_memory(llvm::Function& body, const launch_site& launch) {
   llvm::Module& module = *body.getParent();
   const llvm::DataLayout& layout = module.getDataLayout();
@@ -183,7 +184,7 @@ std::uint64_t place_shared_memory(llvm::Function& body, const launch_site& launc
   return bytes;
 }
 
-// One workgroup is run by one thread: what orders memory inside of it orders nothing here.
+// A workgroup is run by one thread, so fences with workgroup scope or less are removed.
 void remove_inner_fences(llvm::Function& body) {
   llvm::LLVMContext& context = body.getContext();
   std::vector<llvm::Instruction*> removed;
@@ -205,8 +206,8 @@ bool has_variables(llvm::Function& function) {
   return false;
 }
 
-// Items of a workgroup between two meeting points may run in any order: their memory accesses are in this group, which
-// their loops name.
+// Between two synchronization points, the items of a workgroup may run in any order. Their memory accesses are put into
+// this access group, which the loops over items refer to.
 void put_in_access_group(llvm::Function& function, llvm::MDNode* group) {
   for (BasicBlock& block : function)
     for (llvm::Instruction& i : block)
@@ -215,8 +216,8 @@ void put_in_access_group(llvm::Function& function, llvm::MDNode* group) {
 
 // ---- loops ----
 
-// for (i32 n = from; n < to; ++n) body(n), at the end of the builder's block, which goes on behind the loop.
-// `parallel`: an access group or null.
+// Emits for (i32 n = from; n < to; ++n) body(n) at the end of the builder's block. The builder continues after the
+// loop. `parallel` is an access group or null.
 void loop(builder& b, Value* from, Value* to, const std::function<void(Value*)>& body,
           llvm::MDNode* parallel = nullptr) {
   llvm::LLVMContext& context = b.getContext();
@@ -256,8 +257,8 @@ void when(builder& b, Value* condition, const std::function<void()>& then) {
 
 class scheduler {
  public:
-  // Emits into `b` what runs one workgroup; `arguments` are those of a region but for the item, which is the parameter
-  // `item_parameter`.
+  // Emits into `b` the code that runs one workgroup. `arguments` are those of a region without the item, which is the
+  // parameter `item_parameter`.
   scheduler(builder& b, const region_set& set, std::vector<Value*> arguments, unsigned item_parameter,
             std::int64_t items, llvm::MDNode* group)
       : b_(b),
@@ -281,7 +282,7 @@ class scheduler {
       Value* first = b_.CreateNSWMul(wave, b_.getInt32(width));
       run_wave(first, b_.CreateBinaryIntrinsic(intrinsic::smin, b_.CreateNSWAdd(first, b_.getInt32(width)), items));
     });
-    // All stand at a barrier or have finished: those at the barrier go on.
+    // At this point every item is at a barrier or has finished. Release the items at the barrier.
     llvm::AllocaInst* going = variable();
     b_.CreateStore(b_.getInt32(0), going);
     loop(b_, b_.getInt32(0), items, [&](Value* n) {
@@ -308,7 +309,7 @@ class scheduler {
     return first.CreateAlloca(first.getInt32Ty());
   }
 
-  // Items [first, last) until each stands at a barrier or has finished; those at the earliest region go on together.
+  // Runs items [first, last) until each is at a barrier or has finished. Items at the earliest region run together.
   void run_wave(Value* first, Value* last) {
     llvm::Function* function = b_.GetInsertBlock()->getParent();
     BasicBlock *choose = BasicBlock::Create(b_.getContext(), "choose", function),
@@ -341,7 +342,7 @@ class scheduler {
     b_.SetInsertPoint(leave);
   }
 
-  // What the lanes that stand at region `k` give each other.
+  // Exchanges values between the lanes that are at region `k`.
   void exchange(meeting kind, std::uint32_t k, Value* first, Value* last) {
     auto stands_here = [&](Value* n) { return b_.CreateICmpEQ(load(set_.standing_at, n), b_.getInt32(k)); };
     if (kind == meeting::ballot) {
@@ -358,7 +359,7 @@ class scheduler {
         b_.CreateStore(b_.CreateSelect(stands_here(n), result, b_.CreateLoad(b_.getInt32Ty(), place)), place);
       });
     } else if (kind == meeting::shuffle) {
-      // A lane that is not there gives 0.
+      // Reading from a lane that is not active gives 0.
       loop(b_, first, last, [&](Value* n) {
         Value* from = b_.CreateAdd(first, b_.CreateAnd(load(set_.lane_at, n), b_.getInt32(host_wave - 1)));
         Value* exists = b_.CreateICmpSLT(from, last);
@@ -402,7 +403,7 @@ class scheduler {
   Value* saved_;
 };
 
-// void symbol(ptr buffers, i64 begin, i64 end): workgroups [begin, end).
+// Emits void symbol(ptr buffers, i64 begin, i64 end), which runs workgroups [begin, end).
 void make_driver(llvm::Module& module, const launch_site& launch, llvm::Function& body,
                  const std::function<void(builder&, std::vector<Value*>&, Value* shared)>& run_group,
                  std::uint64_t shared_bytes, const lowering_target& target) {
@@ -422,7 +423,7 @@ void make_driver(llvm::Module& module, const launch_site& launch, llvm::Function
   std::vector<Value*> buffers;
   for (unsigned n = 0; n + 3 < body.arg_size(); ++n)
     buffers.push_back(b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), driver->getArg(0), n)));
-  BasicBlock* start = BasicBlock::Create(context, "start", driver);  // variables of the scheduler go before
+  BasicBlock* start = BasicBlock::Create(context, "start", driver);  // the scheduler's variables are inserted before
   b.CreateBr(start);
   b.SetInsertPoint(start);
   loop(b, driver->getArg(1), driver->getArg(2), [&](Value* group) {

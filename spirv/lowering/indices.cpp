@@ -32,8 +32,8 @@ Value* constant_bytes(llvm::Module& module, llvm::Type* pointer, llvm::ArrayRef<
   return llvm::ConstantExpr::getPointerBitCastOrAddrSpaceCast(variable, pointer);
 }
 
-// Code object version 5 and later: counts of workgroups, sizes of a workgroup, what is left over, global offsets,
-// dimensions.
+// The implicit arguments of code object version 5 and later: numbers of workgroups, sizes of a workgroup, remainders,
+// global offsets, number of dimensions.
 Value* implicit_arguments(llvm::Module& module, llvm::Type* pointer, const launch_site& launch) {
   std::array<std::uint8_t, 256> bytes{};
   for (std::size_t d = 0; d < 3; ++d) {
@@ -44,7 +44,7 @@ Value* implicit_arguments(llvm::Module& module, llvm::Type* pointer, const launc
   return constant_bytes(module, pointer, bytes, "kiln.implicit." + launch.symbol);
 }
 
-// The packet of a kernel dispatch (HSA): sizes of a workgroup at 4, of the grid in work items at 12.
+// The dispatch packet of HSA: sizes of a workgroup at byte 4, of the grid in work items at byte 12.
 Value* dispatch_packet(llvm::Module& module, llvm::Type* pointer, const launch_site& launch) {
   std::array<std::uint8_t, 64> bytes{};
   put<std::uint16_t>(bytes, 2, 3);
@@ -55,7 +55,7 @@ Value* dispatch_packet(llvm::Module& module, llvm::Type* pointer, const launch_s
   return constant_bytes(module, pointer, bytes, "kiln.dispatch." + launch.symbol);
 }
 
-// Digit `d` of a number whose digits have these sizes, the first fastest.
+// Returns digit `d` of a mixed-radix number with these sizes, the first digit fastest.
 Value* digit(llvm::IRBuilder<>& b, Value* number, const std::array<std::int64_t, 3>& sizes, std::size_t d) {
   std::int64_t below = 1;
   for (std::size_t k = 0; k < d; ++k) below *= sizes[k];
@@ -104,7 +104,8 @@ Value* portable_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call) {
   auto operand = [&](unsigned k) { return call.getArgOperand(k); };
   auto one = [&] { return llvm::ConstantFP::get(call.getType(), 1); };
   auto unary = [&](intrinsic::ID id) -> Value* { return b.CreateUnaryIntrinsic(id, operand(0)); };
-  // Bits [offset, offset + width) of a word: shifted to the top, then down with zeros or signs.
+  // Extracts bits [offset, offset + width) of a word: shifts them down, then up to the top and down again with zero or
+  // sign extension.
   auto field = [&](bool sign) -> Value* {
     unsigned bits = call.getType()->getIntegerBitWidth();
     Value *size = llvm::ConstantInt::get(call.getType(), bits),
@@ -127,7 +128,7 @@ Value* portable_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call) {
     }
     case intrinsic::amdgcn_ubfe: return field(false);
     case intrinsic::amdgcn_sbfe: return field(true);
-    case intrinsic::amdgcn_s_sleep: return b.getInt32(0);  // without a value: only removed
+    case intrinsic::amdgcn_s_sleep: return b.getInt32(0);  // has no result and is just removed
     default: return nullptr;
   }
 }
@@ -138,7 +139,7 @@ void refuse_leftovers(const llvm::Module& module, machine_kind kind) {
     llvm::StringRef name = function.getName();
     bool amd = name.starts_with("llvm.amdgcn."), ours = name.starts_with("kiln.") && !name.starts_with("kiln.math.");
     if ((amd && kind != machine_kind::amdgpu) || ours)
-      throw error(error_kind::unsupported, "SPIR-V: " + name.str() + " is not something that this target has");
+      throw error(error_kind::unsupported, "SPIR-V: " + name.str() + " is not available on this target");
   }
 }
 

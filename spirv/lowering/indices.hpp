@@ -1,5 +1,5 @@
-// What is the same for GPUs and the host: sizes and indices known from the launch, and instructions of amdgcn as
-// expressions. Internal to spirv/lowering.
+// Lowering steps shared by GPUs and the host: sizes and indices that are known from the launch, and amdgcn intrinsics
+// that are expanded to expressions. Internal to spirv/lowering.
 #pragma once
 
 #include <vector>
@@ -11,22 +11,23 @@
 namespace kiln::spirv {
 
 struct index_values {
-  llvm::Value* item = nullptr;  // i32: the work item's number in its workgroup, x fastest
-  llvm::Value* group =
-      nullptr;  // i32: the workgroup's number, x fastest; null where the target knows its three indices
+  // i32: the linear index of the work item in its workgroup, x fastest.
+  llvm::Value* item = nullptr;
+  // i32: the linear index of the workgroup, x fastest. Null if the target provides its three indices.
+  llvm::Value* group = nullptr;
 };
 
 std::vector<llvm::CallInst*> calls_of(llvm::Function& function);
 void replace(llvm::CallInst& call, llvm::Value* with);
 
-// Indices, sizes, the implicit arguments of HIP: null where `call` is something else.
+// Returns the replacement of a call for indices, sizes or HIP's implicit arguments; null for any other call.
 llvm::Value* index_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, const launch_site& launch, int wave,
                                const index_values& indices);
-// amdgcn's arithmetic for targets without it (rcp, fract, ubfe, ...): null where `call` is something else.
+// Expands amdgcn's arithmetic intrinsics for targets that lack them (rcp, fract, ubfe, ...); null for any other call.
 llvm::Value* portable_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call);
-// error{unsupported} where a GPU's workgroup has less shared memory than the launch wants.
+// Throws error{unsupported} if the launch needs more shared memory than a workgroup of the GPU has.
 void check_shared_memory(const llvm::Function& entry, const launch_site& launch, const lowering_target& target);
-// error{unsupported} naming a function that is declared, used and not the target's.
+// Throws error{unsupported} for a function that is declared and used but that the target does not provide.
 void refuse_leftovers(const llvm::Module& module, machine_kind kind);
 
 }  // namespace kiln::spirv

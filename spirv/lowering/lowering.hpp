@@ -1,9 +1,8 @@
-// From what the reader made (amdgcn's terms) to a module that one target's back end takes: one entry function for each
-// launch, with the ABI of ir/native_kernel.hpp, sizes of grid and workgroup as constants. Four steps, called in this
-// order; the module is changed in place.
-//
-// Errors: error{unsupported} naming what the target does not have, error{corrupted} where a launch and its kernel do
-// not fit.
+// Lowers the reader's output, which uses amdgcn's intrinsics, to a module that one target's back end accepts. Each
+// launch gets an entry function with the ABI of ir/native_kernel.hpp, in which the sizes of grid and workgroup are
+// constants. There are four steps, which are called in this order and change the module in place.
+// Errors: error{unsupported} naming a feature that the target lacks, error{corrupted} if a launch does not match its
+// kernel.
 #pragma once
 
 #include <array>
@@ -22,18 +21,19 @@ enum class machine_kind : std::uint8_t { amdgpu, nvidia, host };
 
 struct lowering_target {
   machine_kind kind = machine_kind::host;
-  int wave = 32;                    // lanes of a wave; on the host what warpSize says there
-  std::string processor, features;  // LLVM's
-  std::int64_t shared_bytes = 0;    // of a workgroup, of GPUs
+  // Lanes per wave; on the host, the value of warpSize.
+  int wave = 32;
+  std::string processor, features;  // LLVM's names
+  std::int64_t shared_bytes = 0;    // per workgroup, for GPUs
 };
 
-// NVIDIA's compiler takes this much of a workgroup's shared memory as variables; more is dynamic.
+// NVIDIA's compiler accepts at most this much shared memory per workgroup as static variables. More has to be dynamic.
 inline constexpr std::int64_t nvidia_fixed_shared_bytes = 48 << 10;
 
-// On the host a wave is this many work items of a workgroup, one after another.
+// On the host, a wave consists of this many consecutive work items of a workgroup.
 inline constexpr int host_wave = 32;
 
-// What a kernel's parameter receives: the entry's next buffer, or these bits.
+// The argument for a kernel's parameter: the entry's next buffer, or these bits.
 struct launch_value {
   bool buffer = true;
   std::uint64_t bits = 0;
@@ -41,22 +41,22 @@ struct launch_value {
 
 struct launch_site {
   std::string kernel;  // the entry point of the SPIR-V module
-  std::string symbol;  // of the entry function
+  std::string symbol;  // name of the entry function
   std::array<std::int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};
-  std::int64_t shared_bytes = 0;  // of dynamic shared memory
+  std::int64_t shared_bytes = 0;  // dynamic shared memory
   std::vector<launch_value> values;
 };
 
-// 1. Everything is inlined into one function for each launch, which takes its buffers; all other functions go away.
+// 1. Inlines everything into one function per launch, which takes the launch's buffers. Removes all other functions.
 void make_entries(llvm::Module& module, std::span<const launch_site> launches);
 
-// 2. Mathematics that the target's back end does not have become calls of kiln.math.NAME.TYPE; returned are their names
-// ("exp.f32"), for a library to be linked in (GPUs). On the host they are libm's.
+// 2. Replaces math functions that the target's back end lacks by calls of kiln.math.NAME.TYPE (GPUs) or of libm (host).
+// Returns the names of the kiln.math functions ("exp.f32"), which must be linked in from a library.
 std::vector<std::string> lower_math(llvm::Module& module, const lowering_target& target);
 
-// 3. Indices, barriers and what lanes exchange become the target's own.
+// 3. Lowers indices, barriers and lane exchange to the target's own operations.
 void lower_gpu(llvm::Module& module, std::span<const launch_site> launches, const lowering_target& target);
-// A workgroup becomes loops over its work items (host.cpp); entries get the host's ABI.
+// Turns a workgroup into loops over its work items (host.cpp), and gives the entries the host's ABI.
 void lower_host(llvm::Module& module, std::span<const launch_site> launches, const lowering_target& target);
 
 }  // namespace kiln::spirv

@@ -1,5 +1,5 @@
-// What GPUs have of libm, and what is made of what they have. A function that is missing becomes an expression of
-// others or a call of kiln.math.*; f16 and bf16 go through f32, vectors go element by element.
+// Lowers the functions of libm that a target lacks. A missing function becomes an expression of others, or a call of
+// kiln.math.*. f16 and bf16 are computed in f32; vectors are computed element by element.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,9 +33,9 @@ constexpr intrinsic_row functions[] = {
     {intrinsic::cosh, "cosh"}, {intrinsic::tanh, "tanh"},
 };
 
-// In f32, what AMD's back end makes to the last places by itself.
+// f32 functions that AMD's back end expands accurately by itself.
 constexpr std::string_view native_on_amd[] = {"exp", "exp2", "exp10", "log", "log2", "log10"};
-// On the host, what the loader does not resolve (runtime/host_symbols.cpp) has an expression below.
+// Functions that the loader does not resolve on the host (runtime/host_symbols.cpp). They are expanded below.
 constexpr std::string_view made_on_host[] = {"exp10", "powi", "rsqrt"};
 
 class math_lowering {
@@ -102,7 +102,7 @@ class math_lowering {
 
   Value* number(Value* like, double v) { return llvm::ConstantFP::get(like->getType(), v); }
 
-  // f32 or f64.
+  // Emits a function of f32 or f64.
   Value* function(const std::string& name, const std::vector<Value*>& x) {
     bool wide = x[0]->getType()->isDoubleTy(), host = target_.kind == machine_kind::host;
     if (host && std::ranges::find(made_on_host, name) == std::end(made_on_host)) return libm(name, x);
@@ -128,20 +128,21 @@ class math_lowering {
       return b_.CreateBinaryIntrinsic(intrinsic::copysign, call("pow", {unary(intrinsic::fabs, a), number(a, 1.0 / 3)}),
                                       a);
     if (name == "log1p") {
-      // What rounding 1 + x lost comes back as a first-order term.
+      // Corrects the rounding error of 1 + x with a first-order term.
       Value *sum = b_.CreateFAdd(a, one), *lost = b_.CreateFSub(a, b_.CreateFSub(sum, one)), *log = call("log", {sum});
       Value* usual = b_.CreateFCmpOLT(unary(intrinsic::fabs, a), number(a, 1e10));
       return b_.CreateSelect(b_.CreateAnd(usual, b_.CreateFCmpOGT(sum, number(a, 0))),
                              b_.CreateFAdd(log, b_.CreateFDiv(lost, sum)), log);
     }
     if (name == "expm1") {
-      // e^x - 1 = tanh(x/2) (e^x + 1), without cancellation; where that overflows, the difference itself.
+      // e^x - 1 = tanh(x/2) (e^x + 1), which avoids cancellation for |x| < 1. For other x, compute the difference
+      // directly.
       Value *e = call("exp", {a}),
             *exact = b_.CreateFMul(call("tanh", {b_.CreateFMul(a, number(a, 0.5))}), b_.CreateFAdd(e, one));
       return b_.CreateSelect(b_.CreateFCmpOLT(unary(intrinsic::fabs, a), one), exact, b_.CreateFSub(e, one));
     }
     if (name == "atan2") {
-      // y = a, x = x[1]
+      // atan2(y, x) with y = a and x = xs.
       Value *xs = x[1], *zero = number(a, 0), *ratio = call("atan", {b_.CreateFDiv(a, xs)});
       Value *half = number(a, std::numbers::pi / 2), *pi = number(a, std::numbers::pi);
       Value* left = b_.CreateFAdd(ratio, b_.CreateBinaryIntrinsic(intrinsic::copysign, pi, a));
@@ -176,8 +177,8 @@ class math_lowering {
     if (name == "lgamma")
       throw error(error_kind::unsupported, "kernels may not call lgamma: it is not safe in several threads");
     llvm::Function* callee = declare(name + (x[0]->getType()->isDoubleTy() ? "" : "f"), x);
-    callee->addFnAttr(
-        llvm::Attribute::NoBuiltin);  // not to be replaced by relatives that the loader would have to know
+    // LLVM must not replace the call by a related function that the loader cannot resolve.
+    callee->addFnAttr(llvm::Attribute::NoBuiltin);
     return b_.CreateCall(callee, x);
   }
 

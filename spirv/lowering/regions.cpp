@@ -35,7 +35,7 @@ struct point {
   meeting kind;
 };
 
-// Each meeting point begins a block of its own; earlier ones come first.
+// Splits blocks so that each synchronization point begins a block. Returns the points in code order.
 std::vector<point> split_at_meetings(llvm::Function& body) {
   std::vector<CallInst*> calls;
   for (BasicBlock& block : body)
@@ -51,7 +51,7 @@ std::vector<point> split_at_meetings(llvm::Function& body) {
 
 using value_set = std::set<Instruction*>;
 
-// Instructions whose values are needed at the beginning of each block.
+// Values that are live at the beginning of each block.
 std::map<BasicBlock*, value_set> live_values(llvm::Function& body) {
   std::map<BasicBlock*, value_set> live, used, defined;
   auto is_value = [](Value* v) { return llvm::isa<Instruction>(v) && !llvm::isa<llvm::AllocaInst>(v); };
@@ -85,7 +85,7 @@ std::map<BasicBlock*, value_set> live_values(llvm::Function& body) {
   return live;
 }
 
-// Where values of items lie in the memory for saved ones: arrays, one after another.
+// Layout of the memory for saved values: consecutive arrays with one element per item.
 class saved_layout {
  public:
   saved_layout(const llvm::DataLayout& layout, std::int64_t items) : layout_(layout), items_(items) {}
@@ -108,7 +108,7 @@ class saved_layout {
 struct slot {
   llvm::AllocaInst* variable;  // in the body
   std::uint64_t at = 0;
-  std::set<std::size_t> needed_at;  // points
+  std::set<std::size_t> needed_at;  // indices of points
 };
 
 class region_maker {
@@ -156,7 +156,7 @@ class region_maker {
     std::map<Instruction*, std::set<std::size_t>> crossing;
     for (std::size_t k = 0; k < points_.size(); ++k)
       for (Instruction* v : live[points_[k].block]) crossing[v].insert(k);
-    // In the order of the code, so that the same kernel gives the same bytes.
+    // Sort by code order, so that the same kernel gives the same bytes.
     std::vector<Instruction*> order;
     for (BasicBlock& block : body_)
       for (Instruction& i : block)
@@ -165,7 +165,7 @@ class region_maker {
     for (Instruction* v : order) slots_.push_back({llvm::DemoteRegToStack(*v, false, at), 0, crossing[v]});
   }
 
-  // The code from point k - 1 (or the beginning) on.
+  // Makes the region that begins at point k - 1, or at the kernel's entry if k is 0.
   llvm::Function* make_region(std::size_t k) {
     llvm::Module& module = *body_.getParent();
     std::vector<llvm::Type*> parameters(body_.getFunctionType()->params());
@@ -192,8 +192,8 @@ class region_maker {
                                                                   layout_.getPrefTypeAlign(type).value()))),
               where.getInt64(s.at))});
     };
-    // Slots are variables here, with their saved values where this region begins with them alive; SROA makes registers
-    // of them.
+    // Slots are local variables here. If a slot is needed at the start of the region, its saved value is loaded. SROA
+    // then promotes the variables to registers.
     for (slot& s : slots_) map[s.variable] = b.CreateAlloca(s.variable->getAllocatedType());
     for (slot& s : variables_) map[s.variable] = element(b, s.at, strides_[s.variable]);
     if (k > 0)
@@ -216,7 +216,7 @@ class region_maker {
       if (&block != begin)
         for (Instruction& i : block)
           llvm::RemapInstruction(&i, map, llvm::RF_IgnoreMissingLocals | llvm::RF_NoModuleLevelChanges);
-    // What reaches a meeting point leaves the region.
+    // Branches to a synchronization point leave the region.
     for (std::size_t j = 0; j < points_.size(); ++j) {
       auto* target = llvm::cast<BasicBlock>(static_cast<Value*>(map[points_[j].block]));
       BasicBlock* leave = BasicBlock::Create(body_.getContext(), "leave", function);
@@ -225,7 +225,7 @@ class region_maker {
       std::uint64_t operand_at[] = {set_->value_at, set_->lane_at};
       for (unsigned n = 0; n < call->arg_size(); ++n) {
         Value* operand = call->getArgOperand(n);
-        // Loaded from its slot right before the call: loaded here as well.
+        // If the operand is loaded from its slot right before the call, repeat the load here.
         if (auto* load = llvm::dyn_cast<llvm::LoadInst>(operand); load && load->getParent() == target)
           operand = out.CreateLoad(load->getType(), load->getPointerOperand());
         out.CreateStore(out.CreateZExt(operand, i32_), element(out, operand_at[n], 4));
@@ -235,7 +235,7 @@ class region_maker {
           out.CreateStore(out.CreateLoad(s.variable->getAllocatedType(), map[s.variable]), slot_element(out, s));
       out.CreateRet(
           out.getInt32(static_cast<std::uint32_t>(j + 1) | (points_[j].kind == meeting::barrier ? waits : 0)));
-      target->replaceUsesWithIf(leave, [](llvm::Use&) { return true; });  // branches; phis behind it keep it
+      target->replaceUsesWithIf(leave, [](llvm::Use&) { return true; });  // replaces the target of branches only
     }
     if (k == 0) {
       b.CreateBr(llvm::cast<BasicBlock>(static_cast<Value*>(map[&body_.getEntryBlock()])));

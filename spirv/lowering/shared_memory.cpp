@@ -1,4 +1,4 @@
-// What a workgroup of a GPU has of shared memory, checked before a back end or a driver is asked.
+// Checks that a workgroup fits into the GPU's shared memory, before a back end or a driver is called.
 #include <fmt/format.h>
 
 #include <algorithm>

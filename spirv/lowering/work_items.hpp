@@ -1,12 +1,11 @@
-// How the host runs the work items of a workgroup that meet at barriers or exchange values between lanes. Internal to
-// spirv/lowering.
-//
-// Every such meeting point (a barrier, a shuffle, a ballot) ends a *region*: the code from one meeting point, or the
-// kernel's begin, to whichever comes next on any path. A region becomes a function of one work item that returns where
-// the item stands then; what lives across a meeting point is saved in arrays with one element for each item. A
-// scheduler runs regions as loops over items: of the whole workgroup where only barriers separate them, of a wave where
-// its lanes exchange values. Any control flow works: items may stand at different points (divergent branches, early
-// returns), and those at the earliest go on first, as lanes of a wave do.
+// How the host runs the work items of a workgroup that synchronize at barriers or exchange values between lanes.
+// Internal to spirv/lowering.
+// Every synchronization point (a barrier, a shuffle, a ballot) ends a *region*: the code from one synchronization
+// point, or from the kernel's entry, to the next one on any path. A region becomes a function that runs one work item
+// and returns the item's next position. Values that are live across a synchronization point are saved in arrays with
+// one element per item. A scheduler runs regions as loops over items: over the whole workgroup if there are only
+// barriers, over a wave if its lanes exchange values. Any control flow is supported. Items may be at different
+// positions (divergent branches, early returns); those at the earliest position run first, as lanes of a wave do.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,8 @@ namespace kiln::spirv {
 
 enum class meeting : std::uint8_t { barrier, wave_barrier, shuffle, ballot };
 
-// Declarations that stand for meeting points until regions are made: void kiln.barrier(), void kiln.wave.barrier(),
-// i32 kiln.shuffle(i32 value, i32 lane), i32 kiln.ballot(i1).
+// Placeholder functions for synchronization points until regions are made: void kiln.barrier(), void
+// kiln.wave.barrier(), i32 kiln.shuffle(i32 value, i32 lane), i32 kiln.ballot(i1).
 struct meeting_name {
   meeting kind;
   const char* name;
@@ -31,27 +30,29 @@ inline constexpr meeting_name meeting_names[] = {{meeting::barrier, "kiln.barrie
                                                  {meeting::shuffle, "kiln.shuffle"},
                                                  {meeting::ballot, "kiln.ballot"}};
 
-// Where an item stands: the number of a region that it may enter, with `waits` while it stands at a barrier.
+// An item's position is the number of the region that it enters next. The flag `waits` is set while the item is at a
+// barrier.
 inline constexpr std::uint32_t waits = 0x40000000, finished = 0x7fffffff;
 
 struct region {
-  llvm::Function* function = nullptr;  // i32 (the body's parameters..., ptr saved): one item
-  meeting begin = meeting::barrier;    // what stands before it; of region 0: nothing
+  llvm::Function* function = nullptr;  // i32 (the body's parameters..., ptr saved): runs one item
+  // The synchronization point at which the region begins; unused for region 0.
+  meeting begin = meeting::barrier;
 };
 
 struct region_set {
-  std::vector<region> regions;    // earlier ones have smaller numbers; region 0 is the kernel's begin
-  std::uint64_t saved_bytes = 0;  // of all items together
+  std::vector<region> regions;    // in code order; region 0 begins at the kernel's entry
+  std::uint64_t saved_bytes = 0;  // for all items together
   bool between_lanes = false;
-  // In the memory for saved values: arrays of one i32 for each item.
+  // Offsets in the memory for saved values: arrays with one i32 per item.
   std::uint64_t standing_at = 0, value_at = 0, lane_at = 0, result_at = 0;
 };
 
-// Integer divisions that would trap give what GPUs give (division.cpp).
+// Makes integer divisions that would trap return what GPUs return (division.cpp).
 void guard_divisions(llvm::Function& body);
 
-// `body` is void(buffers..., i32 item, i32 group, ptr shared), simplified, with calls of meeting points; it is not
-// changed otherwise and can be erased afterwards. `items`: of a workgroup.
+// `body` is void(buffers..., i32 item, i32 group, ptr shared), simplified, with calls of the placeholders. Its values
+// are demoted to stack slots, and it can be erased afterwards. `items` is the number of work items in a workgroup.
 region_set make_regions(llvm::Function& body, unsigned item_parameter, std::int64_t items);
 
 }  // namespace kiln::spirv

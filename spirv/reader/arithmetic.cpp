@@ -1,4 +1,4 @@
-// Arithmetic, comparisons and bits. What differs only in an opcode is a row of a table.
+// Arithmetic, comparisons and bit operations. Instructions that differ only in an opcode are rows of a table.
 #include "spirv/reader/translator.hpp"
 
 namespace kiln::spirv {
@@ -74,7 +74,7 @@ constexpr compare_row compares[] = {
 };
 
 struct flag_row {
-  std::uint32_t bit;  // of decoration FPFastMathMode
+  std::uint32_t bit;  // bit of the decoration FPFastMathMode
   void (llvm::FastMathFlags::*set)(bool);
 };
 constexpr flag_row fast_math_flags[] = {
@@ -94,7 +94,7 @@ const Row* row_of(const Row (&rows)[N], Op opcode) {
 
 bool translator::emit_arithmetic(const instruction_words& i) {
   auto opcode = static_cast<Op>(i.opcode);
-  // Nothing is contracted here: what a source wants fused arrives as fma or fmuladd (spirv/README.md).
+  // Nothing is contracted here: fused operations in the source are already fma or fmuladd (spirv/README.md).
   llvm::FastMathFlags flags;
   if (const decoration* d = i.result ? find(i.result, Decoration::FPFastMathMode) : nullptr; d && !d->words.empty())
     for (const flag_row& row : fast_math_flags)
@@ -104,7 +104,7 @@ bool translator::emit_arithmetic(const instruction_words& i) {
   auto operand = [&](std::size_t k) { return value(i.operands[k]); };
   auto floats = [&](std::size_t k) {
     llvm::Value* v = operand(k);
-    require(v->getType()->isFPOrFPVectorTy(), i, "an operand is no float");
+    require(v->getType()->isFPOrFPVectorTy(), i, "an operand is not a float");
     return v;
   };
   if (const binary_row* row = row_of(binaries, opcode)) {
@@ -147,7 +147,7 @@ bool translator::emit_arithmetic(const instruction_words& i) {
     case Op::OpLogicalNot: define(i, b_.CreateNot(integer_operand(i.operands[0], i))); return true;
     case Op::OpFNegate: define(i, b_.CreateFNeg(floats(0))); return true;
     case Op::OpSMod: {
-      // The sign of the divisor: the remainder, plus the divisor where their signs differ.
+      // The result has the sign of the divisor: add the divisor to the remainder if their signs differ.
       llvm::Value *x = integer_operand(i.operands[0], i), *y = integer_operand(i.operands[1], i);
       require(x->getType() == y->getType(), i);
       llvm::Value *r = b_.CreateSRem(x, y), *zero = llvm::Constant::getNullValue(x->getType());

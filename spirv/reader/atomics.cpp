@@ -1,4 +1,4 @@
-// Atomic operations, fences and barriers. Scopes are written with amdgcn's names, which the lowering translates.
+// Atomic operations, fences and barriers. Scopes use amdgcn's names, which the lowering translates.
 #include <fmt/format.h>
 
 #include "llvm/IR/IntrinsicsAMDGPU.h"
@@ -28,8 +28,8 @@ constexpr update_row updates[] = {
     {Op::OpAtomicIDecrement, AtomicRMWInst::Sub, false},
 };
 
-constexpr const char* scope_names[] = {"", "agent", "workgroup", "wavefront",
-                                       "singlethread"};  // CrossDevice, Device, Workgroup, Subgroup, Invocation
+// Indexed by spv::Scope: CrossDevice, Device, Workgroup, Subgroup, Invocation.
+constexpr const char* scope_names[] = {"", "agent", "workgroup", "wavefront", "singlethread"};
 
 }  // namespace
 
@@ -53,7 +53,7 @@ bool translator::emit_atomic(const instruction_words& i) {
   auto opcode = static_cast<Op>(i.opcode);
   auto can_be_atomic = [&](llvm::Type* t) {
     unsigned bits = t->isIntegerTy() || t->isFloatingPointTy() ? static_cast<unsigned>(t->getPrimitiveSizeInBits()) : 0;
-    require(bits == 8 || bits == 16 || bits == 32 || bits == 64, i, "no atomic operation works on this type");
+    require(bits == 8 || bits == 16 || bits == 32 || bits == 64, i, "atomic operations do not support this type");
   };
   for (const update_row& row : updates)
     if (row.opcode == opcode) {
@@ -73,7 +73,7 @@ bool translator::emit_atomic(const instruction_words& i) {
       can_be_atomic(llvm_type(i.type));
       AtomicOrdering order = ordering(i.operands[2]);
       require(order != AtomicOrdering::Release && order != AtomicOrdering::AcquireRelease, i,
-              "a load does not release");
+              "a load cannot have release order");
       llvm::LoadInst* load = b_.CreateAlignedLoad(llvm_type(i.type), check_pointer(i.operands[0], i),
                                                   llvm::Align(llvm_type(i.type)->getPrimitiveSizeInBits() / 8));
       load->setAtomic(order, scope(i.operands[1]));
@@ -85,7 +85,7 @@ bool translator::emit_atomic(const instruction_words& i) {
       can_be_atomic(v->getType());
       AtomicOrdering order = ordering(i.operands[2]);
       require(order != AtomicOrdering::Acquire && order != AtomicOrdering::AcquireRelease, i,
-              "a store does not acquire");
+              "a store cannot have acquire order");
       llvm::StoreInst* store = b_.CreateAlignedStore(v, check_pointer(i.operands[0], i),
                                                      llvm::Align(v->getType()->getPrimitiveSizeInBits() / 8));
       store->setAtomic(order, scope(i.operands[1]));
@@ -93,7 +93,7 @@ bool translator::emit_atomic(const instruction_words& i) {
     }
     case Op::OpAtomicCompareExchange:
     case Op::OpAtomicCompareExchangeWeak: {
-      // pointer, scope, equal, unequal, value, comparator
+      // Operands: pointer, scope, equal, unequal, value, comparator.
       llvm::Value *at = check_pointer(i.operands[0], i), *desired = value(i.operands[4]),
                   *expected = value(i.operands[5]);
       require(llvm_type(i.type)->isIntegerTy() && desired->getType() == llvm_type(i.type) &&

@@ -23,7 +23,7 @@ using spv::Op;
 constexpr std::uint32_t newest_version = 0x00010600, most_ids = 1u << 20;
 constexpr std::size_t header_words = 5;
 
-// What SPIRV-Tools 2023.1 does not know by these names or numbers.
+// Names that SPIRV-Tools 2023.1 does not define.
 constexpr auto bfloat16_type = static_cast<Capability>(5116);
 
 constexpr std::array known_capabilities{Capability::Matrix,
@@ -81,7 +81,8 @@ constexpr std::array<std::string_view, 18> known_extensions{"SPV_KHR_no_integer_
                                                             "SPV_KHR_float_controls",
                                                             "SPV_KHR_subgroup_rotate"};
 
-// Switches the validator's rule off that a type is declared once: bfloat16 is shown to it as half, for example.
+// Disables the validator's rule that a type is declared only once. The validator sees bfloat16 as half, for example, so
+// types may repeat.
 constexpr std::string_view ignore_unique_types = "SPV_VALIDATOR_ignore_type_decl_unique";
 constexpr std::string_view shown_as_ignoring[] = {"SPV_KHR_bfloat16", "SPV_INTEL_arbitrary_precision_integers",
                                                   "SPV_ALTERA_arbitrary_precision_integers"};
@@ -100,7 +101,7 @@ context make_context() {
   return result;
 }
 
-// Type and result ids come first, in this order, where an opcode has them.
+// Type and result ids come first, in this order, if an opcode has them.
 struct id_words {
   bool type, result;
 };
@@ -110,7 +111,7 @@ id_words ids_of(std::uint16_t opcode) {
   return {type, result};
 }
 
-// The text of one instruction, as SPIRV-Tools writes it behind what it needs to know before; empty where it cannot.
+// Returns the text of the last instruction of a module, as SPIRV-Tools disassembles it; empty on failure.
 std::string text_of_last(std::span<const std::uint32_t> module) {
   context tools = make_context();
   spv_text text = nullptr;
@@ -145,12 +146,12 @@ std::string opcode_name(std::uint32_t opcode) {
 }
 
 std::string extended_name(std::uint32_t number) {
-  // How many operands it has is what SPIRV-Tools knows, too.
+  // SPIRV-Tools also knows the number of operands, so try all of them.
   for (std::uint32_t operands = 0; operands <= 6; ++operands) {
     std::vector<std::uint32_t> import, module{spv::MagicNumber, newest_version, 0, 4, 0};
     append_string_instruction(import, Op::OpExtInstImport, "OpenCL.std");
-    for (std::uint32_t word : {import[0] + (1u << 16), 1u})
-      module.push_back(word);  // its result, %1, comes before the name
+    // Insert the result id, %1, before the name.
+    for (std::uint32_t word : {import[0] + (1u << 16), 1u}) module.push_back(word);
     std::copy(import.begin() + 1, import.end(), std::back_inserter(module));
     for (std::uint32_t word : {(5 + operands) << 16 | static_cast<std::uint32_t>(Op::OpExtInst), 2u, 3u, 1u, number})
       module.push_back(word);
@@ -174,15 +175,15 @@ literal_string read_string(std::span<const std::uint32_t> words) {
       result.text.push_back(c);
     }
   }
-  corrupted("a string without an end");
+  corrupted("an unterminated string");
 }
 
 binary::binary(std::span<const std::byte> bytes) : words_(bytes.size() / 4) {
-  if (bytes.size() % 4) corrupted(fmt::format("{} bytes are not whole words", bytes.size()));
+  if (bytes.size() % 4) corrupted(fmt::format("{} bytes are not a whole number of words", bytes.size()));
   if (words_.size() < header_words) corrupted("shorter than its header");
   std::memcpy(words_.data(), bytes.data(), bytes.size());
-  if (words_[0] == __builtin_bswap32(spv::MagicNumber)) unsupported("the bytes of its words are in big-endian order");
-  if (words_[0] != spv::MagicNumber) corrupted("it does not begin with SPIR-V's number");
+  if (words_[0] == __builtin_bswap32(spv::MagicNumber)) unsupported("its words are big-endian");
+  if (words_[0] != spv::MagicNumber) corrupted("it does not begin with SPIR-V's magic number");
   if (words_[1] > newest_version)
     unsupported(fmt::format("version {}.{} is newer than 1.6", words_[1] >> 16 & 0xff, words_[1] >> 8 & 0xff));
   if (words_[3] == 0 || words_[3] > most_ids)
@@ -200,7 +201,7 @@ void binary::split() {
     std::size_t count = all[at] >> 16;
     auto opcode = static_cast<std::uint16_t>(all[at] & 0xffff);
     if (count == 0 || count > all.size() - at)
-      corrupted(fmt::format("the instruction at word {} has an impossible length", at));
+      corrupted(fmt::format("the instruction at word {} has an invalid length", at));
     instruction_words i{opcode, 0, 0, all.subspan(at + 1, count - 1)};
     auto take = [&] {
       if (i.operands.empty()) corrupted(opcode_name(opcode) + " is too short");
@@ -220,26 +221,27 @@ void binary::split() {
 
 void binary::check_known() const {
   for (const instruction_words& i : instructions_) {
-    if (!is_known(static_cast<Op>(i.opcode))) unsupported(opcode_name(i.opcode) + " is not something that Kiln reads");
+    if (!is_known(static_cast<Op>(i.opcode))) unsupported(opcode_name(i.opcode) + " is not supported");
     if (i.opcode == static_cast<std::uint16_t>(Op::OpCapability)) {
       if (i.operands.size() != 1) corrupted("OpCapability has one operand");
       if (std::ranges::find(known_capabilities, static_cast<Capability>(i.operands[0])) == known_capabilities.end())
-        unsupported("capability " + capability_name(i.operands[0]) + " is not something that Kiln reads");
+        unsupported("capability " + capability_name(i.operands[0]) + " is not supported");
     }
     if (i.opcode == static_cast<std::uint16_t>(Op::OpExtension)) {
       std::string name = read_string(i.operands).text;
       if (std::ranges::find(known_extensions, name) == known_extensions.end())
-        unsupported("extension " + name + " is not something that Kiln reads");
+        unsupported("extension " + name + " is not supported");
     }
   }
 }
 
-// SPIRV-Tools 2023.1 does not know bfloat16, nor integers of other widths than 8, 16, 32 and 64 bits. It is shown a
-// module that is valid exactly where this one is: with half for bfloat16, with the next wider integer, and conversions
-// between what became the same width as bit casts.
+// SPIRV-Tools 2023.1 supports neither bfloat16 nor integers of other widths than 8, 16, 32 and 64 bits. It validates a
+// modified module that is valid exactly if this one is: half replaces bfloat16, integers are widened to the next
+// supported width, and conversions between types that now have the same width become bit casts.
 void binary::validate() {
   std::vector<std::uint32_t> copy(words_.begin(), words_.begin() + header_words);
-  std::map<std::uint32_t, std::uint32_t> widths, types;  // shown bits by integer type; type by result
+  // `widths`: the modified width by integer type. `types`: the type by result.
+  std::map<std::uint32_t, std::uint32_t> widths, types;
   auto width_of = [&](std::uint32_t id) {
     auto found = widths.find(id);
     return found == widths.end() ? 0 : found->second;

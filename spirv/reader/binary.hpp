@@ -1,8 +1,7 @@
-// The words of a SPIR-V module, checked: SPIRV-Tools has parsed and validated them, and every capability, extension and
-// instruction in them is one that the reader knows. Plain data over the caller's words.
-//
-// Errors: error{corrupted} with SPIRV-Tools' words for a damaged or invalid module, error{unsupported} naming the
-// capability, extension, version or instruction that the reader does not know. Any thread.
+// The checked words of a SPIR-V module: SPIRV-Tools has parsed and validated them, and the reader supports every
+// capability, extension and instruction in them. Holds plain data and a copy of the words.
+// Errors: error{corrupted} with SPIRV-Tools' message for an invalid module, error{unsupported} naming a capability,
+// extension, version or instruction that the reader does not support. Any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +13,10 @@
 
 namespace kiln::spirv {
 
-// One instruction: `operands` are its words without opcode, result type and result.
+// One instruction. `operands` are its words after opcode, result type and result.
 struct instruction_words {
   std::uint16_t opcode = 0;
-  std::uint32_t type = 0, result = 0;  // ids; 0 where it has none
+  std::uint32_t type = 0, result = 0;  // ids; 0 if the instruction has none
   std::span<const std::uint32_t> operands;
 };
 
@@ -40,17 +39,17 @@ class binary {
   std::vector<std::uint32_t> bfloats_;
 };
 
-// The characters of a literal string that begins at `words`, and how many words it takes.
+// A literal string, and the number of words that it occupies.
 struct literal_string {
   std::string text;
   std::size_t words = 0;
 };
 literal_string read_string(std::span<const std::uint32_t> words);
 
-// "OpIAdd", or "instruction 1234" for a number that SPIRV-Tools does not know.
+// Returns "OpIAdd", or "instruction 1234" for a number that SPIRV-Tools does not know.
 std::string opcode_name(std::uint32_t opcode);
 
-// "lgamma", or the number where SPIRV-Tools does not know it as an instruction of OpenCL.std.
+// Returns "lgamma", or the number if SPIRV-Tools does not know it as an instruction of OpenCL.std.
 std::string extended_name(std::uint32_t number);
 
 }  // namespace kiln::spirv

@@ -1,4 +1,4 @@
-// Vectors, structs and arrays: their parts.
+// Vectors, structs and arrays: construction, extraction, insertion.
 #include <algorithm>
 #include <array>
 
@@ -10,7 +10,7 @@ using spv::Op;
 
 bool translator::emit_composite(const instruction_words& i) {
   auto opcode = static_cast<Op>(i.opcode);
-  // The type inside of `t` at the literal indices.
+  // Returns the type inside of `t` at the literal indices.
   auto inside = [&](llvm::Type* t, words path) {
     for (std::uint32_t k : path) {
       if (auto* record = llvm::dyn_cast<llvm::StructType>(t)) {
@@ -27,7 +27,7 @@ bool translator::emit_composite(const instruction_words& i) {
     }
     return t;
   };
-  // The last index of a path into a vector is an element of that vector.
+  // The last index of a path may select an element of a vector.
   auto ends_in_vector = [&](llvm::Type* t, words path) {
     return !path.empty() && inside(t, path.first(path.size() - 1))->isVectorTy();
   };
@@ -75,7 +75,7 @@ bool translator::emit_composite(const instruction_words& i) {
             for (unsigned k = 0; k < several->getNumElements(); ++k) add(b_.CreateExtractElement(part, k));
           else add(part);
         }
-        require(at == vector->getNumElements(), i, "it has another number of parts");
+        require(at == vector->getNumElements(), i, "its number of parts is wrong");
       } else {
         require(t->isAggregateType(), i);
         for (std::uint32_t id : i.operands) {
@@ -83,7 +83,7 @@ bool translator::emit_composite(const instruction_words& i) {
           result = b_.CreateInsertValue(result, value(id), at++);
         }
         require(at == (t->isStructTy() ? t->getStructNumElements() : t->getArrayNumElements()), i,
-                "it has another number of parts");
+                "its number of parts is wrong");
       }
       define(i, result);
       return true;

@@ -1,4 +1,4 @@
-// From one type to another.
+// Conversions between types.
 #include "spirv/reader/translator.hpp"
 
 namespace kiln::spirv {
@@ -54,7 +54,7 @@ bool translator::emit_conversion(const instruction_words& i) {
     case Op::OpFConvert: {
       require(fp_from && fp_to, i);
       unsigned a = from->getScalarSizeInBits(), c = to->getScalarSizeInBits();
-      require(a != c || from == to, i, "from one type of 16 bits to another");
+      require(a != c || from == to, i, "a conversion between two types of 16 bits");
       define(i, a < c ? b_.CreateFPExt(x, to) : a > c ? b_.CreateFPTrunc(x, to) : x);
       return true;
     }
@@ -64,7 +64,7 @@ bool translator::emit_conversion(const instruction_words& i) {
       return true;
     case Op::OpConvertUToPtr:
       require(int_from && ptr_to, i);
-      // A pointer that went through an integer only to change its address space.
+      // A pointer was converted to an integer and back only to change its address space.
       if (auto* origin = llvm::dyn_cast<llvm::PtrToIntInst>(x); origin && from->getIntegerBitWidth() == 64) {
         unsigned had = origin->getPointerAddressSpace(), wanted = to->getPointerAddressSpace();
         const address_spaces& s = options_.spaces;
@@ -82,7 +82,7 @@ bool translator::emit_conversion(const instruction_words& i) {
       return true;
     case Op::OpBitcast:
       if (ptr_from && ptr_to) {
-        require(from == to, i, "between storage classes");
+        require(from == to, i, "a conversion between storage classes");
         define(i, x);
       } else if (ptr_from) {
         require(to->isIntegerTy(), i);
@@ -101,7 +101,7 @@ bool translator::emit_conversion(const instruction_words& i) {
   }
 }
 
-// What a conversion to integers begins with where it says how it rounds; toward zero is its own way.
+// Applies the rounding mode of a conversion to integers. Rounding toward zero needs no extra step.
 llvm::Value* translator::rounded(llvm::Value* x, const instruction_words& i) {
   const decoration* d = find(i.result, Decoration::FPRoundingMode);
   switch (d ? static_cast<spv::FPRoundingMode>(d->words.at(0)) : spv::FPRoundingMode::RTZ) {

@@ -25,7 +25,7 @@ constexpr std::size_t header_words = 5, bound_at = 3;
 
 using words = std::vector<std::uint32_t>;
 
-// What an instruction is in the module, opcode and length included.
+// Returns all words of an instruction, including opcode and length.
 std::span<const std::uint32_t> whole(const instruction_words& i) {
   std::size_t before = 1u + (i.type != 0) + (i.result != 0);
   return {i.operands.data() - before, i.operands.size() + before};
@@ -36,7 +36,7 @@ void append(words& out, Op opcode, std::span<const std::uint32_t> operands) {
   out.insert(out.end(), operands.begin(), operands.end());
 }
 
-// What the module says about its kernels, and what becomes of it.
+// Collects what the module says about its kernels, and rewrites it.
 class rewriting {
  public:
   rewriting(const binary& module, std::span<const fixed_kernel> kernels)
@@ -54,7 +54,7 @@ class rewriting {
       if (opcode == Op::OpFunction && !std::exchange(declared, true))
         result.insert(result.end(), declarations_.begin(), declarations_.end());
       if ((opcode == Op::OpDecorate || opcode == Op::OpDecorateId) && fixed_.contains(i.operands[0]))
-        continue;  // it was about a parameter
+        continue;  // decorates a removed parameter
       if (opcode == Op::OpFunctionParameter && fixed_.contains(i.result)) continue;
       std::size_t at = result.size();
       auto same = whole(i);
@@ -88,19 +88,19 @@ class rewriting {
     if (parameters.size() != k.parameters.size())
       unfit(k.symbol,
             fmt::format("takes {} parameters, and the launch gives {}", parameters.size(), k.parameters.size()));
-    if (function_types_.contains(entry->second)) unfit(k.symbol, "is fixed twice");
+    if (function_types_.contains(entry->second)) unfit(k.symbol, "is listed twice");
     words signature{returns_[entry->second]};
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       const auto& [id, type] = parameters[p];
       auto width = widths_.find(type);
       if (k.parameters[p].has_value() != (width != widths_.end()))
-        unfit(k.symbol, fmt::format("takes something else as parameter {}", p));
+        unfit(k.symbol, fmt::format("takes another kind of argument as parameter {}", p));
       if (!k.parameters[p]) {
         signature.push_back(type);
         continue;
       }
       if (width->second != 32 && width->second != 64)
-        unfit(k.symbol, fmt::format("takes {} bits as parameter {}", width->second, p));
+        unfit(k.symbol, fmt::format("takes an unsupported width of {} bits as parameter {}", width->second, p));
       words constant{type, id, static_cast<std::uint32_t>(*k.parameters[p])};
       if (width->second == 64) constant.push_back(static_cast<std::uint32_t>(*k.parameters[p] >> 32));
       append(declarations_, Op::OpConstant, constant);
@@ -119,13 +119,14 @@ class rewriting {
   };
   const binary& module_;
   std::uint32_t next_id_, function_ = 0;
-  std::map<std::string, std::uint32_t> entries_;                    // by symbol
-  std::map<std::uint32_t, std::uint32_t> widths_, returns_;         // bits of a number's type; what a function returns
+  std::map<std::string, std::uint32_t> entries_;  // by symbol
+  // `widths_`: bits of a number type, by type. `returns_`: return type, by function.
+  std::map<std::uint32_t, std::uint32_t> widths_, returns_;
   std::map<words, std::uint32_t> signatures_;                       // return type and parameters → OpTypeFunction
   std::map<std::uint32_t, std::vector<parameter_ids>> parameters_;  // by function
-  std::map<std::uint32_t, std::uint32_t> function_types_;           // the new ones, by function
-  std::set<std::uint32_t> fixed_;                                   // parameters that are constants now
-  words declarations_;                                              // before the first function
+  std::map<std::uint32_t, std::uint32_t> function_types_;           // new types, by function
+  std::set<std::uint32_t> fixed_;                                   // parameters that became constants
+  words declarations_;                                              // inserted before the first function
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A SPIR-V module whose kernels take buffers only: what they took by value has become constants of the module. For
-// finalizers that are not ours and launch as native kernels are launched (ir/native_kernel.hpp). Pure functions; any
-// thread.
+// Rewrites a SPIR-V module so that its kernels take buffers only: parameters passed by value become constants of the
+// module. This is for external finalizers, whose kernels are launched like native kernels (ir/native_kernel.hpp). Pure
+// functions; any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,13 @@ namespace kiln::spirv {
 
 struct fixed_kernel {
   std::string symbol;
-  std::vector<std::optional<std::uint64_t>> parameters;  // in order: the bits of a number, or none for a buffer
+  // In order: the bits of a number, or none for a buffer.
+  std::vector<std::optional<std::uint64_t>> parameters;
   friend bool operator==(const fixed_kernel&, const fixed_kernel&) = default;
 };
 
-// Kernels that are not in the list stay as they are. The same module and list give the same bytes. Throws as `binary`
-// does for what it cannot read; error{corrupted} where a kernel is not there, or does not take such parameters.
+// Kernels that are not in the list are unchanged. The same module and list give the same bytes. Throws like `binary`
+// for modules that it cannot read, and error{corrupted} if a kernel is missing or its parameters do not match.
 std::vector<std::byte> fix_parameters(std::span<const std::byte> module, std::span<const fixed_kernel> kernels);
 
 }  // namespace kiln::spirv

@@ -1,5 +1,5 @@
-// Functions, calls and control flow: blocks become blocks, OpPhi becomes phi; merge instructions say nothing that LLVM
-// needs.
+// Functions, calls and control flow. SPIR-V blocks become LLVM blocks, and OpPhi becomes phi. LLVM does not need merge
+// instructions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ constexpr parameter_attribute parameter_attributes[] = {
 void translator::declare_function(std::size_t at) {
   const instruction_words& i = source_.instructions()[at];
   const type_info& t = type(i.operands[1]);
-  require(t.kind == Op::OpTypeFunction, i, "its type is no function's");
-  require(llvm_type(i.type) == llvm_type(t.element), i, "it returns another type than its own says");
+  require(t.kind == Op::OpTypeFunction, i, "its type is not a function type");
+  require(llvm_type(i.type) == llvm_type(t.element), i, "its return type differs from its function type");
   auto* function_type = llvm::cast<llvm::FunctionType>(t.type);
   const decoration* linkage = find(i.result, Decoration::LinkageAttributes);
   bool imported = linkage && !linkage->words.empty() &&
@@ -46,7 +46,7 @@ void translator::declare_function(std::size_t at) {
     body |= opcode == Op::OpLabel;
     parameters += opcode == Op::OpFunctionParameter;
   }
-  require(parameters == function_type->getNumParams(), i, "it has another number of parameters than its type");
+  require(parameters == function_type->getNumParams(), i, "its number of parameters differs from its type");
   llvm::Function* function;
   if (!body) {
     require(imported, i, "it has no body");
@@ -57,7 +57,8 @@ void translator::declare_function(std::size_t at) {
     function = llvm::Function::Create(function_type,
                                       entry ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
                                       name_of(i.result), module_);
-    // What a function does may depend on which lanes call it together, until LLVM has seen that it does not.
+    // Whether a function depends on the set of active lanes is unknown until LLVM has analyzed it, so mark it as
+    // convergent.
     function->addFnAttr(llvm::Attribute::Convergent);
     function->setDoesNotThrow();
     function->addFnAttr(llvm::Attribute::MustProgress);
@@ -72,7 +73,7 @@ void translator::declare_function(std::size_t at) {
 
 llvm::BasicBlock* translator::block(std::uint32_t id) const {
   if (id >= blocks_.size() || !blocks_[id])
-    throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is no block of this function", id));
+    throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is not a block of this function", id));
   return blocks_[id];
 }
 
@@ -118,7 +119,7 @@ void translator::emit_function(std::size_t at) {
         require(b_.GetInsertBlock() != nullptr &&
                     !(b_.GetInsertBlock()->getTerminator() && static_cast<Op>(i.opcode) != Op::OpNop &&
                       static_cast<Op>(i.opcode) != Op::OpLine && static_cast<Op>(i.opcode) != Op::OpNoLine),
-                i, "it stands outside of a block");
+                i, "it is outside of a block");
         emit(i);
     }
   }
@@ -137,10 +138,10 @@ void translator::emit_phis() {
       require(v->getType() == phi->getType(), i);
       incoming[block(i.operands[k + 1])] = v;
     }
-    // One entry for each edge: a switch may have several from one block.
+    // Add one entry for each edge: a switch may have several edges from one block.
     for (llvm::BasicBlock* predecessor : llvm::predecessors(phi->getParent())) {
       auto found = incoming.find(predecessor);
-      require(found != incoming.end(), i, "it says nothing for one of its block's predecessors");
+      require(found != incoming.end(), i, "it has no value for a predecessor of its block");
       phi->addIncoming(found->second, predecessor);
     }
   }
@@ -151,8 +152,7 @@ void translator::emit_control(const instruction_words& i) {
     case Op::OpPhi: {
       llvm::Type* t = llvm_type(i.type);
       llvm::BasicBlock* here = b_.GetInsertBlock();
-      require(t->isFirstClassType() && here->getFirstNonPHIIt() == here->end(), i,
-              "it stands behind other instructions");
+      require(t->isFirstClassType() && here->getFirstNonPHIIt() == here->end(), i, "it follows other instructions");
       llvm::PHINode* phi = b_.CreatePHI(t, 2);
       phis_.emplace_back(phi, &i);
       define(i, phi);
@@ -175,7 +175,7 @@ void translator::emit_control(const instruction_words& i) {
         std::uint64_t number = i.operands[k] | (literal == 2 ? std::uint64_t{i.operands[k + 1]} << 32 : 0);
         auto* label =
             llvm::ConstantInt::get(context_, llvm::APInt(64, number).trunc(selector->getType()->getIntegerBitWidth()));
-        require(result->findCaseValue(label) == result->case_default(), i, "a label stands there twice");
+        require(result->findCaseValue(label) == result->case_default(), i, "a case label occurs twice");
         result->addCase(label, block(i.operands[k + literal]));
       }
       break;
@@ -192,7 +192,7 @@ void translator::emit_control(const instruction_words& i) {
     case Op::OpVariable: {
       const type_info& pointer = type(i.type);
       require(pointer.kind == Op::OpTypePointer && pointer.storage == spv::StorageClass::Function && pointer.element, i,
-              "a variable of a function is its own");
+              "a variable in a function must have storage class Function");
       llvm::Type* content = llvm_type(pointer.element);
       require(content->isSized() && !content->isVoidTy(), i);
       local_bytes_ += module_.getDataLayout().getTypeAllocSize(content);
@@ -202,7 +202,7 @@ void translator::emit_control(const instruction_words& i) {
       llvm::AllocaInst* variable = entry.CreateAlloca(content, options_.spaces.function);
       if (const decoration* alignment = find(i.result, Decoration::Alignment)) {
         std::uint32_t bytes = alignment->words.empty() ? 0 : alignment->words[0];
-        require(llvm::isPowerOf2_32(bytes) && bytes <= 4096, i, "an impossible alignment");
+        require(llvm::isPowerOf2_32(bytes) && bytes <= 4096, i, "an invalid alignment");
         variable->setAlignment(llvm::Align(bytes));
       }
       define(i, variable);
@@ -213,19 +213,19 @@ void translator::emit_control(const instruction_words& i) {
       break;
     }
     case Op::OpFunctionCall: emit_call(i); break;
-    default: break;  // merges, lines
+    default: break;  // merge instructions and debug lines
   }
 }
 
 void translator::emit_call(const instruction_words& i) {
   auto* callee = llvm::dyn_cast<llvm::Function>(value(i.operands[0]));
-  require(callee, i, "what it calls is no function");
-  require(i.operands.size() - 1 == callee->arg_size(), i, "another number of arguments than the function has");
+  require(callee, i, "the callee is not a function");
+  require(i.operands.size() - 1 == callee->arg_size(), i, "its number of arguments differs from the function's");
   std::vector<llvm::Value*> arguments;
   for (std::size_t k = 1; k < i.operands.size(); ++k) {
     llvm::Value* argument = value(i.operands[k]);
     llvm::Type* wanted = callee->getArg(static_cast<unsigned>(k - 1))->getType();
-    require(argument->getType() == wanted, i, "an argument has another type than the parameter");
+    require(argument->getType() == wanted, i, "the type of an argument differs from the parameter's");
     arguments.push_back(argument);
   }
   llvm::CallInst* call = b_.CreateCall(callee, arguments);
@@ -239,9 +239,9 @@ void translator::emit_call(const instruction_words& i) {
   }
 }
 
-// GPUs have no stack that grows, and the host's way of running a workgroup inlines everything.
+// GPUs have no growing stack, and the host inlines everything to run a workgroup.
 void translator::refuse_recursion() const {
-  std::map<llvm::Function*, int> state;  // 1: on the path, 2: done
+  std::map<llvm::Function*, int> state;  // 1: on the current path, 2: done
   std::vector<std::pair<llvm::Function*, std::set<llvm::Function*>::const_iterator>> path;
   static const std::set<llvm::Function*> none;
   auto callees = [&](llvm::Function* f) -> const std::set<llvm::Function*>& {

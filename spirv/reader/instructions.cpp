@@ -1,4 +1,4 @@
-// Which kind of instruction it is.
+// Dispatch of instructions to their categories.
 #include "spirv/reader/translator.hpp"
 
 namespace kiln::spirv {
@@ -7,7 +7,7 @@ using spv::Op;
 
 llvm::Value* translator::integer_operand(std::uint32_t id, const instruction_words& i) const {
   llvm::Value* v = value(id);
-  require(v->getType()->isIntOrIntVectorTy(), i, "an operand is no integer");
+  require(v->getType()->isIntOrIntVectorTy(), i, "an operand is not an integer");
   return v;
 }
 
@@ -34,7 +34,7 @@ void translator::emit(const instruction_words& i) {
   }
   if (!(emit_arithmetic(i) || emit_conversion(i) || emit_memory(i) || emit_composite(i) || emit_atomic(i) ||
         emit_group(i) || emit_extended(i)))
-    refuse(opcode_name(i.opcode) + " inside of a function");
+    refuse(opcode_name(i.opcode) + " in a function");
 }
 
 }  // namespace kiln::spirv

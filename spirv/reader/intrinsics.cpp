@@ -1,5 +1,5 @@
-// Functions that a module imports, extended instructions and subgroup operations: all become LLVM intrinsics, or
-// declarations kiln.* that the lowering fills in.
+// Imported functions, extended instructions and subgroup operations. All become LLVM intrinsics, or declarations kiln.*
+// that the lowering replaces.
 #include "llvm/IR/Intrinsics.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ using spv::Op;
 
 namespace {
 
-// What every finalizer knows how to do. Anything else of LLVM's is refused by its name.
+// The intrinsics that every finalizer supports. Any other intrinsic is refused by name.
 constexpr std::string_view accepted_names[] = {
     "llvm.amdgcn.workitem.id.x",
     "llvm.amdgcn.workitem.id.y",
@@ -132,7 +132,7 @@ constexpr std::string_view accepted_names[] = {
     "llvm.vector.reduce.fmin",
 };
 
-// Functions of libm that LLVM has no intrinsic for.
+// Functions of libm for which LLVM has no intrinsic.
 constexpr std::string_view math_names[] = {"erf",   "erfc", "cbrt",  "asinh", "acosh",  "atanh", "log1p",
                                            "expm1", "fmod", "hypot", "rsqrt", "tgamma", "lgamma"};
 
@@ -142,7 +142,7 @@ std::string underscored(std::string_view name) {
   return result;
 }
 
-// Every name of LLVM's with its dots as underscores, as imports carry it.
+// LLVM's intrinsics by name with underscores instead of dots, the form that imports use.
 const std::unordered_map<std::string, intrinsic::ID>& intrinsics_by_import() {
   static const auto table = [] {
     std::unordered_map<std::string, intrinsic::ID> result;
@@ -178,7 +178,7 @@ math_function math_of(std::string_view import) {
 
 llvm::Function* translator::import_function(const std::string& name, llvm::FunctionType* t) {
   if (name == "spirv.llvm_amdgcn_implicitarg_ptr" || name == "spirv.llvm_amdgcn_dispatch_ptr") {
-    // Of LLVM's in another address space than SPIR-V's: the lowering gives it contents.
+    // Their return type has another address space in SPIR-V than in LLVM. The lowering provides the contents.
     if (!t->getReturnType()->isPointerTy() || t->getNumParams())
       throw error(error_kind::corrupted, "SPIR-V: '" + name + "' has another type than LLVM's");
     auto callee = module_.getOrInsertFunction(
@@ -187,7 +187,7 @@ llvm::Function* translator::import_function(const std::string& name, llvm::Funct
   }
   constexpr std::string_view prefix = "spirv.";
   if (name.starts_with("spirv.llvm_")) {
-    // The suffixes of overloads follow the name: the longest name that fits, with its signature.
+    // The name may be followed by overload suffixes: find the longest name that matches, and check its signature.
     std::string stem = name.substr(prefix.size());
     const auto& table = intrinsics_by_import();
     for (std::size_t end = stem.size(); end != std::string::npos && end > 4; end = stem.rfind('_', end - 1)) {
@@ -196,15 +196,15 @@ llvm::Function* translator::import_function(const std::string& name, llvm::Funct
       if (found == table.end()) continue;
       llvm::StringRef base = intrinsic::getBaseName(found->second);
       if (std::ranges::find(accepted_names, std::string_view(base)) == std::end(accepted_names))
-        refuse("intrinsic " + base.str() + " is not one that every target has");
+        refuse("intrinsic " + base.str() + " is not supported by every target");
       llvm::SmallVector<llvm::Type*> overloads;
       if (!intrinsic::getIntrinsicSignature(found->second, t, overloads))
         throw error(error_kind::corrupted, "SPIR-V: import '" + name + "' has another type than LLVM's " + base.str());
-      // Where the source asked for one rounding or two as it suits the machine, it gets one everywhere.
+      // fmuladd may be fused or not; always fuse, so that all targets round equally.
       return intrinsic::getOrInsertDeclaration(
           &module_, found->second == intrinsic::fmuladd ? intrinsic::fma : found->second, overloads);
     }
-    refuse("import '" + name + "' is no intrinsic of LLVM " LLVM_VERSION_STRING);
+    refuse("import '" + name + "' is not an intrinsic of LLVM " LLVM_VERSION_STRING);
   }
   if (math_function math = math_of(name); math.known) {
     llvm::Type* result = t->getReturnType();
@@ -230,7 +230,7 @@ llvm::Function* translator::import_function(const std::string& name, llvm::Funct
       return function;
     }
   }
-  refuse("function '" + name + "' is defined nowhere");
+  refuse("function '" + name + "' is not defined");
 }
 
 llvm::Value* translator::call(intrinsic::ID id, llvm::ArrayRef<llvm::Type*> overloads,
@@ -243,11 +243,11 @@ llvm::Value* translator::lane() {
   return call(intrinsic::amdgcn_mbcnt_hi, {}, {b_.getInt32(~0u), low});
 }
 
-// The value that lane `from` has, in words of 32 bits.
+// Returns the value of lane `from`, transferred in 32-bit words.
 llvm::Value* translator::from_lane(llvm::Value* v, llvm::Value* from) {
   llvm::Type* t = v->getType();
   unsigned bits = static_cast<unsigned>(t->getPrimitiveSizeInBits());
-  if (bits == 0) refuse("a subgroup operation on a value that is no number");
+  if (bits == 0) refuse("a subgroup operation on a value that is not a number");
   unsigned count = (bits + 31) / 32;
   llvm::Value *all = b_.CreateZExt(b_.CreateBitCast(v, b_.getIntNTy(bits)), b_.getIntNTy(count * 32)),
               *address = b_.CreateShl(from, 2), *result = b_.getIntN(count * 32, 0);
@@ -279,7 +279,8 @@ bool translator::emit_group(const instruction_words& i) {
     require(v->getType()->isIntegerTy(), i);
     return b_.CreateZExtOrTrunc(v, b_.getInt32Ty());
   };
-  if (opcode >= Op::OpGroupNonUniformShuffle && i.operands.size() > 3) refuse(opcode_name(i.opcode) + " of clusters");
+  if (opcode >= Op::OpGroupNonUniformShuffle && i.operands.size() > 3)
+    refuse(opcode_name(i.opcode) + " with a cluster size");
   switch (opcode) {
     case Op::OpGroupNonUniformElect: define(i, b_.CreateICmpEQ(lane(), first())); return true;
     case Op::OpGroupNonUniformAny: define(i, b_.CreateICmpNE(ballot(predicate()), b_.getInt64(0))); return true;
@@ -314,7 +315,7 @@ bool translator::emit_group(const instruction_words& i) {
 namespace {
 
 struct extended_row {
-  std::uint32_t number;  // of OpenCL.std
+  std::uint32_t number;  // instruction number in OpenCL.std
   intrinsic::ID id;
   std::size_t operands;
 };
@@ -346,7 +347,7 @@ bool translator::emit_extended(const instruction_words& i) {
   if (static_cast<Op>(i.opcode) != Op::OpExtInst) return false;
   auto set = extended_sets_.find(i.operands[0]);
   require(set != extended_sets_.end(), i, "its set of instructions is not imported");
-  if (set->second != "OpenCL.std") return true;  // non-semantic
+  if (set->second != "OpenCL.std") return true;  // non-semantic instructions are ignored
   auto row = std::ranges::find(extended, i.operands[1], &extended_row::number);
   if (row == std::end(extended)) refuse("instruction " + extended_name(i.operands[1]) + " of OpenCL.std");
   require(i.operands.size() == row->operands + 2, i);

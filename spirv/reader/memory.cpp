@@ -1,4 +1,4 @@
-// Loads, stores, copies and addresses.
+// Loads, stores, copies and address computations.
 #include "spirv/reader/translator.hpp"
 
 namespace kiln::spirv {
@@ -7,7 +7,7 @@ using spv::Op;
 
 llvm::Value* translator::check_pointer(std::uint32_t id, const instruction_words& i) const {
   llvm::Value* v = value(id);
-  require(v->getType()->isPointerTy() && !llvm::isa<llvm::Function>(v), i, "an operand is no pointer to data");
+  require(v->getType()->isPointerTy() && !llvm::isa<llvm::Function>(v), i, "an operand is not a pointer to data");
   return v;
 }
 
@@ -29,13 +29,13 @@ bool translator::emit_memory(const instruction_words& i) {
     result.is_volatile = mask & static_cast<std::uint32_t>(spv::MemoryAccessMask::Volatile);
     if (mask & static_cast<std::uint32_t>(spv::MemoryAccessMask::Aligned)) {
       std::uint32_t bytes = at + 1 < i.operands.size() ? i.operands[at + 1] : 0;
-      require(llvm::isPowerOf2_32(bytes) && bytes <= 4096, i, "an impossible alignment");
+      require(llvm::isPowerOf2_32(bytes) && bytes <= 4096, i, "an invalid alignment");
       result.alignment = llvm::Align(bytes);
     }
     return result;
   };
   auto can_hold = [&](llvm::Type* t) {
-    require(t->isSized() && t->isFirstClassType(), i, "memory does not hold this type");
+    require(t->isSized() && t->isFirstClassType(), i, "this type cannot be loaded or stored");
   };
   switch (opcode) {
     case Op::OpLoad: {
@@ -96,7 +96,7 @@ void translator::emit_access_chain(const instruction_words& i) {
        in_bounds = opcode == Op::OpInBoundsAccessChain || opcode == Op::OpInBoundsPtrAccessChain;
   llvm::Value* base = check_pointer(i.operands[0], i);
   const type_info& pointer = type(type_of(i.operands[0]));
-  require(pointer.kind == Op::OpTypePointer && pointer.element, i, "its base is no pointer");
+  require(pointer.kind == Op::OpTypePointer && pointer.element, i, "its base is not a pointer");
   auto index = [&](std::uint32_t id) {
     llvm::Value* v = integer_operand(id, i);
     require(v->getType()->isIntegerTy() && v->getType()->getIntegerBitWidth() <= 64, i);
@@ -121,7 +121,7 @@ void translator::emit_access_chain(const instruction_words& i) {
       indices.push_back(b_.getInt32(static_cast<std::uint32_t>(member)));
       at = &type(at->members[member]);
     } else {
-      require(at->kind == Op::OpTypeArray || at->kind == Op::OpTypeVector, i, "it goes into what has no parts");
+      require(at->kind == Op::OpTypeArray || at->kind == Op::OpTypeVector, i, "it indexes a type without elements");
       require(!(at->kind == Op::OpTypeVector && at->type->getScalarSizeInBits() % 8), i);
       indices.push_back(index(id));
       at = &type(at->element);

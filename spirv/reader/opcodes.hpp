@@ -1,4 +1,4 @@
-// SPIR-V's numbers, and the instructions that the reader knows. Internal to spirv/reader.
+// SPIR-V's enumerations, and the set of supported instructions. Internal to spirv/reader.
 #pragma once
 
 #define SPV_ENABLE_UTILITY_CODE

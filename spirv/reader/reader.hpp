@@ -1,10 +1,9 @@
-// SPIR-V → LLVM IR (LLVM's builder emits). The result is in the terms of amdgcn (its intrinsics, its memory scopes) but
-// in the address spaces of the target that finalizes it; lowering.hpp turns the rest into the target's own.
-//
-// Errors: error{corrupted} for what is no valid module, error{unsupported} naming what the reader does not know: a
-// capability, an extension, an instruction, an intrinsic, a built-in variable, recursion. Never a crash: what the
-// validator lets through is checked against LLVM's types, and LLVM's verifier has passed over the result. Any thread;
-// the module belongs to the caller and its context.
+// Translates SPIR-V to LLVM IR with LLVM's IRBuilder. The result uses amdgcn's intrinsics and memory scopes, but the
+// address spaces of the target that finalizes it. lowering.hpp converts the rest to the target's own.
+// Errors: error{corrupted} for an invalid module, error{unsupported} naming a capability, extension, instruction,
+// intrinsic, built-in variable or recursion that is not supported. It never crashes: what the validator accepts is
+// checked against LLVM's types, and the result has passed LLVM's verifier. Any thread may call; the module belongs to
+// the caller and its context.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@ class Module;
 
 namespace kiln::spirv {
 
-// LLVM's numbers for SPIR-V's storage classes.
+// LLVM's address spaces for SPIR-V's storage classes.
 struct address_spaces {
   unsigned generic = 0, global = 1, workgroup = 3, constant = 4, function = 5;
 };
@@ -29,15 +28,14 @@ struct read_options {
   const char* triple = "amdgcn-amd-amdhsa";
 };
 
-// On global variables in the memory of a workgroup, which the host's single address space does not tell from others.
+// Attribute that marks global variables in workgroup memory, because the host has a single address space.
 inline constexpr char workgroup_attribute[] = "kiln-workgroup";
 
-// A function of a target's mathematics library that LLVM has no intrinsic for is declared as kiln.math.NAME.TYPE
-// ("erf.f32").
+// Prefix of math functions for which LLVM has no intrinsic. They are declared as kiln.math.NAME.TYPE ("erf.f32").
 inline constexpr char math_prefix[] = "kiln.math.";
 
-// Every function but the entry points is internal. Workgroup variables without a known size (dynamic shared memory)
-// stay declarations.
+// Translates a module. Every function except the entry points is internal. Workgroup variables without a known size
+// (dynamic shared memory) stay declarations.
 std::unique_ptr<llvm::Module> read(std::span<const std::byte> module, llvm::LLVMContext& context,
                                    const read_options& options);
 

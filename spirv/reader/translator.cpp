@@ -16,7 +16,8 @@ using spv::StorageClass;
 
 namespace {
 
-constexpr std::uint32_t unknown_size = 0xffffffff;  // LLVM's SPIR-V back end writes an array without a length so
+// LLVM's SPIR-V back end emits this length for an array of unknown length.
+constexpr std::uint32_t unknown_size = 0xffffffff;
 constexpr std::uint64_t largest_object = std::uint64_t{1} << 30;
 
 }  // namespace
@@ -58,13 +59,13 @@ void translator::run() {
 
 const type_info& translator::type(std::uint32_t id) const {
   auto found = types_.find(id);
-  if (found == types_.end()) throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is no type", id));
+  if (found == types_.end()) throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is not a type", id));
   return found->second;
 }
 
 llvm::Value* translator::value(std::uint32_t id) const {
   if (id >= values_.size() || !values_[id])
-    throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is no value here", id));
+    throw error(error_kind::corrupted, fmt::format("SPIR-V: id {} is not a value here", id));
   return values_[id];
 }
 
@@ -103,7 +104,7 @@ unsigned translator::space_of(StorageClass storage) const {
     case StorageClass::UniformConstant: return options_.spaces.constant;
     case StorageClass::Generic: return options_.spaces.generic;
     case StorageClass::Input: return options_.spaces.constant;
-    default: refuse(fmt::format("storage class {} is not something that Kiln reads", static_cast<unsigned>(storage)));
+    default: refuse(fmt::format("storage class {} is not supported", static_cast<unsigned>(storage)));
   }
 }
 
@@ -112,7 +113,7 @@ void translator::declare(const instruction_words& i) {
     case Op::OpName: names_[i.operands[0]] = read_string(i.operands.subspan(1)).text; break;
     case Op::OpEntryPoint:
       if (static_cast<spv::ExecutionModel>(i.operands[0]) != spv::ExecutionModel::Kernel)
-        refuse("an entry point that is no kernel");
+        refuse("an entry point that is not a kernel");
       entry_points_[i.operands[1]] = read_string(i.operands.subspan(2)).text;
       break;
     case Op::OpMemoryModel:
@@ -123,7 +124,7 @@ void translator::declare(const instruction_words& i) {
     case Op::OpExtInstImport: {
       std::string name = read_string(i.operands).text;
       if (name != "OpenCL.std" && !name.starts_with("NonSemantic."))
-        refuse("extended instructions '" + name + "' are not something that Kiln reads");
+        refuse("extended instructions '" + name + "' are not supported");
       extended_sets_[i.result] = name;
       break;
     }
@@ -162,7 +163,7 @@ void translator::declare(const instruction_words& i) {
     case Op::OpSpecConstantOp:
     case Op::OpUndef: declare_constant(i); break;
     case Op::OpVariable: declare_variable(i); break;
-    default: break;  // names of files, execution modes: nothing that code depends on
+    default: break;  // debug names and execution modes, which do not affect code
   }
 }
 
@@ -188,7 +189,7 @@ void translator::declare_type(const instruction_words& i) {
     case Op::OpTypeVector: {
       llvm::Type* element = llvm_type(i.operands[0]);
       require(llvm::VectorType::isValidElementType(element) && i.operands[1] >= 1 && i.operands[1] <= 64, i,
-              "no vector of these");
+              "this is not a valid vector type");
       t.element = i.operands[0];
       t.type = llvm::FixedVectorType::get(element, i.operands[1]);
       break;
@@ -197,7 +198,7 @@ void translator::declare_type(const instruction_words& i) {
       std::uint64_t count = integer_constant(i.operands[1]);
       if (count == unknown_size) count = 0;
       llvm::Type* element = sized(i.operands[0]);
-      require(llvm::ArrayType::isValidElementType(element), i, "no array of these");
+      require(llvm::ArrayType::isValidElementType(element), i, "this is not a valid array type");
       std::uint64_t bytes = module_.getDataLayout().getTypeAllocSize(element);
       if (bytes && count > largest_object / bytes) refuse("an array of more than 1 GiB");
       if (count > largest_object) refuse("an array of more than 2^30 elements");
@@ -210,7 +211,7 @@ void translator::declare_type(const instruction_words& i) {
       std::uint64_t bytes = 0;
       for (std::uint32_t id : i.operands) {
         members.push_back(sized(id));
-        require(llvm::StructType::isValidElementType(members.back()), i, "no struct of these");
+        require(llvm::StructType::isValidElementType(members.back()), i, "this is not a valid struct type");
         bytes += module_.getDataLayout().getTypeAllocSize(members.back());
         if (bytes > largest_object) refuse("a struct of more than 1 GiB");
       }
@@ -227,7 +228,7 @@ void translator::declare_type(const instruction_words& i) {
       std::vector<llvm::Type*> parameters;
       for (std::uint32_t id : i.operands.subspan(1)) parameters.push_back(sized(id));
       llvm::Type* result = llvm_type(i.operands[0]);
-      require(llvm::FunctionType::isValidReturnType(result), i, "no function returns these");
+      require(llvm::FunctionType::isValidReturnType(result), i, "this is not a valid return type");
       t.element = i.operands[0];
       t.members.assign(i.operands.begin() + 1, i.operands.end());
       t.type = llvm::FunctionType::get(result, parameters, false);
@@ -240,7 +241,7 @@ void translator::declare_type(const instruction_words& i) {
 
 void translator::declare_constant(const instruction_words& i) {
   llvm::Type* t = llvm_type(i.type);
-  require(t->isFirstClassType() && t->isSized() && !t->isFunctionTy(), i, "no constant has this type");
+  require(t->isFirstClassType() && t->isSized() && !t->isFunctionTy(), i, "constants cannot have this type");
   switch (static_cast<Op>(i.opcode)) {
     case Op::OpConstantTrue:
     case Op::OpSpecConstantTrue: define(i, llvm::ConstantInt::getTrue(context_)); return;
@@ -252,7 +253,7 @@ void translator::declare_constant(const instruction_words& i) {
     case Op::OpSpecConstant: {
       require(t->isIntegerTy() || t->isFloatingPointTy(), i);
       unsigned bits = t->getPrimitiveSizeInBits();
-      require(i.operands.size() == (bits + 31) / 32, i, "its literal has another width");
+      require(i.operands.size() == (bits + 31) / 32, i, "its literal does not match the width of its type");
       std::vector<std::uint64_t> parts((bits + 63) / 64);
       for (std::size_t k = 0; k < i.operands.size(); ++k) parts[k / 2] |= std::uint64_t{i.operands[k]} << (k % 2 * 32);
       llvm::APInt number(std::max(64u, bits), parts);
@@ -266,12 +267,12 @@ void translator::declare_constant(const instruction_words& i) {
       std::vector<llvm::Constant*> parts;
       for (std::uint32_t id : i.operands) {
         parts.push_back(llvm::dyn_cast<llvm::Constant>(value(id)));
-        require(parts.back(), i, "a part is no constant");
+        require(parts.back(), i, "a part is not a constant");
       }
       auto fits = [&](std::size_t count, auto part_type) {
-        require(parts.size() == count, i, "it has another number of parts");
+        require(parts.size() == count, i, "its number of parts is wrong");
         for (std::size_t k = 0; k < parts.size(); ++k)
-          require(parts[k]->getType() == part_type(static_cast<unsigned>(k)), i, "a part has another type");
+          require(parts[k]->getType() == part_type(static_cast<unsigned>(k)), i, "a part has the wrong type");
       };
       if (auto* array = llvm::dyn_cast<llvm::ArrayType>(t)) {
         fits(array->getNumElements(), [&](unsigned) { return array->getElementType(); });
@@ -288,7 +289,7 @@ void translator::declare_constant(const instruction_words& i) {
       return;
     }
     case Op::OpSpecConstantOp: {
-      // The operation itself, without an insertion point: the builder folds it or there is nothing to fold.
+      // Emits the operation and expects the builder to fold it to a constant.
       auto opcode = static_cast<Op>(i.operands[0]);
       bool folds = opcode == Op::OpSelect || opcode == Op::OpNot || opcode == Op::OpSNegate ||
                    opcode == Op::OpUConvert || opcode == Op::OpSConvert ||
@@ -302,10 +303,10 @@ void translator::declare_constant(const instruction_words& i) {
                                      opcode == Op::OpSConvert || opcode == Op::OpLogicalNot
                                  ? 1
                                  : 2;
-      require(operation.operands.size() == operands, i, "it has another number of operands");
+      require(operation.operands.size() == operands, i, "its number of operands is wrong");
       for (std::uint32_t id : operation.operands)
-        require(llvm::isa<llvm::Constant>(value(id)), i, "an operand is no constant");
-      // In a function of its own, since what does not fold would need a place.
+        require(llvm::isa<llvm::Constant>(value(id)), i, "an operand is not a constant");
+      // Use a scratch function, because an operation that does not fold needs an insertion point.
       llvm::Function* scratch = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context_), false),
                                                        llvm::GlobalValue::InternalLinkage, "", module_);
       b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "", scratch));
@@ -322,14 +323,14 @@ void translator::declare_constant(const instruction_words& i) {
 
 void translator::declare_variable(const instruction_words& i) {
   const type_info& pointer = type(i.type);
-  require(pointer.kind == Op::OpTypePointer && pointer.element, i, "its type is no pointer");
+  require(pointer.kind == Op::OpTypePointer && pointer.element, i, "its type is not a pointer");
   llvm::Type* content = llvm_type(pointer.element);
   require(content->isSized() && !content->isVoidTy() && !content->isFunctionTy(), i, "it holds a type without a size");
   if (builtins_.contains(i.result))
     refuse(fmt::format("built-in variable {}: kernels ask for their indices by intrinsics",
                        static_cast<unsigned>(builtins_.at(i.result))));
   auto storage = static_cast<StorageClass>(i.operands[0]);
-  require(storage == pointer.storage, i, "its storage class is not that of its type");
+  require(storage == pointer.storage, i, "its storage class differs from its type's");
   bool initialized = i.operands.size() > 1, workgroup = storage == StorageClass::Workgroup;
   const decoration* linkage = find(i.result, Decoration::LinkageAttributes);
   bool imported = linkage && static_cast<spv::LinkageType>(linkage->words.back()) == spv::LinkageType::Import;
@@ -339,10 +340,10 @@ void translator::declare_variable(const instruction_words& i) {
   llvm::Constant* initializer = nullptr;
   if (initialized) {
     initializer = llvm::dyn_cast<llvm::Constant>(value(i.operands[1]));
-    require(initializer && initializer->getType() == content, i, "its initializer has another type");
-    if (workgroup) initializer = nullptr;  // LDS has no contents when a workgroup begins
+    require(initializer && initializer->getType() == content, i, "its initializer has the wrong type");
+    if (workgroup) initializer = nullptr;  // LDS is uninitialized when a workgroup begins
   }
-  bool open = module_.getDataLayout().getTypeAllocSize(content) == 0;  // [0 x T]: as large as the launch says
+  bool open = module_.getDataLayout().getTypeAllocSize(content) == 0;  // [0 x T]: the launch determines the size
   if (!initializer && !(workgroup && open))
     initializer = workgroup ? llvm::PoisonValue::get(content) : llvm::Constant::getNullValue(content);
   bool constant = find(i.result, Decoration::Constant) != nullptr || storage == StorageClass::UniformConstant;
@@ -354,7 +355,7 @@ void translator::declare_variable(const instruction_words& i) {
   if (open) variable->setAlignment(llvm::Align(16));
   if (const decoration* alignment = find(i.result, Decoration::Alignment)) {
     std::uint32_t bytes = alignment->words.empty() ? 0 : alignment->words[0];
-    require(llvm::isPowerOf2_32(bytes) && bytes <= 4096, i, "an impossible alignment");
+    require(llvm::isPowerOf2_32(bytes) && bytes <= 4096, i, "an invalid alignment");
     variable->setAlignment(std::max(llvm::Align(bytes), variable->getAlign().valueOrOne()));
   }
   define(i, variable);
@@ -371,7 +372,7 @@ std::unique_ptr<llvm::Module> read(std::span<const std::byte> bytes, llvm::LLVMC
   std::string problems;
   llvm::raw_string_ostream stream(problems);
   if (llvm::verifyModule(*module, &stream))
-    throw error(error_kind::corrupted, "SPIR-V: LLVM refuses what it says: " + problems.substr(0, problems.find('\n')));
+    throw error(error_kind::corrupted, "SPIR-V: LLVM rejects the module: " + problems.substr(0, problems.find('\n')));
   return module;
 }
 

@@ -1,4 +1,5 @@
-// What translates one module: ids and what they became. Internal to spirv/reader; one object per module, one thread.
+// The state of the translation of one module: maps ids to their translations. Internal to spirv/reader; one object per
+// module, one thread.
 #pragma once
 
 #include <map>
@@ -17,9 +18,9 @@ namespace kiln::spirv {
 
 struct type_info {
   llvm::Type* type = nullptr;
-  std::uint32_t element = 0;                                // of a pointer, vector or array; result of a function
-  std::vector<std::uint32_t> members;                       // of a struct; parameters of a function
-  spv::StorageClass storage = spv::StorageClass::Function;  // of a pointer
+  std::uint32_t element = 0;                                // for a pointer, vector or array; result type of a function
+  std::vector<std::uint32_t> members;                       // of a struct; parameter types of a function
+  spv::StorageClass storage = spv::StorageClass::Function;  // for a pointer
   spv::Op kind = spv::Op::OpNop;                            // the instruction that declared it
 };
 
@@ -28,7 +29,7 @@ struct decoration {
   std::vector<std::uint32_t> words;
 };
 
-// Both scalars, or vectors of one length.
+// True if both are scalars, or both are vectors of the same length.
 inline bool same_lanes(llvm::Type* a, llvm::Type* b) {
   auto *x = llvm::dyn_cast<llvm::FixedVectorType>(a), *y = llvm::dyn_cast<llvm::FixedVectorType>(b);
   return x && y ? x->getNumElements() == y->getNumElements() : !x && !y;
@@ -42,7 +43,7 @@ class translator {
  private:
   using words = std::span<const std::uint32_t>;
 
-  // translator.cpp: the module's first half, and what everything uses
+  // translator.cpp: declarations, and helpers for all parts
   void declare(const instruction_words& i);
   void declare_type(const instruction_words& i);
   void declare_constant(const instruction_words& i);
@@ -55,7 +56,7 @@ class translator {
   void define(const instruction_words& i, llvm::Value* v);
   const decoration* find(std::uint32_t id, spv::Decoration kind) const;
   std::string name_of(std::uint32_t id) const;
-  // Throws error{corrupted} naming the instruction unless `holds`.
+  // Throws error{corrupted} with the name of the instruction unless `holds`.
   void require(bool holds, const instruction_words& i, const char* what = "its operands do not fit its result") const;
   [[noreturn]] void refuse(const std::string& what) const;
 
@@ -68,7 +69,7 @@ class translator {
   void refuse_recursion() const;
   void emit_call(const instruction_words& i);
 
-  // instructions.cpp: one of these takes it
+  // instructions.cpp: emit() calls the emit_ functions below until one accepts the instruction
   void emit(const instruction_words& i);
   llvm::Value* integer_operand(std::uint32_t id, const instruction_words& i) const;
   std::uint32_t type_of(std::uint32_t id) const;
@@ -105,16 +106,16 @@ class translator {
   std::map<std::uint32_t, type_info> types_;
   std::vector<llvm::Value*> values_;       // by id
   std::vector<std::uint32_t> type_of_;     // by id: the id of its type
-  std::vector<llvm::BasicBlock*> blocks_;  // by id, of the function being emitted
+  std::vector<llvm::BasicBlock*> blocks_;  // by id, for the function being emitted
   std::map<std::uint32_t, std::string> names_;
   std::multimap<std::uint32_t, decoration> decorations_;
   std::map<std::uint32_t, std::string> entry_points_;
   std::map<std::uint32_t, std::string> extended_sets_;
   std::map<std::uint32_t, spv::BuiltIn> builtins_;
   std::map<llvm::Function*, std::set<llvm::Function*>> calls_;
-  llvm::Function* function_ = nullptr;  // being emitted
+  llvm::Function* function_ = nullptr;  // the function being emitted
   std::vector<std::pair<llvm::PHINode*, const instruction_words*>> phis_;
-  std::uint64_t local_bytes_ = 0;  // of the function's variables
+  std::uint64_t local_bytes_ = 0;  // total size of the function's variables
 };
 
 }  // namespace kiln::spirv
