@@ -14,8 +14,8 @@ struct inlinable_row {
   double cost;  // of one output element
 };
 
-// What is inlinable beside elementwise operations. Anchors are the kinds of kernels (mlir_bridge/kinds/kind.hpp);
-// everything else is structure.
+// Inlinable operations besides elementwise ones. An operation with a kind of kernel (mlir_bridge/kinds/kind.hpp) is an
+// anchor; every other operation is structure.
 constexpr std::array rows{
     inlinable_row{"convert", 1},   inlinable_row{"broadcast", 0}, inlinable_row{"reshape", 0},
     inlinable_row{"transpose", 1}, inlinable_row{"slice", 0},     inlinable_row{"pad", 2},

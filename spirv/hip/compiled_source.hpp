@@ -1,4 +1,5 @@
-// What compiling a HIP C++ source gives: its kernels and operators in SPIR-V, or the mistakes in it. Plain data.
+// The result of compiling a HIP C++ source: its kernels and operators in SPIR-V, or the errors in the source. Plain
+// data.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 
 namespace kiln::spirv {
 
-// error{invalid_model}: what() is one line, the first mistake; diagnostics() is Clang's text, with file, line and caret
-// for each.
+// An error{invalid_model}. what() is one line with the first error; diagnostics() is Clang's complete output with file,
+// line and caret.
 class source_error : public error {
  public:
   source_error(std::string summary, std::string diagnostics)
@@ -27,18 +28,21 @@ enum class kernel_parameter : std::uint8_t { pointer, i32, i64, f32, f64, other 
 
 struct hip_kernel {
   std::string symbol;  // mangled
-  std::string name;    // as written: "relu6", "sort_rows<float>"
+  std::string name;    // as written in the source: "relu6", "sort_rows<float>"
   std::vector<kernel_parameter> parameters;
-  std::vector<bool> reads_only;      // by parameter: a pointer that nothing is written through, as far as LLVM can see
+  // By parameter: a pointer through which nothing is written, as far as LLVM can tell.
+  std::vector<bool> reads_only;
   std::uint32_t max_threads = 1024;  // __launch_bounds__
 };
 
 struct compiled_source {
-  std::vector<std::byte> words;       // SPIR-V with every kernel of the source
-  std::vector<hip_kernel> kernels;    // sorted by symbol
-  std::vector<object> operators;      // one for each KILN_OPERATOR, in order; each with only its own kernels
-  std::string warnings;               // Clang's text, empty where there are none
-  std::vector<std::string> included;  // files that the source includes, relative to the include root, sorted
+  std::vector<std::byte> words;     // SPIR-V with every kernel of the source
+  std::vector<hip_kernel> kernels;  // sorted by symbol
+  // One for each KILN_OPERATOR, in order; each contains only its own kernels.
+  std::vector<object> operators;
+  std::string warnings;  // Clang's output; empty if there are none
+  // Files that the source includes, relative to the include root, sorted.
+  std::vector<std::string> included;
 };
 
 }  // namespace kiln::spirv

@@ -53,7 +53,7 @@ std::vector<value> arg(node& n) {
                   {n.in(0)})};
 }
 
-// The first sequence_lens[b] time steps of each batch entry in reverse: i becomes len - 1 - i where i < len.
+// Reverses the first sequence_lens[b] time steps of each batch entry: i becomes len - 1 - i if i < len.
 std::vector<value> reverse_sequence(node& n) {
   builder& b = n.b;
   value x = n.in(0);
