@@ -9,7 +9,8 @@ namespace {
 struct printer {
   std::string operator()(bool v) const { return v ? "true" : "false"; }
   std::string operator()(std::int64_t v) const { return std::to_string(v); }
-  std::string operator()(double v) const { return fmt::format("{}", v); }  // shortest text that reads back equal
+  // The shortest text that parses back to the same value.
+  std::string operator()(double v) const { return fmt::format("{}", v); }
   std::string operator()(const std::string& v) const { return v; }
   std::string operator()(element_type v) const { return std::string(name(v)); }
   std::string operator()(const dim& v) const { return v.str(); }

@@ -17,15 +17,14 @@ namespace {
 std::optional<std::int64_t> solve_dim(const dim& expression, const std::string& symbol, std::int64_t target) {
   auto at = [&](std::int64_t value) { return expression.substitute(dim_bindings{{symbol, value}}); };
   dim constant = at(0), slope = at(1) - constant;
-  if (!constant.is_static() || !slope.is_static()) return std::nullopt;  // other symbols are open
+  if (!constant.is_static() || !slope.is_static()) return std::nullopt;  // other symbols are unbound
   dim linear = constant + slope * dim::symbol(symbol);
   if (expression == linear) {
     std::int64_t rest = (dim(target) - constant).value();
     if (slope == dim(0) || rest % slope.value() != 0 || rest / slope.value() < 0) return std::nullopt;
     return rest / slope.value();
   }
-  // Not linear: dimensions grow with their symbols, so bisection finds the place where the expression reaches the
-  // target.
+  // Not linear. Dimensions grow with their symbols, so find the value by bisection.
   constexpr std::int64_t largest = std::int64_t{1} << 31;
   std::int64_t low = 0, high = 1;
   while (high < largest && at(high).value() < target) high *= 2;

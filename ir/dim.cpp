@@ -8,7 +8,7 @@
 namespace kiln {
 namespace {
 
-// More than any model needs, and few enough that hostile text cannot stall a reader.
+// More than any real model needs, but small enough that hostile text cannot stall a reader.
 constexpr std::size_t max_terms = 1024, max_atom_text = 2048, max_operands = 64;
 
 std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
@@ -41,7 +41,7 @@ dim made_of(dim_atom::kind kind, std::string_view name, std::vector<dim> operand
   return dim::from(std::make_shared<const dim_atom>(dim_atom{kind, std::move(text), std::move(operands)}));
 }
 
-// a = whole * b + rest, where the coefficients of the rest are in [0, b).
+// Splits a into whole * b + rest, where the coefficients of rest are in [0, b).
 void split_by(const dim& a, std::int64_t b, dim& whole, dim& rest) {
   dim_terms outside, inside;
   for (const auto& [atoms, c] : a.terms()) {
@@ -61,8 +61,8 @@ std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
   return a;
 }
 
-// floor((floor(x / n) + y) / b) = floor((x + n * y) / (n * b)) for numbers n, b > 0: the numerator and divisor of the
-// right side.
+// Applies floor((floor(x / n) + y) / b) = floor((x + n * y) / (n * b)) for numbers n, b > 0. Sets the arguments to the
+// numerator and divisor of the right side.
 bool unnest(dim& numerator, std::int64_t& b) {
   for (const auto& [atoms, c] : numerator.terms()) {
     if (c != 1 || atoms.size() != 1 || atoms[0]->is != dim_atom::kind::quotient || !atoms[0]->operands[1].is_static())
@@ -97,7 +97,7 @@ dim divide_by_number(dim a, std::int64_t b) {
   b /= common;
   if (b == 1) return total + a;
   if (a.is_static()) return total + dim(a.value() / b);  // in [0, b)
-  // floor(-x / b) = -floor((x + b - 1) / b): of the two, the one whose first coefficient is smaller.
+  // floor(-x / b) = -floor((x + b - 1) / b). The canonical form uses the side with the smaller first coefficient.
   for (const auto& [atoms, c] : a.terms()) {
     if (atoms.empty() || 2 * (c % b) == b) continue;
     if (c % b > b / 2) return total - divide_by_number(dim(b - 1) - a, b);
@@ -106,7 +106,7 @@ dim divide_by_number(dim a, std::int64_t b) {
   return total + made_of(dim_atom::kind::quotient, "floor(", {a, b}, '/');
 }
 
-// Cancels the atoms and the factor that all terms of both share.
+// Cancels common atoms and the common factor of all terms of a and b.
 void cancel(dim& a, dim& b) {
   std::int64_t factor = 0;
   dim_product shared;
@@ -128,7 +128,7 @@ void cancel(dim& a, dim& b) {
   a = left, b = right;
 }
 
-// Minima and maxima. `pick` returns the number that wins.
+// Builds minima and maxima. `pick` returns the winner of two numbers.
 template <class Pick>
 dim extreme(dim_atom::kind kind, std::string_view name, const dim& a, const dim& b, Pick pick) {
   std::vector<dim> open{b, a}, operands;
@@ -148,7 +148,7 @@ dim extreme(dim_atom::kind kind, std::string_view name, const dim& a, const dim&
     if (open.size() + operands.size() > max_operands)
       throw error(error_kind::unsupported, "the dimension " + each.str().substr(0, 60) + "... has too many cases");
   }
-  // Operands that differ by a number: one of them always wins.
+  // If two operands differ by a constant, one of them always wins.
   for (std::size_t i = 0; i < operands.size(); ++i)
     for (std::size_t k = operands.size(); k-- > i + 1;)
       if (dim difference = operands[i] - operands[k]; difference.is_static()) {
@@ -156,7 +156,7 @@ dim extreme(dim_atom::kind kind, std::string_view name, const dim& a, const dim&
         operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(k));
       }
   if (operands.size() == 1) return operands[0];
-  // Terms that all operands have come out, and with them the smallest constant.
+  // Factor out the terms that all operands have in common, and the smallest constant.
   dim_terms common = operands[0].terms();
   std::int64_t least = INT64_MAX;
   for (const dim& d : operands) {

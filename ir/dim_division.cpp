@@ -1,5 +1,5 @@
-// Exact division of polynomials, by the usual long division: a monomial order that agrees with multiplication picks the
-// leading terms.
+// Exact division of polynomials by long division. Leading terms are chosen by a monomial order that is compatible with
+// multiplication.
 #include <algorithm>
 
 #include "ir/dim.hpp"

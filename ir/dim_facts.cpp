@@ -8,7 +8,7 @@
 namespace kiln {
 namespace {
 
-// Nested quotients, minima and maxima beyond this are taken as unknown.
+// Recursion limit. More deeply nested quotients, minima and maxima are treated as unknown.
 constexpr int deepest = 6;
 
 using bound = std::optional<std::int64_t>;
@@ -70,11 +70,11 @@ dim_facts::bound dim_facts::atom_upper(const dim_atom& atom, int depth) const {
   return result;
 }
 
-// Every atom t becomes lower(t) + t' with t' >= 0. In what this gives, terms with positive coefficients are at least 0,
-// and those with negative coefficients at most what the upper bounds of their atoms allow.
+// Substitutes lower(t) + t' with t' >= 0 for every atom t. Then a term with a positive coefficient is at least 0. A
+// term with a negative coefficient is bounded by the upper bounds of its atoms.
 dim_facts::bound dim_facts::opaque_lower(const dim_terms& terms, int depth) const {
-  std::map<std::string, dim> moved;     // text of t → lower(t) + t'
-  std::map<std::string, bound> widths;  // name of t' → what it is at most
+  std::map<std::string, dim> moved;     // text of t to lower(t) + t'
+  std::map<std::string, bound> widths;  // name of t' to its upper bound
   dim total = 0;
   for (const auto& [atoms, coefficient] : terms) {
     dim product = coefficient;
@@ -104,7 +104,8 @@ dim_facts::bound dim_facts::opaque_lower(const dim_terms& terms, int depth) cons
   return low.value();
 }
 
-// Uses what ties an atom to its operands, for the first one that stands alone in a term and nowhere else.
+// Uses the relation between an atom and its operands. Chooses the first atom that is a term by itself and occurs
+// nowhere else.
 dim_facts::bound dim_facts::relaxed_lower(const dim& d, int depth) const {
   auto terms = d.terms();
   for (const auto& [atoms, coefficient] : terms) {
@@ -116,8 +117,8 @@ dim_facts::bound dim_facts::relaxed_lower(const dim& d, int depth) const {
     if (uses != 1) continue;
     dim rest = d - dim(coefficient) * dim::from(atoms[0]), factor = coefficient;
     if (is_extreme(atom)) {
-      // -min(a, b) is at least -a and at least -b, so the better bound counts; min(a, b) is one of a and b, so the
-      // worse one does.
+      // -min(a, b) is at least -a and at least -b, so the larger bound is valid. min(a, b) equals a or b, so only the
+      // smaller bound is valid.
       bool any_holds = (atom.is == dim_atom::kind::minimum) == (coefficient < 0);
       bound result;
       for (std::size_t i = 0; i < atom.operands.size(); ++i) {
@@ -146,7 +147,7 @@ dim_facts::bound dim_facts::lower(const dim& d, int depth) const {
 
 dim_facts::bound dim_facts::lower(const dim& d) const try {
   return lower(d, 0);
-} catch (const error&) {  // numbers or expressions beyond all bounds
+} catch (const error&) {  // overflow, or an expression beyond the limits
   return std::nullopt;
 }
 

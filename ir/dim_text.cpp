@@ -1,4 +1,4 @@
-// The text of a dim: "2*seq+1", "floor(batch/2)", "min(512,seq)". No spaces.
+// Prints and parses dims: "2*seq+1", "floor(batch/2)", "min(512,seq)". No spaces.
 #include <cctype>
 #include <charconv>
 

@@ -41,7 +41,7 @@ constexpr const row& at(element_type type) { return table[static_cast<std::size_
 // A binary floating-point format narrower than f32, with gradual underflow.
 struct small_float {
   int exponent_bits, mantissa_bits, bias;
-  bool has_infinity;  // f8e4m3 ("fn") has none: its top exponent holds numbers, all ones is NaN
+  bool has_infinity;  // f8e4m3 ("fn") has none: its top exponent holds numbers, and all ones is NaN
 };
 constexpr small_float half{5, 10, 15, true}, e5m2{5, 2, 15, true}, e4m3{4, 3, 7, false};
 

@@ -59,7 +59,8 @@ std::vector<literal> evaluate(const module& m, std::span<const literal> inputs) 
 
 std::vector<literal> evaluate(const module& m, std::span<const literal> inputs, const kernel_runner& run_kernel) {
   std::unordered_map<const instruction*, std::vector<literal>> results;
-  std::unordered_map<const instruction*, std::size_t> remaining;  // uses still to come, to free early
+  // Remaining uses of each instruction, to free results early.
+  std::unordered_map<const instruction*, std::size_t> remaining;
   for (const instruction& i : m.instructions()) remaining[&i] = i.users().size();
   for (value v : m.outputs()) ++remaining[v.producer];
   std::size_t next_input = 0;

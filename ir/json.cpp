@@ -13,11 +13,11 @@ namespace {
   throw error(error_kind::corrupted, fmt::format("JSON with more than {} {}", limit, what));
 }
 
-// Counts brackets, commas and colons outside of strings. That is exact for JSON; for other text the parser says what is
-// wrong.
+// Counts brackets, commas and colons outside of strings. The counts are exact for valid JSON; the parser reports any
+// other text.
 void check_limits(std::string_view text, const json_limits& limits) {
   if (text.size() > limits.bytes) beyond("bytes", limits.bytes);
-  std::vector<std::size_t> members{0};  // of each array or object that is open, the text around them first
+  std::vector<std::size_t> members{0};  // per open array or object; the top level comes first
   std::size_t values = 1;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {

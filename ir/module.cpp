@@ -18,7 +18,7 @@ std::vector<shape> shapes_of(const std::vector<value>& values) {
   return shapes;
 }
 
-// Where an instruction has bodies, its outputs' shapes are theirs (ir/ops/structure.hpp).
+// The output shapes of an instruction with bodies come from the bodies (ir/ops/structure.hpp).
 std::vector<shape> infer_with_bodies(const operation& op, const std::vector<value>& inputs,
                                      const std::vector<module*>& bodies) {
   if (bodies.empty()) return op.infer(shapes_of(inputs));
@@ -165,7 +165,8 @@ void module::sort() {
   std::list<instruction> sorted;
   enum class state : std::uint8_t { open, done };
   std::unordered_map<const instruction*, state> states;
-  // Depth first with a stack of its own, in the present order: stable where the order was already right.
+  // Depth-first search with an explicit stack, in the current order. It does not move instructions that are already in
+  // order.
   std::vector<std::pair<instruction*, std::size_t>> stack;
   std::vector<instruction*> order;
   for (instruction& i : instructions_) order.push_back(&i);

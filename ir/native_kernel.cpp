@@ -13,7 +13,7 @@ namespace {
 
 namespace schema = native_kernel_schema;
 
-// Far above what any finalizer makes; what a hostile file can make us allocate stays small.
+// Far above the size of any real kernel. It bounds how much memory a hostile file can make us allocate.
 constexpr std::size_t max_object_bytes = std::size_t{1} << 30;
 constexpr std::size_t max_launches = 4096, max_scratch = 4096, max_arguments = 4096, max_symbol = 4096;
 constexpr std::uint32_t max_buffer_index = 1 << 16;
@@ -48,8 +48,8 @@ void check(const tensor_map& map, const launch& l, Require&& require) {
           "a tensor map has an impossible swizzle or promotion");
 }
 
-// The rules that hold for every kernel, read or written: a broken finalizer is found where it is, not on another
-// machine.
+// Invariants of every kernel. They are checked both on writing and on reading, so that a broken finalizer is detected
+// where it runs and not on another machine.
 template <class Require>
 void check(const native_kernel& kernel, Require&& require) {
   require(kernel.object.size() <= max_object_bytes, "its object is larger than 1 GiB");
@@ -102,8 +102,8 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
       arguments.emplace_back(static_cast<schema::BufferKind>(a.kind), a.index);
     auto symbol = builder.CreateString(l.symbol);
     auto list = builder.CreateVectorOfStructs(arguments);
-    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::TensorMap>>>
-        maps;  // absent where there are none
+    // Null if there are no tensor maps.
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::TensorMap>>> maps;
     if (!l.tensor_maps.empty()) {
       std::vector<flatbuffers::Offset<schema::TensorMap>> each;
       for (const tensor_map& m : l.tensor_maps)
@@ -133,7 +133,7 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
 
 native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
   require(bytes.size() >= 8 && bytes.size() < FLATBUFFERS_MAX_BUFFER_SIZE, "its size is impossible");
-  // FlatBuffers reads its numbers in place, so the buffer must be as aligned as it was when it was made.
+  // FlatBuffers reads numbers in place, so the buffer must be as aligned as when it was built.
   std::vector<std::byte> aligned;
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 16 != 0) {
     aligned.assign(bytes.begin(), bytes.end());

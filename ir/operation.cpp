@@ -29,7 +29,7 @@ std::string operation::str() const {
   std::string text(name());
   std::string fields;
   for (const auto& [field, value] : attributes()) {
-    if (field == "function") continue;  // the name says it
+    if (field == "function") continue;  // already in the name
     if (!fields.empty()) fields += ", ";
     fields += field + "=" + kiln::str(value);
   }

@@ -14,8 +14,8 @@ struct code_range {
   char32_t first, last;
 };
 
-// Controls (category Cc), and the format characters (Cf) and separators that change how the text around them is laid
-// out.
+// Controls (category Cc), and those format characters (Cf) and separators that affect the layout of the surrounding
+// text.
 constexpr std::array hidden{
     code_range{0x00, 0x1f},     code_range{0x7f, 0x9f},     code_range{0xad, 0xad},       code_range{0x61c, 0x61c},
     code_range{0x180e, 0x180e}, code_range{0x200b, 0x200f}, code_range{0x2028, 0x202e},   code_range{0x2060, 0x206f},
@@ -28,10 +28,10 @@ bool is_hidden(char32_t code) {
 
 struct decoded {
   char32_t code = 0;
-  std::size_t bytes = 0;  // 0: not UTF-8
+  std::size_t bytes = 0;  // 0: invalid UTF-8
 };
 
-// The first character of a text that is not empty. Rejects overlong forms, surrogates and what is beyond U+10FFFF.
+// Decodes the first character of a non-empty text. Rejects overlong forms, surrogates and code points beyond U+10FFFF.
 decoded decode(std::string_view text) {
   struct form {
     std::uint8_t mask, lead;
@@ -70,7 +70,8 @@ void append_escaped_byte(std::string& to, char byte) {
   fmt::format_to(std::back_inserter(to), "\\x{:02x}", static_cast<std::uint8_t>(byte));
 }
 
-// Calls `hide` with the string so far and each hidden character, and `spoil` with it and each byte that is not UTF-8.
+// Copies `text`, but calls hide(result, character) for each hidden character and spoil(result, byte) for each invalid
+// byte.
 template <class Hide, class Spoil>
 std::string rewritten(std::string_view text, Hide hide, Spoil spoil) {
   std::string result;

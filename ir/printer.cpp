@@ -7,7 +7,8 @@
 //     %3:2 = top_k{...}(%2) : (f32[5], i64[5])
 //     return "output": %2, "best": %3#1
 //
-// Values are numbered in order, so two modules with equal text are equal up to weights' hashes and origins.
+// Values are numbered in order, so two modules with the same text are equal except for origins. Hashes of weights are
+// shortened to 16 digits.
 #include <unordered_map>
 
 #include "ir/ops/structure.hpp"

@@ -53,8 +53,8 @@ void program::erase_unused_kernels() {
 
 namespace {
 
-// Copies the modules of `from` into `to`, whose main module must be empty, with `bindings` replaced. A choice that they
-// decide becomes the body that is taken; bodies that nothing takes any more are left out.
+// Copies the modules of `from` into `to`, whose main module must be empty, and substitutes `bindings`. A choice whose
+// condition becomes a number is replaced by the body it takes; bodies that are no longer used are not copied.
 class module_copier {
  public:
   module_copier(const program& from, program& to, const dim_bindings& bindings)
@@ -69,15 +69,15 @@ class module_copier {
   }
 
  private:
-  // Bodies come after their users in the list or before; shapes of an instruction with bodies follow from them, so
-  // those first.
+  // The shapes of an instruction with bodies depend on the bodies, so copy those first. They may precede or follow
+  // their users in the list.
   void copy_module(const module& m) {
     if (!done_.insert(&m).second) return;
     module& target = *modules_.at(&m);
     target.set_outputs(copy_instructions(m, target, nullptr), m.output_names());
   }
 
-  // `arguments`: what the parameters are, for a body that is put in place. Returns the outputs.
+  // `arguments` are the values of the parameters if a body is inlined, otherwise null. Returns the outputs.
   std::vector<value> copy_instructions(const module& m, module& target, const std::vector<value>* arguments) {
     std::map<std::pair<const instruction*, std::uint32_t>, value> copies;
     auto copy_of = [&](value v) { return copies.at({v.producer, v.index}); };
@@ -115,7 +115,7 @@ class module_copier {
   static value added(module& target, operation op, std::vector<value> inputs, std::vector<module*> bodies,
                      const std::string& origin) try {
     return target.add(std::move(op), std::move(inputs), std::move(bodies));
-  } catch (const error& e) {  // the dimensions do not suit this instruction
+  } catch (const error& e) {  // the bound dimensions violate this instruction's shape rule
     throw error(e.kind(), (origin.empty() ? "" : "'" + origin + "': ") + e.what());
   }
 

@@ -1,5 +1,5 @@
-// The operations by name: one table over the list of operation types. `constant` is not in it, since its literal is not
-// an attribute: whoever reads a program builds constants from the program's weights.
+// The table of operations by name. `constant` is missing, because its literal is not an attribute: a reader of a
+// program makes constants from the program's weights.
 #include <algorithm>
 #include <map>
 
@@ -41,7 +41,7 @@ operation make(std::string_view name, const attribute_list& attributes) {
   return with_attributes(Op{}, name, attributes);
 }
 
-// Elementwise operations go by their function's name; a "function" attribute may repeat it.
+// Elementwise operations are named after their function. A "function" attribute is allowed if it agrees.
 operation make_elementwise(std::string_view name, const attribute_list& attributes) {
   elementwise named;
   parse_enum(name, named.function);

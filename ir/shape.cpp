@@ -25,7 +25,7 @@ std::int64_t shape::element_count() const {
   for (const dim& d : dims)
     if (d.value() < 0) throw error(error_kind::invalid_model, "negative dimension in " + str());
   std::int64_t count = elements().value();
-  // Sizes in bytes must not wrap around to something small, whatever a file or --dim says.
+  // Reject huge shapes from files or --dim, so that sizes in bytes cannot wrap around to a small number.
   if (count > max_tensor_elements)
     throw error(error_kind::invalid_model, str() + " has more elements than any memory holds");
   return count;

@@ -13,7 +13,7 @@ struct registry {
   std::multiset<std::filesystem::path> files;
 };
 
-// Lives until the process ends: threads that are left behind may still hold names.
+// Never destroyed: threads that are still running at exit may hold names.
 registry& names() {
   static auto* all = new registry;
   return *all;

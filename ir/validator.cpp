@@ -1,4 +1,4 @@
-// Checks of a module's invariants: what every pass must leave true and every reader must establish.
+// Checks the invariants of a module, which every pass must preserve and every reader must establish.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -20,7 +20,7 @@ void check_bodies(const module& m, const instruction& i) {
   bool is_if = i.op().is<if_else>(), is_loop = i.op().is<loop>();
   std::size_t wanted = is_if || i.op().is<choice>() ? 2 : is_loop ? 1 : 0;
   if (i.bodies().size() != wanted) fail(m, i, "needs " + std::to_string(wanted) + " bodies");
-  std::size_t skipped = is_if ? 1 : 0;  // the condition is not an argument of the bodies
+  std::size_t skipped = is_if ? 1 : 0;  // the condition is not passed to the bodies
   for (const module* body : i.bodies()) {
     auto parameters = body->parameters();
     if (i.inputs().size() < skipped || parameters.size() != i.inputs().size() - skipped)

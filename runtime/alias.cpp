@@ -6,7 +6,7 @@
 namespace kiln {
 namespace {
 
-// True when the dims that are not 1 keep their order.
+// True if the transpose keeps the order of all dims that are not 1.
 bool moves_only_unit_dims(const transpose& op, const shape& input) {
   std::int64_t last = -1;
   for (std::int64_t axis : op.permutation) {

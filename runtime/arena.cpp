@@ -9,7 +9,7 @@ namespace {
 
 std::size_t rounded(std::size_t bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
 
-// Which of two buffers is placed first.
+// Placement order: whether `a` is placed before `b`.
 using precedes = bool (*)(const arena_request& a, const arena_request& b);
 constexpr precedes orders[] = {
     [](const arena_request& a, const arena_request& b) { return a.bytes > b.bytes; },
@@ -31,14 +31,14 @@ std::size_t most_live(std::span<const arena_request> requests) {
   return static_cast<std::size_t>(most);
 }
 
-// Offsets and total for one order.
+// Computes offsets and total size for one order.
 std::pair<std::vector<std::size_t>, std::size_t> place(std::span<const arena_request> requests, precedes before) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < requests.size(); ++i)
     if (requests[i].bytes) order.push_back(i);
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return before(requests[a], requests[b]); });
 
-  std::vector<std::size_t> offsets(requests.size(), 0), placed;  // placed: sorted by offset
+  std::vector<std::size_t> offsets(requests.size(), 0), placed;  // placed is sorted by offset
   std::size_t total = 0;
   for (std::size_t i : order) {
     const arena_request& mine = requests[i];

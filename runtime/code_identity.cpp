@@ -16,7 +16,7 @@ bool is_function(const Elf64_Sym& symbol) {
   return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
 }
 
-// Bytes between two functions are padding only up to the next one's alignment.
+// Bytes between two functions count as padding only up to this many.
 constexpr std::uint64_t most_padding = 64;
 
 class identity {
@@ -42,8 +42,8 @@ class identity {
     return index < object_.sections().size() ? &object_.sections()[index] : nullptr;
   }
 
-  // The function, if all code of its section is in exported functions: calls between those have relocations, calls to
-  // local ones have none.
+  // The function, provided that all code in its section belongs to exported functions. Calls between exported functions
+  // have relocations; calls to local functions have none.
   std::optional<piece> piece_of(const Elf64_Sym& symbol) const {
     const Elf64_Shdr* in = section(symbol.st_shndx);
     if (!in || symbol.st_size == 0 || symbol.st_value > in->sh_size || in->sh_size - symbol.st_value < symbol.st_size)
@@ -67,7 +67,7 @@ class identity {
     return piece{symbol.st_shndx, symbol.st_value, symbol.st_value + symbol.st_size};
   }
 
-  // What a relocation's symbol stands for: a function alone, or the whole section that constants lie in.
+  // The piece that a relocation's symbol refers to: a single function, or the whole section of a constant.
   std::optional<piece> referred(const Elf64_Sym& symbol) const {
     const Elf64_Shdr* in = section(symbol.st_shndx);
     if (!in || !(in->sh_flags & SHF_ALLOC)) return std::nullopt;
@@ -109,7 +109,7 @@ class identity {
 
   const elf_object& object_;
   field_hasher hasher_;
-  std::vector<piece> pieces_;  // in the order in which they were found; each is hashed once
+  std::vector<piece> pieces_;  // in order of discovery; each is hashed once
 };
 
 }  // namespace

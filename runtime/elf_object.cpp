@@ -42,8 +42,8 @@ elf_object::elf_object(std::span<const std::byte> bytes, unsigned machine) : byt
     if (header.e_shoff > bytes.size()) corrupted_object("its section headers lie outside it");
     sections_[i] =
         read<Elf64_Shdr>(bytes, header.e_shoff + i * sizeof(Elf64_Shdr), "its section headers lie outside it");
-    sum += contents(sections_[i]).size();  // checks the extent, too
-    // Sections of one object do not share bytes; if they did, a small file could ask for unbounded work.
+    sum += contents(sections_[i]).size();  // also checks the extent
+    // Sections of a valid object do not overlap. If they could, a small file could cause unbounded work.
     if (sum > bytes.size()) corrupted_object("its sections overlap");
   }
   names_ = header.e_shstrndx;

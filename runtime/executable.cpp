@@ -44,7 +44,8 @@ struct launches_follow {
   device& device_;
 };
 
-// Work that is on its way uses the caller's tensors, so it is waited for whatever happens; the first error counts.
+// Runs `work` and always waits for the stream, because work in flight uses the caller's tensors. Throws the first
+// error.
 template <class Work>
 void finish_always(device& target, device_stream& stream, Work&& work) {
   try {
@@ -83,7 +84,7 @@ execution_context::~execution_context() {
   try {
     last_run_->synchronize();
   } catch (const error&) {
-    // The device is lost: nothing runs any more.
+    // The device is lost, so nothing is running any more.
   }
 }
 
@@ -101,7 +102,7 @@ void executable::bind(execution_context& context, std::span<const input_span> in
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) set(plan_->inputs[i], inputs[i].data());
   for (std::size_t i = 0; i < outputs.size(); ++i) set(plan_->outputs[i], outputs[i].data());
-  if (!changed) return;  // the same tensors as the last time, which did not overlap
+  if (!changed) return;  // the same tensors as last time, which were checked for overlap
   try {
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       auto refuse = [&](const std::string& other) {
@@ -126,7 +127,7 @@ void executable::enqueue(execution_context& context, device_stream& stream, grap
                          step_timer* timer) const {
   if (context.zeroed_.size() && !context.clean_)
     device_->fill_zero(context.zeroed_.data(), context.zeroed_.size(), &stream);
-  context.clean_ = false;  // until all of its launches are there
+  context.clean_ = false;  // until all of its launches have been enqueued
   launches_follow here(*device_);
   plan_runner(*plan_, context.pointers_, *device_, stream, replay, timer).run_block(0);
   device_->check(&stream);
@@ -171,7 +172,7 @@ void executable::run(execution_context& context, std::span<const input_span> inp
     enqueue(context, on, &replay, nullptr);
     replay.end_queued(on);
   } catch (...) {
-    // What was launched before the error still runs: the next run, and the end of the context, wait for it.
+    // Work launched before the error still runs. The next run and the destructor of the context wait for it.
     try {
       end();
     } catch (const error&) {}
@@ -182,7 +183,7 @@ void executable::run(execution_context& context, std::span<const input_span> inp
 
 void executable::settle(execution_context& context, std::span<const input_span> inputs,
                         std::span<const output_span> outputs) const {
-  // The first run begins the measurement.
+  // The first run starts the measurement.
   do run(context, inputs, outputs);
   while (context.measuring());
 }

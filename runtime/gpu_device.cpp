@@ -49,7 +49,7 @@ class gpu_event final : public device_event {
 
 }  // namespace
 
-// In the order of their making: what comes later uses what comes before.
+// In order of construction: later members use earlier ones.
 struct gpu_device::parts {
   parts(std::shared_ptr<const gpu::gpu_driver> driver, int ordinal)
       : state(std::move(driver), ordinal),
@@ -61,7 +61,7 @@ struct gpu_device::parts {
         modules(state) {
     now.reset();
   }
-  // The context is current while the parts are made, and while they go.
+  // Makes the context current while the parts are constructed and destroyed.
   struct scope {
     explicit scope(gpu::state& of) : current(std::make_unique<gpu::working_device>(of)) {}
     void reset() { current.reset(); }
@@ -145,7 +145,7 @@ void gpu_device::launch(const launch_request& request) noexcept {
   gpu::stream& stream = parts_->of(request.stream);
   if (stream.failed()) return;
   auto* what = static_cast<const gpu::function*>(request.kernel.function);
-  if (state.lost()) return;  // which check() says
+  if (state.lost()) return;  // check() reports it
   constexpr std::size_t most_values = 256;
   std::array<void*, most_values> addresses;
   void** parameters = const_cast<void**>(request.parameters.data());
@@ -179,7 +179,7 @@ void gpu_device::synchronize(device_stream* stream) {
     gpu::current_device now(state);
     status = now.status() ? now.status() : state.wait_for_stream(parts_->of(stream).native());
   }
-  parts_->require_launched(stream);  // what went wrong first
+  parts_->require_launched(stream);  // report the earlier error first
   state.require(status, "waiting for the device");
   state.require_alive();
 }

@@ -21,7 +21,8 @@ using host_kernel = void (*)(void* const* buffers, std::int64_t begin, std::int6
 
 constexpr std::size_t huge_page = 2u << 20;
 
-// From this size on, memory begins at a huge page and asks for them: fewer TLB misses in large arenas.
+// Allocations of at least this size are aligned to huge pages and request them, which reduces TLB misses in large
+// arenas.
 std::size_t alignment_for(std::size_t bytes) { return bytes >= huge_page ? huge_page : arena_alignment; }
 
 std::string processor_name() {
@@ -33,8 +34,7 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-// Targets by the beginning of their names, the longest first; a kernel for more than this processor has would die of
-// SIGILL.
+// Targets by name prefix, the longest first. A kernel for a newer processor than this one would die of SIGILL.
 struct target_rule {
   std::string_view prefix;
   bool (*runs)();
@@ -99,7 +99,7 @@ device_memory host_device::allocate(std::size_t bytes) {
     throw error(error_kind::absent,
                 "host memory for " + std::to_string(bytes) + " bytes cannot be had; use smaller dimensions");
   if (alignment == huge_page)
-    ::madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // a hint: its failure costs only speed
+    ::madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // only a hint: failure costs only speed
   return device_memory(*this, data, bytes);
 }
 

@@ -13,8 +13,8 @@
 namespace kiln {
 namespace {
 
-// LLVM's run-time library calls for half and bfloat16. A 16-bit float travels in the low bits of a vector register, as
-// the low bits of a float do, so a float stands for it here and no compiler support for the type is needed.
+// LLVM's run-time library calls for half and bfloat16. The ABI passes a 16-bit float in the low bits of a vector
+// register, like the low bits of a float. So float stands for it here, and the compiler need not support the type.
 extern "C" {
 static float half_to_float(float half) {
   return f16_to_f32(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(half)));
@@ -22,12 +22,12 @@ static float half_to_float(float half) {
 static float float_to_half(float x) { return std::bit_cast<float>(static_cast<std::uint32_t>(f32_to_f16(x))); }
 static float float_to_bfloat(float x) { return std::bit_cast<float>(static_cast<std::uint32_t>(f32_to_bf16(x))); }
 
-// Rounding to f32 first would round twice; to odd first makes the second rounding the only one.
+// Rounding to nearest f32 first would round twice. Rounding to odd first avoids the double rounding.
 static float double_to_odd_float(double x) {
   float nearest = static_cast<float>(x);
   if (isnan(x) || isinf(nearest) || static_cast<double>(nearest) == x) return nearest;
   auto bits = std::bit_cast<std::uint32_t>(nearest);
-  if (fabs(static_cast<double>(nearest)) > fabs(x)) --bits;  // towards zero
+  if (fabs(static_cast<double>(nearest)) > fabs(x)) --bits;  // toward zero
   return std::bit_cast<float>(bits | 1u);
 }
 static float double_to_half(double x) { return float_to_half(double_to_odd_float(x)); }

@@ -20,7 +20,7 @@ void io_buffers::upload(std::span<const literal> inputs) {
 }
 
 void io_buffers::swap(std::size_t output, std::size_t input) {
-  std::size_t a = inputs_.size() + output;  // in memory_
+  std::size_t a = inputs_.size() + output;  // index in memory_
   std::swap(memory_[a], memory_[input]);
   inputs_[input] = {memory_[input].data(), inputs_[input].size()};
   outputs_[output] = {memory_[a].data(), outputs_[output].size()};

@@ -8,10 +8,10 @@
 namespace kiln {
 namespace {
 
-// What every GPU and both drivers take in one launch.
+// Launch limits that every GPU and both drivers accept.
 constexpr std::int64_t most_groups = INT32_MAX, most_groups_y = 65535, most_items = 1024, most_lds_bytes = 1 << 20;
-constexpr std::size_t most_scratch_bytes = std::size_t{1}
-                                           << 46;  // beyond any machine; keeps sums of hostile sizes from wrapping
+// More than any machine has. Keeps sums of hostile sizes from wrapping.
+constexpr std::size_t most_scratch_bytes = std::size_t{1} << 46;
 
 // The bytes of an argument whose index has been checked.
 std::size_t bytes_of(const launch_argument& a, const instruction& i, const native_kernel& kernel) {
@@ -23,7 +23,7 @@ std::size_t bytes_of(const launch_argument& a, const instruction& i, const nativ
   return static_cast<std::size_t>(kernel.scratch[a.index].bytes);
 }
 
-// One past the last byte that the map describes. Sizes are small enough not to wrap: ir/native_kernel.cpp.
+// One past the last byte that the map describes. ir/native_kernel.cpp limits the sizes, so this does not overflow.
 double end_of(const tensor_map& map) {
   auto end = static_cast<double>(map.dims[0]) * storage_bits(map.type) / 8;
   for (std::size_t d = 1; d < map.dims.size(); ++d)

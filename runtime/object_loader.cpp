@@ -23,8 +23,8 @@ constexpr unsigned host_machine = EM_AARCH64;
 constexpr unsigned host_machine = EM_X86_64;
 #endif
 
-// The psABI's letters: S symbol, A addend, P place, L its call stub (for functions outside the image), G its entry of
-// the offset table.
+// Letters as in the psABI: S symbol, A addend, P place, L call stub of a function outside the image, G entry in the
+// global offset table.
 enum class formula { nothing, s_plus_a, s_plus_a_minus_p, l_plus_a_minus_p, g_plus_a_minus_p };
 enum class field { none, word64, signed32, unsigned32 };
 
@@ -34,7 +34,7 @@ struct relocation_kind {
   formula value;
   field target;
 };
-constexpr unsigned code_4_gotpcrelx = 43;  // APX instructions; newer than Debian's <elf.h>
+constexpr unsigned code_4_gotpcrelx = 43;  // APX instructions; missing in Debian's <elf.h>
 constexpr relocation_kind relocation_kinds[] = {
     {EM_X86_64, R_X86_64_NONE, "R_X86_64_NONE", formula::nothing, field::none},
     {EM_X86_64, R_X86_64_64, "R_X86_64_64", formula::s_plus_a, field::word64},
@@ -49,9 +49,9 @@ constexpr relocation_kind relocation_kinds[] = {
     {EM_X86_64, code_4_gotpcrelx, "R_X86_64_CODE_4_GOTPCRELX", formula::g_plus_a_minus_p, field::signed32},
 };
 
-// A call stub jumps through the offset table: external functions lie further away than a call reaches.
+// A call stub jumps through the global offset table, because external functions are out of reach of a direct call.
 constexpr std::size_t stub_bytes = 16, got_entry_bytes = 8;
-// The small code model reaches 2 GiB; no kernel comes near this.
+// The small code model reaches 2 GiB. No kernel comes close to this limit.
 constexpr std::uint64_t largest_image = 1u << 30;
 
 enum region : unsigned { text, read_only, data, region_count };
@@ -59,10 +59,10 @@ constexpr std::array<int, region_count> protection{PROT_READ | PROT_EXEC, PROT_R
 
 struct place {
   region part;
-  std::uint64_t offset;  // from the part's beginning
+  std::uint64_t offset;  // from the start of the part
 };
 
-// What a symbol stands for: a place in the image, or an address outside it.
+// The target of a symbol: a place in the image, or an address outside of it.
 struct target {
   std::optional<place> inside;
   std::uint64_t outside = 0;
@@ -93,7 +93,7 @@ const relocation_kind& find_kind(unsigned type) {
               " (is the object position independent, small code model?)");
 }
 
-// Decides where everything goes before a byte is mapped.
+// Computes the whole layout before anything is mapped.
 class image_layout {
  public:
   explicit image_layout(const code_image::external_symbols& externals) : externals_(externals) {}
@@ -122,7 +122,7 @@ class image_layout {
     }
   }
 
-  // Stubs follow the code, the offset table follows the read-only data.
+  // Stubs follow the code; the global offset table follows the read-only data.
   void finish() {
     stubs_at_ = reserve(text, stubs_.size() * stub_bytes, 16);
     got_at_ = reserve(read_only, got_.size() * got_entry_bytes, 8);
@@ -193,7 +193,7 @@ class image_layout {
     std::uint64_t alignment = std::max<std::uint64_t>(section.sh_addralign, 1);
     if (alignment & (alignment - 1)) corrupted_object("a section's alignment is not a power of two");
     if (alignment > 4096) unsupported("section " + std::string(name) + " is aligned to more than a page");
-    // Relocated once, never written again.
+    // Written only by relocation.
     bool relocated_only = name.starts_with(".data.rel.ro");
     region part = executable ? text : writable && !relocated_only ? data : read_only;
     place where{part, reserve(part, section.sh_size, alignment)};
@@ -287,7 +287,7 @@ class image_layout {
   const code_image::external_symbols& externals_;
   std::vector<std::pair<place, std::span<const std::byte>>> copies_;
   std::vector<fixup> fixups_;
-  std::map<target, std::size_t> got_, stubs_;  // → index
+  std::map<target, std::size_t> got_, stubs_;  // to index
   std::vector<std::map<std::string, place, std::less<>>> functions_;
   std::array<std::uint64_t, region_count> sizes_{}, begins_{};
   std::uint64_t stubs_at_ = 0, got_at_ = 0, total_ = 0;
@@ -300,7 +300,7 @@ code_image::code_image(std::span<const std::span<const std::byte>> objects, cons
   image_layout layout(externals);
   for (auto bytes : objects) layout.add(parsed.emplace_back(bytes, host_machine));
   layout.finish();
-  code_image image;  // releases the mapping if relocation throws
+  code_image image;  // its destructor unmaps if relocation throws
   if (layout.total()) {
     void* at = ::mmap(nullptr, layout.total(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) throw error(error_kind::io, std::string("native object: mmap: ") + std::strerror(errno));

@@ -47,7 +47,7 @@ plan plan_builder::build() {
   place_arena();
   constants_.keep();
   plan_.calls.assign(options_.calls.begin(), options_.calls.end());
-  device_.synchronize();  // what was uploaded and prepared is there for every stream
+  device_.synchronize();  // uploaded and prepared data must be visible to every stream
   report();
   return std::move(plan_);
 }
@@ -66,7 +66,7 @@ buffer_id plan_builder::add_arena_buffer(std::size_t s, std::size_t bytes) {
   return id;
 }
 
-// Never shares memory, not even with other zeroed buffers: a kernel may run beside another one.
+// Never shares memory, not even with other zeroed buffers, because kernels may run concurrently.
 buffer_id plan_builder::add_zeroed_buffer(std::size_t bytes) {
   buffer_id id = add_buffer({buffer_place::zeroed, bytes, plan_.zeroed_bytes, nullptr});
   std::size_t alignment = device_.info().alignment;
@@ -74,7 +74,7 @@ buffer_id plan_builder::add_zeroed_buffer(std::size_t bytes) {
   return id;
 }
 
-// Buffers of outer scopes are kept alive by the instruction that holds the body.
+// The instruction that holds a body keeps buffers of outer scopes alive during the body.
 void plan_builder::touch(std::size_t s, buffer_id id, std::int64_t step) {
   auto [owner, request] = homes_[id];
   if (owner != s) return;
@@ -105,7 +105,7 @@ buffer_id plan_builder::constant_buffer(const literal& data) {
   return id;
 }
 
-// `inputs` are the buffers of the parameters, `outputs` those that the results must end up in.
+// `inputs` are the buffers of the parameters. The results must end up in the buffers `outputs`.
 std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer_id>& inputs,
                                        const std::vector<buffer_id>& outputs, std::size_t parent) {
   auto block = static_cast<std::uint32_t>(plan_.blocks.size());
@@ -117,8 +117,8 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
                 "module '" + m.name() + "' has " + std::to_string(m.parameters().size()) + " parameters and " +
                     std::to_string(m.outputs().size()) + " outputs, the instruction that holds it " +
                     std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
-  // What is computed goes straight into the first output that wants it; parameters, constants and second uses are
-  // copied.
+  // A result is computed directly into the first output buffer that needs it. Parameters, constants and further uses of
+  // the result are copied.
   value_map destinations;
   std::vector<bool> direct(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -140,7 +140,7 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
     }
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (direct[i] || plan_.buffers[outputs[i]].known) continue;  // the host knows a loop's constant condition
+    if (direct[i] || plan_.buffers[outputs[i]].known) continue;  // the host already knows a loop's constant condition
     value v = m.outputs()[i];
     if (static_bytes_of(v))
       add_step(block, s, copy_step{outputs[i], values.at(v)}, *v.producer, {{outputs[i], values.at(v)}});
@@ -151,7 +151,7 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
 
 arena_layout plan_builder::pack(scope& s) {
   for (arena_request& r : s.requests)
-    if (r.last < r.first) r = {};  // nothing touches it
+    if (r.last < r.first) r = {};  // never used
   return pack_arena(s.requests);
 }
 
@@ -200,15 +200,15 @@ void plan_builder::add_instruction(const instruction& i, std::uint32_t block, st
 }
 
 void plan_builder::place_arena() {
-  std::vector<std::size_t> bases(scopes_.size(), 0);  // parents come before their bodies
+  std::vector<std::size_t> bases(scopes_.size(), 0);  // parents precede their bodies
   for (std::size_t s = 0; s < scopes_.size(); ++s) {
     const scope& here = scopes_[s];
     if (here.parent != SIZE_MAX)
       bases[s] = bases[here.parent] + scopes_[here.parent].layout.offsets[here.parent_request];
     plan_.report.arena_sum_bytes += here.layout.sum;
     if (here.parent != SIZE_MAX)
-      plan_.report.arena_sum_bytes -=
-          scopes_[here.parent].requests[here.parent_request].bytes;  // regions are not buffers of their own
+      // Regions are not buffers of their own.
+      plan_.report.arena_sum_bytes -= scopes_[here.parent].requests[here.parent_request].bytes;
   }
   for (std::size_t id = 0; id < plan_.buffers.size(); ++id)
     if (auto [s, request] = homes_[id]; s != SIZE_MAX)

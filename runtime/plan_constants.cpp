@@ -11,7 +11,8 @@ std::size_t element_alignment(element_type type) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(storage_bits(type)) / 8);
 }
 
-// Buffers that steps name; those inside loops come from the loop's own.
+// Collects the buffers that steps name directly. Inside a loop, moving buffers refer to buffers that the loop step
+// names.
 struct named_buffers {
   std::set<buffer_id>& found;
   void operator()(const launch_step&) {}  // plan::arguments

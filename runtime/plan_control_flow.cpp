@@ -1,4 +1,4 @@
-// If and loop as blocks of a plan.
+// Compiles `if` and `loop` to blocks of a plan.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@
 namespace kiln {
 namespace {
 
-// Whether anything in `body` looks at its parameter number `index`; handing a condition on as it is does not.
+// Whether anything in `body` reads parameter number `index`. Returning an unchanged condition does not count.
 bool uses(const module& body, std::size_t index) {
   value wanted = body.parameters()[index];
   return std::ranges::any_of(
@@ -19,8 +19,8 @@ bool uses(const module& body, std::size_t index) {
          std::ranges::any_of(body.outputs().begin() + 1, body.outputs().end(), [&](value v) { return v == wanted; });
 }
 
-// The condition that a body gives for the next trip where no kernel decides it: a constant, or the one that it was
-// given, which is true.
+// The condition that a body returns for the next trip if no kernel computes it: a constant, or the incoming condition,
+// which is true.
 std::optional<std::uint64_t> constant_condition(const module& body) {
   value root = alias_root(body.outputs()[0]);
   if (root == body.parameters()[1]) return 1;
@@ -31,7 +31,7 @@ std::optional<std::uint64_t> constant_condition(const module& body) {
 
 }  // namespace
 
-// The arena region of a body is one buffer of the module around it, live while the step runs.
+// The arena region of a body is one buffer of the enclosing module, live during the step.
 void plan_builder::hold_region(std::size_t body_scope, std::size_t s, std::int64_t step) {
   buffer_id region = add_arena_buffer(s, scopes_[body_scope].layout.bytes);
   touch(s, region, step);

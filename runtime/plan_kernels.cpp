@@ -1,4 +1,4 @@
-// Kernels of a program as launches of its plan.
+// Compiles the kernels of a program to launches of its plan.
 #include <algorithm>
 #include <array>
 

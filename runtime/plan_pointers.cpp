@@ -24,7 +24,7 @@ plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, s
     if (b.place == buffer_place::fixed) table_[i] = const_cast<std::byte*>(b.address);
   }
   if (host_) return;
-  // A launch reads its pointers out of the table itself, and its tensor maps out of maps_.
+  // A GPU launch reads its pointers directly from table_, and its tensor maps from maps_.
   for (buffer_id id : of.arguments) arguments_.push_back(&table_[id]);
   maps_.resize(of.tensor_maps.size());
   mapped_.resize(of.tensor_maps.size());

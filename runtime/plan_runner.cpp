@@ -17,7 +17,7 @@ void plan_runner::run_block(std::uint32_t block) {
     check_stop();
     const plan_step& step = steps[at++];
     bool holds_blocks = std::holds_alternative<if_step>(step.what) || std::holds_alternative<loop_step>(step.what);
-    bool timed = timer_ && !holds_blocks;  // the time of a body belongs to its own steps
+    bool timed = timer_ && !holds_blocks;  // a body's time is counted by its own steps
     if (timed) timer_->begin(step.instruction, stream_);
     std::visit([this](const auto& s) { run(s); }, step.what);
     if (timed) timer_->end(stream_);
@@ -61,7 +61,7 @@ void plan_runner::run(const loop_step& step) {
   bool go_on = scalar<std::uint8_t>(step.condition) != 0;
   for (const carried_value& c : step.carried) {
     pointers_[c.in] = pointers_[c.initial];
-    // With a static trip count the last trip writes the result in place.
+    // With a static trip count, choose the first buffer so that the last trip writes the result in place.
     pointers_[c.out] = pointers_[step.trips > 0 && step.trips % 2 == 0 ? c.spare : c.result];
   }
   constexpr std::uint8_t yes = 1;
@@ -69,7 +69,7 @@ void plan_runner::run(const loop_step& step) {
   if (step.counts) device_.fill_zero(pointers_[step.iteration], sizeof(std::int64_t), &stream_);
   std::int64_t done = 0;
   for (; done < trips && go_on; ++done) {
-    check_stop();  // also where the body is empty or replayed as a graph
+    check_stop();  // also if the body is empty or replayed as a graph
     if (!step.scanned.empty() && done >= step.trips)
       throw error(error_kind::unsupported, "a loop with scanned outputs goes on after its " +
                                                std::to_string(step.trips) +

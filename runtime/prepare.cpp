@@ -12,12 +12,12 @@
 namespace kiln {
 namespace {
 
-// Launches that can run now: `prepare` launches that read only constants, and share scratch memory only with such
-// launches.
+// The launches that can run now: `prepare` launches that read only constants and share scratch memory only with other
+// such launches.
 std::vector<bool> constant_launches(const prepare_request& request) {
   const auto& launches = request.kernel.launches;
   std::vector<bool> constant(launches.size());
-  std::vector<bool> varies(request.kernel.scratch.size());  // scratch that a run must fill itself
+  std::vector<bool> varies(request.kernel.scratch.size());  // scratch that each run must fill
   for (std::size_t l = 0; l < launches.size(); ++l)
     constant[l] = launches[l].prepare && std::ranges::all_of(launches[l].arguments, [&](const launch_argument& a) {
                     return a.kind == buffer_kind::scratch ||
@@ -37,7 +37,7 @@ std::vector<bool> constant_launches(const prepare_request& request) {
   return constant;
 }
 
-// The number of a host: the code of its kernels is ELF.
+// The ELF machine number of a host kernel's object.
 unsigned machine_of(std::span<const std::byte> object) {
   Elf64_Half machine = 0;
   if (object.size() >= sizeof(Elf64_Ehdr))
@@ -45,9 +45,10 @@ unsigned machine_of(std::span<const std::byte> object) {
   return machine;
 }
 
-// Which launches have a part in each prepared buffer: those that share scratch with it, perhaps through others.
+// For each prepared buffer, the launches that contribute to it: those that share scratch with it, directly or through
+// other buffers.
 std::vector<std::vector<std::size_t>> makers(const native_kernel& kernel, const std::vector<bool>& done) {
-  std::vector<std::size_t> part(kernel.scratch.size());  // equal for buffers that a launch shares
+  std::vector<std::size_t> part(kernel.scratch.size());  // equal for buffers that share a launch
   for (std::size_t b = 0; b < part.size(); ++b) part[b] = b;
   auto scratch_of = [&](std::size_t l) {
     std::vector<std::size_t> buffers;
@@ -66,10 +67,10 @@ std::vector<std::vector<std::size_t>> makers(const native_kernel& kernel, const 
   return result;
 }
 
-// A key for each prepared buffer that the launches of `done` make. It covers the constants that they read and what they
-// do with them: their code, where that can be told from the rest of the kernel (a host's), else which launches of which
-// kernel they are. It does not cover the kernel's other parts: kernels for other batch sizes, of other models and with
-// other configurations use the same buffer if they pack alike.
+// A key for each prepared buffer that the launches of `done` write. It covers the constants that those launches read
+// and what they compute. On the host that is their machine code, if it can be separated from the rest of the kernel;
+// otherwise it is the kernel's hash and the launches' numbers. The rest of the kernel is not covered, so kernels for
+// other batch sizes, models or configurations share the buffer if they pack the same way.
 std::vector<std::optional<content_hash>> buffer_keys(const prepare_request& request, const std::vector<bool>& done,
                                                      bool host) {
   const native_kernel& kernel = request.kernel;
@@ -81,8 +82,8 @@ std::vector<std::optional<content_hash>> buffer_keys(const prepare_request& requ
     if (!kernel.scratch[b].prepared || launches_of[b].empty()) continue;
     field_hasher key;
     key.add("kiln prepared buffer 2").add(static_cast<std::int64_t>(object ? machine_of(kernel.object) : 0));
-    std::vector<std::size_t> numbers{
-        b};  // buffers are told apart by the order in which they appear, the one that is wanted first
+    // Buffers are numbered in order of first use; the buffer that the key is for comes first.
+    std::vector<std::size_t> numbers{b};
     for (std::size_t l : launches_of[b]) {
       const launch& what = kernel.launches[l];
       const auto code = object ? code_identity(*object, what.symbol) : std::nullopt;
@@ -105,7 +106,7 @@ std::vector<std::optional<content_hash>> buffer_keys(const prepare_request& requ
   return keys;
 }
 
-// Packed buffers have padding that no launch writes; zeros there make equal content equal bytes.
+// Packed buffers have padding that no launch writes. Zeros there make equal contents equal bytes.
 device_memory zeroed(device& target, std::size_t bytes) {
   device_memory memory = target.allocate(bytes);
   target.fill_zero(memory.data(), bytes);
@@ -168,7 +169,7 @@ prepared_kernel preparer::run(const prepare_request& request) {
         *memory[a.index] = zeroed(device_, static_cast<std::size_t>(kernel.scratch[a.index].bytes));
       buffers.push_back(memory[a.index]->data());
     }
-    // As a GPU takes them: the addresses of the values, some of which are tensor maps.
+    // The format for GPUs: addresses of the arguments' values, some of which are tensor maps.
     std::vector<encoded_tensor_map> maps(what.tensor_maps.size());
     std::vector<void*> parameters;
     if (!device_.info().host_memory)

@@ -17,13 +17,14 @@ namespace kiln {
 namespace {
 
 constexpr std::uint32_t open_bit = 1u << 31, caller_sleeps_bit = 1u << 30, inside_mask = caller_sleeps_bit - 1;
-// A member looks for work this long before it sleeps: longer than the gap between two kernels, shorter than anybody
-// minds.
+// How long a member spins for work before it sleeps: longer than the gap between two kernels, but short enough not to
+// waste CPU time.
 constexpr std::chrono::microseconds spin_time{50};
-// The same inside of a run: longer than most steps that a single thread works on, too short to keep a processor from
-// others.
+// The same while stay_awake is active: longer than most single-threaded steps, but short enough not to block other
+// processes.
 constexpr std::chrono::microseconds awake_time{2000};
-// Chunks per slice: few enough that the calls cost nothing, enough that a late member's slice can be shared out.
+// Chunks per slice: few enough that the calls cost nothing, and enough that others can take over most of a late
+// member's slice.
 constexpr std::int64_t chunks_per_slice = 4;
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t), "the futex word is the atomic itself");
@@ -43,7 +44,7 @@ void pause() {
 #endif
 }
 
-// True as soon as `done()` is; false after spin_time.
+// Spins until `done()` is true and returns true; returns false after spin_time.
 template <class Done>
 bool spin_until(Done done) {
   auto deadline = std::chrono::steady_clock::now() + spin_time;
@@ -60,7 +61,7 @@ bool spin_until(Done done) {
 
 namespace {
 
-// To the processor number `place` of those that this process may use.
+// Binds `thread` to processor number `place` of those that this process may use.
 void pin(std::thread& thread, unsigned place) {
   cpu_set_t mask, one;
   CPU_ZERO(&one);
@@ -95,7 +96,7 @@ thread_team::thread_team(unsigned threads, bool pinned)
       threads_.emplace_back([this, i] { worker(i); });
       if (pinned) pin(threads_.back(), i);
     }
-  } catch (...) {  // no thread to be had: end those that started
+  } catch (...) {  // no thread is available: end those that started
     stop();
     throw;
   }
@@ -123,7 +124,7 @@ void thread_team::run(std::int64_t grid, range_function f, void* context) noexce
     begin += size;
   }
   gate_.store(open_bit, std::memory_order_release);
-  // seq_cst on both sides: either this sees the sleeper, or the sleeper sees the new epoch.
+  // seq_cst on both sides: either we see the sleeper, or the sleeper sees the new epoch.
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst)) futex_wake(epoch_, INT_MAX);
   work(0);
@@ -155,7 +156,7 @@ void thread_team::leave() noexcept {
   if ((before & caller_sleeps_bit) && (before & inside_mask) == 1) futex_wake(gate_, 1);
 }
 
-// Shuts the gate, so that a worker that wakes late is not waited for, and waits for those inside.
+// Closes the gate, so that a worker that wakes late does not enter, and waits for the workers inside.
 void thread_team::wait_until_empty() noexcept {
   gate_.fetch_and(~open_bit, std::memory_order_acq_rel);
   auto empty = [this] { return (gate_.load(std::memory_order_acquire) & inside_mask) == 0; };

@@ -1,4 +1,4 @@
-// The kernels and objects sections.
+// Encodes and decodes the kernels and objects sections.
 #include <algorithm>
 
 #include "ir/container/flat.hpp"
@@ -7,7 +7,7 @@
 namespace kiln::container {
 namespace {
 
-// Blobs must not overlap either: each is copied, so their sum may not exceed the section.
+// Rejects overlapping blobs: each blob is copied, so their total size must not exceed the section's.
 class blob_reader {
  public:
   explicit blob_reader(std::size_t section_bytes) : left_(section_bytes) {}
@@ -30,7 +30,7 @@ flatbuffers::Offset<flatbuffers::Vector<std::uint8_t>> write_blob(flatbuffers::F
   return out.CreateVector(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
-// FlatBuffers cannot grow beyond 2 GiB and ends the process when it is made to.
+// FlatBuffers cannot grow beyond 2 GiB and aborts the process if it has to.
 void check_total(std::uint64_t bytes) {
   if (bytes > max_raw_bytes / 2)
     throw error(error_kind::unsupported, "the kernels take more than 1 GiB: split the model");

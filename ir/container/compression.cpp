@@ -8,7 +8,7 @@
 namespace kiln::container {
 namespace {
 
-// Up to this size a claim is believed.
+// Up to this size, the buffer is allocated at once. Beyond it, it grows with the output.
 constexpr std::uint64_t first_piece = std::uint64_t{16} << 20;
 
 }  // namespace
@@ -29,12 +29,12 @@ std::optional<std::vector<std::byte>> decompress_frame(std::span<const std::byte
     const std::size_t left = ZSTD_decompressStream(context.get(), &out, &in);
     if (ZSTD_isError(left)) return std::nullopt;
     done = out.pos;
-    if (left == 0) {  // the frame ends here
+    if (left == 0) {  // end of the frame
       if (done != raw_bytes) return std::nullopt;
       return raw;
     }
-    if (done < raw.size()) return std::nullopt;        // the input ended first
-    if (raw.size() == raw_bytes) return std::nullopt;  // more comes out than was said
+    if (done < raw.size()) return std::nullopt;        // the input ended early
+    if (raw.size() == raw_bytes) return std::nullopt;  // the frame holds more than raw_bytes
     raw.resize(std::min<std::uint64_t>(raw_bytes, 2 * raw.size()));
   }
 }

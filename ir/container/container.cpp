@@ -15,8 +15,8 @@ using namespace container;
 
 namespace {
 
-// Runs `read`, and makes of everything it throws an error that names the file. After the frame has been verified a
-// broken rule of the program's own is damage too: the writer checks them all.
+// Runs `read` and turns every exception into an error that names the file. Once the header is verified, an invalid
+// program means a corrupted file too, because the writer validates programs.
 template <class Read>
 auto reading(const std::filesystem::path& file, Read read) {
   try {
@@ -45,7 +45,7 @@ std::vector<std::byte> as_bytes_vector(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Every kernel that is named is there, so that nothing fails later than here.
+// Checks that every referenced kernel is in the program, so that a missing one is reported here and not later.
 void check_kernels(const program& p) {
   for (const module& m : p.modules())
     for (const instruction& i : m.instructions())
@@ -87,8 +87,8 @@ container_extras read_verified_extras(open_container& file) {
   return extras;
 }
 
-// The sections as a reader would see them: what compiles today must be readable tomorrow. Limits that have a node to
-// blame are check_writable's.
+// Decodes the encoded sections as a reader would, so that no unreadable file is written. check_writable has already
+// checked the limits for which a node can be named.
 void check_readable(std::string_view manifest, const std::vector<std::byte>& encoded,
                     const weight_collection& weights) {
   try {
@@ -112,7 +112,7 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
   weight_collection weights(p);
   int level = options.compression_level;
   std::vector<packed_section> sections;
-  // Uncompressed, so that a person can read it with any tool.
+  // Stored uncompressed, so that a person can read it with any tool.
   std::vector<std::byte> manifest = as_bytes_vector(make_manifest(p, options)), encoded = encode_program(p, weights);
   check_readable(as_text(manifest), encoded, weights);
   content_hash manifest_hash = blake3(manifest);
@@ -139,7 +139,8 @@ program read_program(const std::filesystem::path& file, const native_consent& co
   return reading(file, [&] {
     open_container opened(file);
     program p = read_verified(opened, consent);
-    read_verified_extras(opened);  // nobody may run a damaged file, whatever part of it is damaged
+    // A file with a damaged section must not be used, even if the damage is in the extras.
+    read_verified_extras(opened);
     return p;
   });
 }
@@ -163,7 +164,7 @@ void replace_extras(const std::filesystem::path& source, const std::filesystem::
       sections.push_back(opened.packed(kind));
     pack_extras(extras, write_options{}.compression_level, sections);
     if (opened.has(section_kind::signature))
-      sections.push_back(opened.packed(section_kind::signature));  // it does not cover the extras
+      sections.push_back(opened.packed(section_kind::signature));  // the signature does not cover the extras
     write_container(target, opened.header().written_by, sections,
                     {opened.weights().size(), [&](output_file& out) { out.write(opened.weights()); }});
   });
@@ -194,7 +195,7 @@ container_info inspect(const std::filesystem::path& file) {
   });
 }
 
-// Nothing is run: whoever signed it.
+// Trusts any signer, because nothing is run.
 void check(const std::filesystem::path& file) { read_program(file, {.allow_unsigned = true}); }
 
 }  // namespace kiln

@@ -32,7 +32,7 @@ std::shared_ptr<const mapped_file> mapped_file::open(const std::filesystem::path
   if (size == 0) return std::shared_ptr<const mapped_file>(new mapped_file({}));
   void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (at == MAP_FAILED) throw error(error_kind::io, file.string() + ": cannot be mapped: " + std::strerror(errno));
-  ::madvise(at, size, MADV_WILLNEED);  // a hint: whether it is taken does not matter
+  ::madvise(at, size, MADV_WILLNEED);  // only a hint; failure does not matter
   return std::shared_ptr<const mapped_file>(new mapped_file({static_cast<const std::byte*>(at), size}));
 }
 
@@ -46,14 +46,14 @@ std::filesystem::path folder_of(const std::filesystem::path& target) {
   return target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
 }
 
-// A file that only the descriptor refers to: nothing is left of it when the process is killed. -1 where that cannot be
-// had, or could not be named later.
+// Opens a file without a name, so that nothing is left if the process is killed. Returns -1 if the file system does not
+// support it or if the file could not be given a name later.
 int open_nameless(const std::filesystem::path& folder) {
   if (::access("/proc/self/fd", X_OK) != 0) return -1;
   return ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
 }
 
-// Tries names beside the target; `make` returns whether it made a file of that name, errno why not.
+// Tries names beside the target until `make` creates a file. `make` returns whether it did; otherwise errno tells why.
 template <class Make>
 bool with_temporary_name(const std::filesystem::path& target, std::filesystem::path& name,
                          std::optional<temporary_file>& registered, Make make) {
@@ -76,7 +76,7 @@ bool with_temporary_name(const std::filesystem::path& target, std::filesystem::p
 output_file::output_file(std::filesystem::path target) : target_(std::move(target)) {
   struct stat there{};
   if (::stat(target_.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-    throw error(error_kind::io, target_.string() + ": is not a regular file");  // a device would be replaced
+    throw error(error_kind::io, target_.string() + ": is not a regular file");  // a rename would replace a device node
   descriptor_ = open_nameless(folder_of(target_));
   if (descriptor_ >= 0) return;
   auto create = [&] {
@@ -124,8 +124,8 @@ void output_file::commit() {
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be put in place", errno);
   temporary_.clear();
   registered_.reset();
-  // The name itself must survive a power cut too. A folder that cannot be synchronized (some network file systems) is
-  // no reason to fail: the file is there and whole.
+  // Flush the directory too, so that the name survives a power failure. Some network file systems cannot flush a
+  // folder; ignore that, because the file itself is complete.
   if (int at = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); at >= 0) {
     ::fsync(at);
     ::close(at);

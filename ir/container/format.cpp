@@ -22,7 +22,7 @@ void put(std::vector<std::byte>& out, const content_hash& hash) {
   for (std::uint8_t b : hash.bytes) out.push_back(static_cast<std::byte>(b));
 }
 
-// Reads fields in order; the caller has checked that they are there.
+// Reads consecutive fields. The caller has checked that there are enough bytes.
 class cursor {
  public:
   explicit cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}

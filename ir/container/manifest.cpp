@@ -36,7 +36,7 @@ std::string make_manifest(const program& p, const write_options& options) {
                 {"modules", p.modules().size()},
                 {"kernels", p.kernels().size()},
                 {"metadata", std::move(metadata)}};
-  // Names come from models: what is not UTF-8 in them is replaced rather than refused.
+  // Names come from models and may be invalid UTF-8. Replace bad bytes instead of failing.
   return manifest.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -10,7 +10,7 @@
 namespace kiln::container {
 namespace {
 
-// Symbolic dims travel as text.
+// Symbolic dims are stored as text, so the text must be within the limit.
 void check_text(const dim& d) {
   if (d.is_static()) return;
   const std::string text = d.str();
@@ -23,7 +23,7 @@ void check_text(const dim& d) {
 
 [[noreturn]] void corrupted(const std::string& what) { throw error(error_kind::corrupted, what); }
 
-// Modules that each module enters, one inside the other. Programs are validated before: no module enters itself.
+// Computes how deeply the bodies of each module nest. The program is validated, so there are no cycles.
 class depth_of_bodies {
  public:
   std::size_t of(const module& m, std::size_t above = 0) {
@@ -70,7 +70,7 @@ void check_writable(const program& p) {
           check_shape(type);
           for (const dim& d : type.dims) check_text(d);
         }
-        if (i.op().is<constant>()) continue;  // its attributes are a hash of all its bytes
+        if (i.op().is<constant>()) continue;  // its only attribute is the hash of its bytes
         for (const auto& [field, value] : i.op().attributes())
           if (const auto* dims = std::get_if<std::vector<dim>>(&value)) std::ranges::for_each(*dims, check_text);
         for (const module* body : i.bodies())

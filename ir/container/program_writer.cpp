@@ -26,7 +26,7 @@ Offset<schema::Dims> write_dims(FlatBufferBuilder& out, const std::vector<dim>& 
       symbolic.empty() ? Offset<flatbuffers::Vector<Offset<schema::SymbolicDim>>>() : out.CreateVector(symbolic));
 }
 
-// One overload per alternative of kiln::attribute.
+// One overload for each alternative of kiln::attribute.
 struct attribute_writer {
   FlatBufferBuilder& out;
   std::string_view name;

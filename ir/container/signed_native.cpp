@@ -16,7 +16,7 @@ void put(std::vector<std::byte>& out, T value) {
     out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
 }
 
-// `row_of` gives what describes a section: its codec, both sizes and hash.
+// `row_of` returns the description of a section: codec, both sizes and hash.
 template <class RowOf>
 std::vector<std::byte> signed_message(RowOf row_of) {
   auto line = std::as_bytes(std::span(domain));
@@ -58,7 +58,7 @@ void require_consent(open_container& file, const native_consent& consent) {
   if (consent.allow_unsigned) return;
   std::optional<public_key> signer;
   if (file.has(section_kind::signature)) {
-    // The frame's hashes of these rows were verified against copies of the sections when those were read.
+    // The hashes in these rows were verified against copies of the sections when the sections were read.
     auto message = signed_message([&](section_kind kind) { return file.row(kind); });
     signer = signer_of_message(file.raw(section_kind::signature), message);
     if (!signer) throw error(error_kind::corrupted, "its signature is not that of this program");

@@ -26,7 +26,8 @@ constexpr std::uint64_t threaded_bytes = std::uint64_t{8} << 20;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
-// How many of the leading bytes, repeated, give all the bytes: the width of one element, else everything.
+// The length of the shortest prefix whose repetition gives all bytes: one element if all are equal, otherwise
+// everything.
 std::size_t pattern_bytes(element_type type, std::span<const std::byte> bytes) {
   std::size_t width = std::max(1, storage_bits(type) / 8);
   bool same = bytes.size() > width && std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) == 0;
@@ -69,7 +70,7 @@ std::vector<content_hash> hash_tensors(std::span<const std::span<const std::byte
     try {
       second = std::thread(work);
     } catch (const std::system_error&) {
-      // No more threads to be had: this one does it all.
+      // No more threads are available: the current thread does all the work.
     }
   }
   work();
@@ -193,7 +194,7 @@ literal weight_source::get(std::uint32_t tensor, shape type) {
                                                " MiB: use a machine with more memory");
     auto bytes = std::make_shared<std::vector<std::byte>>(t.full_bytes);
     std::memcpy(bytes->data(), stored.data(), stored.size());
-    // Doubling: each copy takes what is filled already.
+    // Doubles the filled part with every copy.
     for (std::size_t filled = stored.size(); filled < bytes->size();) {
       std::size_t count = std::min(filled, bytes->size() - filled);
       std::memcpy(bytes->data() + filled, bytes->data(), count);

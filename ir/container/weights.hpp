@@ -38,8 +38,8 @@ class weight_collection {
   std::uint64_t section_bytes() const { return section_bytes_; }
 
  private:
-  std::unordered_map<const std::byte*, std::vector<std::pair<std::size_t, std::uint32_t>>>
-      by_address_;  // keyed by address; the pairs are (size, tensor)
+  // Keyed by address; the pairs are (size, tensor).
+  std::unordered_map<const std::byte*, std::vector<std::pair<std::size_t, std::uint32_t>>> by_address_;
   std::vector<stored_tensor> tensors_;
   std::vector<std::span<const std::byte>> bytes_, full_bytes_;
   std::uint64_t section_bytes_ = 0;

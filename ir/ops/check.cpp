@@ -76,8 +76,8 @@ dim window_count(const input_check& check, const dim& in, const window_axis& axi
   if (room.is_static() && room.value() < 0)
     check.reject(fmt::format("a window of {} does not fit into {} with its padding", axis.extent(), in.str()));
   if (!round_up) return room / dim(axis.stride) + dim(1);
-  // The partial window counts where it starts inside: min(ceil(room / stride), floor((in + pad_begin - 1) / stride))
-  // + 1. The two numerators differ by a number, so one of them is the smaller for every length.
+  // A partial window counts if it starts inside: min(ceil(room / stride), floor((in + pad_begin - 1) / stride)) + 1.
+  // The two numerators differ by a constant, so the same one is smaller for every length.
   dim last_inside = in + dim(axis.pad_begin - 1), partial = room + dim(axis.stride - 1);
   return dim::min(partial, last_inside) / dim(axis.stride) + dim(1);
 }

@@ -13,8 +13,8 @@ using detail::input_check;
 
 bool is_8_bit(element_type type) { return type == element_type::i8 || type == element_type::u8; }
 
-// The element type that a product of these sums in and, unless the operation says otherwise, results in. Operands share
-// a type, except that signed and unsigned 8-bit integers mix.
+// The accumulator type of a product of a and b, which is also the result type unless the operation specifies another.
+// The operands must have the same type, except that signed and unsigned 8-bit integers may be mixed.
 element_type product_type(const input_check& check, const shape& a, const shape& b) {
   check.numeric(a);
   if (is_8_bit(a.type) && is_8_bit(b.type)) return element_type::i32;
@@ -22,7 +22,7 @@ element_type product_type(const input_check& check, const shape& a, const shape&
   return a.type;
 }
 
-// Where the parts of images and weights are, by layout.
+// Positions of the batch, channel and spatial axes, by layout.
 struct image_axes {
   explicit image_axes(tensor_layout layout, std::size_t rank)
       : channel(layout == tensor_layout::channels_first ? 1 : rank - 1),
@@ -30,7 +30,8 @@ struct image_axes {
   std::size_t channel, spatial;
 };
 
-// The parts of weights [outer, inner, window...] (channels_first) or [window..., inner, outer] (channels_last).
+// The parts of a weights shape: [outer, inner, window...] (channels_first) or [window..., inner, outer]
+// (channels_last).
 struct weight_parts {
   weight_parts(const input_check& check, const shape& weights, tensor_layout layout) {
     std::size_t spatial = weights.rank() - 2;

@@ -11,7 +11,7 @@ namespace {
 
 using detail::input_check;
 
-// True where both are known and `index` is not within [0, length).
+// True if `length` is static and `index` is not within [0, length).
 bool outside(std::int64_t index, const dim& length) {
   return index < 0 || (length.is_static() && index >= length.value());
 }
@@ -33,7 +33,8 @@ std::vector<shape> reshape::infer(std::span<const shape> inputs) const {
   input_check check(name(), inputs);
   check.arity(1);
   shape out{inputs[0].type, dims};
-  // Symbols may make the sizes equal that differ as expressions; the numbers that they become are checked again.
+  // Sizes that differ as expressions may still be equal for the actual symbols. They are checked again when the symbols
+  // are bound.
   if (dim difference = out.elements() - inputs[0].elements(); difference.is_static() && !(difference == dim(0)))
     check.reject("does not have the elements of " + out.str());
   return {check.result(out)};
@@ -61,7 +62,7 @@ std::vector<shape> slice::infer(std::span<const shape> inputs) const {
   for (std::size_t i = 0; i < in.size(); ++i) {
     check.that(steps[i] != 0, "steps must not be zero");
     if (!lengths[i].is_static() || lengths[i].value() <= 0) continue;
-    std::int64_t last = 0;  // a product that wrapped could come back into the axis
+    std::int64_t last = 0;  // a wrapped product could land inside the axis
     bool absurd = __builtin_mul_overflow(lengths[i].value() - 1, steps[i], &last) ||
                   __builtin_add_overflow(starts[i], last, &last);
     if (absurd)
@@ -105,7 +106,7 @@ std::vector<shape> concat::infer(std::span<const shape> inputs) const {
 
 namespace {
 
-// Indices into an axis without elements point at nothing.
+// An empty axis has no valid index.
 void check_source(const input_check& check, const dim& source, const shape& indices) {
   bool some = indices.is_static() && indices.element_count() > 0;
   check.that(!some || !(source == dim(0)), "an empty axis has nothing to gather");
@@ -128,7 +129,8 @@ std::vector<shape> gather::infer(std::span<const shape> inputs) const {
 
 namespace {
 
-// data and indices of GatherElements and ScatterElements: the indices may not reach beyond data along the other axes.
+// Checks data and indices of GatherElements and ScatterElements: the indices must not be longer than data along the
+// other axes.
 void check_element_indices(const input_check& check, std::span<const shape> inputs, std::int64_t axis) {
   const auto& data = inputs[0].dims;
   const auto& indices = inputs[1].dims;

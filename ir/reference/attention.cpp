@@ -1,4 +1,4 @@
-// Attention in double, one query at a time: scores, softmax, weighted sum of the values.
+// Attention in double precision, one query at a time: scores, softmax, weighted sum of the values.
 #include "ir/ops/attention.hpp"
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace reference;
 
-// Where element [b, head, position, 0] of a tensor lies.
+// Strides to the element [b, head, position, 0] of a tensor.
 struct head_strides {
   head_strides(head_layout layout, std::int64_t heads, std::int64_t positions, std::int64_t depth)
       : batch(heads * positions * depth),
@@ -22,7 +22,7 @@ struct head_strides {
   std::int64_t batch, head, position;
 };
 
-// What is added to each score, in the order of [batch..., heads, queries, keys]; empty without a mask.
+// The values to add to the scores, in the order [batch..., heads, queries, keys]; empty without a mask.
 std::vector<double> added(std::span<const literal> inputs, std::vector<dim> scores) {
   if (inputs.size() < 4) return {};
   std::vector<std::int64_t> dims;
@@ -67,7 +67,7 @@ std::vector<literal> attention::evaluate(std::span<const literal> inputs) const 
                      row(static_cast<std::size_t>(n.keys));
                  for (std::int64_t i = begin; i < end; ++i) {
                    std::int64_t b = i / n.heads, head = i % n.heads, key_head = head / (n.heads / n.key_heads);
-                   // Keys by depth, so that the inner loop of the scores runs over keys.
+                   // Transpose the keys, so that the inner loop of the scores runs over keys.
                    for (std::int64_t k = 0; k < n.keys; ++k)
                      for (std::int64_t d = 0; d < n.depth; ++d)
                        turned[static_cast<std::size_t>(d * n.keys + k)] =

@@ -1,5 +1,6 @@
-// Both convolutions as matrix products: filters × (channels · window) times (channels · window) × output pixels. They
-// differ in one formula, the input pixel that an output pixel sees through one element of the window.
+// Convolution and transposed convolution as matrix products: filters × (channels · window) times (channels · window) ×
+// output pixels. They differ only in the formula for the input pixel that an output pixel reads through a window
+// element.
 #include "ir/ops/contraction.hpp"
 #include "ir/reference/panel_product.hpp"
 #include "ir/reference/parallel.hpp"
@@ -12,7 +13,7 @@ using namespace reference;
 
 constexpr std::int64_t outside = -1;
 
-// Offsets into an image or a result: element (n, c, p) is at n * batch + c * channel + p * pixel.
+// Strides of an image or a result: element (n, c, p) is at n * batch + c * channel + p * pixel.
 struct image_strides {
   image_strides(tensor_layout layout, std::int64_t channels, std::int64_t pixels)
       : batch(channels * pixels),
@@ -21,7 +22,7 @@ struct image_strides {
   std::int64_t batch, channel, pixel;
 };
 
-// What both operations have, taken apart.
+// The parameters that both operations share.
 struct problem {
   template <class Op>
   problem(const Op& op, std::span<const literal> inputs, const shape& out, bool transposed) : groups(op.groups) {
@@ -54,7 +55,7 @@ struct problem {
   std::int64_t filter_stride, channel_stride, group_stride, tap_stride;
 };
 
-// The input pixel (row-major over the spatial axes) that output pixel `pixel` sees through window element `tap`, or
+// The input pixel (row-major over the spatial axes) that output pixel `pixel` reads through window element `tap`, or
 // `outside`.
 template <bool Transposed>
 std::int64_t source_pixel(const problem& p, std::int64_t pixel, std::int64_t tap) {
@@ -94,7 +95,7 @@ literal convolve(const Op& op, std::span<const literal> inputs, shape out) {
 
   std::vector<Sum> sums(static_cast<std::size_t>(p.batch * to.batch));
   std::int64_t panels = panel_count(pixels);
-  // Panels are the outer loop: the pixels that a panel sees are found once for every group and image.
+  // Panels are the outer loop, so that the source pixels of a panel are computed once for all groups and images.
   parallel_for(panels, p.batch * p.groups * p.filters * depth * panel_columns,
                [&](std::int64_t begin, std::int64_t end) {
                  std::vector<Sum> panel;

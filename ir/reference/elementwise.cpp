@@ -1,6 +1,6 @@
-// Elementwise functions in chunks: operands are widened to one of five computing types, the function runs on those, and
-// the result is narrowed. So a function is compiled five times, not once for every element type; for integers the wide
-// result wraps to the narrow one exactly as narrow arithmetic would.
+// Runs elementwise functions in chunks: widen the operands to one of five compute types, apply the function, narrow the
+// result. So each function is compiled five times instead of once per element type. For integers, narrowing the wide
+// result wraps exactly like narrow arithmetic.
 #include "ir/ops/elementwise.hpp"
 
 #include <array>
@@ -59,8 +59,8 @@ void narrow(element_type type, const T* from, std::int64_t begin, std::int64_t c
   });
 }
 
-// Applies the function to `count` elements; operands and `out` are arrays of the computing type (`out` of bool for
-// comparisons).
+// Applies the function to `count` elements. Operands and `out` are arrays of the compute type; `out` is bool for
+// comparisons.
 using chunk_function = void (*)(const void* const* operands, std::int64_t count, void* out);
 
 template <scalar_function Function, class T>
@@ -100,7 +100,7 @@ constexpr auto functions = std::to_array<std::array<chunk_function, computing_co
 #undef KILN_SCALAR
 });
 
-// Widens operands, applies, narrows, chunk by chunk.
+// Processes the tensors chunk by chunk: widens the operands, applies the function, narrows the result.
 template <class T>
 void run(scalar_function function, chunk_function f, std::span<const literal> inputs, const shape& type,
          std::vector<std::byte>& out) {

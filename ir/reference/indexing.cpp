@@ -1,4 +1,4 @@
-// Gather and scatter: operations whose inputs say which elements. Indices out of range are refused, never clamped.
+// Gather and scatter. Indices out of range are an error; they are never clamped.
 #include "ir/ops/movement.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace reference;
 
-// An index counted from the end where negative, checked against the axis.
+// Normalizes an index (negative: from the end) and checks it against the axis.
 std::int64_t resolve(std::string_view operation, std::int64_t index, std::int64_t length) {
   if (index < -length || index >= length)
     throw error(error_kind::invalid_model,
@@ -22,7 +22,7 @@ std::int64_t resolve(std::string_view operation, std::int64_t index, std::int64_
   return index < 0 ? index + length : index;
 }
 
-// A result under construction, one element to at least one byte.
+// A result under construction. Each element takes at least one byte.
 struct canvas {
   canvas(shape out, const literal& like)
       : type(std::move(out)), from(unpacked(like)), wide(type.with_type(from.type().type)), bytes(wide.bytes()) {}
@@ -39,7 +39,8 @@ void copy_elements(std::byte* to, std::int64_t to_index, const std::byte* from, 
   if (count) std::memcpy(to + to_index * width, from + from_index * width, static_cast<std::size_t>(count * width));
 }
 
-// For every element of `indices` (data's shape but for `axis`), in order: the element of data it names.
+// For each element of `indices` (same shape as data except along `axis`), in order, the offset of the data element it
+// refers to.
 std::vector<std::int64_t> element_offsets(std::string_view operation, const literal& indices,
                                           const std::vector<std::int64_t>& dims, std::int64_t axis) {
   auto along = static_cast<std::size_t>(normalize_axis(axis, dims.size()));
@@ -52,7 +53,8 @@ std::vector<std::int64_t> element_offsets(std::string_view operation, const lite
   return result;
 }
 
-// For every tuple of `indices`: the first element of data that it names. The first `batch` axes of both go together.
+// For each tuple of `indices`, the offset of the first data element it refers to. The first `batch` axes of data and
+// indices correspond.
 std::vector<std::int64_t> tuple_offsets(std::string_view operation, const literal& indices,
                                         const std::vector<std::int64_t>& dims, std::size_t batch) {
   auto index_dims = indices.type().static_dims();
@@ -69,7 +71,7 @@ std::vector<std::int64_t> tuple_offsets(std::string_view operation, const litera
   return result;
 }
 
-// Writes or folds blocks of `block` elements of the updates into a copy of the data, in the order of the updates.
+// Writes or reduces blocks of `block` elements of the updates into a copy of the data, in the order of the updates.
 literal scattered(std::string_view operation, const shape& out, std::span<const literal> inputs,
                   const std::vector<std::int64_t>& where, std::int64_t block, scatter_reduction reduction) {
   canvas result(out, inputs[0]);

@@ -1,5 +1,5 @@
-// Broadcast, transpose, slice and pad are one copy: along every axis of the output, a table says where the element
-// comes from.
+// Implements broadcast, transpose, slice and pad as one copy. A table gives the source of the elements along every axis
+// of the output.
 #include "ir/ops/movement.hpp"
 
 #include <algorithm>
@@ -16,11 +16,10 @@ using namespace reference;
 
 constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::min();
 
-// For each axis of the output and each index along it: what it adds to the offset of the source element, or `nowhere`
-// for filling.
+// For each output axis and each index along it: its contribution to the source offset, or `nowhere` for fill.
 using source_table = std::vector<std::vector<std::int64_t>>;
 
-// The difference between an axis's neighbouring entries, where it is the same everywhere and the first entry is 0.
+// The common difference of neighbouring entries if there is one and the first entry is 0.
 std::optional<std::int64_t> step_of(const std::vector<std::int64_t>& entries) {
   if (entries.empty() || entries[0] != 0) return std::nullopt;
   const std::int64_t step = entries.size() > 1 ? entries[1] : 0;
@@ -29,8 +28,8 @@ std::optional<std::int64_t> step_of(const std::vector<std::int64_t>& entries) {
   return step;
 }
 
-// Neighbouring axes that together walk the source in equal steps become one: a vector spread over a kernel's window is
-// then one run for each of its elements.
+// Merges adjacent axes that together walk the source in equal steps. For example, a vector broadcast over a convolution
+// window becomes one run per element.
 source_table coalesced(source_table table) {
   for (std::size_t axis = table.size() - 1; axis-- > 0;) {
     auto& outer = table[axis];
@@ -62,7 +61,7 @@ void copy(const source_table& table, std::optional<std::int64_t> last_step, std:
   }
 }
 
-// `fill` is one element in storage form (of at least 8 bytes, zeros beyond it).
+// `fill` is one element in storage form, padded with zeros to at least 8 bytes.
 literal moved(const literal& input, shape out, source_table table,
               const std::vector<std::byte>& fill = std::vector<std::byte>(8)) {
   literal from = unpacked(input);
@@ -87,14 +86,14 @@ literal moved(const literal& input, shape out, source_table table,
   return packed(out.type, literal(std::move(wide), std::move(bytes)));
 }
 
-// Entries first, first + step, ... `count` of them, times `stride`.
+// Returns `count` entries: first, first + step, ..., each times `stride`.
 std::vector<std::int64_t> ramp(std::int64_t first, std::int64_t step, std::int64_t count, std::int64_t stride) {
   std::vector<std::int64_t> entries(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) entries[static_cast<std::size_t>(i)] = (first + i * step) * stride;
   return entries;
 }
 
-// Which element of an axis of `length` a padded index (possibly outside) shows.
+// Maps a padded index (possibly outside) to the element of an axis of `length` that it shows.
 std::int64_t padding_source(pad_mode mode, std::int64_t index, std::int64_t length) {
   if (index >= 0 && index < length) return index;
   auto remainder = [](std::int64_t a, std::int64_t b) { return (a % b + b) % b; };

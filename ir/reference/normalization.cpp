@@ -1,4 +1,4 @@
-// softmax and normalize: two passes over each group of elements, in double.
+// softmax and normalize: two passes over each group of elements, in double precision.
 #include "ir/ops/reduction.hpp"
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 
 using namespace reference;
 
-// For every group, the elements at its base + each of `steps`: read as doubles, changed by f(std::span<double>),
-// rounded.
+// For each group, reads the elements at base + each of `steps` as doubles, applies f(std::span<double>) to them, and
+// stores the rounded result.
 template <class F>
 literal by_group(const literal& input, shape out, const std::vector<std::int64_t>& bases,
                  const std::vector<std::int64_t>& steps, const F& f) {
@@ -41,7 +41,7 @@ literal by_group(const literal& input, shape out, const std::vector<std::int64_t
   return literal(std::move(out), std::move(bytes));
 }
 
-// Bases and steps of the groups that lie along `axes` (sorted).
+// The bases and steps of the groups along `axes` (sorted).
 struct groups {
   groups(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& axes) {
     auto strides = row_major_strides(dims);

@@ -1,4 +1,4 @@
-// Pooling: what every output pixel sees is found once, then folded for every image and channel.
+// Pooling. The input pixels of every output pixel are found once and then used for every image and channel.
 #include "ir/ops/reduction.hpp"
 
 #include <limits>
@@ -12,9 +12,9 @@ namespace {
 
 using namespace reference;
 
-// The input pixels under each output pixel's window: those of pixel i are pixels[first[i]] up to pixels[first[i + 1]].
-// `counted` is what an average divides by: with count_padding every window element inside the padded image counts, the
-// overhang of ceil_mode does not.
+// The input pixels under each output pixel's window: pixel i covers pixels[first[i]] to pixels[first[i + 1]]
+// (exclusive). `counted` is the divisor of an average. With count_padding it counts every window element inside the
+// padded image, but not the overhang of ceil_mode.
 struct coverage {
   std::vector<std::int64_t> first{0}, pixels;
   std::vector<double> counted;

@@ -14,8 +14,8 @@ using namespace reference;
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
-// One step of one batch entry. x: the entry's gates [G*H], r: weights [G*H, H], rb: recurrent_bias [G*H]; h and c are
-// updated.
+// One time step of one batch entry; updates h and c. x: the entry's gates [G*H]; r: weights [G*H, H]; rb:
+// recurrent_bias [G*H].
 struct cell_step {
   const double* x;
   const double* r;

@@ -1,5 +1,5 @@
-// reduce, arg_reduce and cumulative_sum. Floats sum in double, integers modulo 2^64. The maximum and minimum of
-// something with a NaN is NaN, and arg_reduce finds the (first or last) NaN: numpy's rule.
+// reduce, arg_reduce and cumulative_sum. Floats are summed in double, integers modulo 2^64. As in numpy, a maximum or
+// minimum over a NaN is NaN, and arg_reduce returns the first or last NaN.
 #include "ir/ops/reduction.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr T highest() {
   else return std::numeric_limits<T>::max();
 }
 
-// The sum of `count` elements divided by their number; integers truncate, and nothing has an integer mean of 0.
+// The sum of `count` elements divided by `count`. Integers truncate, and the integer mean of no elements is 0.
 template <class T, class Sum>
 T mean_of(Sum sum, std::int64_t count) {
   if constexpr (std::is_floating_point_v<T>) return static_cast<T>(sum / static_cast<double>(count));
@@ -35,7 +35,7 @@ T mean_of(Sum sum, std::int64_t count) {
   else return static_cast<T>(sum / static_cast<std::uint64_t>(count));
 }
 
-// Folds the elements at `base` + each of `steps`.
+// Reduces the elements at `base` + each of `steps`.
 template <class Format>
 typename Format::compute fold(reduction_kind kind, const typename Format::storage* from, std::int64_t base,
                               std::span<const std::int64_t> steps) {
@@ -58,7 +58,7 @@ typename Format::compute fold(reduction_kind kind, const typename Format::storag
   return T();
 }
 
-// True where `candidate` replaces `best` as the element that arg_reduce looks for.
+// Whether `candidate` replaces `best` in arg_reduce.
 template <class T>
 bool wins(T candidate, T best, bool largest, bool ties_win) {
   if (is_nan_value(best)) return ties_win && is_nan_value(candidate);

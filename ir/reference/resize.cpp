@@ -79,7 +79,7 @@ namespace {
 
 using namespace reference;
 
-// `from` (dims) resized along one axis by `taps`.
+// Resizes `from` along one axis with `taps`.
 template <class T>
 std::vector<T> along_axis(const std::vector<T>& from, const axis_view& view,
                           const std::vector<std::vector<resize_tap>>& taps) {
@@ -99,7 +99,7 @@ std::vector<T> along_axis(const std::vector<T>& from, const axis_view& view,
   return to;
 }
 
-// Integers stay exact under nearest and pass through double otherwise.
+// Integers stay exact for nearest and are converted to double otherwise.
 template <class T>
 literal resized(const resize& op, const literal& input, shape out) {
   auto dims = input.type().static_dims(), target = out.static_dims();

@@ -16,7 +16,8 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view secret_label = "kiln-signing-key-1", public_label = "kiln-public-key-1";
-constexpr std::size_t most_text_bytes = std::size_t{1} << 20;  // of a key file or a trust file
+// Upper bound on the size of a key file or trust file.
+constexpr std::size_t most_text_bytes = std::size_t{1} << 20;
 
 void require_sodium() {
   if (::sodium_init() < 0) throw error(error_kind::internal, "libsodium cannot be initialized");
@@ -29,7 +30,7 @@ std::string hex_of(std::span<const std::uint8_t, 32> bytes) {
   return text;
 }
 
-// "LABEL HEX ..."; false where the line is anything else.
+// Parses "LABEL HEX ..."; returns false for any other line.
 bool parse_line(const std::string& line, std::string_view label, std::array<std::uint8_t, 32>& bytes) {
   std::istringstream words(line);
   std::string first, digits;
@@ -39,7 +40,7 @@ bool parse_line(const std::string& line, std::string_view label, std::array<std:
          length == bytes.size();
 }
 
-// A descriptor that is owned from the moment it was opened.
+// Owns a file descriptor.
 struct descriptor {
   int number = -1;
   ~descriptor() {
@@ -47,8 +48,8 @@ struct descriptor {
   }
 };
 
-// Reads a small text file. `status` describes the file whose bytes these are: it comes from the open descriptor, not
-// from the name.
+// Reads a small text file. `status` comes from the open descriptor, not from the name, so it describes the file that
+// was read.
 std::string read_text(const std::filesystem::path& file, struct stat& status) {
   auto fail = [&] {
     throw error(error_kind::missing_file, file.string() + ": cannot be read: " + std::strerror(errno));

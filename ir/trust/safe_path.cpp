@@ -13,9 +13,9 @@ namespace kiln {
 namespace {
 
 constexpr std::uint32_t world_writable = 0002, group_writable = 0020, sticky = 01000;
-constexpr int most_links = 40;  // as Linux has it
+constexpr int most_links = 40;  // the limit of Linux
 
-// In a user namespace that maps few users, the owners of the system's folders have no number and appear as this one.
+// In a user namespace that maps only some users, the owners of system folders have no number and appear as this one.
 bool is_unmapped(std::uint32_t owner) {
   static const std::uint32_t stand_in = [] {
     std::ifstream map("/proc/self/uid_map"), overflow("/proc/sys/kernel/overflowuid");
@@ -70,7 +70,7 @@ std::string refuse_way(const std::filesystem::path& path, const path_reader& rea
     std::filesystem::path part = std::move(left.front());
     left.pop_front();
     if (part.empty() || part == ".") continue;
-    // `at` has no links in it, so its parent is where ".." leads.
+    // `at` contains no links, so ".." leads to its parent.
     std::filesystem::path next = part == ".." ? at.parent_path() : at / part;
     if (auto why = refuse_parent(at, found, reader.user); !why.empty()) return why;
     if (int code = reader.examine(next, found)) return cannot(code);

@@ -24,14 +24,14 @@ bool is_there(const std::filesystem::path& path) {
   return ::lstat(path.c_str(), &s) == 0;
 }
 
-// Makes the folder and its missing parents, mode 0700. A failure is found by whoever uses it.
+// Creates the folder and its missing parents with mode 0700. Ignores failures; using the folder then fails.
 void make_folders(const std::filesystem::path& folder) {
   if (is_there(folder)) return;
   if (folder.has_parent_path() && folder.parent_path() != folder) make_folders(folder.parent_path());
   ::mkdir(folder.c_str(), 0700);
 }
 
-// Writes a whole file of this text under a name of its own. Empty: it cannot be written, errno says why.
+// Writes `text` to a file with a unique name. Returns an empty path if that fails; errno tells why.
 std::filesystem::path write_temporary(const std::filesystem::path& folder, const std::string& text, mode_t mode) {
   std::random_device random;
   for (int attempt = 0; attempt < 16; ++attempt) {
@@ -51,10 +51,10 @@ std::filesystem::path write_temporary(const std::filesystem::path& folder, const
   return {};
 }
 
-// Gives the temporary its name, unless there is a file of that name already: 0, or an errno value, EEXIST among them.
+// Renames the temporary to `name` unless a file of that name exists. Returns 0 or an errno value such as EEXIST.
 int name_once(const std::filesystem::path& temporary, const std::filesystem::path& name) {
   int code = ::link(temporary.c_str(), name.c_str()) == 0 ? 0 : errno;
-  // A file system without hard links.
+  // The file system has no hard links.
   if (code != 0 && code != EEXIST)
     code = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
   ::unlink(temporary.c_str());
@@ -103,7 +103,7 @@ void user_keys::load() {
 }
 
 void user_keys::make() {
-  if (is_there(folder_ / key_name)) return;  // one that cannot be used: the user has to look at it
+  if (is_there(folder_ / key_name)) return;  // an unusable key exists; the user must fix it
   make_folders(folder_);
   if (auto why = refuse_path(folder_); !why.empty()) return refuse(folder_.string() + " " + why);
   signing_key fresh = signing_key::generate();
@@ -112,7 +112,7 @@ void user_keys::make() {
   int code = name_once(temporary, folder_ / key_name);
   if (code != 0 && code != EEXIST)
     return refuse((folder_ / key_name).string() + ": cannot be written: " + std::strerror(code));
-  // Ours, or that of a process which was faster.
+  // Load the key: it is ours or that of a faster process.
   loaded_ = false;
   load();
   if (!own_) return;

@@ -8,10 +8,10 @@
 
 namespace kiln::gpu {
 
-// By api.
+// Indexed by api.
 struct api_row {
   std::string_view name, title, no_memory;
-  std::vector<std::string> libraries;  // as dlopen takes them, the newest interface first
+  std::vector<std::string> libraries;  // names for dlopen, newest interface first
   int least_version;
   attribute_numbers attributes;
 };
@@ -33,7 +33,7 @@ const api_row& row(api which) {
   return rows[static_cast<std::size_t>(which)];
 }
 
-// dlopen's message names the library at its beginning and a reason after it.
+// dlopen's message starts with the library's name, followed by the reason.
 std::string not_opened() {
   const char* text = ::dlerror();
   std::string reason = text ? text : "cannot be opened";
@@ -42,7 +42,7 @@ std::string not_opened() {
 
 enum class need { required, optional };
 
-// Fills the table; the answer is the first required function that the library lacks.
+// Resolves all functions. Returns the name of the first required function that the library lacks.
 std::string resolve(api which, void* library, driver_functions& f) {
   std::string missing;
   auto get = [&](need n, auto& member, const char* symbol) {
@@ -85,7 +85,7 @@ std::string gpu_driver::error_name(int status) const {
   return text && *text ? text : std::string(row(which_).title) + " error " + std::to_string(status);
 }
 
-// Opens one library; fills `result` with what came of it.
+// Opens one library and stores the outcome in `result`.
 struct driver_opening {
   static std::shared_ptr<const gpu_driver> open(api which, const std::string& path, search_result& result) {
     const api_row& about = row(which);
@@ -147,7 +147,7 @@ status_meaning meaning_of(int status) {
     status_meaning meaning;
   };
   using enum error_kind;
-  // The numbers of CUresult; those that hipError_t has mean the same.
+  // The numbers of CUresult. Those that hipError_t shares have the same meaning.
   static constexpr meaning_row rows[] = {
       {2, {absent, false, "there is not enough device memory: use smaller dimensions, or free memory of the device"}},
       {3, {absent, false, "the driver is not initialized"}},

@@ -93,7 +93,7 @@ bool gpu_graph::update(device_graph& from) {
 
 void gpu_graph::launch(device_stream& stream) {
   auto& on = static_cast<gpu::stream&>(stream);
-  if (on.failed()) return;  // nothing more is launched before that is said
+  if (on.failed()) return;  // drop further launches until the error is reported
   working_device now(state_);
   state_.require(state_.functions().graph_launch(exec_, on.native()), "launching a graph");
 }
@@ -125,7 +125,7 @@ void node_graph::add(const graph_node& node, std::span<const std::uint32_t> afte
                   "device " + state_.name() + ": its driver puts no graphs into graphs: update the driver");
     stream_capture capture(state_);
     state_.require(enqueue_node(state_, capture.stream(), node), "capturing a call");
-    raw_graph child = capture.end();  // which the driver copies
+    raw_graph child = capture.end();  // the driver copies it
     state_.require(state_.functions().graph_add_child(&made, graph_.get(), after_.data(), after_.size(), child.get()),
                    "adding a captured call to a graph");
   } else {

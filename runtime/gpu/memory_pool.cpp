@@ -5,10 +5,11 @@
 namespace kiln::gpu {
 namespace {
 
-// What an idle process keeps of a device that others may want to use.
+// How much unused memory an idle process keeps, because other processes may need the device's memory.
 constexpr std::size_t kept_bytes = std::size_t{256} << 20;
 
-// Blocks are reused for requests of the same rounded size: 512 bytes is the drivers' own alignment, 2 MiB their page.
+// Blocks are reused for requests of the same rounded size. 512 bytes is the drivers' own alignment and 2 MiB their page
+// size.
 std::size_t block_size(std::size_t bytes) {
   std::size_t grain = bytes < (std::size_t{1} << 20) ? 512 : std::size_t{2} << 20;
   return bytes > SIZE_MAX - grain ? bytes : (bytes + grain - 1) / grain * grain;
@@ -20,8 +21,8 @@ memory_pool::memory_pool(state& of, void* own) : state_(of), own_(own), stream_(
   const driver_functions& f = of.functions();
   int supported = 0;
   bool all = f.pool_create && f.pool_destroy && f.pool_set_attribute && f.pool_trim && f.pool_allocate && f.pool_free;
-  // A driver that does not know the question, or cannot make the pool (some virtual GPUs), has none: the cache of
-  // blocks serves.
+  // Older drivers do not know this attribute, and some virtual GPUs cannot create a pool. Then the cache of blocks is
+  // used.
   if (!all || f.device_attribute(&supported, of.driver().attributes().memory_pools, of.handle()) != status_ok ||
       !supported)
     return;
@@ -34,7 +35,7 @@ memory_pool::memory_pool(state& of, void* own) : state_(of), own_(own), stream_(
   }
   pool_ = pool;
   std::uint64_t keep = kept_bytes;
-  of.note(f.pool_set_attribute(pool_, pool_release_threshold, &keep));  // only speed depends on it
+  of.note(f.pool_set_attribute(pool_, pool_release_threshold, &keep));  // affects only speed
 }
 
 memory_pool::~memory_pool() {
@@ -48,7 +49,7 @@ memory_pool::~memory_pool() {
 int memory_pool::give_back_unused() {
   const driver_functions& f = state_.functions();
   if (pool_) {
-    int status = state_.wait_for_stream(stream_.get());  // frees that are under way
+    int status = state_.wait_for_stream(stream_.get());  // waits for frees in progress
     return status ? status : f.pool_trim(pool_, 0);
   }
   int first = status_ok;
@@ -94,7 +95,7 @@ void memory_pool::free(void* memory, std::size_t bytes) noexcept {
   current_device now(state_);
   std::lock_guard lock(mutex_);
   if (pool_) {
-    // Should ordering fail, the device is lost or about to be: the memory is given back all the same.
+    // If recording fails, the device is lost or about to be. Free the memory anyway.
     state_.note(f.event_record(event_.get(), own_));
     state_.note(f.stream_wait_event(stream_.get(), event_.get(), 0));
     state_.note(f.pool_free(memory, stream_.get()));

@@ -10,14 +10,14 @@
 namespace kiln::gpu {
 namespace {
 
-// CUjit_option, CUjitInputType and CUjit_target of cuda.h.
+// CUjit_option, CUjitInputType and CUjit_target from cuda.h.
 constexpr int error_log = 5, error_log_bytes = 6, compile_target = 9;
 constexpr int input_ptx = 1;
 constexpr std::uintptr_t accelerated_target = 0x10000;
-// Dynamic shared memory that every function may have without being asked about it.
+// Dynamic shared memory that a function may use without raising its limit.
 constexpr std::int64_t shared_bytes_without_asking = 48 << 10;
 
-// The options that make the driver's compiler say what it does not like.
+// Options that make the driver's compiler write an error log.
 class error_log_options {
  public:
   explicit error_log_options(std::uintptr_t target = 0)
@@ -68,7 +68,7 @@ module::module(state& of, std::span<const std::byte> object) :state_(of) {
   const driver_functions& f = of.functions();
   std::vector<std::byte> text;
   if (is_elf(object)) check_elf(object);
-  else if (f.hip_module_load && is_bundle(object)) check_bundle(object);  // which HIP compiles
+  else if (f.hip_module_load && is_bundle(object)) check_bundle(object);  // HIP compiles the bundle
   else object = text = as_text(object);
   if (f.hip_module_load) {
     of.require(f.hip_module_load(&native_, object.data()), "loading a kernel");
@@ -96,7 +96,7 @@ const function& module::find(std::string_view symbol, std::int64_t lds_bytes) {
                    "function '" + what.name + "' of a kernel");
     it = functions_.emplace(what.name, found{what, shared_bytes_without_asking}).first;
   }
-  // AMD's devices give a workgroup all the LDS they have without being asked.
+  // AMD devices have no such limit: a workgroup may use all LDS.
   if (lds_bytes > it->second.lds_bytes && f.function_set_attribute) {
     state_.require(f.function_set_attribute(it->second.what.native, function_dynamic_shared_bytes,
                                             static_cast<int>(std::min<std::int64_t>(lds_bytes, INT_MAX))),
@@ -146,8 +146,7 @@ std::vector<std::byte> to_machine_code(state& of, std::span<const std::byte> obj
   std::vector<std::byte> ptx = as_text(object);
   working_device now(of);
   link_result made = link(f, ptx, 0);
-  // Some drivers link for the plain architecture unless they are told to use the features that the text asks for
-  // ("sm_90a").
+  // Some drivers compile for the plain architecture unless the target features of the text ("sm_90a") are requested.
   std::string_view target = ptx_target(ptx);
   if (made.status && !of.lost() && target.starts_with("sm_") && target.ends_with('a')) {
     auto number = static_cast<std::uintptr_t>(std::atoi(std::string(target.substr(3)).c_str()));

@@ -10,9 +10,9 @@ namespace {
 
 constexpr int compute_capability_major = 75, compute_capability_minor = 76;  // CU_DEVICE_ATTRIBUTE_...
 
-// hipDeviceProp_t has had two layouts. hipGetDeviceProperties fills the one of HIP 5 in every version (792 bytes,
-// gcnArchName at 396); hipGetDevicePropertiesR0600, since HIP 6, fills the other (1472 bytes, gcnArchName at 1160). No
-// other query has the name.
+// hipDeviceProp_t has two layouts. hipGetDeviceProperties fills the layout of HIP 5 in every version (792 bytes,
+// gcnArchName at 396). hipGetDevicePropertiesR0600, since HIP 6, fills the new layout (1472 bytes, gcnArchName at
+// 1160). No other query returns the architecture's name.
 constexpr std::size_t architecture_at_5 = 396, architecture_at_6 = 1160, architecture_bytes = 256,
                       properties_bytes = 8192;
 
@@ -32,7 +32,7 @@ std::string hip_architecture(const gpu_driver& from, int ordinal) {
   return architecture;
 }
 
-// "sm_90a": 90 and 'a'; 0 for what is not such a name.
+// A CUDA target name: "sm_90a" gives 90 and 'a'. The number is 0 for any other text.
 struct cuda_target {
   int number = 0;
   std::string_view features;
@@ -93,8 +93,8 @@ bool runs_on(api which, std::string_view device_target, std::string_view target)
   if (which == api::hip) return !target.empty() && target.substr(0, target.find(':')) == device_target;
   cuda_target own = parse(device_target), wanted = parse(target);
   if (!wanted.number) return false;
-  // PTX for an older architecture is compiled by the driver; features of one architecture ("sm_90a") run on that one
-  // alone.
+  // The driver compiles PTX of an older architecture for this device. Code with architecture-specific features
+  // ("sm_90a") runs only on that architecture.
   return wanted.features.empty() ? wanted.number <= own.number : wanted.number == own.number;
 }
 

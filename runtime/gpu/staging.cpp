@@ -6,8 +6,8 @@
 namespace kiln::gpu {
 namespace {
 
-// Large enough to hide the cost of a copy's start, small enough that copying into one overlaps with sending the one
-// before.
+// Large enough to hide the start-up cost of a copy, and small enough that filling one chunk overlaps with sending the
+// previous one.
 constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
 
 }  // namespace
@@ -58,7 +58,8 @@ void staging::upload(void* to, const void* from, std::size_t bytes, void* stream
     c.used = true;
     int copied = f.copy_to_device(static_cast<std::byte*>(to) + at, c.memory, size, stream);
     int recorded = f.event_record(c.last_use->get(), stream);
-    if (recorded) state_.note(state_.wait_for_stream(stream));  // the event cannot tell when the chunk is free
+    // Without the event we cannot tell when the chunk is free.
+    if (recorded) state_.note(state_.wait_for_stream(stream));
     state_.require(copied, "copying to the device");
     state_.require(recorded, "recording a copy");
   }
@@ -66,7 +67,8 @@ void staging::upload(void* to, const void* from, std::size_t bytes, void* stream
 
 void staging::download(void* to, const void* from, std::size_t bytes, void* stream) {
   working_device now(state_);
-  state_.require(state_.wait_for_stream(stream), "waiting for the device");  // not while others are kept from copying
+  // Wait before taking the lock, so that other copies can proceed.
+  state_.require(state_.wait_for_stream(stream), "waiting for the device");
   std::lock_guard lock(mutex_);
   const driver_functions& f = state_.functions();
   auto start = [&](std::size_t at) {
@@ -80,7 +82,7 @@ void staging::download(void* to, const void* from, std::size_t bytes, void* stre
     state_.require(recorded, "recording a copy");
     return &c;
   };
-  // The next piece is under way while this one is taken out.
+  // Start the next chunk while this one is copied out.
   chunk* coming = bytes ? start(0) : nullptr;
   for (std::size_t at = 0; at < bytes; at += chunk_bytes) {
     chunk* here = coming;

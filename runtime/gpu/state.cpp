@@ -49,7 +49,7 @@ void state::require_alive() const {
 int state::wait(int (*query)(void*), int (*synchronize)(void*), void* object) {
   auto limit = std::chrono::milliseconds(wait_limit_.load());
   if (limit.count() == 0) return synchronize(object);
-  // Short work is waited for as eagerly as the driver would; long work costs a look every 50 microseconds.
+  // Spins for short work as the driver would. For long work, polls every 50 microseconds.
   constexpr auto eager = std::chrono::milliseconds(2);
   auto begin = std::chrono::steady_clock::now();
   for (int status = query(object);; status = query(object)) {
@@ -57,7 +57,7 @@ int state::wait(int (*query)(void*), int (*synchronize)(void*), void* object) {
     auto waited = std::chrono::steady_clock::now() - begin;
     if (waited > limit) {
       hung_ = true;
-      note(702);  // as the driver's own watchdog reports it
+      note(702);  // the status that the driver's own watchdog reports
       return 702;
     }
     if (waited > eager) std::this_thread::sleep_for(std::chrono::microseconds(50));

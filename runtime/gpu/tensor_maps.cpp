@@ -6,8 +6,8 @@
 namespace kiln::gpu {
 namespace {
 
-// CUtensorMapDataType: what is moved matters, not what it means, so the types that it lacks travel as integers of their
-// width.
+// CUtensorMapDataType. A copy does not interpret the elements, so types that are not in it are copied as integers of
+// the same width.
 struct type_row {
   element_type ours;
   int theirs;
@@ -19,7 +19,7 @@ constexpr type_row types[] = {
     {element_type::f32, 7},    {element_type::f64, 8}, {element_type::bf16, 9},
 };
 
-// The place of `value` in `values` is the driver's number for it.
+// The index of `value` in `values`, which is the driver's number for it.
 template <std::size_t N>
 int place(const std::array<std::int32_t, N>& values, std::int32_t value) {
   return static_cast<int>(std::ranges::find(values, value) - values.begin());
