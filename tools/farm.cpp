@@ -9,7 +9,7 @@ void add_farm_options(CLI::App& app, farm_choice& choice) {
          "--redis", choice.redis,
          "The server: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///SOCKET, with ?password-file=FILE")
       ->capture_default_str();
-  app.add_option("--keep", choice.keep_days, "Days for which models and results stay on the server")
+  app.add_option("--keep", choice.keep_days, "Days for which the server keeps models and results")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }
@@ -36,7 +36,7 @@ action declare_farm(CLI::App& app) {
     sub->final_callback([chosen, act] { *chosen = act; });
   };
   add("submit", "Queue models; with --wait, fetch the results", declare_farm_submit);
-  add("worker", "Do queued jobs until told to stop", declare_farm_worker);
+  add("worker", "Run queued jobs until stopped", declare_farm_worker);
   add("status", "Show queue, workers, dead and flaky jobs", declare_farm_status);
   return [chosen](const output_options& output) { return (*chosen)(output); };
 }

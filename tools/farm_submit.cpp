@@ -85,7 +85,7 @@ class submission {
     }
   }
 
-  // Without --wait, only jobs that are already done are looked at.
+  // Updates all jobs that are not settled. Without --wait it is called once, to fetch results that exist already.
   void look() {
     std::vector<tracked*> open;
     for (tracked& t : jobs_)

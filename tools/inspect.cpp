@@ -202,7 +202,7 @@ int inspect_file(const options& o, const output_options& output) {
 action declare_inspect(CLI::App& app) {
   auto o = std::make_shared<options>();
   app.add_option("FILE", o->file, ".kiln file")->required();
-  app.add_flag("--check", o->check, "Verify every hash, the weights' too");
+  app.add_flag("--check", o->check, "Verify every hash, including those of the weights");
   CLI::Option* kernel =
       app.add_option("--kernel", o->kernel, "Print one kernel: its hash, or enough of its first digits");
   app.add_option("--emit", o->emit, "In which form")

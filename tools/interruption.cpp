@@ -8,7 +8,7 @@
 namespace kiln::tools {
 namespace {
 
-constexpr timespec glance{0, 100'000'000};  // how often the listener looks whether it is still wanted
+constexpr timespec glance{0, 100'000'000};  // how often the listener checks whether it should end
 
 }  // namespace
 
@@ -17,8 +17,9 @@ interruption::interruption() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals,
-                  nullptr);  // threads that are started from now on inherit it; children do not (jit/child_process.cpp)
+  pthread_sigmask(
+      SIG_BLOCK, &signals,
+      nullptr);  // inherited by threads that are started later, but not by child processes (jit/child_process.cpp)
   listener_ = std::jthread([this, signals](std::stop_token done) {
     while (!done.stop_requested()) {
       if (sigtimedwait(&signals, nullptr, &glance) < 0) continue;

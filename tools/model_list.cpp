@@ -27,9 +27,9 @@ std::vector<listed_model> from_json(const std::string& text) try {
     models.push_back({m.at("file").get<std::string>(), m.value("options", std::vector<std::string>())});
   return models;
 } catch (const error& e) {
-  throw error(error_kind::usage, fmt::format("is no list of models: {}", e.what()));
+  throw error(error_kind::usage, fmt::format("not a list of models: {}", e.what()));
 } catch (const nlohmann::json::exception& e) {
-  throw error(error_kind::usage, fmt::format("is no list of models: {}", e.what()));
+  throw error(error_kind::usage, fmt::format("not a list of models: {}", e.what()));
 }
 
 std::vector<listed_model> from_lines(const std::string& text) {
@@ -72,7 +72,7 @@ std::vector<std::string> split_words(std::string_view text) {
 std::vector<listed_model> read_model_list(const std::filesystem::path& list) {
   std::error_code code;
   if (!std::filesystem::is_regular_file(list, code))
-    throw error(error_kind::missing_file, fmt::format("{}: is no file", list.string()));
+    throw error(error_kind::missing_file, fmt::format("{}: is not a file", list.string()));
   std::string text = whole_file(list);
   auto begin = text.find_first_not_of(blank);
   try {

@@ -13,7 +13,7 @@ namespace kiln::tools {
 
 struct model_summary {
   std::size_t kernels = 0;       // distinct payloads
-  std::size_t code_objects = 0;  // instructions that run one
+  std::size_t code_objects = 0;  // instructions that run a kernel
   std::size_t interpreted = 0;   // instructions that only the reference interpreter could run
   std::size_t aliases = 0;       // reshapes: no work at run time
   std::size_t native = 0;        // code objects that are native already

@@ -22,7 +22,7 @@ struct row {
   std::string_view descriptor;
 };
 
-// The first row of a descriptor is what it reads as.
+// A descriptor is read as the type of its first row.
 constexpr std::array table{
     row{element_type::f64, "<f8"},  row{element_type::f32, "<f4"},    row{element_type::f16, "<f2"},
     row{element_type::i64, "<i8"},  row{element_type::i32, "<i4"},    row{element_type::i16, "<i2"},
@@ -35,7 +35,7 @@ constexpr std::array table{
   throw error(kind, fmt::format("{}: {}", file.string(), what));
 }
 
-// What follows `'key':` in the header's Python dictionary.
+// The text after `'key':` in the header, which is a Python dictionary.
 std::string_view field(std::string_view header, std::string_view key, const std::filesystem::path& file) {
   auto at = header.find(fmt::format("'{}'", key));
   if (at == std::string_view::npos) fail(error_kind::corrupted, file, fmt::format("its header has no '{}'", key));

@@ -57,9 +57,10 @@ void lower_data_limit(std::uint64_t bytes) {
 
 void add_limit_options(CLI::App& app, limit_options& limits) {
   app.add_option("--time-limit", limits.time, "End with code 4 when this much time has passed, e.g. 30s");
-  app.add_option("--memory-limit", limits.memory,
-                 "Allocate at most this much, e.g. 2GiB; each worker process may as well. Mapped weights and memory of "
-                 "GPUs do not count");
+  app.add_option(
+      "--memory-limit", limits.memory,
+      "Allocate at most this much, e.g. 2GiB; each worker process has the same limit. Mapped weights and GPU "
+      "memory do not count");
 }
 
 std::uint64_t parse_bytes(const std::string& text, const char* option) {
@@ -85,8 +86,8 @@ process_limits::process_limits(const limit_options& limits) : limits_(limits) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals,
-                  nullptr);  // threads that are started from now on inherit it; children do not (jit/child_process.cpp)
+  // Threads that are started from now on inherit the mask. Child processes do not (jit/child_process.cpp).
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   watcher_ = std::jthread([this, deadline](const std::stop_token& done) { watch(done, deadline); });
 }
 

@@ -19,14 +19,14 @@ working_cache::working_cache(const cache_choice& choice) {
   if (choice.disabled) {
     std::string pattern = (std::filesystem::temp_directory_path() / "kiln-warm-XXXXXX").string();
     if (!mkdtemp(pattern.data()))
-      throw error(error_kind::io, fmt::format("no temporary folder can be made: {}", std::strerror(errno)));
+      throw error(error_kind::io, fmt::format("cannot create a temporary folder: {}", std::strerror(errno)));
     temporary_ = chosen.folder = pattern;
     chosen.disabled = false;
   }
   cache_ = open_cache(chosen);
   if (!cache_->writable())
     throw error(error_kind::io,
-                "there is no cache folder that can be written: give --cache DIR, or --archive FILE with --no-cache");
+                "there is no writable cache folder: give --cache DIR, or --archive FILE with --no-cache");
   if (!choice.disabled) shown_ = cache_->folder();
 }
 
@@ -40,7 +40,7 @@ warm_sinks::warm_sinks(const std::string& archive, bool embed, const warm_source
     : archive_(archive), embed_(embed), sources_(sources) {
   std::error_code code;
   if (!archive.empty() && !is_archive_name(archive))
-    throw error(error_kind::usage, fmt::format("--archive {}: an archive's name ends with .tar.zst", archive));
+    throw error(error_kind::usage, fmt::format("--archive {}: the name of an archive must end with .tar.zst", archive));
   if (!archive.empty() && std::filesystem::exists(archive, code))
     read_archive(archive, [&](const archive_member& m, const auto& bytes) { archived_.emplace(m.name, bytes()); });
   known_ = archived_;
@@ -53,7 +53,7 @@ warm_sinks::warm_sinks(const std::string& archive, bool embed, const warm_source
 void warm_sinks::preload(kernel_cache& cache) const {
   for (const warm_kernel& k : sources_.plan.kernels()) {
     auto found = known_.find(entry_file_name(k.key.hash(), entry_kind::kernel));
-    // An entry that may not be used is made again, and replaced.
+    // An entry that is not trusted is compiled again and replaced.
     if (found != known_.end() && !cache.find(k.key))
       cache.adopt(k.key, found->second, archive_.empty() ? "the file" : archive_);
   }
@@ -69,9 +69,8 @@ warm_sinks::summary warm_sinks::write(kernel_cache& cache, const signing_key* ke
     const warm_kernel& k = sources_.plan.kernels()[i];
     auto entry = cache.find_entry(k.key);
     if (!entry) {
-      failures.push_back(
-          {k.symbol, error_kind::io,
-           "what was made of it is not in the cache any more: is the cache too small, or the disk full?"});
+      failures.push_back({k.symbol, error_kind::io,
+                          "its compiled kernel is no longer in the cache: is the cache too small, or the disk full?"});
       continue;
     }
     if (key && entry->size() == decode_entry_head(*entry).file_bytes()) entry = signed_entry(*entry, *key);

@@ -1,4 +1,4 @@
-// Where `kiln warm` puts what it made: a cache folder, an archive, the files themselves.
+// Where `kiln warm` stores its kernels: a cache folder, an archive, or the .kiln files themselves.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@
 
 namespace kiln::tools {
 
-// The cache that kernels go through: the user's, or with --no-cache one of this command's own, which is removed with
-// the object. Throws error{io} where there is none that can be written.
+// The cache that kernels are compiled into: the user's, or with --no-cache a temporary one that the destructor removes.
+// Throws error{io} if the cache cannot be written.
 class working_cache {
  public:
   explicit working_cache(const cache_choice& choice);
@@ -23,7 +23,7 @@ class working_cache {
   working_cache(const working_cache&) = delete;
   working_cache& operator=(const working_cache&) = delete;
   kernel_cache& get() { return *cache_; }
-  const std::filesystem::path& folder() const { return shown_; }  // empty for one of our own
+  const std::filesystem::path& folder() const { return shown_; }  // empty for a temporary cache
 
  private:
   std::filesystem::path temporary_, shown_;
@@ -32,19 +32,19 @@ class working_cache {
 
 class warm_sinks {
  public:
-  // Refers to `sources`. An archive that is there is read, and added to. Throws error{usage} for an archive's name,
-  // error{corrupted, truncated, missing_file} for its bytes.
+  // `sources` must outlive this object. An existing archive is read and extended. Throws error{usage} for a name that
+  // is not an archive's, error{corrupted, truncated, missing_file} for an archive that cannot be read.
   warm_sinks(const std::string& archive, bool embed, const warm_sources& sources);
 
-  // Gives the cache what the archive or the files hold of the plan, as it is signed there, so that it is not made
-  // again; nothing that the cache has no consent for.
+  // Copies the plan's kernels that the archive or the files already have into the cache, with their signatures, so that
+  // they are not compiled again. Entries that the cache does not trust are left out.
   void preload(kernel_cache& cache) const;
 
   struct summary {
     std::uint64_t archive = 0, embedded = 0;  // entries that were added
   };
-  // Adds what is in the cache of the plan to archive and files; those to which nothing new came are not touched.
-  // Entries that nobody has signed yet are signed with `key`; null: with none.
+  // Adds the plan's kernels in the cache to the archive and the files. Files that get nothing new are not touched.
+  // Unsigned entries are signed with `key`; null: they stay unsigned.
   summary write(kernel_cache& cache, const signing_key* key, const std::vector<warm_result>& results,
                 std::vector<warm_failure>& failures);
 
@@ -52,11 +52,12 @@ class warm_sinks {
   std::filesystem::path archive_;
   bool embed_;
   const warm_sources& sources_;
-  std::map<std::string, std::vector<std::byte>> archived_, known_;  // entries by name; known: in archive or files
+  std::map<std::string, std::vector<std::byte>> archived_,
+      known_;  // entries by name; known_: those in the archive or the files
 };
 
-// Loads every file on the device, so that packed weights get into the cache as well. Only for devices whose packing is
-// kept: the host.
+// Loads every file on the device, so that packed weights are stored in the cache as well. Only useful for the host, the
+// only device whose packed weights are cached.
 void pack_weights(const warm_sources& sources, const native_consent& consent, kernel_cache& cache,
                   std::vector<warm_failure>& failures);
 

@@ -18,7 +18,7 @@
 namespace kiln::tools {
 namespace {
 
-// One file with what it is to be warmed for.
+// One file with its targets and dimensions.
 struct wanted_file {
   std::string file;
   std::vector<std::string> targets, dims;
@@ -37,8 +37,8 @@ values_of_dims parse_dims(const std::vector<std::string>& texts) {
   return result;
 }
 
-// Every combination of values for the program's open dimensions; those that the file recommends where the command line
-// says nothing.
+// Every combination of values for the program's open dimensions. For dimensions that the command line does not mention,
+// the file's recommended values are used.
 std::vector<dim_bindings> bindings_of(const program& p, const values_of_dims& given) {
   std::vector<dim_bindings> result{{}};
   for (const auto& [name, range] : p.symbols) {
@@ -83,7 +83,7 @@ class collector {
 
   void read(const std::vector<wanted_file>& wanted, int threads, const std::stop_token& stop) {
     for (const wanted_file& w : wanted) {
-      for (const std::string& t : w.targets) target_number(t);  // refused before anything is read
+      for (const std::string& t : w.targets) target_number(t);  // reject unknown targets before reading any file
       parse_dims(w.dims);
       out_.files.push_back(w.file);
     }
@@ -111,9 +111,10 @@ class collector {
         std::size_t source = file_number(miss.file);
         auto payload = payload_of(miss);
         if (!out_.plan.add(miss, payload, source))
-          throw error(error_kind::unsupported,
-                      fmt::format("kernel '{}' was missed by another version of Kiln, whose cache this one cannot fill",
-                                  miss.symbol));
+          throw error(
+              error_kind::unsupported,
+              fmt::format("kernel '{}' was recorded by another version of Kiln, whose cache this version cannot fill",
+                          miss.symbol));
       } catch (const error& e) {
         out_.failures.push_back({miss.file, e.kind(), e.what()});
       }
@@ -161,7 +162,7 @@ class collector {
     return static_cast<std::size_t>(found - out_.files.begin());
   }
 
-  // From the files that were named, or else from where the other machine had it.
+  // Finds the payload in the files that were named, else in the file that the recording machine used.
   std::shared_ptr<const std::vector<std::byte>> payload_of(const recorded_miss& miss) {
     auto found = payloads_.find(miss.payload);
     if (found == payloads_.end() && hints_.insert(miss.file).second) {
@@ -173,19 +174,20 @@ class collector {
       found = payloads_.find(miss.payload);
     }
     if (found == payloads_.end())
-      throw error(error_kind::missing_file,
-                  fmt::format("kernel '{}' is in no file that was named, nor in {}: name the .kiln file that holds it",
-                              miss.symbol, miss.file));
+      throw error(
+          error_kind::missing_file,
+          fmt::format("kernel '{}' is neither in the given files nor in {}: give the .kiln file that contains it",
+                      miss.symbol, miss.file));
     return found->second;
   }
 
   const warm_request& request_;
   warm_sources& out_;
-  std::map<std::string, std::size_t> targets_;  // by name; "": the device's
-  std::mutex mutex_;                            // guards what follows, and `out_`, while files are read
+  std::map<std::string, std::size_t> targets_;  // by name; "": the device's target
+  std::mutex mutex_;                            // guards out_ and the members below while files are read
   std::set<std::string> dims_;
   std::map<std::string, std::shared_ptr<const std::vector<std::byte>>> payloads_;
-  std::set<std::string> hints_;  // files that were searched
+  std::set<std::string> hints_;  // files that have already been searched
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What `kiln warm` is asked to warm: files with targets and dimensions, from the command line, a list, or a log of
-// misses; read into one plan.
+// Collects what `kiln warm` should compile (files with targets and dimensions, from the command line, a list, or a log
+// of misses) into one plan.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ namespace kiln::tools {
 struct warm_request {
   std::vector<std::string> files, targets, dims;
   std::string device, manifest, replay;
-  native_consent consent;  // for files that hold native code
+  native_consent consent;  // for files that contain native code
 };
 
-// What could not be warmed; the rest goes on.
+// A file or kernel that could not be warmed. The others continue.
 struct warm_failure {
   std::string file;
   error_kind kind{};
@@ -27,15 +27,16 @@ struct warm_failure {
 };
 
 struct warm_sources {
-  std::vector<std::string> files;  // kernels refer to them by number
+  std::vector<std::string> files;  // warm_kernel::sources are indices into this list
   warm_plan plan;
   std::vector<warm_failure> failures;
-  std::unique_ptr<chosen_device> device;                        // where one was named
-  std::vector<std::pair<std::size_t, dim_bindings>> on_device;  // files, bound in one way, that the device will load
+  std::unique_ptr<chosen_device> device;  // null if --device was not given
+  std::vector<std::pair<std::size_t, dim_bindings>>
+      on_device;  // indices of files, and dimensions, to load on the device
 };
 
-// Reads the files on as many threads. Throws error{usage} for what makes no sense, {absent} for a device that is not
-// here; a file that cannot be read is a failure.
+// Reads the files on `threads` threads. Throws error{usage} for an invalid request, error{absent} if the device is not
+// available. A file that cannot be read becomes a failure in the result.
 warm_sources collect_sources(const warm_request& request, int threads, std::stop_token stop);
 
 }  // namespace kiln::tools
