@@ -2,9 +2,9 @@
 // dim(input0, 1), elements(output0), rank(input0), product(input0, first, last), type(input0) == float32, has(input1),
 // item(pads, 0), length(pads) of a list, + - * / %, comparisons, && || !, ?:, min, max, ceil_div, floor(real),
 // real(integer).
-// Integer `/` rounds toward zero; for symbolic dims the division must be exact in this sense. A real operand makes the
-// result real. All functions are pure. Errors are thrown as expression_error, an error{invalid_model} with an offset
-// into the text.
+// Integer `/` of numbers rounds toward zero; of symbolic dims it gives floor(a / b). A real operand makes the result
+// real. All functions are pure. Errors are thrown as expression_error, an error{invalid_model} with an offset into the
+// text.
 #pragma once
 
 #include <cstdint>

@@ -178,8 +178,8 @@ std::optional<known_elements> evaluate_known(const operation& op, std::span<cons
   try {
     if (inputs.empty() || !output.is_static() || output.element_count() > max_known_elements) return std::nullopt;
     return evaluate(op, inputs, values, output, facts);
-    // Overflow, a division without a closed form, or an index out of range: the result is unknown.
   } catch (const error&) {
+    // Overflow, a division without a closed form, or an index out of range: the result is unknown.
     return std::nullopt;
   }
 }

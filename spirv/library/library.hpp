@@ -13,8 +13,8 @@ namespace kiln::spirv {
 // Returns all kernels in the order of the sources. They are read once, on the first call. Any thread may call.
 const std::vector<object>& library();
 
-// Concatenates the serialized objects, each preceded by its length (8 bytes, little-endian). This is the format of the
-// build step's output.
+// The format of the build step's output: the serialized objects one after another, each preceded by its length (8
+// bytes, little-endian).
 std::vector<object> unpack_library(std::span<const std::byte> bytes);
 std::vector<std::byte> pack_library(std::span<const object> objects);
 

@@ -157,8 +157,8 @@ attention_problem projections(node& n, std::int64_t heads) {
     if (n.has(3)) refuse("a bias beside packed keys and values is not supported");
     p.key = unpacked(b, n.in(1), 0);
     p.values = unpacked(b, n.in(1), 1);
-    // Precomputed keys and values of a cross attention, which already contain their bias.
   } else if (n.rank(1) == 4) {
+    // Precomputed keys and values of a cross attention, which already contain their bias.
     p.key = n.in(1);
     p.values = n.in(2);
   } else {

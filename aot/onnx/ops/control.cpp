@@ -1,4 +1,5 @@
-// If and Loop. A body becomes a module. Outer values that it uses become arguments; constants are repeated inside.
+// If, Loop and Scan. A body becomes a module. Outer values that it uses become arguments; constants are repeated
+// inside.
 #include <algorithm>
 
 #include "aot/onnx/graph.hpp"

@@ -139,8 +139,8 @@ std::vector<value> einsum(node& n) {
   if (arrow != std::string::npos) {
     output = equation.substr(arrow + 2);
     if (auto dots = output.find("..."); dots != std::string::npos) output.replace(dots, 3, ellipsis);
-    // Without an arrow the output is the letters that are used once, in alphabetical order.
   } else {
+    // Without an arrow the output is the letters that are used once, in alphabetical order.
     output = ellipsis;
     for (const auto& [c, count] : uses)
       if (count == 1 && std::isalpha(static_cast<unsigned char>(c))) output += c;
