@@ -184,13 +184,14 @@ int copy(const std::filesystem::path& from, const std::filesystem::path& to, tra
   output.print(document, [&] {
     print("{} entries ({:.2f} MB) and {} tuning records copied to {}, {} there already\n", c.copied,
           static_cast<double>(c.bytes) / 1e6, c.records, to.string(), c.present);
-    if (c.damaged) print("{} damaged ones left out\n", c.damaged);
+    if (c.damaged) print("{} damaged entries left out\n", c.damaged);
     if (c.untrusted)
       print(
-          "{} without a trusted signature left out (--cache-trust FILE or ~/.config/kiln/trusted_keys names those who "
-          "may sign)\n",
+          "{} entries without a trusted signature left out (--cache-trust FILE or ~/.config/kiln/trusted_keys lists "
+          "the "
+          "trusted keys)\n",
           c.untrusted);
-    if (c.other) print("{} members of the archive are no entries\n", c.other);
+    if (c.other) print("{} members of the archive are not entries\n", c.other);
   });
   return 0;
 }
@@ -243,10 +244,10 @@ action declare_cache(CLI::App& app) {
   add("stats", "Count entries and bytes", "stats --json", [o](const output_options& out) { return stats(*o, out); });
   auto name_file = [o](CLI::App& sub) {
     sub.add_option("--device", o->device, "host, hip:0 or cuda:0");
-    sub.add_option("--target", o->target, "Target instead of the processor found");
+    sub.add_option("--target", o->target, "Target, instead of this machine's processor");
     sub.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
   };
-  CLI::App* sound = add("verify", "Read and verify every entry; or compile the kernels of a file again and compare",
+  CLI::App* sound = add("verify", "Read and verify every entry, or compile the kernels of a file again and compare",
                         "verify --remove",
                         [o](const output_options& out) { return o->recompile ? recompile(*o, out) : verify(*o, out); });
   sound->add_flag("--remove", o->remove, "Remove damaged entries, replace those that differ");
@@ -257,18 +258,18 @@ action declare_cache(CLI::App& app) {
   name_file(*sound);
   add("gc", "Remove stale temporaries and the least recently used entries", "gc --max-bytes 1000000000",
       [o](const output_options& out) { return gc(*o, out); })
-      ->add_option("--max-bytes", o->max_bytes, "How much may stay");
+      ->add_option("--max-bytes", o->max_bytes, "Bytes that may remain");
   CLI::App* why =
       add("explain", "For every kernel of a file: hit or miss, and which field of the key differs",
           "explain resnet50.kiln --device host", [o](const output_options& out) { return explain(*o, out); });
   why->add_option("FILE", o->file, ".kiln file")->required();
   name_file(*why);
-  add("export", "Copy every sound entry and the tuning records to a folder or a .tar.zst archive",
+  add("export", "Copy every valid entry and the tuning records to a folder or a .tar.zst archive",
       "export fleet.tar.zst",
       [o](const output_options& out) { return copy(folder_of(*o), o->archive, exporting(*o), out); })
       ->add_option("TO", o->archive, "Folder, or file ending in .tar.zst")
       ->required();
-  add("import", "Copy every sound entry and the tuning records from a folder or an archive", "import fleet.tar.zst",
+  add("import", "Copy every valid entry and the tuning records from a folder or an archive", "import fleet.tar.zst",
       [o](const output_options& out) { return copy(o->archive, folder_of(*o), importing(*o), out); })
       ->add_option("FROM", o->archive, "Folder or archive")
       ->required();

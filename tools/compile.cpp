@@ -116,11 +116,12 @@ action declare_compile(CLI::App& app) {
   app.add_flag("--int4-weights", o->int4_weights,
                "Quantize the constant weights of matrix products to 4 bits, in groups of up to 128");
   app.add_option("--external-weights", o->external_weights,
-                 "File (or folder) that holds the model's external data, in place of what it names");
+                 "File or folder with the model's external data, instead of the one that the model names");
   add_custom_op_options(app, o->custom_ops);
-  app.add_option("--max-nodes", o->max_nodes, "Refuse a model of more nodes, its functions expanded")
+  app.add_option("--max-nodes", o->max_nodes,
+                 "Refuse a model with more nodes, counted after its functions are expanded")
       ->check(CLI::PositiveNumber);
-  app.add_option("--dump-ir", o->dump_dir, "Folder for the program's text after every pass");
+  app.add_option("--dump-ir", o->dump_dir, "Folder to write the program's text to after every pass");
   return [o](const output_options& output) { return compile_model(*o, output); };
 }
 

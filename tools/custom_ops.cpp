@@ -10,7 +10,7 @@ namespace kiln::tools {
 
 void add_include_root_option(CLI::App& app, std::string& folder) {
   app.add_option("--include-root", folder,
-                 "Folder whose files, with those below it, #include may read (default: the folder of the HIP source)")
+                 "#include may read only files below this folder (default: the folder of the HIP source)")
       ->check(CLI::ExistingDirectory);
 }
 

@@ -203,15 +203,16 @@ action declare_inspect(CLI::App& app) {
   auto o = std::make_shared<options>();
   app.add_option("FILE", o->file, ".kiln file")->required();
   app.add_flag("--check", o->check, "Verify every hash, including those of the weights");
-  CLI::Option* kernel =
-      app.add_option("--kernel", o->kernel, "Print one kernel: its hash, or enough of its first digits");
-  app.add_option("--emit", o->emit, "In which form")
+  CLI::Option* kernel = app.add_option("--kernel", o->kernel,
+                                       "Print the kernel with this hash, or with a hash that starts with these digits");
+  app.add_option("--emit", o->emit, "Form of the kernel to print")
       ->needs(kernel)
       ->check(CLI::IsMember({"mlir", "spirv", "llvm", "asm"}));
-  app.add_option("--target", o->target, "For which target (llvm and asm)")->needs(kernel);
-  app.add_option("--candidates", o->candidates,
-                 "List what a tuner may try of the kernel: TARGET or TARGET:EFFORT (off, quick, full, exhaustive; "
-                 "full), in the form of finalize's --configuration")
+  app.add_option("--target", o->target, "Target of the code (for llvm and asm)")->needs(kernel);
+  app.add_option(
+         "--candidates", o->candidates,
+         "List the configurations that the tuner may try for the kernel: TARGET or TARGET:EFFORT (off, quick, full, "
+         "exhaustive; default full), in the form of finalize's --configuration")
       ->needs(kernel);
   add_worker_options(app, o->workers);
   return [o](const output_options& output) {

@@ -17,9 +17,8 @@ interruption::interruption() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  pthread_sigmask(
-      SIG_BLOCK, &signals,
-      nullptr);  // inherited by threads that are started later, but not by child processes (jit/child_process.cpp)
+  // Threads that are started from now on inherit the mask. Child processes do not (jit/spawned_process.cpp).
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   listener_ = std::jthread([this, signals](std::stop_token done) {
     while (!done.stop_requested()) {
       if (sigtimedwait(&signals, nullptr, &glance) < 0) continue;

@@ -86,7 +86,7 @@ process_limits::process_limits(const limit_options& limits) : limits_(limits) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  // Threads that are started from now on inherit the mask. Child processes do not (jit/child_process.cpp).
+  // Threads that are started from now on inherit the mask. Child processes do not (jit/spawned_process.cpp).
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   watcher_ = std::jthread([this, deadline](const std::stop_token& done) { watch(done, deadline); });
 }

@@ -52,8 +52,8 @@ class warm_sinks {
   std::filesystem::path archive_;
   bool embed_;
   const warm_sources& sources_;
-  std::map<std::string, std::vector<std::byte>> archived_,
-      known_;  // entries by name; known_: those in the archive or the files
+  // Entries by name: those of the archive, and those of the archive or the files.
+  std::map<std::string, std::vector<std::byte>> archived_, known_;
 };
 
 // Loads every file on the device, so that packed weights are stored in the cache as well. Only useful for the host, the

@@ -242,9 +242,9 @@ farm_status farm_queue::status(std::size_t most_jobs) {
   for (std::size_t i = 0; i < count_names.size() && i < values.items.size(); ++i)
     if (!values.items[i].is_null()) s.counts[std::string(count_names[i])] = values.items[i].as_number();
   std::int64_t all = redis_.call({"XLEN", jobs}).as_number();
-  redis_value consumers = redis_.ask(
-      {"XINFO", "CONSUMERS", jobs, group},
-      {.bytes = std::size_t{16} << 20, .elements = 200'000});  // an error until the first worker has created the group
+  // An error until the first worker has created the group; then there are no workers to list.
+  redis_value consumers =
+      redis_.ask({"XINFO", "CONSUMERS", jobs, group}, {.bytes = std::size_t{16} << 20, .elements = 200'000});
   for (const redis_value& c : consumers.items) {
     auto fields = pairs(c);
     s.workers.push_back(

@@ -77,8 +77,8 @@ class heartbeat {
             try {
               if (!queue.renew(worker, entry)) return;  // another worker has the job now; our result is still accepted
             } catch (const error& e) {
-              spdlog::debug("a lease could not be renewed: {}",
-                            e.what());  // try again: it may last until the server is back
+              // Try again: the lease may last until the server is back.
+              spdlog::debug("a lease could not be renewed: {}", e.what());
             }
           }
         }) {}
