@@ -238,7 +238,7 @@ resolved_object resolve(const object& o, std::span<const shape> inputs, std::spa
     }
     std::int64_t threads = r.block[0] * r.block[1] * r.block[2];
     if (threads < 1 || threads > most)
-      throw error(error_kind::unsupported, o.name + ": a workgroup of '" + l.symbol + "' would have " +
+      throw error(error_kind::unsupported, o.name + ": a workgroup of '" + l.symbol + "' has " +
                                                std::to_string(threads) + " threads, of at most " +
                                                std::to_string(most));
     if (r.grid[0] == 0 || r.grid[1] == 0 || r.grid[2] == 0) continue;

@@ -129,9 +129,9 @@ void check_uses(const module& m, bool is_main, const std::set<const instruction*
     for (const shape& s : i.outputs())
       for (const dim& d : s.dims)
         if (is_counted(d) && d.symbols() != std::set{d.str()})
-          refuse(what + "a dimension of " + d.str() + " cannot be had");
+          refuse(what + "a dimension of " + d.str() + " is not supported");
     if (!place_by_place(i) && !masked.contains(&i))
-      refuse(what + std::string(i.op().name()) + " does not treat the places along that axis one by one");
+      refuse(what + std::string(i.op().name()) + " does not work element by element along that axis");
   }
 }
 
@@ -146,7 +146,7 @@ value shortened(node& n, value data, std::int64_t axis, value count) {
   import_state& state = n.owner.state();
   need_known_dims(data.type());
   if (&n.b.target() != &state.result.main())
-    refuse("a result whose size depends on data cannot be had in the body of If or Loop");
+    refuse("a result whose size depends on data is not supported in the body of If or Loop");
   auto known = std::ranges::find(state.counted, count, &counted_dim::count);
   if (known == state.counted.end()) {
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.counted.size()));

@@ -139,7 +139,7 @@ dim_params read_dim_params(const std::vector<std::string>& names) {
   auto add_symbol = [&](const std::string& symbol, const std::string& name) {
     auto [seen, fresh] = result.symbol_names.emplace(symbol, name);
     if (!fresh && seen->second != name)
-      invalid("dimensions '" + seen->second + "' and '" + name + "' have one name when written as '" + symbol + "'");
+      invalid("dimensions '" + seen->second + "' and '" + name + "' both become the symbol '" + symbol + "'");
     known.insert(symbol);
   };
   for (const std::string& name : names) {

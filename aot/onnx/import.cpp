@@ -24,10 +24,12 @@ std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
   auto standard = result.find("");
   if (standard != result.end() && standard->second < oldest_opset)
     throw error(error_kind::unsupported, "the model uses opset " + std::to_string(standard->second) +
-                                             ", supported are those from " + std::to_string(oldest_opset) + " on");
+                                             "; only opsets from " + std::to_string(oldest_opset) +
+                                             " on are supported");
   if (standard != result.end() && standard->second > newest_opset)
     spdlog::warn(
-        "the model uses opset {}, newer than the newest one known ({}): its operators are taken as those of opset {}",
+        "the model uses opset {}, newer than the newest supported one ({}); its operators are interpreted as those of "
+        "opset {}",
         standard->second, newest_opset, newest_opset);
   if (result.empty()) throw error(error_kind::invalid_model, "the model has no opset_import");
   return result;
@@ -100,7 +102,7 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   std::vector<std::string> names;
   for (const auto& o : graph.output()) names.push_back(o.name());
   if (std::set<std::string>(names.begin(), names.end()).size() != names.size())
-    throw error(error_kind::invalid_model, what + " has two outputs of one name");
+    throw error(error_kind::invalid_model, what + " has two outputs with the same name");
   if (names.empty()) throw error(error_kind::invalid_model, what + " has no outputs");
   state.result.main().set_outputs(std::move(outputs), std::move(names));
   erase_dead(state);

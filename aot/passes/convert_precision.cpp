@@ -145,7 +145,7 @@ void in_order(const module& m, std::unordered_set<const module*>& done, std::vec
 bool convert_precision::apply(program& p) const {
   if (type != element_type::f16 && type != element_type::bf16)
     throw error(error_kind::unsupported,
-                "cannot compile for " + std::string(kiln::name(type)) + "; f16 and bf16 are possible");
+                "cannot compile for " + std::string(kiln::name(type)) + "; only f16 and bf16 are supported");
   std::unordered_set<const module*> done;
   std::vector<const module*> order;
   in_order(p.main(), done, order);

@@ -95,7 +95,8 @@ std::vector<value> bias_split_gelu(node& n) {
   value x = biased(n);
   auto last = static_cast<std::int64_t>(x.type().rank()) - 1;
   const dim columns = x.type().dims.back(), half = columns / dim(2);
-  if (!columns.is_static() || columns.value() % 2) invalid("the last axis of " + n.type(0).str() + " has no halves");
+  if (!columns.is_static() || columns.value() % 2)
+    invalid("the last axis of " + n.type(0).str() + " does not have an even size");
   value first = n.b.slice_axis(x, last, 0, half), second = n.b.slice_axis(x, last, half.value(), half);
   return {n.b.to_type(n.b.binary(fn::mul, first, exact_gelu(n.b, second)), n.type(0).type)};
 }

@@ -46,7 +46,7 @@ blocked_weights weights_of(node& n) {
   if (w.rows < 1 || w.depth < 1 || w.rows > largest_dim || w.depth > largest_dim || w.block < 16 || w.block > 1 << 20 ||
       (w.block & (w.block - 1)))
     invalid("K " + std::to_string(w.depth) + ", N " + std::to_string(w.rows) + " and block_size " +
-            std::to_string(w.block) + " do not go together");
+            std::to_string(w.block) + " are not a valid combination");
   w.blocks = (w.depth + w.block - 1) / w.block;
   return w;
 }

@@ -81,7 +81,7 @@ std::vector<value> global_average_pool(node& n) {
 std::vector<value> concatenated(node& n) {
   std::vector<value> parts;
   for (std::size_t i = 2; i + 1 < n.inputs(); i += 3) parts.push_back(dequantized(n, i));
-  if (parts.empty()) invalid("has nothing to join");
+  if (parts.empty()) invalid("has no inputs to concatenate");
   value joined = n.b.add(concat{n.axis("axis", 0, parts[0].type().rank())}, parts);
   return {onnx_import::requantized(n.b, joined, n.in(0), n.in(1))};
 }

@@ -20,7 +20,7 @@ value float_table(node& n, std::string_view name, const std::vector<dim>& dims) 
   shape type{element_type::f32, dims};
   auto numbers = floats_of(n, name);
   if (static_cast<std::int64_t>(numbers.size()) != type.element_count())
-    invalid("attribute '" + std::string(name) + "' has " + std::to_string(numbers.size()) + " numbers, needed are " +
+    invalid("attribute '" + std::string(name) + "' has " + std::to_string(numbers.size()) + " numbers instead of " +
             std::to_string(type.element_count()));
   return n.b.constant(literal::of<float>(type, numbers));
 }

@@ -98,7 +98,7 @@ forest forest_of(node& n, std::int64_t features) {
       continue;
     }
     if (f.features[i] < 0 || f.features[i] >= features)
-      invalid("a node looks at feature " + std::to_string(f.features[i]) + " of " + std::to_string(features));
+      invalid("a node reads feature " + std::to_string(f.features[i]) + " of " + std::to_string(features));
     for (auto [id, place] : {std::pair(yes[i], &f.yes[i]), std::pair(no[i], &f.no[i])}) {
       auto found = f.index.find({trees[i], id});
       if (found == f.index.end()) invalid("tree " + std::to_string(trees[i]) + " has no node " + std::to_string(id));

@@ -27,7 +27,7 @@ std::vector<std::int64_t> weight_window(const node& n, std::size_t weights) {
   for (std::size_t a = 2; a < n.rank(weights); ++a) {
     window.push_back(static_dim(n.dims(weights)[a], "the weights"));
     if (window.back() < 1 || window.back() > 1 << 20)
-      invalid("the weights " + n.type(weights).str() + " have no such window");
+      invalid("the weights " + n.type(weights).str() + " do not contain a valid window");
   }
   auto stated = n.integers("kernel_shape");
   if (stated && *stated != window) invalid("kernel_shape differs from the weights " + n.type(weights).str());

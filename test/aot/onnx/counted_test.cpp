@@ -168,20 +168,20 @@ TEST(counted_dims, uses_that_mix_places_are_refused_by_name) {
   most.output("s", int64_type);
   most.node("ReduceMin", {"y"}, {"s"});
   expect_refused(most,
-                 "'ReduceMin_node (ReduceMin)' needs the size of a result that depends on data: reduce does not treat "
-                 "the places along that axis one by one");
+                 "'ReduceMin_node (ReduceMin)' needs the size of a result that depends on data: reduce does not work "
+                 "element by element along that axis");
 
   model_builder flat = places();
   flat.output("s", int64_type);
   flat.integers("minus_one", {1}, {-1});
   flat.node("Reshape", {"y", "minus_one"}, {"s"});
-  expect_refused(flat, "a dimension of 2*counted.0 cannot be had");
+  expect_refused(flat, "a dimension of 2*counted.0 is not supported");
 
   model_builder last = places();  // -1 is the last that there is, not the last that there could be
   last.output("s", int64_type);
   last.integers("minus_one", {1}, {-1});
   graph_builder::attribute(last.node("Gather", {"y", "minus_one"}, {"s"}), "axis", 1);
-  expect_refused(last, "gather does not treat");
+  expect_refused(last, "gather does not work");
 
   model_builder written = places();
   written.output("s");
@@ -191,7 +191,7 @@ TEST(counted_dims, uses_that_mix_places_are_refused_by_name) {
   graph_builder::attribute(*written.graph.mutable_node(2), "end", 1);
   written.node("Expand", {"u", "n"}, {"updates"});
   written.node("ScatterND", {"x", "t", "updates"}, {"s"});
-  expect_refused(written, "scatter_nd does not treat");
+  expect_refused(written, "scatter_nd does not work");
 
   model_builder inside;
   inside.input("x", float_type, {"3"}).input("c", bool_type, {}).output("y", int64_type);
@@ -201,7 +201,7 @@ TEST(counted_dims, uses_that_mix_places_are_refused_by_name) {
     body.output("t", int64_type);
     body.node("NonZero", {"x"}, {"t"});
   }
-  expect_refused(inside, "cannot be had in the body of If or Loop");
+  expect_refused(inside, "is not supported in the body of If or Loop");
 
   model_builder open;
   open.input("x", float_type, {"batch", "3"}).output("y", int64_type);
@@ -210,7 +210,7 @@ TEST(counted_dims, uses_that_mix_places_are_refused_by_name) {
 
   model_builder taken;
   taken.input("x", float_type, {"counted.0", "3"}).output("x");
-  expect_refused(taken, "names that begin with counted. are taken");
+  expect_refused(taken, "names that begin with counted. are reserved");
 
   model_builder by_axis;
   by_axis.input("x", float_type, {"3", "3"}).output("y");
