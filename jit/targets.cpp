@@ -23,7 +23,7 @@ bool host_has(llvm::StringRef feature) {
   return found != host_features().end() && found->second;
 }
 
-// What each psABI level adds to the one before (x86-64 psABI, "micro-architecture levels").
+// The features that each level adds to the previous one (x86-64 psABI, "micro-architecture levels").
 constexpr std::array level_3{"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
 constexpr std::array level_4{"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
 

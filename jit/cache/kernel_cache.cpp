@@ -110,7 +110,7 @@ std::optional<Found> kernel_cache::look(const std::filesystem::path& folder, con
       problem(folder, "cannot be read", failure.text());
     }
   } catch (const error& e) {
-    problem(folder, "holds damaged entries, which are made again", name + ": " + e.what());
+    problem(folder, "holds damaged entries, which count as misses", name + ": " + e.what());
     if (place == entry_place::folder) {
       files_.remove(folder / name);  // may fail; the next store replaces the entry anyway
       std::lock_guard lock(mutex_);
@@ -154,7 +154,7 @@ std::optional<kernel_cache::found_kernel> kernel_cache::find_embedded(const std:
     ++embedded_hits_;
     return found;
   } catch (const std::exception& e) {
-    problem(embedded_->file(), "holds damaged entries, which are made again", name + ": " + e.what());
+    problem(embedded_->file(), "holds damaged entries, which count as misses", name + ": " + e.what());
     return std::nullopt;
   }
 }
@@ -170,7 +170,7 @@ std::optional<kernel_cache::found_kernel> kernel_cache::find_remote(const std::s
       found = found_kernel{std::move(entry), std::move(payload)};
       return true;
     } catch (const std::exception& e) {
-      problem(remote_.name(), "holds damaged entries, which are made again", name + ": " + e.what());
+      problem(remote_.name(), "holds damaged entries, which count as misses", name + ": " + e.what());
       return false;
     }
   });
@@ -236,7 +236,7 @@ void kernel_cache::store(const kernel_key& key, std::span<const std::byte> bytes
     if (!folder_.empty() && store_entry(name, entry, {})) ++stores_;
     if (remote_.put(name, entry)) ++remote_stores_;
   } catch (const std::exception& e) {
-    problem(folder_.empty() ? std::filesystem::path(remote_.name()) : folder_, "cannot keep an entry", e.what());
+    problem(folder_.empty() ? std::filesystem::path(remote_.name()) : folder_, "cannot store an entry", e.what());
   }
 }
 
@@ -260,7 +260,7 @@ void kernel_cache::store_raw(const kernel_key& key, std::span<const std::byte> b
                     bytes))
       ++stores_;
   } catch (const std::exception& e) {
-    problem(folder_, "cannot keep an entry", e.what());
+    problem(folder_, "cannot store an entry", e.what());
   }
 }
 
