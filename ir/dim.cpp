@@ -37,7 +37,7 @@ dim made_of(dim_atom::kind kind, std::string_view name, std::vector<dim> operand
   for (const dim& d : operands) text += (text.back() == '(' ? std::string() : std::string(1, separator)) + d.str();
   text += ')';
   if (text.size() > max_atom_text)
-    throw error(error_kind::unsupported, "the dimension " + text.substr(0, 60) + "... is too long an expression");
+    throw error(error_kind::unsupported, "the dimension " + text.substr(0, 60) + "... is too long");
   return dim::from(std::make_shared<const dim_atom>(dim_atom{kind, std::move(text), std::move(operands)}));
 }
 

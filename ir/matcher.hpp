@@ -2,8 +2,10 @@
 // finds. A matcher is a value; matching only reads the module. The rewrites of aot/passes use it.
 //
 //   auto x = match::any().as("x");
-//   auto rms = match::function(scalar_function::mul).commuted(x,
-//   match::op<broadcast>().inputs(...match::same("x")...)); match::captures found; if (rms(v, found)) use(found["x"]);
+//   auto scale = match::op<broadcast>().inputs(...match::same("x")...);
+//   auto rms = match::function(scalar_function::mul).commuted(x, scale);
+//   match::captures found;
+//   if (rms(v, found)) use(found["x"]);
 #pragma once
 
 #include <functional>

@@ -61,7 +61,7 @@ void check(const native_kernel& kernel, Require&& require) {
     require(!(s.prepared && s.zeroed), "a scratch buffer is both prepared and zeroed");
   }
   for (const launch& l : kernel.launches) {
-    require(!l.symbol.empty() && l.symbol.size() <= max_symbol, "a launch has no symbol, or an endless one");
+    require(!l.symbol.empty() && l.symbol.size() <= max_symbol, "a launch's symbol is empty or too long");
     require(l.symbol.find('\0') == std::string::npos, "a symbol holds a zero byte");
     require(l.grid >= 0 && l.grid_y >= 0 && l.grid_z >= 0, "a negative grid");
     require(l.block >= 1 && l.lds_bytes >= 0, "an impossible block or LDS size");
@@ -75,7 +75,7 @@ void check(const native_kernel& kernel, Require&& require) {
     std::vector<bool> mapped(l.arguments.size());
     for (const tensor_map& map : l.tensor_maps) {
       check(map, l, require);
-      require(!mapped[map.argument], "two tensor maps are for one argument");
+      require(!mapped[map.argument], "an argument has two tensor maps");
       mapped[map.argument] = true;
     }
     const launch_statistics& n = l.statistics;
@@ -86,7 +86,7 @@ void check(const native_kernel& kernel, Require&& require) {
 }
 
 std::vector<std::int64_t> sizes(const flatbuffers::Vector<std::int64_t>* stored) {
-  require(!stored || stored->size() <= 5, "a tensor map of too many dimensions");
+  require(!stored || stored->size() <= 5, "a tensor map has too many dimensions");
   return stored ? std::vector<std::int64_t>(stored->begin(), stored->end()) : std::vector<std::int64_t>();
 }
 
@@ -132,7 +132,7 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
 }
 
 native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
-  require(bytes.size() >= 8 && bytes.size() < FLATBUFFERS_MAX_BUFFER_SIZE, "its size is impossible");
+  require(bytes.size() >= 8 && bytes.size() < FLATBUFFERS_MAX_BUFFER_SIZE, "its size is out of range");
   // FlatBuffers reads numbers in place, so the buffer must be as aligned as when it was built.
   std::vector<std::byte> aligned;
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 16 != 0) {
@@ -140,7 +140,7 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
     bytes = aligned;
   }
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  require(schema::NativeKernelBufferHasIdentifier(data), "it does not begin as one");
+  require(schema::NativeKernelBufferHasIdentifier(data), "it has the wrong file identifier");
   flatbuffers::Verifier verifier(data, bytes.size(), 16, 16384);
   require(schema::VerifyNativeKernelBuffer(verifier), "its structure is broken");
   const schema::NativeKernel& stored = *schema::GetNativeKernel(data);
@@ -157,7 +157,7 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
       kernel.scratch.push_back({s->bytes(), s->prepared(), s->zeroed()});
   if (stored.launches())
     for (const schema::Launch* l : *stored.launches()) {
-      require(l->symbol()->size() <= max_symbol, "an endless symbol");
+      require(l->symbol()->size() <= max_symbol, "a launch's symbol is too long");
       require(!l->tensor_maps() || l->tensor_maps()->size() <= max_arguments, "too many tensor maps");
       require(!l->arguments() || l->arguments()->size() <= max_arguments, "too many arguments");
       launch& out = kernel.launches.emplace_back();

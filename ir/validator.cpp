@@ -24,7 +24,7 @@ void check_bodies(const module& m, const instruction& i) {
   for (const module* body : i.bodies()) {
     auto parameters = body->parameters();
     if (i.inputs().size() < skipped || parameters.size() != i.inputs().size() - skipped)
-      fail(m, i, "its body takes another number of arguments");
+      fail(m, i, "its body takes a different number of arguments");
     for (std::size_t p = 0; p < parameters.size(); ++p)
       if (parameters[p].type() != i.inputs()[p + skipped].type())
         fail(m, i,
@@ -53,7 +53,7 @@ void check_shapes(const module& m, const instruction& i) {
   if (!i.bodies().empty() || i.op().is<parameter>()) return;
   std::vector<shape> inputs;
   for (value v : i.inputs()) inputs.push_back(v.type());
-  if (i.op().infer(inputs) != i.outputs()) fail(m, i, "its outputs do not have the shapes that follow from its inputs");
+  if (i.op().infer(inputs) != i.outputs()) fail(m, i, "its output shapes differ from the inferred shapes");
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ void module::validate() const {
   std::unordered_map<const instruction*, std::size_t> seen, uses, listed;
   for (const instruction& i : instructions_) {
     for (value v : i.inputs()) {
-      if (!v.producer || !seen.contains(v.producer)) fail(*this, i, "uses a value before it is made");
+      if (!v.producer || !seen.contains(v.producer)) fail(*this, i, "uses a value before its definition");
       if (v.index >= v.producer->outputs().size()) fail(*this, i, "uses an output that its producer does not have");
       ++uses[v.producer];
     }

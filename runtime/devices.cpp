@@ -40,7 +40,7 @@ std::unique_ptr<device> open_device(std::string_view name, const device_options&
     opened->set_wait_limit(options.wait_limit);
     return opened;
   }
-  throw error(error_kind::usage, "no device is called '" + std::string(name) + "': see kiln devices");
+  throw error(error_kind::usage, "unknown device '" + std::string(name) + "': see kiln devices");
 }
 
 device_list find_devices(const device_options& options) {

@@ -25,7 +25,7 @@ void corrupted_object(std::string_view what) {
 
 elf_object::elf_object(std::span<const std::byte> bytes, unsigned machine) : bytes_(bytes) {
   auto header = read<Elf64_Ehdr>(bytes, 0, "it is shorter than an ELF header");
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) corrupted_object("it does not begin as ELF");
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) corrupted_object("it has no ELF magic");
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
       header.e_ident[EI_VERSION] != EV_CURRENT)
     throw error(error_kind::unsupported, "native object: only 64-bit little-endian ELF can be loaded");
@@ -74,7 +74,7 @@ std::string_view elf_object::text(const Elf64_Shdr& table, std::size_t offset) c
   if (offset >= all.size()) corrupted_object("a name lies outside its table");
   auto* begin = reinterpret_cast<const char*>(all.data()) + offset;
   const void* end = std::memchr(begin, 0, all.size() - offset);
-  if (!end) corrupted_object("a name does not end");
+  if (!end) corrupted_object("a name is not terminated");
   return {begin, static_cast<std::size_t>(static_cast<const char*>(end) - begin)};
 }
 

@@ -28,7 +28,7 @@ class gpu_event final : public device_event {
     gpu::working_device now(state_);
     int status = state_.functions().event_query(event_.get());
     if (status == gpu::status_not_ready) return false;
-    state_.require(status, "asking for an event");
+    state_.require(status, "querying an event");
     return true;
   }
   double milliseconds_since(const device_event& earlier) const override {

@@ -97,7 +97,7 @@ device_memory host_device::allocate(std::size_t bytes) {
   void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
   if (!data)
     throw error(error_kind::absent,
-                "host memory for " + std::to_string(bytes) + " bytes cannot be had; use smaller dimensions");
+                "host memory for " + std::to_string(bytes) + " bytes is not available; use smaller dimensions");
   if (alignment == huge_page)
     ::madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // only a hint: failure costs only speed
   return device_memory(*this, data, bytes);
@@ -118,7 +118,7 @@ void host_device::fill_zero(void* to, std::size_t bytes, device_stream*) {
 std::unique_ptr<device_stream> host_device::make_stream() { return std::make_unique<device_stream>(); }
 
 std::unique_ptr<device_stream> host_device::borrow_stream(void*) {
-  throw error(error_kind::unsupported, "the host has no streams: give a stream to the GPU that it belongs to");
+  throw error(error_kind::unsupported, "the host has no streams: use the stream with the GPU that it belongs to");
 }
 
 std::unique_ptr<device_event> host_device::make_event() { return std::make_unique<host_event>(); }

@@ -56,8 +56,8 @@ void check_launches(const instruction& i, const native_kernel& kernel, std::stri
       require(l.tensor_maps.empty(), "has tensor maps, which a CPU does not have");
     } else {
       require(l.grid <= most_groups && l.grid_y <= most_groups_y && l.grid_z <= most_groups_y,
-              "has more workgroups than a GPU runs at once");
-      require(l.block <= most_items && l.lds_bytes <= most_lds_bytes, "has larger workgroups than a GPU runs");
+              "has more workgroups than a GPU supports in a launch");
+      require(l.block <= most_items && l.lds_bytes <= most_lds_bytes, "has larger workgroups than a GPU supports");
     }
     for (const launch_argument& a : l.arguments)
       require(static_cast<std::size_t>(a.kind) < counts.size() && a.index < counts[static_cast<std::size_t>(a.kind)],

@@ -103,7 +103,7 @@ class image_layout {
     for (const Elf64_Shdr& section : object.sections()) places.push_back(place_section(object, section));
     for (const Elf64_Shdr& section : object.sections()) {
       if (section.sh_type != SHT_RELA && section.sh_type != SHT_REL) continue;
-      if (section.sh_info >= places.size()) corrupted_object("relocations of a section that it does not have");
+      if (section.sh_info >= places.size()) corrupted_object("it has relocations for a section that does not exist");
       if (!places[section.sh_info]) continue;  // debug information, unwind tables
       if (section.sh_type == SHT_REL) unsupported("relocations without addends (SHT_REL)");
       for (const Elf64_Rela& relocation : object.relocations(section))
@@ -217,7 +217,7 @@ class image_layout {
     if (symbol.st_shndx == SHN_COMMON)
       unsupported("symbol '" + name + "' is a common symbol; compile with -fno-common");
     if (symbol.st_shndx >= places.size())
-      corrupted_object("symbol '" + name + "' lies in a section that it does not have");
+      corrupted_object("symbol '" + name + "' lies in a section that does not exist");
     const auto& where = places[symbol.st_shndx];
     if (!where) corrupted_object("symbol '" + name + "' lies in a section that is not loaded");
     if (symbol.st_value > object.sections()[symbol.st_shndx].sh_size)
@@ -333,7 +333,7 @@ const void* code_image::find(std::size_t object, std::string_view symbol) const 
   if (object < functions_.size())
     if (auto it = functions_[object].find(symbol); it != functions_[object].end()) return it->second;
   throw error(error_kind::corrupted,
-              "native object: it has no function '" + std::string(symbol) + "', which one of its launches names");
+              "native object: it has no function '" + std::string(symbol) + "', which a launch refers to");
 }
 
 }  // namespace kiln

@@ -18,7 +18,7 @@ std::size_t element_alignment(element_type type) {
 
 std::size_t static_bytes_of(value v) {
   if (!v.type().is_static())
-    throw error(error_kind::usage, describe_instruction(*v.producer) + " has the open shape " + v.type().str() +
+    throw error(error_kind::usage, describe_instruction(*v.producer) + " has the symbolic shape " + v.type().str() +
                                        ": bind every dimension before the program is loaded");
   return v.type().bytes();
 }

@@ -30,7 +30,7 @@ auto reading(const std::filesystem::path& file, Read read) {
     if (!message.starts_with(file.string())) message = file.string() + ": " + message;
     throw error(damage ? error_kind::corrupted : e.kind(), std::move(message));
   } catch (const std::bad_alloc&) {
-    throw error(error_kind::unsupported, file.string() + ": needs more memory than there is");
+    throw error(error_kind::unsupported, file.string() + ": not enough memory to read it");
   } catch (const std::exception& e) {
     throw error(error_kind::corrupted, file.string() + ": " + e.what());
   }
@@ -97,7 +97,7 @@ void check_readable(std::string_view manifest, const std::vector<std::byte>& enc
       return literal(std::move(type), weights.full_bytes(tensor), nullptr);
     });
   } catch (const error& e) {
-    throw error(error_kind::unsupported, std::string("the program is larger than a file may hold: ") + e.what());
+    throw error(error_kind::unsupported, std::string("the program is larger than the file format allows: ") + e.what());
   }
 }
 

@@ -117,11 +117,11 @@ void output_file::commit() {
     if (!with_temporary_name(target_, temporary_, registered_, [&] {
           return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0;
         }))
-      fail("cannot be put in place", errno);
+      fail("cannot be renamed to its final name", errno);
   }
   int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0 && errno != EINTR) fail("cannot be written", errno);
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be put in place", errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be renamed to its final name", errno);
   temporary_.clear();
   registered_.reset();
   // Flush the directory too, so that the name survives a power failure. Some network file systems cannot flush a

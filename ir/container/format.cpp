@@ -80,7 +80,8 @@ void check_row(const section_row& row, const std::string& writer) {
                                                " does not know: needs Kiln " + writer);
   std::string name(enum_name(row.kind));
   if (row.offset % alignment(row.kind) != 0) corrupted("section " + name + " is not aligned");
-  if (row.codec == codec::raw && row.stored_bytes != row.raw_bytes) corrupted("section " + name + " has two sizes");
+  if (row.codec == codec::raw && row.stored_bytes != row.raw_bytes)
+    corrupted("section " + name + " is uncompressed, but its stored and raw sizes differ");
   if (row.kind == section_kind::weights) {
     if (row.codec != codec::raw) corrupted("the weights are compressed");
   } else if (row.raw_bytes > max_raw_bytes ||
@@ -113,7 +114,7 @@ std::vector<std::byte> encode_header(const file_header& header) {
 file_header decode_header(std::span<const std::byte> file) {
   std::size_t seen = std::min(file.size(), magic.size());
   if (seen > 0 && std::memcmp(file.data(), magic.data(), seen) != 0)
-    corrupted("not a .kiln file: its first bytes are others");
+    corrupted("not a .kiln file: the magic bytes are wrong");
   if (file.size() < header_bytes) throw error(error_kind::truncated, "ends within its header");
   cursor in(file.subspan(magic.size()));
   file_header header;
@@ -128,10 +129,10 @@ file_header decode_header(std::span<const std::byte> file) {
     throw error(error_kind::newer_version, "has format version " + std::to_string(header.version) + ", this Kiln " +
                                                std::string(kiln_version()) + " reads up to " +
                                                std::to_string(format_version) + ": needs Kiln " + writer + " or newer");
-  if (header.version == 0) corrupted("has format version 0, which never was");
+  if (header.version == 0) corrupted("has format version 0, which does not exist");
   if (sections > max_sections) corrupted("claims to have " + std::to_string(sections) + " sections");
   std::size_t table_end = header_bytes + sections * table_row_bytes;
-  if (file.size() < table_end) throw error(error_kind::truncated, "ends within its section table");
+  if (file.size() < table_end) throw error(error_kind::truncated, "is truncated within its section table");
   auto table = file.subspan(header_bytes, sections * table_row_bytes);
   if (hash != hash_of_frame(file, table)) corrupted("its section table does not match its hash");
   if (file.size() < header.file_bytes)
@@ -156,7 +157,7 @@ file_header decode_header(std::span<const std::byte> file) {
     end = row.offset + row.stored_bytes;
     header.sections.push_back(row);
   }
-  if (end != file.size()) corrupted("its last section does not end where the file does");
+  if (end != file.size()) corrupted("its last section does not end at the end of the file");
   return header;
 }
 

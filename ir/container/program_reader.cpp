@@ -62,7 +62,7 @@ class program_reader {
     if (stored.symbolic())
       for (const schema::SymbolicDim* s : *stored.symbolic()) {
         std::string text = budget_.text(s->text());
-        if (s->at() >= dims.size()) corrupted("a symbolic dimension is out of place");
+        if (s->at() >= dims.size()) corrupted("the index of a symbolic dimension is out of range");
         dims[s->at()] = read_dim(text);
       }
     return dims;
@@ -115,7 +115,7 @@ class program_reader {
 
   value resolve(const schema::Value& v, const std::vector<instruction*>& made) {
     if (v.producer() >= made.size() || v.index() >= made[v.producer()]->outputs().size())
-      corrupted("an instruction uses a value that is not there");
+      corrupted("an instruction uses a value that does not exist");
     return {made[v.producer()], v.index()};
   }
 
@@ -166,9 +166,10 @@ class program_reader {
   }
 
   void read_module(std::uint32_t index, std::size_t depth) {
-    if (index >= modules_.size()) corrupted("an instruction enters a module that is not there");
+    if (index >= modules_.size()) corrupted("an instruction refers to a module that does not exist");
     if (states_[index] == state::read) return;
-    if (states_[index] == state::open || depth > max_body_depth) corrupted("the modules enter each other without end");
+    if (states_[index] == state::open || depth > max_body_depth)
+      corrupted("modules refer to each other recursively or too deeply");
     states_[index] = state::open;
     const schema::Module& stored = *stored_->modules()->Get(index);
     module& m = *modules_[index];

@@ -65,7 +65,7 @@ void write_container(const std::filesystem::path& target, const std::array<std::
   out.pad_to(header.sections.back().offset);
   weights.write(out);
   if (out.size() != header.file_bytes)
-    throw error(error_kind::internal, target.string() + ": the weights have another size than announced");
+    throw error(error_kind::internal, target.string() + ": the size of the weights differs from the announced size");
   out.commit();
 }
 
@@ -75,7 +75,7 @@ open_container::open_container(const std::filesystem::path& file)
                     section_kind::weights})
     at(kind);
   if (at(section_kind::weights).hash != at(section_kind::weights_index).hash)
-    throw error(error_kind::corrupted, "the weights belong to another index");
+    throw error(error_kind::corrupted, "the weights do not match the weights index");
 }
 
 const section_row* open_container::find(section_kind kind) const {

@@ -61,7 +61,7 @@ void require_consent(open_container& file, const native_consent& consent) {
     // The hashes in these rows were verified against copies of the sections when the sections were read.
     auto message = signed_message([&](section_kind kind) { return file.row(kind); });
     signer = signer_of_message(file.raw(section_kind::signature), message);
-    if (!signer) throw error(error_kind::corrupted, "its signature is not that of this program");
+    if (!signer) throw error(error_kind::corrupted, "its signature does not match the program");
   }
   if (!consent.trusts(signer))
     throw untrusted_native("its native code " + consent.complaint(signer) +

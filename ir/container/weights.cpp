@@ -148,7 +148,7 @@ std::vector<stored_tensor> decode_weights_index(std::span<const std::byte> secti
       end = t.offset + t.stored_bytes;
       tensors.push_back(t);
     }
-  if (end != section_bytes) corrupted("the weights do not end where their index says");
+  if (end != section_bytes) corrupted("the size of the weights differs from the weights index");
   return tensors;
 }
 
@@ -178,7 +178,7 @@ std::uint64_t max_folded_bytes() {
 
 literal weight_source::get(std::uint32_t tensor, shape type) {
   if (tensor >= tensors_.size())
-    corrupted("a constant names tensor " + std::to_string(tensor) + ", which is not there");
+    corrupted("a constant names tensor " + std::to_string(tensor) + ", which does not exist");
   const stored_tensor& t = tensors_[tensor];
   if (checked_bytes(type) != t.full_bytes)
     corrupted("a constant " + type.str() + " names tensor " + std::to_string(tensor) + ", which has " +

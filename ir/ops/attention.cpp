@@ -8,7 +8,7 @@ namespace kiln {
 
 std::vector<shape> attention::infer(std::span<const shape> inputs) const {
   detail::input_check check(name(), inputs);
-  check.that(inputs.size() == 3 || inputs.size() == 4, "takes query, key, value and maybe a mask");
+  check.that(inputs.size() == 3 || inputs.size() == 4, "takes query, key, value and optionally a mask");
   const shape &query = inputs[0], &key = inputs[1], &value = inputs[2];
   std::size_t rank = query.rank(), batch = rank - 3;
   check.that(rank >= 3 && key.rank() == rank && value.rank() == rank,

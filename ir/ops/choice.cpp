@@ -5,7 +5,7 @@
 namespace kiln {
 
 std::vector<shape> choice::infer(std::span<const shape>) const {
-  throw error(error_kind::internal, "the bodies of a choice give its shapes");
+  throw error(error_kind::internal, "the shapes of a choice come from its bodies");
 }
 
 std::vector<literal> choice::evaluate(std::span<const literal>) const {

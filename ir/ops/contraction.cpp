@@ -40,7 +40,7 @@ struct weight_parts {
     inner = weights.dims[first ? 1 : spatial];
     for (std::size_t i = 0; i < spatial; ++i) {
       const dim& d = weights.dims[first ? 2 + i : i];
-      check.that(d.is_static(), "the window of the weights must be known numbers");
+      check.that(d.is_static(), "the window dimensions of the weights must be static");
       window.push_back(d.value());
     }
   }

@@ -146,8 +146,7 @@ void check_element_indices(const input_check& check, std::span<const shape> inpu
 std::size_t tuple_length(const input_check& check, std::span<const shape> inputs, std::size_t batch_dims) {
   check.index_type(inputs[1]);
   const auto& indices = inputs[1].dims;
-  check.that(!indices.empty() && indices.back().is_static(),
-             "the last dimension of the indices must be a known number");
+  check.that(!indices.empty() && indices.back().is_static(), "the last dimension of the indices must be static");
   auto length = indices.back().value();
   check.that(length >= 0 && batch_dims + static_cast<std::size_t>(length) <= inputs[0].rank(),
              "index tuples are longer than the rank of data");
@@ -170,7 +169,7 @@ std::vector<shape> gather_nd::infer(std::span<const shape> inputs) const {
   const auto& data = inputs[0].dims;
   const auto& indices = inputs[1].dims;
   check.that(batch_dims >= 0 && batch_dims < static_cast<std::int64_t>(std::min(data.size(), indices.size())),
-             "batch_dims does not fit");
+             "batch_dims is out of range");
   auto length = static_cast<std::ptrdiff_t>(tuple_length(check, inputs, static_cast<std::size_t>(batch_dims)));
   check.dims_equal({data.begin(), data.begin() + batch_dims}, {indices.begin(), indices.begin() + batch_dims},
                    "batch dimensions differ");

@@ -1,13 +1,13 @@
-// The sum of each run of rows.
+// Sums of consecutive rows that have the same id.
 #pragma once
 
 #include "ir/operation.hpp"
 
 namespace kiln {
 
-// inputs: data [rows, rest...], ids [rows] (i32 or i64), ascending; output: [segments, rest...], whose row s is the sum
-// of the data's rows with the id s, in their order. Rows with ids outside of [0, segments) belong to none; a segment
-// without rows is 0. Where the ids do not ascend, the sums are unspecified.
+// inputs: data [rows, rest...], ids [rows] (i32 or i64) in ascending order. output: [segments, rest...]; row s is the
+// sum of the data rows with id s, added in order. Rows with ids outside of [0, segments) are ignored; a segment without
+// rows is 0. If the ids are not ascending, the sums are unspecified.
 struct segment_sum {
   std::int64_t segments = 0;
 

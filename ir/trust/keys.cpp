@@ -154,10 +154,10 @@ trusted_keys trusted_keys::read(const std::filesystem::path& file) {
     if (line.find_first_not_of(" \t\r") == std::string::npos || line.starts_with('#')) continue;
     public_key key{};
     if (!parse_line(line, public_label, key))
-      throw error(error_kind::corrupted, file.string() + ": line " + std::to_string(number) + " is no public key");
+      throw error(error_kind::corrupted, file.string() + ": line " + std::to_string(number) + " is not a public key");
     keys.insert(key);
   }
-  if (keys.empty()) throw error(error_kind::corrupted, file.string() + ": holds no public key");
+  if (keys.empty()) throw error(error_kind::corrupted, file.string() + ": contains no public key");
   return trusted_keys(std::move(keys));
 }
 

@@ -149,7 +149,7 @@ status_meaning meaning_of(int status) {
   using enum error_kind;
   // The numbers of CUresult. Those that hipError_t shares have the same meaning.
   static constexpr meaning_row rows[] = {
-      {2, {absent, false, "there is not enough device memory: use smaller dimensions, or free memory of the device"}},
+      {2, {absent, false, "not enough device memory: use smaller dimensions or free device memory"}},
       {3, {absent, false, "the driver is not initialized"}},
       {4, {absent, true, "the driver is shutting down"}},
       {46, {absent, true, "the device is used by another process or not available"}},
@@ -169,12 +169,12 @@ status_meaning meaning_of(int status) {
       {701, {compile_failed, false, "a kernel needs more registers, threads or shared memory than there are"}},
       {702, {timed_out, true, "a kernel ran past the device's time limit"}},
       {709, {absent, true, "the context is gone"}},
-      {710, {internal, true, "a kernel stopped itself"}},
+      {710, {internal, true, "a kernel failed an assertion"}},
       {714, {internal, true, "a kernel's stack is damaged"}},
       {715, {internal, true, "a kernel ran into an illegal instruction"}},
       {716, {internal, true, "a kernel accessed memory at a misaligned address"}},
       {717, {internal, true, "a kernel accessed memory of the wrong kind"}},
-      {718, {internal, true, "a kernel jumped out of its code"}},
+      {718, {internal, true, "a kernel jumped to an invalid address"}},
       {719, {internal, true, "a kernel failed"}},
       {802, {absent, false, "the system is not ready for the device"}},
       {803, {absent, false, "the driver's parts have different versions"}},

@@ -16,7 +16,8 @@ raw_graph make_raw_graph(state& of) {
 
 stream_capture::stream_capture(state& of) : state_(of), stream_(of) {
   if (!can_capture(of.driver()))
-    throw error(error_kind::unsupported, "device " + of.name() + ": its driver captures no streams: update the driver");
+    throw error(error_kind::unsupported,
+                "device " + of.name() + ": its driver does not support stream capture: update the driver");
   of.require(of.functions().capture_begin(stream_.get(), capture_of_this_thread), "beginning a capture");
   open_ = true;
 }
@@ -37,9 +38,9 @@ void* stream_capture::last_node() const {
   void* graph = nullptr;
   void* const* nodes = nullptr;
   std::size_t count = 0;
-  state_.require(f.capture_info(stream_.get(), &status, &id, &graph, &nodes, &count), "asking for a capture");
+  state_.require(f.capture_info(stream_.get(), &status, &id, &graph, &nodes, &count), "querying a capture");
   if (status != capturing)
-    throw error(error_kind::unsupported, "device " + state_.name() + ": what was captured ended the capture");
+    throw error(error_kind::unsupported, "device " + state_.name() + ": a captured call ended the capture");
   return count == 1 ? nodes[0] : nullptr;
 }
 
@@ -106,7 +107,8 @@ bool node_graph::add_early(const graph_node& node, std::uint32_t after) {
   constexpr cuda_edge early{1, 0, 1}, full;
   int status = f.cuda_add_edges(graph_.get(), &nodes_[after], &made, &early, 1);
   state_.note(status);
-  if (status) state_.require(f.cuda_add_edges(graph_.get(), &nodes_[after], &made, &full, 1), "ordering a graph");
+  if (status)
+    state_.require(f.cuda_add_edges(graph_.get(), &nodes_[after], &made, &full, 1), "adding an edge to a graph");
   nodes_.push_back(made);
   return true;
 }
@@ -122,7 +124,7 @@ void node_graph::add(const graph_node& node, std::span<const std::uint32_t> afte
   if (node.what == graph_node::kind::call) {
     if (!state_.functions().graph_add_child)
       throw error(error_kind::unsupported,
-                  "device " + state_.name() + ": its driver puts no graphs into graphs: update the driver");
+                  "device " + state_.name() + ": its driver does not support child graphs: update the driver");
     stream_capture capture(state_);
     state_.require(enqueue_node(state_, capture.stream(), node), "capturing a call");
     raw_graph child = capture.end();  // the driver copies it

@@ -28,7 +28,7 @@ std::string hip_architecture(const gpu_driver& from, int ordinal) {
   std::string architecture(text, strnlen(text, architecture_bytes));
   if (!architecture.starts_with("gfx"))
     throw error(error_kind::absent, "device hip:" + std::to_string(ordinal) + ": its architecture '" + architecture +
-                                        "' is not the name of one");
+                                        "' is not a valid architecture name");
   return architecture;
 }
 

@@ -9,7 +9,7 @@ state::state(std::shared_ptr<const gpu_driver> from, int ordinal)
       ordinal_(ordinal),
       name_(std::string(kiln::gpu::name(driver_->which())) + ":" + std::to_string(ordinal)) {
   if (ordinal < 0 || ordinal >= driver_->device_count())
-    throw error(error_kind::absent, "device " + name_ + " is not here: " + driver_->path() + " has " +
+    throw error(error_kind::absent, "device " + name_ + " is not available: " + driver_->path() + " has " +
                                         std::to_string(driver_->device_count()) + " devices");
   require(functions().device_get(&handle_, ordinal), "opening the device");
   if (functions().primary_context_retain)
@@ -40,7 +40,7 @@ void state::require_alive() const {
   int status = lost();
   if (status == 0) return;
   std::string why =
-      hung() ? "work that did not end"
+      hung() ? "work that did not finish in time"
              : driver_->error_name(status) +
                    (meaning_of(status).text.empty() ? "" : " (" + std::string(meaning_of(status).text) + ")");
   throw error(error_kind::absent, "device " + name_ + " was lost to an earlier error, " + why + ": open it again");
