@@ -16,7 +16,7 @@ bool is_function(const Elf64_Sym& symbol) {
   return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
 }
 
-// Bytes between two functions count as padding only up to this many.
+// Bytes between two functions count as padding only up to the section's alignment, and at most this many.
 constexpr std::uint64_t most_padding = 64;
 
 class identity {

@@ -51,7 +51,8 @@ std::filesystem::path write_temporary(const std::filesystem::path& folder, const
   return {};
 }
 
-// Renames the temporary to `name` unless a file of that name exists. Returns 0 or an errno value such as EEXIST.
+// Gives the temporary the name `name` unless a file of that name exists. Returns 0 or an errno value such as EEXIST.
+// The temporary name is gone afterwards in any case.
 int name_once(const std::filesystem::path& temporary, const std::filesystem::path& name) {
   int code = ::link(temporary.c_str(), name.c_str()) == 0 ? 0 : errno;
   // The file system has no hard links.

@@ -1,7 +1,7 @@
 // A pool of device memory. Uses a memory pool of the driver if it has them; otherwise caches freed blocks for the next
 // request of the same size. Memory from allocate() can be used on any stream at once. free() releases memory after the
-// work that is now in the device's own stream; the device waits, not the host. Any thread. Throws error{absent} if
-// memory is exhausted.
+// work that is now in the device's own stream. With a driver pool the device waits for that work; without one the host
+// waits. Any thread. Throws error{absent} if memory is exhausted.
 #pragma once
 
 #include <map>
