@@ -42,7 +42,9 @@ const table& operators() {
                        contrib_matmul_operators,
                        contrib_quantization_operators,
                        machine_learning_operators,
-                       tree_operators})
+                       tree_operators,
+                       signal_operators,
+                       image_operators})
       for (const operator_row& row : group()) result.emplace(std::pair(row.domain, row.name), &row);
     return result;
   }();

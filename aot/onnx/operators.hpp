@@ -37,5 +37,7 @@ std::span<const operator_row> contrib_matmul_operators();
 std::span<const operator_row> contrib_quantization_operators();
 std::span<const operator_row> machine_learning_operators();
 std::span<const operator_row> tree_operators();
+std::span<const operator_row> signal_operators();
+std::span<const operator_row> image_operators();
 
 }  // namespace kiln::onnx_import

@@ -1,8 +1,11 @@
 // Resize and Upsample.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/resize_weights.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -66,6 +69,45 @@ std::vector<std::size_t> axes_of(node& n) {
 
 bool is_given(node& n, std::size_t i) { return n.has(i) && !(n.type(i).elements() == dim(0)); }
 
+// Multiplies every axis by a matrix of weights in turn.
+value resized_by_weights(node& n, const resize& op, const std::vector<std::size_t>& axes, const resampling& each) {
+  constexpr std::int64_t most_weights = std::int64_t{1} << 24;
+  builder& b = n.b;
+  value x = b.to_type(n.in(0), compute_type(n.type(0).type));
+  if (!is_float(x.type().type)) x = b.to_type(x, element_type::f32);
+  const element_type type = x.type().type;
+  const bool crops = each.coordinates == sampling::crop_and_resize;
+  std::vector<double> regions = crops ? n.constant(1, "roi").to_doubles() : std::vector<double>();
+  if (crops && regions.size() != 2 * axes.size())
+    invalid("roi has " + std::to_string(regions.size()) + " numbers for " + std::to_string(axes.size()) + " axes");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t axis = axes[i];
+    const dim from = x.type().dims[axis], to = op.dims[axis];
+    resampling one = each;
+    one.scale = op.scales[axis];
+    if (crops) one.region = {regions[i], regions[axes.size() + i]};
+    if (from == to && one.scale == 1 && (!crops || one.region == std::pair(0.0, 1.0))) continue;
+    if (!from.is_static() || !to.is_static())
+      refuse("resamples dimension '" + from.str() + "' with weights; give it a value with --dim");
+    one.from = from.value(), one.to = to.value();
+    if (one.from < 1 || one.to < 1) invalid("resizes " + from.str() + " to " + to.str());
+    if (one.from > most_weights / one.to) refuse("resamples " + from.str() + " to " + to.str() + ": too large");
+    const resampling_weights weights = weights_of(op, one);
+    std::vector<std::int64_t> swap(x.type().rank());
+    std::iota(swap.begin(), swap.end(), 0);
+    std::swap(swap[axis], swap.back());
+    value matrix = b.constant(literal::from_doubles({type, {from, to}}, weights.matrix));
+    x = b.permuted(matmul(b, b.permuted(x, swap), matrix, type), swap);
+    if (std::ranges::find(weights.outside, 1) == weights.outside.end()) continue;
+    std::vector<std::byte> bits(weights.outside.size());
+    std::ranges::transform(weights.outside, bits.begin(), [](std::uint8_t bit) { return std::byte{bit}; });
+    value outside = b.constant(literal({element_type::boolean, {to}}, std::move(bits)));
+    outside = b.along_axis(outside, static_cast<std::int64_t>(axis), x.type().rank());
+    x = b.where(outside, b.scalar(type, n.real("extrapolation_value", 0)), x);
+  }
+  return b.to_type(x, n.type(0).type);
+}
+
 std::vector<value> resized(node& n) {
   const auto dims = n.dims(0);
   auto axes = axes_of(n);
@@ -74,9 +116,11 @@ std::vector<value> resized(node& n) {
               coordinates = n.text("coordinate_transformation_mode", n.opset < 11 ? "asymmetric" : "half_pixel"),
               nearest = n.text("nearest_mode", n.opset < 11 ? "floor" : "round_prefer_floor"),
               policy = n.text("keep_aspect_ratio_policy", "stretch");
-  if (coordinates == "tf_crop_and_resize" || coordinates == "tf_half_pixel_for_nn")
-    refuse("coordinate_transformation_mode " + coordinates + " is not supported");
-  if (n.integer("antialias", 0)) refuse("antialias=1 is not supported");
+  resampling each{.antialias = n.integer("antialias", 0) != 0};
+  if (coordinates == "tf_crop_and_resize") each.coordinates = sampling::crop_and_resize;
+  if (coordinates == "tf_half_pixel_for_nn") each.coordinates = sampling::half_pixel_for_nearest;
+  const bool by_weights = each.antialias || each.coordinates != sampling::of_operation;
+  if (each.coordinates != sampling::of_operation) coordinates = "half_pixel";
   if (!parse_enum(mode, op.mode) || !parse_enum(coordinates, op.coordinates) || !parse_enum(nearest, op.nearest))
     invalid("mode '" + mode + "', '" + coordinates + "', '" + nearest + "' is unknown");
   op.cubic_coefficient = n.real("cubic_coeff_a", -0.75);
@@ -101,6 +145,7 @@ std::vector<value> resized(node& n) {
   } else {
     invalid("has neither scales nor sizes");
   }
+  if (by_weights) return {resized_by_weights(n, op, axes, each)};
   return {op.dims == dims ? n.in(0) : n.b.add(std::move(op), {n.in(0)})};
 }
 
@@ -120,7 +165,7 @@ std::vector<value> upsampled(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Resize", resized, 10, "no antialias, no tf_crop_and_resize; scales or sizes known at import"},
+    {"Resize", resized, 10, "scales, sizes and roi known at import"},
     {"Upsample", upsampled, 7},
 };
 
