@@ -2,6 +2,11 @@
 
 add_library(kiln_options INTERFACE)
 target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-restrict -fno-strict-aliasing -fno-math-errno)
+option(KILN_WERROR "Compiler warnings are errors; for CI" OFF)
+if(KILN_WERROR)
+  # GCC 12 gives these two for sound code, through inlined containers.
+  target_compile_options(kiln_options INTERFACE -Werror -Wno-error=array-bounds -Wno-error=maybe-uninitialized)
+endif()
 target_include_directories(kiln_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 
 # kiln_library(NAME [LLVM] DEPENDS lib...): every .cpp of the calling folder (and below) as one static library.
