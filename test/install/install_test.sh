@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Installs the runtime into a scratch prefix, moves it, and builds and runs a program against it: by find_package and by pkg-config.
+#   install_test.sh CMAKE BUILD_FOLDER CONSUMER_FOLDER
+set -euo pipefail
+cmake=$1 build=$2 consumer=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$cmake" --install "$build" --component runtime --prefix "$folder/installed" >/dev/null
+mv "$folder/installed" "$folder/moved"
+library=$(find "$folder/moved" -name 'libkiln_runtime.so.0')
+if readelf --dyn-syms -W "$library" | awk '$5 == "GLOBAL" && $7 != "UND" && $8 !~ /^kiln_/ {print "exported: " $8; bad = 1} END {exit bad}'; then :; else exit 1; fi
+if readelf -d "$library" | grep -E 'NEEDED.*(LLVM|MLIR|clang)'; then
+  echo "the runtime needs a compiler" && exit 1
+fi
+"$cmake" -S "$consumer" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/moved" -DCMAKE_BUILD_TYPE=Release >/dev/null
+"$cmake" --build "$folder/build" >/dev/null
+"$folder/build/consumer"
+if command -v pkg-config >/dev/null; then
+  export PKG_CONFIG_PATH
+  PKG_CONFIG_PATH=$(dirname "$(find "$folder/moved" -name kiln-runtime.pc)")
+  # shellcheck disable=SC2046  # several words
+  cc -o "$folder/by_pkg_config" "$consumer/consumer.c" $(pkg-config --cflags --libs kiln-runtime)
+  LD_LIBRARY_PATH=$(pkg-config --variable=libdir kiln-runtime) "$folder/by_pkg_config"
+else
+  echo "pkg-config is not here: not tried"
+fi
