@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/error.hpp"
+#include "ir/nearest_name.hpp"
 #include "ir/ops/choice.hpp"
 #include "ir/ops/structure.hpp"
 
@@ -129,6 +130,22 @@ class module_copier {
 
 }  // namespace
 
+namespace {
+
+[[noreturn]] void refuse_dimension(const std::string& name, const std::map<std::string, dim_range>& symbols) {
+  std::vector<std::string_view> known;
+  std::string list;
+  for (const auto& [symbol, range] : symbols) {
+    known.push_back(symbol);
+    list += (list.empty() ? "'" : ", '") + symbol + "'";
+  }
+  throw error(error_kind::usage, "dimension '" + name + "': the model has " +
+                                     (list.empty() ? "no open dimensions" : "only " + list) +
+                                     did_you_mean(name, known));
+}
+
+}  // namespace
+
 program program::clone() const { return bind({}); }
 
 program program::bind(const dim_bindings& bindings) const {
@@ -144,7 +161,7 @@ program program::bind(const dim_bindings& bindings) const {
                                          std::to_string(range.min) + ", " + std::to_string(range.max) + "]");
   }
   for (const auto& [name, value] : bindings)
-    if (!symbols.contains(name)) throw error(error_kind::usage, "the model has no dimension '" + name + "'");
+    if (!symbols.contains(name)) refuse_dimension(name, symbols);
   for (const dim_guard& g : guards) {
     dim_guard bound{g.a.substitute(bindings), g.b.substitute(bindings), g.why};
     if (bound.a == bound.b) continue;

@@ -13,8 +13,10 @@
 #include "ir/container/files.hpp"
 #include "ir/error.hpp"
 #include "ir/native_kernel.hpp"
+#include "ir/nearest_name.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
+#include "mlir_bridge/kernel/configuration_names.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "runtime/launch_check.hpp"
 #include "tools/command.hpp"
@@ -116,7 +118,14 @@ kernel_configuration parse_configuration(const std::vector<std::string>& setting
     auto [end, problem] = std::from_chars(begin, setting.data() + setting.size(), number);
     if (at == 0 || at == std::string::npos || problem != std::errc() || end != setting.data() + setting.size())
       throw error(error_kind::usage, fmt::format("--configuration: '{}' is not NAME=INTEGER", setting));
-    configuration[setting.substr(0, at)] = number;
+    const std::string name = setting.substr(0, at);
+    const auto known = configuration_names();
+    if (std::ranges::find(known, name) == known.end())
+      throw error(error_kind::usage, fmt::format("--configuration {}: no generator has such a choice{}", setting,
+                                                 did_you_mean(name, known)));
+    if (auto [before, fresh] = configuration.emplace(name, number); before->second != number)
+      throw error(error_kind::usage,
+                  fmt::format("--configuration {}: it was {} before; give it once", setting, before->second));
   }
   return configuration;
 }

@@ -8,6 +8,7 @@
 #include "aot/onnx/unify.hpp"
 #include "ir/bind_shapes.hpp"
 #include "ir/dims_differ.hpp"
+#include "ir/nearest_name.hpp"
 #include "ir/printable.hpp"
 
 namespace kiln {
@@ -42,10 +43,15 @@ void record_symbols(import_state& state) {
     bool used = symbol_names.contains(name);
     for (const auto& [original, meaning] : meanings) used |= original == name || dim::symbol(original).str() == name;
     if (used) continue;
-    std::string known;
-    for (const auto& [symbol, original] : symbol_names) known += (known.empty() ? "" : ", ") + original;
-    throw error(error_kind::usage,
-                "--dim '" + name + "': the model has " + (known.empty() ? "no open dimensions" : "only " + known));
+    std::string list;
+    std::vector<std::string_view> known;
+    for (const auto& [symbol, original] : symbol_names) {
+      list += (list.empty() ? "'" : ", '") + original + "'";
+      known.push_back(original);
+    }
+    throw error(error_kind::usage, "--dim '" + name + "': the model has " +
+                                       (list.empty() ? "no open dimensions" : "only " + list) +
+                                       did_you_mean(name, known));
   }
   std::set<std::string> open;
   auto use = [&](const dim& d) {

@@ -28,6 +28,26 @@ class Commands(KilnCase):
         self.assertIn("too small", self.error_line(self.kiln("perf", "a.kiln", "-n", "-1", code=2)))
         self.assertIn("--threads", self.error_line(self.kiln("run", "a.kiln", "--threads", "99999999", code=2)))
 
+    def test_misspelt_words_are_named_with_the_nearest_spelling(self):
+        def refused(*arguments):
+            return self.error_line(self.kiln(*arguments, code=2))
+        self.assertIn("perfs: kiln has no such command; did you mean 'perf'?", refused("perfs", "a.kiln"))
+        self.assertIn("stat: kiln cache has no such command; did you mean 'stats'?", refused("cache", "stat"))
+        self.assertIn("--grahp: kiln run has no such option; did you mean 'graph'?", refused("run", "a.kiln", "--grahp", "on"))
+        self.assertIn("--grahp: kiln run has no such option", refused("run", "a.kiln", "--grahp=on"))
+        self.assertIn("--jsn: kiln cache stats has no such option; did you mean 'json'?", refused("cache", "stats", "--jsn"))
+        self.assertIn("--something-else: kiln perf has no such option; see --help", refused("perf", "a.kiln", "--something-else", "1"))
+        file = self.compiled()
+        finalize = ["finalize", file, "--target", "x86-64-v3", "-o", self.path("native"), "--configuration"]
+        self.assertIn("did you mean 'tile_m'?", refused(*finalize, "tilem=8"))
+        self.assertIn("no generator has such a choice", refused(*finalize, "something=1"))
+        self.assertIn("it was 8 before", refused(*finalize, "tile_m=8,tile_m=4"))
+        self.kiln(*finalize, "tile_m=8,tile_m=8")
+        model = self.save("open.onnx", [helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ["batch", 4])], [tensor("y", ["batch", 4])])
+        self.assertIn("did you mean 'batch'?", refused("compile", model, "-o", self.path("o.kiln"), "--dim", "bacth=2"))
+        opened = self.compiled(model)
+        self.assertIn("did you mean 'batch'?", refused("run", opened, "--dim", "bathc=2"))
+
     def test_devices_targets_ops(self):
         devices = self.json("devices")
         self.assertEqual(devices["devices"][0]["name"], "host")
