@@ -8,6 +8,7 @@
 
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
+#include "jit/code_digest.hpp"
 #include "jit/kernel_compiler.hpp"
 #include "jit/kernel_groups.hpp"
 #include "jit/parallel.hpp"
@@ -98,8 +99,8 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   }
   if (options.only_if_cached && !missing.empty())
     throw error(
-        error_kind::absent,
-        fmt::format("{} of {} kernels are not in the cache (for example '{}'): run without --if-cached to compile them",
+        error_kind::not_cached,
+        fmt::format("{} of {} kernels: not in the cache (for example '{}'); run without --if-cached to compile them",
                     missing.size(), jobs.size(), missing[0]->report.symbol));
 
   make_missing(missing, compiler, options,
@@ -141,9 +142,10 @@ std::vector<wanted_kernel> wanted_kernels(const program& bound, const target_row
 }
 
 std::string compiler_version() {
-  return fmt::format("kiln {} (dialect {}, cpu pipeline {}, gpu pipeline {}, LLVM {})", kiln_version(),
-                     dialect_version(), pipeline_version(target_family::cpu), pipeline_version(target_family::amdgpu),
-                     LLVM_VERSION_STRING);
+  std::string code;
+  for (const code_digest_row& row : code_digests())
+    code += fmt::format(", {} {}", row.back_end, row.digest.substr(0, 12));
+  return fmt::format("kiln {} (dialect {}{}, LLVM {})", kiln_version(), dialect_version(), code, LLVM_VERSION_STRING);
 }
 
 }  // namespace kiln

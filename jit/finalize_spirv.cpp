@@ -62,6 +62,4 @@ bool is_spirv_payload(std::span<const std::byte> payload) {
   return payload.size() >= 8 && std::memcmp(payload.data() + 4, "KSPV", 4) == 0;
 }
 
-int spirv_pipeline_version() { return 3; }
-
 }  // namespace kiln

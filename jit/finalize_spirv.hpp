@@ -25,8 +25,4 @@ native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const
 // the bytes (compile workers).
 bool is_spirv_payload(std::span<const std::byte> payload);
 
-// Part of the cache key of such kernels, like pipeline_version() for other kernels. It must change whenever the same
-// object may be compiled to different code.
-int spirv_pipeline_version();
-
 }  // namespace kiln

@@ -45,9 +45,9 @@ kernel_configuration kernel_compiler::configuration(const kernel_group& g) const
 }
 
 kernel_key kernel_compiler::key(const kernel_group& g, const kernel_configuration& configuration) const {
-  kernel_key key = make_kernel_key(g.portable.payload, g.inputs, g.outputs, configuration, options_.target);
+  kernel_key key =
+      make_kernel_key(g.portable.payload, g.inputs, g.outputs, configuration, options_.target, g.portable.format);
   key.driver = options_.driver;
-  if (g.portable.format == code_format::amdgcnspirv) key.pipeline = fmt::format("spirv {}", spirv_pipeline_version());
   return key;
 }
 

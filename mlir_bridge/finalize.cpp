@@ -35,13 +35,4 @@ native_kernel finalize(portable_kernel kernel, const target_row& target, const k
   return result;
 }
 
-int pipeline_version(target_family family) {
-  switch (family) {
-    case target_family::cpu: return 6;
-    case target_family::amdgpu: return 8;
-    case target_family::nvidia: break;
-  }
-  return 7;
-}
-
 }  // namespace kiln

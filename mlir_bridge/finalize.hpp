@@ -15,7 +15,4 @@ namespace kiln {
 native_kernel finalize(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration,
                        finalize_trace* trace = nullptr);
 
-// Part of every cache key: changes whenever the same kernel may become other code for targets of this family.
-int pipeline_version(target_family family);
-
 }  // namespace kiln

@@ -23,7 +23,7 @@ key_fields kernel_key::fields() const {
           {"outputs", joined(outputs, " ", print_shape)},
           {"configuration", joined(configuration, " ", print_choice)},
           {"target", target},
-          {"pipeline", pipeline},
+          {"code", code},
           {"llvm", llvm},
           {"driver", driver},
           {"constants", constants}};

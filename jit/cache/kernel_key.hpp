@@ -21,9 +21,9 @@ struct kernel_key {
   std::vector<shape> inputs, outputs;  // static
   kernel_configuration configuration;  // empty: the default one
   std::string target;                  // the target's whole description, not only its name
-  std::string pipeline;                // version of the finalizer
+  std::string code;                    // what compiles: compiler_code() of jit/code_digest.hpp
   std::string llvm;                    // version of LLVM
-  std::string driver;                  // version of the driver if it compiles, else empty
+  std::string driver;                  // the driver or assembler that made the bytes of the compiler's text, else empty
   std::string constants;               // prepared weights: what they were packed from; kernels: empty
 
   key_fields fields() const;

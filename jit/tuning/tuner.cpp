@@ -130,6 +130,8 @@ kernel_tuning tuner::finish(std::size_t group, kernel_tuning result, const tunin
   result.session.generation = before ? before->generation + 1 : 1;
   if (records_) {
     result.session.compiler = records_->compiler();
+    result.session.tuned_at =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     records_->store({identify(g.portable.payload, g.inputs, g.outputs, records_->device_class()), {result.session}});
   }
   if (result.winner) compiler_.keep(g, result.session.winner, result.winner);

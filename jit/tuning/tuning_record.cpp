@@ -33,10 +33,10 @@ json describe(const candidate_result& c) {
 json describe(const tuning_session& s) {
   auto candidates = json::array();
   for (const candidate_result& c : s.candidates) candidates.push_back(describe(c));
-  return {{"pipeline", s.compiler.pipeline}, {"llvm", s.compiler.llvm},  {"generation", s.generation},
-          {"effort", enum_name(s.effort)},   {"complete", s.complete},   {"winner", s.winner},
-          {"default_ms", s.default_ms},      {"winner_ms", s.winner_ms}, {"error", s.error},
-          {"candidates", candidates}};
+  return {{"code", s.compiler.code},    {"llvm", s.compiler.llvm},       {"tuned_at", s.tuned_at},
+          {"generation", s.generation}, {"effort", enum_name(s.effort)}, {"complete", s.complete},
+          {"winner", s.winner},         {"default_ms", s.default_ms},    {"winner_ms", s.winner_ms},
+          {"error", s.error},           {"candidates", candidates}};
 }
 
 double milliseconds(const json& from, const char* key) {
@@ -72,7 +72,10 @@ candidate_result parse_candidate(const json& from) {
 
 tuning_session parse_session(const json& from) {
   tuning_session s;
-  s.compiler = {from.at("pipeline").get<int>(), from.at("llvm").get<std::string>()};
+  s.compiler.code = from.contains("code") ? from.at("code").get<std::string>()
+                                          : fmt::format("pipeline {}", from.at("pipeline").get<int>());
+  s.compiler.llvm = from.at("llvm").get<std::string>();
+  s.tuned_at = from.value("tuned_at", std::int64_t{0});
   s.generation = from.at("generation").get<int>();
   s.effort = parse<tuning_effort>(from, "effort");
   s.complete = from.at("complete").get<bool>();
@@ -85,7 +88,8 @@ tuning_session parse_session(const json& from) {
 }
 
 // A total order of the sessions of one compiler. merge() keeps the greatest.
-auto rank(const tuning_session& s) {
+auto rank(tuning_session s) {
+  s.tuned_at = 0;  // the merged session has the latest of all
   auto timed = std::ranges::count_if(s.candidates, [](const candidate_result& c) { return c.samples > 0; });
   return std::tuple(s.generation, timed, s.effort, s.complete,
                     describe(s).dump(-1, ' ', false, json::error_handler_t::replace));
@@ -121,11 +125,20 @@ tuning_record merge(const tuning_record& a, const tuning_record& b) {
   for (const tuning_session& s : b.sessions) {
     auto same = std::ranges::find(result.sessions, s.compiler, &tuning_session::compiler);
     if (same == result.sessions.end()) result.sessions.push_back(s);
-    else if (rank(*same) < rank(s)) *same = s;
+    else {
+      const std::int64_t latest = std::max(same->tuned_at, s.tuned_at);
+      if (rank(*same) < rank(s)) *same = s;
+      same->tuned_at = latest;
+    }
   }
-  std::ranges::sort(result.sessions, std::greater(), &tuning_session::compiler);
-  if (result.sessions.size() > most_sessions) result.sessions.resize(most_sessions);
+  std::ranges::sort(result.sessions, std::greater(),
+                    [](const tuning_session& s) { return std::tie(s.tuned_at, s.compiler); });
   return result;
+}
+
+tuning_record newest_sessions(tuning_record record) {
+  if (record.sessions.size() > most_sessions) record.sessions.resize(most_sessions);
+  return record;
 }
 
 std::string to_text(const tuning_record& record) {

@@ -3,8 +3,8 @@
 // docs/tuning.md describes the fields.
 //
 // Records of the same kernel and class can be merged. merge() is commutative, associative and idempotent, so copies may
-// be merged in any order. A record holds one session per version of the compiler, at most `most_sessions`. Sessions of
-// other compiler versions serve as hints.
+// be merged in any order. A record holds one session per compiler; sessions of other compilers serve as hints. A file
+// keeps the newest `most_sessions`.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@
 
 namespace kiln {
 
-inline constexpr int tuning_record_version = 1;
+// Version 2 names the compiler by a digest of its sources, where version 1 had a number.
+inline constexpr int tuning_record_version = 2;
 inline constexpr std::size_t most_sessions = 3;
 
 enum class candidate_outcome : std::uint8_t {
@@ -48,16 +49,17 @@ struct candidate_result {
   friend bool operator==(const candidate_result&, const candidate_result&) = default;
 };
 
-// The compiler that produced the candidates.
+// The compiler that produced the candidates: where a hint comes from.
 struct compiler_identity {
-  int pipeline = 0;
+  std::string code;  // compiler_code() of jit/code_digest.hpp; "pipeline 6" in records of version 1
   std::string llvm;
   friend auto operator<=>(const compiler_identity&, const compiler_identity&) = default;
 };
 
 struct tuning_session {
   compiler_identity compiler;
-  int generation = 1;  // 1 for the first session of this compiler, one more each time the kernel is tuned again
+  std::int64_t tuned_at = 0;  // seconds since 1970, when this compiler tuned the kernel last; 0 in records of version 1
+  int generation = 1;         // 1 for the first session of this compiler, one more each time the kernel is tuned again
   tuning_effort effort = tuning_effort::off;
   bool complete = true;                  // every candidate of that effort was tried; false if the budget ended first
   kernel_configuration winner;           // empty: the default won
@@ -87,8 +89,10 @@ struct tuning_record {
 
 // Both records must describe the same kernel and class. If both have a session of the same compiler, one is kept: that
 // of the higher generation, else the one with more timed candidates, else with more effort, else the complete one, else
-// the one whose text compares greater. Of all compilers, the newest `most_sessions` are kept.
+// the one whose text compares greater; its tuned_at becomes the latest of both. The newest session comes first.
 tuning_record merge(const tuning_record& a, const tuning_record& b);
+// Without the sessions after the first `most_sessions`.
+tuning_record newest_sessions(tuning_record record);
 
 std::string to_text(const tuning_record& record);
 // Throws error{newer_version} for a record of a later version of the format, error{corrupted} for anything else that is

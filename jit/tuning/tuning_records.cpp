@@ -13,7 +13,7 @@
 #include "jit/cache/file_operations.hpp"
 #include "jit/cache/folder.hpp"
 #include "jit/cache/transfer.hpp"
-#include "mlir_bridge/finalize.hpp"
+#include "jit/code_digest.hpp"
 
 namespace kiln {
 namespace {
@@ -36,28 +36,20 @@ file_failure write_text(file_system& files, const std::filesystem::path& folder,
 
 // What a graph decision depends on: its key.
 struct graph_subject {
-  const std::string& program;
+  const std::string& program;  // its hash covers the native kernels
   const std::string& device_class;
-  const compiler_identity& compiler;
   std::string file_name() const {
-    return field_hasher()
-               .add("kiln graph decision")
-               .add(program)
-               .add(device_class)
-               .add(std::int64_t{compiler.pipeline})
-               .add(compiler.llvm)
-               .finish()
-               .hex() +
+    return field_hasher().add("kiln graph decision").add(program).add(device_class).finish().hex() +
            std::string(graph_suffix);
   }
 };
 
-std::string graph_text(const graph_subject& of, const graph_decision& d) {
+std::string graph_text(const graph_subject& of, const compiler_identity& origin, const graph_decision& d) {
   return json{{"kiln_graph_decision", tuning_record_version},
               {"program", of.program},
               {"device_class", of.device_class},
-              {"pipeline", of.compiler.pipeline},
-              {"llvm", of.compiler.llvm},
+              {"code", origin.code},
+              {"llvm", origin.llvm},
               {"replay", d.replay},
               {"branches", d.branches},
               {"eager_ms", d.eager_ms},
@@ -80,8 +72,7 @@ json check_graph(std::string_view text) {
 graph_decision parse_graph(std::string_view text, const graph_subject& of) {
   json d = check_graph(text);
   try {
-    if (d.at("program") != of.program || d.at("device_class") != of.device_class ||
-        d.at("pipeline") != of.compiler.pipeline || d.at("llvm") != of.compiler.llvm)
+    if (d.at("program") != of.program || d.at("device_class") != of.device_class)
       throw error(error_kind::corrupted, "a graph decision about something else");
     return {d.at("replay").get<bool>(), d.at("branches").get<bool>(), d.at("eager_ms").get<double>(),
             d.at("replay_ms").get<double>()};
@@ -92,7 +83,7 @@ graph_decision parse_graph(std::string_view text, const graph_subject& of) {
 
 }  // namespace
 
-compiler_identity this_compiler(target_family family) { return {pipeline_version(family), LLVM_VERSION_STRING}; }
+compiler_identity this_compiler(target_family family) { return {compiler_code(family), LLVM_VERSION_STRING}; }
 
 tuning_records::tuning_records(tuning_records_options options)
     : options_(std::move(options)), files_(options_.files ? *options_.files : posix_file_system()) {
@@ -181,11 +172,11 @@ void tuning_records::store(const tuning_record& record) const {
       newer = e.kind() == error_kind::newer_version;  // a corrupt file is replaced
     }
   }
-  if (!newer) write(name, to_text(whole));
+  if (!newer) write(name, to_text(newest_sessions(std::move(whole))));
 }
 
 std::optional<graph_decision> tuning_records::find_graph(const std::string& program_hash) const {
-  const graph_subject subject{program_hash, options_.device_class, options_.compiler};
+  const graph_subject subject{program_hash, options_.device_class};
   std::optional<graph_decision> found;
   read(subject.file_name(), [&](std::string_view text) {
     if (!found) found = parse_graph(text, subject);
@@ -194,7 +185,7 @@ std::optional<graph_decision> tuning_records::find_graph(const std::string& prog
 }
 
 void tuning_records::store_graph(const std::string& program_hash, const graph_decision& decision) const {
-  const graph_subject subject{program_hash, options_.device_class, options_.compiler};
+  const graph_subject subject{program_hash, options_.device_class};
   bool newer = false;
   std::vector<std::byte> bytes;
   if (!options_.folder.empty() &&
@@ -205,7 +196,7 @@ void tuning_records::store_graph(const std::string& program_hash, const graph_de
       newer = e.kind() == error_kind::newer_version;  // a corrupt file is replaced
     }
   }
-  if (!newer) write(subject.file_name(), graph_text(subject, decision));
+  if (!newer) write(subject.file_name(), graph_text(subject, options_.compiler, decision));
 }
 
 std::string hints_text(const std::vector<tuning_record>& records) {
@@ -250,7 +241,7 @@ std::optional<std::vector<std::byte>> merge_record_files(const std::string& name
   } catch (const error& e) {
     if (e.kind() == error_kind::newer_version) return std::nullopt;  // a corrupt file is replaced
   }
-  const std::string merged = to_text(record);
+  const std::string merged = to_text(newest_sessions(std::move(record)));
   auto bytes = std::as_bytes(std::span(merged));
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }

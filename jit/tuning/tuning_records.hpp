@@ -51,8 +51,7 @@ class tuning_records {
                               const std::vector<shape>& outputs) const;
   void store(const tuning_record& record) const;
 
-  // The graph replay decision for a program (launched_program_hash) on this class of devices with this compiler's
-  // kernels.
+  // The graph replay decision for a program (launched_program_hash) on this class of devices.
   std::optional<graph_decision> find_graph(const std::string& program_hash) const;
   void store_graph(const std::string& program_hash, const graph_decision& decision) const;
 

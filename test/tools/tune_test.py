@@ -37,7 +37,7 @@ class Tune(KilnCase):
         self.assertEqual(len(self.records()), tuned["tuning"]["kernels"])
         with open(self.records()[0]) as f:
             record = json.load(f)
-        self.assertEqual(record["kiln_tuning_record"], 1)
+        self.assertEqual(record["kiln_tuning_record"], 2)
         self.assertEqual(record["device_class"], tuned["device_class"])
         self.assertEqual(record["sessions"][0]["candidates"][0]["configuration"], {})
 

@@ -145,7 +145,7 @@ TEST(kernel_cache, damaged_entries_are_missed_and_repaired) {
 TEST(kernel_cache, other_worlds_live_side_by_side) {
   scratch_folder scratch;
   std::vector<kernel_key> worlds(6, key_number(1));
-  worlds[1].pipeline = "2";
+  worlds[1].code = "2";
   worlds[2].llvm = "23.0.0";
   worlds[3].driver = "580.65";
   worlds[4].target = "aarch64 +neon";

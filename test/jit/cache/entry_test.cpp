@@ -36,7 +36,7 @@ TEST(kernel_key, every_field_matters) {
   changed([](kernel_key& k) { k.configuration["tile_m"] = 8; });
   changed([](kernel_key& k) { k.configuration["tile_m"] = 16; });
   changed([](kernel_key& k) { k.target = "x86-64-v3"; });
-  changed([](kernel_key& k) { k.pipeline = "2"; });
+  changed([](kernel_key& k) { k.code = "2"; });
   changed([](kernel_key& k) { k.llvm = "2"; });
   changed([](kernel_key& k) { k.driver = "1"; });
   changed([](kernel_key& k) { k.constants = "1"; });
@@ -51,7 +51,7 @@ TEST(kernel_key, golden_hash) {
                       {"outputs", "f16[3]"},
                       {"configuration", "tile_m=8 unroll=2"},
                       {"target", "x86-64-v4 +avx512f"},
-                      {"pipeline", "1"},
+                      {"code", "1"},
                       {"llvm", "22.1.0"},
                       {"driver", ""},
                       {"constants", ""}};

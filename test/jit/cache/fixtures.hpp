@@ -26,7 +26,7 @@ inline kernel_key key_number(int n) {
   key.inputs = {{element_type::f32, {1, 3, 7}}};
   key.outputs = {{element_type::f16, {3}}};
   key.target = "x86-64-v4 +avx512f";
-  key.pipeline = "1";
+  key.code = "1";
   key.llvm = "22.1.0";
   return key;
 }

@@ -170,7 +170,7 @@ TEST_F(compile_bytecode_test, only_if_cached_refuses_to_compile) {
     compile_bytecode(portable, o);
     FAIL() << "compiled";
   } catch (const error& e) {
-    EXPECT_EQ(e.kind(), error_kind::absent);
+    EXPECT_EQ(e.kind(), error_kind::not_cached);
   }
   compile_bytecode(portable, options());
   EXPECT_NO_THROW(compile_bytecode(portable, o));

@@ -135,14 +135,14 @@ TEST(kernel_keys, every_input_changes_the_key) {
   // What the compiler itself puts in.
   kernel_key base = make_kernel_key("ab", {}, {}, {}, targets()[0]);
   std::set<content_hash> keys{base.hash()};
-  for (std::string kernel_key::* field : {&kernel_key::payload, &kernel_key::target, &kernel_key::pipeline,
+  for (std::string kernel_key::* field : {&kernel_key::payload, &kernel_key::target, &kernel_key::code,
                                           &kernel_key::llvm, &kernel_key::driver, &kernel_key::constants}) {
     kernel_key changed = base;
     changed.*field += "1";
     EXPECT_TRUE(keys.insert(changed.hash()).second);
     ++perturbations;
   }
-  EXPECT_FALSE(base.pipeline.empty() || base.llvm.empty());
+  EXPECT_FALSE(base.code.empty() || base.llvm.empty());
   std::printf("%zu perturbations of %zu targets\n", perturbations, targets().size());
 }
 

@@ -276,7 +276,7 @@ TEST_F(tuner_test, another_compilers_winner_is_tried_first_and_checked) {
   kernel_group g = group_code_objects(p).list[0];
   const kernel_configuration hint{{"tile_m", 2}, {"tile_n", 24}, {"from_before", 1}};
   tuning_session before;
-  before.compiler = {this_compiler(target_family::cpu).pipeline - 1, "21"};
+  before.compiler = {"pipeline 5", "21"};
   before.winner = hint;
   records->store({identify(g.portable.payload, g.inputs, g.outputs, records->device_class()), {before}});
 
