@@ -1,36 +1,17 @@
 #include "ir/error.hpp"
 
-#include <array>
+#include <algorithm>
+
+#include "ir/error_kinds.hpp"
 
 namespace kiln {
-namespace {
 
-struct row {
-  std::string_view name;
-  int exit_code;
-};
+std::string_view name(error_kind kind) { return error_kinds[static_cast<std::size_t>(kind)].name; }
+int exit_code(error_kind kind) { return error_kinds[static_cast<std::size_t>(kind)].exit_code; }
 
-// Indexed by error_kind.
-constexpr std::array<row, 14> table{{
-    {"usage", 2},
-    {"mismatch", 1},
-    {"missing_file", 3},
-    {"truncated", 3},
-    {"corrupted", 3},
-    {"newer_version", 3},
-    {"invalid_model", 3},
-    {"unsupported", 3},
-    {"io", 3},
-    {"not_native", 4},
-    {"compile_failed", 4},
-    {"timed_out", 4},
-    {"absent", 4},
-    {"internal", 4},
-}};
-
-}  // namespace
-
-std::string_view name(error_kind kind) { return table[static_cast<std::size_t>(kind)].name; }
-int exit_code(error_kind kind) { return table[static_cast<std::size_t>(kind)].exit_code; }
+error_kind error_kind_named(std::string_view name) {
+  const auto* found = std::ranges::find(error_kinds, name, &error_kind_row::name);
+  return found == error_kinds.end() ? error_kind::internal : found->kind;
+}
 
 }  // namespace kiln

@@ -33,7 +33,7 @@ struct jit_options {
   const tuning_records* records = nullptr;
   int threads = 0;                                // compiler threads; 0: as many as this process may use
   std::chrono::milliseconds kernel_limit{60000};  // for one kernel
-  bool only_if_cached = false;                    // throw error{absent} instead of compiling
+  bool only_if_cached = false;                    // throw error{not_cached} instead of compiling
   // Set if the device's driver is a compiler (PTX to machine code): a function that calls it, and the version of the
   // driver, which becomes part of the cache key. Called from the compiler threads. If null, the finalizer's output is
   // used as it is.
@@ -67,7 +67,7 @@ struct jit_report {
 
 // `bound` must have no open symbols (program::bind). All modules are compiled, including the bodies of If and Loop. The
 // result holds only native code objects; unused payloads are dropped from its kernel table. Throws error{unsupported,
-// compile_failed, timed_out} with the kernel's name; error{absent} with only_if_cached.
+// compile_failed, timed_out} with the kernel's name; error{not_cached} with only_if_cached.
 program compile_bytecode(const program& bound, const jit_options& options, jit_report* report = nullptr);
 
 // A cache entry that compile_bytecode looks up. wanted_kernels returns one for each group of code objects. `driver` and

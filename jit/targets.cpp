@@ -47,7 +47,8 @@ target_row native_target() {
   for (const auto& entry : host_features()) features.push_back((entry.second ? "+" : "-") + entry.first().str());
   std::sort(features.begin(), features.end());
   row.features = fmt::format("{}", fmt::join(features, ","));
-  if (!host_has_all(level_3)) throw error(error_kind::absent, "this CPU lacks AVX2: kernels need at least x86-64-v3");
+  if (!host_has_all(level_3))
+    throw error(error_kind::wrong_device, "this CPU: lacks AVX2; kernels need at least x86-64-v3");
   if (host_has_all(level_4)) {
     row.vector_bits = 512;
     row.vector_registers = 32;

@@ -1,36 +1,33 @@
 #include "runtime/c_api.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
 
 #include "ir/container/container.hpp"
-#include "ir/error.hpp"
+#include "ir/error_kinds.hpp"
 #include "ir/trust/native_consent.hpp"
 #include "runtime/devices.hpp"
 
 namespace {
 
-constexpr std::array<const char*, 11> status_names{
-    "ok",         "usage", "missing_file",  "damaged_file", "newer_version", "unsupported",
-    "not_native", "io",    "out_of_memory", "internal",     "untrusted"};
+// Indexed by kiln_status.
+constexpr std::array<const char*, KILN_UNREACHABLE + 1> status_names{
+    "ok",        "usage",         "missing_file", "damaged_file", "newer_version", "unsupported",    "not_native",
+    "io",        "out_of_memory", "internal",     "untrusted",    "mismatch",      "compile_failed", "timed_out",
+    "no_driver", "no_device",     "wrong_device", "device_lost",  "not_built_in",  "not_cached",     "unreachable"};
 
-struct row {
-  kiln::error_kind kind;
-  kiln_status status;
-};
-constexpr row statuses[] = {
-    {kiln::error_kind::usage, KILN_USAGE},
-    {kiln::error_kind::missing_file, KILN_MISSING_FILE},
-    {kiln::error_kind::truncated, KILN_DAMAGED_FILE},
-    {kiln::error_kind::corrupted, KILN_DAMAGED_FILE},
-    {kiln::error_kind::invalid_model, KILN_DAMAGED_FILE},
-    {kiln::error_kind::newer_version, KILN_NEWER_VERSION},
-    {kiln::error_kind::unsupported, KILN_UNSUPPORTED},
-    {kiln::error_kind::not_native, KILN_NOT_NATIVE},
-    {kiln::error_kind::io, KILN_IO},
-    {kiln::error_kind::absent, KILN_OUT_OF_MEMORY},
-};
+// Per error_kind: the status that the table of kinds names.
+constexpr auto statuses = [] {
+  std::array<kiln_status, kiln::error_kinds.size()> result{};
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const auto found = std::ranges::find(status_names, kiln::error_kinds[i].status);
+    result[i] = static_cast<kiln_status>(found - status_names.begin());
+  }
+  return result;
+}();
+static_assert(std::ranges::all_of(statuses, [](kiln_status s) { return s > KILN_OK && s <= KILN_UNREACHABLE; }));
 
 static_assert(static_cast<int>(kiln::element_type::f64) == KILN_F64 &&
               static_cast<int>(kiln::element_type::i64) == KILN_I64 &&
@@ -51,14 +48,10 @@ kiln_status guarded(F&& f) noexcept {
   try {
     f();
     return KILN_OK;
-  } catch (const kiln::untrusted_native& e) {
-    return fail(KILN_UNTRUSTED, e.what());
   } catch (const kiln::error& e) {
-    for (const row& r : statuses)
-      if (r.kind == e.kind()) return fail(r.status, e.what());
-    return fail(KILN_INTERNAL, e.what());
+    return fail(statuses[static_cast<std::size_t>(e.kind())], e.what());
   } catch (const std::bad_alloc&) {
-    return fail(KILN_OUT_OF_MEMORY, "out of memory");
+    return fail(KILN_OUT_OF_MEMORY, "memory: is used up; use smaller dimensions, or a machine with more");
   } catch (const std::exception& e) {
     return fail(KILN_INTERNAL, e.what());
   } catch (...) {

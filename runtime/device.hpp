@@ -118,10 +118,9 @@ class device {
   virtual const device_info& info() const = 0;
   // Whether native kernels compiled for `target` ("x86-64-v4", "gfx942") can run on this device.
   virtual bool runs(std::string_view target) const = 0;
-  // Throws error{absent} if memory is exhausted. 0 bytes give an empty result.
-  virtual device_memory allocate(std::size_t bytes) = 0;
-  // Copies between two places in device memory, from the host, or to the host. `from` on the host may be reused on
-  // return. A copy to the host is complete on return.
+  virtual device_memory allocate(std::size_t bytes) = 0;  // throws error{out_of_memory}; 0 bytes: empty
+  // Between two places of the device's memory; from the host, which may reuse `from` at once; to the host, complete on
+  // return.
   virtual void copy(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
   virtual void upload(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes, device_stream* stream = nullptr) = 0;

@@ -35,12 +35,14 @@ std::unique_ptr<device> open_device(std::string_view name, const device_options&
     if (!ordinal) continue;
     gpu::driver_search search = gpu::find_driver(which, library(which, options));
     if (!search.driver || *ordinal >= search.driver->device_count())
-      throw error(error_kind::absent, "device '" + std::string(name) + "' is not available: " + gpu::explain(search));
+      throw error(search.driver ? error_kind::no_device : error_kind::no_driver,
+                  "device '" + std::string(name) + "': is not available (" + gpu::explain(search) +
+                      "); see kiln devices for those that are");
     auto opened = std::make_unique<gpu_device>(search.driver, *ordinal);
     opened->set_wait_limit(options.wait_limit);
     return opened;
   }
-  throw error(error_kind::usage, "unknown device '" + std::string(name) + "': see kiln devices");
+  throw error(error_kind::usage, "device '" + std::string(name) + "': no device is called so; see kiln devices");
 }
 
 device_list find_devices(const device_options& options) {

@@ -19,8 +19,8 @@ struct device_options {
   std::string cuda_library = {}, hip_library = {};  // paths of drivers, instead of the usual places
 };
 
-// Throws error{usage} for an unknown device name. Throws error{absent}, saying what was looked for, if the device is
-// not available.
+// Throws error{usage} for what is not a device's name, error{no_driver, no_device} with what was looked for when the
+// device is not here.
 std::unique_ptr<device> open_device(std::string_view name, const device_options& options = {});
 
 struct device_list {

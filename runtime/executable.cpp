@@ -123,13 +123,13 @@ void executable::bind(execution_context& context, std::span<const input_span> in
   }
 }
 
-void executable::enqueue(execution_context& context, device_stream& stream, graph_replay* replay,
+void executable::enqueue(execution_context& context, device_stream& stream, graph_run* graphs,
                          step_timer* timer) const {
   if (context.zeroed_.size() && !context.clean_)
     device_->fill_zero(context.zeroed_.data(), context.zeroed_.size(), &stream);
   context.clean_ = false;  // until all of its launches have been enqueued
   launches_follow here(*device_);
-  plan_runner(*plan_, context.pointers_, *device_, stream, replay, timer).run_block(0);
+  plan_runner(*plan_, context.pointers_, *device_, stream, graphs, timer).run_block(0);
   device_->check(&stream);
   context.clean_ = true;
 }
@@ -137,40 +137,39 @@ void executable::enqueue(execution_context& context, device_stream& stream, grap
 void executable::run(execution_context& context, std::span<const input_span> inputs,
                      std::span<const output_span> outputs) const {
   bind(context, inputs, outputs);
-  graph_replay& replay = *context.replay_;
-  replay.begin_run();
-  auto begin = clock::now();
-  device_stream& stream = replay.on_own_stream() ? *context.own_stream_ : *context.stream_;
-  if (context.last_stream_) {
+  auto choose = [&](bool own) -> run_stream {
+    device_stream& stream = own ? *context.own_stream_ : *context.stream_;
+    if (!context.last_stream_) return {stream};
     device_->wait(&stream, *context.last_run_);
-    replay.forget_run();
-  }
-  context.last_stream_ = nullptr;
-  finish_always(*device_, stream, [&] { enqueue(context, stream, &replay, nullptr); });
-  replay.end_run(std::chrono::duration<double, std::milli>(clock::now() - begin).count());
+    context.last_stream_ = nullptr;
+    return {stream, false};
+  };
+  context.replay_->run_waited(choose, [&](graph_run& graphs, device_stream& stream) {
+    finish_always(*device_, stream, [&] { enqueue(context, stream, &graphs, nullptr); });
+  });
 }
 
 void executable::run(execution_context& context, std::span<const input_span> inputs,
                      std::span<const output_span> outputs, device_stream& stream) const {
   bind(context, inputs, outputs);
-  graph_replay& replay = *context.replay_;
-  replay.begin_run();
   if (!context.last_run_) context.last_run_ = device_->make_event();
   else if (context.last_stream_ && context.last_stream_ != &stream) device_->wait(&stream, *context.last_run_);
   context.last_stream_ = &stream;
-  device_stream& on = replay.on_own_stream() ? *context.own_stream_ : stream;
+  device_stream* on = &stream;
+  auto choose = [&](bool own) -> run_stream {
+    if (!own || context.own_stream_.get() == &stream) return {stream};
+    on = context.own_stream_.get();
+    context.last_run_->record(&stream);
+    device_->wait(on, *context.last_run_);
+    return {*on};
+  };
   auto end = [&] {
-    context.last_run_->record(&on);
-    if (&on != &stream) device_->wait(&stream, *context.last_run_);
+    context.last_run_->record(on);
+    if (on != &stream) device_->wait(&stream, *context.last_run_);
   };
   try {
-    if (&on != &stream) {
-      context.last_run_->record(&stream);
-      device_->wait(&on, *context.last_run_);
-    }
-    replay.begin_queued(on);
-    enqueue(context, on, &replay, nullptr);
-    replay.end_queued(on);
+    context.replay_->run_queued(choose,
+                                [&](graph_run& graphs, device_stream& s) { enqueue(context, s, &graphs, nullptr); });
   } catch (...) {
     // Work launched before the error still runs. The next run and the destructor of the context wait for it.
     try {

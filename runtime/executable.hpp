@@ -20,6 +20,7 @@
 namespace kiln {
 
 class graph_replay;
+class graph_run;
 
 // The mutable state of one run at a time. Made by executable::make_context(); used by one thread at a time. The
 // destructor waits for its runs.
@@ -99,7 +100,7 @@ class executable {
 
  private:
   void bind(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs) const;
-  void enqueue(execution_context& context, device_stream& stream, graph_replay* replay, step_timer* timer) const;
+  void enqueue(execution_context& context, device_stream& stream, graph_run* graphs, step_timer* timer) const;
   std::shared_ptr<const kiln::plan> plan_;
   device* device_;
 };

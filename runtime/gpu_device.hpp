@@ -1,11 +1,10 @@
-// A GPU as a device: AMD's through HIP, NVIDIA's through the CUDA driver, both opened at run time
-// (runtime/gpu/driver.hpp). One implementation serves both drivers through a table of functions; docs/architecture.md
-// describes the design. All functions may be called from any thread: each call sets the thread's current device and
-// restores it. Several devices, and several gpu_device objects for one GPU, may be open at a time.
-//
-// Throws error{absent} if the device or its memory is not available, error{compile_failed} for kernels that the driver
-// rejects, error{timed_out} for work that exceeds a limit, error{internal} for kernels that fail. After an error that
-// makes the device unusable, every call throws error{absent}; objects that the device made may still be destroyed.
+// A GPU as a device: AMD's through HIP, NVIDIA's through the CUDA driver, opened at run time (runtime/gpu/driver.hpp).
+// One implementation over two tables of functions; docs/architecture.md says how it is built. All functions from any
+// thread: the calling thread's current device is set for the call and put back. Several devices, and several gpu_device
+// of one GPU, may be open at a time. Errors: error{no_device, out_of_memory} when the device or its memory is not
+// there, error{compile_failed} for kernels that the driver refuses, error{timed_out} for work past a limit,
+// error{internal} for kernels that fail. After an error that the device does not survive every call throws
+// error{device_lost}; what the device made may then still be destroyed.
 #pragma once
 
 #include <chrono>

@@ -96,8 +96,8 @@ device_memory host_device::allocate(std::size_t bytes) {
   std::size_t alignment = alignment_for(bytes);
   void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
   if (!data)
-    throw error(error_kind::absent,
-                "host memory for " + std::to_string(bytes) + " bytes is not available; use smaller dimensions");
+    throw error(error_kind::out_of_memory,
+                "device host: there is no memory for " + std::to_string(bytes) + " bytes; use smaller dimensions");
   if (alignment == huge_page)
     ::madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // only a hint: failure costs only speed
   return device_memory(*this, data, bytes);

@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 4
+#define KILN_API_VERSION 5
 
 typedef enum kiln_status {
   KILN_OK = 0,
@@ -35,9 +35,19 @@ typedef enum kiln_status {
   KILN_UNSUPPORTED,   /* valid, but not possible with this Kiln, on this device, or with open dimensions */
   KILN_NOT_NATIVE,    /* the file holds portable kernels: use `kiln finalize --native-file` */
   KILN_IO,
-  KILN_OUT_OF_MEMORY,
+  KILN_OUT_OF_MEMORY, /* of the host or of the device */
   KILN_INTERNAL,
-  KILN_UNTRUSTED /* the file's native code lacks a trusted signature; since version 4 */
+  KILN_UNTRUSTED,      /* the file's native code lacks a trusted signature; since version 4, those below since 5 */
+  KILN_MISMATCH,       /* what was checked does not hold */
+  KILN_COMPILE_FAILED, /* a code generator, or the compiler of a driver, gave up */
+  KILN_TIMED_OUT,
+  KILN_NO_DRIVER,    /* the GPU's driver is not installed or does not work */
+  KILN_NO_DEVICE,    /* the driver has no such device */
+  KILN_WRONG_DEVICE, /* the device is here, but cannot run this code */
+  KILN_DEVICE_LOST,  /* the device stopped working: open the program again */
+  KILN_NOT_BUILT_IN, /* this library lacks a component that the call needs, such as the compiler */
+  KILN_NOT_CACHED,   /* only cached kernels were allowed, and one is missing */
+  KILN_UNREACHABLE   /* a server does not answer */
 } kiln_status;
 
 typedef enum kiln_type {
@@ -85,8 +95,8 @@ const char* kiln_last_error(void);
 /* Opens a program on the host. `threads` threads share one run; 0 means every processor that this process may use.
  * *program is null after a failure. */
 kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program);
-/* The same on another device: "host", "hip:N" or "cuda:N". If the device is absent the status is KILN_OUT_OF_MEMORY,
- * and kiln_last_error lists the libraries that were searched for. */
+/* The same on another device: "host", "hip:N" or "cuda:N". If it is not here the status is KILN_NO_DRIVER or
+ * KILN_NO_DEVICE, and kiln_last_error lists the libraries that were searched for. */
 kiln_status kiln_program_open_on(const char* path, const char* device, unsigned threads, kiln_program** program);
 /* Fields that are zero, except `size`, have the defaults of kiln_program_open. Since version 4. */
 typedef struct kiln_open_options {

@@ -10,7 +10,7 @@ namespace kiln {
 void plan_runner::run_block(std::uint32_t block) {
   const auto& steps = plan_.blocks[block].steps;
   for (std::size_t at = 0; at < steps.size();) {
-    if (std::size_t replayed = replay_ ? replay_->run(block, at, pointers_, stream_) : 0) {
+    if (std::size_t replayed = graphs_ ? graphs_->replay(block, at, pointers_, stream_) : 0) {
       at += replayed;
       continue;
     }

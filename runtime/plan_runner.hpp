@@ -9,10 +9,10 @@ namespace kiln {
 
 class plan_runner {
  public:
-  // If `replay` is null, no graphs are used; if `timer` is null, nothing is timed.
-  plan_runner(const plan& what, plan_pointers& pointers, device& target, device_stream& stream, graph_replay* replay,
+  // `graphs` null: no graphs; `timer` null: nothing is timed.
+  plan_runner(const plan& what, plan_pointers& pointers, device& target, device_stream& stream, graph_run* graphs,
               step_timer* timer)
-      : plan_(what), pointers_(pointers), device_(target), stream_(stream), replay_(replay), timer_(timer) {}
+      : plan_(what), pointers_(pointers), device_(target), stream_(stream), graphs_(graphs), timer_(timer) {}
 
   void run_block(std::uint32_t block);
 
@@ -33,7 +33,7 @@ class plan_runner {
   plan_pointers& pointers_;
   device& device_;
   device_stream& stream_;
-  graph_replay* replay_;
+  graph_run* graphs_;
   step_timer* timer_;
 };
 

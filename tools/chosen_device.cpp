@@ -45,8 +45,9 @@ chosen_device choose_device(const std::string& device, const std::string& target
                 fmt::format("device {} is {}, which no target describes: see kiln targets", device, info.architecture));
   chosen.target = find_target(target == "native" ? info.target : target);
   if (host ? !runs_here(chosen.target) : !chosen.device->runs(chosen.target.name))
-    throw error(error_kind::absent, fmt::format("{} ({}) cannot run code for target '{}'",
-                                                host ? "this machine" : "device " + device, info.description, target));
+    throw error(error_kind::wrong_device,
+                fmt::format("{} ({}): cannot run code for target '{}'; see kiln targets",
+                            host ? "this machine" : "device " + device, info.description, target));
   if (info.family == "nvidia") {
     chosen.driver = fmt::format("cuda {} {}", info.driver_version, info.architecture);
     chosen.ptxas = find_ptxas(info.driver_version);

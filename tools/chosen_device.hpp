@@ -21,9 +21,9 @@ struct chosen_device {
   jit_options compiling() const;
 };
 
-// `target` "native" is what the device is. Throws error{absent} with what was looked for when the device is not here,
-// or when it does not run code of `target`; error{unsupported} for a device that no target describes; error{usage} for
-// names that mean nothing.
+// `target` "native" is what the device is. Throws error{no_driver, no_device} with what was looked for when the device
+// is not here, or when it does not run code of `target`; error{unsupported} for a device that no target describes;
+// error{usage} for names that mean nothing.
 chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads = 0,
                             bool pinned = false);
 

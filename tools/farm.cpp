@@ -20,12 +20,6 @@ std::chrono::seconds keep_time(const farm_choice& choice) {
          std::chrono::seconds(1);
 }
 
-error_kind error_kind_named(std::string_view text) {
-  int kind = 0;
-  while (kind < static_cast<int>(error_kind::internal) && name(static_cast<error_kind>(kind)) != text) ++kind;
-  return static_cast<error_kind>(kind);
-}
-
 action declare_farm(CLI::App& app) {
   auto chosen = std::make_shared<action>();
   app.require_subcommand(1);

@@ -19,9 +19,6 @@ struct farm_choice {
 void add_farm_options(CLI::App& app, farm_choice& choice);
 std::chrono::seconds keep_time(const farm_choice& choice);
 
-// The error kind whose name is `text`; `internal` if there is no such kind.
-error_kind error_kind_named(std::string_view text);
-
 action declare_farm_submit(CLI::App& app);
 action declare_farm_worker(CLI::App& app);
 action declare_farm_status(CLI::App& app);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <span>
 #include <system_error>
 
 #include "ir/error.hpp"
@@ -21,10 +22,12 @@
 #include "tools/farm_child.hpp"
 #include "tools/process_limits.hpp"
 #include "tools/terminal.hpp"
+#include "tools/usage_errors.hpp"
 
 namespace {
 
 using namespace kiln::tools;
+using kiln::error_kind;
 
 constexpr std::array commands{
     command{"compile", "Compile an ONNX model into one portable .kiln file; needs no device",
@@ -74,6 +77,10 @@ int after_printing(int code) {
   return arrived || code != 0 ? code : report("io", "standard output cannot be written", 3);
 }
 
+process_limits::ending ending_of(error_kind kind, std::string message) {
+  return {std::string(name(kind)), std::move(message), exit_code(kind)};
+}
+
 // The exit code of `work`, whose errors are reported. After a request to stop, whatever it fails with is a consequence
 // of that.
 template <class Work>
@@ -82,16 +89,16 @@ int outcome_of(Work work, const limit_options& limits) {
   try {
     return work();
   } catch (const kiln::error& e) {
-    end = {std::string(kiln::name(e.kind())), e.what(), kiln::exit_code(e.kind())};
+    end = ending_of(e.kind(), e.what());
   } catch (const std::bad_alloc&) {
-    end = {"io", "out of memory", 3};
+    end = ending_of(error_kind::out_of_memory, "memory: is used up; use smaller dimensions, or a machine with more");
   } catch (const std::system_error& e) {
-    const bool threads = e.code() == std::errc::resource_unavailable_try_again;
-    end = {threads ? "absent" : "internal",
-           threads ? "the system starts no more threads: ask for fewer with --threads, or raise its limits" : e.what(),
-           4};
+    end = e.code() == std::errc::resource_unavailable_try_again
+              ? ending_of(error_kind::out_of_memory,
+                          "threads: the system starts no more; ask for fewer with --threads, or raise its limits")
+              : ending_of(error_kind::internal, e.what());
   } catch (const std::exception& e) {
-    end = {"internal", e.what(), 4};
+    end = ending_of(error_kind::internal, e.what());
   }
   end = process_limits::describe_stop(limits, std::move(end));
   return end.kind == "internal" && std::ferror(stdout)
@@ -125,14 +132,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    std::string text = e.what();
-    if (argc > 1 && argv[1][0] != '-' &&
-        std::ranges::find(commands, std::string_view(argv[1]), &command::name) == commands.end())
-      text = fmt::format("there is no command '{}'", argv[1]);
-    if (auto range = text.find(" not in range ");
-        range != std::string::npos && text.find(" to 17976931", range) != std::string::npos)
-      text = text.substr(0, range) + " is too small";  // no upper limit but a double's
-    return report("usage", fmt::format("{}: see --help", text), 2);
+    const std::span words(argv + 1, static_cast<std::size_t>(std::max(argc - 1, 0)));
+    const std::string text = describe_usage_error(app, {words.data(), words.size()}, e);
+    return report("usage", fmt::format("{}; see --help", text), 2);
   }
   start_log(output.verbose, output.quiet);
   std::optional<process_limits> limited;

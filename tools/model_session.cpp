@@ -222,7 +222,7 @@ program model_session::compile_recorded(const jit_options& jit) {
     if (!log.empty()) append_misses(log, misses_of(bound_, jit, report, options_.file));
     return native;
   } catch (const error& e) {
-    if (!log.empty() && options_.if_cached && e.kind() == error_kind::absent)
+    if (!log.empty() && options_.if_cached && e.kind() == error_kind::not_cached)
       append_misses(log, absent_kernels(bound_, jit, options_.file));
     throw;
   }

@@ -32,9 +32,10 @@ constexpr std::array units{unit{"", 1},          unit{"B", 1},     unit{"KiB", 1
                            unit{"GiB", 1 << 30}, unit{"KB", 1000}, unit{"MB", 1000000},  unit{"GB", 1000000000}};
 
 [[noreturn]] void end_without_memory() {
-  if (claim_report()) write_constant("kiln: io: out of memory: raise --memory-limit, or use a machine with more\n");
+  if (claim_report())
+    write_constant("kiln: out_of_memory: memory: is used up; raise --memory-limit, or use a machine with more\n");
   remove_temporary_files();
-  std::_Exit(exit_code(error_kind::io));
+  std::_Exit(exit_code(error_kind::out_of_memory));
 }
 
 void lower_data_limit(std::uint64_t bytes) {

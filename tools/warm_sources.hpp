@@ -35,8 +35,8 @@ struct warm_sources {
       on_device;  // indices of files, and dimensions, to load on the device
 };
 
-// Reads the files on `threads` threads. Throws error{usage} for an invalid request, error{absent} if the device is not
-// available. A file that cannot be read becomes a failure in the result.
+// Reads the files on as many threads. Throws error{usage} for what makes no sense, {no_driver, no_device} for a device
+// that is not here; a file that cannot be read is a failure.
 warm_sources collect_sources(const warm_request& request, int threads, std::stop_token stop);
 
 }  // namespace kiln::tools

@@ -21,8 +21,6 @@ template <class Read>
 auto reading(const std::filesystem::path& file, Read read) {
   try {
     return read();
-  } catch (const untrusted_native& e) {
-    throw untrusted_native(file.string() + ": " + e.what());
   } catch (const error& e) {
     bool damage =
         e.kind() == error_kind::invalid_model || e.kind() == error_kind::usage || e.kind() == error_kind::internal;

@@ -50,11 +50,10 @@ struct write_options {
 // every kernel that it refers to.
 void write_program(const program& p, const std::filesystem::path& file, const write_options& options = {});
 
-// Verifies every section before using it. Constants point into the mapped file and keep it mapped; only folded
-// constants (tensors with one repeated element) are expanded into memory. Throws untrusted_native
-// (ir/trust/native_consent.hpp) if the file has native code objects and `consent` does not trust the key that signed
-// them. The overload without `consent` trusts nobody. So native code in a program was either made by this process or is
-// signed by a trusted key.
+// Every section is verified before it is used. Constants lie in the mapped file, which they keep alive; only folded
+// ones (constant-filled tensors) are expanded into memory. Native code objects are refused (error{untrusted})
+// unless the file's signature is that of a key which `consent` trusts; without one nobody
+// is trusted. So native code in a program was made by this process, or somebody has vouched for it.
 program read_program(const std::filesystem::path& file, const native_consent& consent);
 program read_program(const std::filesystem::path& file);
 container_extras read_extras(const std::filesystem::path& file);

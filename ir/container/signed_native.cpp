@@ -64,10 +64,10 @@ void require_consent(open_container& file, const native_consent& consent) {
     if (!signer) throw error(error_kind::corrupted, "its signature does not match the program");
   }
   if (!consent.trusts(signer))
-    throw untrusted_native("its native code " + consent.complaint(signer) +
-                           ": add the signer's public key to ~/.config/kiln/trusted_keys or --cache-trust FILE, "
-                           "compile the model here, or run with "
-                           "--allow-unsigned-native");
+    throw error(error_kind::untrusted,
+                "its native code " + consent.complaint(signer) +
+                    "; add the signer's public key to ~/.config/kiln/trusted_keys or --cache-trust FILE, compile the "
+                    "model here, or run with --allow-unsigned-native");
 }
 
 }  // namespace kiln::container

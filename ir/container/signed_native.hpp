@@ -13,7 +13,7 @@ bool holds_native(const program& p);
 // Makes the signature section of a file that will hold `sections`.
 packed_section sign_native(const std::vector<packed_section>& sections, const signing_key& key);
 
-// Throws untrusted_native unless `consent` trusts the signer, and error{corrupted} for an invalid signature.
+// Throws error{untrusted} unless `consent` trusts who signed, and error{corrupted} for a signature that is not right.
 void require_consent(open_container& file, const native_consent& consent);
 
 }  // namespace kiln::container

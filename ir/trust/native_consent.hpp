@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "ir/error.hpp"
 #include "ir/trust/keys.hpp"
 #include "ir/trust/user_keys.hpp"
 
@@ -21,12 +20,6 @@ struct native_consent {
   // Explains why the signer is not trusted: "is not signed" or "is signed by HEX, which is not trusted", and why the
   // user's keys could not be read.
   std::string complaint(const std::optional<public_key>& signer) const;
-};
-
-// Has the kind error_kind::unsupported.
-class untrusted_native : public error {
- public:
-  explicit untrusted_native(std::string message) : error(error_kind::unsupported, std::move(message)) {}
 };
 
 }  // namespace kiln

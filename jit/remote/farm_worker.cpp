@@ -34,9 +34,9 @@ constexpr std::chrono::milliseconds least_drain_patience{5000};
 constexpr std::chrono::milliseconds least_call{2000};  // time limit of one call if the lease is shorter
 
 // Errors about the model or its options. Retrying the job would give the same error.
-constexpr std::array final_kinds{error_kind::usage,         error_kind::mismatch,   error_kind::missing_file,
-                                 error_kind::truncated,     error_kind::corrupted,  error_kind::newer_version,
-                                 error_kind::invalid_model, error_kind::unsupported};
+constexpr std::array final_kinds{error_kind::usage,         error_kind::mismatch,    error_kind::missing_file,
+                                 error_kind::truncated,     error_kind::corrupted,   error_kind::newer_version,
+                                 error_kind::invalid_model, error_kind::unsupported, error_kind::untrusted};
 
 double milliseconds_since(clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
@@ -156,7 +156,7 @@ class worker {
       double ms = milliseconds_since(begin);
       note({queue_.finish(lease, hash, result->bytes().size(), ms), lease.id, job.label, "", ms});
     } catch (const error& e) {
-      if (e.kind() == error_kind::absent) throw;  // the server is unreachable; this says nothing about the job
+      if (e.kind() == error_kind::unreachable) throw;  // the farm's server; this says nothing about the job
       failed(e.kind(), e.what());
     } catch (const std::exception& e) {
       failed(error_kind::internal, e.what());
@@ -170,8 +170,8 @@ class worker {
     try {
       file = options_.perform(job, folder);
     } catch (const error& e) {
-      if (e.kind() == error_kind::absent)
-        // Not the server but a component that the job needs is absent.
+      if (e.kind() == error_kind::unreachable)
+        // Not the farm's server but one that the job needs.
         throw error(error_kind::compile_failed, e.what());
       throw;
     }

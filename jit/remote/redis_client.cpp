@@ -89,7 +89,7 @@ std::vector<redis_value> redis_client::talk(const std::vector<command>& commands
   for (std::size_t i = 0; i < commands.size(); ++i) {
     answers.push_back(connection_->reader.read(bounds));
     if (answers.back().kind == redis_value::type::error && begins_with_one_of(answers.back().text, passing))
-      throw error(error_kind::absent, fmt::format("it cannot answer yet: {}", answers.back().text));
+      throw error(error_kind::unreachable, fmt::format("it cannot answer yet: {}", answers.back().text));
   }
   // Surplus bytes would be taken for the answer to the next command.
   if (!connection_->reader.empty()) throw reply_error("it sends more than was asked for", false);
@@ -112,9 +112,9 @@ std::vector<redis_value> redis_client::exchange_by(time_point deadline, const st
   } catch (const error& e) {
     const bool connected = connection_ != nullptr;
     connection_.reset();
-    if (e.kind() != error_kind::absent) throw;
-    throw error(error_kind::absent, fmt::format("the Redis server at {} {}: {}", address_.str(),
-                                                connected ? "does not answer" : "cannot be reached", e.what()));
+    if (e.kind() != error_kind::unreachable) throw;
+    throw error(error_kind::unreachable, fmt::format("the Redis server at {} {}: {}", address_.str(),
+                                                     connected ? "does not answer" : "cannot be reached", e.what()));
   } catch (...) {
     connection_.reset();
     throw;
@@ -131,9 +131,9 @@ std::vector<redis_value> redis_client::exchange(const std::vector<command>& comm
     try {
       return exchange_by(deadline, commands, bounds);
     } catch (const error& e) {
-      if (e.kind() == error_kind::absent && reused && clock::now() < deadline)
+      if (e.kind() == error_kind::unreachable && reused && clock::now() < deadline)
         continue;  // the server may have restarted since the last call: reconnect at once
-      if (e.kind() != error_kind::absent || clock::now() + pause > end || limits_.stop.stop_requested()) throw;
+      if (e.kind() != error_kind::unreachable || clock::now() + pause > end || limits_.stop.stop_requested()) throw;
       spdlog::debug("{}; trying again", e.what());
       pause_for(pause / 2 + pause * std::uniform_int_distribution<int>(0, 100)(spread) / 100, limits_.stop);
       deadline = call_deadline();

@@ -4,8 +4,8 @@
 // The server is not trusted: a call ends after redis_limits::call, whatever the server sends and however slowly, and
 // uses no more memory than the caller's bounds on the reply allow.
 //
-// Used by one thread at a time. Throws error{absent} if the server cannot be reached, does not answer in time or is
-// still loading its data; error{usage} if it rejects the login; error{io} for a command that it refuses;
+// Used by one thread at a time. Throws error{unreachable} if the server cannot be reached, does not answer in time or
+// is still loading its data; error{usage} if it rejects the login; error{io} for a command that it refuses;
 // error{corrupted} for an answer that is not a valid reply, and oversized_reply for one beyond the bounds. A call that
 // failed may or may not have taken effect, so callers use commands that may be repeated. With redis_limits::patience
 // the client repeats them itself.

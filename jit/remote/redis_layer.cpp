@@ -59,7 +59,7 @@ class redis_layer final : public remote_layer {
   std::unique_ptr<redis_client> take() {
     std::lock_guard lock(mutex_);
     if (clock::now() < quiet_until_)
-      throw error(error_kind::absent,
+      throw error(error_kind::unreachable,
                   fmt::format("the Redis server at {} could not be used a moment ago", address_.str()));
     if (idle_.empty())
       return std::make_unique<redis_client>(address_, redis_limits{.connect = connect_limit, .call = call_limit});

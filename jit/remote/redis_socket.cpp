@@ -27,8 +27,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds look_for_stop{100};
 
-[[noreturn]] void absent(std::string_view why) { throw error(error_kind::absent, std::string(why)); }
-[[noreturn]] void absent(int code) { absent(std::strerror(code)); }
+[[noreturn]] void unreachable(std::string_view why) { throw error(error_kind::unreachable, std::string(why)); }
+[[noreturn]] void unreachable(int code) { unreachable(std::strerror(code)); }
 
 struct endpoint {
   sockaddr_storage address{};
@@ -74,8 +74,8 @@ std::vector<endpoint> resolve(const std::string& host, int port, clock::time_poi
   }).detach();
   std::unique_lock lock(state->mutex);
   if (!state->done.wait_until(lock, deadline, [&] { return state->result.has_value(); }))
-    absent("its name was not resolved in time");
-  if (state->result->code != 0) absent(gai_strerror(state->result->code));
+    unreachable("its name was not resolved in time");
+  if (state->result->code != 0) unreachable(gai_strerror(state->result->code));
   return state->result->found;
 }
 
@@ -83,7 +83,7 @@ endpoint unix_endpoint(const std::string& path) {
   endpoint e;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) absent("the socket's path is too long");
+  if (path.size() >= sizeof address.sun_path) unreachable("the socket's path is too long");
   std::memcpy(address.sun_path, path.data(), path.size());
   e.size = sizeof address;
   std::memcpy(&e.address, &address, sizeof address);
@@ -98,12 +98,12 @@ void wait_for(int descriptor, short events, const wait_limit& limit) {
       deadline = std::min(deadline, clock::now() + wait_limit::last_moments);
     }
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
-    if (left.count() <= 0) absent("it takes longer than it may");
+    if (left.count() <= 0) unreachable("it takes longer than it may");
     if (!stopping && limit.stop.stop_possible()) left = std::min(left, look_for_stop);
     pollfd wanted{descriptor, events, 0};
     int ready = poll(&wanted, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
     if (ready > 0) return;
-    if (ready < 0 && errno != EINTR) absent(errno);
+    if (ready < 0 && errno != EINTR) unreachable(errno);
   }
 }
 
@@ -119,7 +119,7 @@ redis_socket redis_socket::connect(const redis_address& address, const wait_limi
   int why = EADDRNOTAVAIL;
   for (const endpoint& e : candidates) {
     redis_socket s(::socket(e.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (s.descriptor_ < 0) absent(errno);
+    if (s.descriptor_ < 0) unreachable(errno);
     if (::connect(s.descriptor_, reinterpret_cast<const sockaddr*>(&e.address), e.size) != 0) {
       why = errno;
       if (why != EINPROGRESS) continue;
@@ -135,7 +135,7 @@ redis_socket redis_socket::connect(const redis_address& address, const wait_limi
     }
     return s;
   }
-  absent(why);
+  unreachable(why);
 }
 
 void redis_socket::send(std::string_view bytes, const wait_limit& limit) {
@@ -143,8 +143,8 @@ void redis_socket::send(std::string_view bytes, const wait_limit& limit) {
     ssize_t n = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n > 0) bytes.remove_prefix(static_cast<std::size_t>(n));
     else if (errno == EAGAIN) wait_for(descriptor_, POLLOUT, limit);
-    else if (errno != EINTR) absent(errno);
-    if (clock::now() > limit.deadline) absent("it takes longer than it may");
+    else if (errno != EINTR) unreachable(errno);
+    if (clock::now() > limit.deadline) unreachable("it takes longer than it may");
   }
 }
 
@@ -158,8 +158,8 @@ std::size_t redis_socket::receive(std::span<char> into, const wait_limit& limit)
     wait_for(descriptor_, POLLIN, limit);
     ssize_t n = ::recv(descriptor_, into.data(), into.size(), 0);
     if (n > 0) return static_cast<std::size_t>(n);
-    if (n == 0) absent("it closes the connection");
-    if (errno != EAGAIN && errno != EINTR) absent(errno);
+    if (n == 0) unreachable("it closes the connection");
+    if (errno != EAGAIN && errno != EINTR) unreachable(errno);
   }
 }
 

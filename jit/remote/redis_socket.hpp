@@ -1,6 +1,6 @@
 // A connected stream socket to a Redis server. Every operation has a deadline, including name resolution. Used by one
-// thread at a time. Throws error{absent} if the server cannot be reached, closes the connection, or does not accept or
-// send bytes in time.
+// thread at a time. Throws error{unreachable} if the server cannot be reached, closes the connection, or does not
+// accept or send bytes in time.
 #pragma once
 
 #include <chrono>

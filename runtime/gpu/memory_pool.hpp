@@ -1,7 +1,6 @@
-// A pool of device memory. Uses a memory pool of the driver if it has them; otherwise caches freed blocks for the next
-// request of the same size. Memory from allocate() can be used on any stream at once. free() releases memory after the
-// work that is now in the device's own stream. With a driver pool the device waits for that work; without one the host
-// waits. Any thread. Throws error{absent} if memory is exhausted.
+// Device memory, pooled: out of a memory pool of the driver's where it has them, otherwise out of blocks kept for the
+// next request of their size. Memory is ready for any stream when allocate() returns; free() waits, on the device, for
+// the device's own stream. Any thread. Throws error{out_of_memory}.
 #pragma once
 
 #include <map>

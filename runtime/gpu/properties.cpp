@@ -22,13 +22,14 @@ std::string hip_architecture(const gpu_driver& from, int ordinal) {
   bool is_6 = f.properties_6 != nullptr;
   int status = is_6 ? f.properties_6(properties.data(), ordinal) : f.properties_5(properties.data(), ordinal);
   if (status)
-    throw error(error_kind::absent,
+    throw error(error_kind::device_lost,
                 "device hip:" + std::to_string(ordinal) + ": its properties: " + from.error_name(status));
   const char* text = properties.data() + (is_6 ? architecture_at_6 : architecture_at_5);
   std::string architecture(text, strnlen(text, architecture_bytes));
   if (!architecture.starts_with("gfx"))
-    throw error(error_kind::absent, "device hip:" + std::to_string(ordinal) + ": its architecture '" + architecture +
-                                        "' is not a valid architecture name");
+    throw error(error_kind::no_driver, "device hip:" + std::to_string(ordinal) +
+                                           ": the driver calls its architecture '" + architecture +
+                                           "', which is not the name of one; update the driver");
   return architecture;
 }
 
@@ -55,7 +56,7 @@ device_info query_info(const gpu_driver& from, int ordinal) {
   info.name = std::string(name(from.which())) + ":" + std::to_string(ordinal);
   auto require = [&](int status, const char* what) {
     if (status)
-      throw error(error_kind::absent, "device " + info.name + ": its " + what + ": " + from.error_name(status));
+      throw error(error_kind::device_lost, "device " + info.name + ": its " + what + ": " + from.error_name(status));
   };
   int device = 0;
   require(f.device_get(&device, ordinal), "number");

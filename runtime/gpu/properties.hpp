@@ -6,7 +6,7 @@
 
 namespace kiln::gpu {
 
-// Needs no context. Throws error{absent} if the device does not respond.
+// Needs no context. Throws error{device_lost} when the device does not answer.
 device_info query_info(const gpu_driver& from, int ordinal);
 
 // Whether kernels made for `target` run on a device whose own target is `device_target`.

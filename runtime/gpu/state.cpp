@@ -9,8 +9,8 @@ state::state(std::shared_ptr<const gpu_driver> from, int ordinal)
       ordinal_(ordinal),
       name_(std::string(kiln::gpu::name(driver_->which())) + ":" + std::to_string(ordinal)) {
   if (ordinal < 0 || ordinal >= driver_->device_count())
-    throw error(error_kind::absent, "device " + name_ + " is not available: " + driver_->path() + " has " +
-                                        std::to_string(driver_->device_count()) + " devices");
+    throw error(error_kind::no_device, "device " + name_ + ": is not here, " + driver_->path() + " has " +
+                                           std::to_string(driver_->device_count()) + " devices; see kiln devices");
   require(functions().device_get(&handle_, ordinal), "opening the device");
   if (functions().primary_context_retain)
     require(functions().primary_context_retain(&context_, handle_), "making its context");
@@ -43,7 +43,8 @@ void state::require_alive() const {
       hung() ? "work that did not finish in time"
              : driver_->error_name(status) +
                    (meaning_of(status).text.empty() ? "" : " (" + std::string(meaning_of(status).text) + ")");
-  throw error(error_kind::absent, "device " + name_ + " was lost to an earlier error, " + why + ": open it again");
+  throw error(error_kind::device_lost,
+              "device " + name_ + ": was lost to an earlier error, " + why + "; open it again");
 }
 
 int state::wait(int (*query)(void*), int (*synchronize)(void*), void* object) {

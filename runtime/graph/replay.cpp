@@ -47,8 +47,7 @@ void graph_replay::prepare() {
   for (queued_run& q : queued_) q.begin = device_->make_event(), q.end = device_->make_event();
 }
 
-void graph_replay::begin_run() {
-  launched_ = measuring_ = false;
+void graph_replay::begin(graph_run& run) {
   if (eager_for_good_) return;
   // Whether a first run is the only one cannot be known: nothing is made for it unless a graph was asked for.
   if (runs_++ == 0 && options_.policy == graph_policy::automatic && !decision_) return;
@@ -59,34 +58,34 @@ void graph_replay::begin_run() {
     fail(e.what());
   }
   if (eager_for_good_ || !trial_) return;
-  turn_ = trial_->next();
-  way_ = turn_.way;
-  measuring_ = true;
-  made_before_ = made();
+  run.turn_ = trial_->next();
+  way_ = run.turn_->way;
+  run.made_before_ = made();
 }
 
-std::size_t graph_replay::run(std::uint32_t block, std::size_t step, plan_pointers& pointers,
+std::size_t graph_run::replay(std::uint32_t block, std::size_t step, plan_pointers& pointers,
                               device_stream& stream) noexcept {
-  if (eager_for_good_ || !prepared_ || way_ == run_way::eager) return 0;
-  std::uint32_t part = part_at_[block][step];
+  graph_replay& r = replay_;
+  if (r.eager_for_good_ || !r.prepared_ || r.way_ == run_way::eager) return 0;
+  std::uint32_t part = r.part_at_[block][step];
   if (!part) return 0;
-  if (before_capture() && graphs_[part - 1].maker() == graph_maker::capture) return 0;
+  if (r.before_capture() && r.graphs_[part - 1].maker() == graph_maker::capture) return 0;
   try {
-    graphs_[part - 1].run(pointers, stream, way_ == run_way::branches, counts_);
+    r.graphs_[part - 1].run(pointers, stream, r.way_ == run_way::branches, r.counts_);
     launched_ = true;
-    return parts_[part - 1].count;
+    return r.parts_[part - 1].count;
   } catch (const std::exception& e) {
-    fail(e.what());
+    r.fail(e.what());
   } catch (...) {
-    fail("an unknown exception");
+    r.fail("an unknown exception");
   }
   return 0;
 }
 
-void graph_replay::end_run(double milliseconds) {
-  if (launched_) ++replays_;
-  if (!measuring_ || made() != made_before_) return;
-  take(turn_, milliseconds);
+void graph_replay::end_waited(const graph_run& run, clock::time_point since) {
+  if (run.launched_) ++replays_;
+  if (!trial_ || !run.turn_ || made() != run.made_before_) return;  // the trial goes where a run fails
+  take(*run.turn_, std::chrono::duration<double, std::milli>(clock::now() - since).count());
   if (trial_) return;
   for (segment_graphs& g : graphs_) g.keep(way_ == run_way::branches);  // nothing is under way
 }
@@ -103,37 +102,30 @@ void graph_replay::take(const graph_trial::turn& turn, double milliseconds) {
   reason_ = "launches were faster";
 }
 
-void graph_replay::begin_queued(device_stream& stream) {
-  open_ = nullptr;
-  if (!measuring_) return;
-  measuring_ = false;
-  if (queued_end_ - queued_begin_ == queued_.size()) return;
+graph_replay::queued_run* graph_replay::begin_queued(const graph_run& run, device_stream& stream) {
+  if (!run.turn_ || queued_end_ - queued_begin_ == queued_.size()) return nullptr;
   queued_run& q = queued_[queued_end_ % queued_.size()];
+  q.turn = *run.turn_;
   try {
     q.begin->record(&stream);
-    open_ = &q;
   } catch (const std::exception& e) {
     fail(e.what());
+    return nullptr;
   }
-  queued_since_ = std::chrono::steady_clock::now();
+  q.since = clock::now();
+  return &q;
 }
 
-void graph_replay::end_queued(device_stream& stream) {
-  if (launched_) ++replays_;
-  if (!open_) return;
-  if (made() != made_before_) {
-    open_ = nullptr;
-    return;
-  }
-  open_->host_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - queued_since_).count();
-  open_->turn = turn_;
+void graph_replay::end_queued(const graph_run& run, queued_run* timed, device_stream& stream) {
+  if (run.launched_) ++replays_;
+  if (!timed || made() != run.made_before_) return;
+  timed->host_ms = std::chrono::duration<double, std::milli>(clock::now() - timed->since).count();
   try {
-    open_->end->record(&stream);
+    timed->end->record(&stream);
     ++queued_end_;
   } catch (const std::exception& e) {
     fail(e.what());
   }
-  open_ = nullptr;
 }
 
 // A run costs what the device or the host needs for it, whichever is more: the other one waits.
@@ -148,7 +140,6 @@ void graph_replay::look_at_queued() {
 void graph_replay::fail(const char* what) noexcept {
   ++failures_;
   eager_for_good_ = true;
-  measuring_ = false;
   trial_.reset();
   try {
     if (reason_.empty()) reason_ = what;

@@ -1,12 +1,15 @@
-// Graph replay in one context: what the next run is to be, its graphs, the measurements of `automatic`, and what came
-// of it all. A failure anywhere is counted and said in the report; the run that met it goes on with launches from where
-// it was, and all later runs are eager. Used by one thread at a time. Nothing here throws into a run. Graphs go with
-// the object: the context waits for its runs first.
+// Graph replay in one context: it decides how each run goes, owns the graphs, makes the measurements of `automatic` and
+// reports what came of it all. A run is one call, run_waited() or run_queued(), which asks its caller for the stream
+// and then for the work; a graph_run exists only inside of it. A failure anywhere is counted and said in the report;
+// the run that met it goes on with launches from where it was, and all later runs are eager. Used by one thread at a
+// time. Nothing here throws into a run, but what the caller's functions throw passes through; such a run is not
+// measured. Graphs go with the object: the context waits for its runs first.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/graph/segment_graphs.hpp"
@@ -14,31 +17,66 @@
 
 namespace kiln {
 
+class graph_replay;
+
+// The run under way, for whoever executes the plan's steps.
+class graph_run {
+ public:
+  graph_run(const graph_run&) = delete;
+  // Enqueues the part of the plan that begins at this step as a graph. Returns the number of steps that were enqueued,
+  // 0 where the caller has to run the step.
+  std::size_t replay(std::uint32_t block, std::size_t step, plan_pointers& pointers, device_stream& stream) noexcept;
+
+ private:
+  friend class graph_replay;
+  explicit graph_run(graph_replay& of) : replay_(of) {}
+
+  graph_replay& replay_;
+  std::optional<graph_trial::turn> turn_;  // where the run is timed
+  std::size_t made_before_ = 0;            // graphs, when it began
+  bool launched_ = false;                  // a graph
+};
+
+// The stream of a run. `fair` is false where the run's time says nothing, because the stream has to wait for other
+// work.
+struct run_stream {
+  device_stream& stream;
+  bool fair = true;
+};
+
 class graph_replay {
  public:
   // `of` and `target` outlive it.
   graph_replay(const plan& of, device& target, const graph_options& options);
 
-  // Before a run, which is then as this says until the next call.
-  void begin_run();
-  // The part of the plan that begins at this step as a graph; the number of steps that were enqueued, 0 where the
-  // caller has to run them.
-  std::size_t run(std::uint32_t block, std::size_t step, plan_pointers& pointers, device_stream& stream) noexcept;
-  // After a run that went well; its time counts where something is measured.
-  void end_run(double milliseconds);
+  // A run whose results are there when `work` returns. `choose(bool own)` gives the run_stream; `own` asks for the
+  // device's own stream. `work(graph_run&, device_stream&)` executes the plan.
+  template <class Choose, class Work>
+  void run_waited(Choose&& choose, Work&& work) {
+    graph_run run(*this);
+    begin(run);
+    const auto since = clock::now();
+    const run_stream chosen = choose(wants_own_stream());
+    if (!chosen.fair) run.turn_.reset();
+    work(run, chosen.stream);
+    end_waited(run, since);
+  }
 
-  // The same for runs that nobody waits for: events lie around the work of a run, and are looked at when later runs
-  // begin.
-  void begin_queued(device_stream& stream);
-  void end_queued(device_stream& stream);
-  // Whether the run makes launches one by one though later ones may be graphs: then it belongs on the device's own
-  // stream. NVIDIA's driver (13.0) makes all graphs of a process slower, for good, once two streams have been given
-  // eight launches each, and the device's own has those of `prepare`.
-  bool on_own_stream() const { return !eager_for_good_ && (way_ == run_way::eager || before_capture()); }
+  // The same for a run that nobody waits for: `work` returns when everything is enqueued. Events lie around the work,
+  // and are looked at when later runs begin.
+  template <class Choose, class Work>
+  void run_queued(Choose&& choose, Work&& work) {
+    graph_run run(*this);
+    begin(run);
+    const run_stream chosen = choose(wants_own_stream());
+    if (!chosen.fair) run.turn_.reset();
+    queued_run* timed = begin_queued(run, chosen.stream);
+    work(run, chosen.stream);
+    end_queued(run, timed, chosen.stream);
+  }
+
   // Whether any run may be a graph.
   bool may_replay() const { return !eager_for_good_; }
-  // The last run was not a fair measurement.
-  void forget_run() { measuring_ = false; }
 
   // Whether later runs may go another way than this one.
   bool measuring() const { return !eager_for_good_ && !decision_ && (trial_ || !prepared_); }
@@ -46,13 +84,24 @@ class graph_replay {
   graph_report report() const;
 
  private:
+  friend class graph_run;
+  using clock = std::chrono::steady_clock;
   struct queued_run {
     std::unique_ptr<device_event> begin, end;
     graph_trial::turn turn;
+    clock::time_point since;
     double host_ms = 0;
   };
 
+  void begin(graph_run& run);
+  void end_waited(const graph_run& run, clock::time_point since);
+  queued_run* begin_queued(const graph_run& run, device_stream& stream);  // null: not timed
+  void end_queued(const graph_run& run, queued_run* timed, device_stream& stream);
   void prepare();
+  // Whether the run makes launches one by one though later ones may be graphs: then it belongs on the device's own
+  // stream. NVIDIA's driver (13.0) makes all graphs of a process slower, for good, once two streams have been given
+  // eight launches each, and the device's own has those of `prepare`.
+  bool wants_own_stream() const { return !eager_for_good_ && (way_ == run_way::eager || before_capture()); }
   // What drivers load late cannot be loaded into a capture, so a captured part is run once before.
   bool before_capture() const { return runs_ == 1 && captures_; }
   void start_trial();
@@ -67,10 +116,6 @@ class graph_replay {
   bool eager_for_good_ = false, prepared_ = false;
   bool captures_ = false;         // some of the graphs
   run_way way_ = run_way::eager;  // of the run under way, or the last one
-  graph_trial::turn turn_;        // of the run under way, where something is measured
-  bool measuring_ = false;        // the run under way is timed
-  std::size_t made_before_ = 0;   // graphs, when it began
-  bool launched_ = false;         // the run under way launched a graph
   std::size_t runs_ = 0;
   std::vector<graph_segment> parts_;
   std::vector<segment_graphs> graphs_;               // per part
@@ -79,8 +124,6 @@ class graph_replay {
   std::optional<graph_decision> decision_;
   std::array<queued_run, 8> queued_;               // a ring
   std::size_t queued_begin_ = 0, queued_end_ = 0;  // those whose end is waited for
-  queued_run* open_ = nullptr;                     // the queued run under way
-  std::chrono::steady_clock::time_point queued_since_;
   graph_counts counts_;
   std::size_t replays_ = 0, failures_ = 0;
   std::string reason_;

@@ -97,7 +97,7 @@ class mutator {
 
 bool is_refusal(error_kind kind) {
   return kind == error_kind::truncated || kind == error_kind::corrupted || kind == error_kind::newer_version ||
-         kind == error_kind::unsupported || kind == error_kind::invalid_model;
+         kind == error_kind::unsupported || kind == error_kind::untrusted || kind == error_kind::invalid_model;
 }
 
 // Every open dimension at its least, at its greatest, and somewhere in between.

@@ -138,6 +138,16 @@ TEST_F(c_api, errors_are_codes_with_a_message_per_thread) {
   std::ofstream(folder / "short.kiln") << "KI";
   EXPECT_EQ(kiln_program_open((folder / "short.kiln").c_str(), 1, &program), KILN_DAMAGED_FILE);
   EXPECT_EQ(kiln_program_open(nullptr, 1, &program), KILN_USAGE);
+  kiln::program handed_on;
+  module& main = handed_on.main();
+  main.set_outputs({main.add_parameter("x", vector_type)}, {"y"});
+  const std::string native = write(handed_on);
+  for (const char* device : {"cuda:99", "hip:99"}) {
+    const kiln_status status = kiln_program_open_on(native.c_str(), device, 1, &program);
+    EXPECT_TRUE(status == KILN_NO_DRIVER || status == KILN_NO_DEVICE) << kiln_status_name(status);
+    EXPECT_THAT(kiln_last_error(), HasSubstr(device));
+  }
+  EXPECT_EQ(kiln_program_open_on(native.c_str(), "gpu", 1, &program), KILN_USAGE);
   EXPECT_EQ(kiln_program_open("x", 1, nullptr), KILN_USAGE);
   EXPECT_EQ(kiln_program_input_count(nullptr), 0u);
   EXPECT_EQ(kiln_run(nullptr, nullptr, nullptr), KILN_USAGE);

@@ -56,7 +56,7 @@ TYPED_TEST_P(device_conformance, memory_that_is_not_there_is_an_error) {
     this->target->allocate(std::size_t{1} << 60);
     ADD_FAILURE();
   } catch (const error& e) {
-    EXPECT_EQ(e.kind(), error_kind::absent);
+    EXPECT_EQ(e.kind(), error_kind::out_of_memory);
   }
 }
 

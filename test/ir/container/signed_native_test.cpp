@@ -37,7 +37,8 @@ void expect_untrusted(const std::filesystem::path& file, const native_consent& c
   try {
     read_program(file, consent);
     ADD_FAILURE() << "read in spite of: " << why;
-  } catch (const untrusted_native& e) {
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::untrusted);
     EXPECT_THAT(e.what(), HasSubstr(why));
     EXPECT_THAT(e.what(), HasSubstr(file.string()));
     EXPECT_THAT(e.what(), HasSubstr("--allow-unsigned-native"));
@@ -52,7 +53,7 @@ TEST(signed_native, who_may_read_it) {
   write_program(p, folder / "bare.kiln");
   expect_untrusted(folder / "bare.kiln", {}, "is not signed");
   expect_untrusted(folder / "bare.kiln", trusting(1), "is not signed");
-  EXPECT_THROW(read_program(folder / "bare.kiln"), untrusted_native) << "nobody is trusted unless somebody says so";
+  EXPECT_THROW(read_program(folder / "bare.kiln"), error) << "nobody is trusted unless somebody says so";
   EXPECT_EQ(read_program(folder / "bare.kiln", {.allow_unsigned = true}).str(), p.str());
   EXPECT_NO_THROW(check(folder / "bare.kiln")) << "looking is not running";
 

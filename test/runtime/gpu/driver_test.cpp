@@ -54,11 +54,11 @@ TEST_P(gpu_drivers, devices_by_name) {
       EXPECT_EQ(e.kind(), kind) << e.what();
     }
   };
-  refuse(prefix + ":2", error_kind::absent);
+  refuse(prefix + ":2", error_kind::no_device);
   refuse(prefix + ":", error_kind::usage);
   refuse(prefix + ":-1", error_kind::usage);
   refuse(prefix + ":1x", error_kind::usage);
-  refuse(GetParam().api == gpu::api::cuda ? "hip:0" : "cuda:0", error_kind::absent);
+  refuse(GetParam().api == gpu::api::cuda ? "hip:0" : "cuda:0", error_kind::no_driver);
   device_list list = find_devices(options);
   ASSERT_EQ(list.devices.size(), 3u);
   EXPECT_EQ(list.devices[0].name, "host");
@@ -66,7 +66,7 @@ TEST_P(gpu_drivers, devices_by_name) {
   EXPECT_EQ(list.searched.size(), 2u);
   control.set_device_count(0);
   EXPECT_EQ(find_devices(options).devices.size(), 1u);
-  refuse(prefix + ":0", error_kind::absent);
+  refuse(prefix + ":0", error_kind::no_device);
 }
 
 TEST_P(gpu_drivers, machine_code_of_portable_text) {

@@ -107,7 +107,7 @@ TEST_P(gpu_faults, a_lost_device_says_so_from_then_on) {
       what();
       ADD_FAILURE() << "nothing was thrown";
     } catch (const error& err) {
-      EXPECT_EQ(err.kind(), error_kind::absent);
+      EXPECT_EQ(err.kind(), error_kind::device_lost);
       EXPECT_THAT(err.what(), HasSubstr("was lost"));
     }
   };
@@ -192,7 +192,7 @@ TEST_P(gpu_faults, out_of_memory_is_an_error_and_the_device_works_on) {
     device->allocate(12345678);
     ADD_FAILURE();
   } catch (const error& err) {
-    EXPECT_EQ(err.kind(), error_kind::absent);
+    EXPECT_EQ(err.kind(), error_kind::out_of_memory);
     EXPECT_THAT(err.what(), HasSubstr("12345678 bytes"));
   }
   EXPECT_NE(device->allocate(1000).data(), nullptr);

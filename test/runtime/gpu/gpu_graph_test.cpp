@@ -396,7 +396,7 @@ TEST_P(gpu_graphs, automatic_decides_and_can_be_told) {
   EXPECT_TRUE(queued.decision());
 }
 
-// See graph_replay::on_own_stream.
+// See graph_replay::wants_own_stream.
 TEST_P(gpu_graphs, launches_of_contexts_with_graphs_go_to_one_stream) {
   auto device = open_stand_in(GetParam());
   auto theirs = device->make_stream();

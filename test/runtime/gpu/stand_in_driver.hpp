@@ -51,7 +51,7 @@ inline std::vector<std::byte> module_text(const std::string& extra = {}) {
 
 inline std::unique_ptr<gpu_device> open_stand_in(const stand_in_kind& kind, int ordinal = 0) {
   gpu::driver_search search = gpu::find_driver(kind.api, library_path(kind));
-  if (!search.driver) throw error(error_kind::absent, gpu::explain(search));
+  if (!search.driver) throw error(error_kind::no_driver, gpu::explain(search));
   return std::make_unique<gpu_device>(search.driver, ordinal);
 }
 

@@ -29,7 +29,7 @@ const spirv::object& operator_of(const corpus::test_case& c) {
                                            {.definitions = {}, .whole_module = false});
   for (const spirv::object& o : file->second.operators)
     if (o.name == c.name) return o;
-  throw error(error_kind::absent, "no operator '" + c.name + "' in " + c.file);
+  throw error(error_kind::internal, "no operator '" + c.name + "' in " + c.file);
 }
 
 std::vector<shape> types_of(const std::vector<literal>& values) {
