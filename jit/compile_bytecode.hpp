@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ir/program.hpp"
+#include "jit/assembled_object.hpp"
 #include "jit/cache/kernel_key.hpp"
 #include "mlir_bridge/kernel/kernel_configuration.hpp"
 #include "mlir_bridge/targets/target_row.hpp"
@@ -34,11 +35,12 @@ struct jit_options {
   int threads = 0;                                // compiler threads; 0: as many as this process may use
   std::chrono::milliseconds kernel_limit{60000};  // for one kernel
   bool only_if_cached = false;                    // throw error{not_cached} instead of compiling
-  // Set if the device's driver is a compiler (PTX to machine code): a function that calls it, and the version of the
-  // driver, which becomes part of the cache key. Called from the compiler threads. If null, the finalizer's output is
-  // used as it is.
-  std::function<std::vector<std::byte>(std::span<const std::byte> object)> assemble = nullptr;
-  std::string driver = {};
+  // Set if the device's driver is a compiler (PTX to machine code): a function that calls it. Called from the compiler
+  // threads. If null, the finalizer's output is used as it is.
+  std::function<assembled_object(std::span<const std::byte> object)> assemble = nullptr;
+  // Who assembles, which is part of the cache key. If `driver` refuses a kernel, `second_driver` assembles it; its
+  // entry is looked up second. Empty: there is no second one.
+  std::string driver = {}, second_driver = {};
   // HIP_VERSION if HIP can compile amdgcnspirv (rocm_candidate.hpp), else 0. The tuner may then try it.
   std::int64_t rocm = 0;
   // The workers that parse and compile payloads (make_compile_workers). If null, this process does; that is only safe

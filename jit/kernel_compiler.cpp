@@ -52,11 +52,20 @@ kernel_key kernel_compiler::key(const kernel_group& g, const kernel_configuratio
 }
 
 native_bytes kernel_compiler::find(const kernel_group& g, const kernel_configuration& configuration) const {
-  return find_sound(options_.cache, key(g, configuration));
+  kernel_key wanted = key(g, configuration);
+  native_bytes found = find_sound(options_.cache, wanted);
+  if (found || options_.second_driver.empty()) return found;
+  wanted.driver = options_.second_driver;
+  return find_sound(options_.cache, wanted);
 }
 
 native_bytes kernel_compiler::find_made(const kernel_group& g, const kernel_configuration& configuration) const {
-  return options_.cache ? checked(options_.cache->find_made(key(g, configuration))) : nullptr;
+  if (!options_.cache) return nullptr;
+  kernel_key wanted = key(g, configuration);
+  native_bytes found = checked(options_.cache->find_made(wanted));
+  if (found || options_.second_driver.empty()) return found;
+  wanted.driver = options_.second_driver;
+  return checked(options_.cache->find_made(wanted));
 }
 
 work_claim kernel_compiler::claim(const kernel_group& g, const kernel_configuration& configuration, bool wait) const {
@@ -140,15 +149,20 @@ std::vector<kernel_configuration> kernel_compiler::candidates(const kernel_group
 
 native_bytes kernel_compiler::compile(const kernel_group& g, const kernel_configuration& configuration) {
   // The kernel before the driver has compiled it. It may be cached by this machine, or by one without such a device.
-  kernel_key before_driver = key(g, configuration);
+  const kernel_key usual = key(g, configuration);
+  kernel_key before_driver = usual;
   before_driver.driver.clear();
   try {
     auto known = options_.assemble ? find_sound(options_.cache, before_driver) : nullptr;
     auto bytes = known ? *known : finalize_portable(g, configuration);
     if (options_.assemble) {
       native_kernel native = deserialize_native_kernel(bytes);
-      native.object = options_.assemble(native.object);
+      assembled_object made = options_.assemble(native.object);
+      native.object = std::move(made.bytes);
       bytes = serialize(native);
+      std::lock_guard lock(mutex_);
+      if (made.by == options_.driver) assembled_by_.erase(usual.hash());
+      else assembled_by_[usual.hash()] = std::move(made.by);
     }
     return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   } catch (const error& e) {
@@ -159,7 +173,14 @@ native_bytes kernel_compiler::compile(const kernel_group& g, const kernel_config
 
 void kernel_compiler::keep(const kernel_group& g, const kernel_configuration& configuration,
                            const native_bytes& native) const {
-  if (options_.cache) options_.cache->store(key(g, configuration), *native);
+  if (!options_.cache) return;
+  kernel_key made = key(g, configuration);
+  {
+    std::lock_guard lock(mutex_);
+    if (auto other = assembled_by_.find(made.hash()); other != assembled_by_.end()) made.driver = other->second;
+  }
+  if (made.driver.empty() && !options_.driver.empty()) return;  // the next process asks the usual one again
+  options_.cache->store(made, *native);
 }
 
 }  // namespace kiln

@@ -33,7 +33,8 @@ class kernel_compiler {
   kernel_configuration configuration(const kernel_group& g) const;
   kernel_key key(const kernel_group& g, const kernel_configuration& configuration) const;
 
-  // The cached kernel. Null if there is no cache, or no entry that deserializes as a kernel.
+  // The cached kernel, also one that the second driver made. Null if there is no cache, or no entry that deserializes
+  // as a kernel.
   native_bytes find(const kernel_group& g, const kernel_configuration& configuration) const;
 
   // Claims a kernel before compiling it, so that several processes do not all compile it. Afterwards find_made() looks
@@ -47,6 +48,7 @@ class kernel_compiler {
   // name.
   native_bytes compile(const kernel_group& g, const kernel_configuration& configuration);
 
+  // Under the key of whoever assembled it.
   void keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native) const;
 
   // The form of an amdgcnspirv kernel that HIP compiles itself, if there is one (rocm_candidate.hpp).
@@ -68,9 +70,10 @@ class kernel_compiler {
   std::vector<std::byte> finalize_portable(const kernel_group& g, const kernel_configuration& configuration);
   const program& source_;
   const jit_options& options_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::optional<compiler_context> context_;  // created on the first miss; a warm start needs none
   std::map<std::string, std::shared_ptr<entry>> entries_;
+  std::map<content_hash, std::string> assembled_by_;  // by the usual key: kernels that options_.driver did not assemble
 };
 
 }  // namespace kiln

@@ -118,4 +118,18 @@ std::vector<std::byte> assemble_ptx(const ptxas_tool& tool, std::span<const std:
   return cubin.read();
 }
 
+assembled_object assemble_ptx_or(const ptxas_tool& tool, std::span<const std::byte> object,
+                                 const std::string& tool_name, const std::string& refused_name,
+                                 const std::function<std::vector<std::byte>(std::span<const std::byte>)>& driver,
+                                 const std::function<void(const std::string&)>& warn) {
+  std::string by;
+  try {
+    return {assemble_ptx(tool, object), tool_name};
+  } catch (const error& e) {
+    warn(tool.executable + ": " + e.what() + "; the driver compiles it");
+    if (e.kind() == error_kind::compile_failed) by = refused_name;
+  }
+  return {driver(object), std::move(by)};
+}
+
 }  // namespace kiln

@@ -132,8 +132,8 @@ int explain(const options& o, const output_options& output) {
            !refuse_layer(posix_file_system(), std::filesystem::absolute(folder), consent.only.has_value()).empty();
   });
   program bound = read_program(o.file, consent).bind(parse_bindings(o.dims));
-  // A target need not run on this machine, but a device must be present.
-  std::string driver;
+  // A target can be asked about on a machine that does not run it; a device must be here.
+  std::string driver, second_driver;
   target_row target;
   std::unique_ptr<tuning_records> records;
   if (o.device == "host" && o.target != "native") {
@@ -143,12 +143,19 @@ int explain(const options& o, const output_options& output) {
     records = open_records(layers.folder, layers.read_only_layers, chosen, read_extras(o.file).tuning_hints);
     target = chosen.target;
     driver = chosen.driver;
+    second_driver = chosen.second_driver;
   }
   auto kernels = json::array();
   std::size_t hits = 0;
   auto embedded = embedded_entries::read(o.file);
   for (const wanted_kernel& w : wanted_kernels(bound, target, driver, records.get())) {
     cache_explanation e = explain_cache(folders, w.key, entry_kind::kernel, embedded.get(), &consent);
+    if (!e.hit && !second_driver.empty()) {
+      kernel_key refused = w.key;
+      refused.driver = second_driver;
+      if (auto second = explain_cache(folders, refused, entry_kind::kernel, embedded.get(), &consent); second.hit)
+        e = second;
+    }
     hits += e.hit;
     auto differences = json::array();
     for (const field_difference& d : e.differences)

@@ -23,15 +23,12 @@ jit_options chosen_device::compiling() const {
   if (target.family == target_family::amdgpu) options.rocm = rocm_finalizer(device->info().driver_version);
   if (driver.empty()) return options;
   options.driver = driver;
-  options.assemble = [compiler = device.get(), tool = ptxas](std::span<const std::byte> object) {
-    if (tool) {
-      try {
-        return assemble_ptx(*tool, object);
-      } catch (const error& e) {
-        spdlog::warn("{}: {}; the driver compiles it", tool->executable, e.what());
-      }
-    }
-    return compiler->to_machine_code(object);
+  options.second_driver = second_driver;
+  options.assemble = [compiler = device.get(), tool = ptxas, name = driver,
+                      refused = second_driver](std::span<const std::byte> object) -> assembled_object {
+    auto by_driver = [&](std::span<const std::byte> text) { return compiler->to_machine_code(text); };
+    if (!tool) return {by_driver(object), name};
+    return assemble_ptx_or(*tool, object, name, refused, by_driver, [](const std::string& why) { spdlog::warn(why); });
   };
   return options;
 }
@@ -49,9 +46,10 @@ chosen_device choose_device(const std::string& device, const std::string& target
                 fmt::format("{} ({}): cannot run code for target '{}'; see kiln targets",
                             host ? "this machine" : "device " + device, info.description, target));
   if (info.family == "nvidia") {
-    chosen.driver = fmt::format("cuda {} {}", info.driver_version, info.architecture);
+    const std::string compiler = fmt::format("cuda {} {}", info.driver_version, info.architecture);
     chosen.ptxas = find_ptxas(info.driver_version);
-    if (chosen.ptxas) chosen.driver += " ptxas " + chosen.ptxas->version;
+    chosen.driver = chosen.ptxas ? compiler + " ptxas " + chosen.ptxas->version : compiler;
+    if (chosen.ptxas) chosen.second_driver = compiler + ", refused by ptxas " + chosen.ptxas->version;
   }
   return chosen;
 }

@@ -15,6 +15,7 @@ struct chosen_device {
   std::unique_ptr<kiln::device> device;
   target_row target;
   std::string driver;                    // of a device whose driver compiles; empty otherwise
+  std::string second_driver = {};        // of kernels that ptxas refuses
   std::optional<ptxas_tool> ptxas = {};  // what compiles in the driver's place
 
   // With the target, and the device's driver as the last compiler where it is one.

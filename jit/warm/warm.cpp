@@ -93,6 +93,7 @@ std::vector<warm_result> warm(const warm_plan& plan, const jit_options& options,
     const jit_options& target = plan.targets()[kernel.target];
     one.target = target.target;
     one.driver = target.driver;
+    one.second_driver = target.second_driver;
     one.assemble = target.assemble;
     one.threads = 1;
     one.progress = nullptr;

@@ -176,6 +176,36 @@ TEST_F(compile_bytecode_test, only_if_cached_refuses_to_compile) {
   EXPECT_NO_THROW(compile_bytecode(portable, o));
 }
 
+TEST_F(compile_bytecode_test, the_key_names_who_assembled) {
+  jit_options o = options();
+  o.driver = "first", o.second_driver = "second";
+  std::string by;
+  o.assemble = [&](std::span<const std::byte> object) { return assembled_object{{object.begin(), object.end()}, by}; };
+  o.threads = 1;
+  jit_report report;
+  auto entries_of = [&](const std::string& driver) {
+    std::size_t found = 0;
+    for (const wanted_kernel& w : wanted_kernels(portable, o.target, driver)) found += cache->find(w.key).has_value();
+    return found;
+  };
+  compile_bytecode(portable, o, &report);  // by nobody who is named: the next process tries again
+  const std::size_t kernels = report.misses;
+  EXPECT_EQ(report.hits, 0u);
+  EXPECT_EQ(entries_of("first") + entries_of("second") + entries_of(""), 0u);
+  by = "second";
+  compile_bytecode(portable, o, &report);
+  EXPECT_EQ(report.misses, kernels);
+  EXPECT_EQ(entries_of("first"), 0u);
+  EXPECT_EQ(entries_of("second"), kernels);
+  compile_bytecode(portable, o, &report);
+  EXPECT_EQ(report.hits, kernels) << "what the second driver made is a hit";
+  o.second_driver = "another version";
+  by = "first";
+  compile_bytecode(portable, o, &report);
+  EXPECT_EQ(report.misses, kernels);
+  EXPECT_EQ(entries_of("first"), kernels);
+}
+
 TEST_F(compile_bytecode_test, entries_that_are_no_kernels_are_compiled_again) {
   auto wanted = wanted_kernels(portable, find_target("x86-64-v3"));
   cache->store(wanted.at(0).key, std::vector<std::byte>(100, std::byte{7}));

@@ -85,5 +85,23 @@ TEST_F(ptxas_in_folders, a_refusal_is_an_error_with_its_words) {
   EXPECT_THROW(assemble_ptx(*tool, bytes_of("no target")), error);
 }
 
+TEST_F(ptxas_in_folders, the_driver_takes_over_and_the_result_says_who_made_it) {
+  std::vector<std::string> warnings;
+  auto assembled = [&](const char* script) {
+    auto tool = find_ptxas("12.8", {folder(std::to_string(warnings.size()) + "tool", "12.8.93", script)});
+    return assemble_ptx_or(
+        tool.value(), bytes_of(".target sm_90\n"), "ptxas", "refused",
+        [](std::span<const std::byte>) { return std::vector<std::byte>(3, std::byte{7}); },
+        [&](const std::string& why) { warnings.push_back(why); });
+  };
+  EXPECT_EQ(assembled("while [ \"$1\" != -o ]; do shift; done; echo made > \"$2\"").by, "ptxas");
+  EXPECT_TRUE(warnings.empty());
+  const assembled_object refused = assembled("echo 'ptxas fatal: no such instruction' >&2; exit 255");
+  EXPECT_EQ(refused.by, "refused");
+  EXPECT_EQ(refused.bytes, std::vector<std::byte>(3, std::byte{7}));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], testing::HasSubstr("no such instruction; the driver compiles it"));
+}
+
 }  // namespace
 }  // namespace kiln::test
