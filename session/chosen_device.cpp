@@ -1,4 +1,4 @@
-#include "tools/chosen_device.hpp"
+#include "session/chosen_device.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -10,7 +10,7 @@
 #include "jit/targets.hpp"
 #include "runtime/devices.hpp"
 
-namespace kiln::tools {
+namespace kiln {
 namespace {
 
 // Longer than any run; a kernel that never ends ends in an error.
@@ -24,11 +24,14 @@ jit_options chosen_device::compiling() const {
   if (driver.empty()) return options;
   options.driver = driver;
   options.second_driver = second_driver;
-  options.assemble = [compiler = device.get(), tool = ptxas, name = driver,
-                      refused = second_driver](std::span<const std::byte> object) -> assembled_object {
+  options.assemble = [compiler = device.get(), tool = ptxas, name = driver, refused = second_driver,
+                      say = warn](std::span<const std::byte> object) -> assembled_object {
     auto by_driver = [&](std::span<const std::byte> text) { return compiler->to_machine_code(text); };
     if (!tool) return {by_driver(object), name};
-    return assemble_ptx_or(*tool, object, name, refused, by_driver, [](const std::string& why) { spdlog::warn(why); });
+    return assemble_ptx_or(*tool, object, name, refused, by_driver, [&](const std::string& why) {
+      if (say) say(why);
+      else spdlog::warn(why);
+    });
   };
   return options;
 }
@@ -54,4 +57,4 @@ chosen_device choose_device(const std::string& device, const std::string& target
   return chosen;
 }
 
-}  // namespace kiln::tools
+}  // namespace kiln
