@@ -60,7 +60,7 @@ program instance::finalize() {
     if (!log.empty()) append_misses(log, misses_of(bound_, jit, report_, with_.name()));
     return native;
   } catch (const error& e) {
-    if (!log.empty() && options.only_cached && e.kind() == error_kind::absent)
+    if (!log.empty() && options.only_cached && e.kind() == error_kind::not_cached)
       append_misses(log, absent_kernels(bound_, jit, with_.name()));
     throw;
   }

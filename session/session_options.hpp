@@ -35,7 +35,7 @@ struct session_options {
   cache_choice cache;
   compile_place compiling = compile_place::workers;
   std::string compile_worker;  // executable of the workers; empty: found beside this library
-  bool only_cached = false;    // error{absent} rather than compile
+  bool only_cached = false;    // error{not_cached} rather than compile
   bool verify_cache = false;   // compile what the cache has once more, compare, and replace what differs
   std::string record_misses;   // file to which kernels that the cache did not have are added, for `kiln warm --replay`
   graph_policy graphs = graph_policy::automatic;
