@@ -1,8 +1,6 @@
-#include "ir/error.hpp"
+#include "ir/error_kinds.hpp"
 
 #include <algorithm>
-
-#include "ir/error_kinds.hpp"
 
 namespace kiln {
 
