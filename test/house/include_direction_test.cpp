@@ -160,8 +160,9 @@ TEST(house, the_table_is_complete) {
   }
   for (const std::string& file : internal_headers) EXPECT_TRUE(sources().contains(file)) << file;
   for (const auto& entry : fs::directory_iterator(fs::path(KILN_SOURCE_DIR) / "mlir_bridge"))
-    if (entry.is_directory())
+    if (entry.is_directory()) {
       EXPECT_TRUE(rooms.contains("mlir_bridge/" + entry.path().filename().string())) << entry.path();
+    }
 }
 
 }  // namespace
