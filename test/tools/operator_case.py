@@ -37,11 +37,13 @@ def model_of(nodes):
     feeds = {n: a for node in nodes for n, a in node.feeds.items()}
     graph = helper.make_graph([n.proto for n in nodes], "g", [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()],
                               [helper.make_empty_tensor_value_info(o) for n in nodes for o in n.outputs], [i for n in nodes for i in n.initializers])
-    versions = {**DOMAINS, "": max(n.standard for n in nodes)}
+    versions = {**{n.proto.domain: 1 for n in nodes}, **DOMAINS, "": max(n.standard for n in nodes)}
     return helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()], ir_version=10), feeds
 
 
 class OperatorCase(KilnCase):
+    reference = staticmethod(reference)
+
     def setUp(self):
         super().setUp()
         self.pending = []
@@ -53,7 +55,7 @@ class OperatorCase(KilnCase):
 
     def check_together(self, pending):
         model, feeds = model_of([n for n, _, _ in pending])
-        want, got = reference(model, feeds), self.run_kiln(model, feeds)
+        want, got = self.reference(model, feeds), self.run_kiln(model, feeds)
         for node, tolerance, about in pending:
             with self.subTest(about):
                 self.agree({o: want[o] for o in node.outputs}, got, tolerance, about)

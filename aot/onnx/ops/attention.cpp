@@ -53,7 +53,6 @@ value padded_mask(builder& b, value mask, const dim& keys) {
 // scores.
 std::vector<value> standard_attention(node& n) {
   builder& b = n.b;
-  n.refuse_outputs_from(3, "qk_matmul_output");
   attention_problem p{with_heads(n, 0, "q_num_heads"), with_heads(n, 1, "kv_num_heads"),
                       with_heads(n, 2, "kv_num_heads")};
   if (n.has(4) != n.has(5)) invalid("past_key and past_value come together");
@@ -79,11 +78,11 @@ std::vector<value> standard_attention(node& n) {
     p.mask = joined_masks(b, p.mask, window_mask(n, b.dims_tensor({past}, 0), queries, keys, causal));
   }
   p.zero_unseen = static_cast<bool>(p.mask);
-  value y = attend(b, p);
-  std::vector<value> results{n.rank(0) == 4 ? y : join_heads(b, heads_first(b, y))};
-  if (n.outputs() > 1) results.push_back(p.key);
-  if (n.outputs() > 2) results.push_back(p.values);
-  return results;
+  std::int64_t stage = n.integer("qk_matmul_output_mode", 0);
+  if (stage < 0 || stage > 3) invalid("qk_matmul_output_mode is " + std::to_string(stage) + ", not 0 to 3");
+  attention_with_scores done =
+      n.wants(3) ? attend_with_scores(b, p, static_cast<score_stage>(stage)) : attention_with_scores{attend(b, p), {}};
+  return {n.rank(0) == 4 ? done.sums : join_heads(b, heads_first(b, done.sums)), p.key, p.values, done.scores};
 }
 
 // Rotates x [B, N, S, H] or [B, S, N*H]; the result has the same form. If `heads` is 0, the width of the cosines
@@ -121,7 +120,7 @@ std::vector<value> contrib_rotary(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Attention", standard_attention, 23, "no qk_matmul_output"},
+    {"Attention", standard_attention, 23},
     {"RotaryEmbedding", standard_rotary, 23},
     {"RotaryEmbedding", contrib_rotary, 1, "no packed batches", microsoft_domain},
 };

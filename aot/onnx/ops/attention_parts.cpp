@@ -1,5 +1,6 @@
 #include "aot/onnx/ops/attention_parts.hpp"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -11,16 +12,6 @@ namespace {
 using fn = scalar_function;
 
 bool is_plain(const attention_problem& p) { return p.soft_cap == 0 && !p.sink; }
-
-// Returns scores [B, N, S, T] in the compute type. The query heads of a group are adjacent, so they become rows of one
-// product.
-value scores_of(builder& b, const attention_problem& p) {
-  const auto q = p.query.type().dims, k = p.key.type().dims;
-  element_type wide = compute_type(p.query.type().type);
-  dim rows = q[1] * q[2] / k[1];
-  value product = b.add(dot{false, true, wide}, {b.with_dims(p.query, {q[0], k[1], rows, q[3]}), p.key});
-  return b.binary(fn::mul, b.with_dims(product, {q[0], q[1], q[2], k[2]}), p.scale);
-}
 
 value lowest(builder& b) { return b.scalar(element_type::f32, -std::numeric_limits<double>::infinity()); }
 
@@ -45,22 +36,22 @@ value weights_of(builder& b, const attention_problem& p, value scores) {
   return b.slice_axis(all, 3, 1, dims[3]);
 }
 
+// The scores at each score_stage. A stage that the problem does not have is equal to the stage before it.
+std::array<value, 4> stages_of(builder& b, const attention_problem& p) {
+  value product = scores_of(b, p), capped = product;
+  if (p.soft_cap != 0)
+    capped = b.binary(fn::mul, b.unary(fn::tanh, b.binary(fn::div, product, p.soft_cap)), p.soft_cap);
+  value seen = capped;
+  if (p.mask) seen = masked(b, seen, p.mask);
+  if (p.causal) seen = masked(b, seen, causal_mask(b, p.query.type().dims[2], p.key.type().dims[2]));
+  return {product, capped, seen, weights_of(b, p, seen)};
+}
+
 value sums_of(builder& b, const attention_problem& p) {
-  const auto q = p.query.type().dims, k = p.key.type().dims;
-  if (is_plain(p)) {
-    attention op{p.scale, p.causal};
-    return b.add(op, p.mask ? std::vector<value>{p.query, p.key, p.values, p.mask}
-                            : std::vector<value>{p.query, p.key, p.values});
-  }
-  value scores = scores_of(b, p);
-  if (p.soft_cap != 0) scores = b.binary(fn::mul, b.unary(fn::tanh, b.binary(fn::div, scores, p.soft_cap)), p.soft_cap);
-  if (p.mask) scores = masked(b, scores, p.mask);
-  if (p.causal) scores = masked(b, scores, causal_mask(b, q[2], k[2]));
-  value weights = weights_of(b, p, scores);
-  dim rows = q[1] * q[2] / k[1];
-  value sums = b.add(dot{false, false, p.query.type().type},
-                     {b.with_dims(b.to_type(weights, p.query.type().type), {q[0], k[1], rows, k[2]}), p.values});
-  return b.with_dims(sums, {q[0], q[1], q[2], p.values.type().dims[3]});
+  if (!is_plain(p)) return weighted_sums(b, p, stages_of(b, p).back());
+  attention op{p.scale, p.causal};
+  return b.add(
+      op, p.mask ? std::vector<value>{p.query, p.key, p.values, p.mask} : std::vector<value>{p.query, p.key, p.values});
 }
 
 // Zeroes the rows of queries for which the mask hides all keys.
@@ -71,6 +62,8 @@ value without_unseen(builder& b, value sums, value mask) {
   value some = b.reduced(reduction_kind::max, seen, {static_cast<std::int64_t>(mask.type().rank()) - 1}, true);
   return b.where(some, sums, b.scalar(sums.type().type, 0));
 }
+
+bool zeroes_unseen(const attention_problem& p) { return p.zero_unseen && p.mask && p.mask.type().rank() > 0; }
 
 }  // namespace
 
@@ -89,11 +82,39 @@ value join_heads(builder& b, value x) {
   return b.with_dims(x, {dims[0], dims[1], dims[2] * dims[3]});
 }
 
-value attend(builder& b, const attention_problem& p) {
+value scores_of(builder& b, const attention_problem& p) {
+  const auto q = p.query.type().dims, k = p.key.type().dims;
+  element_type wide = compute_type(p.query.type().type);
+  dim rows = q[1] * q[2] / k[1];
+  value product = b.add(dot{false, true, wide}, {b.with_dims(p.query, {q[0], k[1], rows, q[3]}), p.key});
+  return b.binary(fn::mul, b.with_dims(product, {q[0], q[1], q[2], k[2]}), p.scale);
+}
+
+void check_ranks(const attention_problem& p) {
   if (p.query.type().rank() != 4 || p.key.type().rank() != 4 || p.values.type().rank() != 4)
     invalid("query, key and value need rank 4 once their heads are apart");
+}
+
+value weighted_sums(builder& b, const attention_problem& p, value weights) {
+  const auto q = p.query.type().dims, k = p.key.type().dims;
+  element_type type = p.query.type().type;
+  dim rows = q[1] * q[2] / k[1];
+  value sums =
+      b.add(dot{false, false, type}, {b.with_dims(b.to_type(weights, type), {q[0], k[1], rows, k[2]}), p.values});
+  return b.with_dims(sums, {q[0], q[1], q[2], p.values.type().dims[3]});
+}
+
+value attend(builder& b, const attention_problem& p) {
+  check_ranks(p);
   value sums = sums_of(b, p);
-  return p.zero_unseen && p.mask && p.mask.type().rank() > 0 ? without_unseen(b, sums, p.mask) : sums;
+  return zeroes_unseen(p) ? without_unseen(b, sums, p.mask) : sums;
+}
+
+attention_with_scores attend_with_scores(builder& b, const attention_problem& p, score_stage stage) {
+  check_ranks(p);
+  auto stages = stages_of(b, p);
+  if (zeroes_unseen(p)) stages.back() = without_unseen(b, stages.back(), p.mask);
+  return {weighted_sums(b, p, stages.back()), b.to_type(stages[static_cast<std::size_t>(stage)], p.query.type().type)};
 }
 
 value rotated(builder& b, value x, value cos, value sin, bool interleaved) {

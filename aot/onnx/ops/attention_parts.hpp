@@ -32,6 +32,24 @@ struct attention_problem {
 // Returns [B, N, S, V].
 value attend(builder& b, const attention_problem& p);
 
+// The stages of the scores, numbered like qk_matmul_output_mode: the scaled product, after the soft cap, after the
+// mask, after the softmax.
+enum class score_stage : std::uint8_t { product, capped, masked, weights };
+struct attention_with_scores {
+  value sums;    // what attend() returns
+  value scores;  // [B, N, S, T] at the requested stage, in the query's type
+};
+attention_with_scores attend_with_scores(builder& b, const attention_problem& p, score_stage stage);
+
+// Throws unless query, key and values have rank 4.
+void check_ranks(const attention_problem& p);
+
+// Returns scale * Q Kᵀ [B, N, S, T] in the compute type. The query heads of a group are adjacent, so they become rows
+// of one product.
+value scores_of(builder& b, const attention_problem& p);
+// Returns weights * V [B, N, S, V] in the query's type. The weights [B, N, S, T] may have any floating type.
+value weighted_sums(builder& b, const attention_problem& p, value weights);
+
 // Applies rotary embedding to x [B, S, N, H]: rotates the first 2*half columns of each head. cos and sin are [B or 1,
 // S, half].
 value rotated(builder& b, value x, value cos, value sin, bool interleaved);

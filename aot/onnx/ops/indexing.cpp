@@ -65,6 +65,40 @@ std::vector<value> reverse_sequence(node& n) {
   return {b.add(gather_elements{time}, {x, b.where(b.binary(fn::less, index, lengths), turned, index)})};
 }
 
+// Writes an update into positions [start, start + length) of a cache; each batch entry has its own start. Written as a
+// select (each position reads the update or keeps its element), which fuses with the producer and the consumers.
+std::vector<value> tensor_scatter(node& n) {
+  builder& b = n.b;
+  value cache = n.in(0), update = n.in(1);
+  const auto dims = cache.type().dims;
+  auto axis = n.axis("axis", -2, dims.size());
+  auto at = static_cast<std::size_t>(axis);
+  std::string mode = n.text("mode", "linear");
+  if (mode != "linear" && mode != "circular") invalid("mode '" + mode + "' is unknown");
+  if (axis == 0) invalid("axis 0 is the batch");
+  if (update.type().rank() != dims.size())
+    invalid("the update " + update.type().str() + " does not fit the cache " + cache.type().str());
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (i != at) b.need_equal(dims[i], update.type().dims[i], "axis " + std::to_string(i) + " of cache and update");
+  const dim length = update.type().dims[at];
+  if (length.is_static() && dims[at].is_static() && length.value() > dims[at].value())
+    invalid("the update " + update.type().str() + " is longer than the cache " + cache.type().str());
+  if (length == dim(0)) return {cache};
+  value place = b.along_axis(b.iota_like(element_type::i64, {dims[at]}, 0), axis, dims.size());
+  if (n.has(2)) {
+    if (n.rank(2) != 1) invalid("write_indices is " + n.type(2).str() + ", not one index for each batch entry");
+    place = b.binary(fn::sub, place, b.along_axis(b.to_type(n.in(2), element_type::i64), 0, dims.size()));
+  }
+  if (mode == "circular") place = b.binary(fn::mod, place, b.dims_tensor({dims[at]}, 0));
+  value written = b.binary(fn::logical_and, b.binary(fn::greater_equal, place, 0.0),
+                           b.binary(fn::less, place, b.dims_tensor({length}, 0)));
+  if (length != dim(1)) {
+    value index = b.where(written, place, b.scalar(element_type::i64, 0));
+    update = b.add(gather_elements{axis}, {update, b.broadcast_to(index, dims)});
+  }
+  return {b.where(written, update, cache)};
+}
+
 constexpr operator_row rows[] = {
     {"Gather", gathered},
     {"GatherElements", gathered_elements, 11},
@@ -76,6 +110,7 @@ constexpr operator_row rows[] = {
     {"TopK", top, 7, "k known at import"},
     {"ArgMax", arg<true>},
     {"ArgMin", arg<false>},
+    {"TensorScatter", tensor_scatter, 24},
     {"ReverseSequence", reverse_sequence, 10},
 };
 

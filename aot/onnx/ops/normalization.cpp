@@ -21,10 +21,35 @@ value channel_affine(builder& b, value x, value scale, value bias) {
   return b.binary(fn::add, b.binary(fn::mul, x, lifted(scale)), lifted(bias));
 }
 
+// training_mode=1 normalizes with the mean and the variance of the batch and updates the running statistics with them.
+std::vector<value> batch_statistics(node& n) {
+  builder& b = n.b;
+  value x = n.in(0);
+  if (x.type().rank() < 2) invalid("the input " + x.type().str() + " has no channel axis");
+  std::vector<std::int64_t> axes = axes_from(2, x.type().rank());
+  axes.insert(axes.begin(), 0);  // all but the channels
+  std::vector<value> results{
+      channel_affine(b, b.add(normalize{axes, n.real("epsilon", 1e-5), true}, {x}), n.in(1), n.in(2))};
+  if (!n.wants(1) && !n.wants(2)) return results;
+  double momentum = n.real("momentum", 0.9);
+  value wide = b.to_type(x, compute_type(x.type().type)), mean = b.reduced(reduction_kind::mean, wide, axes, true);
+  value centred = b.binary(fn::sub, wide, mean);
+  value variance = b.reduced(reduction_kind::mean, b.binary(fn::mul, centred, centred), axes, true);
+  auto moved = [&](std::size_t running, value now) {
+    const shape& type = n.type(running);
+    value before = b.binary(fn::mul, b.to_type(n.in(running), now.type().type), momentum);
+    value after = b.binary(fn::mul, b.with_dims(now, {x.type().dims[1]}), 1 - momentum);
+    return b.to_type(b.binary(fn::add, before, after), type.type);
+  };
+  results.push_back(moved(3, mean));
+  results.push_back(moved(4, variance));
+  return results;
+}
+
 // Inference form: x * s + t with s = scale / sqrt(variance + epsilon), t = bias - mean * s. The small vectors are
 // computed in f32 at import. The remaining multiplication and addition are later fused into a convolution.
 std::vector<value> batch_normalization(node& n) {
-  if (n.integer("training_mode", 0)) refuse("training_mode=1 is not supported; export the model for inference");
+  if (n.integer("training_mode", 0)) return batch_statistics(n);
   if (n.opset < 9 && n.integer("spatial", 1) == 0) refuse("spatial=0 is not supported");
   n.refuse_outputs_from(1, "running statistics");
   builder& b = n.b;
@@ -155,7 +180,7 @@ std::vector<value> hardmax(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"BatchNormalization", batch_normalization, 7, "inference only"},
+    {"BatchNormalization", batch_normalization, 7, "training_mode=1 from opset 14"},
     {"InstanceNormalization", instance_normalization, 6},
     {"GroupNormalization", group_normalization, 18},
     {"LayerNormalization", layer_normalization, 1},

@@ -1,4 +1,4 @@
-// Reductions and running sums.
+// Reductions, running sums and products.
 #include <algorithm>
 #include <numeric>
 
@@ -71,6 +71,48 @@ std::vector<value> cumulative(node& n) {
       {n.in(0)})};
 }
 
+// For short or open axes: masks the elements that do not belong to each product, [.., n, n, ..], and reduces once.
+value products_of_few(builder& b, value x, std::int64_t axis, bool exclusive, bool reverse) {
+  auto dims = x.type().dims;
+  auto at = static_cast<std::size_t>(axis);
+  std::vector<dim> square(dims.size() - at + 1, 1), apart = dims;
+  square[0] = square[1] = dims[at];
+  apart.insert(apart.begin() + axis, 1);
+  value result = b.iota_like(element_type::i64, square, 0), factor = b.iota_like(element_type::i64, square, 1);
+  auto order = reverse ? (exclusive ? fn::greater : fn::greater_equal) : (exclusive ? fn::less : fn::less_equal);
+  value factors = b.where(b.binary(order, factor, result), b.with_dims(x, apart), b.scalar(x.type().type, 1));
+  return b.reduced(reduction_kind::product, factors, {axis + 1}, false);
+}
+
+// Shifts x along the axis towards the end (reverse: towards the beginning) and fills with ones.
+value shifted_ones(builder& b, value x, std::int64_t axis, std::int64_t by, bool reverse) {
+  auto at = static_cast<std::size_t>(axis);
+  std::size_t rank = x.type().rank();
+  std::int64_t kept = x.type().dims[at].value() - by;
+  pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 1};
+  (reverse ? op.after : op.before)[at] = by;
+  return b.add(std::move(op), {b.slice_axis(x, axis, reverse ? by : 0, kept)});
+}
+
+// For long axes: log2(n) elementwise products with x shifted by 1, 2, 4, ... (Hillis and Steele's scan).
+std::vector<value> cumulative_product(node& n) {
+  builder& b = n.b;
+  auto given = n.numbers(1, "axis");
+  if (given.size() != 1) invalid("axis must have one element");
+  std::int64_t axis = normalize_axis(given[0], n.rank(0));
+  bool exclusive = n.integer("exclusive", 0) != 0, reverse = n.integer("reverse", 0) != 0;
+  element_type type = n.type(0).type;
+  value x = b.to_type(n.in(0), is_float(type) ? compute_type(type) : type);
+  const dim length = n.dims(0)[static_cast<std::size_t>(axis)];
+  constexpr std::int64_t few = 32;
+  if (!length.is_static() || length.value() <= few)
+    return {b.to_type(products_of_few(b, x, axis, exclusive, reverse), type)};
+  if (exclusive) x = shifted_ones(b, x, axis, 1, reverse);
+  for (std::int64_t by = 1; by < length.value(); by *= 2)
+    x = b.binary(fn::mul, x, shifted_ones(b, x, axis, by, reverse));
+  return {b.to_type(x, type)};
+}
+
 constexpr operator_row rows[] = {
     {"ReduceSum", reduced<reduction_kind::sum, 13>},
     {"ReduceMean", reduced<reduction_kind::mean>, 1},
@@ -83,6 +125,7 @@ constexpr operator_row rows[] = {
     {"ReduceLogSum", log_sum, 1},
     {"ReduceLogSumExp", log_sum_exp},
     {"CumSum", cumulative, 11, "constant axis"},
+    {"CumProd", cumulative_product, 26, "constant axis"},
 };
 
 }  // namespace

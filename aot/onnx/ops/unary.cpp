@@ -153,12 +153,6 @@ std::vector<value> is_inf(node& n) {
   return {n.b.binary(fn::logical_and, inf, n.b.binary(positive ? fn::greater : fn::less, x, 0.0))};
 }
 
-std::vector<value> dropout(node& n) {
-  if (n.opset >= 12 && n.has(2) && n.constant(2, "training_mode").at_int(0) && !(n.has(1) && n.number(1, "ratio") == 0))
-    refuse("training_mode is on; export the model for inference");
-  return {n.in(0), n.b.broadcast_to(n.b.scalar(n.opset < 10 ? n.type(0).type : element_type::boolean, 1), n.dims(0))};
-}
-
 constexpr operator_row rows[] = {
     {"Abs", function<fn::abs>, 6},
     {"Acos", function<fn::acos>},
@@ -205,7 +199,6 @@ constexpr operator_row rows[] = {
     {"Gelu", gelu, 20},
     {"Shrink", shrink, 9},
     {"Clip", clip, 6},
-    {"Dropout", dropout, 7, "inference only"},
 };
 
 }  // namespace
