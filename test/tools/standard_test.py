@@ -41,7 +41,7 @@ class Attention(StandardCase):
         seen[1] = False
         for mode in range(4):
             for mask in (None, ("m", seen), ("m", normal(3, 5))):
-                self.check("Attention", [q, k, v, mask], ["y", "nk", "nv", "s"], domain="", standard=25, qk_matmul_output_mode=mode, softcap=2.0)
+                self.check("Attention", [q, k, v, mask], ["y", "nk", "nv", "s"], domain="", standard=25, qk_matmul_output_mode=mode, softcap=2.0 if mode else 0.0)
         past = [("pk", normal(2, 2, 4, 8)), ("pv", normal(2, 2, 4, 8))]
         self.check("Attention", [q, k, v, None, *past], ["y", "nk", "nv", "s"], domain="", standard=25, qk_matmul_output_mode=2, is_causal=1)
 
