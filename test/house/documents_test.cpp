@@ -1,0 +1,25 @@
+// Programs that documents show are the programs that tests run.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace {
+
+std::string contents(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  EXPECT_TRUE(in) << file;
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(house, the_document_of_the_c_interface_shows_the_examples) {
+  const std::filesystem::path root = KILN_SOURCE_DIR;
+  const std::string page = contents(root / "docs/c_api.md");
+  for (const char* name : {"run_portable.c", "run_native.c"})
+    EXPECT_NE(page.find("```c\n" + contents(root / "examples" / name) + "```\n"), std::string::npos)
+        << "docs/c_api.md shows another " << name;
+}
+
+}  // namespace
