@@ -1,23 +1,16 @@
-# What `cmake --install` puts where: the command (component "command"), and the C interface as a library without a compiler, with a CMake package
-# and a pkg-config file (component "runtime").
+# What `cmake --install` puts where: the command (component "command"); the C interface as a library without a compiler,
+# with a CMake package and a pkg-config file (component "runtime"); and the library with the compiler, which the first
+# one opens on demand, with the program of its workers (component "compiler").
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-file(STRINGS ${PROJECT_SOURCE_DIR}/runtime/kiln.h api_version REGEX "^#define KILN_API_VERSION ")
-string(REGEX REPLACE "^#define KILN_API_VERSION " "" api_version ${api_version})
-
-# Only kiln_* leaves the library. Its version is that of the interface, which only grows.
-add_library(kiln_runtime_shared SHARED ${PROJECT_SOURCE_DIR}/runtime/c_api.cpp)
-target_link_libraries(kiln_runtime_shared PRIVATE kiln_runtime)
-target_link_options(kiln_runtime_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/runtime/exports.map)
-if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-  target_link_options(kiln_runtime_shared PRIVATE -Wl,--no-undefined)
-endif()
-set_target_properties(kiln_runtime_shared PROPERTIES OUTPUT_NAME kiln_runtime EXPORT_NAME runtime VERSION 0.${api_version} SOVERSION 0
-  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/exports.map)
-target_include_directories(kiln_runtime_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
 install(TARGETS kiln RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
-install(TARGETS kiln_runtime_shared EXPORT kiln-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+if(NOT TARGET libkiln_runtime)
+  return()  # the build that makes one executable
+endif()
+install(TARGETS libkiln_runtime EXPORT kiln-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+install(TARGETS libkiln LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT compiler)
+install(TARGETS kiln_compile_worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT compiler)
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/kiln.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln COMPONENT runtime)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
@@ -34,7 +27,7 @@ includedir=${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
 Name: kiln-runtime
 Description: Runs neural networks that Kiln has compiled
 Version: @PROJECT_VERSION@
-Cflags: -I${includedir}
+Cflags: -I${includedir} -I${includedir}/kiln
 Libs: -L${libdir} -lkiln_runtime
 ]])
 install(FILES ${PROJECT_BINARY_DIR}/kiln-runtime.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)
