@@ -1,6 +1,11 @@
 #include "jit/compile_worker.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 #include "ir/error.hpp"
 #include "ir/native_kernel.hpp"
@@ -64,6 +69,18 @@ worker_function prepare_answers() {
 // What fork_compile_workers() started, until a pool takes it.
 std::shared_ptr<forked_host> forked;
 
+// The program that the workers are.
+std::string default_worker() {
+  Dl_info where{};
+  link_map* object = nullptr;
+  // The main program's link map has no name.
+  if (!dladdr1(reinterpret_cast<void*>(&default_worker), &where, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) ||
+      !object || !*object->l_name)
+    return "/proc/self/exe";
+  if (const char* named = std::getenv("KILN_COMPILE_WORKER"); named && *named) return named;
+  return (std::filesystem::path(object->l_name).parent_path() / "kiln-compile-worker").string();
+}
+
 [[noreturn]] void throw_nonsense(std::size_t bytes) {
   throw error(error_kind::unsupported,
               fmt::format("the compiler's process answered with {} bytes that make no sense; {}", bytes, remedy));
@@ -95,9 +112,9 @@ void fork_compile_workers() {
   if (auto host = fork_worker_host(prepare_answers)) forked = std::make_shared<forked_host>(std::move(*host));
 }
 
-std::shared_ptr<worker_pool> make_compile_workers(bool isolated) {
-  worker_options options{.arguments = {"/proc/self/exe", compile_worker_argument},
-                         .forked = std::exchange(forked, nullptr)};
+std::shared_ptr<worker_pool> make_compile_workers(bool isolated, const std::string& executable) {
+  worker_options options{.arguments = {executable.empty() ? default_worker() : executable, compile_worker_argument},
+                         .forked = executable.empty() ? std::exchange(forked, nullptr) : nullptr};
   if (isolated) options.requests_per_worker = 1;
   return std::make_shared<worker_pool>(std::move(options));
 }

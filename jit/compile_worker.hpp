@@ -1,6 +1,7 @@
 // Whatever reads a payload with LLVM or MLIR, in another process: MLIR's bytecode reader trusts counts and indices in
 // the bytes, so that a damaged payload behind a right hash can corrupt the heap or loop, and LLVM may end its process
-// (report_fatal_error, an unreachable, a stack overflow). The workers are this program again, `kiln --compile-worker`;
+// (report_fatal_error, an unreachable, a stack overflow). The workers are this program again (`kiln
+// --compile-worker`) or, in the library, a small program beside it;
 // worker_pool.hpp says how they are started, limited and replaced.
 //
 // Payloads of files go here. Payloads that this process made itself may be compiled in it (compile_kernel.hpp). Any
@@ -33,8 +34,11 @@ struct compile_request {
   kernel_configuration configuration = {};
 };
 
-// Workers that are this executable. With `isolated` each of them does one compile and ends.
-std::shared_ptr<worker_pool> make_compile_workers(bool isolated = false);
+// With `isolated` each worker does one compile and ends. `executable` is a program that calls run_compile_worker() when
+// its one argument is compile_worker_argument; empty: this program where this code is part of it (kiln), otherwise
+// KILN_COMPILE_WORKER, or kiln-compile-worker in the folder of the shared library that holds this code, since the
+// program may be anybody's.
+std::shared_ptr<worker_pool> make_compile_workers(bool isolated = false, const std::string& executable = {});
 
 // Forks the workers' host now, for the first pool that make_compile_workers() makes. Call it while the process has one
 // thread (worker_host.hpp).

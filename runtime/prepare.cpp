@@ -118,8 +118,8 @@ device_memory zeroed(device& target, std::size_t bytes) {
 std::optional<prepared_bytes> preparer::find(const content_hash& key, std::size_t bytes) {
   if (auto it = known_.find(key); it != known_.end()) return it->second;
   prepared_bytes result;
-  if (!device_.info().host_memory) {
-    if (auto memory = device_.shared().find(key)) result = {{memory->data(), memory->size()}, memory};
+  if (auto memory = device_.shared().find(key)) {
+    result = {{memory->data(), memory->size()}, memory};
   } else if (auto stored = store_ ? store_->find(key) : std::nullopt;
              stored && reinterpret_cast<std::uintptr_t>(stored->bytes.data()) % arena_alignment == 0) {
     result = *stored;
@@ -131,7 +131,7 @@ std::optional<prepared_bytes> preparer::find(const content_hash& key, std::size_
 }
 
 prepared_bytes preparer::keep(const content_hash& key, std::shared_ptr<const device_memory> memory) {
-  if (!device_.info().host_memory) memory = device_.shared().add(key, memory);
+  memory = device_.shared().add(key, memory);
   prepared_bytes result{{memory->data(), memory->size()}, memory};
   known_[key] = result;
   bytes_ += result.bytes.size();

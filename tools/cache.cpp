@@ -15,7 +15,7 @@
 #include "jit/targets.hpp"
 #include "jit/tuning/tuning_records.hpp"
 #include "tools/command.hpp"
-#include "tools/model_session.hpp"
+#include "tools/model_options.hpp"
 #include "tools/progress.hpp"
 #include "tools/worker_choice.hpp"
 

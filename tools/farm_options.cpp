@@ -10,7 +10,7 @@
 #include "aot/onnx/import.hpp"
 #include "ir/error.hpp"
 #include "jit/targets.hpp"
-#include "tools/model_session.hpp"
+#include "tools/model_options.hpp"
 
 namespace kiln::tools {
 namespace {

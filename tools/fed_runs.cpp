@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "ir/error.hpp"
-#include "tools/model_session.hpp"
+#include "tools/model_options.hpp"
 
 namespace kiln::tools {
 namespace {

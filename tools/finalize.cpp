@@ -18,7 +18,7 @@
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "runtime/launch_check.hpp"
 #include "tools/command.hpp"
-#include "tools/model_session.hpp"
+#include "tools/model_options.hpp"
 #include "tools/npy.hpp"
 #include "tools/program_listing.hpp"
 #include "tools/progress.hpp"

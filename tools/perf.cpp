@@ -12,9 +12,9 @@
 #include "tools/command.hpp"
 #include "tools/fed_runs.hpp"
 #include "tools/html_report.hpp"
-#include "tools/model_session.hpp"
+#include "tools/opened_model.hpp"
 #include "tools/tiered_runs.hpp"
-#include "tools/tuning_choice.hpp"
+#include "tools/tuning_report.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -33,8 +33,8 @@ double milliseconds_since(clock::time_point begin) {
 }
 
 // Milliseconds of each launch, from separate runs in which every step is timed on its own, without a graph.
-nlohmann::ordered_json time_kernels(const model_session& session, const io_buffers& buffers, int runs) {
-  const executable& exe = session.executable();
+nlohmann::ordered_json time_kernels(const opened_model& model, const io_buffers& buffers, int runs) {
+  const executable& exe = model.executable();
   execution_context context = exe.make_context({.policy = graph_policy::off});
   run_profile profile;
   for (int i = 0; i < runs; ++i) exe.run_timed(context, buffers.inputs(), buffers.outputs(), profile);
@@ -101,16 +101,15 @@ double time_host(const executable& exe, execution_context& context, tensor_turns
 }
 
 int measure(const options& o, const output_options& output) {
-  const double budget_ms = tuning_budget_ms(o);
-  model_session session(o, output);
-  session.run_once();
-  auto tiers = o.tune == "off" ? nlohmann::ordered_json() : measure_tiers(session, o, budget_ms, o.runs, o.warmup);
-  const executable& exe = session.executable();
-  execution_context context = exe.make_context(session.graphs().options());
+  opened_model model(o, output);
+  model.run_once();
+  auto tiers = o.tune == "off" ? nlohmann::ordered_json() : measure_tiers(model, o.runs, o.warmup);
+  const executable& exe = model.executable();
+  execution_context context = exe.make_context(model.instance().graphs().options());
   if (o.tensor_sets > 1 && !(o.feeds.empty() && o.counters.empty()))
     throw error(error_kind::usage, "--tensor-sets: what is fed stays in one set of tensors");
   tensor_turns turns(exe, o.tensor_sets);
-  fed_runs fed(exe.plan(), o.feeds, o.counters, session.inputs());
+  fed_runs fed(exe.plan(), o.feeds, o.counters, model.inputs());
   turns.start(fed);
   // `--graph auto` measures with runs of its own; a fed output is written by the next one, so the last stays where it
   // was.
@@ -125,7 +124,7 @@ int measure(const options& o, const output_options& output) {
     run(false);
     if (!fed.empty() && (i + 1) % o.runs == 0) turns.start(fed);  // counters stay where the model has room for them
   }
-  session.graphs().keep(context);
+  model.instance().graphs().keep(context);
   turns.start(fed);
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(o.runs));
@@ -135,7 +134,7 @@ int measure(const options& o, const output_options& output) {
   if (!o.output_dir.empty()) write_outputs(o.output_dir, exe.plan(), turns.last().download());
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
-  auto document = session.describe();
+  auto document = model.describe();
   if (!tiers.is_null()) document["tuning"] = tiers;
   document["p50_ms"] = percentile(sorted, 0.5);
   document["p90_ms"] = percentile(sorted, 0.9);
@@ -149,22 +148,22 @@ int measure(const options& o, const output_options& output) {
   turns.start(fed);
   document["host_ms"] =
       host ? document["mean_ms"].get<double>() : time_host(exe, context, turns, fed, std::min(o.runs, 50));
-  document["graph"] = session.graphs().describe(context.report(), context.decision());
+  document["graph"] = describe(context.report(), context.decision(), model.instance().graphs());
   document["runs"] = o.runs;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   document["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
   document["per_kernel_mode"] = "eager";
   document["per_kernel"] = o.per_kernel || !o.html.empty()
-                               ? time_kernels(session, turns.last(), std::clamp(o.runs, 1, 20))
+                               ? time_kernels(model, turns.last(), std::clamp(o.runs, 1, 20))
                                : nlohmann::ordered_json::array();
   if (!o.html.empty()) write_html_report(o.html, document, times);
   output.print(document, [&] {
     print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(),
           document["threads"].get<int>(), document["target"].get<std::string>());
     print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n",
-          session.read_ms, session.finalize_ms, session.report.hits, session.report.misses, session.load_ms,
-          session.first_run_ms);
+          model.read_ms(), model.instance().finalize_ms(), model.instance().report().hits,
+          model.instance().report().misses, model.instance().load_ms(), model.first_run_ms());
     print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs,
           document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(),
           document["min_ms"].get<double>());

@@ -16,7 +16,7 @@
 #include "ir/temporary_file.hpp"
 #include "jit/exhausted_memory.hpp"
 #include "tools/interruption.hpp"
-#include "tools/tuning_choice.hpp"
+#include "tools/model_options.hpp"
 
 namespace kiln::tools {
 namespace {

@@ -6,8 +6,8 @@
 #include <chrono>
 
 #include "jit/tuning/statistics.hpp"
-#include "jit/tuning/tiered_model.hpp"
-#include "tools/tuning_choice.hpp"
+#include "session/tuning.hpp"
+#include "tools/tuning_report.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -22,17 +22,12 @@ json describe(std::vector<double> times) {
 
 }  // namespace
 
-json measure_tiers(model_session& session, const model_options& options, double budget_ms, int runs, int warmup) {
-  tiered_options tiers{.budget_ms = budget_ms, .plan = session.planning()};
-  tiers.tuning.effort = parse_effort(options.tune);
-  tiers.graphs = session.graphs().options();
-  jit_options jit = session.compiling();
-  jit.only_if_cached = false;
-  json before = describe_tuning(session);
-  tiered_model model(session.bound(), session.native().clone(), session.report, session.executable(),
-                     timing_device(session), jit, session.records(), session.inputs(), std::move(tiers));
-  io_buffers tensors(session.executable());
-  tensors.upload(session.inputs());
+json measure_tiers(opened_model& opened, int runs, int warmup) {
+  json before = describe_tuning(opened);
+  const auto tiers = tune_in_background(opened.resources(), opened.instance(), opened.inputs());
+  tiered_model& model = *tiers;
+  io_buffers tensors(opened.executable());
+  tensors.upload(opened.inputs());
   auto run_while = [&](auto more) {
     std::vector<double> times;
     while (more(times.size())) {
@@ -52,7 +47,7 @@ json measure_tiers(model_session& session, const model_options& options, double 
   model.finish();
   run_while([&](std::size_t done) { return done < static_cast<std::size_t>(warmup) || model.settling(); });
   json tier1 = describe(run_while(fewer_than(runs)));
-  session.adopt(model.current());
+  opened.instance().adopt(model.current());
 
   tiered_progress progress = model.progress();
   json result{{"tier", progress.tuned ? 1 : 0},

@@ -10,8 +10,8 @@
 #include "jit/tuning/replace_kernels.hpp"
 #include "jit/tuning/statistics.hpp"
 #include "tools/command.hpp"
-#include "tools/model_session.hpp"
-#include "tools/tuning_choice.hpp"
+#include "tools/opened_model.hpp"
+#include "tools/tuning_report.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -68,16 +68,16 @@ double difference(const executable& before, const executable& after, const std::
   return largest;
 }
 
-// What is known about the kernels of the session goes into the file as hints, beside the hints for other devices that
+// What is known about the kernels of the model goes into the file as hints, beside the hints for other devices that
 // it has.
-std::size_t embed(const model_session& session, const std::string& file) {
+std::size_t embed(const opened_model& model, const std::string& file) {
   container_extras extras = read_extras(file);
   std::map<content_hash, tuning_record> records;
   if (!extras.tuning_hints.empty())
     for (tuning_record& r : parse_hints(extras.tuning_hints)) records.emplace(r.identity.hash(), std::move(r));
   std::size_t count = 0;
-  for (const kernel_group& g : group_code_objects(session.bound()).list)
-    if (auto r = session.records()->find(g.portable.payload, g.inputs, g.outputs)) {
+  for (const kernel_group& g : group_code_objects(model.instance().bound()).list)
+    if (auto r = model.resources().records().find(g.portable.payload, g.inputs, g.outputs)) {
       auto [known, fresh] = records.try_emplace(r->identity.hash(), *r);
       if (!fresh) known->second = merge(known->second, *r);
       ++count;
@@ -98,33 +98,33 @@ int tune_file(options o, const output_options& output) {
                        .again = o.again};
   tuning.bench.cold_cache = o.cold;
   auto begin = clock::now();
-  model_session session(o, output);
-  session.run_once();
+  opened_model model(o, output);
+  model.run_once();
   const double first_output_ms = milliseconds_since(begin);
   begin = clock::now();
-  auto results = tune_session(session, tuning, budget, output);
+  auto results = model.tune(tuning, budget);
   const double tuning_ms = milliseconds_since(begin);
 
-  // The kernels of the defaults, whatever the session began with, against the winners.
-  jit_options plain = session.compiling();
+  // The kernels of the defaults, whatever the model began with, against the winners.
+  jit_options plain = model.resources().compiling();
   plain.only_if_cached = false;
   plain.records = nullptr;
-  program standard = compile_bytecode(session.bound(), plain);
-  jit_options tuned = session.compiling();
+  program standard = compile_bytecode(model.instance().bound(), plain);
+  jit_options tuned = model.resources().compiling();
   tuned.only_if_cached = false;
-  program best = compile_bytecode(session.bound(), tuned);
-  executable before = load(standard, session.device(), session.planning()),
-             after = load(best, session.device(), session.planning());
+  program best = compile_bytecode(model.instance().bound(), tuned);
+  executable before = load(standard, model.resources().device(), model.resources().planning()),
+             after = load(best, model.resources().device(), model.resources().planning());
   auto graphs_of = [&](const program& native) {
-    return graph_memory(*session.records(), session.device(), native, graph_policy_named(o.graph).value(), o.again);
+    return graph_memory(model.resources().records(), model.resources().device(), native,
+                        graph_policy_named(o.graph).value(), o.again);
   };
-  runner plain_runs(before, graphs_of(standard), session.inputs()),
-      tuned_runs(after, graphs_of(best), session.inputs());
+  runner plain_runs(before, graphs_of(standard), model.inputs()), tuned_runs(after, graphs_of(best), model.inputs());
   auto [slow, fast] = measure_both(plain_runs, tuned_runs);
 
   json document{{"file", o.file},
-                {"device", session.device().info().name},
-                {"device_class", session.records()->device_class()},
+                {"device", model.resources().device().info().name},
+                {"device_class", model.resources().records().device_class()},
                 {"effort", enum_name(tuning.effort)},
                 {"budget_ms", budget}};
   document["seconds"] = tuning_ms / 1e3;
@@ -132,16 +132,16 @@ int tune_file(options o, const output_options& output) {
   document["tier0_ms"] = slow.median;
   document["tier1_ms"] = fast.median;
   document["speedup"] = fast.median > 0 ? slow.median / fast.median : 1.0;
-  document["difference"] = difference(before, after, session.inputs());
-  document["graph"] = tuned_runs.graphs.describe(tuned_runs.context.report(), tuned_runs.context.decision());
-  document["tuning"] = describe_tuning(session);
+  document["difference"] = difference(before, after, model.inputs());
+  document["graph"] = describe(tuned_runs.context.report(), tuned_runs.context.decision(), tuned_runs.graphs);
+  document["tuning"] = describe_tuning(model);
   auto rows = json::array();
   for (const kernel_tuning& t : results) rows.push_back(describe(t));
   document["kernels"] = rows;
-  if (o.embed) document["embedded"] = embed(session, o.file);
+  if (o.embed) document["embedded"] = embed(model, o.file);
   output.print(document, [&] {
-    print("{} on {}: {} kernels, {:.1f} s of tuning\n", o.file, session.device().info().description, results.size(),
-          tuning_ms / 1e3);
+    print("{} on {}: {} kernels, {:.1f} s of tuning\n", o.file, model.resources().device().info().description,
+          results.size(), tuning_ms / 1e3);
     print("  {:>8}  {:>4}  {:>9}  {:>9}  {:>7}  {:>5}  {:<28}  {}\n", "ms/run", "uses", "default", "tuned", "speedup",
           "tried", "kernel", "winner");
     for (const kernel_tuning& t : results) {

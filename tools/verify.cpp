@@ -14,8 +14,8 @@
 #include "spirv/library/reference.hpp"
 #include "tools/command.hpp"
 #include "tools/custom_ops.hpp"
-#include "tools/model_session.hpp"
 #include "tools/npy.hpp"
+#include "tools/opened_model.hpp"
 #include "tools/single_kernel.hpp"
 
 namespace kiln::tools {
@@ -59,22 +59,24 @@ std::vector<literal> cluster_reference(compiler_context& context, const program&
 }
 
 // Runs the compiled program kernel by kernel on the device, each on the reference's inputs, and compares every output.
-nlohmann::ordered_json compare_kernels(model_session& session, const options& o) {
+nlohmann::ordered_json compare_kernels(const opened_model& model, const options& o) {
+  const program& bound = model.instance().bound();
+  const jit_options compiling = model.resources().compiling();
   auto list = nlohmann::ordered_json::array();
   compiler_context context;
   auto run = [&](const instruction& i, std::span<const literal> inputs) {
     const auto& c = *i.op().get_if<code_object>();
-    auto library = spirv::find_library_reference(session.bound(), i);
+    auto library = spirv::find_library_reference(bound, i);
     if (c.format != code_format::mlir_bytecode && !library) {  // no reference: what it gives is what its users get
       list.push_back({{"name", c.symbol},
                       {"ok", true},
                       {"reason", "a custom operator has no built-in reference"},
                       {"payload", c.payload},
                       {"origin", i.origin()}});
-      return run_single_kernel(session.bound(), i, inputs, session.compiling(), session.device());
+      return run_single_kernel(bound, i, inputs, compiling, model.resources().device());
     }
-    auto expected = library ? library(inputs, i.outputs()) : cluster_reference(context, session.bound(), i, inputs);
-    auto got = run_single_kernel(session.bound(), i, inputs, session.compiling(), session.device());
+    auto expected = library ? library(inputs, i.outputs()) : cluster_reference(context, bound, i, inputs);
+    auto got = run_single_kernel(bound, i, inputs, compiling, model.resources().device());
     for (std::size_t k = 0; k < got.size(); ++k) {
       comparison found = compare(got[k], expected[k], o.fp16 || o.bf16);
       auto row = describe(fmt::format("{} output {}", c.symbol, k), found);
@@ -84,7 +86,7 @@ nlohmann::ordered_json compare_kernels(model_session& session, const options& o)
     }
     return expected;
   };
-  evaluate(session.bound().main(), session.inputs(), run);
+  evaluate(bound.main(), model.inputs(), run);
   return list;
 }
 
@@ -129,8 +131,8 @@ int verify_model(options o, const output_options& output) {
       if (auto data = supplied(o.inputs_dir, module::parameter_name(parameters[i]), "input", i))
         o.given.insert_or_assign(module::parameter_name(parameters[i]), *data);
   }
-  model_session session(compile(std::move(imported), compiling), o, output);
-  auto got = session.run_once();
+  opened_model opened(compile(std::move(imported), compiling), o, output);
+  auto got = opened.run_once();
   auto names = reference.main().output_names();
   std::vector<literal> expected;
   std::string against = o.int4_weights ? "reference of the program with quantized weights" : "reference";
@@ -148,8 +150,8 @@ int verify_model(options o, const output_options& output) {
                 "the model has custom operators, which have no built-in reference: give the expected outputs beside "
                 "the inputs, with --inputs FOLDER (NAME.npy or output_N.pb)");
   if (expected.empty()) {
-    program bound = reference.bind(bindings_from_inputs(reference, session.named_inputs()));
-    expected = evaluate(bound.main(), session.inputs(), spirv::library_runner(bound));
+    program bound = reference.bind(sizes_of_inputs(reference, opened.named_inputs()));
+    expected = evaluate(bound.main(), opened.inputs(), spirv::library_runner(bound));
   }
 
   bool ok = true;
@@ -159,12 +161,12 @@ int verify_model(options o, const output_options& output) {
     ok &= c.ok;
     outputs.push_back(describe(names[i], c));
   }
-  nlohmann::ordered_json document = session.describe();
+  nlohmann::ordered_json document = opened.describe();
   document["model"] = model;
   document["against"] = against;
   document["outputs"] = outputs;
   if (o.per_kernel) {
-    document["per_kernel"] = compare_kernels(session, o);
+    document["per_kernel"] = compare_kernels(opened, o);
     for (const auto& row : document["per_kernel"]) {
       if (row["ok"].get<bool>()) continue;
       document["first_difference"] = row;

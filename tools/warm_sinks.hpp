@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "jit/cache/kernel_cache.hpp"
-#include "tools/model_session.hpp"
+#include "session/cache_choice.hpp"
 #include "tools/warm_sources.hpp"
 
 namespace kiln::tools {

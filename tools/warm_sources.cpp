@@ -13,7 +13,7 @@
 #include "jit/parallel.hpp"
 #include "jit/targets.hpp"
 #include "tools/model_list.hpp"
-#include "tools/model_session.hpp"
+#include "tools/model_options.hpp"
 
 namespace kiln::tools {
 namespace {

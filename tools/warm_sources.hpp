@@ -9,7 +9,7 @@
 
 #include "ir/trust/native_consent.hpp"
 #include "jit/warm/warm.hpp"
-#include "tools/chosen_device.hpp"
+#include "session/chosen_device.hpp"
 
 namespace kiln::tools {
 

@@ -13,10 +13,16 @@ void add_worker_options(CLI::App& app, worker_choice& choice) {
       "crash it");
 }
 
-std::shared_ptr<worker_pool> workers_for_files(const worker_choice& choice) {
+compile_place compile_place_of(const worker_choice& choice) {
   if (choice.isolated && choice.in_process)
     throw error(error_kind::usage, "--isolated and --in-process exclude each other");
-  return choice.in_process ? nullptr : make_compile_workers(choice.isolated);
+  return choice.in_process ? compile_place::this_process
+         : choice.isolated ? compile_place::isolated_workers
+                           : compile_place::workers;
+}
+
+std::shared_ptr<worker_pool> workers_for_files(const worker_choice& choice) {
+  return workers_at(compile_place_of(choice));
 }
 
 }  // namespace kiln::tools

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "jit/compile_worker.hpp"
+#include "session/session_options.hpp"
 
 namespace kiln::tools {
 
@@ -14,7 +14,9 @@ struct worker_choice {
 };
 void add_worker_options(CLI::App& app, worker_choice& choice);
 
-// The workers for payloads of a file; null with --in-process. Throws error{usage} if both options are given.
+// Where payloads of a file are compiled. Throws error{usage} if both options are given.
+compile_place compile_place_of(const worker_choice& choice);
+// The workers; null with --in-process.
 std::shared_ptr<worker_pool> workers_for_files(const worker_choice& choice);
 
 }  // namespace kiln::tools

@@ -115,7 +115,8 @@ void tuning_records::problem(const std::string& what) const {
     std::lock_guard lock(mutex_);
     if (std::exchange(warned_, true)) return;
   }
-  spdlog::warn("tuning records: {}", what);
+  if (options_.warn) options_.warn("tuning records: " + what);
+  else spdlog::warn("tuning records: {}", what);
 }
 
 // Calls `parse` with the text of every file of that name in the folder and in the layers.

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -31,8 +32,9 @@ struct tuning_records_options {
   std::vector<std::filesystem::path> layers = {};  // read-only layers of the cache
   std::string device_class;
   compiler_identity compiler;
-  std::string hints = {};        // the section `tuning_hints` of a file, see hints_text
-  file_system* files = nullptr;  // not owned; null: posix_file_system()
+  std::string hints = {};                             // the section `tuning_hints` of a file, see hints_text
+  std::function<void(const std::string&)> warn = {};  // null: spdlog
+  file_system* files = nullptr;                       // not owned; null: posix_file_system()
 };
 
 class tuning_records {

@@ -50,7 +50,8 @@ const std::map<std::string, room> rooms{
     {"runtime", {{"ir"}, llvm::nowhere}},
     {"aot", {{"ir", "mlir_bridge/kernel", "mlir_bridge/kinds", "spirv"}, llvm::nowhere}},
     {"jit", {with_doors({"ir", "spirv", "runtime"}), llvm::sources}},
-    {"tools", {with_doors({"ir", "spirv", "runtime", "aot", "jit"}), llvm::nowhere}},
+    {"session", {{"ir", "runtime", "jit"}, llvm::nowhere}},
+    {"tools", {with_doors({"ir", "spirv", "runtime", "aot", "jit", "session"}), llvm::nowhere}},
 };
 
 // Headers with LLVM or MLIR in rooms where sources alone may have them: for that room, or for other rooms like it.

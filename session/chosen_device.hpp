@@ -1,6 +1,7 @@
 // The device that --device and --target name, opened, and what the just-in-time compiler must know about it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,13 +10,14 @@
 #include "jit/ptxas.hpp"
 #include "runtime/device.hpp"
 
-namespace kiln::tools {
+namespace kiln {
 
 struct chosen_device {
   std::unique_ptr<kiln::device> device;
   target_row target;
-  std::string driver;                    // of a device whose driver compiles; empty otherwise
-  std::optional<ptxas_tool> ptxas = {};  // what compiles in the driver's place
+  std::string driver;                                 // of a device whose driver compiles; empty otherwise
+  std::optional<ptxas_tool> ptxas = {};               // what compiles in the driver's place
+  std::function<void(const std::string&)> warn = {};  // from any thread; null: spdlog
 
   // With the target, and the device's driver as the last compiler where it is one.
   jit_options compiling() const;
@@ -27,4 +29,4 @@ struct chosen_device {
 chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads = 0,
                             bool pinned = false);
 
-}  // namespace kiln::tools
+}  // namespace kiln

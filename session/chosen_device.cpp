@@ -1,4 +1,4 @@
-#include "tools/chosen_device.hpp"
+#include "session/chosen_device.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -10,7 +10,7 @@
 #include "jit/targets.hpp"
 #include "runtime/devices.hpp"
 
-namespace kiln::tools {
+namespace kiln {
 namespace {
 
 // Longer than any run; a kernel that never ends ends in an error.
@@ -23,12 +23,14 @@ jit_options chosen_device::compiling() const {
   if (target.family == target_family::amdgpu) options.rocm = rocm_finalizer(device->info().driver_version);
   if (driver.empty()) return options;
   options.driver = driver;
-  options.assemble = [compiler = device.get(), tool = ptxas](std::span<const std::byte> object) {
+  options.assemble = [compiler = device.get(), tool = ptxas, say = warn](std::span<const std::byte> object) {
     if (tool) {
       try {
         return assemble_ptx(*tool, object);
       } catch (const error& e) {
-        spdlog::warn("{}: {}; the driver compiles it", tool->executable, e.what());
+        const std::string what = fmt::format("{}: {}; the driver compiles it", tool->executable, e.what());
+        if (say) say(what);
+        else spdlog::warn(what);
       }
     }
     return compiler->to_machine_code(object);
@@ -55,4 +57,4 @@ chosen_device choose_device(const std::string& device, const std::string& target
   return chosen;
 }
 
-}  // namespace kiln::tools
+}  // namespace kiln

@@ -2,7 +2,6 @@
 // for later ones.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -10,7 +9,7 @@
 #include "jit/tuning/tuning_records.hpp"
 #include "runtime/executable.hpp"
 
-namespace kiln::tools {
+namespace kiln {
 
 class graph_memory {
  public:
@@ -23,8 +22,8 @@ class graph_memory {
   graph_options options() const { return {.policy = policy_, .decision = remembered_}; }
   // Keeps what a context made with options() has found out under `automatic`, if anything.
   void keep(const execution_context& context) const;
-  // The key `graph` of documents, for such a context's report and decision.
-  nlohmann::ordered_json describe(const graph_report& report, const std::optional<graph_decision>& decision) const;
+  // Whether the decision was known before this process measured anything.
+  bool remembered() const { return remembered_.has_value(); }
   // The next executable has other kernels: nothing is known about them, nor kept.
   void forget() { records_ = nullptr, remembered_.reset(); }
 
@@ -35,4 +34,4 @@ class graph_memory {
   std::optional<graph_decision> remembered_;
 };
 
-}  // namespace kiln::tools
+}  // namespace kiln

@@ -1,0 +1,115 @@
+#include "session/instance.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "ir/error.hpp"
+#include "jit/compare_cached.hpp"
+#include "jit/warm/recorded_miss.hpp"
+#include "session/tuning.hpp"
+
+namespace kiln {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double milliseconds_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
+
+}  // namespace
+
+// What runs keep on the device between them. Either a context of the instance's executable, or a model that tunes
+// itself and has contexts of its own.
+struct instance::runner {
+  io_buffers tensors;
+  std::optional<execution_context> context;
+  std::unique_ptr<tiered_model> tiers;
+  std::size_t swaps = 0;
+  bool graph_kept = false;
+  explicit runner(const kiln::executable& of) : tensors(of) {}
+};
+
+instance::instance(const session_resources& with, program bound, dim_bindings sizes)
+    : with_(with), sizes_(std::move(sizes)), bound_(std::move(bound)) {
+  auto begin = clock::now();
+  with_.report(session_events::finalizing{});
+  native_ = finalize();
+  finalize_ms_ = milliseconds_since(begin);
+  with_.report(session_events::finalized{sizes_, report_, finalize_ms_});
+
+  begin = clock::now();
+  executable_ = load(native_, with_.device(), with_.planning());
+  graphs_ = graph_memory(with_.records(), with_.device(), native_, with_.options().graphs);
+  load_ms_ = milliseconds_since(begin);
+  with_.report(session_events::loaded{sizes_, executable_->plan().report, load_ms_});
+}
+
+instance::~instance() = default;
+
+program instance::finalize() {
+  const session_options& options = with_.options();
+  jit_options jit = with_.compiling();
+  jit.progress = [&](std::size_t done, std::size_t total) { with_.report(session_events::finalizing{done, total}); };
+  if (with_.cache() && options.verify_cache)
+    for (const cache_mismatch& m : compare_with_cache(bound_, jit, true).mismatches)
+      with_.report(session_events::entry_replaced{m});
+  const std::string& log = options.record_misses;
+  try {
+    program native = compile_bytecode(bound_, jit, &report_);
+    if (!log.empty()) append_misses(log, misses_of(bound_, jit, report_, with_.name()));
+    return native;
+  } catch (const error& e) {
+    if (!log.empty() && options.only_cached && e.kind() == error_kind::absent)
+      append_misses(log, absent_kernels(bound_, jit, with_.name()));
+    throw;
+  }
+}
+
+void instance::adopt(kiln::executable better) {
+  if (&better.plan() != &executable_->plan()) graphs_.forget();
+  executable_ = std::move(better);
+}
+
+std::vector<literal> instance::run(std::span<const literal> inputs) {
+  std::vector<shape> types;
+  for (const literal& l : inputs) types.push_back(l.type());
+  executable_->check_inputs(types);
+  std::lock_guard lock(run_mutex_);
+  const bool first = !runner_;
+  if (first) {
+    runner_ = std::make_unique<runner>(*executable_);
+    if (with_.options().tuning == tuning_effort::off)
+      runner_->context.emplace(executable_->make_context(graphs_.options()));
+    else runner_->tiers = tune_in_background(with_, *this, {inputs.begin(), inputs.end()});
+  }
+  runner& r = *runner_;
+  r.tensors.upload(inputs);
+  if (!r.tiers) {
+    executable_->run(*r.context, r.tensors.inputs(), r.tensors.outputs());
+    if (!r.graph_kept && !r.context->measuring()) {
+      graphs_.keep(*r.context);
+      r.graph_kept = true;
+    }
+  } else {
+    r.tiers->run(r.tensors.inputs(), r.tensors.outputs());
+    if (first) r.tiers->start();
+    if (const std::size_t swaps = r.tiers->progress().swaps; swaps != r.swaps) {
+      r.swaps = swaps;
+      with_.report(session_events::kernels_swapped{sizes_, swaps});
+    }
+  }
+  return r.tensors.download();
+}
+
+void instance::finish_tuning() {
+  constexpr std::chrono::milliseconds glance{5};
+  while (runner_ && runner_->tiers && !runner_->tiers->progress().done) std::this_thread::sleep_for(glance);
+}
+
+tiered_progress instance::tuning() const {
+  std::lock_guard lock(run_mutex_);
+  return runner_ && runner_->tiers ? runner_->tiers->progress() : tiered_progress{};
+}
+
+}  // namespace kiln

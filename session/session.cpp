@@ -1,0 +1,110 @@
+#include "session/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "ir/bind_shapes.hpp"
+#include "ir/container/container.hpp"
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+chosen_device device_of(const session_options& options) {
+  return choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pinned);
+}
+
+}  // namespace
+
+session::session(const std::filesystem::path& file, session_options options) {
+  chosen_device chosen = device_of(options);
+  auto begin = clock::now();
+  std::shared_ptr<const embedded_entries> embedded;
+  std::string hints;
+  if (file.extension() == ".onnx") {
+    if (!options.import)
+      throw error(
+          error_kind::unsupported,
+          fmt::format("{}: this program opens .kiln files only: compile the model with kiln compile", file.string()));
+    portable_ = options.import(file);
+  } else {
+    portable_ = read_program(file, consent_of(options.cache));
+    if (!options.cache.disabled) embedded = embedded_entries::read(file);
+    hints = read_extras(file).tuning_hints;
+  }
+  read_ms_ = std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+  resources_ = std::make_unique<session_resources>(std::move(options), std::move(chosen), file.string(),
+                                                   std::move(embedded), std::move(hints));
+}
+
+session::session(program portable, std::string name, session_options options) : portable_(std::move(portable)) {
+  chosen_device chosen = device_of(options);
+  resources_ = std::make_unique<session_resources>(std::move(options), std::move(chosen), std::move(name), nullptr, "");
+}
+
+std::shared_ptr<instance> session::find(const dim_bindings& sizes) {
+  std::lock_guard lock(mutex_);
+  auto found = std::ranges::find_if(instances_, [&](const auto& i) { return i->sizes() == sizes; });
+  if (found == instances_.end()) return nullptr;
+  instances_.splice(instances_.begin(), instances_, found);
+  return instances_.front();
+}
+
+std::shared_ptr<instance> session::at(const dim_bindings& sizes) {
+  for (const auto& [name, range] : portable_.symbols)
+    if (!sizes.contains(name))
+      throw error(error_kind::usage,
+                  fmt::format("dimension '{}' is open: give it a value, or an input that has it", name));
+  return make(sizes, [&] { return portable_.bind(sizes); });
+}
+
+std::shared_ptr<instance> session::at(const dim_bindings& sizes, program bound) {
+  return make(sizes, [&] { return std::move(bound); });
+}
+
+std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::function<program()>& bind) {
+  if (auto found = find(sizes)) return found;
+  std::lock_guard making(making_mutex_);
+  if (auto found = find(sizes)) return found;  // another thread made it meanwhile
+  auto made = std::make_shared<instance>(*resources_, bind(), sizes);
+  std::list<std::shared_ptr<instance>> dropped;  // freed after the lock: somebody may still run one
+  {
+    std::lock_guard lock(mutex_);
+    instances_.push_front(made);
+    const std::size_t most = std::max<std::size_t>(1, resources_->options().most_instances);
+    while (instances_.size() > most) dropped.splice(dropped.end(), instances_, std::prev(instances_.end()));
+  }
+  for (const auto& i : dropped) resources_->report(session_events::instance_dropped{i->sizes()});
+  return made;
+}
+
+std::shared_ptr<instance> session::at(std::span<const literal> inputs) {
+  const auto parameters = portable_.main().parameters();
+  if (inputs.size() != parameters.size())
+    throw error(error_kind::usage,
+                fmt::format("{} inputs were given, the model has {}", inputs.size(), parameters.size()));
+  std::map<std::string, literal> given;
+  for (std::size_t i = 0; i < inputs.size(); ++i) given.emplace(module::parameter_name(parameters[i]), inputs[i]);
+  return at(sizes_of_inputs(portable_, given));
+}
+
+std::size_t session::instances() const {
+  std::lock_guard lock(mutex_);
+  return instances_.size();
+}
+
+dim_bindings sizes_of_inputs(const program& p, const std::map<std::string, literal>& given) {
+  std::vector<given_shape> shapes;
+  for (value v : p.main().parameters())
+    if (auto found = given.find(module::parameter_name(v)); found != given.end())
+      shapes.push_back({found->first, v.type(), found->second.type()});
+  dim_bindings sizes = bind_shapes(shapes);
+  for (const auto& [name, data] : given) sizes.merge(bind_values(p.symbols, name, data));
+  return sizes;
+}
+
+}  // namespace kiln

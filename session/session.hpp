@@ -1,0 +1,65 @@
+// A model opened for use: what the command line and every binding call. A session reads a `.kiln` file (or takes a
+// program), chooses a device and opens the cache; for each set of sizes that it is asked for it finalizes the kernels
+// that are missing, loads them and plans, and keeps the result as an instance. Instances share the mapped file, the
+// device with its constants and packed weights, the workers and the cache.
+//
+// Any thread may call any function. Errors are thrown as kiln::error; what becomes of the work is told to the
+// observer of the options.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "session/instance.hpp"
+
+namespace kiln {
+
+class session {
+ public:
+  // Opens a `.kiln` file, or whatever else options.import reads. Throws what read_program, choose_device and
+  // kernel_cache::open throw, and error{unsupported} for an .onnx without an importer.
+  session(const std::filesystem::path& file, session_options options);
+  // Takes a program of this process. `name` is for logs.
+  session(program portable, std::string name, session_options options);
+
+  const program& portable() const { return portable_; }
+  const session_resources& resources() const { return *resources_; }
+  double read_ms() const { return read_ms_; }  // the file: program, embedded entries, hints
+
+  // The instance for these values of the open dimensions, made where there is none yet. At most most_instances are
+  // kept; one that somebody holds lives on without being kept. Throws error{usage} that names a dimension without a
+  // value, or one outside its range.
+  std::shared_ptr<instance> at(const dim_bindings& sizes);
+  // The same for callers who have bound the program already: `bound` is portable().bind(sizes).
+  std::shared_ptr<instance> at(const dim_bindings& sizes, program bound);
+  // For these inputs, in the order of the main module's parameters. Throws error{usage} that names an input which
+  // contradicts the model.
+  std::shared_ptr<instance> at(std::span<const literal> inputs);
+  // Runs the instance for these inputs. Outputs in the order of the model's.
+  std::vector<literal> run(std::span<const literal> inputs) { return at(inputs)->run(inputs); }
+
+  std::size_t instances() const;  // that are kept
+
+ private:
+  std::shared_ptr<instance> find(const dim_bindings& sizes);
+  std::shared_ptr<instance> make(const dim_bindings& sizes, const std::function<program()>& bind);
+  program portable_;
+  double read_ms_ = 0;
+  std::unique_ptr<session_resources> resources_;
+  std::mutex making_mutex_;                         // one instance is made at a time, with all threads
+  mutable std::mutex mutex_;                        // guards what follows
+  std::list<std::shared_ptr<instance>> instances_;  // the most recently used first
+};
+
+// The symbols of `p` that these inputs determine, by name: their shapes, and the elements of those whose values are
+// sizes. Throws error{usage} where an input contradicts the model.
+dim_bindings sizes_of_inputs(const program& p, const std::map<std::string, literal>& given);
+
+}  // namespace kiln

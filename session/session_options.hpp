@@ -1,0 +1,49 @@
+// How a session opens a model. Plain data; the defaults run on the host with the user's own cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "jit/compile_worker.hpp"
+#include "session/cache_choice.hpp"
+#include "session/events.hpp"
+
+namespace kiln {
+
+// Where the payloads of a file are read and compiled. Payloads are data from outside: the compiler may crash on them.
+enum class compile_place : std::uint8_t {
+  workers,           // processes that compile several kernels one after another
+  isolated_workers,  // a process for each kernel
+  this_process,      // for payloads that this process made itself
+};
+
+// Null for this_process. `executable` as of make_compile_workers().
+std::shared_ptr<worker_pool> workers_at(compile_place place, const std::string& executable = {});
+
+// Reads a model that is no `.kiln` file (an .onnx) and compiles it into a program of portable kernels. The caller
+// brings it, because a session does not know the ahead-of-time compiler.
+using importer = program (*)(const std::filesystem::path& file);
+
+struct session_options {
+  std::string device = "host";    // "host", "hip:0", "cuda:0"
+  std::string target = "native";  // finalize for this target instead of the processor found
+  int threads = 0;                // that run kernels on the host, and that compile; 0: all processors
+  bool pinned = false;            // a processor of its own for every thread that runs kernels on the host
+  cache_choice cache;
+  compile_place compiling = compile_place::workers;
+  std::string compile_worker;  // executable of the workers; empty: found beside this library
+  bool only_cached = false;    // error{absent} rather than compile
+  bool verify_cache = false;   // compile what the cache has once more, compare, and replace what differs
+  std::string record_misses;   // file to which kernels that the cache did not have are added, for `kiln warm --replay`
+  graph_policy graphs = graph_policy::automatic;
+  std::size_t most_instances = 8;             // of different sizes that are kept; at least 1
+  tuning_effort tuning = tuning_effort::off;  // of run(), in the background, after the first run of an instance
+  double tuning_budget_ms = 30e3;             // for each instance
+  importer import = nullptr;                  // null: only `.kiln` files are opened
+  session_observer observer = nullptr;
+};
+
+}  // namespace kiln

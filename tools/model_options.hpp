@@ -1,0 +1,46 @@
+// The options that run, perf, tune and verify share, and what they mean to a session.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/program.hpp"
+#include "session/session_options.hpp"
+#include "tools/command.hpp"
+#include "tools/worker_choice.hpp"
+
+namespace kiln::tools {
+
+void add_cache_option(CLI::App& app, cache_choice& choice);
+void add_remote_option(CLI::App& app, cache_choice& choice);
+
+struct model_options {
+  std::string file, device = "host", target = "native", graph = "auto", tune = "off", tune_budget;
+  std::vector<std::string> inputs, dims;
+  std::map<std::string, literal> given;  // inputs that a command already has; --input comes first
+  cache_choice cache;
+  worker_choice workers;
+  bool if_cached = false, verify_cache = false, pin = false;
+  std::string record_misses;  // a log for `kiln warm --replay`
+  int threads = 0;
+  std::uint64_t seed = 0;
+};
+void add_model_options(CLI::App& app, model_options& options);
+
+// NAME=VALUE texts; throws error{usage}.
+std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option);
+dim_bindings parse_bindings(const std::vector<std::string>& texts);
+
+// As a session takes them; payloads of files are read in workers unless --in-process is given. Throws error{usage} for
+// options that exclude each other or mean nothing.
+session_options session_options_of(const model_options& options);
+
+// --tune-budget in milliseconds; 30 s by default.
+double tuning_budget_ms(const model_options& options);
+// "500ms", "30s", "2m", "1h", or seconds without a unit. Throws error{usage}.
+double parse_duration_ms(const std::string& text, const char* option);
+tuning_effort parse_effort(const std::string& text);
+
+}  // namespace kiln::tools

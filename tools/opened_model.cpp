@@ -1,0 +1,162 @@
+#include "tools/opened_model.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "ir/error.hpp"
+#include "session/tuning.hpp"
+#include "tools/npy.hpp"
+#include "tools/random_inputs.hpp"
+#include "tools/tuning_report.hpp"
+
+namespace kiln::tools {
+namespace {
+
+std::map<std::string, literal> read_inputs(const program& p, const std::vector<std::string>& texts) {
+  std::map<std::string, value> parameters;
+  for (value v : p.main().parameters()) parameters.emplace(module::parameter_name(v), v);
+  std::map<std::string, literal> result;
+  for (const std::string& text : texts) {
+    auto [name, file] = split_assignment(text, "--input");
+    auto found = parameters.find(name);
+    if (found == parameters.end()) throw error(error_kind::usage, fmt::format("the model has no input '{}'", name));
+    if (!result.emplace(name, as_type(read_npy(file), found->second.type().type)).second)
+      throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
+  }
+  return result;
+}
+
+const char* way_of(const graph_decision& d) { return !d.replay ? "eager" : d.branches ? "branches" : "chain"; }
+
+session_options observed(session_options options, session_view& view) {
+  options.observer = [&view](const session_event& event) { view.show(event); };
+  return options;
+}
+
+// Of a program that this process made.
+session_options made_here(session_options options) {
+  if (options.compiling == compile_place::workers) options.compiling = compile_place::this_process;
+  return options;
+}
+
+}  // namespace
+
+opened_model::opened_model(const model_options& options, const output_options& output)
+    : file_(options.file), view_(output), session_(options.file, observed(session_options_of(options), view_)) {
+  prepare(options);
+}
+
+opened_model::opened_model(program portable, const model_options& options, const output_options& output)
+    : file_(options.file),
+      view_(output),
+      session_(std::move(portable), options.file, observed(made_here(session_options_of(options)), view_)) {
+  prepare(options);
+}
+
+void opened_model::prepare(const model_options& options) {
+  const program& portable = session_.portable();
+  auto given = read_inputs(portable, options.inputs);
+  given.insert(options.given.begin(), options.given.end());
+  dim_bindings sizes = sizes_of_inputs(portable, given);
+  for (const auto& [name, number] : parse_bindings(options.dims)) sizes.insert_or_assign(name, number);
+  for (const auto& [name, range] : portable.symbols)
+    if (!sizes.contains(name))
+      throw error(
+          error_kind::usage,
+          fmt::format("dimension '{}' is open: give it a value with --dim {}=N, or an input that has it", name, name));
+  program bound = portable.bind(sizes);
+  for (value v : bound.main().parameters()) {
+    const std::string& name = module::parameter_name(v);
+    auto found = given.find(name);
+    if (found != given.end() && found->second.type() != v.type())
+      throw error(error_kind::usage, fmt::format("input '{}' is {}, the model takes {}", name,
+                                                 found->second.type().str(), v.type().str()));
+    inputs_.push_back(found != given.end() ? found->second : random_input(bound, name, v.type(), options.seed));
+  }
+  instance_ = session_.at(sizes, std::move(bound));
+}
+
+std::map<std::string, literal> opened_model::named_inputs() const {
+  std::map<std::string, literal> result;
+  auto parameters = instance_->bound().main().parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) result.emplace(module::parameter_name(parameters[i]), inputs_[i]);
+  return result;
+}
+
+std::vector<literal> opened_model::run_once() {
+  auto begin = std::chrono::steady_clock::now();
+  auto outputs = executable().evaluate(inputs_, instance_->graphs().options(), &graph_);
+  if (first_run_ms_ < 0)
+    first_run_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return outputs;
+}
+
+std::vector<kernel_tuning> opened_model::tune(const tuner_options& options, double budget_ms) {
+  view_.begin_tuning();
+  return tune_now(resources(), *instance_, inputs_, options, budget_ms);
+}
+
+nlohmann::ordered_json describe(const graph_report& r, const std::optional<graph_decision>& decision,
+                                const graph_memory& memory) {
+  nlohmann::ordered_json document{{"mode", r.mode},         {"captures", r.captures}, {"replays", r.replays},
+                                  {"patches", r.patches},   {"updates", r.updates},   {"rebuilds", r.rebuilds},
+                                  {"failures", r.failures}, {"segments", r.segments}, {"branches", r.branches},
+                                  {"reason", r.reason}};
+  document["decision"] = decision ? nlohmann::ordered_json(way_of(*decision)) : nlohmann::ordered_json();
+  document["remembered"] = memory.remembered();
+  if (decision) document["eager_ms"] = decision->eager_ms, document["replay_ms"] = decision->replay_ms;
+  return document;
+}
+
+nlohmann::ordered_json opened_model::describe() const {
+  const plan_report& plan = executable().plan().report;
+  const kernel_cache* cache = resources().cache();
+  cache_counters counters = cache ? cache->counters() : cache_counters{};
+  const device_info& info = resources().device().info();
+  return {{"file", file_},
+          {"device", info.name},
+          {"device_description", info.description},
+          {"threads", info.threads},
+          {"target", resources().target().name},
+          {"read_ms", read_ms()},
+          {"load_ms", instance_->load_ms()},
+          {"finalize_ms", instance_->finalize_ms()},
+          {"first_run_ms", first_run_ms_},
+          {"kernels", plan.kernels},
+          {"launches", plan.launches},
+          {"interpreted", plan.interpreted},
+          {"arena_bytes", plan.arena_bytes},
+          {"constant_bytes", plan.constant_bytes},
+          {"prepared_bytes", plan.prepared_bytes},
+          {"cache",
+           {{"hits", instance_->report().hits},
+            {"misses", instance_->report().misses},
+            {"repaired", counters.repaired},
+            {"layers",
+             {{"folder", counters.folder_hits},
+              {"read_only", counters.layer_hits},
+              {"embedded", counters.embedded_hits},
+              {"remote", counters.remote_hits}}}}},
+          {"graph", tools::describe(graph_, instance_->graphs().options().decision, instance_->graphs())},
+          {"tuning", describe_tuning(*this)}};
+}
+
+void write_outputs(const std::string& folder, const plan& of, std::span<const literal> outputs) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw error(error_kind::io, fmt::format("{}: {}", folder, failed.message()));
+  std::map<std::string, std::string> written;  // file → output
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string file = file_name(of.outputs[i].name) + ".npy";
+    auto [first, fresh] = written.emplace(file, of.outputs[i].name);
+    if (!fresh)
+      throw error(error_kind::unsupported,
+                  fmt::format("outputs '{}' and '{}' would both be written to {}", first->second, of.outputs[i].name,
+                              (std::filesystem::path(folder) / file).string()));
+    write_npy(std::filesystem::path(folder) / file, outputs[i]);
+  }
+}
+
+}  // namespace kiln::tools

@@ -1,0 +1,59 @@
+// What run, perf, tune and verify share: a session on a model, with one instance and inputs for it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "session/session.hpp"
+#include "tools/command.hpp"
+#include "tools/model_options.hpp"
+#include "tools/session_view.hpp"
+
+namespace kiln::tools {
+
+// A session on a model with one instance and inputs for it, as the options say.
+class opened_model {
+ public:
+  // Opens options.file.
+  opened_model(const model_options& options, const output_options& output);
+  // Takes a program in memory instead (verify), whose payloads this process made: it reads them itself, unless
+  // --isolated is given.
+  opened_model(program portable, const model_options& options, const output_options& output);
+
+  const session_resources& resources() const { return session_.resources(); }
+  kiln::instance& instance() const { return *instance_; }
+  const kiln::executable& executable() const { return instance_->executable(); }
+  const std::vector<literal>& inputs() const { return inputs_; }  // in the order of the parameters
+  std::map<std::string, literal> named_inputs() const;
+  std::vector<literal> run_once();  // with outputs of its own; the first run's time is kept
+
+  double read_ms() const { return session_.read_ms(); }
+  double first_run_ms() const { return first_run_ms_; }
+  // Tunes in the foreground, with a bar.
+  std::vector<kernel_tuning> tune(const tuner_options& options, double budget_ms);
+  // The keys that run and perf have in common.
+  nlohmann::ordered_json describe() const;
+
+ private:
+  void prepare(const model_options& options);
+  std::string file_;
+  session_view view_;
+  session session_;
+  std::shared_ptr<kiln::instance> instance_;
+  std::vector<literal> inputs_;
+  double first_run_ms_ = -1;
+  graph_report graph_;  // of run_once()
+};
+
+// The key `graph` of documents: how a context ran, what it found out, and whether that was known before.
+nlohmann::ordered_json describe(const graph_report& report, const std::optional<graph_decision>& decision,
+                                const graph_memory& memory);
+
+// NAME.npy of every output of the plan into a folder, which is made if need be.
+void write_outputs(const std::string& folder, const plan& of, std::span<const literal> outputs);
+
+}  // namespace kiln::tools
