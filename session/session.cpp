@@ -18,25 +18,44 @@ chosen_device device_of(const session_options& options) {
   return choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pinned);
 }
 
+double milliseconds_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
+
 }  // namespace
 
 session::session(const std::filesystem::path& file, session_options options) {
   chosen_device chosen = device_of(options);
   auto begin = clock::now();
-  std::shared_ptr<const embedded_entries> embedded;
-  std::string hints;
   if (file.extension() == ".onnx") {
     if (!options.import)
       throw error(
           error_kind::unsupported,
           fmt::format("{}: this program opens .kiln files only: compile the model with kiln compile", file.string()));
     portable_ = options.import(file);
-  } else {
-    portable_ = read_program(file, consent_of(options.cache));
-    if (!options.cache.disabled) embedded = embedded_entries::read(file);
-    hints = read_extras(file).tuning_hints;
+    read_ms_ = milliseconds_since(begin);
+    std::string name = file.string();
+    resources_ =
+        std::make_unique<session_resources>(std::move(options), std::move(chosen), std::move(name), nullptr, "");
+    return;
   }
-  read_ms_ = std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+  portable_ = read_program(file, consent_of(options.cache));
+  open(file, std::move(options), std::move(chosen), begin);
+}
+
+session::session(program portable, const std::filesystem::path& file, session_options options)
+    : portable_(std::move(portable)) {
+  chosen_device chosen = device_of(options);
+  open(file, std::move(options), std::move(chosen), clock::now());
+}
+
+// What a file holds beside its program.
+void session::open(const std::filesystem::path& file, session_options options, chosen_device chosen,
+                   clock::time_point begin) {
+  std::shared_ptr<const embedded_entries> embedded;
+  if (!options.cache.disabled) embedded = embedded_entries::read(file);
+  std::string hints = read_extras(file).tuning_hints;
+  read_ms_ = milliseconds_since(begin);
   resources_ = std::make_unique<session_resources>(std::move(options), std::move(chosen), file.string(),
                                                    std::move(embedded), std::move(hints));
 }

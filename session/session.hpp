@@ -7,6 +7,7 @@
 // observer of the options.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <list>
@@ -26,6 +27,8 @@ class session {
   // Opens a `.kiln` file, or whatever else options.import reads. Throws what read_program, choose_device and
   // kernel_cache::open throw, and error{unsupported} for an .onnx without an importer.
   session(const std::filesystem::path& file, session_options options);
+  // The same for callers who have read the file's program already, with consent_of(options.cache).
+  session(program portable, const std::filesystem::path& file, session_options options);
   // Takes a program of this process. `name` is for logs.
   session(program portable, std::string name, session_options options);
 
@@ -48,6 +51,8 @@ class session {
   std::size_t instances() const;  // that are kept
 
  private:
+  void open(const std::filesystem::path& file, session_options options, chosen_device chosen,
+            std::chrono::steady_clock::time_point begin);
   std::shared_ptr<instance> find(const dim_bindings& sizes);
   std::shared_ptr<instance> make(const dim_bindings& sizes, const std::function<program()>& bind);
   program portable_;
