@@ -9,6 +9,7 @@
 #include "ir/error.hpp"
 #include "tools/command.hpp"
 #include "tools/interruption.hpp"
+#include "tools/model_options.hpp"
 #include "tools/progress.hpp"
 #include "tools/warm_sinks.hpp"
 #include "tools/warm_sources.hpp"
