@@ -1,69 +1,75 @@
 #include "runtime/c_api.hpp"
 
-#include <array>
+#include <cstddef>
 #include <cstring>
-#include <new>
 
 #include "ir/container/container.hpp"
-#include "ir/error.hpp"
-#include "ir/trust/native_consent.hpp"
-#include "runtime/devices.hpp"
+#include "runtime/c_status.hpp"
+#include "runtime/compiler_library.hpp"
+
+using kiln::c_interface::fail;
+using kiln::c_interface::guarded;
 
 namespace {
-
-constexpr std::array<const char*, 11> status_names{
-    "ok",         "usage", "missing_file",  "damaged_file", "newer_version", "unsupported",
-    "not_native", "io",    "out_of_memory", "internal",     "untrusted"};
-
-struct row {
-  kiln::error_kind kind;
-  kiln_status status;
-};
-constexpr row statuses[] = {
-    {kiln::error_kind::usage, KILN_USAGE},
-    {kiln::error_kind::missing_file, KILN_MISSING_FILE},
-    {kiln::error_kind::truncated, KILN_DAMAGED_FILE},
-    {kiln::error_kind::corrupted, KILN_DAMAGED_FILE},
-    {kiln::error_kind::invalid_model, KILN_DAMAGED_FILE},
-    {kiln::error_kind::newer_version, KILN_NEWER_VERSION},
-    {kiln::error_kind::unsupported, KILN_UNSUPPORTED},
-    {kiln::error_kind::not_native, KILN_NOT_NATIVE},
-    {kiln::error_kind::io, KILN_IO},
-    {kiln::error_kind::absent, KILN_OUT_OF_MEMORY},
-};
 
 static_assert(static_cast<int>(kiln::element_type::f64) == KILN_F64 &&
               static_cast<int>(kiln::element_type::i64) == KILN_I64 &&
               static_cast<int>(kiln::element_type::u64) == KILN_U64 &&
               static_cast<int>(kiln::element_type::boolean) == KILN_BOOL);
 
-// Of fixed size, so that even out-of-memory has room for its message.
-thread_local char last_error[1024] = "";
+// The options as they were in version 4; later ones are larger.
+constexpr std::size_t smallest_options = offsetof(kiln_open_options, dims);
 
-kiln_status fail(kiln_status status, const char* message) noexcept {
-  std::strncpy(last_error, message, sizeof last_error - 1);
-  return status;
+kiln_status check(const kiln_open_options* options) {
+  if (options && options->size < smallest_options)
+    return fail(KILN_USAGE, "the size in the options is not that of kiln_open_options");
+  if (options && options->trusted_keys && options->allow_unsigned)
+    return fail(KILN_USAGE, "trusted_keys and allow_unsigned exclude each other");
+  return KILN_OK;
 }
 
-// Runs `f`; whatever it throws becomes a status and a message.
-template <class F>
-kiln_status guarded(F&& f) noexcept {
-  try {
-    f();
-    return KILN_OK;
-  } catch (const kiln::untrusted_native& e) {
-    return fail(KILN_UNTRUSTED, e.what());
-  } catch (const kiln::error& e) {
-    for (const row& r : statuses)
-      if (r.kind == e.kind()) return fail(r.status, e.what());
-    return fail(KILN_INTERNAL, e.what());
-  } catch (const std::bad_alloc&) {
-    return fail(KILN_OUT_OF_MEMORY, "out of memory");
-  } catch (const std::exception& e) {
-    return fail(KILN_INTERNAL, e.what());
-  } catch (...) {
-    return fail(KILN_INTERNAL, "an unknown exception");
+// With zeros for what the caller's version does not have.
+kiln_open_options complete(const kiln_open_options* options) {
+  kiln_open_options result{};
+  if (options) std::memcpy(&result, options, std::min(options->size, sizeof result));
+  return result;
+}
+
+kiln::model_request request_of(const char* path, const kiln_open_options& o) {
+  auto text = [](const char* given) { return std::string(given ? given : ""); };
+  kiln::model_request request;
+  request.file = path;
+  if (o.device) request.device = o.device;
+  request.threads = o.threads;
+  request.trusted_keys = text(o.trusted_keys);
+  request.allow_unsigned = o.allow_unsigned != 0;
+  request.cache_folder = text(o.cache_folder);
+  request.no_cache = o.no_cache != 0;
+  request.only_cached = o.only_cached != 0;
+  request.compile_worker = text(o.compile_worker);
+  if (o.most_programs) request.most_instances = o.most_programs;
+  if (o.progress)
+    request.progress = [f = o.progress, data = o.data](std::size_t done, std::size_t total) { f(data, done, total); };
+  if (o.warn) request.warn = [f = o.warn, data = o.data](const std::string& what) { f(data, what.c_str()); };
+  return request;
+}
+
+// A file of native kernels needs no compiler.
+std::shared_ptr<kiln::model_source> open_source(const kiln::model_request& request) {
+  kiln::program source = kiln::read_program(request.file, consent_of(request));
+  if (is_native(source)) return open_native(source, request);
+  return kiln::load_compiler().open(std::move(source), request);
+}
+
+kiln::dim_bindings sizes_of(const kiln_dim* dims, std::size_t count) {
+  if (!dims && count) throw kiln::error(kiln::error_kind::usage, "the list of dimensions is null");
+  kiln::dim_bindings sizes;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!dims[i].name) throw kiln::error(kiln::error_kind::usage, "the name of a dimension is null");
+    if (!sizes.emplace(dims[i].name, dims[i].value).second)
+      throw kiln::error(kiln::error_kind::usage, std::string("dimension '") + dims[i].name + "': it is given twice");
   }
+  return sizes;
 }
 
 kiln_status describe(const std::vector<kiln::plan_port>& ports, std::size_t index, kiln_tensor_info* info) {
@@ -74,51 +80,15 @@ kiln_status describe(const std::vector<kiln::plan_port>& ports, std::size_t inde
   return KILN_OK;
 }
 
-// Calls `run` with the context's tensors bound to these pointers.
-template <class Run>
-kiln_status with_tensors(kiln_context* context, const void* const* inputs, void* const* outputs, Run&& run) {
-  if (!context) return fail(KILN_USAGE, "the context is null");
-  const kiln::plan& plan = context->program.loaded.plan();
-  if ((!inputs && !plan.inputs.empty()) || (!outputs && !plan.outputs.empty()))
-    return fail(KILN_USAGE, "the list of inputs or outputs is null");
-  return guarded([&] {
-    auto bind = [](const std::vector<kiln::plan_port>& ports, auto* pointers, auto& spans, auto cast) {
-      for (std::size_t i = 0; i < ports.size(); ++i) {
-        if (!pointers[i] && ports[i].bytes)
-          throw kiln::error(kiln::error_kind::usage, "the pointer of tensor '" + ports[i].name + "' is null");
-        spans[i] = {cast(pointers[i]), ports[i].bytes};
-      }
-    };
-    bind(plan.inputs, inputs, context->inputs, [](const void* p) { return static_cast<const std::byte*>(p); });
-    bind(plan.outputs, outputs, context->outputs, [](void* p) { return static_cast<std::byte*>(p); });
-    run();
-  });
-}
-
-static_assert(static_cast<int>(kiln::graph_policy::off) == KILN_GRAPH_OFF &&
-              static_cast<int>(kiln::graph_policy::automatic) == KILN_GRAPH_AUTO);
-
 }  // namespace
-
-kiln_program::kiln_program(const kiln::program& source, std::unique_ptr<kiln::device> on)
-    : device(std::move(on)), loaded(kiln::load(source, *device)) {}
-
-kiln_context::kiln_context(const kiln_program& p, const kiln::graph_options& graph)
-    : program(p),
-      context(p.loaded.make_context(graph)),
-      inputs(p.loaded.plan().inputs.size()),
-      outputs(p.loaded.plan().outputs.size()) {}
 
 extern "C" {
 
 int kiln_api_version(void) { return KILN_API_VERSION; }
 
-const char* kiln_status_name(kiln_status status) {
-  auto i = static_cast<std::size_t>(status);
-  return i < status_names.size() ? status_names[i] : "unknown";
+kiln_status kiln_load_compiler(const char* library) {
+  return guarded([&] { kiln::load_compiler(library ? library : ""); });
 }
-
-const char* kiln_last_error(void) { return last_error; }
 
 kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program) {
   return kiln_program_open_on(path, "host", threads, program);
@@ -138,41 +108,67 @@ kiln_status kiln_program_open_with(const char* path, const kiln_open_options* op
   if (!program) return fail(KILN_USAGE, "the pointer for the program is null");
   *program = nullptr;
   if (!path) return fail(KILN_USAGE, "the path is null");
-  // The first version of the options; a later one is recognized by its larger size.
-  if (options && options->size < sizeof(kiln_open_options))
-    return fail(KILN_USAGE, "the size in the options is not that of kiln_open_options");
-  if (options && options->trusted_keys && options->allow_unsigned)
-    return fail(KILN_USAGE, "trusted_keys and allow_unsigned exclude each other");
-  const kiln_open_options chosen = options ? *options : kiln_open_options{};
+  if (kiln_status wrong = check(options)) return wrong;
+  const kiln_open_options chosen = complete(options);
   return guarded([&] {
-    kiln::native_consent consent{.user = kiln::user_keys::of_this_user(), .allow_unsigned = chosen.allow_unsigned != 0};
-    if (chosen.trusted_keys) consent.only = kiln::trusted_keys::read(chosen.trusted_keys);
-    kiln::device_options with;
-    with.threads = chosen.threads;
-    *program = new kiln_program(kiln::read_program(path, consent),
-                                kiln::open_device(chosen.device ? chosen.device : "host", with));
+    auto source = open_source(request_of(path, chosen));
+    auto model = source->at(sizes_of(chosen.dims, chosen.dim_count));
+    *program = new kiln_program{std::move(source), std::move(model)};
   });
 }
 
 void kiln_program_close(kiln_program* program) { delete program; }
 
+kiln_status kiln_session_open(const char* path, const kiln_open_options* options, kiln_session** session) {
+  if (!session) return fail(KILN_USAGE, "the pointer for the session is null");
+  *session = nullptr;
+  if (!path) return fail(KILN_USAGE, "the path is null");
+  if (kiln_status wrong = check(options)) return wrong;
+  const kiln_open_options chosen = complete(options);
+  if (chosen.dim_count)
+    return fail(KILN_USAGE, "dims: a session takes them with each program; give them to kiln_session_program()");
+  return guarded([&] { *session = new kiln_session{open_source(request_of(path, chosen))}; });
+}
+
+void kiln_session_close(kiln_session* session) { delete session; }
+
+size_t kiln_session_dim_count(const kiln_session* session) { return session ? session->source->symbols().size() : 0; }
+
+kiln_status kiln_session_dim(const kiln_session* session, size_t index, kiln_dim_info* info) {
+  if (!session || !info) return fail(KILN_USAGE, "the session or the pointer for the result is null");
+  const auto& symbols = session->source->symbols();
+  if (index >= symbols.size()) return fail(KILN_USAGE, "there is no dimension of this index");
+  const auto& [name, range] = *std::next(symbols.begin(), static_cast<std::ptrdiff_t>(index));
+  *info = {name.c_str(), range.min, range.max};
+  return KILN_OK;
+}
+
+kiln_status kiln_session_program(kiln_session* session, const kiln_dim* dims, size_t count, kiln_program** program) {
+  if (!session || !program) return fail(KILN_USAGE, "the session or the pointer for the program is null");
+  *program = nullptr;
+  return guarded([&] {
+    auto model = session->source->at(sizes_of(dims, count));
+    *program = new kiln_program{session->source, std::move(model)};
+  });
+}
+
 size_t kiln_program_input_count(const kiln_program* program) {
-  return program ? program->loaded.plan().inputs.size() : 0;
+  return program ? program->loaded().plan().inputs.size() : 0;
 }
 size_t kiln_program_output_count(const kiln_program* program) {
-  return program ? program->loaded.plan().outputs.size() : 0;
+  return program ? program->loaded().plan().outputs.size() : 0;
 }
 
 kiln_status kiln_program_input(const kiln_program* program, size_t index, kiln_tensor_info* info) {
-  return program ? describe(program->loaded.plan().inputs, index, info) : fail(KILN_USAGE, "the program is null");
+  return program ? describe(program->loaded().plan().inputs, index, info) : fail(KILN_USAGE, "the program is null");
 }
 kiln_status kiln_program_output(const kiln_program* program, size_t index, kiln_tensor_info* info) {
-  return program ? describe(program->loaded.plan().outputs, index, info) : fail(KILN_USAGE, "the program is null");
+  return program ? describe(program->loaded().plan().outputs, index, info) : fail(KILN_USAGE, "the program is null");
 }
 
 kiln_status kiln_program_output_extent(const kiln_program* program, size_t index, size_t axis, size_t* count) {
   if (!program || !count) return fail(KILN_USAGE, "the program or the pointer for the result is null");
-  const auto& ports = program->loaded.plan().outputs;
+  const auto& ports = program->loaded().plan().outputs;
   if (index >= ports.size() || axis >= ports[index].dims.size())
     return fail(KILN_USAGE, "there is no such output, or no such axis of it");
   *count = ports.size();
@@ -183,47 +179,9 @@ kiln_status kiln_program_output_extent(const kiln_program* program, size_t index
 
 kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info* info) {
   if (!program || !info) return fail(KILN_USAGE, "the program or the pointer for the result is null");
-  const kiln::plan_report& r = program->loaded.plan().report;
+  const kiln::plan_report& r = program->loaded().plan().report;
   *info = {r.kernels, r.launches, r.arena_bytes, r.constant_bytes, r.prepared_bytes};
   return KILN_OK;
-}
-
-kiln_status kiln_context_create(const kiln_program* program, kiln_context** context) {
-  return kiln_context_create_with(program, KILN_GRAPH_AUTO, context);
-}
-
-kiln_status kiln_context_create_with(const kiln_program* program, kiln_graph_policy graph, kiln_context** context) {
-  if (!program || !context) return fail(KILN_USAGE, "the program or the pointer for the context is null");
-  *context = nullptr;
-  if (graph < KILN_GRAPH_OFF || graph > KILN_GRAPH_AUTO) return fail(KILN_USAGE, "there is no such graph policy");
-  return guarded([&] { *context = new kiln_context(*program, {.policy = static_cast<kiln::graph_policy>(graph)}); });
-}
-
-void kiln_context_destroy(kiln_context* context) { delete context; }
-
-kiln_status kiln_context_get_graph_info(kiln_context* context, kiln_graph_info* info) {
-  if (!context || !info) return fail(KILN_USAGE, "the context or the pointer for the result is null");
-  return guarded([&] {
-    context->graph = context->context.report();
-    const kiln::graph_report& r = context->graph;
-    auto decision = context->context.decision();
-    kiln::graph_decision d = decision.value_or(kiln::graph_decision{});
-    *info = {r.mode.c_str(), r.reason.c_str(),     r.captures, r.replays,  r.patches,  r.updates,  r.rebuilds,
-             r.failures,     decision.has_value(), d.replay,   d.branches, d.eager_ms, d.replay_ms};
-  });
-}
-
-kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* const* outputs) {
-  return with_tensors(context, inputs, outputs,
-                      [&] { context->program.loaded.run(context->context, context->inputs, context->outputs); });
-}
-
-kiln_status kiln_run_on_stream(kiln_context* context, const void* const* inputs, void* const* outputs, void* stream) {
-  return with_tensors(context, inputs, outputs, [&] {
-    auto& known = context->streams[stream];
-    if (!known) known = context->program.device->borrow_stream(stream);
-    context->program.loaded.run(context->context, context->inputs, context->outputs, *known);
-  });
 }
 
 }  // extern "C"

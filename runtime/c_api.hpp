@@ -1,27 +1,35 @@
-// The C handles as C++ objects, for the C interface and for those who have a program in memory.
+// The C handles as C++ objects.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <string>
+#include <optional>
 
 #include "runtime/device.hpp"
 #include "runtime/executable.hpp"
+#include "runtime/io_buffers.hpp"
 #include "runtime/kiln.h"
+#include "runtime/model_source.hpp"
 
-// Owns its device; the device lives longer than what was loaded onto it.
+struct kiln_session {
+  std::shared_ptr<kiln::model_source> source;
+};
+
+// The source lives longer than what was loaded from it.
 struct kiln_program {
-  kiln_program(const kiln::program& source, std::unique_ptr<kiln::device> on);
-  std::unique_ptr<kiln::device> device;
-  kiln::executable loaded;
+  std::shared_ptr<kiln::model_source> source;
+  std::shared_ptr<const kiln::loaded_model> model;
+  const kiln::executable& loaded() const { return model->executable(); }
 };
 
 struct kiln_context {
-  kiln_context(const kiln_program& program, const kiln::graph_options& graph);
-  const kiln_program& program;
+  kiln_context(const kiln_program& of, kiln::graph_policy graph);
+  ~kiln_context();  // keeps what was found out about graphs
+  kiln_program program;
   std::map<void*, std::unique_ptr<kiln::device_stream>> streams;  // of the caller's, by what they call them
   kiln::execution_context context;
   kiln::graph_report graph;                          // as last asked for
   std::vector<kiln::executable::input_span> inputs;  // filled by every run
   std::vector<kiln::executable::output_span> outputs;
+  std::optional<kiln::io_buffers> tensors;  // on the device; made by the first kiln_run_from_host
 };

@@ -23,7 +23,7 @@ const std::vector<rule> rules{
          R"(\bfmt::print\b|\bstd::print|\bf?printf\s*\(|\bf?puts\s*\(|\bfwrite\s*\(|\bputc|\bstd::c(out|err|log)\b|\bperror\s*\(|STDERR_FILENO,|STDOUT_FILENO,)"),
      {"tools/terminal.cpp", "spirv/library/compile_library.cpp" /* a tool of the build */,
       "tools/main.cpp" /* opens the streams */, "tools/farm_child.cpp" /* speaks to its parent */,
-      "jit/compile_worker.cpp" /* the same */},
+      "jit/compile_worker.cpp" /* the same */, "session/compile_worker_main.cpp" /* has one message */},
      "print(), note() or print_lines() of tools/terminal.hpp, which make text from outside printable"},
     {std::regex(R"(json::parse\b|json::accept\b|\bsax_parse\b|\bfrom_(cbor|msgpack|ubjson|bson)\b)"),
      {"ir/json.cpp"},

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -147,16 +148,51 @@ TEST_F(c_api, errors_are_codes_with_a_message_per_thread) {
   kiln_context_destroy(nullptr);
 }
 
-TEST_F(c_api, a_file_that_is_not_finalized_is_named_as_such) {
+TEST_F(c_api, a_compiler_that_is_missing_is_named) {
+  ASSERT_EQ(kiln_load_compiler((folder / "libkiln.so").c_str()), KILN_NOT_BUILT_IN);
+  EXPECT_THAT(kiln_last_error(), HasSubstr((folder / "libkiln.so").string()));
+  EXPECT_THAT(kiln_last_error(), HasSubstr("install it beside libkiln_runtime.so"));
+}
+
+TEST_F(c_api, a_session_of_a_native_file_has_one_program) {
   program p;
   value x = p.main().add_parameter("x", vector_type);
-  value y = p.main().add(code_object::make("fused", code_format::mlir_bytecode, p.add_kernel(std::vector<std::byte>(8)),
-                                           "", {vector_type}),
-                         {x});
-  p.main().set_outputs({y}, {"y"});
-  kiln_program* program = nullptr;
-  EXPECT_EQ(kiln_program_open(write(p).c_str(), 1, &program), KILN_NOT_NATIVE);
-  EXPECT_THAT(kiln_last_error(), HasSubstr("'fused'"));
+  p.main().set_outputs({twice(p, p.main(), x)}, {"y"});
+  kiln_session* session = nullptr;
+  ASSERT_EQ(kiln_session_open(write(p).c_str(), nullptr, &session), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(kiln_session_dim_count(session), 0u);
+  kiln_dim_info dim;
+  EXPECT_EQ(kiln_session_dim(session, 0, &dim), KILN_USAGE);
+  kiln_program *program = nullptr, *same = nullptr;
+  const kiln_dim rows{"rows", 3};
+  EXPECT_EQ(kiln_session_program(session, &rows, 1, &program), KILN_USAGE);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("'rows'"));
+  EXPECT_EQ(program, nullptr);
+  ASSERT_EQ(kiln_session_program(session, nullptr, 0, &program), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(kiln_session_program(session, nullptr, 0, &same), KILN_OK);
+  kiln_session_close(session);
+  kiln_program_close(same);
+  kiln_context* context = nullptr;
+  ASSERT_EQ(kiln_context_create(program, &context), KILN_OK);
+  kiln_program_close(program);  // contexts go on
+  const auto data = ramp();
+  std::vector<float> y(n);
+  const void* inputs[] = {data.data()};
+  void* outputs[] = {y.data()};
+  ASSERT_EQ(kiln_run_from_host(context, inputs, outputs), KILN_OK) << kiln_last_error();
+  for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(y[i], 2 * data[i]);
+  kiln_context_destroy(context);
+
+  kiln_open_options options{};
+  options.size = sizeof options;
+  options.dims = &rows;
+  options.dim_count = 1;
+  EXPECT_EQ(kiln_session_open(write(p).c_str(), &options, &session), KILN_USAGE);
+  EXPECT_EQ(kiln_program_open_with(write(p).c_str(), &options, &program), KILN_USAGE);
+  // Options of version 4, which ended before the dimensions.
+  options.size = offsetof(kiln_open_options, dims);
+  EXPECT_EQ(kiln_program_open_with(write(p).c_str(), &options, &program), KILN_OK) << kiln_last_error();
+  kiln_program_close(program);
 }
 
 TEST_F(c_api, native_code_runs_where_a_trusted_key_has_signed_it) {

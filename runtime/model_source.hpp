@@ -1,0 +1,59 @@
+// A file that is open for use, as the C interface sees it: a native one, which the runtime loads itself
+// (open_native), or a portable one, which libkiln.so opens with the compiler (compiler_library.hpp).
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ir/program.hpp"
+#include "ir/trust/native_consent.hpp"
+#include "runtime/executable.hpp"
+
+namespace kiln {
+
+// kiln_open_options with owners for what it points to.
+struct model_request {
+  std::filesystem::path file;
+  std::string device = "host";
+  unsigned threads = 0;
+  std::string trusted_keys;  // empty: the user's
+  bool allow_unsigned = false;
+  std::string cache_folder;  // empty: the user's
+  bool no_cache = false, only_cached = false;
+  std::string compile_worker;  // empty: beside libkiln.so
+  std::size_t most_instances = 8;
+  std::function<void(std::size_t done, std::size_t total)> progress = nullptr;
+  std::function<void(const std::string&)> warn = nullptr;
+};
+
+// A model at one set of sizes, loaded. Any thread.
+class loaded_model {
+ public:
+  virtual ~loaded_model() = default;
+  virtual const kiln::executable& executable() const = 0;
+  // What is known about replaying its graphs, and what a context has found out about that.
+  virtual std::optional<graph_decision> remembered() const { return std::nullopt; }
+  virtual void remember(const execution_context&) const {}
+};
+
+// Any thread. What at() gives must not outlive it.
+class model_source {
+ public:
+  virtual ~model_source() = default;
+  virtual const std::map<std::string, dim_range>& symbols() const = 0;
+  virtual std::shared_ptr<const loaded_model> at(const dim_bindings& sizes) = 0;
+};
+
+native_consent consent_of(const model_request& request);
+
+// Whether the program has static shapes and native kernels only.
+bool is_native(const program& p);
+
+// `source` is native, and the file of the request.
+std::unique_ptr<model_source> open_native(const program& source, const model_request& request);
+
+}  // namespace kiln

@@ -1,0 +1,84 @@
+"""The programs in examples/: a portable file with the compiler in libkiln.so, a native one with the runtime alone. KILN_EXAMPLES is their folder, KILN_LIBRARIES that of the
+libraries; KILN_STAND_IN and KILN_STAND_IN_PROGRAM as in graph_test.py."""
+import os
+import shutil
+import subprocess
+
+import numpy as np
+
+import kiln_case
+from kiln_case import KilnCase
+
+
+class CPrograms(KilnCase):
+    def c(self, program, *arguments, code=0, env=None):
+        environment = {**os.environ, "KILN_CACHE_DIR": self.path("cache"), **(env or {})}
+        done = subprocess.run([os.path.join(os.environ["KILN_EXAMPLES"], program), *map(str, arguments)], capture_output=True, text=True, env=environment, timeout=300)
+        self.assertEqual(done.returncode, code, done.stdout[-2000:] + done.stderr[-2000:])
+        return done
+
+    def expected(self, file, shape, *more):
+        """The line that the programs print for y, from `kiln run` with zeros."""
+        np.save(self.path("x.npy"), np.zeros(shape, np.float32))
+        self.kiln("run", file, "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"), *more)
+        y = np.load(self.path("out/y.npy"))
+        return f"y {y.nbytes} bytes " + " ".join(f"{v:.6g}" for v in y.ravel()[:4])
+
+    def runtime_alone(self):
+        """A folder with the runtime library and without the compiler."""
+        os.mkdir(self.path("alone"))
+        for name in os.listdir(os.environ["KILN_LIBRARIES"]):
+            if name.startswith("libkiln_runtime.so"):
+                shutil.copy(os.path.join(os.environ["KILN_LIBRARIES"], name), self.path("alone"), follow_symlinks=False)
+        # LD_PRELOAD, because the build's run path comes before LD_LIBRARY_PATH
+        return {"LD_PRELOAD": self.path("alone/libkiln_runtime.so.0")}
+
+    def test_programs_are_short(self):
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
+        for name in ["run_portable.c", "run_native.c"]:
+            with open(os.path.join(folder, name)) as f:
+                self.assertLessEqual(len(f.readlines()), 60, name)
+
+    def test_a_portable_file_runs_cold_then_warm(self):
+        file = self.compiled()
+        cold = self.c("run_portable", file)
+        self.assertRegex(cold.stderr, r"compiled (\d+) of \1 kernels")
+        warm = self.c("run_portable", file)
+        self.assertEqual(warm.stderr, "")
+        self.assertEqual(warm.stdout, cold.stdout)
+        self.assertEqual(cold.stdout.strip(), self.expected(file, (1, 3, 9, 7)))
+
+    def test_open_dimensions_take_values(self):
+        file = self.compiled(self.conv_model(batch="N"))
+        done = self.c("run_portable", file, "host", "N=2")
+        self.assertEqual(done.stdout.strip(), self.expected(file, (2, 3, 9, 7)))
+        self.assertIn("usage: dimension 'N'", self.c("run_portable", file, code=1).stderr)
+
+    def test_a_native_file_needs_the_runtime_alone(self):
+        portable, native = self.compiled(), self.path("native.kiln")
+        self.kiln("finalize", portable, "--target", "native", "-o", self.path("objects"), "--native-file", native)
+        alone = self.runtime_alone()
+        needed = subprocess.run(["ldd", self.path("alone/libkiln_runtime.so.0")], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn("LLVM", needed)
+        self.assertNotIn("MLIR", needed)
+        self.assertEqual(self.c("run_native", native, env=alone).stdout.strip(), self.expected(portable, (1, 3, 9, 7)))
+        refused = self.c("run_native", portable, code=1, env=alone).stderr
+        self.assertIn("not_built_in", refused)
+        self.assertIn("install it beside libkiln_runtime.so", refused)
+
+    def test_a_worker_that_is_missing_is_named(self):
+        file = self.compiled()
+        refused = self.c("run_portable", file, code=1, env={"KILN_COMPILE_WORKER": self.path("absent")}).stderr
+        self.assertIn(self.path("absent"), refused)
+
+    def test_on_a_gpu(self):
+        """Copies to the device and back, on the stand-in for the CUDA driver."""
+        os.mkdir(self.path("drivers"))
+        os.symlink(os.environ["KILN_STAND_IN"], self.path("drivers/libcuda.so.1"))
+        env = {"LD_LIBRARY_PATH": self.path("drivers")}
+        subprocess.run([os.environ["KILN_STAND_IN_PROGRAM"], self.path("gpu.kiln"), "plain"], check=True)
+        self.assertIn("bytes", self.c("run_portable", self.path("gpu.kiln"), "cuda:0", env=env).stdout)
+
+
+if __name__ == "__main__":
+    kiln_case.main()
