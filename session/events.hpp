@@ -40,7 +40,7 @@ struct loaded {
   double ms = 0;
 };
 
-// The tuner is done with one kernel, in the foreground (tune_now).
+// The tuner is done with one kernel, in the foreground (instance::tune).
 struct tuned {
   const kernel_tuning& kernel;
   std::size_t done = 0, total = 0;

@@ -5,8 +5,9 @@
 
 #include "ir/error.hpp"
 #include "jit/compare_cached.hpp"
+#include "jit/tuning/heat.hpp"
 #include "jit/warm/recorded_miss.hpp"
-#include "session/tuning.hpp"
+#include "runtime/host_device.hpp"
 
 namespace kiln {
 namespace {
@@ -15,6 +16,22 @@ using clock = std::chrono::steady_clock;
 
 double milliseconds_since(clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+}
+
+constexpr int heat_runs = 3;
+
+// Tuning compiles even where runs may not.
+jit_options tuning_jit(const session_resources& with) {
+  jit_options jit = with.compiling();
+  jit.only_if_cached = false;
+  return jit;
+}
+
+// For a GPU it is the session's device. For the host it is a second host device, because a candidate that never
+// finishes occupies its threads.
+std::shared_ptr<device> timing_device(device& of_session) {
+  if (of_session.info().host_memory) return std::make_shared<host_device>(of_session.info().threads);
+  return {std::shared_ptr<void>(), &of_session};
 }
 
 }  // namespace
@@ -81,7 +98,7 @@ std::vector<literal> instance::run(std::span<const literal> inputs) {
     runner_ = std::make_unique<runner>(*executable_);
     if (with_.options().tuning == tuning_effort::off)
       runner_->context.emplace(executable_->make_context(graphs_.options()));
-    else runner_->tiers = tune_in_background(with_, *this, {inputs.begin(), inputs.end()});
+    else runner_->tiers = tuned_in_background({inputs.begin(), inputs.end()});
   }
   runner& r = *runner_;
   r.tensors.upload(inputs);
@@ -100,6 +117,27 @@ std::vector<literal> instance::run(std::span<const literal> inputs) {
     }
   }
   return r.tensors.download();
+}
+
+std::vector<kernel_tuning> instance::tune(std::span<const literal> inputs, const tuner_options& options,
+                                          double budget_ms) const {
+  io_buffers tensors(*executable_);
+  tensors.upload(inputs);
+  std::vector<double> heat = measure_heat(*executable_, report_, tensors, heat_runs);
+  const jit_options jit = tuning_jit(with_);
+  tuner tuning(bound_, timing_device(with_.device()), jit, &with_.records(), options);
+  std::size_t done = 0;
+  return tuning.tune_all(heat, budget_ms, [&](const kernel_tuning& kernel, std::size_t) {
+    with_.report(session_events::tuned{kernel, ++done, heat.size()});
+  });
+}
+
+std::unique_ptr<tiered_model> instance::tuned_in_background(std::vector<literal> inputs) const {
+  tiered_options tiers{.budget_ms = with_.options().tuning_budget_ms, .plan = with_.planning()};
+  tiers.tuning.effort = with_.options().tuning;
+  tiers.graphs = graphs_.options();
+  return std::make_unique<tiered_model>(bound_, native_.clone(), report_, *executable_, timing_device(with_.device()),
+                                        tuning_jit(with_), &with_.records(), std::move(inputs), std::move(tiers));
 }
 
 void instance::finish_tuning() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "jit/tuning/tiered_model.hpp"
@@ -39,6 +40,13 @@ class instance {
   // stay for the next run; with session_options::tuning the first run starts the tuner, and later runs take what it
   // finds. Throws error{usage} naming an input that does not fit.
   std::vector<literal> run(std::span<const literal> inputs);
+  // Tunes in this thread, with all processors. For use when no model runs at the same time. What is found is kept in
+  // the session's records and cache. `inputs` in the order of the plan's.
+  std::vector<kernel_tuning> tune(std::span<const literal> inputs, const tuner_options& options,
+                                  double budget_ms) const;
+  // A model that runs as this instance does and, once started, tunes in the background with the session's effort and
+  // budget. It refers to this instance.
+  std::unique_ptr<tiered_model> tuned_in_background(std::vector<literal> inputs) const;
   // Waits for the end of tuning in the background, if it runs, without cancelling it.
   void finish_tuning();
   tiered_progress tuning() const;

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "ir/error.hpp"
-#include "session/tuning.hpp"
 #include "tools/npy.hpp"
 #include "tools/random_inputs.hpp"
 #include "tools/tuning_report.hpp"
@@ -95,7 +94,7 @@ std::vector<literal> opened_model::run_once() {
 
 std::vector<kernel_tuning> opened_model::tune(const tuner_options& options, double budget_ms) {
   view_.begin_tuning();
-  return tune_now(resources(), *instance_, inputs_, options, budget_ms);
+  return instance_->tune(inputs_, options, budget_ms);
 }
 
 nlohmann::ordered_json describe(const graph_report& r, const std::optional<graph_decision>& decision,

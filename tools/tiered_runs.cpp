@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "jit/tuning/statistics.hpp"
-#include "session/tuning.hpp"
 #include "tools/tuning_report.hpp"
 
 namespace kiln::tools {
@@ -24,7 +23,7 @@ json describe(std::vector<double> times) {
 
 json measure_tiers(opened_model& opened, int runs, int warmup) {
   json before = describe_tuning(opened);
-  const auto tiers = tune_in_background(opened.resources(), opened.instance(), opened.inputs());
+  const auto tiers = opened.instance().tuned_in_background(opened.inputs());
   tiered_model& model = *tiers;
   io_buffers tensors(opened.executable());
   tensors.upload(opened.inputs());
