@@ -32,12 +32,13 @@ struct session_options {
   std::string target = "native";  // finalize for this target instead of the processor found
   int threads = 0;                // that run kernels on the host, and that compile; 0: all processors
   bool pinned = false;            // a processor of its own for every thread that runs kernels on the host
-  cache_choice cache;
+  cache_choice cache = {};
   compile_place compiling = compile_place::workers;
-  std::string compile_worker;  // executable of the workers; empty: found beside this library
-  bool only_cached = false;    // error{not_cached} rather than compile
-  bool verify_cache = false;   // compile what the cache has once more, compare, and replace what differs
-  std::string record_misses;   // file to which kernels that the cache did not have are added, for `kiln warm --replay`
+  std::string compile_worker = {};  // executable of the workers; empty: found beside this library
+  bool only_cached = false;         // error{not_cached} rather than compile
+  bool verify_cache = false;        // compile what the cache has once more, compare, and replace what differs
+  std::string record_misses =
+      {};  // file to which kernels that the cache did not have are added, for `kiln warm --replay`
   graph_policy graphs = graph_policy::automatic;
   std::size_t most_instances = 8;             // of different sizes that are kept; at least 1
   tuning_effort tuning = tuning_effort::off;  // of run(), in the background, after the first run of an instance

@@ -56,7 +56,7 @@ class CPrograms(KilnCase):
 
     def test_a_native_file_needs_the_runtime_alone(self):
         portable, native = self.compiled(), self.path("native.kiln")
-        self.kiln("finalize", portable, "--target", "native", "-o", self.path("objects"), "--native-file", native)
+        self.kiln("finalize", portable, "--target", "x86-64-v3", "-o", self.path("objects"), "--native-file", native)
         alone = self.runtime_alone()
         needed = subprocess.run(["ldd", self.path("alone/libkiln_runtime.so.0")], capture_output=True, text=True, check=True).stdout
         self.assertNotIn("LLVM", needed)
