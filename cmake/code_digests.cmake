@@ -8,7 +8,7 @@ set(KILN_ONLY_GPU "^source:mlir_bridge/(.*/)?gpu(/|\\.cpp$)")
 set(KILN_ONLY_AMD "/back_ends/amd/")
 set(KILN_ONLY_NVIDIA "/back_ends/nvidia/|wgmma")
 # Folders that no generated code depends on; a covered source must not include their headers.
-set(KILN_OUTSIDE_DIGESTS "ir/(container|trust)|aot|tools|jit/(cache|remote|tuning|warm)")
+set(KILN_OUTSIDE_DIGESTS "ir/(container|trust)|aot|session|tools|jit/(cache|remote|tuning|warm)")
 
 # What else the output depends on. Flags that change neither the meaning of our sources nor the code that they generate are left out, so that
 # all presets of one tree agree.

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "aot/onnx/import.hpp"
@@ -51,7 +52,13 @@ int compile_model(const options& o, const output_options& output) {
   using clock = std::chrono::steady_clock;
   auto began = clock::now();
   import_options importing;
-  for (const std::string& text : o.dims) importing.dims.insert(parse_dim_spec(text));
+  std::map<std::string, std::string> dims;  // name → as it was written
+  for (const std::string& text : o.dims) {
+    auto spec = parse_dim_spec(text);
+    if (auto [before, fresh] = dims.emplace(spec.first, text); before->second != text)
+      throw error(error_kind::usage, fmt::format("--dim {}: it was {} before; give it once", text, before->second));
+    importing.dims.insert(std::move(spec));
+  }
   importing.external_weights = o.external_weights;
   importing.max_nodes = o.max_nodes;
   auto custom = compile_custom_ops(o.custom_ops);

@@ -137,6 +137,7 @@ int finalize_file(const options& o, const output_options& output) {
                 "--native-file: the file may be used on other machines, so name a fixed target such as x86-64-v3");
   program portable = read_program(o.file, consent_of(o.cache));
   dim_bindings bindings = parse_bindings(o.dims);
+  require_known_dimensions(portable, bindings);
   for (const auto& [name, range] : portable.symbols)
     if (!bindings.contains(name))
       throw error(error_kind::usage,

@@ -78,9 +78,15 @@ dim_bindings parse_bindings(const std::vector<std::string>& texts) {
     auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (code != std::errc{} || end != digits.data() + digits.size() || number < 0)
       throw error(error_kind::usage, fmt::format("--dim {}: '{}' is not a size", name, digits));
-    result.insert_or_assign(name, number);
+    if (auto [before, fresh] = result.emplace(name, number); before->second != number)
+      throw error(error_kind::usage, fmt::format("--dim {}: it was {} before; give it once", text, before->second));
   }
   return result;
+}
+
+void require_known_dimensions(const program& p, const dim_bindings& sizes) {
+  for (const auto& [name, size] : sizes)
+    if (!p.symbols.contains(name)) p.bind({{name, size}});  // which refuses it by name
 }
 
 session_options session_options_of(const model_options& o) {

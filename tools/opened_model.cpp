@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "ir/error.hpp"
+#include "ir/nearest_name.hpp"
 #include "tools/npy.hpp"
 #include "tools/random_inputs.hpp"
 #include "tools/tuning_report.hpp"
@@ -20,7 +21,12 @@ std::map<std::string, literal> read_inputs(const program& p, const std::vector<s
   for (const std::string& text : texts) {
     auto [name, file] = split_assignment(text, "--input");
     auto found = parameters.find(name);
-    if (found == parameters.end()) throw error(error_kind::usage, fmt::format("the model has no input '{}'", name));
+    if (found == parameters.end()) {
+      std::vector<std::string_view> known;
+      for (const auto& [parameter, v] : parameters) known.push_back(parameter);
+      throw error(error_kind::usage,
+                  fmt::format("input '{}': the model has none of this name{}", name, did_you_mean(name, known)));
+    }
     if (!result.emplace(name, as_type(read_npy(file), found->second.type().type)).second)
       throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
   }
@@ -60,6 +66,7 @@ void opened_model::prepare(const model_options& options) {
   given.insert(options.given.begin(), options.given.end());
   dim_bindings sizes = sizes_of_inputs(portable, given);
   for (const auto& [name, number] : parse_bindings(options.dims)) sizes.insert_or_assign(name, number);
+  require_known_dimensions(portable, sizes);
   for (const auto& [name, range] : portable.symbols)
     if (!sizes.contains(name))
       throw error(

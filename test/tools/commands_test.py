@@ -24,7 +24,7 @@ class Commands(KilnCase):
         for arguments in [[], ["nosuch"], ["compile"], ["compile", "a.onnx"], ["run"], ["run", "a.kiln", "--nosuch"],
                           ["inspect", "a.kiln", "--emit", "poem"], ["perf", "a.kiln", "-n", "many"]]:
             self.error_line(self.kiln(*arguments, code=2))
-        self.assertIn("'nosuch'", self.error_line(self.kiln("nosuch", code=2)))
+        self.assertIn("nosuch: kiln has no such command", self.error_line(self.kiln("nosuch", code=2)))
         self.assertIn("too small", self.error_line(self.kiln("perf", "a.kiln", "-n", "-1", code=2)))
         self.assertIn("--threads", self.error_line(self.kiln("run", "a.kiln", "--threads", "99999999", code=2)))
 
@@ -39,7 +39,7 @@ class Commands(KilnCase):
         self.assertIn("--something-else: kiln perf has no such option; see --help", refused("perf", "a.kiln", "--something-else", "1"))
         file = self.compiled()
         finalize = ["finalize", file, "--target", "x86-64-v3", "-o", self.path("native"), "--configuration"]
-        self.assertIn("did you mean 'tile_m'?", refused(*finalize, "tilem=8"))
+        self.assertIn("did you mean 'tile_m'?", refused(*finalize, "tle_m=8"))
         self.assertIn("no generator has such a choice", refused(*finalize, "something=1"))
         self.assertIn("it was 8 before", refused(*finalize, "tile_m=8,tile_m=4"))
         self.kiln(*finalize, "tile_m=8,tile_m=8")
@@ -47,6 +47,12 @@ class Commands(KilnCase):
         self.assertIn("did you mean 'batch'?", refused("compile", model, "-o", self.path("o.kiln"), "--dim", "bacth=2"))
         opened = self.compiled(model)
         self.assertIn("did you mean 'batch'?", refused("run", opened, "--dim", "bathc=2"))
+        self.assertIn("did you mean 'batch'?", refused("finalize", opened, "--target", "x86-64-v3", "-o", self.path("n"), "--dim", "bathc=2"))
+        self.assertIn("the model has no open dimensions", refused("run", file, "--dim", "batch=2"))
+        self.assertIn("it was 2 before", refused("run", opened, "--dim", "batch=2", "--dim", "batch=3"))
+        self.assertIn("it was batch=2 before", refused("compile", model, "-o", self.path("o.kiln"), "--dim", "batch=2", "--dim", "batch=1:4"))
+        self.kiln("run", opened, "--dim", "batch=2", "--dim", "batch=2")
+        self.assertIn("input 'X': the model has none of this name", refused("run", opened, "--dim", "batch=2", "--input", "X=x.npy"))
 
     def test_devices_targets_ops(self):
         devices = self.json("devices")
