@@ -39,6 +39,10 @@ portable_kernel portable(const module& cluster) {
   return portable_kernel::parse(context, write_kernel(cluster, "kernel"));
 }
 
+std::string text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 const std::vector<std::string> gpu_targets{"gfx942", "gfx1100", "gfx1201", "sm_90"};
 
 // Each kernel on one of the targets in turn; the long form has all of them.
@@ -49,13 +53,13 @@ TEST(candidates, of_gpus_finalize_and_differ) {
     for (std::size_t i = 0; i < gpu_targets.size(); ++i) {
       if (wanted_effort() == tuning_effort::quick && i != turn % gpu_targets.size()) continue;
       const target_row target = find_target(gpu_targets[i]);
-      std::map<std::vector<std::byte>, std::string> seen;
+      std::map<std::string, std::string> seen;
       for (const kernel_configuration& configuration :
            candidate_configurations(portable(*kernel.cluster), target, wanted_effort())) {
         SCOPED_TRACE(target.name + ", " + kernel.name + ": " + str(configuration));
         native_kernel native;
         ASSERT_NO_THROW(native = finalize(portable(*kernel.cluster), target, configuration));
-        auto [other, fresh] = seen.emplace(serialize(native), str(configuration));
+        auto [other, fresh] = seen.emplace(text_of(serialize(native)), str(configuration));
         EXPECT_TRUE(fresh) << "the same code as " << other->second;
       }
     }
@@ -68,12 +72,12 @@ TEST(candidates, of_the_host_differ_and_give_the_right_numbers) {
     std::vector<literal> inputs;
     for (value p : kernel.cluster->parameters()) inputs.push_back(random_literal(p.type(), random, 0.5));
     const auto expected = evaluate(*kernel.cluster, inputs);
-    std::map<std::vector<std::byte>, std::string> seen;
+    std::map<std::string, std::string> seen;
     for (const kernel_configuration& configuration :
          candidate_configurations(portable(*kernel.cluster), native_target(), wanted_effort())) {
       const std::string what = kernel.name + ": " + str(configuration);
       const loaded_kernel loaded(*kernel.cluster, native_target(), configuration);
-      auto [other, fresh] = seen.emplace(serialize(loaded.native()), str(configuration));
+      auto [other, fresh] = seen.emplace(text_of(serialize(loaded.native())), str(configuration));
       EXPECT_TRUE(fresh) << what << " is the same code as " << other->second;
       for (std::int64_t pieces : {1, 3}) {
         const auto results = loaded.run(inputs, pieces);

@@ -76,7 +76,9 @@ TEST(kinds, every_kind_has_one_row_and_both_generators) {
     EXPECT_TRUE(names.insert(kind.operation).second) << kind.operation;
     EXPECT_TRUE(kind.cpu.emit && kind.gpu.emit) << kind.operation;
     EXPECT_EQ(find_kind(kind.operation), &kind);
-    if (!kind.operation.empty()) EXPECT_EQ(make_operation(kind.operation, {}).name(), kind.operation);
+    if (!kind.operation.empty()) {
+      EXPECT_EQ(make_operation(kind.operation, {}).name(), kind.operation);
+    }
   }
   EXPECT_TRUE(names.contains("segment_sum"));
   EXPECT_EQ(find_kind("reshape"), nullptr);
