@@ -104,7 +104,12 @@ void user_keys::load() {
 }
 
 void user_keys::make() {
-  if (is_there(folder_ / key_name)) return;  // an unusable key exists; the user must fix it
+  if (is_there(folder_ / key_name)) {
+    // Another process has made it since load() looked, or it is unusable, which the user must fix.
+    loaded_ = false;
+    load();
+    return;
+  }
   make_folders(folder_);
   if (auto why = refuse_path(folder_); !why.empty()) return refuse(folder_.string() + " " + why);
   signing_key fresh = signing_key::generate();

@@ -91,7 +91,7 @@ TEST(dims, options_fix_or_bound_a_dimension) {
   options.dims = {parse_dim_spec("batch=1:8:4")};
   EXPECT_EQ(flattening().import(options).symbols.at("batch"), (dim_range{1, 8, {4}}));
   options.dims = {parse_dim_spec("seq=2")};
-  expect_error(error_kind::usage, "only batch", [&] { flattening().import(options); });
+  expect_error(error_kind::usage, "only 'batch'", [&] { flattening().import(options); });
 }
 
 TEST(dims, unnamed_dimensions_get_a_name_of_their_input) {
