@@ -188,8 +188,10 @@ TEST_F(plans, prepare_launches_over_constants_run_once_at_load) {
   EXPECT_EQ(second.plan().report.prepared_found, 2u);
   EXPECT_EQ(second.plan().report.prepared_made, 0u);
   EXPECT_EQ(store.stores, 2);
-  store.wrong_size = true;  // a damaged store is a miss
-  executable third = load(p, device, options);
+  // The plans of one device share packed weights, so another device has to ask the store; a damaged one is a miss.
+  store.wrong_size = true;
+  host_device other_device{2};
+  executable third = load(p, other_device, options);
   expect_right(third);
   EXPECT_EQ(third.plan().report.prepared_made, 2u);
   // The plan outlives the store's entries and the program.
