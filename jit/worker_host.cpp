@@ -176,11 +176,13 @@ std::optional<forked_host> fork_worker_host(const std::function<worker_function(
   if (host > 0) return forked_host{std::move(made->ours), host};
   setpgid(0, 0);  // a terminal's signals are for the process that the user started
   for (int signal : {SIGPIPE, SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
-  const int nothing = open("/dev/null", O_RDWR);
-  if (dup2(made->theirs.number(), STDIN_FILENO) < 0) _exit(3);
-  for (int stream : {STDOUT_FILENO, STDERR_FILENO})
-    if (nothing < 0) close(stream);
-    else dup2(nothing, stream);
+  // The streams must not be free: descriptors that arrive later would get their numbers. Without a usable /dev/null
+  // they are a folder, to which no write succeeds.
+  int nothing = open("/dev/null", O_RDWR);
+  if (nothing < 0) nothing = open("/", O_RDONLY | O_DIRECTORY);
+  if (dup2(made->theirs.number(), STDIN_FILENO) < 0 || dup2(nothing, STDOUT_FILENO) < 0 ||
+      dup2(nothing, STDERR_FILENO) < 0)
+    _exit(3);
   close_range(STDERR_FILENO + 1, ~0U, 0);
   _exit(run_worker_host(prepare));
 }
