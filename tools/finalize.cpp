@@ -11,6 +11,7 @@
 #include "ir/cancellation.hpp"
 #include "ir/container/container.hpp"
 #include "ir/container/files.hpp"
+#include "ir/empty_results.hpp"
 #include "ir/error.hpp"
 #include "ir/native_kernel.hpp"
 #include "ir/nearest_name.hpp"
@@ -160,7 +161,7 @@ int finalize_file(const options& o, const output_options& output) {
   for (const module& m : native.modules())
     for (const instruction& i : m.instructions()) {
       const auto* c = i.op().get_if<code_object>();
-      if (!c) continue;
+      if (!c || gives_no_elements(i)) continue;  // no kernel is made for an empty result
       native_kernel kernel = deserialize_native_kernel(native.kernel(content_hash::from_hex(c->payload)));
       check_launches(i, kernel, enum_name(target.family));
       if (!written.try_emplace(c->payload, kernels.size()).second) continue;

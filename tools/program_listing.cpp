@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/empty_results.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/structure.hpp"
 #include "runtime/alias.hpp"
@@ -59,6 +60,11 @@ class lister {
     value first{const_cast<instruction*>(&i), 0};
     if (const literal* data = module::constant(first)) return add_constant(first, *data);
     if (auto source = alias_source(i)) return add_value(first, {{"from", "alias"}, {"of", ids_.at(*source)}});
+    if (gives_no_elements(i)) {  // nothing is launched for it
+      for (std::uint32_t o = 0; o < i.outputs().size(); ++o)
+        add_value({const_cast<instruction*>(&i), o}, {{"from", "empty"}});
+      return;
+    }
     json step, inputs = json::array(), outputs = json::array();
     const auto* kernel = i.op().get_if<code_object>();
     if (kernel) step["kernel"] = kernels_.at(kernel->payload);

@@ -1,4 +1,5 @@
 """Dimensions of 0: every operator whose operands may be empty, against onnxruntime, by the kernels and by the reference."""
+import json
 import os
 import random
 import unittest
@@ -96,6 +97,20 @@ class EmptyTensors(OperatorCase):
                 want = {o: np.zeros(dims, np.float32) for o, dims in zip(names, zeros)} if known else reference(model, feed)
                 self.agree(want, self.run_kiln(model, feed, [spec]), 1e-4, about)
             self.json("verify", self.path("m.onnx"), "--dim", "n=0")
+
+    def test_finalized_for_no_elements(self):
+        # No kernel is made, and the file of native kernels runs.
+        graph = helper.make_graph([helper.make_node("Sigmoid", ["x"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.path("m.onnx"))
+        self.kiln("compile", self.path("m.onnx"), "-o", self.path("m.kiln"), "--dim", "n=0:8")
+        for target in ["gfx942", "sm_90", "x86-64-v3"]:
+            self.kiln("finalize", self.path("m.kiln"), "--target", target, "--dim", "n=0", "-o", self.path(target), "--native-file", self.path("native.kiln"))
+            with open(os.path.join(self.path(target), "kernels.json")) as f:
+                listed = json.load(f)
+            self.assertEqual(listed["kernels"], [])
+            self.assertEqual([v["from"] for v in listed["program"]["values"]], ["input", "empty"])
+        self.kiln("run", self.path("native.kiln"))
 
     def test_operators(self):
         for name, case in CASES.items():
