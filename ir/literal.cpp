@@ -24,7 +24,7 @@ unsigned nibble(const std::byte* data, std::int64_t index) {
   return static_cast<unsigned>(data[index / 2]) >> (4 * (index % 2)) & 15u;
 }
 
-void put_nibble(std::byte* data, std::int64_t index, unsigned value) {
+void put_int4(std::byte* data, std::int64_t index, unsigned value) {
   unsigned shift = 4 * (index % 2), old = static_cast<unsigned>(data[index / 2]);
   data[index / 2] = static_cast<std::byte>((old & ~(15u << shift)) | (value & 15u) << shift);
 }
@@ -98,7 +98,7 @@ void store_integer(element_type type, std::byte* data, std::int64_t index, std::
     case element_type::u8: return write(data, index, static_cast<std::int8_t>(value));
     case element_type::boolean: return write(data, index, static_cast<std::uint8_t>(value != 0));
     case element_type::i4:
-    case element_type::u4: return put_nibble(data, index, static_cast<unsigned>(value));
+    case element_type::u4: return put_int4(data, index, static_cast<unsigned>(value));
     default: return store_element(type, data, index, static_cast<double>(value));
   }
 }

@@ -61,7 +61,7 @@ maker_table table_of() {
 
 const maker_table& table() {
   static const maker_table instance =
-      table_of<parameter, if_else, loop, choice, counted, code_object, convert, broadcast, reshape, transpose, slice,
+      table_of<parameter, if_else, loop, choice, bounded, code_object, convert, broadcast, reshape, transpose, slice,
                pad, concat, gather, gather_elements, gather_nd, scatter_elements, scatter_nd, iota, resize, dot,
                convolution, transposed_convolution, reduce, arg_reduce, pooling, softmax, normalize, attention,
                cumulative_sum, segment_sum, top_k, recurrent>();

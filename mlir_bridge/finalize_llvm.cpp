@@ -8,7 +8,7 @@
 #include "mlir_bridge/back_ends/native_code.hpp"
 #include "mlir_bridge/codegen/code_builder.hpp"
 #include "mlir_bridge/codegen/to_llvm.hpp"
-#include "mlir_bridge/gpu/machine.hpp"
+#include "mlir_bridge/gpu/gpu_codegen_target.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 
 namespace kiln {
@@ -17,10 +17,10 @@ namespace {
 constexpr char math_prefix[] = "kiln.math.";
 
 // One function of one width, in the dialects that our generators use.
-void add_function(mlir::ModuleOp library, const std::string& name, const codegen::machine& machine) {
+void add_function(mlir::ModuleOp library, const std::string& name, const codegen::codegen_target& on) {
   auto dot = name.rfind('.');
   std::string function = name.substr(0, dot);
-  codegen::code_builder code(library.getContext(), machine);
+  codegen::code_builder code(library.getContext(), on);
   mlir::Type type =
       name.substr(dot + 1) == "f64" ? mlir::Type(code.builder.getF64Type()) : mlir::Type(code.builder.getF32Type());
   bool binary = function == "pow" || function == "fmod";
@@ -30,7 +30,7 @@ void add_function(mlir::ModuleOp library, const std::string& name, const codegen
   mlir::Block* entry = made.addEntryBlock();
   code.builder.setInsertionPointToStart(entry);
   std::vector<mlir::Value> operands(entry->args_begin(), entry->args_end());
-  mlir::Value result = machine.function(code, function, operands);
+  mlir::Value result = on.function(code, function, operands);
   code.make<mlir::func::ReturnOp>(result);
 }
 
@@ -41,7 +41,7 @@ void define_math(llvm::Module& module, std::span<const std::string> names, const
   compiler_context context;
   mlir::MLIRContext& mlir_context = context.impl()->context;
   mlir::OwningOpRef<mlir::ModuleOp> library = mlir::ModuleOp::create(mlir::UnknownLoc::get(&mlir_context));
-  for (const std::string& name : names) add_function(*library, name, gpu::gpu_machine(target.family, 32));
+  for (const std::string& name : names) add_function(*library, name, gpu::gpu_codegen_target(target.family, 32));
   auto functions = codegen::to_llvm(*library, module.getContext());
   functions->setTargetTriple(module.getTargetTriple());
   functions->setDataLayout(module.getDataLayout());

@@ -2,8 +2,8 @@
 
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/empty_tensors.hpp"
-#include "mlir_bridge/cpu/host_machine.hpp"
-#include "mlir_bridge/gpu/machine.hpp"
+#include "mlir_bridge/cpu/host_codegen_target.hpp"
+#include "mlir_bridge/gpu/gpu_codegen_target.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 
 namespace kiln {
@@ -11,9 +11,9 @@ namespace {
 
 // Offsets in bytes are unsigned numbers of 32 bits where every tensor allows it; what reaches beyond a tensor by a tile
 // stays in range as well.
-bool fits_32_bits(const module& cluster) {
+bool fits_32_bits(const module& fusion) {
   constexpr std::size_t most = std::size_t{1} << 31;
-  for (const instruction& i : cluster.instructions())
+  for (const instruction& i : fusion.instructions())
     for (const shape& s : i.outputs())
       if (s.bytes() >= most || s.element_count() >= static_cast<std::int64_t>(most)) return false;
   return true;
@@ -24,19 +24,19 @@ bool fits_32_bits(const module& cluster) {
 generation begin_generation(const portable_kernel& kernel, const target_row& target,
                             const kernel_configuration& configuration) {
   mlir::MLIRContext& context = kernel.impl().context->context;
-  generation g{to_cluster(kernel), mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)), {}, nullptr};
-  codegen::replace_empty_operands(*g.cluster);
-  const instruction* anchor = find_anchor(*g.cluster, kernel.symbol());
+  generation g{to_fusion(kernel), mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)), {}, nullptr};
+  codegen::replace_empty_operands(*g.fusion);
+  const instruction* anchor = find_anchor(*g.fusion, kernel.symbol());
   const kernel_kind& kind = *find_kind(anchor ? anchor->op().name() : "");
   const bool cpu = target.family == target_family::cpu;
   g.generator = cpu ? kind.cpu : kind.gpu;
   if (!g.generator.emit)
     throw error(error_kind::unsupported,
                 "target '" + target.name + "' has no generator for '" + std::string(kind.operation) + "'");
-  const codegen::machine& machine =
-      cpu ? cpu::host_machine() : gpu::gpu_machine(target.family, fits_32_bits(*g.cluster) ? 32 : 64);
-  g.emitter = std::make_unique<codegen::kernel_emitter>(*g.cluster, anchor, kernel.symbol(), target, configuration,
-                                                        machine, *g.code);
+  const codegen::codegen_target& on =
+      cpu ? cpu::host_codegen_target() : gpu::gpu_codegen_target(target.family, fits_32_bits(*g.fusion) ? 32 : 64);
+  g.emitter =
+      std::make_unique<codegen::kernel_emitter>(*g.fusion, anchor, kernel.symbol(), target, configuration, on, *g.code);
   return g;
 }
 

@@ -14,7 +14,7 @@ namespace kiln {
 // begin_generation makes one; generator.emit(*emitter) then generates. The target and the configuration must outlive
 // it, the kernel's context too. Members are destroyed from the last to the first.
 struct generation {
-  std::unique_ptr<module> cluster;
+  std::unique_ptr<module> fusion;
   mlir::OwningOpRef<mlir::ModuleOp> code;
   kernel_generator generator;
   std::unique_ptr<codegen::kernel_emitter> emitter;

@@ -1,6 +1,6 @@
 #include "runtime/alias.hpp"
 
-#include "ir/ops/counted.hpp"
+#include "ir/ops/bounded.hpp"
 #include "ir/ops/movement.hpp"
 
 namespace kiln {
@@ -21,7 +21,7 @@ bool moves_only_unit_dims(const transpose& op, const shape& input) {
 }  // namespace
 
 std::optional<value> alias_source(const instruction& i) {
-  if (i.op().is<counted>()) return i.inputs()[0];
+  if (i.op().is<bounded>()) return i.inputs()[0];
   if (i.inputs().size() != 1 || i.outputs().size() != 1) return std::nullopt;
   value input = i.inputs()[0];
   const shape& from = input.type();

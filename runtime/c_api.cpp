@@ -172,7 +172,7 @@ kiln_status kiln_program_output_extent(const kiln_program* program, size_t index
   if (index >= ports.size() || axis >= ports[index].dims.size())
     return fail(KILN_USAGE, "there is no such output, or no such axis of it");
   *count = ports.size();
-  for (const kiln::counted_axis& c : ports[index].counted)
+  for (const kiln::bounded_axis& c : ports[index].bounded)
     if (c.axis == axis) *count = c.count;
   return KILN_OK;
 }

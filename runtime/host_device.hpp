@@ -4,13 +4,13 @@
 #pragma once
 
 #include "runtime/device.hpp"
-#include "runtime/thread_team.hpp"
+#include "runtime/thread_pool.hpp"
 
 namespace kiln {
 
 class host_device final : public device {
  public:
-  // 0 threads means one per usable processor. For `pinned` see thread_team.
+  // 0 threads means one per usable processor. For `pinned` see thread_pool.
   explicit host_device(unsigned threads = 0, bool pinned = false);
 
   const device_info& info() const override { return info_; }
@@ -39,11 +39,11 @@ class host_device final : public device {
   std::unique_ptr<device_event> make_event() override;
   void wait(device_stream*, const device_event&) override {}
 
-  thread_team& team() { return team_; }
+  thread_pool& team() { return team_; }
 
  private:
   void release(void* data, std::size_t bytes) noexcept override;
-  thread_team team_;
+  thread_pool team_;
   device_info info_;
 };
 

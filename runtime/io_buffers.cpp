@@ -1,6 +1,6 @@
 #include "runtime/io_buffers.hpp"
 
-#include "ir/ops/counted.hpp"
+#include "ir/ops/bounded.hpp"
 
 namespace kiln {
 
@@ -34,7 +34,7 @@ std::vector<literal> io_buffers::download() const {
     results.emplace_back(plan_->outputs[i].type, std::move(bytes));
   }
   for (std::size_t i = 0; i < results.size(); ++i)
-    for (const counted_axis& c : plan_->outputs[i].counted)
+    for (const bounded_axis& c : plan_->outputs[i].bounded)
       results[i] = first_of(results[i], static_cast<std::int64_t>(c.axis), results[c.count].at_int(0));
   return results;
 }

@@ -122,7 +122,7 @@ struct plan_instruction {
 
 // An output that a run may fill only partly along `axis`: the length is the i64 that the run writes to output number
 // `count`.
-struct counted_axis {
+struct bounded_axis {
   std::size_t axis = 0, count = 0;
 };
 
@@ -132,7 +132,7 @@ struct plan_port {
   std::vector<std::int64_t> dims;
   std::size_t bytes = 0, alignment = 1;
   buffer_id buffer = 0;
-  std::vector<counted_axis> counted = {};
+  std::vector<bounded_axis> bounded = {};
 };
 
 // A callback of the embedding application that does the work of certain code objects, for example with a vendor

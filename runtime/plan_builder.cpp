@@ -41,7 +41,7 @@ plan plan_builder::build() {
     value v = main.outputs()[i];
     outputs.push_back(add_buffer({buffer_place::output, static_bytes_of(v), i, nullptr}));
     plan_.outputs.push_back(port(main.output_names()[i], v.type(), outputs.back()));
-    plan_.outputs.back().counted = counted_axes(main, v);
+    plan_.outputs.back().bounded = bounded_axes(main, v);
   }
   add_module(main, inputs, outputs, SIZE_MAX);
   place_arena();
@@ -87,9 +87,9 @@ plan_port plan_builder::port(const std::string& name, const shape& type, buffer_
   return {name, type, type.static_dims(), type.bytes(), element_alignment(type.type), id};
 }
 
-std::vector<counted_axis> plan_builder::counted_axes(const module& main, value v) {
-  std::vector<counted_axis> axes;
-  for (; const auto* op = v.producer->op().get_if<counted>(); v = v.producer->inputs()[0]) {
+std::vector<bounded_axis> plan_builder::bounded_axes(const module& main, value v) {
+  std::vector<bounded_axis> axes;
+  for (; const auto* op = v.producer->op().get_if<bounded>(); v = v.producer->inputs()[0]) {
     auto count = std::ranges::find(main.outputs(), v.producer->inputs()[1]);
     if (count == main.outputs().end())
       throw error(error_kind::invalid_model, describe_instruction(*v.producer) + " has a count that is no output");

@@ -53,7 +53,7 @@ class plan_builder {
   buffer_id add_zeroed_buffer(std::size_t bytes);
   void touch(std::size_t s, buffer_id id, std::int64_t step);
   static plan_port port(const std::string& name, const shape& type, buffer_id id);
-  static std::vector<counted_axis> counted_axes(const module& main, value output);
+  static std::vector<bounded_axis> bounded_axes(const module& main, value output);
   buffer_id constant_buffer(const literal& data);
 
   // `inputs` are the buffers of the parameters. The results must end up in the buffers `outputs`.

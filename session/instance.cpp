@@ -5,7 +5,7 @@
 
 #include "ir/error.hpp"
 #include "jit/compare_cached.hpp"
-#include "jit/tuning/heat.hpp"
+#include "jit/tuning/kernel_times.hpp"
 #include "jit/warm/recorded_miss.hpp"
 #include "runtime/host_device.hpp"
 
@@ -18,7 +18,7 @@ double milliseconds_since(clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
 }
 
-constexpr int heat_runs = 3;
+constexpr int timing_runs = 3;
 
 // Tuning compiles even where runs may not.
 jit_options tuning_jit(const session_resources& with) {
@@ -123,7 +123,7 @@ std::vector<kernel_tuning> instance::tune(std::span<const literal> inputs, const
                                           double budget_ms) const {
   io_buffers tensors(*executable_);
   tensors.upload(inputs);
-  std::vector<double> heat = measure_heat(*executable_, report_, tensors, heat_runs);
+  std::vector<double> heat = measure_kernel_times(*executable_, report_, tensors, timing_runs);
   const jit_options jit = tuning_jit(with_);
   tuner tuning(bound_, timing_device(with_.device()), jit, &with_.records(), options);
   std::size_t done = 0;

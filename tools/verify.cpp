@@ -8,7 +8,7 @@
 #include "aot/onnx/read_tensor.hpp"
 #include "aot/pipeline.hpp"
 #include "ir/error.hpp"
-#include "ir/ops/counted.hpp"
+#include "ir/ops/bounded.hpp"
 #include "jit/comparison.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "spirv/library/reference.hpp"
@@ -48,14 +48,14 @@ nlohmann::ordered_json describe(const std::string& name, const comparison& c) {
 }
 
 // What a kernel in MLIR bytecode should give.
-std::vector<literal> cluster_reference(compiler_context& context, const program& source, const instruction& i,
-                                       std::span<const literal> inputs) {
+std::vector<literal> fusion_reference(compiler_context& context, const program& source, const instruction& i,
+                                      std::span<const literal> inputs) {
   portable_kernel kernel =
       portable_kernel::parse(context, source.kernel(content_hash::from_hex(i.op().get_if<code_object>()->payload)));
   std::vector<shape> types;
   for (const literal& l : inputs) types.push_back(l.type());
   kernel.specialize(types, i.outputs());
-  return evaluate(*to_cluster(kernel), inputs);
+  return evaluate(*to_fusion(kernel), inputs);
 }
 
 // Runs the compiled program kernel by kernel on the device, each on the reference's inputs, and compares every output.
@@ -75,7 +75,7 @@ nlohmann::ordered_json compare_kernels(const opened_model& model, const options&
                       {"origin", i.origin()}});
       return run_single_kernel(bound, i, inputs, compiling, model.resources().device());
     }
-    auto expected = library ? library(inputs, i.outputs()) : cluster_reference(context, bound, i, inputs);
+    auto expected = library ? library(inputs, i.outputs()) : fusion_reference(context, bound, i, inputs);
     auto got = run_single_kernel(bound, i, inputs, compiling, model.resources().device());
     for (std::size_t k = 0; k < got.size(); ++k) {
       comparison found = compare(got[k], expected[k], o.fp16 || o.bf16);
@@ -102,7 +102,7 @@ bool lacks_references(const program& imported) {
 std::size_t own_outputs(const module& m) {
   std::size_t own = m.outputs().size();
   for (value v : m.outputs())
-    for (; v.producer->op().is<counted>(); v = v.producer->inputs()[0])
+    for (; v.producer->op().is<bounded>(); v = v.producer->inputs()[0])
       own = std::min(
           own, static_cast<std::size_t>(std::ranges::find(m.outputs(), v.producer->inputs()[1]) - m.outputs().begin()));
   return own;

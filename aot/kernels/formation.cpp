@@ -5,7 +5,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "aot/kernels/cluster_module.hpp"
+#include "aot/kernels/fusion_module.hpp"
 #include "aot/passes/rewrite.hpp"
 #include "ir/cancellation.hpp"
 #include "ir/ops/all.hpp"
@@ -13,13 +13,13 @@
 namespace kiln {
 namespace {
 
-// The kernels of the whole program by the text of their cluster. Each distinct kernel is written only once.
+// The kernels of the whole program by the text of their fusion. Each distinct kernel is written only once.
 class kernel_pool {
  public:
   kernel_pool(program& p, const kernel_writer& write, std::vector<formed_kernel>& formed)
       : program_(p), write_(write), formed_(formed) {}
 
-  const formed_kernel& add(cluster_copy& copy) {
+  const formed_kernel& add(fusion_copy& copy) {
     auto [found, fresh] = known_.try_emplace(copy.body->str(), formed_.size());
     if (fresh) {
       content_hash payload = program_.add_kernel(write_(*copy.body, copy.symbol));
@@ -46,7 +46,7 @@ literal evaluate_constant_like(value v) {
 
 struct divided {
   partition whole;
-  std::vector<cluster_copy> copies;  // one for each cluster
+  std::vector<fusion_copy> copies;  // one for each fusion
 };
 
 // Every kernel derives its dims from the shapes of its parameters and outputs. Instructions with other dims must be
@@ -55,8 +55,8 @@ divided divide(module& m) {
   for (partition_options options;;) {
     divided d{make_partition(m, options), {}};
     const std::size_t before = options.in_memory.size();
-    for (std::size_t i = 0; i < d.whole.clusters.size(); ++i) {
-      d.copies.push_back(copy_cluster(d.whole, i));
+    for (std::size_t i = 0; i < d.whole.fusions.size(); ++i) {
+      d.copies.push_back(copy_fusion(d.whole, i));
       options.in_memory.insert(d.copies.back().untold.begin(), d.copies.back().untold.end());
     }
     if (options.in_memory.size() == before) return d;
@@ -85,7 +85,7 @@ void form_module(module& m, kernel_pool& pool) {
   for (place at = m.instructions().begin(); at != m.instructions().end(); ++at) places[&*at] = at;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     check_stop();
-    const cluster& source = whole.clusters[i];
+    const fusion& source = whole.fusions[i];
     std::vector<shape> outputs;
     for (value v : source.outputs) outputs.push_back(v.type());
     std::vector<value> arguments;

@@ -14,15 +14,15 @@
 
 namespace kiln {
 
-// Serializes a cluster as the payload of a portable code object. The compiler passes mlir_bridge's write_kernel; a test
-// may use the cluster's text.
-using kernel_writer = std::function<std::vector<std::byte>(const module& cluster, std::string_view symbol)>;
+// Serializes a fusion as the payload of a portable code object. The compiler passes mlir_bridge's write_kernel; a test
+// may use the fusion's text.
+using kernel_writer = std::function<std::vector<std::byte>(const module& fusion, std::string_view symbol)>;
 
 // Describes where a payload came from, for tests and reports.
 struct formed_kernel {
   content_hash payload;
   std::string symbol;
-  std::shared_ptr<const module> cluster;
+  std::shared_ptr<const module> fusion;
   std::size_t uses = 0;  // code objects with this payload
 };
 

@@ -16,19 +16,19 @@ namespace {
 
 constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-// One way in which a cluster reads a value: through which index map (0: at the cluster's own indices), and how many
+// One way in which a fusion reads a value: through which index map (0: at the fusion's own indices), and how many
 // elements.
 struct reading {
-  std::size_t cluster;
+  std::size_t fusion;
   std::size_t map;
   double count;
 };
 
 struct node {
   instruction* at = nullptr;
-  std::size_t cluster = none;  // set for members
-  bool alias = false;          // a reshape that stays in the module
-  bool in_memory = false;      // some reader needs the result in memory
+  std::size_t fusion = none;  // set for members
+  bool alias = false;         // a reshape that stays in the module
+  bool in_memory = false;     // some reader needs the result in memory
   bool inlined = false;
   bool prologue = false;  // part of the dequantization of a product's 4-bit weights; belongs to the product's kernel
   std::vector<reading> readings{};
@@ -71,7 +71,7 @@ class partitioner {
 
   // The unit of the instruction's kernel, or the instruction's own unit if it is in no kernel.
   std::size_t unit_of(const instruction* at) {
-    const std::size_t n = number_.at(at), c = nodes_[n].cluster;
+    const std::size_t n = number_.at(at), c = nodes_[n].fusion;
     return c == none ? n : groups_[c].unit;
   }
 
@@ -82,14 +82,14 @@ class partitioner {
       else
         for (value v : nodes_[n].at->inputs()) each(unit_of(v.producer));
     };
-    if (const std::size_t c = nodes_[unit].cluster; c == none) of_member(unit);
+    if (const std::size_t c = nodes_[unit].fusion; c == none) of_member(unit);
     else std::ranges::for_each(groups_[c].members, of_member);
   }
 
   std::size_t new_group(std::size_t first, bool anchored) {
     groups_.push_back(
         {.members = {first}, .unit = first, .anchored = anchored, .operations = 1, .dims = &dims_of(first)});
-    nodes_[first].cluster = groups_.size() - 1;
+    nodes_[first].fusion = groups_.size() - 1;
     return groups_.size() - 1;
   }
 
@@ -98,7 +98,7 @@ class partitioner {
     auto& members = groups_[g].members;
     members.insert(std::upper_bound(members.begin(), members.end(), n), n);
     ++groups_[g].operations;
-    nodes_[n].cluster = g;
+    nodes_[n].fusion = g;
   }
 
   // --- anchors and their epilogues
@@ -112,7 +112,7 @@ class partitioner {
     if (!keeps_indices(at.op())) return;
     std::vector<std::size_t> candidates;  // youngest first, because the results of older ones are available by then
     for (value v : at.inputs())
-      if (std::size_t g = of(v).cluster;
+      if (std::size_t g = of(v).fusion;
           g != none && takes_epilogue(nodes_[groups_[g].members.front()].at->op()) && *groups_[g].dims == dims_of(n))
         candidates.push_back(g);
     std::sort(candidates.rbegin(), candidates.rend());
@@ -131,7 +131,7 @@ class partitioner {
       outputs +=
           std::any_of(nodes_[member].at->users().begin(), nodes_[member].at->users().end(), [&](instruction* user) {
             std::size_t u = number_.at(user);
-            return u != n && nodes_[u].cluster != g;
+            return u != n && nodes_[u].fusion != g;
           });
     return outputs + 1;
   }
@@ -141,7 +141,7 @@ class partitioner {
   void decide(std::size_t n) {
     node& at = nodes_[n];
     const operation& op = at.at->op();
-    if (at.cluster != none) return read_operands_of_member(n);
+    if (at.fusion != none) return read_operands_of_member(n);
     if (role_of(op) == kernel_role::structure) {
       for (value v : at.at->inputs()) of(v).in_memory = true;
       return;
@@ -166,14 +166,14 @@ class partitioner {
       return read_operands_of_member(n);
     }
     at.inlined = true;
-    for (const reading& r : at.readings) ++groups_[r.cluster].operations;
+    for (const reading& r : at.readings) ++groups_[r.fusion].operations;
     read_operands_of_inlined(at);
   }
 
   static void merge(std::vector<reading>& readings) {
     std::map<std::pair<std::size_t, std::size_t>, double> merged;
     for (const reading& r : readings) {
-      double& count = merged[{r.cluster, r.map}];
+      double& count = merged[{r.fusion, r.map}];
       count = std::max(count, r.count);
     }
     readings.clear();
@@ -186,7 +186,7 @@ class partitioner {
     if (is_constant_like(at.at->output())) return true;
     double elements = estimated_elements(at.at->outputs()[0]), evaluations = 0;
     for (const reading& r : at.readings) {
-      const group& g = groups_[r.cluster];
+      const group& g = groups_[r.fusion];
       if (g.operations >= options_.most_operations) return false;
       if (g.anchored && is_contraction(nodes_[g.members.front()].at->op()) && is_irregular(at.at->op())) return false;
       evaluations += r.count;
@@ -198,14 +198,14 @@ class partitioner {
            (cost < 8 || evaluations <= 64 * elements);
   }
 
-  // Makes `n` an output: of a reader's cluster if that cluster reads it at its own indices, else of a new cluster.
+  // Makes `n` an output: of a reader's fusion if that fusion reads it at its own indices, else of a new fusion.
   void materialize(std::size_t n) {
     for (const reading& r : nodes_[n].readings) {
-      const group& g = groups_[r.cluster];
+      const group& g = groups_[r.fusion];
       if (r.map != 0 || g.anchored || *g.dims != dims_of(n) || g.operations >= options_.most_operations ||
           g.members.size() >= options_.most_outputs)
         continue;
-      if (!order_.parted(n, g.unit)) return join(n, r.cluster);
+      if (!order_.parted(n, g.unit)) return join(n, r.fusion);
     }
     new_group(n, false);
   }
@@ -216,15 +216,15 @@ class partitioner {
     bool anchor = role_of(i.op()) == kernel_role::anchor;
     for (std::size_t k = 0; k < i.inputs().size(); ++k) {
       value v = i.inputs()[k];
-      if (of(v).cluster == at.cluster) continue;
+      if (of(v).fusion == at.fusion) continue;
       if (!anchor) {
-        read(v, {at.cluster, keeps_indices(i.op()) ? 0 : map_through(at.cluster, 0, n),
+        read(v, {at.fusion, keeps_indices(i.op()) ? 0 : map_through(at.fusion, 0, n),
                  reads_of(i, k, estimated_elements(i.outputs()[0]))});
       } else if (double reads = operand_reads(i.op(), k); reads > 0) {
-        read(v, {at.cluster, map_through(at.cluster, k + 1, n), reads * estimated_elements(v.type())});
+        read(v, {at.fusion, map_through(at.fusion, k + 1, n), reads * estimated_elements(v.type())});
       } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {
         mark_prologue(v);
-        read(v, {at.cluster, map_through(at.cluster, k + 1, n), estimated_elements(v.type())});
+        read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
       } else {
         of(v).in_memory = true;
       }
@@ -243,7 +243,7 @@ class partitioner {
     for (const reading r : std::vector<reading>(at.readings))
       for (std::size_t k = 0; k < i.inputs().size(); ++k)
         read(i.inputs()[k],
-             {r.cluster, keeps_indices(i.op()) ? r.map : map_through(r.cluster, r.map, n), reads_of(i, k, r.count)});
+             {r.fusion, keeps_indices(i.op()) ? r.map : map_through(r.fusion, r.map, n), reads_of(i, k, r.count)});
   }
 
   // How many elements of operand `k` are read to compute `count` elements of the instruction.
@@ -259,8 +259,8 @@ class partitioner {
   void read(value v, const reading& r) { of(v).readings.push_back(r); }
 
   // Index maps are numbered by their derivation; 0 is the identity.
-  std::size_t map_through(std::size_t cluster, std::size_t map, std::size_t n) {
-    return maps_.try_emplace({cluster, map, n}, maps_.size() + 1000).first->second;
+  std::size_t map_through(std::size_t fusion, std::size_t map, std::size_t n) {
+    return maps_.try_emplace({fusion, map, n}, maps_.size() + 1000).first->second;
   }
 
   // --- the result
@@ -272,15 +272,15 @@ class partitioner {
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return groups_[a].members.back() < groups_[b].members.back(); });
     for (std::size_t g : order) {
-      cluster c;
+      fusion c;
       for (std::size_t n : groups_[g].members) {
         instruction* member = nodes_[n].at;
-        made.owner[member] = made.clusters.size();
+        made.owner[member] = made.fusions.size();
         c.members.push_back(member);
         for (std::uint32_t k = 0; k < member->outputs().size(); ++k)
           if (given_out({member, k}, g) || (member->outputs().size() > 1)) c.outputs.push_back({member, k});
       }
-      made.clusters.push_back(std::move(c));
+      made.fusions.push_back(std::move(c));
     }
     for (const node& n : nodes_)
       if (n.alias) made.in_memory.insert(n.at);
@@ -293,7 +293,7 @@ class partitioner {
     if (of(v).in_memory || std::find(module_.outputs().begin(), module_.outputs().end(), v) != module_.outputs().end())
       return true;
     return std::any_of(v.producer->users().begin(), v.producer->users().end(),
-                       [&](instruction* user) { return nodes_[number_.at(user)].cluster != g; });
+                       [&](instruction* user) { return nodes_[number_.at(user)].fusion != g; });
   }
 
   static constexpr std::size_t most_constant_bytes = std::size_t{16} << 20;

@@ -1,10 +1,10 @@
 // Divides a module into kernels: decides which instructions each kernel computes and which values it outputs. An
-// instruction outside all clusters is structure, a reshape that stays (an alias at run time), or inlinable and copied
-// into every cluster that reads it.
+// instruction outside all fusions is structure, a reshape that stays (an alias at run time), or inlinable and copied
+// into every fusion that reads it.
 // First, each anchor absorbs the elementwise operations that follow it, as long as no dependency cycle between kernels
 // arises. Then the remaining operations are visited from the outputs backwards. Each is either copied into all of its
-// readers or becomes an output of a cluster, whichever is cheaper. An operation with the same dims that is read at the
-// same indices joins its reader's cluster as another output.
+// readers or becomes an output of a fusion, whichever is cheaper. An operation with the same dims that is read at the
+// same indices joins its reader's fusion as another output.
 #pragma once
 
 #include <unordered_map>
@@ -15,15 +15,15 @@
 
 namespace kiln {
 
-struct cluster {
+struct fusion {
   std::vector<instruction*> members;  // in the module's order; the anchor first, if there is one
   std::vector<value> outputs;         // in the module's order
 };
 
 struct partition {
-  std::vector<cluster> clusters;                              // in the order of their last members
+  std::vector<fusion> fusions;                                // in the order of their last members
   std::unordered_map<const instruction*, std::size_t> owner;  // members only
-  // Reshapes that stay, and constants to be created; none is in a cluster.
+  // Reshapes that stay, and constants to be created; none is in a fusion.
   std::unordered_set<const instruction*> in_memory;
   // The instructions of `in_memory` to be replaced by a constant.
   std::vector<instruction*> constants;

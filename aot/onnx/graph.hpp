@@ -19,8 +19,8 @@
 
 namespace kiln::onnx_import {
 
-// A data-dependent count that is represented by a symbol (counted_dims.hpp).
-struct counted_dim {
+// A data-dependent count that is represented by a symbol (bounded_dims.hpp).
+struct bounded_dim {
   dim symbol;
   value count;            // i64[1], in the main module
   std::int64_t most = 0;  // upper bound of the count
@@ -43,7 +43,7 @@ struct import_state {
   std::map<std::string, dim> equal = {};  // symbols that are defined by other dimensions (unify.hpp)
   int depth = 0;                          // nesting depth of graphs, bounded
   int bodies = 0;                         // number of modules created for bodies, used to name them
-  std::vector<counted_dim> counted = {};
+  std::vector<bounded_dim> bounded = {};
   // For a value: the positions of its nonzero elements and their count, once they have been computed.
   std::map<value, std::array<value, 2>> non_zero = {};
 };

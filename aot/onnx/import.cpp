@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "aot/onnx/counted_dims.hpp"
+#include "aot/onnx/bounded_dims.hpp"
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operator_versions.hpp"
 #include "aot/onnx/unify.hpp"
@@ -80,14 +80,14 @@ void record_symbols(import_state& state) {
   }
 }
 
-// Instructions that compute a count stay alive as long as there are symbols (settle_counted_dims), even if only shapes
+// Instructions that compute a count stay alive as long as there are symbols (settle_bounded_dims), even if only shapes
 // use the count.
 void erase_dead(import_state& state) {
   module& main = state.result.main();
   const std::vector<value> outputs = main.outputs();
   const std::vector<std::string> names = main.output_names();
   std::vector<value> kept = outputs;
-  for (const counted_dim& c : state.counted) kept.push_back(c.count);
+  for (const bounded_dim& c : state.bounded) kept.push_back(c.count);
   main.set_outputs(kept, std::vector<std::string>(kept.size()));
   for (module& m : state.result.modules()) m.erase_dead();
   main.set_outputs(outputs, names);
@@ -114,7 +114,7 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   erase_dead(state);
   state.result.guards = state.known.guards;
   record_symbols(state);
-  settle_counted_dims(state);
+  settle_bounded_dims(state);
   for (const auto& [domain, version] : state.opsets)
     state.result.metadata["opset" + (domain.empty() ? "" : "." + domain)] = std::to_string(version);
   if (!model.producer_name().empty())

@@ -34,7 +34,7 @@ const table& operators() {
                        quantization_operators,
                        loss_operators,
                        grid_sample_operators,
-                       counted_operators,
+                       bounded_operators,
                        attention_operators,
                        flex_attention_operators,
                        linear_attention_operators,

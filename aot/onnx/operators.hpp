@@ -28,7 +28,7 @@ std::span<const operator_row> control_operators();
 std::span<const operator_row> quantization_operators();
 std::span<const operator_row> loss_operators();
 std::span<const operator_row> grid_sample_operators();
-std::span<const operator_row> counted_operators();
+std::span<const operator_row> bounded_operators();
 std::span<const operator_row> attention_operators();
 std::span<const operator_row> flex_attention_operators();
 std::span<const operator_row> linear_attention_operators();

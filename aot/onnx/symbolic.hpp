@@ -16,7 +16,7 @@ using known_elements = std::vector<dim>;
 
 inline constexpr std::int64_t max_known_elements = 1024;
 
-// Prefix of symbols that stand for data-dependent counts (counted_dims.hpp). They may be zero.
+// Prefix of symbols that stand for data-dependent counts (bounded_dims.hpp). They may be zero.
 inline constexpr std::string_view count_prefix = "counted.";
 
 // The elements of a literal, if it is small and all elements are integers. Floats with integral values count.

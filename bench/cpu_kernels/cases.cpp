@@ -54,7 +54,7 @@ const std::vector<kernel_case>& kernel_cases() {
   return cases;
 }
 
-std::unique_ptr<module> make_cluster(const kernel_case& c) {
+std::unique_ptr<module> make_fusion(const kernel_case& c) {
   auto m = std::make_unique<module>("kernel");
   auto type = [](const std::vector<std::int64_t>& dims) {
     return shape{element_type::f32, std::vector<dim>(dims.begin(), dims.end())};

@@ -18,7 +18,7 @@ struct kernel_case {
 };
 
 const std::vector<kernel_case>& kernel_cases();
-std::unique_ptr<module> make_cluster(const kernel_case& c);
+std::unique_ptr<module> make_fusion(const kernel_case& c);
 // Multiplications and additions, in thousand millions.
 double giga_operations(const kernel_case& c);
 

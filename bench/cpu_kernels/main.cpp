@@ -96,12 +96,12 @@ int main(int argc, char** argv) {
              "bytes");
   for (const kernel_case& c : kernel_cases()) {
     if (c.name.find(filter) == std::string::npos) continue;
-    const auto cluster = make_cluster(c);
-    const std::size_t results = static_cast<std::size_t>(cluster->outputs()[0].type().element_count());
+    const auto fusion = make_fusion(c);
+    const std::size_t results = static_cast<std::size_t>(fusion->outputs()[0].type().element_count());
     numbers left = filled(count(c.left), 1), right = filled(count(c.right), 2),
             bias = filled(static_cast<std::size_t>(c.right.back()), 3), ours = filled(results, 4),
             theirs = filled(results, 5);
-    our_kernel kernel(*cluster, row, configuration, assembly);
+    our_kernel kernel(*fusion, row, configuration, assembly);
     if (assembly) {
       fmt::print("{}\n", kernel.trace().assembly);
       continue;

@@ -31,12 +31,12 @@ struct our_kernel::implementation {
   std::vector<std::vector<void*>> arguments;
 };
 
-our_kernel::our_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration,
+our_kernel::our_kernel(const module& fusion, const target_row& target, const kernel_configuration& configuration,
                        bool want_texts)
     : impl_(std::make_unique<implementation>()) {
   static const compiler_context context;
   trace_.want_texts = want_texts;
-  portable_kernel portable = portable_kernel::parse(context, write_kernel(cluster, "kernel"));
+  portable_kernel portable = portable_kernel::parse(context, write_kernel(fusion, "kernel"));
   // This thread's time: what else the machine does does not count.
   auto milliseconds = [] {
     timespec now{};

@@ -16,7 +16,7 @@ namespace kiln::bench {
 class our_kernel {
  public:
   // Throws what finalize throws.
-  our_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration,
+  our_kernel(const module& fusion, const target_row& target, const kernel_configuration& configuration,
              bool want_texts = false);
   ~our_kernel();
   const finalize_trace& trace() const { return trace_; }

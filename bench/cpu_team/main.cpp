@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bench/cpu_team/woken_pool.hpp"
-#include "runtime/thread_team.hpp"
+#include "runtime/thread_pool.hpp"
 
 using namespace kiln;
 
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   app.add_flag("--pin", pin, "A processor of its own for every member of the team");
   CLI11_PARSE(app, argc, argv);
 
-  thread_team team(threads, pin);
+  thread_pool team(threads, pin);
   bench::woken_pool pool(team.size());
   auto on_team = [&](kernel& k, int count) {
     team.stay_awake(1);

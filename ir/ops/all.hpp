@@ -3,8 +3,8 @@
 
 #include "ir/code_object.hpp"
 #include "ir/ops/attention.hpp"
+#include "ir/ops/bounded.hpp"
 #include "ir/ops/contraction.hpp"
-#include "ir/ops/counted.hpp"
 #include "ir/ops/elementwise.hpp"
 #include "ir/ops/movement.hpp"
 #include "ir/ops/recurrent.hpp"

@@ -7,7 +7,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::int64_t most_counted_elements = 16;
+constexpr std::int64_t most_bounded_elements = 16;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ std::string launched_program_hash(const program& native) {
       number.emplace(&i, static_cast<std::int64_t>(number.size()));
       if (const auto* c = i.op().get_if<constant>()) {
         hash.add("constant");
-        if (c->data.type().element_count() <= most_counted_elements) hash.add(c->data.bytes());
+        if (c->data.type().element_count() <= most_bounded_elements) hash.add(c->data.bytes());
       } else {
         hash.add(i.op().str());
       }

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "jit/tuning/heat.hpp"
+#include "jit/tuning/kernel_times.hpp"
 #include "jit/tuning/replace_kernels.hpp"
 
 namespace kiln {
@@ -14,7 +14,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr int heat_runs = 2, warm_runs = 1;  // each of them may delay a run by the length of one run
+constexpr int timing_runs = 2, warm_runs = 1;  // each of them may delay a run by the length of one run
 // The time between two rebuilds is at least rebuild_ratio times the duration of a rebuild and rebuild_runs times the
 // duration of a run. A rebuild delays one or two runs, so fewer than one run in a hundred is delayed.
 constexpr double rebuild_ratio = 10;
@@ -110,18 +110,18 @@ std::vector<kernel_tuning> tiered_model::results() const {
 
 void tiered_model::tune() {
   const executable first = current_->exe;
-  std::vector<double> heat;
+  std::vector<double> kernel_times;
   {
     io_buffers tensors(first);
     tensors.upload(inputs_);
-    heat = measure_heat(first, report_, tensors, heat_runs, &turns_);
+    kernel_times = measure_kernel_times(first, report_, tensors, timing_runs, &turns_);
   }
   double run_ms = 0;
-  for (double h : heat) run_ms += h;
+  for (double h : kernel_times) run_ms += h;
   tuner_.limit_samples(run_ms * turn_share_of_run);
   auto last = clock::now();
   double rebuild_seconds = 0.1;
-  auto results = tuner_.tune_all(heat, options_.budget_ms, [&](const kernel_tuning& t, std::size_t group) {
+  auto results = tuner_.tune_all(kernel_times, options_.budget_ms, [&](const kernel_tuning& t, std::size_t group) {
     delete retired_.exchange(nullptr);
     if (t.outcome == kernel_tuning::state::tuned || t.outcome == kernel_tuning::state::known) ++tuned_;
     if (t.winner) {

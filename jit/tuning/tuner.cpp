@@ -10,7 +10,7 @@
 #include "jit/deadline.hpp"
 #include "jit/parallel.hpp"
 #include "jit/rocm_candidate.hpp"
-#include "jit/tuning/contest.hpp"
+#include "jit/tuning/kernel_trial.hpp"
 
 namespace kiln {
 namespace {
@@ -98,15 +98,15 @@ kernel_tuning tuner::tune(std::size_t group, double until_ms) {
       result.outcome = kernel_tuning::state::tuned;  // the default is the only candidate
       return finish(group, std::move(result), before);
     }
-    contest c({.group = g,
-               .configurations = std::move(configurations),
-               .compile = [&](const kernel_configuration& configuration) { return compile(g, configuration); },
-               .inputs = kernel_inputs(source_, *g.first, group),
-               .target = device_,
-               .target_name = jit_.target.name,
-               .threads = jit_.threads,
-               .options = options_,
-               .until_ms = until_ms});
+    kernel_trial c({.group = g,
+                    .configurations = std::move(configurations),
+                    .compile = [&](const kernel_configuration& configuration) { return compile(g, configuration); },
+                    .inputs = kernel_inputs(source_, *g.first, group),
+                    .target = device_,
+                    .target_name = jit_.target.name,
+                    .threads = jit_.threads,
+                    .options = options_,
+                    .until_ms = until_ms});
     result.session = c.run();
     lost_ = c.lost();
     result.winner = c.winner();
@@ -144,11 +144,11 @@ std::vector<kernel_tuning> tuner::tune_all(const std::vector<double>& heat_ms, d
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater(), [&](std::size_t g) { return heat_ms[g]; });
   const double end = budget_ms > 0 ? now_ms() + budget_ms : std::numeric_limits<double>::infinity();
-  double heat_left = std::accumulate(heat_ms.begin(), heat_ms.end(), 0.0);
+  double time_left = std::accumulate(heat_ms.begin(), heat_ms.end(), 0.0);
   std::vector<kernel_tuning> results;
   for (std::size_t group : order) {
-    const double left = end - now_ms(), share = heat_left > 0 ? std::min(1.0, 1.25 * heat_ms[group] / heat_left) : 1;
-    heat_left -= heat_ms[group];
+    const double left = end - now_ms(), share = time_left > 0 ? std::min(1.0, 1.25 * heat_ms[group] / time_left) : 1;
+    time_left -= heat_ms[group];
     if (left <= 0 || options_.cancelled()) {
       const kernel_group& g = groups_.list[group];
       results.push_back({g.portable.symbol,

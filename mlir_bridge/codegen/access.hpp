@@ -1,4 +1,4 @@
-// How the loads of a cluster depend on the loop axes: what decides which axes may be walked as one, where a loop must
+// How the loads of a fusion depend on the loop axes: what decides which axes may be walked as one, where a loop must
 // be cut so that concat and pad are free inside the pieces, and whether a transpose needs tiles.
 #pragma once
 

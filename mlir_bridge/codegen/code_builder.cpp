@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.hpp"
-#include "mlir_bridge/codegen/nibbles.hpp"
+#include "mlir_bridge/codegen/int4.hpp"
 
 namespace kiln::codegen {
 
@@ -294,7 +294,7 @@ namespace {
 unsigned storage_alignment(element_type type) { return static_cast<unsigned>(std::max(1, storage_bits(type) / 8)); }
 
 // Of an access at a multiple of `multiple` elements.
-unsigned access_alignment(const machine& on, element_type type, std::int64_t multiple) {
+unsigned access_alignment(const codegen_target& on, element_type type, std::int64_t multiple) {
   std::int64_t power = multiple & -multiple;
   return static_cast<unsigned>(std::max<std::int64_t>(
       storage_alignment(type), std::min<std::int64_t>(on.buffer_alignment, power * storage_alignment(type))));
@@ -361,7 +361,7 @@ Value code_builder::to_storage(Value computed, element_type type) {
 }
 
 Value code_builder::load(Value pointer, Value offset, element_type type, std::int64_t lanes, std::int64_t multiple) {
-  if (is_packed(type)) return load_nibbles(*this, pointer, offset, lanes, multiple);
+  if (is_packed(type)) return load_int4(*this, pointer, offset, lanes, multiple);
   return to_compute(make<mlir::LLVM::LoadOp>(with_lanes(storage_type(type), lanes), address(pointer, offset, type),
                                              access_alignment(on, type, multiple)),
                     type);
@@ -383,7 +383,7 @@ Value code_builder::load_gathered(Value pointer, Value offsets, element_type typ
   std::int64_t lanes = lanes_of(offsets);
   values stored;
   for (std::int64_t i = 0; i < lanes && is_packed(type); ++i)
-    stored.push_back(load_nibbles(*this, pointer, lane(offsets, i), 1, 1));
+    stored.push_back(load_int4(*this, pointer, lane(offsets, i), 1, 1));
   if (is_packed(type)) return from_lanes(stored);
   for (std::int64_t i = 0; i < lanes; ++i)
     stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, lane(offsets, i), type),

@@ -3,7 +3,8 @@
 // one thread.
 //
 // Conventions of all generated code:
-//  * offsets, indices and loop variables are integers of machine::index_bits (no `index` type anywhere): i64 on a CPU;
+//  * offsets, indices and loop variables are integers of codegen_target::index_bits (no `index` type anywhere): i64 on
+//  a CPU;
 //  * a value of `lanes` elements is a scalar T where lanes == 1 and vector<lanes x T> otherwise; lanes is a power of
 //  two;
 //  * values are in *compute type*: f32 for f16, bf16 and f32; f64; iN (signless) for integers of either sign; i1 for
@@ -21,7 +22,7 @@
 #include <vector>
 
 #include "ir/element_type.hpp"
-#include "mlir_bridge/codegen/machine.hpp"
+#include "mlir_bridge/codegen/codegen_target.hpp"
 #include "mlir_bridge/codegen/mlir_common.hpp"
 
 namespace kiln::codegen {
@@ -31,10 +32,10 @@ using values = std::vector<Value>;
 
 class code_builder {
  public:
-  code_builder(mlir::MLIRContext* context, const machine& target)
+  code_builder(mlir::MLIRContext* context, const codegen_target& target)
       : on(target), builder(context), where(builder.getUnknownLoc()) {}
 
-  const machine& on;
+  const codegen_target& on;
   mlir::OpBuilder builder;
   mlir::Location where;
 

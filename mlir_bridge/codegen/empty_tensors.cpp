@@ -38,17 +38,17 @@ value replacement(module& m, instruction& i) {
 
 }  // namespace
 
-void replace_empty_operands(module& cluster) {
+void replace_empty_operands(module& fusion) {
   bool changed = false;
-  for (instruction& i : cluster.instructions()) {
+  for (instruction& i : fusion.instructions()) {
     // A recurrent layer (several outputs) without time steps gives its initial state, by the generator's own loop.
     if (i.outputs().size() != 1 || is_empty(i.outputs()[0]) ||
         std::ranges::none_of(i.inputs(), [](value v) { return is_empty(v); }))
       continue;
-    cluster.replace(i.output(), replacement(cluster, i));
+    fusion.replace(i.output(), replacement(fusion, i));
     changed = true;
   }
-  if (changed) cluster.erase_dead();
+  if (changed) fusion.erase_dead();
 }
 
 }  // namespace kiln::codegen

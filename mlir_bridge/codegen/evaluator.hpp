@@ -1,4 +1,4 @@
-// Computes elements of the cluster's tensors where they are needed: the pull model that inlines prologues and
+// Computes elements of the fusion's tensors where they are needed: the pull model that inlines prologues and
 // epilogues. Make one evaluator for each straight piece of code (a loop body): it remembers what it has emitted, at its
 // insertion point. Do not use it further inside or outside of that region; a nested loop makes its own.
 #pragma once
@@ -46,7 +46,7 @@ class evaluator {
   // epilogue asks: an epilogue asks for the anchor's result at its own position only.
   void bind(value v, Value computed) { bound_[v] = computed; }
 
-  // Evaluates every output of the cluster at the position and stores it: the epilogue. Positions are in the dims of the
+  // Evaluates every output of the fusion at the position and stores it: the epilogue. Positions are in the dims of the
   // outputs, which equal those of the anchor's result. The lanes must be consecutive along the last axis.
   void store_outputs(std::span<const Value> indices, std::int64_t lanes);
   void store_outputs(const position& where, std::int64_t lanes);  // lanes along any axis (scalar stores where strided)

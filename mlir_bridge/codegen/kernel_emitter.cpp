@@ -17,10 +17,10 @@ std::int64_t product(std::span<const std::int64_t> dims) {
 
 }  // namespace
 
-kernel_emitter::kernel_emitter(const module& cluster, const instruction* anchor, std::string symbol,
-                               const target_row& target, const kernel_configuration& configuration, const machine& on,
-                               mlir::ModuleOp target_module)
-    : cluster(cluster),
+kernel_emitter::kernel_emitter(const module& fusion, const instruction* anchor, std::string symbol,
+                               const target_row& target, const kernel_configuration& configuration,
+                               const codegen_target& on, mlir::ModuleOp target_module)
+    : fusion(fusion),
       symbol(std::move(symbol)),
       target(target),
       configuration(configuration),
@@ -28,7 +28,7 @@ kernel_emitter::kernel_emitter(const module& cluster, const instruction* anchor,
       target_module_(target_module),
       anchor_(anchor) {
   std::uint32_t next = 0;
-  for (value parameter : cluster.parameters()) parameter_index_[parameter.producer] = next++;
+  for (value parameter : fusion.parameters()) parameter_index_[parameter.producer] = next++;
 }
 
 std::int64_t kernel_emitter::lanes_for(element_type type, std::int64_t extent) const {
@@ -41,12 +41,12 @@ std::int64_t kernel_emitter::lanes_for(element_type type, std::int64_t extent) c
 // --- memory
 
 buffer kernel_emitter::input(std::size_t parameter) const {
-  const shape& s = cluster.parameters()[parameter].type();
+  const shape& s = fusion.parameters()[parameter].type();
   return {buffer_kind::input, static_cast<std::uint32_t>(parameter), s.type, s.static_dims()};
 }
 
 buffer kernel_emitter::output(std::size_t index) const {
-  const shape& s = cluster.outputs()[index].type();
+  const shape& s = fusion.outputs()[index].type();
   return {buffer_kind::output, static_cast<std::uint32_t>(index), s.type, s.static_dims()};
 }
 
@@ -79,7 +79,7 @@ buffer kernel_emitter::materialize(value v) {
   if (in_stage()) throw error(error_kind::internal, "materialize inside a stage of kernel '" + symbol + "'");
   bool prepare = only_parameters(v);
   buffer b = add_scratch(v.type().type, dims(v), prepare);
-  code.on.map_into(*this, v, b, prepare);
+  code.on.pointwise_into(*this, v, b, prepare);
   materialized_[v] = b;
   return b;
 }

@@ -1,7 +1,7 @@
 // One portable kernel on its way to machine code: which buffers it has and which stages (launches) run it. A generator
 // gets a kernel_emitter and emits one or more stages; finalize.cpp lowers what they built. Internal to mlir_bridge.
 //
-// The kernel is the cluster: an ir module with static shapes. Its parameters are the kernel's inputs and its outputs
+// The kernel is the fusion: an ir module with static shapes. Its parameters are the kernel's inputs and its outputs
 // the kernel's outputs; at most one instruction is the anchor.
 //
 //   void emit_something(kernel_emitter& e) {
@@ -46,18 +46,18 @@ struct buffer {
 class kernel_emitter {
  public:
   // Builds into `target_module`, which must outlive it. `symbol` prefixes the stages' names; `anchor` is an instruction
-  // of the cluster, or null.
-  kernel_emitter(const module& cluster, const instruction* anchor, std::string symbol, const target_row& target,
-                 const kernel_configuration& configuration, const machine& on, mlir::ModuleOp target_module);
+  // of the fusion, or null.
+  kernel_emitter(const module& fusion, const instruction* anchor, std::string symbol, const target_row& target,
+                 const kernel_configuration& configuration, const codegen_target& on, mlir::ModuleOp target_module);
 
-  const module& cluster;
+  const module& fusion;
   const std::string symbol;  // [A-Za-z0-9_]
   const target_row& target;
   const kernel_configuration& configuration;
   code_builder code;
 
-  // --- the cluster
-  const instruction* anchor() const { return anchor_; }  // null for a map cluster
+  // --- the fusion
+  const instruction* anchor() const { return anchor_; }  // null for a map fusion
   value anchor_result(std::uint32_t index = 0) const { return {const_cast<instruction*>(anchor_), index}; }
   static std::vector<std::int64_t> dims(value v) { return v.type().static_dims(); }
   // f32 lanes of one vector register (8 on v3, 16 on v4).
@@ -74,8 +74,8 @@ class kernel_emitter {
   buffer add_zeroed_scratch(element_type type, std::vector<std::int64_t> dims);
   // The buffer that already holds v (a parameter, perhaps reshaped), if one does.
   std::optional<buffer> in_memory(value v) const;
-  // v in memory in its storage type: in_memory(v), or scratch filled by a map stage that this emits. No stage may be
-  // open.
+  // v in memory in its storage type: in_memory(v), or scratch filled by a pointwise stage that this emits. No stage may
+  // be open.
   buffer materialize(value v);
   // From here on v is what `b` holds: for stages after the one that computed it.
   void hold(value v, const buffer& b) { materialized_[v] = b; }
@@ -96,8 +96,8 @@ class kernel_emitter {
   // A descriptor of b for the tensor copy engine, passed by value: adds the argument, whose address this is (generic
   // address space, aligned to 64 bytes). `map.argument` is filled in. Only where the target has tensor_copy.
   Value tensor_map_address(const buffer& b, tensor_map map);
-  // For machine::open_stage and close_stage: the launch, its function (insertion point: its end) and its buffers so
-  // far.
+  // For codegen_target::open_stage and close_stage: the launch, its function (insertion point: its end) and its buffers
+  // so far.
   launch& current() { return launches_.back(); }
   const std::vector<buffer>& arguments() const { return arguments_; }
   mlir::ModuleOp generated() const { return target_module_; }

@@ -21,7 +21,7 @@ reduction_space::reduction_space(kernel_emitter& e, value input, const std::vect
   analysis.add_root(input);
   // What keeps the input's dims is stored, with its epilogue, at the positions that the loops walk.
   if (kernel_emitter::dims(e.anchor_result()) == dims_)
-    for (value output : e.cluster.outputs()) analysis.add_root(output);
+    for (value output : e.fusion.outputs()) analysis.add_root(output);
   for (const auto& run : analysis.runs()) {
     // A run of the input may mix kept and combined axes.
     for (std::size_t i = 0; i < run.size(); ++i) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ir/error.hpp"
-#include "mlir_bridge/codegen/nibbles.hpp"
+#include "mlir_bridge/codegen/int4.hpp"
 
 namespace kiln::codegen {
 
@@ -358,7 +358,7 @@ Value float_to_integer(code_builder& b, Value v, element_type to) {
 
 Value convert_element(code_builder& b, Value v, element_type from, element_type to) {
   if (from == to) return v;
-  if (is_packed(from)) return convert_nibbles(b, v, from, to);
+  if (is_packed(from)) return convert_int4(b, v, from, to);
   std::int64_t lanes = b.lanes_of(v);
   mlir::Type target = b.type(to, lanes);
   if (is_float(from)) {

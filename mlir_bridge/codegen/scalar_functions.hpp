@@ -16,7 +16,7 @@ Value apply(code_builder& code, scalar_function function, element_type type, std
 // From a compute value of type `from` to a compute value of type `to`, rounded to `to`'s storage precision.
 Value convert_element(code_builder& code, Value v, element_type from, element_type to);
 
-// A libm function (its f64 name: "tan"), or what the machine has for it, applied to each lane of an f32 or f64 value.
+// A libm function (its f64 name: "tan"), or what the target has for it, applied to each lane of an f32 or f64 value.
 Value call_libm(code_builder& code, const std::string& function, std::span<const Value> operands);
 
 // NaN wins, as in the reference: for reductions and pooling.

@@ -19,7 +19,7 @@ struct candidate {
   double cost = 0;
 };
 
-// The space of the emitter's cluster, in any order; configurations that come to the same code, or to none, are dropped
+// The space of the emitter's fusion, in any order; configurations that come to the same code, or to none, are dropped
 // later. What it emits is thrown away.
 using space_function = std::vector<candidate> (*)(kernel_emitter&);
 inline std::vector<candidate> default_only(kernel_emitter&) { return {}; }

@@ -1,5 +1,5 @@
 // The `kiln` dialect: the stable form of a portable kernel. One operation for each IR operator that may stand inside a
-// cluster (ir/ops/), with the same attribute names and meaning; enums are strings, so that a new enumerator moves no number.
+// fusion (ir/ops/), with the same attribute names and meaning; enums are strings, so that a new enumerator moves no number.
 // What the result type already says (the element type of a conversion, the dims of a broadcast, the lengths of a slice) is not
 // an attribute. Attributes are stored by name and none has a default here: a version changes what is written, never what a
 // missing name means (see version.hpp before touching anything).

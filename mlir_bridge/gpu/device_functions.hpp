@@ -27,7 +27,7 @@ inline constexpr approximations generic_approximations{"llvm.exp2", "llvm.log2",
 mlir::Value device_function(codegen::code_builder& code, std::string_view name, std::span<const mlir::Value> operands,
                             const approximations& hardware);
 
-// machine::function of the two families.
+// codegen_target::function of the two families.
 mlir::Value amd_function(codegen::code_builder& code, std::string_view name, std::span<const mlir::Value> operands);
 mlir::Value nvidia_function(codegen::code_builder& code, std::string_view name, std::span<const mlir::Value> operands);
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <numeric>
 
-#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 
 namespace kiln::gpu {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <optional>
 
-#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
@@ -35,7 +35,7 @@ std::int64_t count(const std::vector<std::int64_t>& dims) {
 }
 
 // Runs with the two that a tile covers counted in tiles.
-std::vector<std::int64_t> tiles_of(const map_space& space, std::size_t across, std::int64_t side) {
+std::vector<std::int64_t> tiles_of(const pointwise_space& space, std::size_t across, std::int64_t side) {
   std::vector<std::int64_t> dims = space.extents();
   dims[across] = (dims[across] + side - 1) / side, dims.back() = (dims.back() + side - 1) / side;
   return dims;
@@ -46,7 +46,7 @@ struct tile_choice {
 };
 
 // None where tiles do not pay or do not fit.
-std::optional<tile_choice> choose_tile(const kernel_emitter& e, const map_space& space, std::size_t across,
+std::optional<tile_choice> choose_tile(const kernel_emitter& e, const pointwise_space& space, std::size_t across,
                                        const kernel_configuration& configuration) {
   if (space.extents()[across] < smallest_extent || space.extents().back() < smallest_extent) return std::nullopt;
   tile_choice tile;
@@ -67,7 +67,7 @@ std::optional<tile_choice> choose_tile(const kernel_emitter& e, const map_space&
 
 }  // namespace
 
-std::vector<candidate> transposed_space(kernel_emitter& e, const map_space& space, std::size_t across) {
+std::vector<candidate> transposed_space(kernel_emitter& e, const pointwise_space& space, std::size_t across) {
   std::vector<candidate> result;
   if (!choose_tile(e, space, across, {})) return result;
   for (std::int64_t side : {32, 64, 128})
@@ -87,7 +87,7 @@ std::vector<candidate> transposed_space(kernel_emitter& e, const map_space& spac
   return result;
 }
 
-bool emit_transposed(kernel_emitter& e, const map_space& space, std::size_t across, const std::string& name,
+bool emit_transposed(kernel_emitter& e, const pointwise_space& space, std::size_t across, const std::string& name,
                      bool prepare) {
   auto& code = e.code;
   const auto& extents = space.extents();

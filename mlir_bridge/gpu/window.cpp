@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 
 namespace kiln::gpu {

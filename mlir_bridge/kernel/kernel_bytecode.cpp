@@ -65,7 +65,7 @@ void emit_instruction(mlir::OpBuilder& builder, const instruction& from, std::ma
 
 int dialect_version() { return static_cast<int>(dialect::current_version); }
 
-std::vector<std::byte> write_kernel(const module& cluster, std::string_view symbol) {
+std::vector<std::byte> write_kernel(const module& fusion, std::string_view symbol) {
   dialect_context owner;
   mlir::MLIRContext* context = &owner.context;
   mlir::OpBuilder builder(context);
@@ -77,18 +77,18 @@ std::vector<std::byte> write_kernel(const module& cluster, std::string_view symb
     for (const shape& type : types_of(values)) types.push_back(dialect::to_mlir_type(context, type));
     return types;
   };
-  std::vector<value> parameters = cluster.parameters();
+  std::vector<value> parameters = fusion.parameters();
   auto kernel = dialect::KernelOp::create(
       builder, builder.getUnknownLoc(), builder.getStringAttr(symbol),
-      mlir::TypeAttr::get(builder.getFunctionType(tensor_types(parameters), tensor_types(cluster.outputs()))),
+      mlir::TypeAttr::get(builder.getFunctionType(tensor_types(parameters), tensor_types(fusion.outputs()))),
       mlir::ArrayAttr(), mlir::ArrayAttr());
   mlir::Block* body = builder.createBlock(&kernel.getBody());
   std::map<value, mlir::Value> made;
   for (value p : parameters)
     made[p] = body->addArgument(dialect::to_mlir_type(context, p.type()), builder.getUnknownLoc());
-  for (const instruction& i : cluster.instructions()) emit_instruction(builder, i, made);
+  for (const instruction& i : fusion.instructions()) emit_instruction(builder, i, made);
   llvm::SmallVector<mlir::Value> outputs;
-  for (value output : cluster.outputs()) outputs.push_back(made.at(output));
+  for (value output : fusion.outputs()) outputs.push_back(made.at(output));
   dialect::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 
   diagnostic_capture capture;

@@ -1,5 +1,5 @@
-// A fused cluster as the payload of a code_object: one `kiln.kernel` (mlir_bridge/dialect/ops.td) in MLIR bytecode,
-// labelled with the version of the dialect. Equal clusters give equal bytes: names of parameters and outputs, origins
+// A fused fusion as the payload of a code_object: one `kiln.kernel` (mlir_bridge/dialect/ops.td) in MLIR bytecode,
+// labelled with the version of the dialect. Equal fusions give equal bytes: names of parameters and outputs, origins
 // and locations are not written. Free functions without state, safe on any thread. This header needs no MLIR.
 #pragma once
 
@@ -19,7 +19,7 @@ int dialect_version();
 
 // `symbol` is part of the bytes. Throws error{unsupported} for an operator that cannot stand inside a kernel or a
 // constant that does not have one value in every element, error{invalid_model} where shapes do not fit.
-std::vector<std::byte> write_kernel(const module& cluster, std::string_view symbol);
+std::vector<std::byte> write_kernel(const module& fusion, std::string_view symbol);
 
 // The textual form of MLIR, and back. Throw as portable_kernel::parse does; a text's version is always the current one.
 std::string print_kernel(std::span<const std::byte> bytecode);

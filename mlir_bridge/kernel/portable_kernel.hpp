@@ -60,6 +60,6 @@ class portable_kernel {
 
 // The kernel as an IR module named after its symbol, for the reference implementation and for tests. Parameters are
 // named "input0", "input1", ... and outputs "output0", ..., as a kernel has no names for them.
-std::unique_ptr<module> to_cluster(const portable_kernel& kernel);
+std::unique_ptr<module> to_fusion(const portable_kernel& kernel);
 
 }  // namespace kiln

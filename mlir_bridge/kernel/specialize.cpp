@@ -1,7 +1,7 @@
 // Symbolic dimensions → numbers. What a dimension is comes from three places: the text of a dimension that was given
 // for an input or an output stands for its value everywhere; symbols and quotients that follow from such dimensions
 // uniquely give all dimensions made of them; and everything else is what the shape rules infer from the operands.
-// aot/kernels/cluster_module.cpp forms kernels for which this is enough.
+// aot/kernels/fusion_module.cpp forms kernels for which this is enough.
 #include <map>
 #include <set>
 

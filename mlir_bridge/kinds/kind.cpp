@@ -31,9 +31,9 @@ const kernel_kind* find_kind(std::string_view operation) {
   return nullptr;
 }
 
-const instruction* find_anchor(const module& cluster, std::string_view symbol) {
+const instruction* find_anchor(const module& fusion, std::string_view symbol) {
   const instruction* anchor = nullptr;
-  for (const instruction& i : cluster.instructions()) {
+  for (const instruction& i : fusion.instructions()) {
     if (!find_kind(i.op().name())) continue;
     if (anchor)
       throw error(error_kind::internal, "kernel '" + std::string(symbol) + "' has two anchors, " +

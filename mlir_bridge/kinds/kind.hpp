@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-// Emits complete stages that write every output of the cluster. Throws error{unsupported} naming what it cannot do.
+// Emits complete stages that write every output of the fusion. Throws error{unsupported} naming what it cannot do.
 struct kernel_generator {
   void (*emit)(codegen::kernel_emitter&) = nullptr;
   codegen::space_function space = codegen::default_only;  // what of it a tuner may vary
@@ -38,7 +38,7 @@ std::span<const kernel_kind> kernel_kinds();
 // Null for an operation that anchors no kernel.
 const kernel_kind* find_kind(std::string_view operation);
 
-// The cluster's anchor; null where it has none. Throws error{internal} where there are two.
-const instruction* find_anchor(const module& cluster, std::string_view symbol);
+// The fusion's anchor; null where it has none. Throws error{internal} where there are two.
+const instruction* find_anchor(const module& fusion, std::string_view symbol);
 
 }  // namespace kiln

@@ -48,9 +48,9 @@ struct gpu_row {
   int compute_units = 0;       // of a typical device of this kind: what default configurations count on
   matrix_unit matrix = matrix_unit::none;
   dot_unit dots = dot_unit::none;
-  bool async_copy = false;    // global → shared memory without registers (cp.async)
-  bool tensor_copy = false;   // the bulk tensor copy engine (TMA)
-  bool early_launch = false;  // a kernel may begin before those that it waits for have ended (griddepcontrol)
+  bool async_copy = false;        // global → shared memory without registers (cp.async)
+  bool tensor_copy = false;       // the bulk tensor copy engine (TMA)
+  bool dependent_launch = false;  // a kernel may begin before those that it waits for have ended (griddepcontrol)
 };
 
 struct target_row {

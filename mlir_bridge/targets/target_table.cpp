@@ -69,7 +69,7 @@ std::string describe(const target_row& row) {
   const gpu_row& g = row.gpu;
   return fmt::format("{} {} {} {}/{} {} {} {} {} {}{}{}", text, g.wave, g.lds_bytes, g.registers, g.register_file,
                      g.max_threads, g.compute_units, enum_name(g.matrix), enum_name(g.dots), g.async_copy,
-                     g.tensor_copy, g.early_launch);
+                     g.tensor_copy, g.dependent_launch);
 }
 
 }  // namespace kiln

@@ -13,7 +13,7 @@
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "test/compat/golden_kernels.hpp"
-#include "test/mlir_bridge/kernel/sample_clusters.hpp"
+#include "test/mlir_bridge/kernel/sample_fusions.hpp"
 
 namespace kiln::test {
 namespace {
@@ -94,16 +94,16 @@ TEST_P(golden_file, loads_and_gives_the_same_numbers) {
   std::vector<shape> shapes;
   for (const literal& input : inputs) shapes.push_back(input.type());
   kernel.specialize(shapes);
-  auto cluster = to_cluster(kernel);
-  cluster->validate();
-  auto actual = evaluate(*cluster, inputs);
+  auto fusion = to_fusion(kernel);
+  fusion->validate();
+  auto actual = evaluate(*fusion, inputs);
   ASSERT_EQ(actual.size(), outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) expect_close(actual[i], outputs[i]);
 }
 
 TEST_P(golden_file, becomes_a_kernel_of_the_current_version) {
   auto bytes = read(folder_of(GetParam().version) / (GetParam().name + ".mlirbc"));
-  auto again = write_kernel(*to_cluster(portable_kernel::parse(context(), bytes)), GetParam().name);
+  auto again = write_kernel(*to_fusion(portable_kernel::parse(context(), bytes)), GetParam().name);
   if (GetParam().version >= 3) EXPECT_EQ(again, bytes);
   else EXPECT_NE(again, bytes);
   EXPECT_EQ(print_kernel(again), print_kernel(bytes));
@@ -151,7 +151,7 @@ TEST(compat, the_form_of_version_1_is_refused_in_version_2) {
 }
 
 TEST(compat, a_newer_version_is_refused_by_its_number) {
-  auto bytes = bytecode_of_version(print_kernel(write_kernel(*symbolic_dot_cluster(), "k")),
+  auto bytes = bytecode_of_version(print_kernel(write_kernel(*symbolic_dot_fusion(), "k")),
                                    static_cast<std::uint64_t>(dialect_version()) + 7);
   try {
     portable_kernel::parse(context(), bytes);
@@ -163,7 +163,7 @@ TEST(compat, a_newer_version_is_refused_by_its_number) {
     EXPECT_NE(std::string(e.what()).find("up to " + std::to_string(dialect_version())), std::string::npos) << e.what();
   }
   EXPECT_THROW(portable_kernel::parse(context(),
-                                      bytecode_of_version(print_kernel(write_kernel(*symbolic_dot_cluster(), "k")), 0)),
+                                      bytecode_of_version(print_kernel(write_kernel(*symbolic_dot_fusion(), "k")), 0)),
                error);
 }
 

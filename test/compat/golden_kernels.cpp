@@ -9,7 +9,7 @@
 #include "mlir_bridge/dialect/version.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
-#include "test/mlir_bridge/kernel/sample_clusters.hpp"
+#include "test/mlir_bridge/kernel/sample_fusions.hpp"
 
 namespace kiln::test {
 namespace {
@@ -55,15 +55,15 @@ std::map<std::string, std::vector<std::byte>> written_kernels(std::uint64_t vers
   context.loadDialect<dialect::KilnDialect>();
   route_diagnostics(context);
   std::map<std::string, std::vector<std::byte>> kernels;
-  auto add = [&](const std::string& name, const module& cluster) {
-    auto bytes = write_kernel(cluster, name);
+  auto add = [&](const std::string& name, const module& fusion) {
+    auto bytes = write_kernel(fusion, name);
     if (dialect::needed_version(*read_kernel(context, bytes)) == version) kernels.emplace(name, std::move(bytes));
   };
   std::map<std::string_view, int> count;
   for (const sample& s : operator_samples())
-    add(std::string(s.op.name()) + "_" + std::to_string(++count[s.op.name()]), *cluster_of(s));
+    add(std::string(s.op.name()) + "_" + std::to_string(++count[s.op.name()]), *fusion_of(s));
   add("scalar_functions", *all_scalar_functions());
-  add("dot_bias_scale_relu", *symbolic_dot_cluster());
+  add("dot_bias_scale_relu", *symbolic_dot_fusion());
   return kernels;
 }
 

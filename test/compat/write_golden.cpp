@@ -9,7 +9,7 @@
 #include "ir/program.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "test/compat/golden_kernels.hpp"
-#include "test/mlir_bridge/kernel/sample_clusters.hpp"
+#include "test/mlir_bridge/kernel/sample_fusions.hpp"
 
 int main(int count, char** arguments) {
   using namespace kiln;
@@ -24,8 +24,8 @@ int main(int count, char** arguments) {
           .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
       portable_kernel kernel = portable_kernel::parse(context, bytes);
       kernel.specialize(golden_input_shapes(kernel.input_shapes()));
-      auto cluster = to_cluster(kernel);
-      auto inputs = sample_inputs(*cluster);
+      auto fusion = to_fusion(kernel);
+      auto inputs = sample_inputs(*fusion);
       std::ofstream json(folder / (name + ".json"));
       auto list = [&](const char* key, const std::vector<literal>& tensors, const char* end) {
         json << "\"" << key << "\": [";
@@ -34,7 +34,7 @@ int main(int count, char** arguments) {
       };
       json << "{";
       list("inputs", inputs, ",\n");
-      list("outputs", evaluate(*cluster, inputs), "}\n");
+      list("outputs", evaluate(*fusion, inputs), "}\n");
     }
   } catch (const std::exception& e) {
     return std::cerr << e.what() << "\n", 1;

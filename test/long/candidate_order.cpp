@@ -26,11 +26,11 @@ using namespace kiln::test;
 
 struct named_kernel {
   std::string name;
-  std::unique_ptr<module> cluster;
+  std::unique_ptr<module> fusion;
 };
 
 std::unique_ptr<module> one(const std::vector<shape>& inputs, operation op) {
-  return cluster(inputs, [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; });
+  return fusion(inputs, [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; });
 }
 
 std::vector<named_kernel> kernels() {
@@ -69,7 +69,7 @@ std::vector<named_kernel> kernels() {
   all.push_back({"normalize 128x768", one({f32({128, 768})}, normalize{{1}, 1e-5, true})});
   all.push_back({"reduce 4096x1024", one({f32({4096, 1024})}, reduce{reduction_kind::sum, {1}, false})});
   all.push_back({"transpose 512x1024", one({f32({512, 1024})}, transpose{{1, 0}})});
-  all.push_back({"map 1M", cluster({f32({1 << 20}), f32({1 << 20})}, [](module& m, const std::vector<value>& p) {
+  all.push_back({"map 1M", fusion({f32({1 << 20}), f32({1 << 20})}, [](module& m, const std::vector<value>& p) {
                    return std::vector<value>{m.add(elementwise{scalar_function::mul}, {p[0], p[1]})};
                  })});
   return all;
@@ -120,12 +120,12 @@ int main(int count, char** arguments) {
     if (k.name.find(wanted) == std::string::npos) continue;
     std::mt19937 random(7);
     std::vector<literal> inputs;
-    for (value p : k.cluster->parameters()) inputs.push_back(random_literal(p.type(), random, 0.5));
+    for (value p : k.fusion->parameters()) inputs.push_back(random_literal(p.type(), random, 0.5));
     std::vector<timed> candidates;
     for (auto& configuration :
-         candidate_configurations(portable_kernel::parse(context, write_kernel(*k.cluster, "kernel")), native_target(),
+         candidate_configurations(portable_kernel::parse(context, write_kernel(*k.fusion, "kernel")), native_target(),
                                   tuning_effort::full)) {
-      timed t{configuration, std::make_unique<loaded_kernel>(*k.cluster, native_target(), configuration), {}};
+      timed t{configuration, std::make_unique<loaded_kernel>(*k.fusion, native_target(), configuration), {}};
       t.run = t.kernel->prepared(inputs);
       candidates.push_back(std::move(t));
     }

@@ -291,7 +291,7 @@ void vary(example& e, chooser& choose, bool calm) {
 
 // `counted` leaves its padding away, so its axis may come out shorter.
 bool as_inferred(const operation& op, const shape& got, shape inferred) {
-  if (const auto* c = op.get_if<counted>(); c && got.rank() == inferred.rank()) {
+  if (const auto* c = op.get_if<bounded>(); c && got.rank() == inferred.rank()) {
     dim& length = inferred.dims.at(static_cast<std::size_t>(c->axis));
     const dim& kept = got.dims.at(static_cast<std::size_t>(c->axis));
     if (kept.value() <= length.value()) length = kept;

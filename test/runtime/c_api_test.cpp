@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "ir/container/container.hpp"
-#include "ir/ops/counted.hpp"
+#include "ir/ops/bounded.hpp"
 #include "ir/trust/native_consent.hpp"
 #include "programs.hpp"
 #include "runtime/kiln.h"
@@ -101,7 +101,7 @@ TEST_F(c_api, outputs_that_depend_on_data_name_their_count) {
   program p;
   module& m = p.main();
   value x = m.add_parameter("x", vector_type), count = m.add_parameter("count", {element_type::i64, {1}});
-  m.set_outputs({sum(p, m, x), m.add(counted{0}, {twice(p, m, x), count}), count}, {"total", "y", "y.count"});
+  m.set_outputs({sum(p, m, x), m.add(bounded{0}, {twice(p, m, x), count}), count}, {"total", "y", "y.count"});
   {
     host_device device(1);
     executable e = load(p, device);
@@ -122,7 +122,7 @@ TEST_F(c_api, outputs_that_depend_on_data_name_their_count) {
 
   kiln::program lost;
   module& main = lost.main();
-  main.set_outputs({main.add(counted{0}, {main.add_parameter("x", vector_type),
+  main.set_outputs({main.add(bounded{0}, {main.add_parameter("x", vector_type),
                                           main.add_parameter("count", {element_type::i64, {1}})})},
                    {"y"});
   EXPECT_NE(kiln_program_open(write(lost).c_str(), 1, &program), KILN_OK);

@@ -1,4 +1,4 @@
-#include "mlir_bridge/back_ends/nvidia/early_launch.hpp"
+#include "mlir_bridge/back_ends/nvidia/dependent_launch.hpp"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
@@ -6,8 +6,8 @@
 
 namespace kiln::gpu {
 
-void begin_early(llvm::Module& module, const target_row& target, std::span<launch> launches) {
-  if (!target.gpu.early_launch) return;
+void begin_as_dependent(llvm::Module& module, const target_row& target, std::span<launch> launches) {
+  if (!target.gpu.dependent_launch) return;
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), false);
   for (launch& l : launches) {
     llvm::Function& function = *module.getFunction(l.symbol);

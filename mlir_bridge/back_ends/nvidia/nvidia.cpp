@@ -8,7 +8,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "mlir_bridge/back_ends/back_end.hpp"
 #include "mlir_bridge/back_ends/machine_code.hpp"
-#include "mlir_bridge/back_ends/nvidia/early_launch.hpp"
+#include "mlir_bridge/back_ends/nvidia/dependent_launch.hpp"
 #include "mlir_bridge/back_ends/nvidia/ptx_info.hpp"
 
 namespace kiln {
@@ -45,7 +45,7 @@ void add_statistics(native_kernel& kernel) {
 
 const back_end nvidia_back_end{.initialize = initialize,
                                .aggressive = true,
-                               .before_optimization = gpu::begin_early,
+                               .before_optimization = gpu::begin_as_dependent,
                                .emit = emit,
                                .add_statistics = add_statistics};
 

@@ -1,5 +1,5 @@
 // The one loop nest behind dot, convolution and transposed convolution: for every batch, group and output position, the
-// sum over window taps and steps of left × right, given to the cluster's epilogue. What differs between the operations
+// sum over window taps and steps of left × right, given to the fusion's epilogue. What differs between the operations
 // is in the numbers below. All work items are independent; the sum of an element is never split between items.
 //
 //   result[batch, t..., group, column] =

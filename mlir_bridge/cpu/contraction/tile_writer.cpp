@@ -48,7 +48,7 @@ Value to_result(code_builder& code, Value sum, element_type accumulation, elemen
 std::int64_t epilogue_cost(const kernel_emitter& e) {
   std::int64_t cost = 0;
   bool after = false;
-  for (const instruction& i : e.cluster.instructions()) {
+  for (const instruction& i : e.fusion.instructions()) {
     if (&i == e.anchor()) after = true;
     else if (const auto* op = i.op().get_if<elementwise>(); op && after) cost += is_simple(op->function) ? 1 : 20;
     else if (after && i.op().is<convert>()) cost += 2;
@@ -130,13 +130,13 @@ void tile_writer::fetch(const buffer& b, const tile_place& place, bool written) 
 
 void tile_writer::fetch(const tile_place& place) {
   const std::vector<value> factors = e.anchor()->inputs();
-  for (value v : e.cluster.parameters()) {
+  for (value v : e.fusion.parameters()) {
     const std::optional<buffer> b = e.in_memory(v);
     if (b && storage_bits(b->type) >= 8 && b->dims == e.dims(e.anchor_result()) &&
         std::ranges::find(factors, v) == factors.end())
       fetch(*b, place, false);
   }
-  for (std::size_t i = 0; i < e.cluster.outputs().size(); ++i) fetch(e.output(i), place, true);
+  for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i) fetch(e.output(i), place, true);
 }
 
 void tile_writer::write(const values& sums, const tile_place& place) {

@@ -1,4 +1,4 @@
-// Hands the finished sums of a micro tile to the cluster's epilogue, which stores them to every output.
+// Hands the finished sums of a micro tile to the fusion's epilogue, which stores them to every output.
 #pragma once
 
 #include <functional>
@@ -40,7 +40,7 @@ class tile_writer {
   Value memory_;
 };
 
-// The cluster's work for each element of the result, in instructions of machine code, roughly.
+// The fusion's work for each element of the result, in instructions of machine code, roughly.
 std::int64_t epilogue_cost(const kernel_emitter& e);
 // What is small enough to be repeated for every vector of a tile.
 inline constexpr std::int64_t light_epilogue = 6;

@@ -9,7 +9,7 @@ namespace kiln::gpu {
 
 std::int64_t epilogue_lanes(const kernel_emitter& e, const contraction_problem& problem, std::int64_t columns) {
   std::int64_t lanes = 8;
-  for (value v : e.cluster.outputs())
+  for (value v : e.fusion.outputs())
     lanes = std::min<std::int64_t>(lanes, std::max<std::int64_t>(1, 128 / std::max(8, storage_bits(v.type().type))));
   return std::gcd(lanes, std::gcd(columns, std::gcd(problem.n, problem.last_axis)));
 }
@@ -35,7 +35,7 @@ void result_writer::add(Value sums, Value batch, Value row, Value column, bool r
   // Floating sums keep their precision until something is stored.
   const bool same = code.scalar_type(sum) == code.scalar_type(type);
   ev.bind(anchor, same ? sums : convert_element(code, sums, sum, type));
-  for (value v : e_.cluster.outputs()) r.outputs.push_back(ev.at(v, r.where, lanes));
+  for (value v : e_.fusion.outputs()) r.outputs.push_back(ev.at(v, r.where, lanes));
   pending_.push_back(std::move(r));
 }
 

@@ -1,4 +1,4 @@
-// A workgroup's sums to the cluster's outputs: through shared memory, so that every thread evaluates and stores several
+// A workgroup's sums to the fusion's outputs: through shared memory, so that every thread evaluates and stores several
 // columns of one row at once. Internal to mlir_bridge/gpu.
 #pragma once
 

@@ -1,5 +1,5 @@
 // What dot, convolution and transposed convolution are to the GPU: for every batch, the product of a matrix A of rows m
-// and a matrix B of rows n along a common depth k, given to the cluster's epilogue. Everything that differs between the
+// and a matrix B of rows n along a common depth k, given to the fusion's epilogue. Everything that differs between the
 // operations is in how an element of A, B and the result is found. Internal to mlir_bridge/gpu; plain data, made for
 // one kernel_emitter which it refers to.
 #pragma once
@@ -58,7 +58,7 @@ struct contraction_problem {
 // A position along one axis, with what is known of it.
 axis_index axis_at(Value base, std::int64_t low, std::int64_t high, std::int64_t multiple, std::int64_t step = 0);
 
-// Emits the stages that compute the problem and the cluster's outputs. The one place where generators that know nothing
+// Emits the stages that compute the problem and the fusion's outputs. The one place where generators that know nothing
 // of dot and convolution are chosen; those that do are asked by emit_dot and emit_convolution.
 void emit_contraction(kernel_emitter& e, contraction_problem problem);
 // The spaces of the generators that may be chosen. No stage may be open.

@@ -1,8 +1,8 @@
-// Fusions without an anchor: elementwise work and data movement. Their generators are cpu/map and gpu/map, which other
-// generators use to bring a value into memory.
+// Fusions without an anchor: elementwise work and data movement. Their generators are cpu/pointwise and gpu/pointwise,
+// which other generators use to bring a value into memory.
 #include "mlir_bridge/kinds/kind.hpp"
-#include "mlir_bridge/cpu/map.hpp"
-#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/cpu/pointwise.hpp"
+#include "mlir_bridge/gpu/pointwise.hpp"
 
 namespace kiln::kinds {
 
@@ -11,8 +11,8 @@ std::span<const kernel_kind> pointwise_kinds() {
       {.operation = "",
        .epilogue = false,
        .operand_reads = {0, 0, 0},
-       .cpu = {.emit = cpu::emit_map, .space = cpu::map_choices},
-       .gpu = {.emit = gpu::emit_map, .space = gpu::map_choices}},
+       .cpu = {.emit = cpu::emit_pointwise, .space = cpu::pointwise_choices},
+       .gpu = {.emit = gpu::emit_pointwise, .space = gpu::pointwise_choices}},
   };
   return rows;
 }

@@ -5,7 +5,7 @@
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_rule.hpp"
-#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/window.hpp"
 #include "mlir_bridge/kinds/pooling/generators.hpp"
 

@@ -7,7 +7,7 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_rule.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/row_team.hpp"
 #include "mlir_bridge/kinds/reduce/generators.hpp"
 

@@ -1,12 +1,12 @@
 // scatter_elements and scatter_nd: a copy of the data, then the updates in order, so that the last of several at one
-// place wins. Parallel only over what cannot collide. An epilogue runs as a map stage over the scattered tensor.
+// place wins. Parallel only over what cannot collide. An epilogue runs as a pointwise stage over the scattered tensor.
 #include <array>
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/cpu/map.hpp"
+#include "mlir_bridge/cpu/pointwise.hpp"
 #include "mlir_bridge/kinds/scatter/generators.hpp"
 
 namespace kiln::cpu {
@@ -21,13 +21,13 @@ struct destination {
 
   explicit destination(kernel_emitter& emitter) : e(emitter) {
     value result = e.anchor_result();
-    direct = e.cluster.outputs().size() == 1 && e.cluster.outputs()[0] == result;
+    direct = e.fusion.outputs().size() == 1 && e.fusion.outputs()[0] == result;
     target = direct ? e.output(0) : e.add_scratch(result.type().type, kernel_emitter::dims(result));
   }
   void finish() {
     if (direct) return;
     e.hold(e.anchor_result(), target);
-    emit_map(e);
+    emit_pointwise(e);
   }
 };
 
@@ -54,7 +54,7 @@ void emit_scatter_elements(kernel_emitter& e) {
   value data = e.anchor()->inputs()[0], indices = e.anchor()->inputs()[1], updates = e.anchor()->inputs()[2];
   element_type type = data.type().type;
   destination to(e);
-  emit_map_into(e, data, to.target, false);
+  emit_pointwise_into(e, data, to.target, false);
   auto dims = kernel_emitter::dims(data), loops = kernel_emitter::dims(indices);
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
   // Updates at different positions of the other axes cannot meet.
@@ -83,7 +83,7 @@ void emit_scatter_nd(kernel_emitter& e) {
   element_type type = data.type().type;
   buffer source = e.materialize(updates), index_buffer = e.materialize(indices);
   destination to(e);
-  emit_map_into(e, data, to.target, false);
+  emit_pointwise_into(e, data, to.target, false);
   auto dims = kernel_emitter::dims(data), index_dims = kernel_emitter::dims(indices);
   std::int64_t width = index_dims.back(), tuples = 1, slice = 1;
   for (std::size_t i = 0; i + 1 < index_dims.size(); ++i) tuples *= index_dims[i];

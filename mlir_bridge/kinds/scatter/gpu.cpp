@@ -1,6 +1,6 @@
 // scatter_elements and scatter_nd: a copy of the data, then every update at once. Of updates at one place the first one
 // applies all of them, in order, or without a reduction the last one alone writes: no atomics, and always the same
-// result. An epilogue runs as a map stage over the scattered tensor.
+// result. An epilogue runs as a pointwise stage over the scattered tensor.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -8,7 +8,7 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/kinds/scatter/generators.hpp"
 
 namespace kiln::gpu {
@@ -25,14 +25,14 @@ struct destination {
 
   explicit destination(kernel_emitter& emitter) : e(emitter) {
     value result = e.anchor_result();
-    direct = e.cluster.outputs().size() == 1 && e.cluster.outputs()[0] == result;
+    direct = e.fusion.outputs().size() == 1 && e.fusion.outputs()[0] == result;
     target = direct ? e.output(0) : e.add_scratch(result.type().type, kernel_emitter::dims(result));
-    emit_map_into(e, e.anchor()->inputs()[0], target, false);
+    emit_pointwise_into(e, e.anchor()->inputs()[0], target, false);
   }
   void finish() {
     if (direct) return;
     e.hold(e.anchor_result(), target);
-    emit_map(e);
+    emit_pointwise(e);
   }
 };
 

@@ -85,8 +85,8 @@ struct heap {
 };
 
 buffer result_buffer(kernel_emitter& e, std::uint32_t index) {
-  for (std::size_t i = 0; i < e.cluster.outputs().size(); ++i)
-    if (e.cluster.outputs()[i] == e.anchor_result(index)) return e.output(i);
+  for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
+    if (e.fusion.outputs()[i] == e.anchor_result(index)) return e.output(i);
   value v = e.anchor_result(index);
   return e.add_scratch(v.type().type, kernel_emitter::dims(v));
 }

@@ -9,7 +9,7 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/kinds/top_k/generators.hpp"
 
 namespace kiln::gpu {
@@ -108,8 +108,8 @@ struct top_k_emitter {
   }
 
   buffer result(std::uint32_t index) const {
-    for (std::size_t i = 0; i < e.cluster.outputs().size(); ++i)
-      if (e.cluster.outputs()[i] == e.anchor_result(index)) return e.output(i);
+    for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
+      if (e.fusion.outputs()[i] == e.anchor_result(index)) return e.output(i);
     value v = e.anchor_result(index);
     return e.add_scratch(v.type().type, kernel_emitter::dims(v));
   }

@@ -19,27 +19,27 @@ struct formed {
   std::vector<std::string> symbols;  // of the code objects, in order
 };
 
-// The rules of a cluster (formation.hpp): at most one anchor, one set of dims, inlinable operations and scalars
+// The rules of a fusion (formation.hpp): at most one anchor, one set of dims, inlinable operations and scalars
 // besides.
-void expect_legal(const module& cluster) {
+void expect_legal(const module& fusion) {
   std::size_t anchors = 0;
-  for (const instruction& i : cluster.instructions()) {
+  for (const instruction& i : fusion.instructions()) {
     anchors += role_of(i.op()) == kernel_role::anchor;
     if (i.op().is<constant>()) {
-      EXPECT_EQ(i.outputs()[0].rank(), 0u) << cluster.str();
+      EXPECT_EQ(i.outputs()[0].rank(), 0u) << fusion.str();
     }
     EXPECT_FALSE(i.op().is<code_object>() || !i.bodies().empty());
     EXPECT_TRUE(i.origin().empty());
   }
-  EXPECT_LE(anchors, 1u) << cluster.str();
-  ASSERT_FALSE(cluster.outputs().empty());
-  for (value v : cluster.outputs()) {
+  EXPECT_LE(anchors, 1u) << fusion.str();
+  ASSERT_FALSE(fusion.outputs().empty());
+  for (value v : fusion.outputs()) {
     if (v.producer->outputs().size() > 1) continue;
-    EXPECT_EQ(v.type().dims, cluster.outputs()[0].type().dims) << cluster.str();
+    EXPECT_EQ(v.type().dims, fusion.outputs()[0].type().dims) << fusion.str();
   }
-  for (std::size_t k = 0; k < cluster.parameters().size(); ++k)
-    EXPECT_EQ(module::parameter_name(cluster.parameters()[k]), "p" + std::to_string(k));
-  cluster.validate();
+  for (std::size_t k = 0; k < fusion.parameters().size(); ++k)
+    EXPECT_EQ(module::parameter_name(fusion.parameters()[k]), "p" + std::to_string(k));
+  fusion.validate();
 }
 
 formed form(const std::function<void(builder&)>& build, double tolerance = 1e-6) {
@@ -50,7 +50,7 @@ formed form(const std::function<void(builder&)>& build, double tolerance = 1e-6)
   auto expected = run(f.p);
   form_kernels(f.p, write_text, &f.kernels);
   f.p.validate();
-  for (const formed_kernel& k : f.kernels) expect_legal(*k.cluster);
+  for (const formed_kernel& k : f.kernels) expect_legal(*k.fusion);
   for (const instruction& i : f.p.main().instructions()) {
     bool allowed = i.op().is<parameter>() || i.op().is<constant>() || i.op().is<reshape>() || i.op().is<code_object>();
     EXPECT_TRUE(allowed) << i.op().str();
@@ -102,10 +102,10 @@ TEST(formation, a_quotient_does_not_tell_its_symbol) {
   form_kernels(p, write_text, &kernels);
   for (const formed_kernel& kernel : kernels) {
     auto has = [&](value v) { return std::ranges::find(v.type().dims, n) != v.type().dims.end(); };
-    bool inside = std::ranges::any_of(kernel.cluster->instructions(),
+    bool inside = std::ranges::any_of(kernel.fusion->instructions(),
                                       [&](const instruction& i) { return has({const_cast<instruction*>(&i), 0}); });
     bool outside =
-        std::ranges::any_of(kernel.cluster->parameters(), has) || std::ranges::any_of(kernel.cluster->outputs(), has);
+        std::ranges::any_of(kernel.fusion->parameters(), has) || std::ranges::any_of(kernel.fusion->outputs(), has);
     EXPECT_TRUE(!inside || outside);
   }
 }
@@ -126,13 +126,13 @@ TEST(formation, kernels_are_told_all_their_dims) {
   EXPECT_EQ(kernels.size(), 3u);
   for (const formed_kernel& kernel : kernels) {
     std::set<std::string> told, used;
-    for (value v : kernel.cluster->parameters())
+    for (value v : kernel.fusion->parameters())
       for (const dim& d : v.type().dims) told.merge(d.symbols());
-    for (value v : kernel.cluster->outputs())
+    for (value v : kernel.fusion->outputs())
       for (const dim& d : v.type().dims) told.merge(d.symbols());
-    for (const instruction& i : kernel.cluster->instructions())
+    for (const instruction& i : kernel.fusion->instructions())
       for (const dim& d : i.outputs()[0].dims) used.merge(d.symbols());
-    EXPECT_EQ(told, used) << kernel.cluster->str();
+    EXPECT_EQ(told, used) << kernel.fusion->str();
   }
 }
 
@@ -156,7 +156,7 @@ TEST(formation, an_anchors_result_that_is_read_again_is_another_output) {
   });
   EXPECT_EQ(f.symbols.size(), 3u);
   EXPECT_EQ(f.kernels[0].symbol, "dot_sigmoid_mul");
-  EXPECT_EQ(f.kernels[0].cluster->outputs().size(), 2u);
+  EXPECT_EQ(f.kernels[0].fusion->outputs().size(), 2u);
 }
 
 TEST(formation, no_kernel_needs_its_own_result) {
@@ -226,7 +226,7 @@ TEST(formation, constants_are_parameters_unless_they_are_one_number) {
     value y = b.f(add, b.f(mul, x, b.w({5})), b.m.add_constant(literal::filled({element_type::f32, {1, 5}}, 2)));
     b.out({b.m.add(dot{}, {b.m.add_constant(literal::filled({element_type::f32, {2, 3}}, 1)), y})});
   });
-  for (const formed_kernel& k : f.kernels) EXPECT_EQ(k.cluster->parameters().size(), 2u) << k.cluster->str();
+  for (const formed_kernel& k : f.kernels) EXPECT_EQ(k.fusion->parameters().size(), 2u) << k.fusion->str();
 }
 
 TEST(formation, outputs_that_are_inputs_constants_or_spread_constants) {
@@ -261,10 +261,10 @@ TEST(formation, attention_takes_queries_and_keys_as_they_are_computed) {
       1e-5);
   // Values and mask are read again and again, so they lie in memory.
   ASSERT_EQ(f.kernels.size(), 3u);
-  const module& cluster = *f.kernels.back().cluster;
-  EXPECT_EQ(count<attention>(cluster), 1u) << cluster.str();
-  EXPECT_EQ(count<slice>(cluster), 2u) << cluster.str();
-  EXPECT_EQ(count<elementwise>(cluster), 2u) << cluster.str();
+  const module& fusion = *f.kernels.back().fusion;
+  EXPECT_EQ(count<attention>(fusion), 1u) << fusion.str();
+  EXPECT_EQ(count<slice>(fusion), 2u) << fusion.str();
+  EXPECT_EQ(count<elementwise>(fusion), 2u) << fusion.str();
 }
 
 TEST(formation, several_results_of_one_operation) {
@@ -438,10 +438,10 @@ TEST_P(random_images, optimize_and_form_without_changing_numbers) {
   std::vector<formed_kernel> kernels;
   form_kernels(p, write_text, &kernels);
   p.validate();
-  for (const formed_kernel& k : kernels) expect_legal(*k.cluster);
+  for (const formed_kernel& k : kernels) expect_legal(*k.fusion);
   expect_equal(expected, run(unformed(p, kernels)), 5e-4);
   for (const formed_kernel& k : kernels) {
-    const auto* op = only<convolution>(*k.cluster);
+    const auto* op = only<convolution>(*k.fusion);
     EXPECT_TRUE(!op || op->layout == tensor_layout::channels_last);
   }
 }

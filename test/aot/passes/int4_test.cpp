@@ -204,15 +204,15 @@ TEST(form_kernels, unpacking_is_the_prologue_of_the_product) {
   std::vector<formed_kernel> kernels;
   form_kernels(p, write_text, &kernels);
   ASSERT_EQ(kernels.size(), 1u);
-  const module& cluster = *kernels[0].cluster;
-  EXPECT_EQ(count<dot>(cluster), 1u);
-  auto parameters = cluster.parameters();
+  const module& fusion = *kernels[0].fusion;
+  EXPECT_EQ(count<dot>(fusion), 1u);
+  auto parameters = fusion.parameters();
   EXPECT_TRUE(std::ranges::any_of(parameters, [](value v) {
     return v.type().type == i4 && v.type().elements() == dim(48 * 20);
-  })) << cluster.str();
+  })) << fusion.str();
   EXPECT_FALSE(std::ranges::any_of(parameters, [](value v) {
     return v.type().type != i4 && v.type().elements() == dim(48 * 20);
-  })) << cluster.str();
+  })) << fusion.str();
   expect_equal(expected, run(unformed(p, kernels)), 1e-5);
 }
 

@@ -1,4 +1,4 @@
-// Undoes kernel formation for tests: every code object becomes a copy of the cluster that its payload was made from.
+// Undoes kernel formation for tests: every code object becomes a copy of the fusion that its payload was made from.
 #pragma once
 
 #include <cstring>
@@ -9,17 +9,17 @@
 
 namespace kiln::testing {
 
-// The text of the cluster stands in for bytecode.
-inline std::vector<std::byte> write_text(const module& cluster, std::string_view symbol) {
-  std::string text = std::string(symbol) + "\n" + cluster.str();
+// The text of the fusion stands in for bytecode.
+inline std::vector<std::byte> write_text(const module& fusion, std::string_view symbol) {
+  std::string text = std::string(symbol) + "\n" + fusion.str();
   std::vector<std::byte> bytes(text.size());
   std::memcpy(bytes.data(), text.data(), text.size());
   return bytes;
 }
 
 inline program unformed(const program& p, const std::vector<formed_kernel>& kernels) {
-  std::map<std::string, const module*> clusters;
-  for (const formed_kernel& k : kernels) clusters[k.payload.hex()] = k.cluster.get();
+  std::map<std::string, const module*> fusions;
+  for (const formed_kernel& k : kernels) fusions[k.payload.hex()] = k.fusion.get();
   program result;
   std::map<const module*, module*> made;
   auto copy = [&](auto&& self, const module& from) -> module& {
@@ -32,7 +32,7 @@ inline program unformed(const program& p, const std::vector<formed_kernel>& kern
       std::vector<value> inputs;
       for (value v : i.inputs()) inputs.push_back(values.at(v));
       if (const auto* c = i.op().get_if<code_object>()) {
-        auto outputs = to.inline_module(*clusters.at(c->payload), inputs);
+        auto outputs = to.inline_module(*fusions.at(c->payload), inputs);
         for (std::uint32_t k = 0; k < outputs.size(); ++k) values[source(k)] = outputs[k];
         continue;
       }

@@ -43,7 +43,7 @@ std::vector<std::function<void(target_row&)>> edits_of_a_row(const target_row& r
     [[maybe_unused]] const auto& [name, family, triple, processor, features, vector_bits, vector_registers, l1_bytes,
                                   l2_bytes, gpu] = row;
     [[maybe_unused]] const auto& [wave, lds_bytes, registers, register_file, max_threads, compute_units, matrix, dots,
-                                  async_copy, tensor_copy, early_launch] = row.gpu;
+                                  async_copy, tensor_copy, dependent_launch] = row.gpu;
   }
   std::vector<std::function<void(target_row&)>> edits{
       [](target_row& r) { r.family = r.family == target_family::cpu ? target_family::nvidia : target_family::cpu; },
@@ -67,7 +67,7 @@ std::vector<std::function<void(target_row&)>> edits_of_a_row(const target_row& r
            [](gpu_row& g) { g.dots = g.dots == dot_unit::none ? dot_unit::f16 : dot_unit::none; },
            [](gpu_row& g) { g.async_copy = !g.async_copy; },
            [](gpu_row& g) { g.tensor_copy = !g.tensor_copy; },
-           [](gpu_row& g) { g.early_launch = !g.early_launch; },
+           [](gpu_row& g) { g.dependent_launch = !g.dependent_launch; },
        })
     edits.push_back([edit](target_row& r) { edit(r.gpu); });
   return edits;

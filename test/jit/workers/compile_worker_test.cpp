@@ -19,11 +19,10 @@ using ::testing::HasSubstr;
 class compile_worker : public ::testing::Test {
  protected:
   compile_worker() {
-    module cluster("kernel");
-    value product =
-        cluster.add(dot{}, {cluster.add_parameter("a", inputs_[0]), cluster.add_parameter("b", inputs_[1])});
-    cluster.set_outputs({cluster.add(elementwise{scalar_function::tanh}, {product})}, {"y"});
-    payload_ = write_kernel(cluster, "kernel");
+    module fusion("kernel");
+    value product = fusion.add(dot{}, {fusion.add_parameter("a", inputs_[0]), fusion.add_parameter("b", inputs_[1])});
+    fusion.set_outputs({fusion.add(elementwise{scalar_function::tanh}, {product})}, {"y"});
+    payload_ = write_kernel(fusion, "kernel");
   }
 
   compile_request request(const target_row& target) const { return {payload_, inputs_, outputs_, target}; }

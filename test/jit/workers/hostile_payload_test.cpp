@@ -11,7 +11,7 @@
 #include "jit/compile_worker.hpp"
 #include "jit/targets.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
-#include "test/mlir_bridge/kernel/sample_clusters.hpp"
+#include "test/mlir_bridge/kernel/sample_fusions.hpp"
 
 namespace kiln::test {
 namespace {
@@ -44,7 +44,7 @@ class hostile_bytecode : public ::testing::Test {
               print_kernel(bytes_));  // the pool is as good as new
   }
 
-  std::vector<std::byte> bytes_ = write_kernel(*symbolic_dot_cluster(), "sample");
+  std::vector<std::byte> bytes_ = write_kernel(*symbolic_dot_fusion(), "sample");
   worker_pool workers_{{.arguments = {KILN_TEST_WORKER, compile_worker_argument}}};
   tally tally_;
 };

@@ -34,9 +34,9 @@ tuning_effort wanted_effort() {
   return effort;
 }
 
-portable_kernel portable(const module& cluster) {
+portable_kernel portable(const module& fusion) {
   static const compiler_context context;
-  return portable_kernel::parse(context, write_kernel(cluster, "kernel"));
+  return portable_kernel::parse(context, write_kernel(fusion, "kernel"));
 }
 
 std::string text_of(const std::vector<std::byte>& bytes) {
@@ -55,10 +55,10 @@ TEST(candidates, of_gpus_finalize_and_differ) {
       const target_row target = find_target(gpu_targets[i]);
       std::map<std::string, std::string> seen;
       for (const kernel_configuration& configuration :
-           candidate_configurations(portable(*kernel.cluster), target, wanted_effort())) {
+           candidate_configurations(portable(*kernel.fusion), target, wanted_effort())) {
         SCOPED_TRACE(target.name + ", " + kernel.name + ": " + str(configuration));
         native_kernel native;
-        ASSERT_NO_THROW(native = finalize(portable(*kernel.cluster), target, configuration));
+        ASSERT_NO_THROW(native = finalize(portable(*kernel.fusion), target, configuration));
         auto [other, fresh] = seen.emplace(text_of(serialize(native)), str(configuration));
         EXPECT_TRUE(fresh) << "the same code as " << other->second;
       }
@@ -70,13 +70,13 @@ TEST(candidates, of_the_host_differ_and_give_the_right_numbers) {
   for (const named_kernel& kernel : kernels_of_every_kind()) {
     std::mt19937 random(7);
     std::vector<literal> inputs;
-    for (value p : kernel.cluster->parameters()) inputs.push_back(random_literal(p.type(), random, 0.5));
-    const auto expected = evaluate(*kernel.cluster, inputs);
+    for (value p : kernel.fusion->parameters()) inputs.push_back(random_literal(p.type(), random, 0.5));
+    const auto expected = evaluate(*kernel.fusion, inputs);
     std::map<std::string, std::string> seen;
     for (const kernel_configuration& configuration :
-         candidate_configurations(portable(*kernel.cluster), native_target(), wanted_effort())) {
+         candidate_configurations(portable(*kernel.fusion), native_target(), wanted_effort())) {
       const std::string what = kernel.name + ": " + str(configuration);
-      const loaded_kernel loaded(*kernel.cluster, native_target(), configuration);
+      const loaded_kernel loaded(*kernel.fusion, native_target(), configuration);
       auto [other, fresh] = seen.emplace(text_of(serialize(loaded.native())), str(configuration));
       EXPECT_TRUE(fresh) << what << " is the same code as " << other->second;
       for (std::int64_t pieces : {1, 3}) {
@@ -98,7 +98,7 @@ TEST(candidates, efforts_are_prefixes_of_each_other) {
     std::vector<kernel_configuration> before;
     for (tuning_effort effort :
          {tuning_effort::off, tuning_effort::quick, tuning_effort::full, tuning_effort::exhaustive}) {
-      const auto now = candidate_configurations(portable(*kernel.cluster), target, effort);
+      const auto now = candidate_configurations(portable(*kernel.fusion), target, effort);
       ASSERT_FALSE(now.empty());
       EXPECT_TRUE(now[0].empty());
       ASSERT_GE(now.size(), before.size());
@@ -112,7 +112,7 @@ TEST(candidates, efforts_are_prefixes_of_each_other) {
       if (effort == tuning_effort::full) {
         EXPECT_LE(now.size(), 64u);
       }
-      EXPECT_EQ(now, candidate_configurations(portable(*kernel.cluster), target, effort)) << kernel.name;
+      EXPECT_EQ(now, candidate_configurations(portable(*kernel.fusion), target, effort)) << kernel.name;
       before = now;
     }
     EXPECT_GT(before.size(), 8u) << kernel.name;
@@ -121,8 +121,8 @@ TEST(candidates, efforts_are_prefixes_of_each_other) {
 
 TEST(candidates, of_what_has_no_code_are_refused_like_it) {
   const shape heads = typed(element_type::f64, {1, 2, 9, 8});
-  auto m = cluster({heads, heads, heads},
-                   [](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(attention{}, p)}; });
+  auto m = fusion({heads, heads, heads},
+                  [](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(attention{}, p)}; });
   EXPECT_THROW(candidate_configurations(portable(*m), find_target("sm_90"), tuning_effort::quick), error);
 }
 

@@ -10,12 +10,12 @@ constexpr element_type f16 = element_type::f16;
 using in = const std::vector<value>&;
 
 std::unique_ptr<module> one(const std::vector<shape>& inputs, operation op) {
-  return cluster(inputs, [&](module& m, in p) { return std::vector<value>{m.add(op, p)}; });
+  return fusion(inputs, [&](module& m, in p) { return std::vector<value>{m.add(op, p)}; });
 }
 
 // With something to do before the anchor's result is stored.
 std::unique_ptr<module> relu_of(const std::vector<shape>& inputs, operation op) {
-  return cluster(inputs, [&](module& m, in p) {
+  return fusion(inputs, [&](module& m, in p) {
     return std::vector<value>{m.add(elementwise{scalar_function::relu}, {m.add(op, p)})};
   });
 }
@@ -28,8 +28,8 @@ convolution convolved(std::int64_t stride, std::int64_t pad, std::int64_t groups
 
 std::vector<named_kernel> kernels_of_every_kind() {
   std::vector<named_kernel> all;
-  auto add = [&](std::string name, std::unique_ptr<module> cluster) {
-    all.push_back({std::move(name), std::move(cluster)});
+  auto add = [&](std::string name, std::unique_ptr<module> fusion) {
+    all.push_back({std::move(name), std::move(fusion)});
   };
   for (element_type type : {element_type::f32, f16}) {
     const std::string suffix = std::string(" ") + std::string(name(type));
@@ -38,7 +38,7 @@ std::vector<named_kernel> kernels_of_every_kind() {
     add("dot of few rows" + suffix, one({typed(type, {4, 264}), typed(type, {136, 264})}, transposed));
     add("convolution" + suffix,
         relu_of({typed(type, {1, 9, 11, 40}), typed(type, {3, 3, 40, 24})}, convolved(1, 1, 1)));
-    add("map" + suffix, cluster({typed(type, {37, 515}), typed(type, {37, 515})}, [](module& m, in p) {
+    add("map" + suffix, fusion({typed(type, {37, 515}), typed(type, {37, 515})}, [](module& m, in p) {
           return std::vector<value>{
               m.add(elementwise{scalar_function::sigmoid}, {m.add(elementwise{scalar_function::add}, {p[0], p[1]})})};
         }));
@@ -71,7 +71,7 @@ std::vector<named_kernel> kernels_of_every_kind() {
   window.layout = tensor_layout::channels_last;
   add("pooling", one({f32({1, 15, 17, 24})}, window));
   add("cumulative_sum", one({f32({7, 1300})}, cumulative_sum{1, false, false}));
-  add("top_k", cluster({f32({3, 5000})}, [](module& m, in p) {
+  add("top_k", fusion({f32({3, 5000})}, [](module& m, in p) {
         value best = m.add(top_k{5, 1, true}, p);
         return std::vector<value>{best, {best.producer, 1}};
       }));

@@ -11,7 +11,7 @@ namespace kiln::test {
 
 struct named_kernel {
   std::string name;
-  std::unique_ptr<module> cluster;
+  std::unique_ptr<module> fusion;
 };
 
 std::vector<named_kernel> kernels_of_every_kind();

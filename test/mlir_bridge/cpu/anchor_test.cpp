@@ -19,8 +19,8 @@ TEST(anchor, reduces_any_axes) {
     for (const auto& axes : all_axes)
       for (bool keep : {false, true}) {
         SCOPED_TRACE(std::string(enum_name(kind)));
-        auto m = cluster({f32({3, 5, 75})},
-                         [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, axes, keep}, {p[0]})}; });
+        auto m = fusion({f32({3, 5, 75})},
+                        [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, axes, keep}, {p[0]})}; });
         check(*m, 2, 1, tolerance{1e-4, 1e-5});
         if (kind != reduction_kind::sum) break;
       }
@@ -32,27 +32,27 @@ TEST(anchor, reduces_every_type) {
     for (auto kind : {reduction_kind::sum, reduction_kind::mean, reduction_kind::max, reduction_kind::min})
       for (std::vector<std::int64_t> axes : {std::vector<std::int64_t>{1}, std::vector<std::int64_t>{0}}) {
         SCOPED_TRACE(std::string(name(type)) + std::string(enum_name(kind)));
-        check(*cluster({typed(type, {13, 37})},
-                       [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, axes, false}, {p[0]})}; }));
+        check(*fusion({typed(type, {13, 37})},
+                      [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, axes, false}, {p[0]})}; }));
       }
 }
 
 TEST(anchor, reduces_small_and_large) {
   for (std::int64_t n : {1, 2, 7, 15, 16, 17, 63, 64, 65, 1000, 40000}) {
     SCOPED_TRACE(n);
-    check(*cluster({f32({2, n})},
-                   [&](module& m, in p) {
-                     return std::vector<value>{m.add(reduce{reduction_kind::sum, {1}, false}, {p[0]})};
-                   }),
+    check(*fusion({f32({2, n})},
+                  [&](module& m, in p) {
+                    return std::vector<value>{m.add(reduce{reduction_kind::sum, {1}, false}, {p[0]})};
+                  }),
           1, 1, tolerance{1e-4, 1e-3});
-    check(*cluster({f32({3, n})}, [&](module& m, in p) {
+    check(*fusion({f32({3, n})}, [&](module& m, in p) {
       return std::vector<value>{m.add(reduce{reduction_kind::max, {0}, false}, {p[0]})};
     }));
   }
 }
 
 TEST(anchor, reduce_takes_prologue_and_epilogue) {
-  auto m = cluster({f32({6, 50}), f32({50}), f32({6})}, [&](module& m, in p) {
+  auto m = fusion({f32({6, 50}), f32({50}), f32({6})}, [&](module& m, in p) {
     value x = m.add(elementwise{scalar_function::mul}, {p[0], m.add(broadcast{{6, 50}}, {p[1]})});
     value s = m.add(reduce{reduction_kind::sum, {1}, false}, {x});
     value y = add(m, s, p[2]);
@@ -68,15 +68,15 @@ TEST(anchor, extremes_keep_nan) {
   auto data = literal::from_doubles(f32({2, 40}), numbers);
   for (std::int64_t axis : {0, 1})
     for (auto kind : {reduction_kind::max, reduction_kind::min})
-      check(*cluster({f32({2, 40})},
-                     [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, {axis}, false}, {p[0]})}; }),
+      check(*fusion({f32({2, 40})},
+                    [&](module& m, in p) { return std::vector<value>{m.add(reduce{kind, {axis}, false}, {p[0]})}; }),
             std::span(&data, 1));
   for (std::int64_t axis : {0, 1})
     for (bool last : {false, true})
-      check(*cluster({f32({2, 40})},
-                     [&](module& m, in p) {
-                       return std::vector<value>{m.add(arg_reduce{true, axis, false, last}, {p[0]})};
-                     }),
+      check(*fusion({f32({2, 40})},
+                    [&](module& m, in p) {
+                      return std::vector<value>{m.add(arg_reduce{true, axis, false, last}, {p[0]})};
+                    }),
             std::span(&data, 1));
 }
 
@@ -85,10 +85,10 @@ TEST(anchor, arg_reduces) {
     for (std::int64_t axis : {0, 1, 2})
       for (bool largest : {false, true})
         for (bool last : {false, true})
-          check(*cluster({typed(type, {3, 5, 51})},
-                         [&](module& m, in p) {
-                           return std::vector<value>{m.add(arg_reduce{largest, axis, axis == 1, last}, {p[0]})};
-                         }),
+          check(*fusion({typed(type, {3, 5, 51})},
+                        [&](module& m, in p) {
+                          return std::vector<value>{m.add(arg_reduce{largest, axis, axis == 1, last}, {p[0]})};
+                        }),
                 3, 0.5);
 }
 
@@ -97,19 +97,18 @@ TEST(anchor, softmax) {
     for (std::int64_t axis : {0, 1, 2})
       for (bool logarithm : {false, true}) {
         SCOPED_TRACE(std::string(name(type)) + " axis " + std::to_string(axis));
-        check(*cluster({typed(type, {3, 5, 53})},
-                       [&](module& m, in p) { return std::vector<value>{m.add(softmax{axis, logarithm}, {p[0]})}; }),
+        check(*fusion({typed(type, {3, 5, 53})},
+                      [&](module& m, in p) { return std::vector<value>{m.add(softmax{axis, logarithm}, {p[0]})}; }),
               1, 3);
       }
   for (std::int64_t n : {1, 3, 16, 31, 9000})
-    check(
-        *cluster({f32({3, n})}, [&](module& m, in p) { return std::vector<value>{m.add(softmax{1, false}, {p[0]})}; }),
-        1, 3);
+    check(*fusion({f32({3, n})}, [&](module& m, in p) { return std::vector<value>{m.add(softmax{1, false}, {p[0]})}; }),
+          1, 3);
 }
 
 TEST(anchor, softmax_with_prologue_and_mask) {
   for (std::int64_t n : {53, 9001}) {
-    auto m = cluster({f32({2, 4, n}), f32({n})}, [&](module& m, in p) {
+    auto m = fusion({f32({2, 4, n}), f32({n})}, [&](module& m, in p) {
       value masked = add(m, p[0], m.add(broadcast{{2, 4, n}}, {p[1]}));
       return std::vector<value>{m.add(convert{element_type::f16}, {m.add(softmax{2, false}, {masked})})};
     });
@@ -122,20 +121,20 @@ TEST(anchor, normalize_over_any_axes) {
   for (const auto& axes : all_axes)
     for (bool centered : {true, false}) {
       check(
-          *cluster({f32({3, 5, 77})},
-                   [&](module& m, in p) { return std::vector<value>{m.add(normalize{axes, 1e-5, centered}, {p[0]})}; }),
+          *fusion({f32({3, 5, 77})},
+                  [&](module& m, in p) { return std::vector<value>{m.add(normalize{axes, 1e-5, centered}, {p[0]})}; }),
           1, 2, tolerance{1e-4, 1e-5});
-      auto m = cluster({f32({3, 5, 77}), f32({77}), f32({77})}, [&](module& m, in p) {
+      auto m = fusion({f32({3, 5, 77}), f32({77}), f32({77})}, [&](module& m, in p) {
         value n = m.add(normalize{axes, 1e-5, centered}, {add(m, p[0], p[0])});
         value scaled = m.add(elementwise{scalar_function::mul}, {n, m.add(broadcast{{3, 5, 77}}, {p[1]})});
         return std::vector<value>{add(m, scaled, m.add(broadcast{{3, 5, 77}}, {p[2]}))};
       });
       check(*m, 1, 2, tolerance{1e-4, 1e-5});
     }
-  check(*cluster({typed(element_type::f16, {4, 96})},
-                 [&](module& m, in p) { return std::vector<value>{m.add(normalize{{1}, 1e-5, true}, {p[0]})}; }));
-  check(*cluster({f32({2, 7, 6, 33})},
-                 [&](module& m, in p) { return std::vector<value>{m.add(normalize{{1, 2}, 1e-5, true}, {p[0]})}; }),
+  check(*fusion({typed(element_type::f16, {4, 96})},
+                [&](module& m, in p) { return std::vector<value>{m.add(normalize{{1}, 1e-5, true}, {p[0]})}; }));
+  check(*fusion({f32({2, 7, 6, 33})},
+                [&](module& m, in p) { return std::vector<value>{m.add(normalize{{1, 2}, 1e-5, true}, {p[0]})}; }),
         1, 1, tolerance{1e-4, 1e-5});
 }
 
@@ -146,15 +145,15 @@ TEST(anchor, pools_channels_last) {
         for (bool ceil_mode : {false, true}) {
           pooling op{
               kind, {3, 2}, {2, 2}, {1, 1}, {1, 0}, {1, 1}, count_padding, ceil_mode, tensor_layout::channels_last};
-          check(*cluster({f32({2, 9, 8, channels})},
-                         [&](module& m, in p) { return std::vector<value>{neg(m, m.add(op, {p[0]}))}; }));
+          check(*fusion({f32({2, 9, 8, channels})},
+                        [&](module& m, in p) { return std::vector<value>{neg(m, m.add(op, {p[0]}))}; }));
         }
   pooling dilated{pooling_kind::max, {3}, {1}, {2}, {2}, {2}, false, false, tensor_layout::channels_last};
-  check(*cluster({f32({1, 11, 20})},
-                 [&](module& m, in p) { return std::vector<value>{m.add(dilated, {neg(m, p[0])})}; }));
+  check(
+      *fusion({f32({1, 11, 20})}, [&](module& m, in p) { return std::vector<value>{m.add(dilated, {neg(m, p[0])})}; }));
   pooling bytes{pooling_kind::max, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, false, false, tensor_layout::channels_last};
-  check(*cluster({typed(element_type::u8, {1, 6, 6, 20})},
-                 [&](module& m, in p) { return std::vector<value>{m.add(bytes, {p[0]})}; }));
+  check(*fusion({typed(element_type::u8, {1, 6, 6, 20})},
+                [&](module& m, in p) { return std::vector<value>{m.add(bytes, {p[0]})}; }));
 }
 
 TEST(anchor, sums_cumulatively) {
@@ -162,10 +161,10 @@ TEST(anchor, sums_cumulatively) {
     for (std::int64_t axis : {0, 1, 2})
       for (bool exclusive : {false, true})
         for (bool reverse : {false, true})
-          check(*cluster({typed(type, {3, 5, 29})},
-                         [&](module& m, in p) {
-                           return std::vector<value>{m.add(cumulative_sum{axis, exclusive, reverse}, {p[0]})};
-                         }),
+          check(*fusion({typed(type, {3, 5, 29})},
+                        [&](module& m, in p) {
+                          return std::vector<value>{m.add(cumulative_sum{axis, exclusive, reverse}, {p[0]})};
+                        }),
                 1, 0.5);
 }
 
@@ -174,13 +173,13 @@ TEST(anchor, top_k) {
     for (std::int64_t axis : {0, 1, 2})
       for (bool largest : {false, true})
         for (std::int64_t k : {1, 2, 6})
-          check(*cluster({typed(type, {7, 6, 45})},
-                         [&](module& m, in p) {
-                           value v = m.add(top_k{k, axis, largest}, {p[0]});
-                           return std::vector<value>{v, value{v.producer, 1}};
-                         }),
+          check(*fusion({typed(type, {7, 6, 45})},
+                        [&](module& m, in p) {
+                          value v = m.add(top_k{k, axis, largest}, {p[0]});
+                          return std::vector<value>{v, value{v.producer, 1}};
+                        }),
                 1, 0.4);
-  check(*cluster({f32({1, 5000})}, [&](module& m, in p) {
+  check(*fusion({f32({1, 5000})}, [&](module& m, in p) {
     value v = m.add(top_k{300, 1, true}, {p[0]});
     return std::vector<value>{value{v.producer, 1}};
   }));
@@ -191,7 +190,7 @@ TEST(anchor, scatters_elements) {
                          scatter_reduction::min, scatter_reduction::max})
     for (std::int64_t axis : {0, 1})
       for (bool epilogue : {false, true})
-        check(*cluster({f32({12, 15}), typed(element_type::i64, {6, 9}), f32({6, 9})}, [&](module& m, in p) {
+        check(*fusion({f32({12, 15}), typed(element_type::i64, {6, 9}), f32({6, 9})}, [&](module& m, in p) {
           value v = m.add(scatter_elements{axis, reduction}, p);
           return std::vector<value>{epilogue ? neg(m, v) : v};
         }));
@@ -199,11 +198,11 @@ TEST(anchor, scatters_elements) {
 
 TEST(anchor, scatters_nd) {
   for (auto reduction : {scatter_reduction::none, scatter_reduction::add}) {
-    check(*cluster({f32({12, 11, 18}), typed(element_type::i64, {7, 2}), f32({7, 18})}, [&](module& m, in p) {
+    check(*fusion({f32({12, 11, 18}), typed(element_type::i64, {7, 2}), f32({7, 18})}, [&](module& m, in p) {
       return std::vector<value>{m.add(scatter_nd{reduction}, {p[0], p[1], neg(m, p[2])})};
     }));
-    check(*cluster({f32({12, 11}), typed(element_type::i64, {3, 4, 2}), f32({3, 4})},
-                   [&](module& m, in p) { return std::vector<value>{neg(m, m.add(scatter_nd{reduction}, p))}; }));
+    check(*fusion({f32({12, 11}), typed(element_type::i64, {3, 4, 2}), f32({3, 4})},
+                  [&](module& m, in p) { return std::vector<value>{neg(m, m.add(scatter_nd{reduction}, p))}; }));
   }
 }
 
@@ -220,13 +219,13 @@ TEST(anchor, recurrent_cells) {
           std::int64_t g = r.gates * hidden;
           std::vector<shape> shapes{f32({4, 3, g}), f32({g, hidden}), f32({g}), f32({3, hidden})};
           if (r.cell == recurrent_cell::lstm) shapes.push_back(f32({3, hidden}));
-          check(*cluster(shapes,
-                         [&](module& m, in p) {
-                           value y = m.add(recurrent{r.cell, reverse, linear}, p);
-                           std::vector<value> outputs{y, value{y.producer, 1}};
-                           if (r.cell == recurrent_cell::lstm) outputs.push_back(value{y.producer, 2});
-                           return outputs;
-                         }),
+          check(*fusion(shapes,
+                        [&](module& m, in p) {
+                          value y = m.add(recurrent{r.cell, reverse, linear}, p);
+                          std::vector<value> outputs{y, value{y.producer, 1}};
+                          if (r.cell == recurrent_cell::lstm) outputs.push_back(value{y.producer, 2});
+                          return outputs;
+                        }),
                 1, 0.4, tolerance{1e-4, 1e-5});
         }
 }

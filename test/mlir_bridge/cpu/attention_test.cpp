@@ -32,7 +32,7 @@ std::unique_ptr<module> plain(const attention& op, const sizes& n, element_type 
                               std::optional<shape> mask = {}) {
   auto inputs = inputs_of(op, n, type);
   if (mask) inputs.push_back(*mask);
-  return cluster(inputs, [&](module& m, in p) { return std::vector<value>{m.add(op, p)}; });
+  return fusion(inputs, [&](module& m, in p) { return std::vector<value>{m.add(op, p)}; });
 }
 
 void expect_reference(const attention& op, const sizes& n, element_type type = element_type::f32,
@@ -129,7 +129,7 @@ TEST(attention, scores_far_apart) {
 
 TEST(attention, prologues_and_epilogues) {
   for (std::int64_t queries : {2, 17}) {
-    auto m = cluster({f32({queries, 3, 2, 8}), f32({2, 1, 1, 29}), f32({1, queries, 2, 8})}, [&](module& m, in p) {
+    auto m = fusion({f32({queries, 3, 2, 8}), f32({2, 1, 1, 29}), f32({1, queries, 2, 8})}, [&](module& m, in p) {
       // Queries, keys and values of one tensor; the mask computed; a sum after it that is also given out halved.
       auto part = [&](std::int64_t i) {
         return m.add(reshape{{1, queries, 2, 8}},

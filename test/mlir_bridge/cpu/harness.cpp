@@ -52,11 +52,11 @@ compiler_context& shared_context() {
 
 }  // namespace
 
-loaded_kernel::loaded_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration,
+loaded_kernel::loaded_kernel(const module& fusion, const target_row& target, const kernel_configuration& configuration,
                              finalize_trace* trace)
     : session_(std::make_unique<session>()) {
-  for (value v : cluster.outputs()) outputs_.push_back(v.type());
-  auto bytes = write_kernel(cluster, "tested");
+  for (value v : fusion.outputs()) outputs_.push_back(v.type());
+  auto bytes = write_kernel(fusion, "tested");
   native_ = finalize(portable_kernel::parse(shared_context(), bytes), target, configuration, trace);
   static const bool initialized = (LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(),
                                    LLVMInitializeX86TargetMC(), LLVMInitializeX86AsmPrinter(), true);
@@ -160,33 +160,33 @@ literal random_literal(const shape& s, std::mt19937& random, double scale) {
   return literal::from_doubles(s, numbers);
 }
 
-void check(const module& cluster, std::span<const literal> inputs, std::optional<tolerance> allowed) {
-  auto expected = evaluate(cluster, inputs);
+void check(const module& fusion, std::span<const literal> inputs, std::optional<tolerance> allowed) {
+  auto expected = evaluate(fusion, inputs);
   for (const target_row& target : runnable_targets()) {
-    loaded_kernel kernel(cluster, target);
+    loaded_kernel kernel(fusion, target);
     auto whole = kernel.run(inputs);
     ASSERT_EQ(whole.size(), expected.size());
     for (std::size_t i = 0; i < whole.size(); ++i)
       expect_close(whole[i], expected[i], allowed.value_or(default_tolerance(expected[i].type().type)),
-                   target.name + " output " + std::to_string(i) + "\n" + cluster.str());
+                   target.name + " output " + std::to_string(i) + "\n" + fusion.str());
     for (std::int64_t pieces : {3, 64}) {
       auto split = kernel.run(inputs, pieces);
       for (std::size_t i = 0; i < whole.size(); ++i)
         EXPECT_TRUE(split[i] == whole[i]) << target.name << ": output " << i << " depends on how the grid is split\n"
-                                          << cluster.str();
+                                          << fusion.str();
     }
   }
 }
 
-void check(const module& cluster, unsigned seed, double scale, std::optional<tolerance> allowed) {
+void check(const module& fusion, unsigned seed, double scale, std::optional<tolerance> allowed) {
   std::mt19937 random(seed);
   std::vector<literal> inputs;
-  for (value p : cluster.parameters()) inputs.push_back(random_literal(p.type(), random, scale));
-  check(cluster, inputs, allowed);
+  for (value p : fusion.parameters()) inputs.push_back(random_literal(p.type(), random, scale));
+  check(fusion, inputs, allowed);
 }
 
-std::unique_ptr<module> cluster(const std::vector<shape>& inputs,
-                                const std::function<std::vector<value>(module&, const std::vector<value>&)>& build) {
+std::unique_ptr<module> fusion(const std::vector<shape>& inputs,
+                               const std::function<std::vector<value>(module&, const std::vector<value>&)>& build) {
   auto m = std::make_unique<module>("tested");
   std::vector<value> parameters;
   for (std::size_t i = 0; i < inputs.size(); ++i)

@@ -1,4 +1,4 @@
-// Compiles a cluster for a CPU target, loads the object into this process and compares what it computes with the
+// Compiles a fusion for a CPU target, loads the object into this process and compares what it computes with the
 // reference implementation: on outputs and scratch that were filled with NaN bytes, and for several ways of splitting
 // the grid, all of which must give the same bytes.
 #pragma once
@@ -25,7 +25,7 @@ const target_row& best_target();
 // A native kernel, loaded. Owns the code.
 class loaded_kernel {
  public:
-  loaded_kernel(const module& cluster, const target_row& target, const kernel_configuration& configuration = {},
+  loaded_kernel(const module& fusion, const target_row& target, const kernel_configuration& configuration = {},
                 finalize_trace* trace = nullptr);
   ~loaded_kernel();
   const native_kernel& native() const { return native_; }
@@ -55,13 +55,13 @@ void expect_close(const literal& actual, const literal& expected, tolerance allo
 literal random_literal(const shape& s, std::mt19937& random, double scale = 1);
 
 // Finalizes for every runnable target and compares with evaluate().
-void check(const module& cluster, std::span<const literal> inputs, std::optional<tolerance> allowed = {});
+void check(const module& fusion, std::span<const literal> inputs, std::optional<tolerance> allowed = {});
 // The same with random inputs.
-void check(const module& cluster, unsigned seed = 1, double scale = 1, std::optional<tolerance> allowed = {});
+void check(const module& fusion, unsigned seed = 1, double scale = 1, std::optional<tolerance> allowed = {});
 
-// A cluster from a function that receives the parameters and returns the outputs.
-std::unique_ptr<module> cluster(const std::vector<shape>& inputs,
-                                const std::function<std::vector<value>(module&, const std::vector<value>&)>& build);
+// A fusion from a function that receives the parameters and returns the outputs.
+std::unique_ptr<module> fusion(const std::vector<shape>& inputs,
+                               const std::function<std::vector<value>(module&, const std::vector<value>&)>& build);
 
 inline shape f32(std::vector<dim> dims) { return {element_type::f32, std::move(dims)}; }
 inline shape typed(element_type type, std::vector<dim> dims) { return {type, std::move(dims)}; }

@@ -46,7 +46,7 @@ TEST(object, refers_to_libm_and_memory_functions_only) {
       if (function == scalar_function::where) inputs[0].type = element_type::boolean;
       std::unique_ptr<module> m;
       try {
-        m = cluster(inputs, [&](module& m, in p) { return std::vector<value>{m.add(elementwise{function}, p)}; });
+        m = fusion(inputs, [&](module& m, in p) { return std::vector<value>{m.add(elementwise{function}, p)}; });
       } catch (const error&) {
         continue;  // the function is not defined on this type
       }
@@ -60,7 +60,7 @@ TEST(object, refers_to_libm_and_memory_functions_only) {
 }
 
 TEST(object, is_reproducible) {
-  auto m = cluster({f32({33, 70}), f32({70})}, [](module& m, in p) {
+  auto m = fusion({f32({33, 70}), f32({70})}, [](module& m, in p) {
     value s = m.add(softmax{1, false}, {p[0]});
     return std::vector<value>{m.add(elementwise{scalar_function::mul}, {s, m.add(broadcast{{33, 70}}, {p[1]})})};
   });
@@ -68,21 +68,20 @@ TEST(object, is_reproducible) {
 }
 
 TEST(object, grids_of_large_kernels_can_be_shared) {
-  auto m = cluster({f32({1 << 20})}, [](module& m, in p) {
-    return std::vector<value>{m.add(elementwise{scalar_function::exp}, {p[0]})};
-  });
+  auto m = fusion({f32({1 << 20})},
+                  [](module& m, in p) { return std::vector<value>{m.add(elementwise{scalar_function::exp}, {p[0]})}; });
   const auto native = loaded_kernel(*m, best_target()).native();
   ASSERT_EQ(native.launches.size(), 1u);
   EXPECT_GE(native.launches[0].grid, 32);
-  auto small = cluster({f32({100})}, [](module& m, in p) {
+  auto small = fusion({f32({100})}, [](module& m, in p) {
     return std::vector<value>{m.add(elementwise{scalar_function::exp}, {p[0]})};
   });
   EXPECT_EQ(loaded_kernel(*small, best_target()).native().launches[0].grid, 1);
 }
 
 TEST(object, refuses_storage_types_by_name) {
-  auto m = cluster({typed(element_type::f8e4m3, {8, 8})},
-                   [](module& m, in p) { return std::vector<value>{m.add(convert{element_type::f32}, {p[0]})}; });
+  auto m = fusion({typed(element_type::f8e4m3, {8, 8})},
+                  [](module& m, in p) { return std::vector<value>{m.add(convert{element_type::f32}, {p[0]})}; });
   try {
     loaded_kernel(*m, best_target());
     FAIL() << "f8e4m3 was compiled";
@@ -94,7 +93,7 @@ TEST(object, refuses_storage_types_by_name) {
 
 TEST(object, trace_tells_every_phase) {
   auto m =
-      cluster({f32({40, 40})}, [](module& m, in p) { return std::vector<value>{m.add(transpose{{1, 0}}, {p[0]})}; });
+      fusion({f32({40, 40})}, [](module& m, in p) { return std::vector<value>{m.add(transpose{{1, 0}}, {p[0]})}; });
   finalize_trace trace;
   trace.want_texts = true;
   loaded_kernel kernel(*m, best_target(), {}, &trace);

@@ -1,4 +1,4 @@
-// Random map clusters: DAGs of elementwise and moving operations must compute what the reference computes, whatever
+// Random map fusions: DAGs of elementwise and moving operations must compute what the reference computes, whatever
 // they are.
 #include "harness.hpp"
 
@@ -98,9 +98,9 @@ class generator {
   std::mt19937 random_;
 };
 
-class random_cluster : public testing::TestWithParam<unsigned> {};
+class random_fusion : public testing::TestWithParam<unsigned> {};
 
-TEST_P(random_cluster, agrees_with_the_reference) {
+TEST_P(random_fusion, agrees_with_the_reference) {
   for (unsigned i = 0; i < 8; ++i) {
     unsigned seed = GetParam() * 8 + i;
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -109,7 +109,7 @@ TEST_P(random_cluster, agrees_with_the_reference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(map, random_cluster, testing::Range(0u, 25u));
+INSTANTIATE_TEST_SUITE_P(map, random_fusion, testing::Range(0u, 25u));
 
 }  // namespace
 }  // namespace kiln::test

@@ -40,57 +40,57 @@ void measure(const char* name, const module& m, double limit) {
 TEST(speed, pointwise_and_reductions) {
   measure(
       "mul-add-gelu 1M",
-      *cluster({f32({1024, 1024}), f32({1024, 1024}), f32({1024})},
-               [](module& m, in p) {
-                 value x = m.add(elementwise{scalar_function::mul}, {p[0], p[1]});
-                 x = m.add(elementwise{scalar_function::add}, {x, m.add(broadcast{{1024, 1024}}, {p[2]})});
-                 auto constant = [&](double v) {
-                   return m.add(broadcast{{1024, 1024}}, {m.add_constant(literal::scalar(element_type::f32, v))});
-                 };
-                 value e = m.add(elementwise{scalar_function::erf},
-                                 {m.add(elementwise{scalar_function::mul}, {x, constant(0.70710678118654752)})});
-                 value half = m.add(elementwise{scalar_function::mul}, {x, constant(0.5)});
-                 return std::vector<value>{m.add(elementwise{scalar_function::mul},
-                                                 {half, m.add(elementwise{scalar_function::add}, {e, constant(1)})})};
-               }),
+      *fusion({f32({1024, 1024}), f32({1024, 1024}), f32({1024})},
+              [](module& m, in p) {
+                value x = m.add(elementwise{scalar_function::mul}, {p[0], p[1]});
+                x = m.add(elementwise{scalar_function::add}, {x, m.add(broadcast{{1024, 1024}}, {p[2]})});
+                auto constant = [&](double v) {
+                  return m.add(broadcast{{1024, 1024}}, {m.add_constant(literal::scalar(element_type::f32, v))});
+                };
+                value e = m.add(elementwise{scalar_function::erf},
+                                {m.add(elementwise{scalar_function::mul}, {x, constant(0.70710678118654752)})});
+                value half = m.add(elementwise{scalar_function::mul}, {x, constant(0.5)});
+                return std::vector<value>{m.add(elementwise{scalar_function::mul},
+                                                {half, m.add(elementwise{scalar_function::add}, {e, constant(1)})})};
+              }),
       20);
   measure(
       "softmax 128x768",
-      *cluster({f32({128, 768})}, [](module& m, in p) { return std::vector<value>{m.add(softmax{1, false}, {p[0]})}; }),
+      *fusion({f32({128, 768})}, [](module& m, in p) { return std::vector<value>{m.add(softmax{1, false}, {p[0]})}; }),
       2);
   measure("layernorm 128x768",
-          *cluster({f32({128, 768}), f32({768}), f32({768})},
-                   [](module& m, in p) {
-                     value n = m.add(normalize{{1}, 1e-5, true}, {p[0]});
-                     value s = m.add(elementwise{scalar_function::mul}, {n, m.add(broadcast{{128, 768}}, {p[1]})});
-                     return std::vector<value>{
-                         m.add(elementwise{scalar_function::add}, {s, m.add(broadcast{{128, 768}}, {p[2]})})};
-                   }),
+          *fusion({f32({128, 768}), f32({768}), f32({768})},
+                  [](module& m, in p) {
+                    value n = m.add(normalize{{1}, 1e-5, true}, {p[0]});
+                    value s = m.add(elementwise{scalar_function::mul}, {n, m.add(broadcast{{128, 768}}, {p[1]})});
+                    return std::vector<value>{
+                        m.add(elementwise{scalar_function::add}, {s, m.add(broadcast{{128, 768}}, {p[2]})})};
+                  }),
           1);
   measure("transpose 1024x1024",
-          *cluster({f32({1024, 1024})},
-                   [](module& m, in p) { return std::vector<value>{m.add(transpose{{1, 0}}, {p[0]})}; }),
+          *fusion({f32({1024, 1024})},
+                  [](module& m, in p) { return std::vector<value>{m.add(transpose{{1, 0}}, {p[0]})}; }),
           50);
   measure("mean 7x7x2048",
-          *cluster({f32({1, 7, 7, 2048})},
-                   [](module& m, in p) {
-                     return std::vector<value>{m.add(reduce{reduction_kind::mean, {1, 2}, false}, {p[0]})};
-                   }),
+          *fusion({f32({1, 7, 7, 2048})},
+                  [](module& m, in p) {
+                    return std::vector<value>{m.add(reduce{reduction_kind::mean, {1, 2}, false}, {p[0]})};
+                  }),
           2);
   measure("maxpool 112x112x64",
-          *cluster({f32({1, 112, 112, 64})},
-                   [](module& m, in p) {
-                     return std::vector<value>{m.add(pooling{pooling_kind::max,
-                                                             {3, 3},
-                                                             {2, 2},
-                                                             {1, 1},
-                                                             {1, 1},
-                                                             {1, 1},
-                                                             false,
-                                                             false,
-                                                             tensor_layout::channels_last},
-                                                     {p[0]})};
-                   }),
+          *fusion({f32({1, 112, 112, 64})},
+                  [](module& m, in p) {
+                    return std::vector<value>{m.add(pooling{pooling_kind::max,
+                                                            {3, 3},
+                                                            {2, 2},
+                                                            {1, 1},
+                                                            {1, 1},
+                                                            {1, 1},
+                                                            false,
+                                                            false,
+                                                            tensor_layout::channels_last},
+                                                    {p[0]})};
+                  }),
           10);
 }
 

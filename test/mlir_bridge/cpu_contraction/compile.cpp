@@ -4,9 +4,9 @@
 
 namespace kiln::test {
 
-native_kernel compile_cluster(const module& cluster, const target_row& row, const kernel_configuration& configuration) {
+native_kernel compile_fusion(const module& fusion, const target_row& row, const kernel_configuration& configuration) {
   static const compiler_context context;
-  return finalize(portable_kernel::parse(context, write_kernel(cluster, "kernel")), row, configuration);
+  return finalize(portable_kernel::parse(context, write_kernel(fusion, "kernel")), row, configuration);
 }
 
 }  // namespace kiln::test

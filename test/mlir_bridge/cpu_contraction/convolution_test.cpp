@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "clusters.hpp"
+#include "fusions.hpp"
 #include "harness.hpp"
 
 namespace kiln::test {
@@ -51,19 +51,19 @@ const convolution_case convolution_cases[] = {
 class ContractionConvolution : public testing::TestWithParam<convolution_case> {};
 
 TEST_P(ContractionConvolution, F32) {
-  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op), 1e-6);
+  expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op), 1e-6);
 }
 TEST_P(ContractionConvolution, F16) {
-  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3);
+  expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3);
 }
 TEST_P(ContractionConvolution, BiasReluResidual) {
-  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32,
-                                      epilogue::bias_relu_residual),
+  expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f32,
+                                     epilogue::bias_relu_residual),
                  1e-6);
 }
 TEST_P(ContractionConvolution, Sigmoid) {
   expect_matches(
-      *convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::sigmoid),
+      *convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::sigmoid),
       1e-6);
 }
 
@@ -72,18 +72,18 @@ INSTANTIATE_TEST_SUITE_P(All, ContractionConvolution, testing::ValuesIn(convolut
 
 TEST(ContractionConvolutionTypes, All) {
   const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
-  expect_matches(*convolution_cluster({1, 6, 7, 13}, {3, 3, 13, 19}, op, element_type::f64), 1e-14);
-  expect_matches(*convolution_cluster({1, 6, 7, 13}, {3, 3, 13, 19}, op, element_type::bf16), 1e-2);
+  expect_matches(*convolution_fusion({1, 6, 7, 13}, {3, 3, 13, 19}, op, element_type::f64), 1e-14);
+  expect_matches(*convolution_fusion({1, 6, 7, 13}, {3, 3, 13, 19}, op, element_type::bf16), 1e-2);
   const convolution depthwise{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 13};
-  expect_matches(*convolution_cluster({1, 6, 7, 13}, {3, 3, 1, 13}, depthwise, element_type::f64), 1e-14);
-  expect_matches(*convolution_cluster({1, 6, 7, 13}, {3, 3, 1, 13}, depthwise, element_type::bf16), 1e-2);
+  expect_matches(*convolution_fusion({1, 6, 7, 13}, {3, 3, 1, 13}, depthwise, element_type::f64), 1e-14);
+  expect_matches(*convolution_fusion({1, 6, 7, 13}, {3, 3, 1, 13}, depthwise, element_type::bf16), 1e-2);
 }
 
 TEST(ContractionConvolutionTiles, Configured) {
   const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
   for (std::int64_t m : {3, 6, 14, 20})
     for (std::int64_t n : {16, 48}) {
-      expect_matches(*convolution_cluster({1, 9, 17, 16}, {3, 3, 16, 50}, op, element_type::f32, epilogue::bias_relu),
+      expect_matches(*convolution_fusion({1, 9, 17, 16}, {3, 3, 16, 50}, op, element_type::f32, epilogue::bias_relu),
                      1e-6, {{"tile_m", m}, {"tile_n", n}, {"unroll", 2}});
       if (HasFatalFailure()) return;
     }

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "clusters.hpp"
+#include "fusions.hpp"
 #include "harness.hpp"
 
 namespace kiln::test {
@@ -13,8 +13,8 @@ TEST(ContractionDot, OddSizes) {
     for (std::size_t j = 0; j < 3; ++j) {
       const std::int64_t m = sizes[i], n = sizes[(i + 3 * j + 1) % std::size(sizes)],
                          k = sizes[(i * 2 + j) % std::size(sizes)];
-      auto cluster = dot_cluster({m, k}, {k, n}, {});
-      expect_matches(*cluster, 1e-6);
+      auto fusion = dot_fusion({m, k}, {k, n}, {});
+      expect_matches(*fusion, 1e-6);
       if (HasFatalFailure()) return;
     }
 }
@@ -23,9 +23,9 @@ TEST(ContractionDot, Transposed) {
   for (bool a : {false, true})
     for (bool b : {false, true})
       for (auto [m, n, k] : {std::array<std::int64_t, 3>{1, 33, 65}, {5, 17, 31}, {29, 65, 7}, {50, 40, 130}}) {
-        auto cluster = dot_cluster(a ? dims_of{k, m} : dims_of{m, k}, b ? dims_of{n, k} : dims_of{k, n},
-                                   {.transpose_a = a, .transpose_b = b});
-        expect_matches(*cluster, 1e-6);
+        auto fusion = dot_fusion(a ? dims_of{k, m} : dims_of{m, k}, b ? dims_of{n, k} : dims_of{k, n},
+                                 {.transpose_a = a, .transpose_b = b});
+        expect_matches(*fusion, 1e-6);
         if (HasFatalFailure()) return;
       }
 }
@@ -33,8 +33,8 @@ TEST(ContractionDot, Transposed) {
 TEST(ContractionDot, Batched) {
   for (std::int64_t m : {1, 7, 65})
     for (bool b : {false, true}) {
-      auto cluster = dot_cluster({2, 3, m, 33}, b ? dims_of{2, 3, 35, 33} : dims_of{2, 3, 33, 35}, {.transpose_b = b});
-      expect_matches(*cluster, 1e-6);
+      auto fusion = dot_fusion({2, 3, m, 33}, b ? dims_of{2, 3, 35, 33} : dims_of{2, 3, 33, 35}, {.transpose_b = b});
+      expect_matches(*fusion, 1e-6);
       if (HasFatalFailure()) return;
     }
 }
@@ -42,10 +42,10 @@ TEST(ContractionDot, Batched) {
 TEST(ContractionDot, FewRowsOfManyMatrices) {
   for (std::int64_t m : {1, 2, 3, 4})
     for (auto [n, k] : {std::array<std::int64_t, 2>{37, 64}, {130, 71}, {3, 5}, {64, 300}}) {
-      auto transposed = dot_cluster({2, 3, m, k}, {2, 3, n, k}, {.transpose_b = true}, element_type::f32,
-                                    element_type::f32, epilogue::bias_relu_residual);
+      auto transposed = dot_fusion({2, 3, m, k}, {2, 3, n, k}, {.transpose_b = true}, element_type::f32,
+                                   element_type::f32, epilogue::bias_relu_residual);
       expect_matches(*transposed, 1e-6);
-      auto plain = dot_cluster({5, m, k}, {5, k, n}, {}, element_type::f16, element_type::f16, epilogue::sigmoid);
+      auto plain = dot_fusion({5, m, k}, {5, k, n}, {}, element_type::f16, element_type::f16, epilogue::sigmoid);
       expect_matches(*plain, 2e-3);
       if (HasFatalFailure()) return;
     }
@@ -54,8 +54,8 @@ TEST(ContractionDot, FewRowsOfManyMatrices) {
 // Longer than what the sums of a narrow product stay in the cache for.
 TEST(ContractionDot, LongRow) {
   for (std::int64_t m : {1, 2}) {
-    auto cluster = dot_cluster({m, 9}, {9, 9001}, {}, element_type::f32, element_type::f32, epilogue::bias_relu);
-    expect_matches(*cluster, 1e-6);
+    auto fusion = dot_fusion({m, 9}, {9, 9001}, {}, element_type::f32, element_type::f32, epilogue::bias_relu);
+    expect_matches(*fusion, 1e-6);
     if (HasFatalFailure()) return;
   }
 }
@@ -73,10 +73,10 @@ TEST(ContractionDot, Types) {
                 row{element_type::u8, element_type::u8, element_type::i32, 0},
                 row{element_type::u8, element_type::i8, element_type::i32, 0}})
     for (std::int64_t m : {1, 5, 33}) {
-      auto cluster = dot_cluster({m, 37}, {37, 41}, {.type = r.result}, r.a, r.b);
+      auto fusion = dot_fusion({m, 37}, {37, 41}, {.type = r.result}, r.a, r.b);
       SCOPED_TRACE(std::string(name(r.a)));
-      expect_matches(*cluster, r.tolerance);
-      auto batched = dot_cluster({3, m, 37}, {3, 41, 37}, {.transpose_b = true, .type = r.result}, r.a, r.b);
+      expect_matches(*fusion, r.tolerance);
+      auto batched = dot_fusion({3, m, 37}, {3, 41, 37}, {.transpose_b = true, .type = r.result}, r.a, r.b);
       expect_matches(*batched, r.tolerance);
       if (HasFatalFailure()) return;
     }
@@ -85,19 +85,19 @@ TEST(ContractionDot, Types) {
 TEST(ContractionDot, Epilogues) {
   for (epilogue kind : all_epilogues())
     for (auto [m, n, k] : {std::array<std::int64_t, 3>{1, 100, 64}, {30, 32, 16}, {45, 77, 33}, {128, 64, 8}}) {
-      auto cluster = dot_cluster({m, k}, {k, n}, {}, element_type::f32, element_type::f32, kind);
-      expect_matches(*cluster, 1e-6);
+      auto fusion = dot_fusion({m, k}, {k, n}, {}, element_type::f32, element_type::f32, kind);
+      expect_matches(*fusion, 1e-6);
       if (HasFatalFailure()) return;
     }
 }
 
 TEST(ContractionDot, Configurations) {
-  auto cluster =
-      dot_cluster({61, 100}, {100, 111}, {}, element_type::f32, element_type::f32, epilogue::bias_relu_residual);
+  auto fusion =
+      dot_fusion({61, 100}, {100, 111}, {}, element_type::f32, element_type::f32, epilogue::bias_relu_residual);
   for (std::int64_t m : {1, 4, 14})
     for (std::int64_t n : {16, 32, 64})
       for (std::int64_t pack : {0, 1}) {
-        expect_matches(*cluster, 1e-6, {{"tile_m", m}, {"tile_n", n}, {"unroll", m % 3 + 1}, {"pack", pack}});
+        expect_matches(*fusion, 1e-6, {{"tile_m", m}, {"tile_n", n}, {"unroll", m % 3 + 1}, {"pack", pack}});
         if (HasFatalFailure()) return;
       }
 }

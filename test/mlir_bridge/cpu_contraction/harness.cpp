@@ -133,16 +133,16 @@ literal random_literal(const shape& type, unsigned seed) {
   return literal::from_doubles(type, numbers);
 }
 
-void expect_matches(const module& cluster, double tolerance, const kernel_configuration& configuration) {
+void expect_matches(const module& fusion, double tolerance, const kernel_configuration& configuration) {
   std::vector<literal> inputs;
-  for (value parameter : cluster.parameters())
+  for (value parameter : fusion.parameters())
     inputs.push_back(random_literal(parameter.type(), static_cast<unsigned>(17 + inputs.size())));
   std::vector<shape> outputs;
-  for (value v : cluster.outputs()) outputs.push_back(v.type());
-  const std::vector<literal> expected = evaluate(cluster, inputs);
+  for (value v : fusion.outputs()) outputs.push_back(v.type());
+  const std::vector<literal> expected = evaluate(fusion, inputs);
   for (const target_row& row : rows_here()) {
-    SCOPED_TRACE(row.name + "\n" + cluster.str());
-    loaded_kernel kernel(compile_cluster(cluster, row, configuration));
+    SCOPED_TRACE(row.name + "\n" + fusion.str());
+    loaded_kernel kernel(compile_fusion(fusion, row, configuration));
     for (std::int64_t splits : {1, 3, 64}) {
       const std::vector<literal> results =
           run(kernel, inputs, outputs, splits, splits == 3 ? guard::before : guard::after);

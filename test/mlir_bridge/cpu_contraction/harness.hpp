@@ -1,4 +1,4 @@
-// Compiles a cluster for a CPU target, loads the object into this process and runs it against the reference. Buffers
+// Compiles a fusion for a CPU target, loads the object into this process and runs it against the reference. Buffers
 // end at a page that cannot be touched (and, in turn, begin after one), so that a read or write outside of a tensor
 // ends the test.
 #pragma once
@@ -23,8 +23,8 @@ bool runs_here(const target_row& row);
 // The rows that this machine can run; prints those that it cannot.
 std::vector<target_row> rows_here();
 
-native_kernel compile_cluster(const module& cluster, const target_row& row,
-                              const kernel_configuration& configuration = {});
+native_kernel compile_fusion(const module& fusion, const target_row& row,
+                             const kernel_configuration& configuration = {});
 
 class loaded_kernel {
  public:
@@ -52,6 +52,6 @@ literal random_literal(const shape& type, unsigned seed);
 
 // Compiles and runs on every row with several splits, and compares with the reference: ‖error‖ / ‖reference‖ of each
 // output must be at most `tolerance`, and no element may be NaN.
-void expect_matches(const module& cluster, double tolerance, const kernel_configuration& configuration = {});
+void expect_matches(const module& fusion, double tolerance, const kernel_configuration& configuration = {});
 
 }  // namespace kiln::test

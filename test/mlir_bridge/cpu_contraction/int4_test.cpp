@@ -2,7 +2,7 @@
 // elements.
 #include <gtest/gtest.h>
 
-#include "clusters.hpp"
+#include "fusions.hpp"
 #include "harness.hpp"
 #include "ir/error.hpp"
 
@@ -98,7 +98,7 @@ TEST(Int4, WritingIsRefusedByName) {
   module m("kernel");
   m.set_outputs({m.add(convert{i4}, {m.add_parameter("x", {f32, {8}})})}, {"y"});
   try {
-    compile_cluster(m, v3_row());
+    compile_fusion(m, v3_row());
     FAIL() << "compiled";
   } catch (const error& e) {
     EXPECT_EQ(e.kind(), error_kind::unsupported);

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "clusters.hpp"
+#include "fusions.hpp"
 #include "harness.hpp"
 
 namespace kiln::test {
@@ -32,14 +32,14 @@ const transposed_case transposed_cases[] = {
 class ContractionTransposed : public testing::TestWithParam<transposed_case> {};
 
 TEST_P(ContractionTransposed, F32) {
-  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op), 1e-6);
+  expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op), 1e-6);
 }
 TEST_P(ContractionTransposed, F16) {
-  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3);
+  expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3);
 }
 TEST_P(ContractionTransposed, BiasReluResidual) {
-  expect_matches(*convolution_cluster(GetParam().image, GetParam().weights, GetParam().op, element_type::f32,
-                                      epilogue::bias_relu_residual),
+  expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f32,
+                                     epilogue::bias_relu_residual),
                  1e-6);
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../cpu_contraction/clusters.hpp"
+#include "../cpu_contraction/fusions.hpp"
 #include "gpu_targets.hpp"
 #include "jit/targets.hpp"
 #include "mlir_bridge/gpu/contraction/narrow.hpp"
@@ -36,41 +36,41 @@ transposed_convolution transposed(std::int64_t stride, std::int64_t groups = 1) 
   return op;
 }
 
-native_kernel finalized(const module& cluster, const std::string& target,
+native_kernel finalized(const module& fusion, const std::string& target,
                         const kernel_configuration& configuration = {}) {
   static const compiler_context context;
-  return finalize(portable_kernel::parse(context, write_kernel(cluster, "kernel")), find_target(target), configuration);
+  return finalize(portable_kernel::parse(context, write_kernel(fusion, "kernel")), find_target(target), configuration);
 }
 
 std::unique_ptr<module> square(std::int64_t n, element_type type, element_type result, epilogue kind = epilogue::none) {
-  return dot_cluster({n, n}, {n, n}, {.transpose_b = true, .type = result}, type, type, kind);
+  return dot_fusion({n, n}, {n, n}, {.transpose_b = true, .type = result}, type, type, kind);
 }
 
 // No spills, no private memory, shared memory and threads within the row.
 TEST(contraction, dots_of_every_type_on_every_gpu) {
   for (auto [type, result] : {std::pair{f16, f16}, {bf16, bf16}, {f32, f32}, {i8, i32}, {f64, f64}, {i32, i32}}) {
-    check_all_targets(*dot_cluster({50, 147}, {147, 72}, {.type = result}, type, type, epilogue::bias_relu_residual));
-    check_all_targets(*dot_cluster({3, 65, 40}, {3, 33, 40}, {.transpose_b = true, .type = result}, type, type));
+    check_all_targets(*dot_fusion({50, 147}, {147, 72}, {.type = result}, type, type, epilogue::bias_relu_residual));
+    check_all_targets(*dot_fusion({3, 65, 40}, {3, 33, 40}, {.transpose_b = true, .type = result}, type, type));
   }
-  check_all_targets(*dot_cluster({40, 30}, {40, 20}, {.transpose_a = true, .type = i32}, u8, i8));
+  check_all_targets(*dot_fusion({40, 30}, {40, 20}, {.transpose_a = true, .type = i32}, u8, i8));
 }
 
 TEST(contraction, narrow_dots_on_every_gpu) {
   for (std::int64_t m : {1, 4, 16})
     for (element_type type : {f16, f32})
-      check_all_targets(*dot_cluster({m, 1024}, {1024, 200}, {.type = type}, type, type, epilogue::sigmoid));
+      check_all_targets(*dot_fusion({m, 1024}, {1024, 200}, {.type = type}, type, type, epilogue::sigmoid));
 }
 
 TEST(contraction, convolutions_on_every_gpu) {
   for (element_type type : {f16, f32, i8}) {
     check_all_targets(
-        *convolution_cluster({1, 14, 14, 64}, {3, 3, 64, 96}, convolved(2, 1, 1), type, epilogue::bias_relu_residual));
-    check_all_targets(*convolution_cluster({2, 9, 9, 3}, {3, 3, 3, 20}, convolved(2, 2, 1), type));
+        *convolution_fusion({1, 14, 14, 64}, {3, 3, 64, 96}, convolved(2, 1, 1), type, epilogue::bias_relu_residual));
+    check_all_targets(*convolution_fusion({2, 9, 9, 3}, {3, 3, 3, 20}, convolved(2, 2, 1), type));
   }
-  check_all_targets(*convolution_cluster({1, 30, 16}, {5, 8, 16}, convolved(1, 1, 2, 2), f16));
-  check_all_targets(*convolution_cluster({1, 5, 5, 5, 16}, {2, 2, 2, 16, 8}, convolved(3, 1, 0), f16));
-  check_all_targets(*convolution_cluster({1, 7, 7, 16}, {3, 3, 8, 16}, transposed(2), f16));
-  check_all_targets(*convolution_cluster({1, 7, 7, 16}, {3, 3, 4, 16}, transposed(1, 2), f32));
+  check_all_targets(*convolution_fusion({1, 30, 16}, {5, 8, 16}, convolved(1, 1, 2, 2), f16));
+  check_all_targets(*convolution_fusion({1, 5, 5, 5, 16}, {2, 2, 2, 16, 8}, convolved(3, 1, 0), f16));
+  check_all_targets(*convolution_fusion({1, 7, 7, 16}, {3, 3, 8, 16}, transposed(2), f16));
+  check_all_targets(*convolution_fusion({1, 7, 7, 16}, {3, 3, 4, 16}, transposed(1, 2), f32));
 }
 
 TEST(contraction, large_products_use_the_matrix_unit_without_spills) {
@@ -88,7 +88,7 @@ TEST(contraction, large_products_use_the_matrix_unit_without_spills) {
 }
 
 TEST(contraction, constant_weights_are_packed_once) {
-  native_kernel kernel = finalized(*dot_cluster({64, 200}, {200, 64}, {.type = f16}, f16, f16), "gfx942");
+  native_kernel kernel = finalized(*dot_fusion({64, 200}, {200, 64}, {.type = f16}, f16, f16), "gfx942");
   ASSERT_EQ(kernel.launches.size(), 2u);
   EXPECT_TRUE(kernel.launches[0].prepare);
   EXPECT_FALSE(kernel.launches[1].prepare);
@@ -151,14 +151,14 @@ TEST(contraction, candidates_compile) {
       for (const auto& [key, number] : space[i].configuration) settings += key + "=" + std::to_string(number) + " ";
       SCOPED_TRACE(target.name + " " + settings);
       native_kernel kernel = finalized(
-          *convolution_cluster({1, 14, 14, 128}, {3, 3, 128, 256}, convolved(2, 1, 1), f16, epilogue::bias_relu), name,
+          *convolution_fusion({1, 14, 14, 128}, {3, 3, 128, 256}, convolved(2, 1, 1), f16, epilogue::bias_relu), name,
           space[i].configuration);
       EXPECT_EQ(kernel.launches.back().statistics.spills, 0);
     }
     for (std::int64_t columns : {1, 2, 4})
       for (std::int64_t waves : {1, 2, 4, 8})
         for (std::int64_t stages : {0, 3, 6})
-          EXPECT_EQ(finalized(*dot_cluster({4, 1024}, {256, 1024}, {.transpose_b = true, .type = f16}, f16, f16), name,
+          EXPECT_EQ(finalized(*dot_fusion({4, 1024}, {256, 1024}, {.transpose_b = true, .type = f16}, f16, f16), name,
                               {{"narrow_columns", columns}, {"narrow_waves", waves}, {"narrow_stages", stages}})
                         .launches.back()
                         .statistics.spills,

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "../cpu_contraction/clusters.hpp"
+#include "../cpu_contraction/fusions.hpp"
 #include "gpu_targets.hpp"
 #include "ir_kernels.hpp"
 #include "jit/targets.hpp"
@@ -240,14 +240,14 @@ std::vector<target_row> targets_with_wmma() {
 }
 
 // All launches of the kernel; at least one has matrix instructions.
-void check(const module& cluster, const kernel_configuration& configuration = {}) {
+void check(const module& fusion, const kernel_configuration& configuration = {}) {
   static const compiler_context context;
   static const std::vector<target_row> rows = targets_with_wmma();
   ASSERT_THAT(rows, testing::SizeIs(3));
   for (const target_row& target : rows) {
-    SCOPED_TRACE(target.name + "\n" + cluster.str());
+    SCOPED_TRACE(target.name + "\n" + fusion.str());
     const native_kernel kernel =
-        finalize(portable_kernel::parse(context, write_kernel(cluster, "kernel")), target, configuration);
+        finalize(portable_kernel::parse(context, write_kernel(fusion, "kernel")), target, configuration);
     int matrix_instructions = 0;
     for (const launch& l : kernel.launches) {
       EXPECT_EQ(l.block % target.gpu.wave, 0);
@@ -303,14 +303,14 @@ TEST(exec_mask, attention_of_every_depth) {
 
 TEST(exec_mask, products) {
   for (auto [type, result] : {std::pair{f16, f16}, {bf16, bf16}, {i8, i32}}) {
-    check(*dot_cluster({50, 144}, {144, 72}, {.type = result}, type, type, epilogue::bias_relu_residual));
-    check(*dot_cluster({3, 65, 48}, {3, 33, 48}, {.transpose_b = true, .type = result}, type, type));
+    check(*dot_fusion({50, 144}, {144, 72}, {.type = result}, type, type, epilogue::bias_relu_residual));
+    check(*dot_fusion({3, 65, 48}, {3, 33, 48}, {.transpose_b = true, .type = result}, type, type));
     check(
-        *dot_cluster({64, 256}, {64, 256}, {.transpose_b = true, .type = result}, type, type),
+        *dot_fusion({64, 256}, {64, 256}, {.transpose_b = true, .type = result}, type, type),
         {{"tile_m", 32}, {"tile_n", 32}, {"part_m", 16}, {"part_n", 16}, {"chunks", 4}, {"stages", 2}, {"splits", 2}});
   }
-  check(*dot_cluster({5, 1024}, {1000, 1024}, {.transpose_b = true, .type = f16}, f16, f16,
-                     epilogue::sigmoid));  // few rows
+  check(*dot_fusion({5, 1024}, {1000, 1024}, {.transpose_b = true, .type = f16}, f16, f16,
+                    epilogue::sigmoid));  // few rows
 }
 
 TEST(exec_mask, convolutions) {
@@ -318,8 +318,8 @@ TEST(exec_mask, convolutions) {
   op.strides = op.dilations = {1, 1};
   op.pads_begin = op.pads_end = {1, 1};
   op.groups = 1;
-  check(*convolution_cluster({1, 15, 13, 40}, {3, 3, 40, 70}, op, f16, epilogue::bias_relu));
-  check(*convolution_cluster({2, 9, 9, 64}, {3, 3, 64, 33}, op, bf16, epilogue::two_outputs));
+  check(*convolution_fusion({1, 15, 13, 40}, {3, 3, 40, 70}, op, f16, epilogue::bias_relu));
+  check(*convolution_fusion({2, 9, 9, 64}, {3, 3, 64, 33}, op, bf16, epilogue::two_outputs));
 }
 
 }  // namespace

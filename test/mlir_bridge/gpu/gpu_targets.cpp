@@ -18,9 +18,8 @@ std::vector<target_row> gpu_targets() {
   return rows;
 }
 
-std::unique_ptr<module> gpu_cluster(
-    const std::vector<shape>& inputs,
-    const std::function<std::vector<value>(module&, const std::vector<value>&)>& build) {
+std::unique_ptr<module> gpu_fusion(const std::vector<shape>& inputs,
+                                   const std::function<std::vector<value>(module&, const std::vector<value>&)>& build) {
   auto m = std::make_unique<module>("tested");
   std::vector<value> parameters;
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -32,9 +31,9 @@ std::unique_ptr<module> gpu_cluster(
   return m;
 }
 
-native_kernel finalize_for(const module& cluster, const target_row& target, finalize_trace* trace) {
+native_kernel finalize_for(const module& fusion, const target_row& target, finalize_trace* trace) {
   static compiler_context context;
-  native_kernel kernel = finalize(portable_kernel::parse(context, write_kernel(cluster, "tested")), target, {}, trace);
+  native_kernel kernel = finalize(portable_kernel::parse(context, write_kernel(fusion, "tested")), target, {}, trace);
   if (const char* folder = std::getenv("KILN_DUMP"); folder && target.family == target_family::nvidia) {
     static int number = 0;
     std::ofstream file(std::string(folder) + "/" + std::to_string(number++) + "_" + target.processor + ".ptx");
@@ -46,7 +45,7 @@ native_kernel finalize_for(const module& cluster, const target_row& target, fina
 
 // Where kernels may begin early, each waits before it touches memory, and says so.
 void check_waits(const native_kernel& kernel, const target_row& target) {
-  for (const launch& l : kernel.launches) EXPECT_EQ(l.waits, target.gpu.early_launch) << l.symbol;
+  for (const launch& l : kernel.launches) EXPECT_EQ(l.waits, target.gpu.dependent_launch) << l.symbol;
   if (target.family != target_family::nvidia) return;
   std::string_view ptx(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size() - 1);
   for (const launch& l : kernel.launches) {
@@ -54,18 +53,18 @@ void check_waits(const native_kernel& kernel, const target_row& target) {
     ASSERT_NE(begin, std::string_view::npos) << l.symbol;
     std::string_view code = ptx.substr(begin, ptx.find(".entry ", begin + 1) - begin);
     auto wait = code.find("griddepcontrol.wait;");
-    EXPECT_EQ(wait != std::string_view::npos, target.gpu.early_launch) << l.symbol;
-    if (!target.gpu.early_launch) continue;
+    EXPECT_EQ(wait != std::string_view::npos, target.gpu.dependent_launch) << l.symbol;
+    if (!target.gpu.dependent_launch) continue;
     for (const char* access : {"ld.global", "st.global", "cp.async", "atom.", "red."})
       EXPECT_LT(wait, code.find(access)) << l.symbol << " " << access;
   }
 }
 
-void check_all_targets(const module& cluster, bool private_memory) {
+void check_all_targets(const module& fusion, bool private_memory) {
   for (const target_row& target : gpu_targets()) {
-    SCOPED_TRACE(target.name + "\n" + cluster.str());
+    SCOPED_TRACE(target.name + "\n" + fusion.str());
     try {
-      native_kernel kernel = finalize_for(cluster, target);
+      native_kernel kernel = finalize_for(fusion, target);
       EXPECT_FALSE(kernel.launches.empty());
       check_waits(kernel, target);
       for (const launch& l : kernel.launches) {

@@ -1,4 +1,4 @@
-// Finalizes clusters for every GPU row of the table of targets, and checks what every kernel must hold: no spills, no
+// Finalizes fusions for every GPU row of the table of targets, and checks what every kernel must hold: no spills, no
 // private memory, shared memory and threads within the row.
 #pragma once
 
@@ -17,13 +17,13 @@ namespace kiln::test {
 
 std::vector<target_row> gpu_targets();
 
-std::unique_ptr<module> gpu_cluster(const std::vector<shape>& inputs,
-                                    const std::function<std::vector<value>(module&, const std::vector<value>&)>& build);
+std::unique_ptr<module> gpu_fusion(const std::vector<shape>& inputs,
+                                   const std::function<std::vector<value>(module&, const std::vector<value>&)>& build);
 
 // The kernel for one row; nothing is checked. Where KILN_DUMP names a folder, the PTX goes there (for ptxas).
-native_kernel finalize_for(const module& cluster, const target_row& target, finalize_trace* trace = nullptr);
+native_kernel finalize_for(const module& fusion, const target_row& target, finalize_trace* trace = nullptr);
 
 // private_memory: whether the generator may keep arrays on the stack.
-void check_all_targets(const module& cluster, bool private_memory = false);
+void check_all_targets(const module& fusion, bool private_memory = false);
 
 }  // namespace kiln::test

@@ -12,21 +12,20 @@ shape of(element_type type, std::vector<dim> dims) { return {type, std::move(dim
 template <class Op>
 void check_one(const std::vector<shape>& inputs, Op op, bool private_memory = false) {
   check_all_targets(
-      *gpu_cluster(inputs, [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; }),
+      *gpu_fusion(inputs, [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; }),
       private_memory);
 }
 
-TEST(gpu_map, flat_odd_and_broadcast) {
+TEST(gpu_pointwise, flat_odd_and_broadcast) {
   for (auto dims : {std::vector<dim>{1}, {4096}, {3, 37}, {2, 3, 64}})
-    check_all_targets(
-        *gpu_cluster({of(f16, dims), of(f16, {dims.back()})}, [&](module& m, const std::vector<value>& p) {
-          value b = m.add(broadcast{dims}, {p[1]});
-          return std::vector<value>{
-              m.add(elementwise{scalar_function::sigmoid}, {m.add(elementwise{scalar_function::add}, {p[0], b})})};
-        }));
+    check_all_targets(*gpu_fusion({of(f16, dims), of(f16, {dims.back()})}, [&](module& m, const std::vector<value>& p) {
+      value b = m.add(broadcast{dims}, {p[1]});
+      return std::vector<value>{
+          m.add(elementwise{scalar_function::sigmoid}, {m.add(elementwise{scalar_function::add}, {p[0], b})})};
+    }));
 }
 
-TEST(gpu_map, every_function_on_f32) {
+TEST(gpu_pointwise, every_function_on_f32) {
   for (std::size_t i = 0; i < scalar_function_table.size(); ++i) {
     auto function = static_cast<scalar_function>(i);
     bool logical = row(function).result == scalar_result::logical,
@@ -39,7 +38,7 @@ TEST(gpu_map, every_function_on_f32) {
   }
 }
 
-TEST(gpu_map, transposes) {
+TEST(gpu_pointwise, transposes) {
   check_one({of(f16, {128, 192})}, transpose{{1, 0}});
   check_one({of(f32, {3, 37, 70})}, transpose{{0, 2, 1}});
   check_one({of(f16, {2, 16, 12, 64})}, transpose{{0, 2, 1, 3}});
@@ -94,7 +93,7 @@ TEST(gpu_windows, depthwise) {
 // Several waves combine one row through shared memory: a workgroup of them has no room for a second row (sm_90 takes
 // four warps here).
 TEST(gpu_rows, teams_of_several_waves_are_a_workgroup_each) {
-  auto m = gpu_cluster({of(f32, {4096, 1024})}, [](module& m, const std::vector<value>& p) {
+  auto m = gpu_fusion({of(f32, {4096, 1024})}, [](module& m, const std::vector<value>& p) {
     return std::vector<value>{m.add(softmax{-1, false}, p)};
   });
   for (const target_row& target : gpu_targets()) {

@@ -1,4 +1,4 @@
-// Cluster → bytecode → cluster loses nothing: not an attribute, not a type, not a bit of the result.
+// Fusion → bytecode → fusion loses nothing: not an attribute, not a type, not a bit of the result.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,7 +8,7 @@
 #include "ir/program.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
-#include "test/mlir_bridge/kernel/sample_clusters.hpp"
+#include "test/mlir_bridge/kernel/sample_fusions.hpp"
 
 namespace kiln::test {
 namespace {
@@ -18,27 +18,27 @@ const compiler_context& context() {
   return shared;
 }
 
-void expect_round_trip(const module& cluster, bool evaluated) {
-  SCOPED_TRACE(cluster.str());
-  std::vector<std::byte> bytes = write_kernel(cluster, "sample");
-  EXPECT_EQ(bytes, write_kernel(cluster, "sample"));
+void expect_round_trip(const module& fusion, bool evaluated) {
+  SCOPED_TRACE(fusion.str());
+  std::vector<std::byte> bytes = write_kernel(fusion, "sample");
+  EXPECT_EQ(bytes, write_kernel(fusion, "sample"));
   portable_kernel kernel = portable_kernel::parse(context(), bytes);
-  auto again = to_cluster(kernel);
+  auto again = to_fusion(kernel);
   again->validate();
-  EXPECT_EQ(again->str(), cluster.str());
+  EXPECT_EQ(again->str(), fusion.str());
   EXPECT_EQ(write_kernel(*again, "sample"), bytes);
   EXPECT_EQ(parse_kernel_text(print_kernel(bytes)), bytes);
   if (!evaluated) return;
-  auto inputs = sample_inputs(cluster);
-  EXPECT_EQ(evaluate(*again, inputs), evaluate(cluster, inputs));
+  auto inputs = sample_inputs(fusion);
+  EXPECT_EQ(evaluate(*again, inputs), evaluate(fusion, inputs));
 }
 
 TEST(round_trip, every_operator) {
-  for (const sample& s : operator_samples()) expect_round_trip(*cluster_of(s), true);
+  for (const sample& s : operator_samples()) expect_round_trip(*fusion_of(s), true);
 }
 
 TEST(round_trip, every_scalar_function) {
-  for (const sample& s : elementwise_samples()) expect_round_trip(*cluster_of(s), true);
+  for (const sample& s : elementwise_samples()) expect_round_trip(*fusion_of(s), true);
 }
 
 TEST(round_trip, samples_hold_every_operator_of_the_ir) {
@@ -48,7 +48,7 @@ TEST(round_trip, samples_hold_every_operator_of_the_ir) {
   for (std::string_view name : operation_names()) EXPECT_TRUE(seen.contains(name)) << name;
 }
 
-TEST(round_trip, symbolic_dims_and_several_outputs) { expect_round_trip(*symbolic_dot_cluster(), false); }
+TEST(round_trip, symbolic_dims_and_several_outputs) { expect_round_trip(*symbolic_dot_fusion(), false); }
 
 TEST(round_trip, dims_that_are_expressions) {
   dim n = dim::symbol("n"), batch = dim::symbol("batch");
@@ -79,12 +79,12 @@ TEST(round_trip, the_bits_of_a_nan_survive) {
   literal odd_nan = literal::of<std::uint32_t>({element_type::f32, {}}, {0xffc12345u});
   m.set_outputs({m.add(broadcast{{3}}, {m.add(constant{odd_nan}, {})})}, {"output0"});
   expect_round_trip(m, false);
-  auto again = to_cluster(portable_kernel::parse(context(), write_kernel(m, "sample")));
+  auto again = to_fusion(portable_kernel::parse(context(), write_kernel(m, "sample")));
   EXPECT_EQ(again->instructions().front().op().get_if<constant>()->data, odd_nan);
 }
 
 TEST(write_kernel, names_and_origins_do_not_reach_the_bytes) {
-  auto plain = symbolic_dot_cluster();
+  auto plain = symbolic_dot_fusion();
   module named("another");
   std::vector<value> arguments;
   for (value p : plain->parameters())
@@ -97,7 +97,7 @@ TEST(write_kernel, names_and_origins_do_not_reach_the_bytes) {
 }
 
 TEST(write_kernel, is_small_and_says_its_symbol) {
-  auto bytes = write_kernel(*symbolic_dot_cluster(), "dot_add_relu");
+  auto bytes = write_kernel(*symbolic_dot_fusion(), "dot_add_relu");
   EXPECT_LT(bytes.size(), 1200u);
   EXPECT_EQ(portable_kernel::parse(context(), bytes).symbol(), "dot_add_relu");
 }

@@ -9,7 +9,7 @@
 #include "ir/program.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
-#include "test/mlir_bridge/kernel/sample_clusters.hpp"
+#include "test/mlir_bridge/kernel/sample_fusions.hpp"
 
 namespace kiln::test {
 namespace {
@@ -21,8 +21,8 @@ const compiler_context& context() {
   return shared;
 }
 
-portable_kernel parsed(const module& cluster) {
-  return portable_kernel::parse(context(), write_kernel(cluster, "sample"));
+portable_kernel parsed(const module& fusion) {
+  return portable_kernel::parse(context(), write_kernel(fusion, "sample"));
 }
 
 std::vector<shape> shapes(std::vector<std::vector<dim>> dims) {
@@ -32,7 +32,7 @@ std::vector<shape> shapes(std::vector<std::vector<dim>> dims) {
 }
 
 TEST(specialize, every_type_becomes_static_and_the_numbers_are_right) {
-  portable_kernel kernel = parsed(*symbolic_dot_cluster());
+  portable_kernel kernel = parsed(*symbolic_dot_fusion());
   portable_kernel copy = kernel.clone();
   kernel.specialize(shapes({{3, 5}, {7, 5}, {7}}));
   EXPECT_EQ(kernel.input_shapes(), shapes({{3, 5}, {7, 5}, {7}}));
@@ -40,9 +40,9 @@ TEST(specialize, every_type_becomes_static_and_the_numbers_are_right) {
   EXPECT_EQ(kernel.print().find('?'), std::string::npos) << kernel.print();
   EXPECT_NE(copy.print().find('?'), std::string::npos) << "a clone changed with its original";
 
-  auto cluster = to_cluster(kernel);
-  auto inputs = sample_inputs(*cluster);
-  auto outputs = evaluate(*cluster, inputs);
+  auto fusion = to_fusion(kernel);
+  auto inputs = sample_inputs(*fusion);
+  auto outputs = evaluate(*fusion, inputs);
   for (int row = 0; row < 3; ++row)
     for (int column = 0; column < 7; ++column) {
       double sum = inputs[2].at(column);
@@ -53,7 +53,7 @@ TEST(specialize, every_type_becomes_static_and_the_numbers_are_right) {
 }
 
 TEST(specialize, a_specialized_kernel_may_be_specialized_again_to_the_same) {
-  portable_kernel kernel = parsed(*symbolic_dot_cluster());
+  portable_kernel kernel = parsed(*symbolic_dot_fusion());
   kernel.specialize(shapes({{3, 5}, {7, 5}, {7}}));
   std::string once = kernel.print();
   kernel.specialize(shapes({{3, 5}, {7, 5}, {7}}));
@@ -66,7 +66,7 @@ TEST(specialize, shapes_that_do_not_fit) {
                             shapes({{3, 5, 1}, {7, 5}, {7}}), shapes({{dim::symbol("batch"), 5}, {7, 5}, {7}}),
                             std::vector<shape>{{f16, {3, 5}}, {f32, {7, 5}}, {f32, {7}}}}) {
     try {
-      parsed(*symbolic_dot_cluster()).specialize(wrong);
+      parsed(*symbolic_dot_fusion()).specialize(wrong);
       FAIL() << wrong[0].str();
     } catch (const error& e) {
       EXPECT_EQ(e.kind(), error_kind::invalid_model) << e.what();
@@ -142,7 +142,7 @@ TEST(specialize, shape_rules_give_what_no_text_says) {
 }
 
 TEST(compiler_context, many_threads_parse_clone_and_specialize_in_one) {
-  auto good = write_kernel(*symbolic_dot_cluster(), "sample");
+  auto good = write_kernel(*symbolic_dot_fusion(), "sample");
   auto bad = good;
   bad.resize(good.size() / 2);
   std::atomic<int> right{0}, refused{0};
@@ -167,7 +167,7 @@ TEST(compiler_context, many_threads_parse_clone_and_specialize_in_one) {
 }
 
 TEST(portable_kernel, outlives_the_context_object) {
-  auto bytes = write_kernel(*symbolic_dot_cluster(), "sample");
+  auto bytes = write_kernel(*symbolic_dot_fusion(), "sample");
   auto kernel = std::make_unique<compiler_context>();
   portable_kernel survivor = portable_kernel::parse(*kernel, bytes);
   kernel.reset();

@@ -25,8 +25,8 @@ void check_rows(element_type type, element_type id_type, std::vector<dim> rest, 
   SCOPED_TRACE(std::string(name(type)) + " " + std::to_string(rows) + " rows, " + std::to_string(segments));
   std::vector<dim> dims{rows};
   dims.insert(dims.end(), rest.begin(), rest.end());
-  auto m = cluster({typed(type, dims), typed(id_type, {rows})},
-                   [&](module& m, in p) { return std::vector<value>{m.add(segment_sum{segments}, p)}; });
+  auto m = fusion({typed(type, dims), typed(id_type, {rows})},
+                  [&](module& m, in p) { return std::vector<value>{m.add(segment_sum{segments}, p)}; });
   std::mt19937 random(7);
   std::vector<literal> inputs{random_literal(typed(type, dims), random), ascending_ids(rows, segments, id_type)};
   check(*m, inputs, tolerance{1e-3, 1e-3});
@@ -49,7 +49,7 @@ TEST(segment_sum, few_and_many_rows) {
 }
 
 TEST(segment_sum, takes_a_prologue_and_an_epilogue) {
-  auto m = cluster({f32({30, 20}), typed(element_type::i64, {30}), f32({6, 20})}, [&](module& m, in p) {
+  auto m = fusion({f32({30, 20}), typed(element_type::i64, {30}), f32({6, 20})}, [&](module& m, in p) {
     value negative = m.add(elementwise{scalar_function::neg}, {p[0]});
     value sums = m.add(segment_sum{6}, {negative, p[1]});
     return std::vector<value>{m.add(elementwise{scalar_function::add}, {sums, p[2]})};
@@ -62,8 +62,8 @@ TEST(segment_sum, takes_a_prologue_and_an_epilogue) {
 
 TEST(segment_sum, has_code_for_every_gpu) {
   auto one = [](shape data, shape ids, std::int64_t segments) {
-    check_all_targets(*gpu_cluster(
-        {data, ids}, [&](module& m, in p) { return std::vector<value>{m.add(segment_sum{segments}, p)}; }));
+    check_all_targets(
+        *gpu_fusion({data, ids}, [&](module& m, in p) { return std::vector<value>{m.add(segment_sum{segments}, p)}; }));
   };
   one({element_type::f16, {1000, 64}}, {element_type::i64, {1000}}, 50);
   one({element_type::f32, {1000, 7}}, {element_type::i32, {1000}}, 50);

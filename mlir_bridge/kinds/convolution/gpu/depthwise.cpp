@@ -4,7 +4,7 @@
 
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
-#include "mlir_bridge/gpu/map.hpp"
+#include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/window.hpp"
 
 namespace kiln::gpu {

@@ -1,0 +1,16 @@
+// Handles operations that combine elements along a bounded axis (bounded_dims.hpp): padding past the count is replaced
+// by the neutral element. Internal to the import.
+#pragma once
+
+#include <span>
+
+#include "aot/onnx/graph.hpp"
+
+namespace kiln::onnx_import {
+
+// Masks the input of sum, product, min, max, mean, arg-max, softmax and running sum over bounded axes. Returns the
+// instruction that replaces `i` (a mean becomes a sum and a division). Returns null for every other operation, and if
+// the element type has no neutral element. `i` must belong to the main module.
+instruction* mask_padding(module& main, instruction& i, std::span<const bounded_dim> counts);
+
+}  // namespace kiln::onnx_import

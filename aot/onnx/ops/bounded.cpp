@@ -1,0 +1,175 @@
+// Operators whose result size depends on data. Kernels of our library return the largest result and a count
+// (bounded_dims.hpp). If the data is known at import, the size is exact.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "aot/onnx/bounded_dims.hpp"
+#include "aot/onnx/custom.hpp"
+#include "aot/onnx/operators.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+std::vector<std::int64_t> non_zero_places(const literal& x) {
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < x.type().element_count(); ++i)
+    if (x.at(i) != 0) places.push_back(i);
+  return places;
+}
+
+struct counted_places {
+  // `places`: flat indices i64[n], 0 past the count. `count`: i64[1].
+  value places, count;
+};
+
+// The result is shared by all uses of `x`, so that their results have the same size.
+counted_places find_non_zero(node& n, value x) {
+  auto& known = n.owner.state().non_zero;
+  if (auto seen = known.find(x); seen != known.end()) return {seen->second[0], seen->second[1]};
+  constexpr std::array direct{element_type::f32, element_type::i32, element_type::i64, element_type::boolean};
+  bool as_is = std::ranges::find(direct, x.type().type) != direct.end();
+  auto found = import_kernel(n, "NonZero", {as_is ? x : n.b.to_type(x, element_type::boolean)});
+  value places = n.b.binary(fn::max, found[0], 0.0);
+  known[x] = {places, found[1]};
+  return {places, found[1]};
+}
+
+// Returns the indices of nonzero elements, [rank, count].
+std::vector<value> non_zero(node& n) {
+  builder& b = n.b;
+  value x = n.in(0);
+  const auto rank = static_cast<std::int64_t>(n.rank(0));
+  auto data = b.constant_of(x);
+  if (auto each = b.uniform(x);
+      // All elements are nonzero: return every index, in order.
+      each && rank > 0 && b.facts().order(*each, 0).value_or(0) != 0) {
+    const dim count = n.type(0).elements();
+    std::vector<value> every;
+    for (std::int64_t axis = 0; axis < rank; ++axis)
+      every.push_back(b.with_dims(b.iota_like(element_type::i64, n.dims(0), axis), {1, count}));
+    return {every.size() == 1 ? every[0] : b.add(concat{0}, every)};
+  }
+  need_known_dims(n.type(0));
+  const auto dims = n.type(0).static_dims(), strides = row_major_strides(dims);
+  if (data || n.type(0).element_count() == 0) {
+    auto hits = data ? non_zero_places(*data) : std::vector<std::int64_t>{};
+    std::vector<std::int64_t> indices;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis)
+      for (auto i : hits) indices.push_back(i / strides[axis] % dims[axis]);
+    return {b.constant(
+        literal::of<std::int64_t>({element_type::i64, {rank, static_cast<std::int64_t>(hits.size())}}, indices))};
+  }
+  if (rank == 0) refuse("an input of rank 0 whose value is not known at import");
+  auto [places, count] = find_non_zero(n, x);
+  const dim most = places.type().dims[0];
+  std::vector<value> rows;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    value index = strides[axis] == 1 ? places : b.binary(fn::div, places, static_cast<double>(strides[axis]));
+    rows.push_back(
+        b.with_dims(axis == 0 ? index : b.binary(fn::mod, index, static_cast<double>(dims[axis])), {1, most}));
+  }
+  return {shortened(n, rows.size() == 1 ? rows[0] : b.add(concat{0}, rows), 1, count)};
+}
+
+// Selects elements along the axis (or of the flattened tensor without an axis) where the condition holds.
+std::vector<value> compress(node& n) {
+  builder& b = n.b;
+  value x = n.in(0);
+  std::int64_t axis = 0;
+  if (n.has_attribute("axis")) axis = n.axis("axis", 0, x.type().rank());
+  else x = b.with_dims(x, {x.type().elements()});
+  value condition = b.with_dims(n.in(1), {n.type(1).elements()});
+  const dim length = x.type().dims[static_cast<std::size_t>(axis)], given = n.type(1).elements();
+  if (length.is_static() && given.is_static() && given.value() > length.value())
+    condition = b.slice_axis(condition, 0, 0, length);
+  if (auto known = b.constant_of(condition)) return {b.add(gather{axis}, {x, b.integers(non_zero_places(*known))})};
+  auto [places, count] = find_non_zero(n, condition);
+  return {shortened(n, b.add(gather{axis}, {x, places}), axis, count)};
+}
+
+// The type in which the library handles an ONNX type: the same type, or one that can represent all its values.
+element_type sortable(element_type type) {
+  using enum element_type;
+  switch (type) {
+    case f32:
+    case i32:
+    case i64: return type;
+    case f16:
+    case bf16: return f32;
+    case i8:
+    case u8:
+    case i16:
+    case u16:
+    case boolean: return i32;
+    case u32: return i64;
+    default: refuse("elements of " + std::string(name(type)));
+  }
+}
+
+// Returns the indices that sort the vector in ascending order; the sort is stable.
+value order_of(builder& b, value vector) {
+  return builder::output(b.add(top_k{vector.type().dims[0].value(), 0, false}, {vector}), 1);
+}
+
+std::vector<value> unique(node& n) {
+  builder& b = n.b;
+  if (n.has_attribute("axis")) refuse("attribute axis: only the elements of the flat tensor are compared");
+  need_known_dims(n.type(0));
+  const std::int64_t elements = n.type(0).element_count();
+  if (elements == 0) refuse("an input without elements");
+  const element_type type = n.type(0).type;
+  auto found = import_kernel(n, "Unique", {b.with_dims(b.to_type(n.in(0), sortable(type)), {elements})});
+  value values = found[0], first = found[1], inverse = found[2], counts = found[3], count = found[4];
+  // Restore the order of first occurrence; the padding, -1, goes last.
+  if (n.integer("sorted", 1) == 0) {
+    value order = order_of(
+        b, b.where(b.binary(fn::less, first, 0.0), b.scalar(element_type::i64, static_cast<double>(elements)), first));
+    inverse = b.add(gather{0}, {order_of(b, order), inverse});
+    for (value* v : {&values, &first, &counts}) *v = b.add(gather{0}, {*v, order});
+  }
+  std::vector<value> results{shortened(n, b.to_type(values, type), 0, count), shortened(n, first, 0, count), inverse,
+                             shortened(n, counts, 0, count)};
+  results.resize(std::min(results.size(), n.outputs()));
+  return results;
+}
+
+// Returns rows (image, class, box) by descending score within each list, [count, 3].
+std::vector<value> non_max_suppression(node& n) {
+  value boxes = n.in(0), scores = n.in(1);
+  if (n.rank(0) != 3 || n.rank(1) != 3) invalid("boxes and scores must have rank 3");
+  if (!(n.type(0).dims[2] == dim(4)) || !(n.type(0).dims[0] == n.type(1).dims[0]) ||
+      !(n.type(0).dims[1] == n.type(1).dims[2]))
+    invalid("boxes are " + n.type(0).str() + ", scores " + n.type(1).str() +
+            ": they must be [images, boxes, 4] and [images, classes, boxes]");
+  auto number = [&](std::size_t i, std::string_view what, double otherwise) {
+    return n.has(i) ? n.number(i, what) : otherwise;
+  };
+  const std::int64_t most = n.has(2) ? n.constant(2, "max_output_boxes_per_class").at_int(0) : 0;
+  if (most < 0) invalid("max_output_boxes_per_class is negative");
+  const double overlap = number(3, "iou_threshold", 0);
+  if (!(overlap >= 0 && overlap <= 1)) invalid("iou_threshold is not in [0, 1]");
+  if (most == 0) return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {0, 3}}, {}))};
+  auto found =
+      import_kernel(n, "NonMaxSuppression", {boxes, scores},
+                    {{"max_output_boxes_per_class", most},
+                     {"iou_threshold", overlap},
+                     {"score_threshold", number(4, "score_threshold", -std::numeric_limits<double>::infinity())},
+                     {"center_point_box", n.integer("center_point_box", 0)}});
+  return {shortened(n, found[0], 0, found[1])};
+}
+
+constexpr operator_row rows[] = {
+    {"NonZero", non_zero, 9},
+    {"Compress", compress, 9},
+    {"Unique", unique, 11, "without axis"},
+    {"NonMaxSuppression", non_max_suppression, 10, "limits known at import"},
+};
+
+}  // namespace
+
+std::span<const operator_row> bounded_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,92 @@
+#include "mlir_bridge/codegen/pointwise_space.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/ops/all.hpp"
+
+namespace kiln::codegen {
+
+namespace {
+
+// Outputs that end in a reshape are the same bytes as what is reshaped: loop over that instead, where all roots agree.
+std::vector<map_root> without_reshapes(const kernel_emitter& e, std::vector<map_root> roots) {
+  auto stripped = roots;
+  for (map_root& r : stripped) {
+    while (r.v.producer->op().is<reshape>() && !e.in_memory(r.v)) r.v = r.v.producer->inputs()[0];
+    r.destination.dims = kernel_emitter::dims(r.v);
+  }
+  bool agree = std::ranges::all_of(
+      stripped, [&](const map_root& r) { return r.destination.dims == stripped[0].destination.dims; });
+  return agree ? stripped : roots;
+}
+
+}  // namespace
+
+std::vector<map_root> output_roots(const kernel_emitter& e) {
+  std::vector<map_root> roots;
+  for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i) roots.push_back({e.fusion.outputs()[i], e.output(i)});
+  return roots;
+}
+
+pointwise_space::pointwise_space(kernel_emitter& e, std::vector<map_root> roots)
+    : e_(e), roots_(without_reshapes(e, std::move(roots))), domain_(roots_[0].destination.dims), analysis_(e, domain_) {
+  for (const map_root& r : roots_) analysis_.add_root(r.v);
+  runs_ = analysis_.runs();
+  if (runs_.empty()) runs_.push_back({});
+  for (const auto& run : runs_)
+    extents_.push_back(std::accumulate(run.begin(), run.end(), std::int64_t{1},
+                                       [&](std::int64_t n, std::size_t axis) { return n * domain_[axis]; }));
+}
+
+std::vector<std::int64_t> pointwise_space::cuts() const {
+  // Cuts are positions along the last domain axis.
+  bool alone = runs_.back().size() == 1 && runs_.back()[0] + 1 == domain_.size();
+  return alone ? analysis_.cuts() : std::vector<std::int64_t>();
+}
+
+std::optional<std::size_t> pointwise_space::transposed_run() const {
+  auto axis = analysis_.transposed_axis();
+  if (!axis) return std::nullopt;
+  for (std::size_t run = 0; run + 1 < runs_.size(); ++run)
+    if (!runs_[run].empty() && runs_[run].back() == *axis) return run;
+  return std::nullopt;
+}
+
+element_type pointwise_space::widest() const {
+  element_type type = element_type::f32;
+  auto consider = [&](element_type t) {
+    if (storage_bits(compute_type(t)) > storage_bits(compute_type(type))) type = t;
+  };
+  for (const map_root& r : roots_) consider(r.destination.type);
+  for (const instruction& i : e_.fusion.instructions())
+    if (i.op().is<elementwise>() || i.op().is<convert>()) consider(i.outputs()[0].type);
+  return type;
+}
+
+std::int64_t pointwise_space::operations() const {
+  return std::max<std::int64_t>(1, std::ranges::count_if(e_.fusion.instructions(), [](const instruction& i) {
+                                  return i.op().is<elementwise>() || i.op().is<convert>();
+                                }));
+}
+
+position pointwise_space::at(const std::vector<axis_index>& of_runs) const {
+  position where(domain_.size(), axis_index{e_.code.constant(0), 0, {}, 0, 1, any_multiple});
+  for (std::size_t run = 0; run < runs_.size(); ++run)
+    if (!runs_[run].empty()) where[runs_[run].back()] = of_runs[run];
+  return where;
+}
+
+values pointwise_space::evaluate(const position& where, std::int64_t lanes) const {
+  evaluator ev(e_);
+  values results;
+  for (const map_root& r : roots_) results.push_back(ev.at(r.v, where, lanes));
+  return results;
+}
+
+void pointwise_space::store(const position& where, std::span<const Value> results) const {
+  evaluator ev(e_);
+  for (std::size_t k = 0; k < roots_.size(); ++k) ev.store(roots_[k].destination, where, results[k]);
+}
+
+}  // namespace kiln::codegen

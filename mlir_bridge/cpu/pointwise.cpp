@@ -1,0 +1,181 @@
+// Kernels without an anchor, and stages that bring a value into memory: loops over the outputs' elements, vectors along
+// the last axis. Axes that every access walks as one are joined; the loop over the last axis is cut where concat or pad
+// change sides; where a load strides along the last axis (a transpose), the loops run over tiles so that its cache
+// lines are used whole. The configuration's "block" (elements of the loops inside one parallel index), "tile" (rows of
+// a transpose) and "grain" (kernel_emitter::parallel) overrule the choice.
+#include "mlir_bridge/cpu/pointwise.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "mlir_bridge/codegen/pointwise_space.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+constexpr std::int64_t standard_row_elements = 16384;  // of the loops inside one parallel index
+constexpr std::int64_t standard_tile = 16;             // rows of a transposed tile
+constexpr std::size_t most_segments = 64;              // densely connected networks join dozens of tensors
+
+class pointwise_stage {
+ public:
+  pointwise_stage(kernel_emitter& e, std::vector<map_root> roots)
+      : e_(e),
+        space_(e, std::move(roots)),
+        extents_(space_.extents()),
+        type_(space_.widest()),
+        row_elements(std::max<std::int64_t>(256, choose(e.configuration, "block", standard_row_elements))),
+        tile(std::max<std::int64_t>(1, choose(e.configuration, "tile", standard_tile))) {}
+
+  const pointwise_space& space() const { return space_; }
+
+  void emit(const std::string& name, bool prepare) {
+    std::int64_t extent = extents_.back();
+    std::size_t last = extents_.size() - 1;
+    auto segments = make_segments(extent);
+    std::int64_t cost = space_.operations();
+    if (auto axis = space_.transposed_run()) return emit_tiles(name, *axis, segments, cost, prepare);
+    if (segments.size() == 1 && extent >= 2 * row_elements) return emit_blocks(name, cost, prepare);
+    // Small trailing axes become loops inside the parallel index.
+    std::size_t inner = last;
+    std::int64_t elements = extent;
+    while (inner > 0 && elements * extents_[inner - 1] <= row_elements) elements *= extents_[--inner];
+    std::vector<std::int64_t> outer(extents_.begin(), extents_.begin() + static_cast<std::ptrdiff_t>(inner));
+    e_.parallel(
+        name, outer, elements * cost,
+        [&](std::span<const Value> at) { emit_rows(values(at.begin(), at.end()), segments); }, prepare);
+  }
+
+ private:
+  using segment = std::pair<std::int64_t, std::int64_t>;
+
+  std::vector<segment> make_segments(std::int64_t extent) const {
+    auto cuts = space_.cuts();
+    if (cuts.size() >= most_segments) cuts.clear();
+    std::vector<segment> segments;
+    std::int64_t begin = 0;
+    for (std::int64_t cut : cuts) segments.push_back({begin, cut}), begin = cut;
+    segments.push_back({begin, extent});
+    return segments;
+  }
+
+  void emit_rows(values at, const std::vector<segment>& segments) {
+    if (at.size() + 1 < extents_.size()) {
+      e_.code.loop(0, extents_[at.size()], 1, [&](Value i) {
+        values deeper = at;
+        deeper.push_back(i);
+        emit_rows(std::move(deeper), segments);
+      });
+      return;
+    }
+    for (auto [low, high] : segments) emit_row(at, low, high);
+  }
+
+  // One row of the last run, [low, high): whole vectors, the last of them overlapping the one before where they do not
+  // divide.
+  void emit_row(const values& at, std::int64_t low, std::int64_t high) {
+    std::int64_t lanes = e_.lanes_for(type_, high - low);
+    bool divides = (high - low) % lanes == 0;
+    e_.code.loop(low, high, lanes, [&](Value i) {
+      emit_element(at, divides ? i : e_.code.min(i, high - lanes), lanes, {low, high},
+                   divides ? std::gcd(low, lanes) : 1);
+    });
+  }
+
+  void emit_element(const values& at, Value i, std::int64_t lanes, segment range, std::int64_t multiple) {
+    std::vector<axis_index> of_runs;
+    for (std::size_t run = 0; run + 1 < extents_.size(); ++run)
+      of_runs.push_back({at[run], 0, {}, 0, extents_[run], 1});
+    of_runs.push_back({i, lanes > 1 ? 1 : 0, {}, range.first, range.second, multiple ? multiple : any_multiple});
+    space_.emit(space_.at(of_runs), lanes);
+  }
+
+  // A long last run, cut into blocks that are work items; the last block also takes what is left over.
+  void emit_blocks(const std::string& name, std::int64_t cost, bool prepare) {
+    auto& code = e_.code;
+    std::int64_t extent = extents_.back(), lanes = e_.lanes_for(type_, extent);
+    std::int64_t block = std::max<std::int64_t>(256, row_elements / cost / 256 * 256),
+                 blocks = std::max<std::int64_t>(1, extent / block);
+    std::vector<std::int64_t> outer(extents_.begin(), extents_.end() - 1);
+    outer.push_back(blocks);
+    bool divides = extent % lanes == 0;
+    e_.parallel(
+        name, outer, block * cost,
+        [&](std::span<const Value> at) {
+          values rows(at.begin(), at.end() - 1);
+          Value low = code.mul(at.back(), block);
+          Value is_last = code.equal(at.back(), code.constant(blocks - 1));
+          Value high = code.select(is_last, code.constant(extent), code.add(low, block));
+          code.loop(low, high, lanes, [&](Value i) {
+            emit_element(rows, divides ? i : code.min(i, code.sub(high, lanes)), lanes, {0, extent},
+                         divides ? lanes : 1);
+          });
+        },
+        prepare);
+  }
+
+  // Some load is contiguous along run `across` and strided along the last one: blocks of `tile` rows stay in the cache.
+  void emit_tiles(const std::string& name, std::size_t across, const std::vector<segment>& segments, std::int64_t cost,
+                  bool prepare) {
+    auto& code = e_.code;
+    std::int64_t rows = extents_[across], tiles = (rows + tile - 1) / tile;
+    std::vector<std::int64_t> outer(extents_.begin(), extents_.end() - 1);
+    outer[across] = tiles;
+    e_.parallel(
+        name, outer, tile * extents_.back() * (cost + 2),
+        [&](std::span<const Value> at) {
+          values index(at.begin(), at.end());
+          Value first = code.mul(index[across], tile), end = code.min(code.add(first, tile), rows);
+          for (auto [low, high] : segments) {
+            std::int64_t from = low, to = high, lanes = e_.lanes_for(type_, to - from);
+            bool divides = (to - from) % lanes == 0;
+            code.loop(from, to, lanes, [&](Value i) {
+              Value column = divides ? i : code.min(i, to - lanes);
+              code.loop(first, end, 1, [&](Value row) {
+                values inside = index;
+                inside[across] = row;
+                emit_element(inside, column, lanes, {from, to}, divides ? std::gcd(from, lanes) : 1);
+              });
+            });
+          }
+        },
+        prepare);
+  }
+
+  kernel_emitter& e_;
+  pointwise_space space_;
+  const std::vector<std::int64_t>& extents_;
+  element_type type_;
+  std::int64_t row_elements, tile;
+};
+
+}  // namespace
+
+void emit_pointwise(kernel_emitter& e) { pointwise_stage(e, output_roots(e)).emit("map", false); }
+
+std::vector<candidate> pointwise_choices(kernel_emitter& e) {
+  const pointwise_stage stage(e, output_roots(e));
+  std::vector<candidate> result;
+  // Transposes: a cache line of the loads is used whole from 16 elements on, and a tile's lines stay in the first-level
+  // cache.
+  if (stage.space().transposed_run())
+    for (std::int64_t tile : {4, 8, 16, 32, 64})
+      for (std::int64_t grain : {1 << 14, 1 << 16})
+        result.push_back({{{"tile", tile}, {"grain", grain}},
+                          std::abs(std::log2(static_cast<double>(tile) / 16)) + (grain > 1 << 14 ? 0.5 : 0)});
+  else
+    for (std::int64_t block : {1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16})
+      for (std::int64_t grain : {1 << 12, 1 << 14, 1 << 16, 1 << 18})
+        result.push_back({{{"block", block}, {"grain", grain}},
+                          std::abs(std::log2(static_cast<double>(block) / (1 << 14))) +
+                              std::abs(std::log2(static_cast<double>(grain) / (1 << 14)))});
+  return result;
+}
+
+void emit_pointwise_into(kernel_emitter& e, value v, const buffer& destination, bool prepare) {
+  pointwise_stage(e, {{v, destination}}).emit(prepare ? "prepare" : "materialize", prepare);
+}
+
+}  // namespace kiln::cpu

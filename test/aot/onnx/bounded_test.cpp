@@ -1,0 +1,222 @@
+// Results whose size depends on data: how their size travels through a graph, and which uses are refused.
+#include <gtest/gtest.h>
+
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
+#include "spirv/library/reference.hpp"
+#include "test/aot/onnx/model_builder.hpp"
+
+namespace kiln {
+namespace {
+
+using test::bool_type;
+using test::float_type;
+using test::graph_builder;
+using test::int64_type;
+using test::model_builder;
+
+literal floats(std::vector<dim> dims, const std::vector<float>& values) {
+  return literal::of<float>({element_type::f32, std::move(dims)}, values);
+}
+
+std::vector<literal> run(const program& p, const std::vector<literal>& inputs) {
+  return evaluate(p.main(), inputs, spirv::library_runner(p));
+}
+
+// places of what is not zero in x [2, 3], as y
+model_builder places() {
+  model_builder m;
+  m.input("x", float_type, {"2", "3"});
+  m.node("NonZero", {"x"}, {"y"});
+  return m;
+}
+
+void expect_refused(model_builder& m, const std::string& text, error_kind kind = error_kind::unsupported) {
+  try {
+    m.import();
+    ADD_FAILURE() << "imported, expected: " << text;
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), kind) << e.what();
+    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+  }
+}
+
+TEST(bounded_dims, outputs_have_the_largest_size_and_a_count) {
+  model_builder m = places();
+  m.output("y", int64_type);
+  program p = m.import();
+  ASSERT_EQ(p.main().output_names(), (std::vector<std::string>{"y", "y.count"}));
+  EXPECT_TRUE(p.symbols.empty());
+  EXPECT_EQ(p.main().outputs()[0].type().str(), "i64[2, 6]");
+  const auto* op = p.main().outputs()[0].producer->op().get_if<bounded>();
+  ASSERT_TRUE(op);
+  EXPECT_EQ(op->axis, 1);
+  EXPECT_EQ(p.main().outputs()[0].producer->inputs()[1], p.main().outputs()[1]);
+  auto got = run(p, {floats({2, 3}, {0, 1, 0, 2, 0, 3})});
+  EXPECT_EQ(got[0], literal::of<std::int64_t>({element_type::i64, {2, 3}}, {0, 1, 1, 1, 0, 2}));
+  EXPECT_EQ(got[1], literal::from_int64({3}));
+  EXPECT_EQ(run(p, {floats({2, 3}, {0, 0, 0, 0, 0, 0})})[0].type().str(), "i64[2, 0]");
+}
+
+TEST(bounded_dims, the_size_may_be_all_that_is_used) {
+  model_builder m = places();
+  m.output("made");
+  m.node("Shape", {"y"}, {"size"});
+  m.node("ConstantOfShape", {"size"}, {"made"});
+  program p = m.import();
+  EXPECT_EQ(p.main().output_names(), (std::vector<std::string>{"made", "made.count"}));
+  EXPECT_EQ(run(p, {floats({2, 3}, {0, 1, 0, 2, 0, 3})})[0], floats({2, 3}, {0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(run(p, {floats({2, 3}, {0, 0, 0, 0, 0, 0})})[0].type().str(), "f32[2, 0]");
+}
+
+TEST(bounded_dims, what_is_not_used_is_not_computed) {
+  model_builder m = places();
+  m.output("z");
+  m.node("Relu", {"x"}, {"z"});
+  program p = m.import();
+  EXPECT_EQ(p.main().output_names(), std::vector<std::string>{"z"});
+  for (const instruction& i : p.main().instructions()) EXPECT_FALSE(i.op().is<code_object>());
+}
+
+TEST(bounded_dims, sizes_follow_through_the_graph) {
+  model_builder m = places();
+  m.output("values").output("size", int64_type).output("some", bool_type).output("rows", int64_type);
+  m.integers("zero", {1}, {0}), m.integers("minus_one", {1}, {-1}), m.integers("one", {1}, {1});
+  graph_builder::attribute(m.node("Transpose", {"y"}, {"t"}), "perm", std::vector<std::int64_t>{1, 0});
+  m.node("GatherND", {"x", "t"}, {"values"});
+  m.node("Shape", {"values"}, {"size"});
+  m.node("Greater", {"size", "zero"}, {"some"});  // a count may be zero: nothing is known about it at import
+  m.node("Concat", {"size", "one"}, {"target"}).set_name("target");
+  graph_builder::attribute(*m.graph.mutable_node(static_cast<int>(m.graph.node_size()) - 1), "axis", 0);
+  m.node("Gather", {"t", "zero"}, {"first"});
+  graph_builder::attribute(*m.graph.mutable_node(static_cast<int>(m.graph.node_size()) - 1), "axis", 1);
+  m.node("Reshape", {"first", "target"}, {"rows"});
+  program p = m.import();
+  EXPECT_EQ(p.main().output_names(), (std::vector<std::string>{"values", "size", "some", "rows", "values.count"}));
+  auto got = run(p, {floats({2, 3}, {0, 1.5f, 0, 2.5f, 0, 3.5f})});
+  EXPECT_EQ(got[0], floats({3}, {1.5f, 2.5f, 3.5f}));
+  EXPECT_EQ(got[1], literal::from_int64({3}));
+  EXPECT_EQ(got[2].at_int(0), 1);
+  EXPECT_EQ(got[3], literal::of<std::int64_t>({element_type::i64, {3, 1}}, {0, 1, 1}));
+  got = run(p, {floats({2, 3}, {0, 0, 0, 0, 0, 0})});
+  EXPECT_EQ(got[0].type().str(), "f32[0]");
+  EXPECT_EQ(got[2].at_int(0), 0);
+}
+
+TEST(bounded_dims, unique_in_both_orders) {
+  for (std::int64_t sorted : {0, 1}) {
+    model_builder m;
+    m.input("x", float_type, {"6"})
+        .output("values")
+        .output("first", int64_type)
+        .output("inverse", int64_type)
+        .output("counts", int64_type);
+    graph_builder::attribute(m.node("Unique", {"x"}, {"values", "first", "inverse", "counts"}), "sorted", sorted);
+    program p = m.import();
+    auto got = run(p, {floats({6}, {2, 1, 1, 3, 4, 3})});
+    auto numbers = [](std::vector<std::int64_t> values) { return literal::from_int64(values); };
+    EXPECT_EQ(got[0], sorted ? floats({4}, {1, 2, 3, 4}) : floats({4}, {2, 1, 3, 4}));
+    EXPECT_EQ(got[1], sorted ? numbers({1, 0, 3, 4}) : numbers({0, 1, 3, 4}));
+    EXPECT_EQ(got[2], sorted ? numbers({1, 0, 0, 2, 3, 2}) : numbers({0, 1, 1, 2, 3, 2}));
+    EXPECT_EQ(got[3], sorted ? numbers({2, 1, 2, 1}) : numbers({1, 2, 2, 1}));
+    EXPECT_EQ(got[4], numbers({4}));
+  }
+}
+
+TEST(bounded_dims, known_data_gives_known_sizes) {
+  model_builder m;
+  m.input("z", float_type, {"3"}).output("y", int64_type).output("kept");
+  m.floats("x", {3}, {0, 5, 7});
+  m.tensor("q", bool_type, {3}).add_int32_data(1);
+  for (int bit : {0, 1}) m.graph.mutable_initializer(1)->add_int32_data(bit);
+  m.node("NonZero", {"x"}, {"y"});
+  m.node("Compress", {"z", "q"}, {"kept"});
+  program p = m.import();
+  EXPECT_EQ(p.main().output_names().size(), 2u);
+  auto got = run(p, {floats({3}, {1, 2, 3})});
+  EXPECT_EQ(got[0], literal::of<std::int64_t>({element_type::i64, {1, 2}}, {1, 2}));
+  EXPECT_EQ(got[1], floats({2}, {1, 3}));
+}
+
+TEST(bounded_dims, padding_is_masked_where_places_are_combined) {
+  const std::vector<float> x{0, 1.5f, 0, -2.5f, 0, 4};
+  struct {
+    const char* operation;
+    float wanted;
+  } cases[] = {{"ReduceSum", 3}, {"ReduceMean", 1}, {"ReduceMax", 4}, {"ReduceMin", -2.5f}, {"ReduceProd", -15}};
+  for (const auto& c : cases) {
+    model_builder m = places();
+    m.output("s").output("best", int64_type).output("running").output("weights");
+    m.node("Transpose", {"y"}, {"t"});
+    m.node("GatherND", {"x", "t"}, {"v"});
+    m.integers("zero", {}, {0});
+    graph_builder::attribute(m.node(c.operation, {"v"}, {"s"}), "keepdims", 0);
+    graph_builder::attribute(m.node("ArgMax", {"v"}, {"best"}), "axis", 0);
+    graph_builder::attribute(m.node("CumSum", {"v", "zero"}, {"running"}), "reverse", 1);
+    graph_builder::attribute(m.node("Softmax", {"v"}, {"weights"}), "axis", 0);
+    auto got = run(m.import(), {floats({2, 3}, x)});
+    EXPECT_EQ(got[0], floats({}, {c.wanted})) << c.operation;
+    EXPECT_EQ(got[1], literal::from_int64({2}));
+    EXPECT_EQ(got[2], floats({3}, {3, 1.5f, 4}));
+    ASSERT_EQ(got[3].type().str(), "f32[3]");
+    EXPECT_NEAR(got[3].at(2), 0.92276, 1e-4);
+  }
+}
+
+TEST(bounded_dims, uses_that_mix_places_are_refused_by_name) {
+  model_builder most = places();
+  most.output("s", int64_type);
+  most.node("ReduceMin", {"y"}, {"s"});
+  expect_refused(most,
+                 "'ReduceMin_node (ReduceMin)' needs the size of a result that depends on data: reduce does not work "
+                 "element by element along that axis");
+
+  model_builder flat = places();
+  flat.output("s", int64_type);
+  flat.integers("minus_one", {1}, {-1});
+  flat.node("Reshape", {"y", "minus_one"}, {"s"});
+  expect_refused(flat, "a dimension of 2*counted.0 is not supported");
+
+  model_builder last = places();  // -1 is the last that there is, not the last that there could be
+  last.output("s", int64_type);
+  last.integers("minus_one", {1}, {-1});
+  graph_builder::attribute(last.node("Gather", {"y", "minus_one"}, {"s"}), "axis", 1);
+  expect_refused(last, "gather does not work");
+
+  model_builder written = places();
+  written.output("s");
+  written.floats("u", {1}, {1});
+  written.node("Transpose", {"y"}, {"t"});
+  written.node("Shape", {"t"}, {"n"});
+  graph_builder::attribute(*written.graph.mutable_node(2), "end", 1);
+  written.node("Expand", {"u", "n"}, {"updates"});
+  written.node("ScatterND", {"x", "t", "updates"}, {"s"});
+  expect_refused(written, "scatter_nd does not work");
+
+  model_builder inside;
+  inside.input("x", float_type, {"3"}).input("c", bool_type, {}).output("y", int64_type);
+  auto& branch = inside.node("If", {"c"}, {"y"});
+  for (const char* name : {"then_branch", "else_branch"}) {
+    graph_builder body(inside.body(branch, name));
+    body.output("t", int64_type);
+    body.node("NonZero", {"x"}, {"t"});
+  }
+  expect_refused(inside, "is not supported in the body of If or Loop");
+
+  model_builder open;
+  open.input("x", float_type, {"batch", "3"}).output("y", int64_type);
+  open.node("NonZero", {"x"}, {"y"});
+  expect_refused(open, "needs inputs without open dimensions");
+
+  model_builder taken;
+  taken.input("x", float_type, {"counted.0", "3"}).output("x");
+  expect_refused(taken, "names that begin with counted. are reserved");
+
+  model_builder by_axis;
+  by_axis.input("x", float_type, {"3", "3"}).output("y");
+  graph_builder::attribute(by_axis.node("Unique", {"x"}, {"y"}), "axis", 0);
+  expect_refused(by_axis, "attribute axis");
+}
+
+}  // namespace
+}  // namespace kiln
