@@ -2,6 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <map>
+#include <mutex>
+
 namespace kiln {
 namespace {
 
@@ -18,7 +21,14 @@ class cached_store final : public prepared_store {
 
   std::optional<prepared_bytes> find(const content_hash& key) noexcept override {
     try {
-      if (auto found = cache_.find_mapped(key_of(key))) return prepared_bytes{found->bytes, found->owner};
+      std::lock_guard lock(mutex_);
+      mapping& known = mapped_[key];
+      if (auto owner = known.owner.lock()) return prepared_bytes{known.bytes, std::move(owner)};
+      if (auto found = cache_.find_mapped(key_of(key))) {
+        known = {found->bytes, found->owner};
+        return prepared_bytes{found->bytes, found->owner};
+      }
+      mapped_.erase(key);
     } catch (const std::exception& e) {
       spdlog::debug("prepared weights {}: {}", key.hex(), e.what());  // for example out of memory; it counts as a miss
     }
@@ -34,7 +44,14 @@ class cached_store final : public prepared_store {
   }
 
  private:
+  // What a loaded program of this process has mapped: the cache checks the hash of an entry whenever it maps it.
+  struct mapping {
+    std::span<const std::byte> bytes;
+    std::weak_ptr<const void> owner;
+  };
   kernel_cache& cache_;
+  std::mutex mutex_;
+  std::map<content_hash, mapping> mapped_;
 };
 
 }  // namespace

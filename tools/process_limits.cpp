@@ -97,12 +97,14 @@ void process_limits::watch(const std::stop_token& done, std::optional<clock::tim
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  constexpr timespec pause{0, std::chrono::nanoseconds(glance).count()};
   // When the command has ended, wake the watcher at once. The signal is sent to this thread only, where it is blocked
   // like the others.
   const std::stop_callback wake(done, [self = pthread_self()] { pthread_kill(self, SIGTERM); });
   std::optional<clock::time_point> end;  // set when a stop has been requested
   while (!done.stop_requested()) {
+    clock::duration wait = glance;
+    if (deadline && !end) wait = std::clamp<clock::duration>(*deadline - clock::now(), clock::duration::zero(), glance);
+    const timespec pause{0, std::chrono::duration_cast<std::chrono::nanoseconds>(wait).count()};
     const bool signalled = sigtimedwait(&signals, nullptr, &pause) > 0;
     if (done.stop_requested()) break;
     const auto now = clock::now();

@@ -1,4 +1,4 @@
-// Copies one fusion (fusion group) of a partition into a module of its own. Parameters are named p0, p1, ... in the
+// Copies one fusion of a partition into a module of its own. Parameters are named p0, p1, ... in the
 // order of their first use, and scalars become constants. The copy holds no origins and no names from the model, so
 // equal layers produce equal text and share one payload.
 #pragma once

@@ -22,7 +22,7 @@ struct kernel_trial_options {
   std::shared_ptr<device> target;
   std::string target_name;
   int threads = 0;               // for compiling
-  const tuner_options& options;  // outlives the kernel_trial
+  const tuner_options& options;  // outlives the trial
   double until_ms = 0;
 };
 

@@ -57,7 +57,7 @@ class kernel_emitter {
   code_builder code;
 
   // --- the fusion
-  const instruction* anchor() const { return anchor_; }  // null for a map fusion
+  const instruction* anchor() const { return anchor_; }  // null for pointwise fusions
   value anchor_result(std::uint32_t index = 0) const { return {const_cast<instruction*>(anchor_), index}; }
   static std::vector<std::int64_t> dims(value v) { return v.type().static_dims(); }
   // f32 lanes of one vector register (8 on v3, 16 on v4).

@@ -1,4 +1,4 @@
-// A fused fusion as the payload of a code_object: one `kiln.kernel` (mlir_bridge/dialect/ops.td) in MLIR bytecode,
+// A fusion as the payload of a code_object: one `kiln.kernel` (mlir_bridge/dialect/ops.td) in MLIR bytecode,
 // labelled with the version of the dialect. Equal fusions give equal bytes: names of parameters and outputs, origins
 // and locations are not written. Free functions without state, safe on any thread. This header needs no MLIR.
 #pragma once

@@ -18,7 +18,7 @@ using namespace codegen;
 bool try_wgmma_dot(kernel_emitter& e);
 bool try_wgmma_convolution(kernel_emitter& e);
 
-// What a tuner may try on the cluster's anchor; empty where the functions above return false in any case.
+// What a tuner may try on the fusion's anchor; empty where the functions above return false in any case.
 std::vector<candidate> wgmma_space(kernel_emitter& e);
 
 }  // namespace kiln::gpu

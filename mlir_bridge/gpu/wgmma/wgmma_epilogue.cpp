@@ -19,14 +19,14 @@ struct slab {
 
 std::int64_t slab_columns(const kernel_emitter& e) {
   std::int64_t columns = 64;
-  for (value v : e.cluster.outputs()) columns = std::min<std::int64_t>(columns, 128 / bytes_of(v.type().type));
+  for (value v : e.fusion.outputs()) columns = std::min<std::int64_t>(columns, 128 / bytes_of(v.type().type));
   return columns;
 }
 
 std::vector<slab> make_slabs(const kernel_emitter& e) {
   std::vector<slab> result;
   std::int64_t offset = 0, columns = slab_columns(e);
-  for (value v : e.cluster.outputs()) {
+  for (value v : e.fusion.outputs()) {
     const std::int64_t size = bytes_of(v.type().type);
     result.push_back({size, columns, columns * size + store_bytes, offset});
     offset += rows * result.back().pitch;
@@ -118,7 +118,7 @@ class writer {
     position at = where(row, first, 2);
     Value line = code_.add(code_.div(place_.lane, 4), half * 8), inner = code_.mul(code_.rem(place_.lane, 4), 2);
     for (std::size_t i = 0; i < slabs_.size(); ++i) {
-      value output = e_.cluster.outputs()[i];
+      value output = e_.fusion.outputs()[i];
       Value stored = code_.to_storage(ev_.at(output, at, 2), output.type().type);
       Value offset = code_.add(code_.add(code_.mul(line, slabs_[i].pitch), code_.mul(inner, slabs_[i].size)),
                                c * slabs_[i].size + slabs_[i].offset);
@@ -181,7 +181,7 @@ class writer {
 
 std::int64_t epilogue_bytes(const kernel_emitter& e, const wgmma_problem& problem) {
   std::int64_t bytes = 0;
-  for (value v : e.cluster.outputs())
+  for (value v : e.fusion.outputs())
     if (problem.n * bytes_of(v.type().type) % store_bytes) return 0;
   for (const slab& s : make_slabs(e)) bytes += rows * s.pitch;
   constexpr std::int64_t most = 4608;  // two slabs of 128-byte rows

@@ -1,4 +1,4 @@
-// From a consumer warp's sums to the outputs of the cluster: the epilogue in registers, two columns at a time, then
+// From a consumer warp's sums to the outputs of the fusion: the epilogue in registers, two columns at a time, then
 // through shared memory so that stores are 16 bytes wide; or straight to memory where rows are not whole. Internal to
 // mlir_bridge/gpu.
 #pragma once

@@ -59,7 +59,7 @@ bool make_copyable(const kernel_emitter& e, wgmma_operand& o, value v) {
 
 bool outputs_like_anchor(const kernel_emitter& e) {
   auto dims = kernel_emitter::dims(e.anchor_result());
-  return std::ranges::all_of(e.cluster.outputs(), [&](value v) { return kernel_emitter::dims(v) == dims; });
+  return std::ranges::all_of(e.fusion.outputs(), [&](value v) { return kernel_emitter::dims(v) == dims; });
 }
 
 axis_index at(Value base) { return {base, 0, {}}; }

@@ -31,7 +31,7 @@ struct wgmma_problem {
 // The descriptor of boxes of 128 bytes of the inner dimension by `box_rows` of the next one.
 tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::int64_t box_rows);
 
-// The cluster's anchor as such a product; none where an operand is computed, or lies otherwise. 8-bit operands must
+// The fusion's anchor as such a product; none where an operand is computed, or lies otherwise. 8-bit operands must
 // have k inner.
 std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e);
 std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e);  // 1x1, channels last

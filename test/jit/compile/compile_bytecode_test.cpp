@@ -163,6 +163,19 @@ TEST_F(compile_bytecode_test, packed_weights_come_from_the_cache_the_second_time
   EXPECT_LT(distance(first.evaluate(inputs)[0], evaluate(p.main(), inputs)[0]), 1e-5);
 }
 
+TEST_F(compile_bytecode_test, programs_that_are_loaded_together_map_packed_weights_once) {
+  auto store = make_prepared_store(*cache);
+  const content_hash key = blake3(std::string_view("key"));
+  store->store(key, std::as_bytes(std::span("packed weights")));
+  auto first = store->find(key), second = store->find(key);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->bytes.data(), second->bytes.data());
+  first.reset();
+  EXPECT_EQ(store->find(key)->bytes.data(), second->bytes.data());
+  second.reset();
+  EXPECT_TRUE(store->find(key)) << "the last user has gone: it is mapped again";
+}
+
 TEST_F(compile_bytecode_test, only_if_cached_refuses_to_compile) {
   jit_options o = options();
   o.only_if_cached = true;

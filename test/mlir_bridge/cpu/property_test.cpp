@@ -1,5 +1,5 @@
-// Random map fusions: DAGs of elementwise and moving operations must compute what the reference computes, whatever
-// they are.
+// Random pointwise fusions: DAGs of elementwise and moving operations must compute what the reference computes,
+// whatever they are.
 #include "harness.hpp"
 
 #include <algorithm>

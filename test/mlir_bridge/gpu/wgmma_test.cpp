@@ -38,11 +38,11 @@ struct finalized {
   std::string ptx;
 };
 
-finalized finalize_for(const module& cluster, const std::string& target,
+finalized finalize_for(const module& fusion, const std::string& target,
                        const kernel_configuration& configuration = {}) {
   static const compiler_context context;
   finalized result{
-      finalize(portable_kernel::parse(context, write_kernel(cluster, "kernel")), find_target(target), configuration),
+      finalize(portable_kernel::parse(context, write_kernel(fusion, "kernel")), find_target(target), configuration),
       {}};
   result.ptx.assign(reinterpret_cast<const char*>(result.kernel.object.data()), result.kernel.object.size() - 1);
   return result;
@@ -110,8 +110,8 @@ TEST(wgmma, clusters_share_copies) {
 }
 
 TEST(wgmma, a_cluster_may_share_k) {
-  auto cluster = dot_module({128, 3072}, {3072, 768}, {false, false, element_type::f16}, element_type::f16, true);
-  auto [kernel, ptx] = finalize_for(*cluster, "sm_90", {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}, {"splits", 4}});
+  auto fusion = dot_module({128, 3072}, {3072, 768}, {false, false, element_type::f16}, element_type::f16, true);
+  auto [kernel, ptx] = finalize_for(*fusion, "sm_90", {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}, {"splits", 4}});
   EXPECT_THAT(ptx, HasSubstr("ld.shared::cluster.b32"));
   EXPECT_THAT(ptx, HasSubstr(".reqnctapercluster 4"));
   EXPECT_EQ(kernel.launches[0].grid, 2 * 12 * 4);
@@ -122,12 +122,12 @@ TEST(wgmma, a_cluster_may_share_k) {
 }
 
 TEST(wgmma, every_candidate_is_finalized) {
-  auto cluster = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
+  auto fusion = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
   gpu::wgmma_size size{.m = 1024, .n = 1024, .k = 1024, .b_k_inner = false, .epilogue_bytes = 2304};
   auto all = gpu::wgmma_configurations(size, find_target("sm_90"));
   ASSERT_GT(all.size(), 10u);
   for (std::size_t i = 0; i < all.size(); i += 5)
-    EXPECT_THAT(finalize_for(*cluster, "sm_90", all[i].configuration).ptx, HasSubstr("wgmma.mma_async"));
+    EXPECT_THAT(finalize_for(*fusion, "sm_90", all[i].configuration).ptx, HasSubstr("wgmma.mma_async"));
 }
 
 TEST(wgmma, convolutions_of_single_pixels_are_products) {
