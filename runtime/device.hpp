@@ -105,6 +105,8 @@ struct launch_request {
   std::span<void* const> parameters = {};
   device_stream* stream = nullptr;
   bool waits = false;  // see launch::waits
+  // Host: `buffers` holds the arguments of so many blocks, one after another, and the grid runs for each of them.
+  std::int64_t blocks = 1;
 };
 
 // A tensor map in the representation that kernels take.

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -132,7 +133,20 @@ std::shared_ptr<const kernel_library> host_device::load(std::span<const native_k
 void host_device::launch(const launch_request& request) noexcept {
   auto kernel = reinterpret_cast<host_kernel>(const_cast<void*>(request.kernel.function));
   void* const* buffers = request.buffers.data();
-  team_.run(request.grid, [kernel, buffers](std::int64_t begin, std::int64_t end) { kernel(buffers, begin, end); });
+  const std::int64_t grid = request.grid, blocks = request.blocks;
+  if (blocks == 1) {
+    team_.run(grid, [kernel, buffers](std::int64_t begin, std::int64_t end) { kernel(buffers, begin, end); });
+    return;
+  }
+  const std::int64_t arguments = static_cast<std::int64_t>(request.buffers.size()) / blocks;
+  team_.run(grid * blocks, [=](std::int64_t begin, std::int64_t end) {
+    while (begin < end) {
+      const std::int64_t block = begin / grid, first = begin - block * grid,
+                         count = std::min(end - begin, grid - first);
+      kernel(buffers + block * arguments, first, first + count);
+      begin += count;
+    }
+  });
 }
 
 }  // namespace kiln

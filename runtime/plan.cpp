@@ -50,7 +50,8 @@ class plan_printer {
 
   void line(const launch_step& s, const std::string& symbol) {
     std::span<const buffer_id> ids{plan_.arguments.data() + s.first_argument, s.argument_count};
-    text_ += fmt::format("  launch {} grid {} ({})", symbol, s.grid, names(ids));
+    const std::string blocks = s.blocks ? fmt::format(" for {} blocks", s.blocks) : "";
+    text_ += fmt::format("  launch {} grid {}{} ({})", symbol, s.grid, blocks, names(ids));
   }
   void line(const copy_step& s, const std::string&) {
     text_ += fmt::format("  copy {} <- {}", name(s.to), name(s.from));

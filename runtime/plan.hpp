@@ -52,6 +52,15 @@ struct launch_step {
   std::uint32_t first_argument = 0, argument_count = 0;  // in plan::arguments
   std::uint32_t first_map = 0, map_count = 0;            // in plan::tensor_maps
   bool waits = false;                                    // see launch::waits
+  // A launch for blocks of rows (ir/row_kernel.hpp): the grid runs once for each of them. `first_part` is the place of
+  // its first argument in plan::block_parts; there are none if `blocks` is 0, for a launch of whole tensors.
+  std::int64_t blocks = 0;
+  std::uint32_t first_part = 0;
+};
+
+// Where the blocks of rows of a launch find an argument: block b at `offset + b * stride` bytes of its buffer.
+struct block_part {
+  std::int64_t offset = 0, stride = 0;
 };
 
 struct copy_step {
@@ -169,12 +178,13 @@ struct plan {
   std::vector<buffer_id> arguments;
   std::vector<bool> written;  // per argument: whether the launch may write it
   std::vector<plan_tensor_map> tensor_maps;
+  std::vector<block_part> block_parts;
   std::vector<plan_block> blocks;  // the main module first
   std::vector<plan_instruction> instructions;
   std::vector<plan_port> inputs, outputs;
   std::size_t arena_bytes = 0;
   std::size_t zeroed_bytes = 0;
-  std::size_t most_arguments = 0;  // the most that one launch has
+  std::size_t most_arguments = 0;  // the most that one launch has, over all of its blocks of rows
   std::size_t counters = 0;
   std::vector<foreign_call> calls;
   plan_report report;

@@ -15,6 +15,7 @@
 #include "runtime/plan.hpp"
 #include "runtime/plan_constants.hpp"
 #include "runtime/prepare.hpp"
+#include "runtime/row_blocks.hpp"
 
 namespace kiln {
 
@@ -70,6 +71,16 @@ class plan_builder {
   bool called(const code_object& object) const;
   void add_call(const placed& at, const code_object& object);
   void add_kernel(const placed& at, const code_object& object);
+  // A kernel in the library, and the blocks of rows that it computes; null: whole tensors.
+  struct used_kernel {
+    std::size_t index;  // in kernels_
+    std::string payload;
+    const row_kernel* rows = nullptr;
+    row_blocks blocks = {};
+  };
+  void add_launches(const placed& at, const used_kernel& used);
+  std::vector<buffer_id> scratch_buffers(const placed& at, const used_kernel& used, const row_launches& blocked,
+                                         const prepared_kernel& prepared);
 
   void hold_region(std::size_t body_scope, std::size_t s, std::int64_t step);
   void add_if(const placed& at);
@@ -84,8 +95,9 @@ class plan_builder {
   plan plan_;
   plan_constants constants_;
   preparer prepare_;
-  std::vector<native_kernel> kernels_;
+  std::vector<native_kernel> kernels_;               // a row kernel's versions follow one another
   std::map<std::string, std::size_t> kernel_index_;  // payload to index in kernels_
+  std::map<std::string, row_kernel> row_kernels_;    // by payload; their versions are in kernels_
   std::vector<scope> scopes_;
   std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, if any
   std::map<const instruction*, std::uint32_t> instruction_index_;

@@ -34,8 +34,14 @@ void plan_builder::load_kernels() {
                                                  "', which device " + device_.info().name + " (" +
                                                  device_.info().description +
                                                  ") does not run: finalize the program for this device");
-      if (kernel_index_.try_emplace(object->payload, kernels_.size()).second)
-        kernels_.push_back(deserialize_native_kernel(source_.kernel(content_hash::from_hex(object->payload))));
+      if (!kernel_index_.try_emplace(object->payload, kernels_.size()).second) continue;
+      const auto bytes = source_.kernel(content_hash::from_hex(object->payload));
+      if (!is_row_kernel(bytes)) {
+        kernels_.push_back(deserialize_native_kernel(bytes));
+        continue;
+      }
+      row_kernel& rows = row_kernels_.emplace(object->payload, deserialize_row_kernel(bytes)).first->second;
+      for (row_version& version : rows.versions) kernels_.push_back(std::move(version.kernel));
     }
   std::vector<const native_kernel*> list;
   for (const native_kernel& k : kernels_) list.push_back(&k);
@@ -60,27 +66,48 @@ void plan_builder::add_call(const placed& at, const code_object& object) {
 }
 
 void plan_builder::add_kernel(const placed& at, const code_object& object) {
-  const auto& [i, block, s, inputs, outputs] = at;
-  std::size_t index = kernel_index_.at(object.payload);
-  const native_kernel& kernel = kernels_[index];
-  check_launches(i, kernel, device_.info().family);
-  prepare_request request{kernel, object.payload, {}, {}, {}, {}};
-  for (buffer_id id : inputs) request.constants.push_back(constants_.literal_of(id));
-  request.address = [&](std::size_t input) { return constants_.address(inputs[input]); };
-  request.hash = [&](std::size_t input) { return constants_.hash_of(*request.constants[input]); };
-  request.function = [&](const std::string& symbol) { return plan_.library->find(index, symbol); };
-  prepared_kernel prepared = prepare_.run(request);
+  const std::size_t index = kernel_index_.at(object.payload);
+  const auto rows = row_kernels_.find(object.payload);
+  if (rows == row_kernels_.end()) return add_launches(at, {index, object.payload});
+  for (const row_blocks& blocks : cover_rows(rows->second, count_rows(at.what, rows->second)))
+    add_launches(at,
+                 {index + blocks.version, object.payload + "." + std::to_string(blocks.rows), &rows->second, blocks});
+}
+
+// Blocks that run at the same time need scratch memory of their own.
+std::vector<buffer_id> plan_builder::scratch_buffers(const placed& at, const used_kernel& used,
+                                                     const row_launches& blocked, const prepared_kernel& prepared) {
   std::vector<buffer_id> scratch;
-  for (std::size_t b = 0; b < kernel.scratch.size(); ++b) {
+  const auto& list = kernels_[used.index].scratch;
+  for (std::size_t b = 0; b < list.size(); ++b) {
+    const std::int64_t bytes = blocked.scratch[b] ? scratch_stride(list[b]) * used.blocks.count : list[b].bytes;
     if (const auto& found = prepared.scratch[b]; found.owner) {
       scratch.push_back(add_buffer({buffer_place::fixed, found.bytes.size(), 0, found.bytes.data()}));
       plan_.owners.push_back(found.owner);
-    } else if (kernel.scratch[b].zeroed) {
-      scratch.push_back(add_zeroed_buffer(static_cast<std::size_t>(kernel.scratch[b].bytes)));
+    } else if (list[b].zeroed) {
+      scratch.push_back(add_zeroed_buffer(static_cast<std::size_t>(bytes)));
     } else {
-      scratch.push_back(add_arena_buffer(s, static_cast<std::size_t>(kernel.scratch[b].bytes)));
+      scratch.push_back(add_arena_buffer(at.scope, static_cast<std::size_t>(bytes)));
     }
   }
+  return scratch;
+}
+
+void plan_builder::add_launches(const placed& at, const used_kernel& used) {
+  const auto& [i, block, s, inputs, outputs] = at;
+  const native_kernel& kernel = kernels_[used.index];
+  check_launches(i, kernel, device_.info().family);
+  prepare_request request{kernel, used.payload, {}, {}, {}, {}};
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    request.constants.push_back(used.rows && used.rows->inputs[k].per_row ? nullptr : constants_.literal_of(inputs[k]));
+  request.address = [&](std::size_t input) { return constants_.address(inputs[input]); };
+  request.hash = [&](std::size_t input) { return constants_.hash_of(*request.constants[input]); };
+  request.function = [&](const std::string& symbol) { return plan_.library->find(used.index, symbol); };
+  const prepared_kernel prepared = prepare_.run(request);
+  const row_launches blocked =
+      used.rows ? launches_per_block(*used.rows, kernel)
+                : row_launches{std::vector<bool>(kernel.launches.size()), std::vector<bool>(kernel.scratch.size())};
+  const std::vector<buffer_id> scratch = scratch_buffers(at, used, blocked, prepared);
   const std::array<const std::vector<buffer_id>*, 3> of_kind{&inputs, &outputs, &scratch};
   for (std::size_t l = 0; l < kernel.launches.size(); ++l) {
     const launch& what = kernel.launches[l];
@@ -90,7 +117,7 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
       arguments.push_back((*of_kind[static_cast<std::size_t>(a.kind)])[a.index]);
       plan_.written.push_back(a.kind != buffer_kind::input);
     }
-    launch_step step{plan_.library->find(index, what.symbol),
+    launch_step step{plan_.library->find(used.index, what.symbol),
                      what.grid,
                      what.grid_y,
                      what.grid_z,
@@ -104,7 +131,14 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
     for (const tensor_map& map : what.tensor_maps)
       plan_.tensor_maps.push_back({step.first_argument + map.argument, map});
     plan_.arguments.insert(plan_.arguments.end(), arguments.begin(), arguments.end());
-    plan_.most_arguments = std::max(plan_.most_arguments, arguments.size());
+    if (blocked.launches[l]) {
+      step.blocks = used.blocks.count;
+      step.first_part = static_cast<std::uint32_t>(plan_.block_parts.size());
+      for (const launch_argument& a : what.arguments)
+        plan_.block_parts.push_back(part_of(a, *used.rows, kernel, blocked, used.blocks));
+    }
+    plan_.most_arguments = std::max(
+        plan_.most_arguments, arguments.size() * static_cast<std::size_t>(std::max<std::int64_t>(1, step.blocks)));
     add_step(block, s, step, i, arguments);
     ++plan_.report.launches;
   }

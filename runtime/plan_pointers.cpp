@@ -32,6 +32,7 @@ plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, s
 }
 
 launch_request plan_pointers::launch(const launch_step& step) {
+  if (step.blocks) return launch_blocks(step);
   if (host_) {
     for (std::uint32_t i = 0; i < step.argument_count; ++i)
       values_[i] = table_[plan_->arguments[step.first_argument + i]];
@@ -53,6 +54,18 @@ launch_request plan_pointers::launch(const launch_step& step) {
   return {step.kernel, step.grid,      step.grid_y, step.grid_z,
           step.block,  step.lds_bytes, {},          {arguments_.data() + step.first_argument, step.argument_count},
           nullptr,     step.waits};
+}
+
+launch_request plan_pointers::launch_blocks(const launch_step& step) {
+  const block_part* parts = plan_->block_parts.data() + step.first_part;
+  void** next = values_.data();
+  for (std::int64_t block = 0; block < step.blocks; ++block)
+    for (std::uint32_t i = 0; i < step.argument_count; ++i)
+      *next++ = static_cast<std::byte*>(table_[plan_->arguments[step.first_argument + i]]) + parts[i].offset +
+                block * parts[i].stride;
+  launch_request request{.kernel = step.kernel, .grid = step.grid, .buffers = {values_.data(), next}};
+  request.blocks = step.blocks;
+  return request;
 }
 
 foreign_work plan_pointers::call(const call_step& step) {

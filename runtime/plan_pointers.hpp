@@ -31,11 +31,12 @@ class plan_pointers {
   graph_node node(const plan_step& step);
 
  private:
+  launch_request launch_blocks(const launch_step& step);
   const plan* plan_;
   device* device_;
   bool host_;
   std::vector<void*> table_;              // per plan buffer
-  std::vector<void*> values_;             // of the arguments of the current launch (host) or call
+  std::vector<void*> values_;             // of the arguments of the current launch (host, of all blocks) or call
   std::vector<void*> arguments_;          // GPU: address of each plan argument's value
   std::vector<encoded_tensor_map> maps_;  // per plan tensor map
   std::vector<const void*> mapped_;       // per plan tensor map: the address that it was encoded for

@@ -8,6 +8,7 @@
 #include "jit/tuning/kernel_times.hpp"
 #include "jit/warm/recorded_miss.hpp"
 #include "runtime/host_device.hpp"
+#include "session/row_kernels.hpp"
 
 namespace kiln {
 namespace {
@@ -25,6 +26,12 @@ jit_options tuning_jit(const session_resources& with) {
   jit_options jit = with.compiling();
   jit.only_if_cached = false;
   return jit;
+}
+
+void add_report(jit_report& to, const jit_report& other) {
+  to.kernels.insert(to.kernels.end(), other.kernels.begin(), other.kernels.end());
+  to.hits += other.hits, to.misses += other.misses;
+  to.elapsed_ms += other.elapsed_ms;
 }
 
 // For a GPU it is the session's device. For the host it is a second host device, because a candidate that never
@@ -47,12 +54,14 @@ struct instance::runner {
   explicit runner(const kiln::executable& of) : tensors(of) {}
 };
 
-instance::instance(const session_resources& with, program bound, dim_bindings sizes)
+instance::instance(const session_resources& with, program bound, dim_bindings sizes, const row_kernels* rows,
+                   bool rows_made)
     : with_(with), sizes_(std::move(sizes)), bound_(std::move(bound)) {
   auto begin = clock::now();
   with_.report(session_events::finalizing{});
-  native_ = finalize();
-  finalize_ms_ = milliseconds_since(begin);
+  native_ = finalize(rows);
+  if (rows_made) add_report(report_, rows->report());
+  finalize_ms_ = milliseconds_since(begin) + (rows_made ? rows->report().elapsed_ms : 0);
   with_.report(session_events::finalized{sizes_, report_, finalize_ms_});
 
   begin = clock::now();
@@ -64,21 +73,23 @@ instance::instance(const session_resources& with, program bound, dim_bindings si
 
 instance::~instance() = default;
 
-program instance::finalize() {
+program instance::finalize(const row_kernels* rows) {
   const session_options& options = with_.options();
-  jit_options jit = with_.compiling();
-  jit.progress = [&](std::size_t done, std::size_t total) { with_.report(session_events::finalizing{done, total}); };
+  const jit_options jit = with_.compiling_with_progress();
+  std::optional<program> rest;  // of the kernels that have no form for any number of rows
+  if (rows) rest = rows->use_in(bound_);
+  const program& portable = rest ? *rest : bound_;
   if (with_.cache() && options.verify_cache)
-    for (const cache_mismatch& m : compare_with_cache(bound_, jit, true).mismatches)
+    for (const cache_mismatch& m : compare_with_cache(portable, jit, true).mismatches)
       with_.report(session_events::entry_replaced{m});
   const std::string& log = options.record_misses;
   try {
-    program native = compile_bytecode(bound_, jit, &report_);
-    if (!log.empty()) append_misses(log, misses_of(bound_, jit, report_, with_.name()));
+    program native = compile_bytecode(portable, jit, &report_);
+    if (!log.empty()) append_misses(log, misses_of(portable, jit, report_, with_.name()));
     return native;
   } catch (const error& e) {
     if (!log.empty() && options.only_cached && e.kind() == error_kind::not_cached)
-      append_misses(log, absent_kernels(bound_, jit, with_.name()));
+      append_misses(log, absent_kernels(portable, jit, with_.name()));
     throw;
   }
 }

@@ -16,11 +16,15 @@
 
 namespace kiln {
 
+class row_kernels;
+
 class instance {
  public:
   // Finalizes what is missing, loads and plans. `bound` has the sizes in place of its symbols. Throws what
-  // compile_bytecode and load throw.
-  instance(const session_resources& with, program bound, dim_bindings sizes);
+  // compile_bytecode and load throw. `rows`, which may be null, replaces the kernels that it has; if it was made
+  // for this instance, its report is a part of this instance's.
+  instance(const session_resources& with, program bound, dim_bindings sizes, const row_kernels* rows = nullptr,
+           bool rows_made = false);
   ~instance();
   instance(const instance&) = delete;
 
@@ -53,7 +57,7 @@ class instance {
 
  private:
   struct runner;
-  program finalize();
+  program finalize(const row_kernels* rows);
   const session_resources& with_;
   dim_bindings sizes_;
   program bound_, native_;

@@ -1,5 +1,6 @@
 #include "session/resources.hpp"
 
+#include "ir/error.hpp"
 #include "jit/prepared_cache.hpp"
 
 namespace kiln {
@@ -20,6 +21,13 @@ session_resources::session_resources(session_options options, chosen_device chos
                             cache_ ? cache_->layers() : std::vector<std::filesystem::path>(), chosen_, std::move(hints),
                             [this](const std::string& text) { warn(text); })),
       prepared_(cache_ ? make_prepared_store(*cache_) : nullptr) {
+  if (options_.specialization == specialization::off) {
+    if (!chosen_.device->info().host_memory)
+      throw error(error_kind::unsupported, "device " + chosen_.device->info().name +
+                                               " has no kernels for any number of rows yet: let Kiln specialize them");
+    if (options_.tuning != tuning_effort::off)
+      throw error(error_kind::usage, "tuning specializes kernels: tune, or do not specialize");
+  }
   chosen_.warn = [this](const std::string& text) { warn(text); };
 }
 
@@ -30,6 +38,12 @@ jit_options session_resources::compiling() const {
   jit.threads = options_.threads;
   jit.workers = workers_;
   jit.only_if_cached = options_.only_cached;
+  return jit;
+}
+
+jit_options session_resources::compiling_with_progress() const {
+  jit_options jit = compiling();
+  jit.progress = [this](std::size_t done, std::size_t total) { report(session_events::finalizing{done, total}); };
   return jit;
 }
 

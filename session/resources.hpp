@@ -21,6 +21,7 @@ class session_resources {
   kernel_cache* cache() const { return cache_.get(); }   // null where it is disabled
   tuning_records& records() const { return *records_; }  // kept in memory where there is no cache
   jit_options compiling() const;                         // as the instances are compiled
+  jit_options compiling_with_progress() const;           // the same; the observer is told
   plan_options planning() const { return {.store = prepared_.get()}; }
   void report(const session_event& event) const;
   void warn(const std::string& text) const { report(session_events::warning{text}); }

@@ -89,7 +89,9 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   if (auto found = find(sizes)) return found;
   std::lock_guard making(making_mutex_);
   if (auto found = find(sizes)) return found;  // another thread made it meanwhile
-  auto made = std::make_shared<instance>(*resources_, bind(), sizes);
+  const bool first = !row_kernels_;
+  const row_kernels* rows = kernels_for_rows();
+  auto made = std::make_shared<instance>(*resources_, bind(), sizes, rows, rows && first);
   std::list<std::shared_ptr<instance>> dropped;  // freed after the lock: somebody may still run one
   {
     std::lock_guard lock(mutex_);
@@ -99,6 +101,17 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   }
   for (const auto& i : dropped) resources_->report(session_events::instance_dropped{i->sizes()});
   return made;
+}
+
+// Null where every kernel is specialized.
+const row_kernels* session::kernels_for_rows() {
+  const session_options& options = resources_->options();
+  if (options.specialization == specialization::eager || portable_.symbols.empty()) return nullptr;
+  if (!row_kernels_) {
+    resources_->report(session_events::finalizing{});
+    row_kernels_.emplace(portable_, resources_->compiling_with_progress());
+  }
+  return &*row_kernels_;
 }
 
 std::shared_ptr<instance> session::at(std::span<const literal> inputs) {

@@ -14,11 +14,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "session/instance.hpp"
+#include "session/row_kernels.hpp"
 
 namespace kiln {
 
@@ -55,10 +57,12 @@ class session {
             std::chrono::steady_clock::time_point begin);
   std::shared_ptr<instance> find(const dim_bindings& sizes);
   std::shared_ptr<instance> make(const dim_bindings& sizes, const std::function<program()>& bind);
+  const row_kernels* kernels_for_rows();
   program portable_;
   double read_ms_ = 0;
   std::unique_ptr<session_resources> resources_;
   std::mutex making_mutex_;                         // one instance is made at a time, with all threads
+  std::optional<row_kernels> row_kernels_;          // made by the first instance, under making_mutex_
   mutable std::mutex mutex_;                        // guards what follows
   std::list<std::shared_ptr<instance>> instances_;  // the most recently used first
 };

@@ -27,6 +27,12 @@ std::shared_ptr<worker_pool> workers_at(compile_place place, const std::string& 
 // brings it, because a session does not know the ahead-of-time compiler.
 using importer = program (*)(const std::filesystem::path& file);
 
+// Whether kernels are compiled for the sizes that a model is run with.
+enum class specialization : std::uint8_t {
+  eager,  // every kernel, for each set of sizes
+  off,  // kernels for any number of rows are compiled once (row_kernels.hpp), and only the others for each set of sizes
+};
+
 struct session_options {
   std::string device = "host";    // "host", "hip:0", "cuda:0"
   std::string target = "native";  // finalize for this target instead of the processor found
@@ -40,6 +46,8 @@ struct session_options {
   std::string record_misses =
       {};  // file to which kernels that the cache did not have are added, for `kiln warm --replay`
   graph_policy graphs = graph_policy::automatic;
+  // `off` needs the host and no tuning, which specializes kernels.
+  kiln::specialization specialization = specialization::eager;
   std::size_t most_instances = 8;             // of different sizes that are kept; at least 1
   tuning_effort tuning = tuning_effort::off;  // of run(), in the background, after the first run of an instance
   double tuning_budget_ms = 30e3;             // for each instance

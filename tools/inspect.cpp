@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -127,6 +128,13 @@ nlohmann::ordered_json describe_values(const std::vector<value>& values, const s
   return list;
 }
 
+// For a kernel with open dimensions.
+std::string sizes_of(const nlohmann::ordered_json& kernel) {
+  const auto rows = kernel.find("rows");
+  if (rows == kernel.end()) return "";
+  return rows->is_null() ? "  (for each set of sizes)" : fmt::format("  (for any {})", rows->get<std::string>());
+}
+
 int inspect_file(const options& o, const output_options& output) {
   if (o.check) check(o.file);
   container_info info = inspect(o.file);
@@ -159,6 +167,9 @@ int inspect_file(const options& o, const output_options& output) {
                        {"format", found == uses.end() ? "" : std::string(enum_name(found->second.first->format))},
                        {"bytes", k.bytes},
                        {"uses", found == uses.end() ? 0 : found->second.second}});
+    const auto open = summary.open_kernels.find(k.hash.hex());
+    if (open == summary.open_kernels.end()) continue;
+    kernels.back()["rows"] = open->second.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(open->second);
   }
   document["kernels"] = kernels;
   std::vector<std::string> input_names;
@@ -188,9 +199,13 @@ int inspect_file(const options& o, const output_options& output) {
     print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(),
           summary.code_objects, summary.interpreted);
     for (const auto& k : kernels)
-      print("  {}  {:<14} {:>7} bytes  x{:<3} {}\n", k["hash"].get<std::string>().substr(0, 16),
+      print("  {}  {:<14} {:>7} bytes  x{:<3} {}{}\n", k["hash"].get<std::string>().substr(0, 16),
             k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(),
-            k["symbol"].get<std::string>());
+            k["symbol"].get<std::string>(), sizes_of(k));
+    if (!summary.open_kernels.empty())
+      print("{} of {} kernels with open dimensions are compiled for each set of sizes\n",
+            std::ranges::count_if(summary.open_kernels, [](const auto& kernel) { return kernel.second.empty(); }),
+            summary.open_kernels.size());
     print("\nweights: {} tensors ({} folded), {} bytes stored for {}\n", info.tensors, info.folded_tensors,
           info.stored_weight_bytes, info.full_weight_bytes);
   });

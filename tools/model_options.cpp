@@ -51,6 +51,10 @@ void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("--graph", o.graph, "Graph replay")->check(CLI::IsMember({"on", "off", "auto"}));
   app.add_option("--tune", o.tune, "Tuning")->check(CLI::IsMember({"off", "quick", "full", "exhaustive"}));
   app.add_option("--tune-budget", o.tune_budget, "Wall-clock limit of tuning, e.g. 30s");
+  app.add_option(
+         "--specialize", o.specialize,
+         "eager: compile every kernel for the sizes at hand; off: use kernels for any number of rows, compiled once")
+      ->check(CLI::IsMember({"eager", "off"}));
   app.add_option("--threads", o.threads, "Threads that run kernels (0: all processors)")->check(CLI::Range(0, 4096));
   app.add_flag("--pin", o.pin, "A processor of its own for every thread that runs kernels on the host");
   add_worker_options(app, o.workers);
@@ -97,6 +101,7 @@ session_options session_options_of(const model_options& o) {
   options.verify_cache = o.verify_cache;
   options.record_misses = o.record_misses;
   options.graphs = graph_policy_named(o.graph).value();
+  options.specialization = o.specialize == "off" ? specialization::off : specialization::eager;
   options.tuning = parse_effort(o.tune);
   options.tuning_budget_ms = tuning_budget_ms(o);
   return options;

@@ -17,7 +17,7 @@ void add_cache_option(CLI::App& app, cache_choice& choice);
 void add_remote_option(CLI::App& app, cache_choice& choice);
 
 struct model_options {
-  std::string file, device = "host", target = "native", graph = "auto", tune = "off", tune_budget;
+  std::string file, device = "host", target = "native", graph = "auto", tune = "off", tune_budget, specialize = "eager";
   std::vector<std::string> inputs, dims;
   std::map<std::string, literal> given;  // inputs that a command already has; --input comes first
   cache_choice cache;

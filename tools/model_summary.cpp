@@ -1,8 +1,20 @@
 #include "tools/model_summary.hpp"
 
+#include <algorithm>
+
+#include "ir/independent_rows.hpp"
 #include "ir/ops/all.hpp"
 
 namespace kiln::tools {
+namespace {
+
+bool has_open_dims(const instruction& i) {
+  auto open = [](const shape& s) { return !s.is_static(); };
+  return std::ranges::any_of(i.outputs(), open) ||
+         std::ranges::any_of(i.inputs(), [&](value v) { return open(v.type()); });
+}
+
+}  // namespace
 
 model_summary summarize(const program& p) {
   model_summary result;
@@ -14,6 +26,10 @@ model_summary summarize(const program& p) {
         ++result.code_objects;
         result.native += c->format == code_format::native;
         payloads.insert(c->payload);
+        if (has_open_dims(i)) {
+          const auto rows = recorded_rows(p, c->payload);
+          result.open_kernels.emplace(c->payload, rows ? rows->str() : "");
+        }
       } else if (i.op().is<reshape>()) {
         ++result.aliases;
       } else if (!i.op().is<parameter>() && !i.op().is<constant>() && !i.op().is<if_else>() && !i.op().is<loop>()) {

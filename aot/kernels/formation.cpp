@@ -8,6 +8,7 @@
 #include "aot/kernels/fusion_module.hpp"
 #include "aot/passes/rewrite.hpp"
 #include "ir/cancellation.hpp"
+#include "ir/independent_rows.hpp"
 #include "ir/ops/all.hpp"
 
 namespace kiln {
@@ -23,6 +24,7 @@ class kernel_pool {
     auto [found, fresh] = known_.try_emplace(copy.body->str(), formed_.size());
     if (fresh) {
       content_hash payload = program_.add_kernel(write_(*copy.body, copy.symbol));
+      if (auto rows = independent_rows(*copy.body)) record_rows(program_, payload.hex(), *rows);
       formed_.push_back({payload, copy.symbol, std::shared_ptr<const module>(std::move(copy.body)), 0});
     }
     formed_kernel& kernel = formed_[found->second];

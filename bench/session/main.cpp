@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 
+#include "bench/session/unseen.hpp"
 #include "ir/error.hpp"
 #include "jit/compile_worker.hpp"
 #include "session/session.hpp"
@@ -75,14 +76,17 @@ int measure(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && argv[1] == std::string(compile_worker_argument)) return run_compile_worker();
-  if (argc < 3) {
+  const bool unseen = argc > 4 && argv[1] == std::string("--unseen");
+  if (argc < 3 || (!unseen && argv[1][0] == '-')) {
     fmt::print(stderr,
                "usage: bench_session FILE.kiln NAME=VALUE[,VALUE...] "
+               "[CACHE_FOLDER]\n"
+               "       bench_session --unseen FILE.kiln NAME=MIN:MAX COUNT "
                "[CACHE_FOLDER]\n");
     return 2;
   }
   try {
-    return measure(argc, argv);
+    return unseen ? bench::measure_unseen(argc, argv) : measure(argc, argv);
   } catch (const error& e) {
     fmt::print(stderr, "bench_session: {}\n", e.what());
     return 1;

@@ -1,0 +1,254 @@
+#include "ir/independent_rows.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "ir/ops/all.hpp"
+#include "ir/ops/segment_sum.hpp"
+
+namespace kiln {
+namespace {
+
+// coefficient * a product of symbols.
+struct monomial {
+  std::int64_t coefficient = 1;
+  dim symbols = 1;
+};
+
+std::optional<monomial> as_monomial(const dim& d) {
+  if (d.is_static()) return monomial{d.value(), 1};
+  const auto terms = d.terms();
+  if (terms.size() != 1) return std::nullopt;
+  const auto& [atoms, coefficient] = *terms.begin();
+  monomial result{coefficient, 1};
+  for (const auto& atom : atoms) {
+    if (atom->is != dim_atom::kind::symbol) return std::nullopt;
+    result.symbols = result.symbols * dim::from(atom);
+  }
+  return result;
+}
+
+// The number of leading axes that count rows: together they have coefficient * rows elements. Only the last of them may
+// have a coefficient, otherwise a row would not be contiguous. 0: the tensor has no open dims. nullopt: it has open
+// dims, but does not consist of rows.
+std::optional<std::size_t> leading_axes(const shape& s, const dim& rows) {
+  if (s.is_static()) return 0;
+  dim found = 1;
+  for (std::size_t axis = 0; axis < s.rank(); ++axis) {
+    const auto size = as_monomial(s.dims[axis]);
+    if (!size) return std::nullopt;
+    found = found * size->symbols;
+    if (found == rows) {
+      const bool rest_is_static = std::all_of(s.dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, s.dims.end(),
+                                              [](const dim& d) { return d.is_static(); });
+      return rest_is_static ? std::optional(axis + 1) : std::nullopt;
+    }
+    if (size->coefficient != 1) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// An instruction whose result has rows, on its leading `axes` axes.
+struct row_step {
+  const instruction& at;
+  std::size_t axes;
+  std::vector<std::size_t> inputs;  // leading axes of each input; 0: all rows read the same tensor
+
+  const shape& input(std::size_t i) const { return at.inputs()[i].type(); }
+  const shape& output() const { return at.outputs()[0]; }
+  // The input has the rows of the output on the same axes.
+  bool follows(std::size_t i) const {
+    return i < inputs.size() && inputs[i] == axes &&
+           std::equal(output().dims.begin(), output().dims.begin() + static_cast<std::ptrdiff_t>(axes),
+                      input(i).dims.begin());
+  }
+  bool all_follow() const {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!follows(i)) return false;
+    return !inputs.empty();
+  }
+  bool shared(std::size_t i) const { return i < inputs.size() && inputs[i] == 0; }
+  // A shared input, right-aligned with the output as in a broadcast, is the same for every row.
+  bool same_for_all_rows(std::size_t i) const {
+    const std::size_t missing = output().rank() - input(i).rank();
+    for (std::size_t axis = missing; axis < axes; ++axis)
+      if (input(i).dims[axis - missing] != dim(1)) return false;
+    return shared(i);
+  }
+  bool inside_rows(std::int64_t axis, std::size_t input_number = 0) const {
+    if (axis < 0) axis += static_cast<std::int64_t>(input(input_number).rank());
+    return axis >= static_cast<std::int64_t>(axes);
+  }
+  bool inside_rows(const std::vector<std::int64_t>& list) const {
+    return std::ranges::all_of(list, [this](std::int64_t axis) { return inside_rows(axis); });
+  }
+};
+
+// One rule for each operation: whether row i of the result depends on row i of the operands only.
+
+bool keeps(const row_step& s, const elementwise&) { return s.all_follow(); }
+bool keeps(const row_step& s, const convert&) { return s.all_follow(); }
+
+bool keeps(const row_step& s, const broadcast&) {
+  return s.shared(0) ? s.same_for_all_rows(0) : s.input(0).rank() == s.output().rank() && s.follows(0);
+}
+
+bool keeps(const row_step& s, const reshape&) { return !s.shared(0); }  // rows are contiguous on both sides
+
+bool keeps(const row_step& s, const transpose& op) {
+  for (std::size_t axis = 0; axis < s.axes; ++axis)
+    if (op.permutation[axis] != static_cast<std::int64_t>(axis)) return false;
+  return s.follows(0);
+}
+
+bool keeps(const row_step& s, const slice& op) {
+  for (std::size_t axis = 0; axis < s.axes; ++axis)
+    if (op.starts[axis] != 0 || op.steps[axis] != 1) return false;
+  return s.follows(0);
+}
+
+bool keeps(const row_step& s, const pad& op) {
+  for (std::size_t axis = 0; axis < s.axes; ++axis)
+    if (op.before[axis] != 0 || op.after[axis] != 0) return false;
+  return s.follows(0);
+}
+
+bool keeps(const row_step& s, const concat& op) { return s.inside_rows(op.axis) && s.all_follow(); }
+
+bool keeps(const row_step& s, const gather& op) {
+  const bool of_rows = s.follows(0) && s.shared(1) && s.inside_rows(op.axis);
+  const bool looked_up = s.shared(0) && s.follows(1) && op.axis == 0;
+  return of_rows || looked_up;
+}
+
+bool keeps(const row_step& s, const gather_elements& op) { return s.all_follow() && s.inside_rows(op.axis); }
+
+bool keeps(const row_step& s, const gather_nd& op) {
+  const bool of_rows = s.all_follow() && op.batch_dims >= static_cast<std::int64_t>(s.axes);
+  const bool looked_up = s.shared(0) && s.follows(1) && op.batch_dims == 0 && s.axes < s.input(1).rank();
+  return of_rows || looked_up;
+}
+
+bool keeps(const row_step& s, const iota& op) { return op.axis >= static_cast<std::int64_t>(s.axes); }
+
+bool keeps(const row_step& s, const resize& op) {
+  for (std::size_t axis = 0; axis < s.axes; ++axis)
+    if (op.scales[axis] != 0 && op.scales[axis] != 1) return false;
+  return s.follows(0);
+}
+
+bool keeps(const row_step& s, const dot& op) {
+  const std::size_t batch = s.output().rank() - 2;
+  const bool products_of_rows = s.axes <= batch && s.all_follow();
+  // Rows of the left operand, all multiplied with the same right operand.
+  const bool rows_of_a = s.axes == batch + 1 && !op.transpose_a && s.follows(0) && s.shared(1);
+  return products_of_rows || rows_of_a;
+}
+
+bool image_batch(const row_step& s) {
+  if (s.axes != 1 || !s.follows(0)) return false;
+  for (std::size_t i = 1; i < s.inputs.size(); ++i)
+    if (!s.shared(i)) return false;
+  return true;
+}
+
+bool keeps(const row_step& s, const convolution&) { return image_batch(s); }
+bool keeps(const row_step& s, const transposed_convolution&) { return image_batch(s); }
+bool keeps(const row_step& s, const pooling&) { return image_batch(s); }
+
+bool keeps(const row_step& s, const reduce& op) { return s.follows(0) && s.inside_rows(op.axes); }
+bool keeps(const row_step& s, const normalize& op) { return s.follows(0) && s.inside_rows(op.axes); }
+bool keeps(const row_step& s, const arg_reduce& op) { return s.follows(0) && s.inside_rows(op.axis); }
+bool keeps(const row_step& s, const softmax& op) { return s.follows(0) && s.inside_rows(op.axis); }
+bool keeps(const row_step& s, const cumulative_sum& op) { return s.follows(0) && s.inside_rows(op.axis); }
+bool keeps(const row_step& s, const top_k& op) { return s.follows(0) && s.inside_rows(op.axis); }
+
+bool keeps(const row_step& s, const attention&) {
+  const bool operands = s.follows(0) && s.follows(1) && s.follows(2) && s.axes + 3 <= s.output().rank();
+  const bool mask =
+      s.inputs.size() < 4 || s.same_for_all_rows(3) || (s.input(3).rank() == s.output().rank() && s.follows(3));
+  return operands && mask;
+}
+
+bool keeps(const row_step& s, const scatter_elements& op) { return s.all_follow() && s.inside_rows(op.axis); }
+
+template <class Op>
+bool rule(const row_step& s) {
+  const Op* op = s.at.op().get_if<Op>();
+  return op && keeps(s, *op);
+}
+
+// Operations that are missing here mix rows (scatter_nd, segment_sum) or count something else with their leading axis
+// (recurrent: time steps).
+template <class... Ops>
+bool any_rule(const row_step& s) {
+  return (rule<Ops>(s) || ...);
+}
+
+bool keeps_rows(const row_step& s) {
+  return any_rule<elementwise, convert, broadcast, reshape, transpose, slice, pad, concat, gather, gather_elements,
+                  gather_nd, iota, resize, dot, convolution, transposed_convolution, pooling, reduce, normalize,
+                  arg_reduce, softmax, cumulative_sum, top_k, attention, scatter_elements>(s);
+}
+
+// The product of the open dims of a tensor, if it is one of different symbols.
+std::optional<dim> rows_of(const shape& s) {
+  dim rows = 1;
+  for (const dim& d : s.dims) {
+    const auto size = as_monomial(d);
+    if (!size) return std::nullopt;
+    rows = rows * size->symbols;
+  }
+  if (rows.is_static()) return std::nullopt;
+  const dim_product atoms = rows.terms().begin()->first;
+  return rows.symbols().size() == atoms.size() ? std::optional(rows) : std::nullopt;
+}
+
+bool keeps_rows(const instruction& i, const dim& rows) {
+  std::vector<std::size_t> inputs, outputs;
+  for (value v : i.inputs()) {
+    const auto axes = leading_axes(v.type(), rows);
+    if (!axes) return false;
+    inputs.push_back(*axes);
+  }
+  for (const shape& s : i.outputs()) {
+    const auto axes = leading_axes(s, rows);
+    if (!axes) return false;
+    outputs.push_back(*axes);
+  }
+  const bool shared = std::ranges::all_of(outputs, [](std::size_t axes) { return axes == 0; });
+  if (shared) return std::ranges::all_of(inputs, [](std::size_t axes) { return axes == 0; });
+  if (i.op().is<parameter>()) return true;
+  return std::ranges::count(outputs, outputs[0]) == static_cast<std::ptrdiff_t>(outputs.size()) &&
+         keeps_rows(row_step{i, outputs[0], std::move(inputs)});
+}
+
+}  // namespace
+
+std::optional<dim> independent_rows(const module& kernel) {
+  if (kernel.outputs().empty()) return std::nullopt;
+  const auto rows = rows_of(kernel.outputs()[0].type());
+  if (!rows) return std::nullopt;
+  for (value v : kernel.outputs())
+    if (v.type().is_static()) return std::nullopt;
+  for (const instruction& i : kernel.instructions())
+    if (!keeps_rows(i, *rows)) return std::nullopt;
+  return rows;
+}
+
+void record_rows(program& p, const std::string& payload, const dim& rows) {
+  p.metadata["rows:" + payload] = rows.str();
+}
+
+std::optional<dim> recorded_rows(const program& p, const std::string& payload) {
+  const auto found = p.metadata.find("rows:" + payload);
+  return found == p.metadata.end() ? std::nullopt : std::optional(dim::parse(found->second));
+}
+
+dim_bindings block_of_rows(const dim& rows, std::int64_t count) {
+  dim_bindings values;
+  for (const std::string& symbol : rows.symbols()) values[symbol] = values.empty() ? count : 1;
+  return values;
+}
+
+}  // namespace kiln

@@ -1,0 +1,31 @@
+// Kernels that compute each row on its own. A row is one index of the leading axes whose dims are open: an image of a
+// batch, a token of a batch of sentences. Such a kernel for any number of rows is the kernel for a few rows, run for
+// one block of rows after another (ir/row_kernel.hpp): nothing is compiled for a number of rows that was not seen
+// before.
+//
+// Kernel formation finds out which kernels these are and records it in the program's metadata, because only it sees the
+// operations of a kernel without parsing MLIR. Readers that do not know the entries ignore them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/program.hpp"
+
+namespace kiln {
+
+// The number of rows of a kernel: a product of different symbols ("batch", "batch*seq"). nullopt if the kernel has no
+// open dims, if some open dim is not among the leading ones of its tensor, or if a row depends on another one.
+//
+// Every tensor with open dims then consists of `rows` equal parts that follow one another in memory, and part i of the
+// outputs depends on part i of these inputs and on the inputs without open dims only. All outputs have open dims.
+std::optional<dim> independent_rows(const module& kernel);
+
+// The record in the metadata, by the hex hash of the kernel's payload.
+void record_rows(program& p, const std::string& payload, const dim& rows);
+std::optional<dim> recorded_rows(const program& p, const std::string& payload);
+
+// The values of the symbols that make a block of `count` rows: one symbol has the value `count`, the others 1.
+dim_bindings block_of_rows(const dim& rows, std::int64_t count);
+
+}  // namespace kiln

@@ -1,0 +1,77 @@
+#include "runtime/row_blocks.hpp"
+
+#include <algorithm>
+
+#include "ir/error.hpp"
+#include "runtime/arena.hpp"
+#include "runtime/launch_check.hpp"
+
+namespace kiln {
+
+std::int64_t count_rows(const instruction& i, const row_kernel& kernel) {
+  auto require = [&](bool holds) {
+    if (!holds)
+      throw error(error_kind::corrupted,
+                  describe_instruction(i) + ": its tensors do not fit its row kernel; finalize the program again");
+  };
+  require(i.inputs().size() == kernel.inputs.size() && i.outputs().size() == kernel.outputs.size());
+  std::int64_t rows = -1;
+  auto check = [&](const shape& type, const row_part& part) {
+    const auto bytes = static_cast<std::int64_t>(type.bytes());
+    if (part.per_row && part.bytes && rows < 0) rows = bytes / part.bytes;
+    require(bytes == (part.per_row && part.bytes ? rows * part.bytes : part.bytes));
+  };
+  for (std::size_t o = 0; o < kernel.outputs.size(); ++o) check(i.outputs()[o], kernel.outputs[o]);
+  for (std::size_t k = 0; k < kernel.inputs.size(); ++k) check(i.inputs()[k].type(), kernel.inputs[k]);
+  return std::max<std::int64_t>(rows, 0);
+}
+
+std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows) {
+  std::vector<row_blocks> result;
+  std::int64_t first = 0;
+  for (std::size_t v = 0; v < kernel.versions.size(); ++v) {
+    const std::int64_t block = kernel.versions[v].rows, count = (rows - first) / block;
+    if (count) result.push_back({v, first, block, count});
+    first += count * block;
+  }
+  return result;
+}
+
+row_launches launches_per_block(const row_kernel& kernel, const native_kernel& version) {
+  row_launches result{std::vector<bool>(version.launches.size()), std::vector<bool>(version.scratch.size())};
+  std::vector<bool> common(version.scratch.size());  // written by a launch that runs once
+  for (std::size_t l = 0; l < version.launches.size(); ++l) {
+    const auto& arguments = version.launches[l].arguments;
+    const bool per_block = std::ranges::any_of(arguments, [&](const launch_argument& a) {
+      switch (a.kind) {
+        case buffer_kind::input: return kernel.inputs[a.index].per_row;
+        case buffer_kind::output: return true;
+        case buffer_kind::scratch: break;
+      }
+      return static_cast<bool>(result.scratch[a.index]);
+    });
+    result.launches[l] = per_block;
+    for (const launch_argument& a : arguments) {
+      if (a.kind != buffer_kind::scratch) continue;
+      if (!per_block) common[a.index] = true;
+      else if (!common[a.index]) result.scratch[a.index] = true;
+    }
+  }
+  return result;
+}
+
+std::int64_t scratch_stride(const scratch_buffer& scratch) {
+  constexpr std::int64_t line = static_cast<std::int64_t>(arena_alignment);
+  return (scratch.bytes + line - 1) / line * line;
+}
+
+block_part part_of(const launch_argument& a, const row_kernel& kernel, const native_kernel& version,
+                   const row_launches& blocked, const row_blocks& blocks) {
+  if (a.kind == buffer_kind::scratch)
+    return {0, blocked.scratch[a.index] ? scratch_stride(version.scratch[a.index]) : 0};
+  const row_part& part = (a.kind == buffer_kind::input ? kernel.inputs : kernel.outputs)[a.index];
+  if (!part.per_row) return {};
+  return {blocks.first_row * part.bytes, blocks.rows * part.bytes};
+}
+
+}  // namespace kiln
