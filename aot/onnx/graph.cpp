@@ -260,7 +260,7 @@ std::vector<value> scope::import_function(const ::onnx::FunctionProto& function,
     else inside.absent_.insert(function.input(i));
   }
   for (int i = 0; i < function.node_size(); ++i) {
-    state_.budget.take_copy(function.node(i).ByteSizeLong());
+    state_.budget.take_function_node(function.node(i).ByteSizeLong());
     ::onnx::NodeProto copy = function.node(i);  // a function may be called again
     bind_attributes(copy, attributes);
     inside.import_node(copy, i);

@@ -34,8 +34,8 @@ struct import_options {
   // Operators compiled from HIP sources. They take precedence over the built-in operators and are only read during the
   // import.
   const std::vector<spirv::object>* custom_operators = nullptr;
-  // Upper bound on the nodes of all graphs, with functions expanded. A small file can expand to billions of nodes.
-  std::size_t max_nodes = std::size_t{1} << 18;
+  // Upper bound on the nodes of all graphs, with functions expanded. Calls of functions may expand to a quarter of it.
+  std::size_t max_nodes = std::size_t{1} << 20;
   // The folder of external data files, or one file that is used for all of them. If empty, the model's folder is used.
   std::filesystem::path external_weights = {};
 };

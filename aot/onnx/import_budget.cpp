@@ -20,6 +20,13 @@ void import_budget::take_node() {
            " nodes once its functions are expanded; --max-nodes raises the limit");
 }
 
+void import_budget::take_function_node(std::size_t bytes) {
+  if (++function_nodes_ > most_nodes_ / 4)
+    refuse("the calls of the model's functions expand to more than " + std::to_string(most_nodes_ / 4) +
+           " nodes; --max-nodes sets four times this limit");
+  take_copy(bytes);
+}
+
 void import_budget::take_copy(std::size_t bytes) {
   copied_bytes_ += bytes;
   if (copied_bytes_ > max_copied_bytes)

@@ -14,15 +14,18 @@ class import_budget {
   // Call before a node is imported. Throws error{unsupported} if there are too many nodes, and the errors of
   // check_stop().
   void take_node();
-  // Call before a function node of `bytes` bytes is copied for another call. Throws error{unsupported} if the total of
-  // all copies is too large.
+  // Call before a node of a function's body, `bytes` bytes long, is copied for a call. Throws error{unsupported} if the
+  // copies are more than a quarter of the nodes that the model may have: a file of 2 KB can ask for billions of them,
+  // while other nodes take bytes in the file.
+  void take_function_node(std::size_t bytes);
+  // Throws error{unsupported} if the total of all copied bytes is too large.
   void take_copy(std::size_t bytes);
   // Returns whether an operation that reads and writes this many elements may be folded now. If not, it stays an
   // operation. Small operations are always folded, because shapes are computed from them.
   bool take_folding(std::int64_t elements);
 
  private:
-  std::size_t most_nodes_, nodes_ = 0;
+  std::size_t most_nodes_, nodes_ = 0, function_nodes_ = 0;
   std::uint64_t copied_bytes_ = 0;
   std::int64_t folded_elements_ = 0;
 };
