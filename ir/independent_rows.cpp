@@ -28,22 +28,44 @@ std::optional<monomial> as_monomial(const dim& d) {
   return result;
 }
 
-// The number of leading axes that count rows: together they have coefficient * rows elements. Only the last of them may
-// have a coefficient, otherwise a row would not be contiguous. 0: the tensor has no open dims. nullopt: it has open
-// dims, but does not consist of rows.
-std::optional<std::size_t> leading_axes(const shape& s, const dim& rows) {
-  if (s.is_static()) return 0;
+// Whether two sets of symbols have one in common.
+bool meet(const std::set<std::string>& a, const std::set<std::string>& b) {
+  return std::ranges::any_of(a, [&](const std::string& symbol) { return b.contains(symbol); });
+}
+
+// What a kernel counts as rows.
+struct row_count {
+  dim rows;
+  std::set<std::string> symbols;
+};
+
+// The symbols of a product that count rows, as a product.
+dim row_symbols(const dim& product, const row_count& count) {
+  dim result = 1;
+  if (product.is_static()) return result;
+  const auto terms = product.terms();
+  for (const auto& atom : terms.begin()->first)
+    if (count.symbols.contains(atom->text)) result = result * dim::from(atom);
+  return result;
+}
+
+// The number of leading axes that count rows: together they have rows * (the size of the last of them inside a row)
+// elements. Dims before the last one have no size inside a row, otherwise a row would not be contiguous. 0: the tensor
+// has no rows. nullopt: its dims depend on the number of rows in another way.
+std::optional<std::size_t> leading_axes(const shape& s, const row_count& count) {
+  if (!has_rows(s, count.rows)) return 0;
   dim found = 1;
   for (std::size_t axis = 0; axis < s.rank(); ++axis) {
     const auto size = as_monomial(s.dims[axis]);
     if (!size) return std::nullopt;
-    found = found * size->symbols;
-    if (found == rows) {
-      const bool rest_is_static = std::all_of(s.dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, s.dims.end(),
-                                              [](const dim& d) { return d.is_static(); });
-      return rest_is_static ? std::optional(axis + 1) : std::nullopt;
+    const dim here = row_symbols(size->symbols, count);
+    found = found * here;
+    if (found == count.rows) {
+      const bool rest_is_inside = std::all_of(s.dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, s.dims.end(),
+                                              [&](const dim& d) { return !meet(d.symbols(), count.symbols); });
+      return rest_is_inside ? std::optional(axis + 1) : std::nullopt;
     }
-    if (size->coefficient != 1) return std::nullopt;
+    if (size->coefficient != 1 || here != size->symbols) return std::nullopt;
   }
   return std::nullopt;
 }
@@ -191,20 +213,27 @@ bool keeps_rows(const row_step& s) {
                   arg_reduce, softmax, cumulative_sum, top_k, attention, scatter_elements>(s);
 }
 
-// The product of the open dims of a tensor, if it is one of different symbols.
-std::optional<dim> rows_of(const shape& s) {
+// What a tensor may count as rows: products of its leading open dims, the longest first.
+std::vector<dim> candidates(const shape& s) {
+  std::vector<dim> result;
   dim rows = 1;
   for (const dim& d : s.dims) {
     const auto size = as_monomial(d);
-    if (!size) return std::nullopt;
+    if (!size) break;
+    if (size->symbols.is_static()) {
+      if (size->coefficient != 1) break;
+      continue;
+    }
     rows = rows * size->symbols;
+    const std::size_t factors = rows.terms().begin()->first.size();
+    if (rows.symbols().size() != factors) break;  // a power
+    result.insert(result.begin(), rows);
+    if (size->coefficient != 1) break;
   }
-  if (rows.is_static()) return std::nullopt;
-  const dim_product atoms = rows.terms().begin()->first;
-  return rows.symbols().size() == atoms.size() ? std::optional(rows) : std::nullopt;
+  return result;
 }
 
-bool keeps_rows(const instruction& i, const dim& rows) {
+bool keeps_rows(const instruction& i, const row_count& rows) {
   std::vector<std::size_t> inputs, outputs;
   for (value v : i.inputs()) {
     const auto axes = leading_axes(v.type(), rows);
@@ -225,15 +254,21 @@ bool keeps_rows(const instruction& i, const dim& rows) {
 
 }  // namespace
 
+bool has_rows(const shape& s, const dim& rows) {
+  const auto symbols = rows.symbols();
+  return std::ranges::any_of(s.dims, [&](const dim& d) { return !d.is_static() && meet(d.symbols(), symbols); });
+}
+
 std::optional<dim> independent_rows(const module& kernel) {
   if (kernel.outputs().empty()) return std::nullopt;
-  const auto rows = rows_of(kernel.outputs()[0].type());
-  if (!rows) return std::nullopt;
-  for (value v : kernel.outputs())
-    if (v.type().is_static()) return std::nullopt;
-  for (const instruction& i : kernel.instructions())
-    if (!keeps_rows(i, *rows)) return std::nullopt;
-  return rows;
+  for (const dim& rows : candidates(kernel.outputs()[0].type())) {
+    const row_count count{rows, rows.symbols()};
+    const bool all_outputs = std::ranges::all_of(kernel.outputs(), [&](value v) { return has_rows(v.type(), rows); });
+    if (all_outputs &&
+        std::ranges::all_of(kernel.instructions(), [&](const instruction& i) { return keeps_rows(i, count); }))
+      return rows;
+  }
+  return std::nullopt;
 }
 
 void record_rows(program& p, const std::string& payload, const dim& rows) {
@@ -245,10 +280,12 @@ std::optional<dim> recorded_rows(const program& p, const std::string& payload) {
   return found == p.metadata.end() ? std::nullopt : std::optional(dim::parse(found->second));
 }
 
-dim_bindings block_of_rows(const dim& rows, std::int64_t count) {
-  dim_bindings values;
-  for (const std::string& symbol : rows.symbols()) values[symbol] = values.empty() ? count : 1;
-  return values;
+dim_bindings block_of_rows(const dim& rows, std::int64_t count, dim_bindings sizes) {
+  for (const std::string& symbol : rows.symbols()) {
+    sizes[symbol] = count;
+    count = 1;
+  }
+  return sizes;
 }
 
 }  // namespace kiln

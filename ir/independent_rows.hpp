@@ -14,18 +14,24 @@
 
 namespace kiln {
 
-// The number of rows of a kernel: a product of different symbols ("batch", "batch*seq"). nullopt if the kernel has no
-// open dims, if some open dim is not among the leading ones of its tensor, or if a row depends on another one.
+// The number of rows of a kernel: a product of different symbols ("batch", "batch*seq"), as many as possible. nullopt
+// if the leading dims of the outputs are known, or if a row depends on another one.
 //
-// Every tensor with open dims then consists of `rows` equal parts that follow one another in memory, and part i of the
-// outputs depends on part i of these inputs and on the inputs without open dims only. All outputs have open dims.
+// Every tensor whose dims contain these symbols consists of `rows` equal parts that follow one another in memory, and
+// part i of the outputs depends on part i of these inputs and on the other inputs only. All outputs have rows. Other
+// symbols may occur in the dims of a row (an image of open height): such a kernel serves any number of rows of one
+// size.
 std::optional<dim> independent_rows(const module& kernel);
 
 // The record in the metadata, by the hex hash of the kernel's payload.
 void record_rows(program& p, const std::string& payload, const dim& rows);
 std::optional<dim> recorded_rows(const program& p, const std::string& payload);
 
-// The values of the symbols that make a block of `count` rows: one symbol has the value `count`, the others 1.
-dim_bindings block_of_rows(const dim& rows, std::int64_t count);
+// The values of the symbols that make a block of `count` rows: one symbol of `rows` has the value `count`, its others
+// 1, and all other symbols keep their sizes.
+dim_bindings block_of_rows(const dim& rows, std::int64_t count, dim_bindings sizes = {});
+
+// Whether some dim of the tensor depends on a symbol of `rows`.
+bool has_rows(const shape& s, const dim& rows);
 
 }  // namespace kiln

@@ -195,6 +195,8 @@ struct plan {
   std::string str() const;  // one line per step
 };
 
+class constant_hashes;
+
 struct plan_options {
   // Run instructions without a kernel with the reference implementation (slow, allocates) and count them in the report,
   // instead of rejecting the program.
@@ -202,6 +204,8 @@ struct plan_options {
   // Where prepared buffers of the host are kept between processes. If null, every plan prepares them again. A GPU does
   // not use the store, because preparing from the constants is faster than reading and uploading stored results.
   prepared_store* store = nullptr;
+  // Hashes that plans of one model share. If null, this plan computes its own.
+  constant_hashes* hashes = nullptr;
   // Callbacks that replace the code objects with their symbols, whether these are native or not.
   std::span<const foreign_call> calls = {};
 };

@@ -25,7 +25,7 @@ class plan_builder {
       : source_(source),
         device_(target),
         options_(options),
-        constants_(plan_, target),
+        constants_(plan_, target, options.hashes),
         prepare_(target, options.store) {}
 
   plan build();

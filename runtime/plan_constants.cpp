@@ -4,6 +4,8 @@
 #include <cstring>
 #include <set>
 
+#include "runtime/constant_hashes.hpp"
+
 namespace kiln {
 namespace {
 
@@ -63,7 +65,7 @@ const literal* plan_constants::literal_of(buffer_id id) const {
 
 const content_hash& plan_constants::hash_of(const literal& data) {
   auto [it, is_new] = hashes_.try_emplace({data.bytes().data(), data.bytes().size()});
-  if (is_new) it->second = data.hash();
+  if (is_new) it->second = shared_ ? shared_->of(data) : data.hash();
   return it->second;
 }
 

@@ -16,7 +16,8 @@ namespace kiln {
 
 class plan_constants {
  public:
-  plan_constants(plan& of, device& target) : plan_(of), device_(target) {}
+  // `hashes` may be null.
+  plan_constants(plan& of, device& target, constant_hashes* hashes) : plan_(of), device_(target), shared_(hashes) {}
 
   // The buffer of a constant with the same storage, if there is one.
   std::optional<buffer_id> find(const literal& data) const;
@@ -35,6 +36,7 @@ class plan_constants {
   using storage = std::tuple<const std::byte*, std::size_t, std::size_t>;  // address, size, alignment
   plan& plan_;
   device& device_;
+  constant_hashes* shared_;
   std::map<storage, buffer_id> buffers_;
   std::map<buffer_id, literal> literals_;
   std::map<buffer_id, std::shared_ptr<const device_memory>> uploaded_;

@@ -1,6 +1,8 @@
 #include "session/instance.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <thread>
 
 #include "ir/error.hpp"
@@ -28,8 +30,8 @@ jit_options tuning_jit(const session_resources& with) {
   return jit;
 }
 
-void add_report(jit_report& to, const jit_report& other) {
-  to.kernels.insert(to.kernels.end(), other.kernels.begin(), other.kernels.end());
+void add_report(jit_report& to, jit_report other) {
+  std::ranges::move(other.kernels, std::back_inserter(to.kernels));
   to.hits += other.hits, to.misses += other.misses;
   to.elapsed_ms += other.elapsed_ms;
 }
@@ -55,13 +57,13 @@ struct instance::runner {
 };
 
 instance::instance(const session_resources& with, program bound, dim_bindings sizes, const row_kernels* rows,
-                   bool rows_made)
+                   jit_report of_rows)
     : with_(with), sizes_(std::move(sizes)), bound_(std::move(bound)) {
   auto begin = clock::now();
   with_.report(session_events::finalizing{});
   native_ = finalize(rows);
-  if (rows_made) add_report(report_, rows->report());
-  finalize_ms_ = milliseconds_since(begin) + (rows_made ? rows->report().elapsed_ms : 0);
+  finalize_ms_ = milliseconds_since(begin) + of_rows.elapsed_ms;
+  add_report(report_, std::move(of_rows));
   with_.report(session_events::finalized{sizes_, report_, finalize_ms_});
 
   begin = clock::now();
@@ -77,7 +79,7 @@ program instance::finalize(const row_kernels* rows) {
   const session_options& options = with_.options();
   const jit_options jit = with_.compiling_with_progress();
   std::optional<program> rest;  // of the kernels that have no form for any number of rows
-  if (rows) rest = rows->use_in(bound_);
+  if (rows) rest = rows->use_in(bound_, sizes_);
   const program& portable = rest ? *rest : bound_;
   if (with_.cache() && options.verify_cache)
     for (const cache_mismatch& m : compare_with_cache(portable, jit, true).mismatches)

@@ -21,10 +21,10 @@ class row_kernels;
 class instance {
  public:
   // Finalizes what is missing, loads and plans. `bound` has the sizes in place of its symbols. Throws what
-  // compile_bytecode and load throw. `rows`, which may be null, replaces the kernels that it has; if it was made
-  // for this instance, its report is a part of this instance's.
+  // compile_bytecode and load throw. `rows`, which may be null, replaces the kernels that it has; the report of
+  // finalizing these is a part of this instance's.
   instance(const session_resources& with, program bound, dim_bindings sizes, const row_kernels* rows = nullptr,
-           bool rows_made = false);
+           jit_report of_rows = {});
   ~instance();
   instance(const instance&) = delete;
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/constant_hashes.hpp"
 #include "session/session_options.hpp"
 
 namespace kiln {
@@ -22,7 +23,7 @@ class session_resources {
   tuning_records& records() const { return *records_; }  // kept in memory where there is no cache
   jit_options compiling() const;                         // as the instances are compiled
   jit_options compiling_with_progress() const;           // the same; the observer is told
-  plan_options planning() const { return {.store = prepared_.get()}; }
+  plan_options planning() const { return {.store = prepared_.get(), .hashes = &hashes_}; }
   void report(const session_event& event) const;
   void warn(const std::string& text) const { report(session_events::warning{text}); }
 
@@ -34,6 +35,7 @@ class session_resources {
   std::unique_ptr<kernel_cache> cache_;
   std::unique_ptr<tuning_records> records_;
   std::unique_ptr<prepared_store> prepared_;
+  mutable constant_hashes hashes_;
 };
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
 #include "session/row_kernels.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/independent_rows.hpp"
 #include "ir/row_kernel.hpp"
@@ -8,24 +9,20 @@
 namespace kiln {
 namespace {
 
-// A kernel of the program, with open dims. The first instruction that uses it stands for all: equal payloads have equal
-// symbolic shapes.
-struct open_kernel {
-  const instruction* first = nullptr;
-  const code_object* object = nullptr;
-  dim rows;
+// Of different sizes inside their rows. More than any model has kernels.
+constexpr std::size_t most_kept = 4096;
 
-  std::vector<shape> inputs(std::int64_t block) const {
-    std::vector<shape> result;
-    for (value v : first->inputs()) result.push_back(v.type().substitute(block_of_rows(rows, block)));
-    return result;
-  }
-  std::vector<shape> outputs(std::int64_t block) const {
-    std::vector<shape> result;
-    for (const shape& s : first->outputs()) result.push_back(s.substitute(block_of_rows(rows, block)));
-    return result;
-  }
-};
+std::vector<shape> substituted(const std::vector<shape>& shapes, const dim_bindings& sizes) {
+  std::vector<shape> result;
+  for (const shape& s : shapes) result.push_back(s.substitute(sizes));
+  return result;
+}
+
+std::vector<shape> inputs_of(const instruction& i) {
+  std::vector<shape> result;
+  for (value v : i.inputs()) result.push_back(v.type());
+  return result;
+}
 
 bool all_static(std::span<const shape> shapes) { return std::ranges::all_of(shapes, &shape::is_static); }
 
@@ -34,26 +31,10 @@ bool whole_bytes(std::span<const shape> shapes) {
   return std::ranges::all_of(shapes, [](const shape& s) { return s.element_count() * storage_bits(s.type) % 8 == 0; });
 }
 
-std::map<std::string, open_kernel> open_kernels(const program& portable) {
-  std::map<std::string, open_kernel> result;
-  for (const module& m : portable.modules())
-    for (const instruction& i : m.instructions()) {
-      const auto* object = i.op().get_if<code_object>();
-      if (!object || object->format != code_format::mlir_bytecode || result.contains(object->payload)) continue;
-      const auto rows = recorded_rows(portable, object->payload);
-      if (!rows) continue;
-      const open_kernel kernel{&i, object, *rows};
-      const auto inputs = kernel.inputs(1), outputs = kernel.outputs(1);
-      if (all_static(inputs) && all_static(outputs) && whole_bytes(inputs) && whole_bytes(outputs))
-        result.emplace(object->payload, kernel);
-    }
-  return result;
-}
-
-std::vector<row_part> parts(const std::vector<shape>& one_row, const std::vector<bool>& per_row) {
+std::vector<row_part> parts(const std::vector<shape>& open, const std::vector<shape>& one_row, const dim& rows) {
   std::vector<row_part> result;
-  for (std::size_t i = 0; i < one_row.size(); ++i)
-    result.push_back({static_cast<std::int64_t>(one_row[i].bytes()), per_row[i]});
+  for (std::size_t i = 0; i < open.size(); ++i)
+    result.push_back({static_cast<std::int64_t>(one_row[i].bytes()), has_rows(open[i], rows)});
   return result;
 }
 
@@ -65,81 +46,130 @@ std::int64_t row_bytes(const row_kernel& kernel) {
   return bytes;
 }
 
-row_kernel without_versions(const open_kernel& of) {
-  std::vector<bool> per_row;
-  for (value v : of.first->inputs()) per_row.push_back(!v.type().is_static());
-  return {parts(of.inputs(1), per_row), parts(of.outputs(1), std::vector<bool>(of.first->outputs().size(), true)), {}};
-}
-
 // Adds an instruction that computes one block, so that the program can be compiled like any other.
-void add_block(program& blocks, const open_kernel& of, std::int64_t rows, std::vector<value>& outputs) {
+value add_block(program& blocks, const code_object& object, const std::vector<shape>& inputs,
+                const std::vector<shape>& outputs) {
   module& m = blocks.main();
-  std::vector<value> inputs;
-  for (const shape& s : of.inputs(rows))
-    inputs.push_back(m.add_parameter("p" + std::to_string(m.parameters().size()), s));
-  code_object op = *of.object;
+  std::vector<value> arguments;
+  for (const shape& s : inputs) arguments.push_back(m.add_parameter("p" + std::to_string(m.parameters().size()), s));
+  code_object op = object;
   op.dims.clear();
-  for (const shape& s : of.outputs(rows)) op.dims.insert(op.dims.end(), s.dims.begin(), s.dims.end());
-  const value first = m.add(std::move(op), std::move(inputs));
-  outputs.push_back(first);
+  for (const shape& s : outputs) op.dims.insert(op.dims.end(), s.dims.begin(), s.dims.end());
+  return m.add(std::move(op), std::move(arguments));
 }
 
 }  // namespace
 
-std::vector<std::int64_t> block_sizes(std::int64_t bytes) {
+struct row_kernels::wanted_kernel {
+  key name;
+  row_kernel kernel;  // without the code of its versions
+};
+
+std::vector<std::int64_t> block_sizes(std::int64_t bytes, bool for_all_sizes) {
   // A launch costs about as much as moving this many bytes through a cache.
-  constexpr std::int64_t enough = 1 << 16, step = 16, most = 256;
+  const std::int64_t enough = for_all_sizes ? 1 << 16 : 1 << 12, most = for_all_sizes ? 256 : 16;
+  constexpr std::int64_t step = 16;
   std::vector<std::int64_t> sizes{1};
   while (sizes.front() < most && sizes.front() * bytes < enough) sizes.insert(sizes.begin(), sizes.front() * step);
   return sizes;
 }
 
-row_kernels::row_kernels(const program& portable, const jit_options& options) : target_(options.target.name) {
-  struct wanted {
-    std::string payload;
-    row_kernel kernel;
-  };
+row_kernels::row_kernels(const program& portable) : portable_(portable) {
+  for (const module& m : portable.modules())
+    for (const instruction& i : m.instructions()) {
+      const auto* object = i.op().get_if<code_object>();
+      if (!object || object->format != code_format::mlir_bytecode || open_.contains(object->payload)) continue;
+      const auto rows = recorded_rows(portable, object->payload);
+      if (!rows) continue;
+      std::set<std::string> inside;
+      auto collect = [&](const shape& s) {
+        for (const dim& d : s.dims) inside.merge(d.symbols());
+      };
+      std::ranges::for_each(inputs_of(i), collect);
+      std::ranges::for_each(i.outputs(), collect);
+      for (const std::string& symbol : rows->symbols()) inside.erase(symbol);
+      open_.emplace(object->payload, open_kernel{&i, object, *rows, {inside.begin(), inside.end()}});
+    }
+}
+
+row_kernels::key row_kernels::key_of(const open_kernel& kernel, const dim_bindings& sizes) {
+  key result{kernel.object->payload, {}};
+  for (const std::string& symbol : kernel.inside)
+    if (const auto found = sizes.find(symbol); found != sizes.end()) result.second.insert(*found);
+  return result;
+}
+
+jit_report row_kernels::finalize(const dim_bindings& sizes, const jit_options& options) {
+  ++uses_;
   program blocks;
-  std::vector<wanted> list;
+  std::vector<wanted_kernel> wanted;
   std::vector<value> outputs;
-  for (const auto& [payload, kernel] : open_kernels(portable)) {
+  for (const auto& [payload, kernel] : open_) {
+    key name = key_of(kernel, sizes);
+    if (const auto made = made_.find(name); made != made_.end()) {
+      made->second.last_use = uses_;
+      continue;
+    }
+    const auto inputs = inputs_of(*kernel.first);
+    const auto& results = kernel.first->outputs();
+    const dim_bindings one = block_of_rows(kernel.rows, 1, sizes);
+    const auto row_inputs = substituted(inputs, one), row_outputs = substituted(results, one);
+    const bool fits =
+        all_static(row_inputs) && all_static(row_outputs) && whole_bytes(row_inputs) && whole_bytes(row_outputs);
+    // No kernel is made for results without elements.
+    if (!fits || std::ranges::all_of(row_outputs, [](const shape& s) { return s.element_count() == 0; })) continue;
+    wanted_kernel& next = wanted.emplace_back(wanted_kernel{
+        std::move(name), {parts(inputs, row_inputs, kernel.rows), parts(results, row_outputs, kernel.rows), {}}});
     const content_hash hash = content_hash::from_hex(payload);
-    blocks.add_kernel(hash, portable.kernels().at(hash));
-    wanted& next = list.emplace_back(wanted{payload, without_versions(kernel)});
-    for (std::int64_t rows : block_sizes(row_bytes(next.kernel))) {
-      add_block(blocks, kernel, rows, outputs);
+    blocks.add_kernel(hash, portable_.kernels().at(hash));
+    for (std::int64_t rows : block_sizes(row_bytes(next.kernel), kernel.inside.empty())) {
+      const dim_bindings block = block_of_rows(kernel.rows, rows, sizes);
+      outputs.push_back(add_block(blocks, *kernel.object, substituted(inputs, block), substituted(results, block)));
       next.kernel.versions.push_back({rows, {}});
     }
   }
-  if (list.empty()) return;
+  if (wanted.empty()) return {};
   std::vector<std::string> names;
   for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back("o" + std::to_string(i));
   blocks.main().set_outputs(std::move(outputs), std::move(names));
+  jit_report report;
+  add(compile_bytecode(blocks, options, &report), std::move(wanted), options.target.name);
+  forget_oldest();
+  return report;
+}
 
-  const program native = compile_bytecode(blocks, options, &report_);
+// The outputs of `native` are the versions of the wanted kernels, in their order.
+void row_kernels::add(const program& native, std::vector<wanted_kernel> wanted, const std::string& target) {
+  target_ = target;
+  const auto versions = native.main().outputs();
   std::size_t next = 0;
-  const auto compiled = native.main().outputs();
-  for (wanted& w : list) {
+  for (wanted_kernel& w : wanted) {
     for (row_version& version : w.kernel.versions) {
-      const auto* object = compiled[next++].producer->op().get_if<code_object>();
+      const auto* object = versions[next++].producer->op().get_if<code_object>();
       version.kernel = deserialize_native_kernel(native.kernel(content_hash::from_hex(object->payload)));
     }
     auto bytes = std::make_shared<const std::vector<std::byte>>(serialize(w.kernel));
-    made_.emplace(w.payload, native_payload{blake3(*bytes), bytes});
+    made_.emplace(std::move(w.name), native_payload{blake3(*bytes), bytes, uses_});
   }
 }
 
-program row_kernels::use_in(const program& bound) const {
+void row_kernels::forget_oldest() {
+  if (made_.size() > most_kept) std::erase_if(made_, [&](const auto& m) { return m.second.last_use != uses_; });
+}
+
+program row_kernels::use_in(const program& bound, const dim_bindings& sizes) const {
   program result = bound.clone();
   for (module& m : result.modules())
     for (instruction& i : m.instructions()) {
       const auto* object = i.op().get_if<code_object>();
       if (!object || object->format == code_format::native) continue;
-      const auto made = made_.find(object->payload);
+      const auto open = open_.find(object->payload);
+      if (open == open_.end()) continue;
+      const auto made = made_.find(key_of(open->second, sizes));
       if (made == made_.end()) continue;
-      result.add_kernel(made->second.hash, made->second.bytes);
-      m.set_operation(&i,
-                      code_object::make(object->symbol, code_format::native, made->second.hash, target_, i.outputs()));
+      const auto& [hash, bytes, last_use] = made->second;
+      result.add_kernel(hash, bytes);
+      m.set_operation(&i, code_object::make(object->symbol, code_format::native, hash, target_, i.outputs()));
     }
   return result;
 }

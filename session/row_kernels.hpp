@@ -1,12 +1,13 @@
-// The kernels of a model that serve any number of rows (ir/independent_rows.hpp), finalized for a device once. Each is
-// compiled for a few block sizes; the shapes of the blocks do not depend on the sizes that the model is run with.
-// Immutable after construction.
+// The kernels of a model that serve any number of rows (ir/independent_rows.hpp), finalized for a device. Each is
+// compiled once for a few block sizes; a kernel with open dims inside a row (sentences of open length) once for each
+// size of these. Used by one thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/program.hpp"
@@ -16,28 +17,44 @@ namespace kiln {
 
 class row_kernels {
  public:
-  // Compiles the blocks that the cache does not have, as compile_bytecode does, and throws what it throws. `portable`
-  // is a program with open dims.
-  row_kernels(const program& portable, const jit_options& options);
+  // `portable`, a program with open dims, must outlive this object.
+  explicit row_kernels(const program& portable);
 
-  // Of compiling the blocks.
-  const jit_report& report() const { return report_; }
-  std::size_t size() const { return made_.size(); }
-  // Replaces the code objects of a bound program that have such a kernel. The others stay portable.
-  program use_in(const program& bound) const;
+  // Compiles the blocks that are missing for these sizes, as compile_bytecode does, and throws what it throws. The
+  // report is empty if there were none.
+  jit_report finalize(const dim_bindings& sizes, const jit_options& options);
+  // Replaces the code objects that have such a kernel in `bound`, which is the program bound to `sizes`. The others
+  // stay portable. The kernels must be finalized.
+  program use_in(const program& bound, const dim_bindings& sizes) const;
 
  private:
+  struct open_kernel {
+    const instruction* first = nullptr;  // that uses it; equal payloads have equal symbolic shapes
+    const code_object* object = nullptr;
+    dim rows;
+    std::vector<std::string> inside;  // symbols in the dims of a row
+  };
   struct native_payload {
     content_hash hash;
     std::shared_ptr<const std::vector<std::byte>> bytes;  // a row_kernel
+    std::size_t last_use = 0;
   };
+  using key = std::pair<std::string, dim_bindings>;  // payload, sizes of the dims inside a row
+  struct wanted_kernel;
+  static key key_of(const open_kernel& kernel, const dim_bindings& sizes);
+  void forget_oldest();
+  void add(const program& native, std::vector<wanted_kernel> wanted, const std::string& target);
+
+  const program& portable_;
+  std::map<std::string, open_kernel> open_;  // by payload
+  std::map<key, native_payload> made_;
   std::string target_;
-  std::map<std::string, native_payload> made_;  // by the portable payload
-  jit_report report_;
+  std::size_t uses_ = 0;  // calls of finalize
 };
 
 // The block sizes of a kernel, in descending order, the last one 1. A block should be large enough that its launch does
-// not cost more than its work. `bytes` are those of one row in all tensors.
-std::vector<std::int64_t> block_sizes(std::int64_t bytes);
+// not cost more than its work. `bytes` are those of one row in all tensors. A kernel that serves all sizes is compiled
+// once, so that it may have more of them.
+std::vector<std::int64_t> block_sizes(std::int64_t bytes, bool for_all_sizes);
 
 }  // namespace kiln

@@ -89,9 +89,15 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   if (auto found = find(sizes)) return found;
   std::lock_guard making(making_mutex_);
   if (auto found = find(sizes)) return found;  // another thread made it meanwhile
-  const bool first = !row_kernels_;
-  const row_kernels* rows = kernels_for_rows();
-  auto made = std::make_shared<instance>(*resources_, bind(), sizes, rows, rows && first);
+  program bound = bind();
+  jit_report of_rows;
+  if (resources_->options().specialization == specialization::off && !portable_.symbols.empty()) {
+    if (!row_kernels_) row_kernels_.emplace(portable_);
+    resources_->report(session_events::finalizing{});
+    of_rows = row_kernels_->finalize(sizes, resources_->compiling_with_progress());
+  }
+  auto made = std::make_shared<instance>(*resources_, std::move(bound), sizes, row_kernels_ ? &*row_kernels_ : nullptr,
+                                         std::move(of_rows));
   std::list<std::shared_ptr<instance>> dropped;  // freed after the lock: somebody may still run one
   {
     std::lock_guard lock(mutex_);
@@ -101,17 +107,6 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   }
   for (const auto& i : dropped) resources_->report(session_events::instance_dropped{i->sizes()});
   return made;
-}
-
-// Null where every kernel is specialized.
-const row_kernels* session::kernels_for_rows() {
-  const session_options& options = resources_->options();
-  if (options.specialization == specialization::eager || portable_.symbols.empty()) return nullptr;
-  if (!row_kernels_) {
-    resources_->report(session_events::finalizing{});
-    row_kernels_.emplace(portable_, resources_->compiling_with_progress());
-  }
-  return &*row_kernels_;
 }
 
 std::shared_ptr<instance> session::at(std::span<const literal> inputs) {

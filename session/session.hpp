@@ -57,12 +57,11 @@ class session {
             std::chrono::steady_clock::time_point begin);
   std::shared_ptr<instance> find(const dim_bindings& sizes);
   std::shared_ptr<instance> make(const dim_bindings& sizes, const std::function<program()>& bind);
-  const row_kernels* kernels_for_rows();
   program portable_;
   double read_ms_ = 0;
   std::unique_ptr<session_resources> resources_;
   std::mutex making_mutex_;                         // one instance is made at a time, with all threads
-  std::optional<row_kernels> row_kernels_;          // made by the first instance, under making_mutex_
+  std::optional<row_kernels> row_kernels_;          // with specialization::off; under making_mutex_
   mutable std::mutex mutex_;                        // guards what follows
   std::list<std::shared_ptr<instance>> instances_;  // the most recently used first
 };

@@ -18,7 +18,7 @@ struct model_summary {
   std::size_t aliases = 0;       // reshapes: no work at run time
   std::size_t native = 0;        // code objects that are native already
   std::map<std::string, std::size_t> operators;
-  // Kernels with open dimensions, by payload: what they count as rows if they are compiled once for any number of them
+  // Kernels with open dimensions, by payload: what they count as rows if they serve any number of them
   // (ir/independent_rows.hpp), empty if they are compiled for each set of sizes.
   std::map<std::string, std::string> open_kernels;
 };

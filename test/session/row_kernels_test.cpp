@@ -149,6 +149,23 @@ TEST_F(row_kernel_sessions, tokens_of_any_batch_and_length) {
                                    {{"batch", 16}, {"seq", 64}}});
 }
 
+TEST_F(row_kernel_sessions, open_dims_inside_a_row_are_compiled_once_for_each_size) {
+  program p;
+  p.symbols = {{"batch", {1, 16, {}}}, {"seq", {0, 64, {}}}};
+  module& m = p.main();
+  value x = m.add_parameter("x", f32({batch, 2, seq, 8}));
+  m.set_outputs({m.add(elementwise{scalar_function::tanh}, {m.add(attention{0.5}, {x, x, x})})}, {"y"});
+  session s(compile(p.clone()), std::string("model"), options());
+  const std::vector<std::pair<dim_bindings, bool>> steps{
+      {{{"batch", 2}, {"seq", 9}}, true},  {{{"batch", 5}, {"seq", 9}}, false},  {{{"batch", 16}, {"seq", 9}}, false},
+      {{{"batch", 2}, {"seq", 33}}, true}, {{{"batch", 3}, {"seq", 33}}, false}, {{{"batch", 3}, {"seq", 0}}, false}};
+  for (const auto& [sizes, compiles] : steps) {
+    misses = 0;
+    expect_right(s, p, sizes);
+    EXPECT_EQ(misses > 0, compiles) << sizes.at("batch") << ", " << sizes.at("seq");
+  }
+}
+
 TEST_F(row_kernel_sessions, kernels_that_mix_rows_are_compiled_for_each_size) {
   program p;
   p.symbols["batch"] = {1, 64, {}};
@@ -191,9 +208,10 @@ TEST_F(row_kernel_sessions, tuning_is_refused) {
 }
 
 TEST(block_sizes, heavy_rows_are_blocks_of_their_own) {
-  EXPECT_EQ(block_sizes(1 << 20), (std::vector<std::int64_t>{1}));
-  EXPECT_EQ(block_sizes(8192), (std::vector<std::int64_t>{16, 1}));
-  EXPECT_EQ(block_sizes(4), (std::vector<std::int64_t>{256, 16, 1}));
+  EXPECT_EQ(block_sizes(1 << 20, true), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(block_sizes(8192, true), (std::vector<std::int64_t>{16, 1}));
+  EXPECT_EQ(block_sizes(4, true), (std::vector<std::int64_t>{256, 16, 1}));
+  EXPECT_EQ(block_sizes(4, false), (std::vector<std::int64_t>{16, 1}));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import onnxruntime
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import kiln_case
 from kiln_case import KilnCase, tensor
@@ -241,6 +241,25 @@ class Commands(KilnCase):
         self.assertEqual(np.load(self.path("one/output.npy")).shape, (1, 1000))
         self.kiln("run", self.path("m.kiln"), "--dim", "batch=5", code=2)
         self.kiln("run", self.path("m.kiln"), code=2)
+
+    def test_an_unseen_batch_compiles_nothing(self):
+        node = helper.make_node
+        weights = np.random.default_rng(1).standard_normal((24, 5)).astype(np.float32)
+        nodes = [node("MatMul", ["x", "w"], ["h"]), node("Softmax", ["h"], ["y"], axis=1), node("ReduceSum", ["h", "zero"], ["s"], keepdims=0)]
+        model = self.save("m.onnx", nodes, [tensor("x", ["batch", 24])], [tensor("y", ["batch", 5]), tensor("s", [5])], [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.array([0]), "zero")])
+        self.kiln("compile", model, "-o", self.path("m.kiln"), "--dim", "batch=1:99")
+        kernels = json.loads(self.kiln("inspect", self.path("m.kiln"), "--json").stdout)["kernels"]
+        self.assertEqual(sorted(str(k["rows"]) for k in kernels), ["None", "batch", "batch"])  # the sum is one of all rows
+        for batch, compiled in ((3, None), (1, 1), (40, 1)):
+            x = np.random.default_rng(batch).standard_normal((batch, 24)).astype(np.float32)
+            np.save(self.path("x.npy"), x)
+            done = self.kiln("run", self.path("m.kiln"), "--input", f"x={self.path('x.npy')}", "--specialize", "off", "--output-dir", self.path("out"), "--json")
+            if compiled is not None:
+                self.assertEqual(json.loads(done.stdout)["cache"]["misses"], compiled)
+            want = onnxruntime.InferenceSession(model).run(None, {"x": x})
+            for name, expected in zip(("y", "s"), want):
+                np.testing.assert_allclose(np.load(self.path(f"out/{name}.npy")), expected, rtol=1e-4, atol=1e-5)
+        self.assertIn("tuning specializes kernels", self.error_line(self.kiln("run", self.path("m.kiln"), "--dim", "batch=2", "--specialize", "off", "--tune", "quick", code=2)))
 
     def test_the_size_of_an_open_dimension_is_a_number_like_others(self):
         node = helper.make_node

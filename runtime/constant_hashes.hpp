@@ -1,0 +1,26 @@
+// Content hashes of constants, for several plans of one model: hashing the weights again would take longer than the
+// rest of planning. Keeps the constants alive, so that an address never stands for other contents. Any thread.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "ir/literal.hpp"
+
+namespace kiln {
+
+class constant_hashes {
+ public:
+  content_hash of(const literal& data);
+
+ private:
+  struct known_constant {
+    literal data;
+    content_hash hash;
+  };
+  std::mutex mutex_;
+  std::map<std::pair<const std::byte*, std::size_t>, known_constant> known_;  // by address and size
+};
+
+}  // namespace kiln
