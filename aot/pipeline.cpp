@@ -1,14 +1,21 @@
 #include "aot/pipeline.hpp"
 
+#include <algorithm>
+#include <array>
+#include <set>
+
 #include "aot/input_ranges.hpp"
 #include "aot/passes/arrange_int4_weights.hpp"
 #include "aot/passes/channels_last.hpp"
 #include "aot/passes/common_subexpressions.hpp"
+#include "aot/passes/compose_contractions.hpp"
 #include "aot/passes/constant_conditions.hpp"
 #include "aot/passes/constant_folding.hpp"
 #include "aot/passes/convert_precision.hpp"
 #include "aot/passes/dead_code.hpp"
 #include "aot/passes/fuse_attention.hpp"
+#include "aot/passes/fuse_horizontally.hpp"
+#include "aot/passes/merge_parallel_contractions.hpp"
 #include "aot/passes/pass.hpp"
 #include "aot/passes/quantize_weights.hpp"
 #include "aot/passes/recognize_normalization.hpp"
@@ -18,29 +25,49 @@
 #include "aot/passes/simplify_movement.hpp"
 #include "aot/passes/sink_reshapes.hpp"
 #include "aot/passes/sink_transposes.hpp"
+#include "aot/rewrite_log.hpp"
+#include "ir/error.hpp"
+#include "ir/nearest_name.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 
 namespace kiln {
 
-void optimize(program& p, const compile_options& options) {
-  folding_budget folding(p);
+namespace {
+
+// Kernel formation needs their work, so they cannot be disabled: kernels take images with the channels last only.
+constexpr std::array<std::string_view, 2> needed{"channels_last", "dead_code"};
+
+std::vector<pass> all_passes(folding_budget* folding, const compile_options& options) {
+  rewrite_log* log = options.log;
+  auto disabled = [&](std::string_view name) {
+    return std::ranges::find(options.disabled, name) != options.disabled.end();
+  };
+  auto enabled = [&](std::vector<pass> passes) {
+    std::erase_if(passes, [&](const pass& each) { return disabled(each.name()); });
+    return passes;
+  };
   auto simplify = [&](std::string label) {
     return until_stable{std::move(label),
-                        {constant_folding{.budget = &folding}, constant_conditions{}, simplify_arithmetic{},
-                         simplify_movement{}, simplify_contractions{}, simplify_attention{}, common_subexpressions{}}};
+                        enabled({constant_folding{.budget = folding}, constant_conditions{}, simplify_arithmetic{log},
+                                 simplify_movement{log}, simplify_contractions{log}, simplify_attention{log},
+                                 common_subexpressions{}})};
   };
   std::vector<pass> passes{
       dead_code{},
       arrange_int4_weights{},
       simplify("simplify"),
-      recognize_normalization{},
-      fuse_attention{},
-      sink_reshapes{},
+      recognize_normalization{log},
+      fuse_attention{log},
+      sink_reshapes{log},
       simplify("simplify_reshaped"),
+      // The biases of a composition must be one before the next contraction takes it.
+      until_stable{"compose", enabled({merge_parallel_contractions{log}, compose_contractions{log},
+                                       constant_folding{.budget = folding}, simplify_arithmetic{log}})},
+      fuse_horizontally{log},
       channels_last{},
       sink_transposes{},
       simplify("simplify_channels_last"),
-      sink_reshapes{},
+      sink_reshapes{log},
       sink_transposes{.ties = false},
       simplify("simplify_again"),
   };
@@ -50,12 +77,44 @@ void optimize(program& p, const compile_options& options) {
   }
   if (options.int4_weights) passes.push_back(quantize_weights{options.quantized});
   passes.push_back(dead_code{});
-  run_passes(p, passes, options.dump_dir);
+  return enabled(std::move(passes));
+}
+
+}  // namespace
+
+std::vector<std::string> disableable_passes() {
+  std::set<std::string> names;
+  compile_options everything;
+  everything.precision = element_type::f16;
+  everything.int4_weights = true;
+  for (const pass& each : all_passes(nullptr, everything)) {
+    names.insert(each.name());
+    names.insert(each.inner().begin(), each.inner().end());
+  }
+  for (std::string_view name : needed) names.erase(std::string(name));
+  return {names.begin(), names.end()};
+}
+
+void optimize(program& p, const compile_options& options) {
+  const std::vector<std::string> names = disableable_passes();
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (const std::string& name : options.disabled)
+    if (std::ranges::find(known, name) == known.end())
+      throw error(error_kind::usage, "--disable-pass " + name + ": there is no such pass to disable" +
+                                         did_you_mean(name, known) + "; `kiln compile --help` lists them");
+  folding_budget folding(p);
+  run_passes(p, all_passes(&folding, options), options.dump_dir);
 }
 
 program compile(program imported, const compile_options& options, std::vector<formed_kernel>* formed) {
   optimize(imported, options);
   record_input_ranges(imported);
+  if (options.boundaries)
+    for (module& m : imported.modules()) {
+      m.erase_dead();
+      const auto found = find_boundaries(m, make_partition(m));
+      options.boundaries->insert(options.boundaries->end(), found.begin(), found.end());
+    }
   form_kernels(imported, write_kernel, formed);
   return imported;
 }

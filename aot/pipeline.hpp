@@ -7,11 +7,14 @@
 #include <optional>
 #include <vector>
 
+#include "aot/kernels/boundaries.hpp"
 #include "aot/kernels/formation.hpp"
 #include "aot/passes/quantize_weights.hpp"
 #include "ir/program.hpp"
 
 namespace kiln {
+
+class rewrite_log;
 
 struct compile_options {
   // f16 or bf16: the element type that replaces the model's f32 inside the program.
@@ -22,7 +25,16 @@ struct compile_options {
   quantization_report* quantized = nullptr;
   // Folder for the program's text after every pass; empty: no dumps.
   std::filesystem::path dump_dir;
+  // Passes that do not run; see disableable_passes(). An unknown name throws error{usage}.
+  std::vector<std::string> disabled;
+  // Receives the rewrites; may be null.
+  rewrite_log* log = nullptr;
+  // Receives the reasons why neighbouring operations are in different kernels; may be null.
+  std::vector<kernel_boundary>* boundaries = nullptr;
 };
+
+// The passes that compile_options::disabled may name, sorted.
+std::vector<std::string> disableable_passes();
 
 // Runs every graph pass, in the order shown in pipeline.cpp.
 void optimize(program& p, const compile_options& options = {});

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "tools/command.hpp"
 #include "tools/custom_ops.hpp"
+#include "tools/explanation.hpp"
 #include "tools/model_summary.hpp"
 
 namespace kiln::tools {
@@ -22,7 +24,8 @@ struct options {
   std::string model, output, external_weights, dump_dir;
   std::vector<std::string> dims;
   custom_op_choice custom_ops;
-  bool fp16 = false, bf16 = false, int8 = false, int4_weights = false;
+  std::vector<std::string> disabled_passes;
+  bool fp16 = false, bf16 = false, int8 = false, int4_weights = false, explain = false;
   std::size_t max_nodes = import_options{}.max_nodes;
 };
 
@@ -72,6 +75,12 @@ int compile_model(const options& o, const output_options& output) {
   quantization_report quantized;
   compiling.int4_weights = o.int4_weights;
   compiling.quantized = &quantized;
+  compiling.disabled = o.disabled_passes;
+  explanation explained;
+  if (o.explain) {
+    compiling.log = &explained.log;
+    compiling.boundaries = &explained.boundaries;
+  }
   program compiled = compile(std::move(imported), compiling);
   auto compile_done = clock::now();
   write_options writing;
@@ -91,6 +100,7 @@ int compile_model(const options& o, const output_options& output) {
                                   {"write_ms", ms(compile_done, written)},
                                   {"total_ms", ms(began, written)}};
   if (o.int4_weights) document["int4_weights"] = describe(quantized);
+  if (o.explain) document["explain"] = describe(explained);
   output.print(document, [&] {
     print(
         "{}: {:.1f} MB, {} kernels for {} code objects, {} operations left to the reference interpreter, {:.2f} s "
@@ -105,6 +115,7 @@ int compile_model(const options& o, const output_options& output) {
           quantized.quantized, static_cast<double>(quantized.bytes_after) / 1e6,
           static_cast<double>(quantized.bytes_before) / 1e6, quantized.largest_error, quantized.too_small,
           quantized.too_inexact);
+    if (o.explain) print_explanation(explained);
   });
   return 0;
 }
@@ -129,6 +140,12 @@ action declare_compile(CLI::App& app) {
                  "Refuse a model with more nodes, counted after its functions are expanded")
       ->check(CLI::PositiveNumber);
   app.add_option("--dump-ir", o->dump_dir, "Folder to write the program's text to after every pass");
+  app.add_flag("--explain", o->explain,
+               "Print which rewrites fired where, what they save by estimate, which ones were refused, and why "
+               "neighbouring operations are in different kernels");
+  app.add_option("--disable-pass", o->disabled_passes,
+                 fmt::format("Leave out a pass of the optimizer, to find the one that a problem comes from: {}",
+                             fmt::join(disableable_passes(), ", ")));
   return [o](const output_options& output) { return compile_model(*o, output); };
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "aot/kernels/fusion_module.hpp"
+#include "aot/passes/facts.hpp"
 #include "aot/passes/rewrite.hpp"
 #include "ir/cancellation.hpp"
 #include "ir/independent_rows.hpp"
@@ -38,13 +39,6 @@ class kernel_pool {
   std::vector<formed_kernel>& formed_;
   std::map<std::string, std::size_t> known_;
 };
-
-literal evaluate_constant_like(value v) {
-  if (const literal* data = module::constant(v)) return *data;
-  std::vector<literal> inputs;
-  for (value input : v.producer->inputs()) inputs.push_back(evaluate_constant_like(input));
-  return v.producer->op().evaluate(inputs)[v.index];
-}
 
 struct divided {
   partition whole;

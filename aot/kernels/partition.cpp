@@ -225,10 +225,20 @@ class partitioner {
       } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {
         mark_prologue(v);
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
+      } else if (reads_views(i.op(), k) && is_view(v)) {
+        read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
       } else {
         of(v).in_memory = true;
       }
     }
+  }
+
+  // A part of one value, with the elements of the innermost axis side by side.
+  bool is_view(value v) {
+    while (v.producer->op().is<reshape>() && only_unit_dims_change(v.producer->inputs()[0].type().dims, v.type().dims))
+      v = v.producer->inputs()[0];
+    const auto* s = v.producer->op().get_if<slice>();
+    return s && s->steps.back() == 1 && role_of(v.producer->inputs()[0].producer->op()) != kernel_role::structure;
   }
 
   void mark_prologue(value v) {

@@ -86,6 +86,8 @@ double operand_reads(const operation& anchor, std::size_t index) {
   return kind ? kind->operand_reads[std::min(index, kind->operand_reads.size() - 1)] : 0;
 }
 
+bool reads_views(const operation& anchor, std::size_t index) { return anchor.is<attention>() && index == 2; }
+
 bool is_contraction(const operation& op) {
   const kernel_kind* kind = find_kind(op.name());
   return kind && kind->contraction;

@@ -27,6 +27,10 @@ double element_cost(const operation& op);
 // How often the anchor reads each element of operand `index`; 0 if the operand must be in memory.
 double operand_reads(const operation& anchor, std::size_t index);
 
+// True if the anchor can also read operand `index`, which must otherwise be in memory, as a part of what is in memory:
+// through slices that keep the innermost axis dense.
+bool reads_views(const operation& anchor, std::size_t index);
+
 // True for contractions, including attention. They reuse each loaded element in registers. Their inner loops only
 // support epilogue operands that keep or broadcast indices: no concat, no gather, no transpose of the innermost axis.
 bool is_contraction(const operation& op);

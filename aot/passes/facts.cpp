@@ -24,6 +24,13 @@ bool is_constant_like(value v) {
   }
 }
 
+literal evaluate_constant_like(value v) {
+  if (const literal* data = module::constant(v)) return *data;
+  std::vector<literal> inputs;
+  for (value input : v.producer->inputs()) inputs.push_back(evaluate_constant_like(input));
+  return v.producer->op().evaluate(inputs)[v.index];
+}
+
 bool is_float(value v) { return is_float(v.type().type); }
 
 std::optional<scalar_function> function_of(value v) {

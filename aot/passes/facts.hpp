@@ -16,6 +16,8 @@ std::optional<double> splat_of(value v);
 bool is_splat(value v, double number);
 
 bool is_constant_like(value v);
+// The elements of a constant-like value.
+literal evaluate_constant_like(value v);
 bool is_float(value v);
 
 // The function of an elementwise instruction; none for any other instruction.

@@ -182,7 +182,7 @@ value attention_of(rewriter& write, value root, const match::captures&) {
 
 bool fuse_attention::apply(module& m) const {
   static const std::vector<rule> rules{{"attention", match::op<dot>(), attention_of}};
-  return apply_rules(m, rules);
+  return apply_rules(m, rules, log, name());
 }
 
 }  // namespace kiln

@@ -13,7 +13,11 @@
 
 namespace kiln {
 
+class rewrite_log;
+
 struct fuse_attention {
+  rewrite_log* log = nullptr;
+
   std::string_view name() const { return "fuse_attention"; }
   bool apply(module& m) const;
 };

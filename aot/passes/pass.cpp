@@ -23,6 +23,12 @@ void dump(const program& p, const std::filesystem::path& dump_dir, std::size_t n
 
 }  // namespace
 
+std::vector<std::string> until_stable::inner_names() const {
+  std::vector<std::string> names;
+  for (const pass& each : passes) names.push_back(each.name());
+  return names;
+}
+
 bool until_stable::apply(program& p) const {
   bool ever = false;
   std::size_t at_rest = 0;  // consecutive passes that changed nothing

@@ -32,6 +32,7 @@ class pass {
   template <class Pass>
     requires(module_pass<Pass> || program_pass<Pass>)
   pass(Pass p) : name_(p.name()) {
+    if constexpr (requires { p.inner_names(); }) inner_ = p.inner_names();
     apply_ = [p = std::move(p)](program& target) {
       if constexpr (program_pass<Pass>) {
         return p.apply(target);
@@ -43,10 +44,13 @@ class pass {
     };
   }
   const std::string& name() const { return name_; }
+  // The passes inside of this one; empty for most.
+  const std::vector<std::string>& inner() const { return inner_; }
   bool apply(program& target) const { return apply_(target); }
 
  private:
   std::string name_;
+  std::vector<std::string> inner_;
   std::function<bool(program&)> apply_;
 };
 
@@ -57,6 +61,7 @@ struct until_stable {
   int rounds = 12;
 
   std::string_view name() const { return label; }
+  std::vector<std::string> inner_names() const;
   bool apply(program& p) const;
 };
 

@@ -65,7 +65,7 @@ std::vector<rule> make_rules() {
 
 bool recognize_normalization::apply(module& m) const {
   static const std::vector<rule> rules = make_rules();
-  return apply_rules(m, rules);
+  return apply_rules(m, rules, log, name());
 }
 
 }  // namespace kiln

@@ -6,7 +6,11 @@
 
 namespace kiln {
 
+class rewrite_log;
+
 struct recognize_normalization {
+  rewrite_log* log = nullptr;
+
   std::string_view name() const { return "recognize_normalization"; }
   bool apply(module& m) const;
 };

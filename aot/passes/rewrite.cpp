@@ -8,6 +8,7 @@
 #include <string>
 
 #include "aot/passes/facts.hpp"
+#include "aot/rewrite_log.hpp"
 #include "ir/cancellation.hpp"
 
 namespace kiln {
@@ -76,7 +77,7 @@ class rule_index {
 
 }  // namespace
 
-bool apply_rules(module& m, std::span<const rule> rules) {
+bool apply_rules(module& m, std::span<const rule> rules, rewrite_log* log, std::string_view pass) {
   constexpr int most_sweeps = 200;
   bool ever = false;
   std::string_view last;
@@ -97,6 +98,7 @@ bool apply_rules(module& m, std::span<const rule> rules) {
         value made = r.make(write, root, found);
         if (!made || made == root) continue;
         m.replace(root, made);
+        if (log) log->fired(pass, r.name, at.origin());
         changed = true;
         last = r.name;
         break;

@@ -14,6 +14,8 @@
 
 namespace kiln {
 
+class rewrite_log;
+
 using place = std::list<instruction>::iterator;
 
 // module::insert in constant time: it takes an iterator, whereas module::insert has to search for the instruction.
@@ -51,7 +53,7 @@ struct rule {
 };
 
 // Returns whether anything changed. Dead instructions are erased between sweeps. If rules undo each other, the driver
-// stops with a warning.
-bool apply_rules(module& m, std::span<const rule> rules);
+// stops with a warning. The log, if any, gets each rule that fired, under the name of the pass.
+bool apply_rules(module& m, std::span<const rule> rules, rewrite_log* log = nullptr, std::string_view pass = {});
 
 }  // namespace kiln

@@ -175,7 +175,7 @@ std::vector<rule> make_rules() {
 
 bool simplify_arithmetic::apply(module& m) const {
   static const std::vector<rule> rules = make_rules();
-  return apply_rules(m, rules);
+  return apply_rules(m, rules, log, name());
 }
 
 }  // namespace kiln

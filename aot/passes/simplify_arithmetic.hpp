@@ -7,7 +7,11 @@
 
 namespace kiln {
 
+class rewrite_log;
+
 struct simplify_arithmetic {
+  rewrite_log* log = nullptr;
+
   std::string_view name() const { return "simplify_arithmetic"; }
   bool apply(module& m) const;
 };

@@ -74,7 +74,7 @@ bool simplify_attention::apply(module& m) const {
        transpose_as_output_layout},
       {"mask_without_broadcast", op<attention>(), mask_without_broadcast},
   };
-  return apply_rules(m, rules);
+  return apply_rules(m, rules, log, name());
 }
 
 }  // namespace kiln

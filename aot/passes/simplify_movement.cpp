@@ -122,8 +122,22 @@ value composed_slices(rewriter& write, value root, const match::captures& found)
   return write.add(both, {found["x"]});
 }
 
-// reshape(slice(x)) → slice(reshape(x)) if the reshape leaves the sliced axes alone. Next to the producer of x, a
-// reshape is free.
+// A slice along `axis`, of which a reshape makes the axes `split` of `dims`: the elements of one step along the first
+// of them, if the slice begins and ends between such steps and so does the whole axis.
+std::optional<std::int64_t> whole_parts(const slice& s, std::size_t axis, const dim& whole,
+                                        const std::vector<dim>& dims, const std::vector<std::size_t>& split) {
+  std::int64_t part = 1;
+  for (std::size_t i = 1; i < split.size(); ++i) {
+    if (!dims[split[i]].is_static()) return std::nullopt;
+    part *= dims[split[i]].value();
+  }
+  const bool fits =
+      s.steps[axis] == 1 && part > 0 && s.starts[axis] % part == 0 && whole.is_static() && whole.value() % part == 0;
+  return fits ? std::optional(part) : std::nullopt;
+}
+
+// reshape(slice(x)) → slice(reshape(x)) if the reshape leaves the sliced axes alone, or splits one into parts of which
+// the slice takes whole ones. Next to the producer of x, a reshape is free.
 value slice_after_reshape(rewriter& write, value root, const match::captures& found) {
   const slice& s = *found["part"].producer->op().get_if<slice>();
   const auto& whole = found["x"].type().dims;
@@ -142,6 +156,14 @@ value slice_after_reshape(rewriter& write, value root, const match::captures& fo
     auto group = std::find_if(groups->begin(), groups->end(), [&](const reshape_group& g) {
       return std::find(g.from.begin(), g.from.end(), axis) != g.from.end();
     });
+    if (sliced && group != groups->end() && group->from.size() == 1 && group->to.size() > 1) {
+      auto part = whole_parts(s, axis, whole[axis], root.type().dims, group->to);
+      if (!part) return {};
+      add(whole[axis] / dim(*part), s.starts[axis] / *part, root.type().dims[group->to[0]], 1);
+      for (std::size_t i = 1; i < group->to.size(); ++i)
+        add(root.type().dims[group->to[i]], 0, root.type().dims[group->to[i]], 1);
+      continue;
+    }
     if (sliced && group != groups->end() && (group->from.size() != 1 || group->to.size() != 1)) return {};
     // A single element was sliced from an axis in the middle of a group that the reshape merges.
     if (sliced && std::ranges::any_of(
@@ -261,7 +283,7 @@ std::vector<rule> make_rules() {
 
 bool simplify_movement::apply(module& m) const {
   static const std::vector<rule> rules = make_rules();
-  return apply_rules(m, rules);
+  return apply_rules(m, rules, log, name());
 }
 
 }  // namespace kiln

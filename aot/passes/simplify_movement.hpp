@@ -6,7 +6,11 @@
 
 namespace kiln {
 
+class rewrite_log;
+
 struct simplify_movement {
+  rewrite_log* log = nullptr;
+
   std::string_view name() const { return "simplify_movement"; }
   bool apply(module& m) const;
 };

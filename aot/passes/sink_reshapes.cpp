@@ -178,7 +178,7 @@ std::vector<rule> make_rules() {
 
 bool sink_reshapes::apply(module& m) const {
   static const std::vector<rule> rules = make_rules();
-  return apply_rules(m, rules);
+  return apply_rules(m, rules, log, name());
 }
 
 }  // namespace kiln

@@ -8,7 +8,11 @@
 
 namespace kiln {
 
+class rewrite_log;
+
 struct sink_reshapes {
+  rewrite_log* log = nullptr;
+
   std::string_view name() const { return "sink_reshapes"; }
   bool apply(module& m) const;
 };

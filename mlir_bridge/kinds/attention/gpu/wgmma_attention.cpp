@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "mlir_bridge/codegen/strided_view.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 
 namespace kiln::gpu {
@@ -39,6 +40,25 @@ std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const a
   return tile;
 }
 
+// A tensor in memory, or some heads of one that has the heads beside each other, as slices of a joined product of
+// queries, keys and values are.
+std::optional<wgmma_attention_operands::operand> find_operand(const kernel_emitter& e, value v, head_layout layout,
+                                                              std::int64_t positions, std::int64_t heads) {
+  if (auto memory = e.in_memory(v)) return wgmma_attention_operands::operand{*memory, layout, positions, heads};
+  auto view = find_strided_view(e, v);
+  if (!view || layout != head_layout::sequence_first || positions == 1) return std::nullopt;
+  const std::vector<std::int64_t> dims = kernel_emitter::dims(v);
+  const std::size_t rank = dims.size();
+  const std::int64_t depth = dims[rank - 1], row = view->strides[rank - 3], all = row / depth;
+  bool fits = view->strides[rank - 1] == 1 && (heads == 1 || view->strides[rank - 2] == depth) && row % depth == 0 &&
+              view->offset % depth == 0 && view->offset / depth + heads <= all;
+  std::int64_t next = row * positions;
+  for (std::size_t axis = rank - 3; axis-- > 0; next *= dims[axis])
+    fits = fits && (dims[axis] == 1 || view->strides[axis] == next);
+  if (!fits) return std::nullopt;
+  return wgmma_attention_operands::operand{view->memory, layout, positions, all, view->offset / depth};
+}
+
 // The problem's tensors as the copy engine sees them; none where the target, a type, a layout or a size is not for this
 // generator.
 std::optional<wgmma_attention_operands> find_operands(const kernel_emitter& e, const attention_problem& p) {
@@ -49,12 +69,13 @@ std::optional<wgmma_attention_operands> find_operands(const kernel_emitter& e, c
   // The largest product has the largest score only where the scale is positive.
   if (p.n.queries < 64 || p.n.keys < 128 || !(p.op.scale > 0)) return std::nullopt;
   if (p.n.heads > most_grid || p.n.batch > most_grid || p.n.queries > most_grid * 64) return std::nullopt;
-  auto query = e.in_memory(p.query), key = e.in_memory(p.key), value_ = e.in_memory(p.value_);
-  if (!query || !key || !value_ || query->type != type || key->type != type || value_->type != type)
+  auto query = find_operand(e, p.query, p.op.query_layout, p.n.queries, p.n.heads),
+       key = find_operand(e, p.key, p.op.key_layout, p.n.keys, p.n.key_heads),
+       value_ = find_operand(e, p.value_, p.op.value_layout, p.n.keys, p.n.key_heads);
+  if (!query || !key || !value_ || query->memory.type != type || key->memory.type != type ||
+      value_->memory.type != type)
     return std::nullopt;
-  return wgmma_attention_operands{{*query, p.op.query_layout, p.n.queries, p.n.heads},
-                                  {*key, p.op.key_layout, p.n.keys, p.n.key_heads},
-                                  {*value_, p.op.value_layout, p.n.keys, p.n.key_heads}};
+  return wgmma_attention_operands{*query, *key, *value_};
 }
 
 // Cycles until the last workgroup is done. Depths 64 and 128 of 16 heads of 4096 positions on an H200

@@ -33,12 +33,13 @@ struct wgmma_attention_tile {
   std::int64_t consumer_registers() const { return consumers == 2 ? 240 : 160; }
 };
 
-// Queries, keys and values in memory, as the copy engine sees them.
+// Queries, keys and values in memory, as the copy engine sees them. They may be some of the heads of a tensor.
 struct wgmma_attention_operands {
   struct operand {
     buffer memory;
     head_layout layout;
-    std::int64_t positions, heads;
+    std::int64_t positions, heads;  // heads of the tensor in memory
+    std::int64_t first_head = 0;    // of this operand
   };
   operand query, key, value_;
 };

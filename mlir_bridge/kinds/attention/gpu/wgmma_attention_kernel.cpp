@@ -133,8 +133,8 @@ class attention_writer {
       hopper_.arrive_expecting(barriers_, t_.consumers * t_.query_bytes());
       for (std::int64_t c = 0; c < t_.consumers; ++c)
         copy(code_.add(queries_, c * t_.query_bytes()), query_map_,
-             code_.add(first_row_, c * wgmma_attention_tile::group_rows), head_, barriers_,
-             wgmma_attention_tile::group_rows);
+             code_.add(first_row_, c * wgmma_attention_tile::group_rows), code_.add(head_, o_.query.first_head),
+             barriers_, wgmma_attention_tile::group_rows);
       Value key_head = code_.div(head_, p_.share);
       each_block(hopper_.number(0), blocks_, {}, [&](Value i, std::span<const Value>) {
         Value stage = stage_of(i), first_key = code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys);
@@ -143,7 +143,9 @@ class attention_writer {
         for (ring r : {ring::keys, ring::values}) {
           hopper_.wait(empty(r, stage), parity);
           hopper_.arrive_expecting(full(r, stage), t_.block_bytes());
-          copy(memory(r, stage), r == ring::keys ? key_map_ : value_map_, first_key, key_head, full(r, stage), t_.keys);
+          const bool keys = r == ring::keys;
+          copy(memory(r, stage), keys ? key_map_ : value_map_, first_key,
+               code_.add(key_head, keys ? o_.key.first_head : o_.value_.first_head), full(r, stage), t_.keys);
         }
         return values();
       });

@@ -1,0 +1,281 @@
+#include "aot/passes/fuse_horizontally.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "aot/kernels/traits.hpp"
+#include "aot/passes/facts.hpp"
+#include "aot/passes/rewrite.hpp"
+#include "aot/rewrite_log.hpp"
+#include "ir/cancellation.hpp"
+
+namespace kiln {
+namespace {
+
+// The joined weights are copies until the model is written.
+constexpr std::size_t most_joined_bytes = std::size_t{1} << 30;
+
+struct joined_axes {
+  std::size_t weights, result;  // the axis of the columns
+};
+
+// The axes of the columns of a product that can be joined with others; none for anything else.
+std::optional<joined_axes> axes_of(const instruction& at) {
+  const auto* d = at.op().get_if<dot>();
+  const auto* c = at.op().get_if<convolution>();
+  if ((!d && !c) || !is_float(at.outputs()[0].type)) return std::nullopt;
+  const value weights = at.inputs()[1];
+  if (!module::constant(weights) || !weights.type().is_static()) return std::nullopt;
+  if (d) {
+    if (weights.type().rank() != 2 || at.outputs()[0].rank() != 2) return std::nullopt;
+    return joined_axes{d->transpose_b ? 0u : 1u, 1};
+  }
+  if (c->groups != 1 || c->layout != tensor_layout::channels_first) return std::nullopt;
+  return joined_axes{0, 1};
+}
+
+// Products with one key can be joined: the same operation on the same operand, weights of the same window and type.
+std::string key_of(const instruction& at, joined_axes axes) {
+  std::vector<dim> window = at.inputs()[1].type().dims;
+  window[axes.weights] = 1;
+  const value x = at.inputs()[0];
+  return at.op().str() + shape{at.inputs()[1].type().type, window}.str() + std::to_string(x.index) + "/" +
+         std::to_string(reinterpret_cast<std::uintptr_t>(x.producer));
+}
+
+// The same value of each of the products, which is a slice of `whole`.
+struct joined_value {
+  value whole;
+  std::vector<value> parts;
+};
+
+class fusion_of_products {
+ public:
+  fusion_of_products(module& m, place at, std::vector<instruction*> products, joined_axes axes)
+      : m_(m), write_(m, at), products_(std::move(products)), axes_(axes) {
+    for (const instruction* p : products_) lengths_.push_back(p->outputs()[0].dims[axes.result].value());
+  }
+
+  // Returns the number of launches that are saved; 0 if the products stay as they are.
+  std::size_t apply() {
+    plan();
+    const std::size_t after = 1 + readers_that_need_a_launch();
+    if (after >= products_.size()) return 0;
+    build();
+    return products_.size() - after;
+  }
+
+ private:
+  // An elementwise operation that follows all products, or an addition of constants to some of them, the first
+  // included.
+  struct step {
+    operation op;
+    // For each operand: the number of a joined value, or -1 and a constant for each part (null: zeros).
+    std::vector<int> operands = {};
+    std::vector<std::vector<value>> constants = {};
+    std::vector<value> results = {};  // of the parts
+  };
+
+  int find(std::size_t part, value v) const {
+    for (std::size_t i = values_.size(); i-- > 0;)
+      if (values_[i][part] == v) return static_cast<int>(i);
+    return -1;
+  }
+
+  value column_constant(value v) const {
+    if (!is_constant_like(v) || v.type().rank() != products_[0]->outputs()[0].rank()) return {};
+    const value source = along_one_axis(v, axes_.result);
+    return source && source.type().is_static() ? source : value{};
+  }
+
+  // The step that `user` of part 0 begins, with its partners in the other parts; none if some part has no partner.
+  std::optional<step> step_of(instruction* user) {
+    if (!user->op().is<elementwise>() || user->outputs().size() != 1) return std::nullopt;
+    step made{.op = user->op(), .results = {user->output()}};
+    for (value input : user->inputs()) {
+      const int number = find(0, input);
+      const value data = number < 0 ? column_constant(input) : value{};
+      if (number < 0 && !data) return std::nullopt;
+      made.operands.push_back(number);
+      made.constants.push_back({data});
+    }
+    for (std::size_t part = 1; part < products_.size(); ++part)
+      if (!add_partner(made, part)) return std::nullopt;
+    return made;
+  }
+
+  bool add_partner(step& made, std::size_t part) {
+    const auto first = std::ranges::find_if(made.operands, [](int number) { return number >= 0; });
+    const value begin = values_[static_cast<std::size_t>(*first)][part];
+    for (instruction* user : begin.producer->users()) {
+      if (!(user->op() == made.op)) continue;
+      std::vector<value> data(made.operands.size());
+      bool same = true;
+      for (std::size_t k = 0; same && k < data.size(); ++k) {
+        const value input = user->inputs()[k];
+        if (made.operands[k] >= 0) same = values_[static_cast<std::size_t>(made.operands[k])][part] == input;
+        else same = static_cast<bool>(data[k] = column_constant(input));
+      }
+      if (!same) continue;
+      for (std::size_t k = 0; k < data.size(); ++k) made.constants[k].push_back(data[k]);
+      made.results.push_back(user->output());
+      return true;
+    }
+    return add_zeros(made, begin);
+  }
+
+  // A part without a bias gets zeros if other parts have one: keys often have none.
+  static bool add_zeros(step& made, value part) {
+    const auto* e = made.op.get_if<elementwise>();
+    if (!e || e->function != scalar_function::add || made.operands.size() != 2) return false;
+    if (made.operands[0] >= 0 && made.operands[1] >= 0) return false;
+    for (auto& data : made.constants) data.push_back({});
+    made.results.push_back(part);
+    return true;
+  }
+
+  // Follows the products as far as all of them go the same way.
+  void plan() {
+    values_.emplace_back();
+    for (instruction* p : products_) values_[0].push_back(p->output());
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      for (instruction* user : std::vector<instruction*>(values_[i][0].producer->users())) {
+        if (find(0, user->output()) >= 0) continue;
+        if (auto next = step_of(user)) {
+          values_.push_back(next->results);
+          steps_.push_back(*std::move(next));
+        }
+      }
+  }
+
+  bool is_joined(const instruction* user) const {
+    return std::ranges::any_of(steps_, [&](const step& s) {
+      return std::ranges::any_of(s.results, [&](value r) { return r.producer == user; });
+    });
+  }
+
+  // Readers of the parts that read memory, or operations in front of them: each takes a launch of its own.
+  std::size_t readers_that_need_a_launch() const {
+    std::set<const instruction*> readers, seen;
+    for (const auto& parts : values_)
+      for (value part : parts) {
+        if (std::ranges::find(m_.outputs(), part) != m_.outputs().end()) readers.insert(part.producer);
+        for (instruction* user : part.producer->users())
+          if (!is_joined(user)) visit(part, user, true, seen, readers);
+      }
+    return readers.size();
+  }
+
+  // `moved_only`: nothing was computed between the part and `v`.
+  void visit(value v, instruction* user, bool moved_only, std::set<const instruction*>& seen,
+             std::set<const instruction*>& readers) const {
+    if (role_of(user->op()) == kernel_role::inlinable) {
+      // A concat or gather is a kernel of its own in any case.
+      if (!keeps_indices(user->op()) && is_irregular(user->op()) && !user->op().is<transpose>()) return;
+      if (!seen.insert(user).second) return;
+      const bool moves = moved_only && !keeps_indices(user->op());
+      if (std::ranges::find(m_.outputs(), user->output()) != m_.outputs().end()) readers.insert(user);
+      for (instruction* next : user->users()) visit(user->output(), next, moves, seen, readers);
+      return;
+    }
+    for (std::size_t k = 0; k < user->inputs().size(); ++k)
+      if (user->inputs()[k] == v && operand_reads(user->op(), k) == 0 && !(moved_only && reads_views(user->op(), k)))
+        readers.insert(user);
+  }
+
+  void build() {
+    std::vector<literal> weights;
+    for (const instruction* p : products_) weights.push_back(*module::constant(p->inputs()[1]));
+    const concat along{static_cast<std::int64_t>(axes_.weights)};
+    std::vector<value> whole{write_.add(
+        products_[0]->op(), {products_[0]->inputs()[0], write_.constant(std::move(along.evaluate(weights)[0]))})};
+    for (const step& s : steps_) {
+      std::vector<value> operands;
+      for (std::size_t k = 0; k < s.operands.size(); ++k)
+        operands.push_back(s.operands[k] >= 0 ? whole[static_cast<std::size_t>(s.operands[k])]
+                                              : joined_constants(s.constants[k], whole[0].type()));
+      whole.push_back(write_.add(s.op, std::move(operands)));
+    }
+    // The last ones first: a part without a bias is in two rows, and its readers take the later one.
+    for (std::size_t i = whole.size(); i-- > 0;) replace_parts(values_[i], whole[i]);
+  }
+
+  // A value for each column of the joined product.
+  value joined_constants(const std::vector<value>& parts, const shape& type) {
+    std::vector<double> numbers;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::vector<double> part = parts[i] ? evaluate_constant_like(parts[i]).to_doubles() : std::vector<double>{0};
+      part.resize(static_cast<std::size_t>(lengths_[i]), part[0]);
+      numbers.insert(numbers.end(), part.begin(), part.end());
+    }
+    std::vector<dim> dims(type.rank() - axes_.result, dim(1));
+    dims[0] = static_cast<std::int64_t>(numbers.size());
+    const element_type element = parts[0].type().type;
+    return write_.broadcast_to(write_.constant(literal::from_doubles({element, dims}, numbers)), type.dims);
+  }
+
+  void replace_parts(const std::vector<value>& parts, value whole) {
+    const std::size_t rank = whole.type().rank();
+    slice part{std::vector<std::int64_t>(rank, 0), whole.type().dims, std::vector<std::int64_t>(rank, 1)};
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      part.lengths[axes_.result] = lengths_[i];
+      const bool read_outside =
+          std::ranges::any_of(parts[i].producer->users(), [&](const instruction* user) { return !is_joined(user); }) ||
+          std::ranges::find(m_.outputs(), parts[i]) != m_.outputs().end();
+      if (read_outside) m_.replace(parts[i], write_.add(part, {whole}));
+      part.starts[axes_.result] += lengths_[i];
+    }
+  }
+
+  module& m_;
+  rewriter write_;
+  std::vector<instruction*> products_;
+  joined_axes axes_;
+  std::vector<std::int64_t> lengths_;
+  std::vector<std::vector<value>> values_;  // joined values: the products, then the steps' results
+  std::vector<step> steps_;
+};
+
+}  // namespace
+
+bool fuse_horizontally::apply(module& m) const {
+  std::map<std::string, std::vector<instruction*>> groups;
+  std::map<const instruction*, place> places;
+  std::vector<std::string> order;
+  for (place here = m.instructions().begin(); here != m.instructions().end(); ++here) {
+    auto axes = axes_of(*here);
+    if (!axes || !m.has_uses(&*here)) continue;
+    const std::string key = key_of(*here, *axes);
+    auto [group, fresh] = groups.try_emplace(key);
+    if (fresh) order.push_back(key);
+    group->second.push_back(&*here);
+    places[&*here] = here;
+  }
+  bool changed = false;
+  for (const std::string& key : order) {
+    check_stop();
+    const std::vector<instruction*>& products = groups.at(key);
+    if (products.size() < 2) continue;
+    const std::string origin = products[0]->origin();
+    std::size_t bytes = 0;
+    for (const instruction* p : products) bytes += p->inputs()[1].type().bytes();
+    if (bytes > most_joined_bytes) {
+      if (log) log->refused(name(), "the joined weights would take too much memory", origin);
+      continue;
+    }
+    const double read_once = estimated_elements(products[0]->inputs()[0].type()) *
+                             static_cast<double>(storage_bits(products[0]->inputs()[0].type().type)) / 8;
+    const std::size_t saved = fusion_of_products(m, places.at(products[0]), products, *axes_of(*products[0])).apply();
+    if (log && saved == 0) log->refused(name(), "reading the parts would take as many launches as it saves", origin);
+    if (log && saved > 0)
+      log->fired(name(), products[0]->op().name(), origin, {0, read_once * static_cast<double>(products.size() - 1)});
+    changed |= saved > 0;
+  }
+  if (changed) m.erase_dead();
+  return changed;
+}
+
+}  // namespace kiln
