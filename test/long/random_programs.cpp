@@ -39,7 +39,7 @@ class generator {
       sizes dims;
       for (std::size_t k = 0; k < rank; ++k) dims.push_back(rank == 4 && k > 0 ? 2 + below(7) : 1 + below(6));
       if (rank == 4) dims[1] = std::int64_t{1} << below(4);
-      keep(m_.add_parameter("x" + std::to_string(i), {element_type::f32, {dims.begin(), dims.end()}}));
+      values_.push_back(m_.add_parameter("x" + std::to_string(i), {element_type::f32, {dims.begin(), dims.end()}}));
     }
     const std::int64_t steps = 3 + below(14);
     for (std::int64_t i = 0; i < steps; ++i) step();
@@ -56,9 +56,9 @@ class generator {
 
   // Recent values more often than old ones, so that chains grow.
   value any() {
-    return values_[values_.size() - 1 -
-                   static_cast<std::size_t>(std::min(below(4), below(1000)) %
-                                            static_cast<std::int64_t>(values_.size()))];
+    const auto count = static_cast<std::int64_t>(values_.size());
+    return values_[static_cast<std::size_t>(count - 1 -
+                                            below(below(4) == 0 ? count : std::min<std::int64_t>(count, 4)))];
   }
   static sizes dims_of(value v) { return v.type().static_dims(); }
   void keep(value v) {
@@ -223,7 +223,7 @@ class generator {
         y = m_.add(d, {y, stretched(constant(matrix, 0.5), batched)});
         if (coin()) y = m_.add(elementwise{add}, {y, stretched(constant({columns}), dims_of(y))});
       }
-      keep(y);
+      keep(coin() ? m_.add(softmax{static_cast<std::int64_t>(dims.size()) - 1}, {y}) : y);
     }
   }
 
