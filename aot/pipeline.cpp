@@ -15,6 +15,7 @@
 #include "aot/passes/dead_code.hpp"
 #include "aot/passes/fuse_attention.hpp"
 #include "aot/passes/fuse_horizontally.hpp"
+#include "aot/passes/hoist_loop_invariants.hpp"
 #include "aot/passes/merge_parallel_contractions.hpp"
 #include "aot/passes/pass.hpp"
 #include "aot/passes/quantize_weights.hpp"
@@ -56,6 +57,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
       dead_code{},
       arrange_int4_weights{},
       simplify("simplify"),
+      hoist_loop_invariants{log},
       recognize_normalization{log},
       fuse_attention{log},
       sink_reshapes{log},

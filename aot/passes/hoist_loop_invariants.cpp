@@ -1,0 +1,142 @@
+#include "aot/passes/hoist_loop_invariants.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "aot/kernels/traits.hpp"
+#include "aot/passes/facts.hpp"
+#include "aot/passes/rewrite.hpp"
+#include "aot/rewrite_log.hpp"
+#include "ir/ops/all.hpp"
+
+namespace kiln {
+namespace {
+
+// The body parameters in front of the invariants: iteration, condition, carried values.
+std::size_t first_invariant(const loop& op) { return 2 + static_cast<std::size_t>(op.carried); }
+
+bool may_move(const instruction& at) {
+  const operation& op = at.op();
+  return at.bodies().empty() && !op.is<parameter>() && !op.is<constant>() && !op.is<bounded>() &&
+         !op.is<code_object>();
+}
+
+bool computes(const operation& op) { return keeps_indices(op) || role_of(op) == kernel_role::anchor; }
+
+class hoisting {
+ public:
+  hoisting(module& outside, place at) : outside_(outside), write_(outside, at), body_(*at->bodies()[0]) {
+    const loop& op = *at->op().get_if<loop>();
+    const std::vector<value> parameters = body_.parameters();
+    for (std::size_t i = first_invariant(op); i < parameters.size(); ++i) moved_[parameters[i]] = at->inputs()[i];
+  }
+
+  // Returns how many values became invariants.
+  std::size_t apply() {
+    const std::vector<value> frontier = find_frontier();
+    if (frontier.empty()) return 0;
+    instruction& old = *write_.root();
+    std::vector<value> inputs = old.inputs();
+    for (value inside : frontier) {
+      inputs.push_back(outside_value(inside));
+      value parameter = body_.add_parameter(unused_name(), inside.type());
+      body_.replace(inside, parameter);
+    }
+    parameters_first();
+    body_.erase_dead();
+    value made = outside_.insert(&old, old.op(), std::move(inputs), old.bodies());
+    made.producer->set_origin(old.origin());
+    for (std::uint32_t i = 0; i < old.outputs().size(); ++i) outside_.replace({&old, i}, {made.producer, i});
+    return frontier.size();
+  }
+
+ private:
+  // New parameters are at the end of the list, behind their readers. The order of parameters means something.
+  void parameters_first() {
+    auto& list = body_.instructions();
+    std::vector<place> parameters;
+    for (place at = list.begin(); at != list.end(); ++at)
+      if (at->op().is<parameter>()) parameters.push_back(at);
+    for (std::size_t i = parameters.size(); i-- > 0;) list.splice(list.begin(), list, parameters[i]);
+  }
+
+  // Values that can move and that something which cannot move reads, if anything was computed on the way to them.
+  std::vector<value> find_frontier() {
+    std::map<const instruction*, bool> invariant;  // and whether it was computed
+    for (instruction& at : body_.instructions()) {
+      const bool given = moved_.contains(at.output()) || at.op().is<constant>();
+      const bool follows = may_move(at) && !at.inputs().empty() && std::ranges::all_of(at.inputs(), [&](value v) {
+        return invariant.contains(v.producer);
+      });
+      if (!given && !follows) continue;
+      invariant[&at] = follows && !is_constant_like(at.output()) &&
+                       (computes(at.op()) || std::ranges::any_of(at.inputs(), [&](value v) {
+                          return invariant.at(v.producer);
+                        }));
+    }
+    std::vector<value> frontier;
+    for (instruction& at : body_.instructions()) {
+      const auto found = invariant.find(&at);
+      if (found == invariant.end() || !found->second) continue;
+      for (std::uint32_t i = 0; i < at.outputs().size(); ++i)
+        if (is_read_inside({&at, i}, invariant)) frontier.push_back({&at, i});
+    }
+    return frontier;
+  }
+
+  bool is_read_inside(value v, const std::map<const instruction*, bool>& invariant) const {
+    if (std::ranges::find(body_.outputs(), v) != body_.outputs().end()) return true;
+    return std::ranges::any_of(v.producer->users(), [&](const instruction* user) {
+      return !invariant.contains(user) && std::ranges::find(user->inputs(), v) != user->inputs().end();
+    });
+  }
+
+  // The value in the module around the loop; copies what it is computed from.
+  value outside_value(value inside) {
+    if (auto found = moved_.find(inside); found != moved_.end()) return found->second;
+    instruction& at = *inside.producer;
+    if (const literal* data = module::constant(inside)) return moved_[inside] = write_.constant(*data);
+    std::vector<value> inputs;
+    for (value v : at.inputs()) inputs.push_back(outside_value(v));
+    const value copy = write_.add(at.op(), std::move(inputs));
+    for (std::uint32_t i = 0; i < at.outputs().size(); ++i) moved_[{&at, i}] = {copy.producer, i};
+    return moved_.at(inside);
+  }
+
+  std::string unused_name() const {
+    const std::vector<value> parameters = body_.parameters();
+    for (std::size_t number = parameters.size();; ++number) {
+      const std::string name = "invariant" + std::to_string(number);
+      if (std::ranges::none_of(parameters, [&](value v) { return module::parameter_name(v) == name; })) return name;
+    }
+  }
+
+  module& outside_;
+  rewriter write_;
+  module& body_;
+  std::map<value, value> moved_;  // from the body to the module around it
+};
+
+}  // namespace
+
+bool hoist_loop_invariants::apply(program& p) const {
+  std::map<const module*, std::size_t> uses;
+  for (module& m : p.modules())
+    for (const instruction& at : m.instructions())
+      for (const module* body : at.bodies()) ++uses[body];
+  bool changed = false;
+  // Inner bodies come after the modules around them: values move one level at a time, the inner loops first.
+  for (auto m = p.modules().rbegin(); m != p.modules().rend(); ++m) {
+    for (place here = m->instructions().begin(); here != m->instructions().end(); ++here) {
+      if (!here->op().is<loop>() || !m->has_uses(&*here) || uses[here->bodies()[0]] != 1) continue;
+      const std::size_t moved = hoisting(*m, here).apply();
+      changed |= moved > 0;
+      for (std::size_t i = 0; log && i < moved; ++i) log->fired(name(), "loop", here->origin());
+    }
+    m->erase_dead();
+  }
+  return changed;
+}
+
+}  // namespace kiln
