@@ -18,8 +18,7 @@ std::size_t first_invariant(const loop& op) { return 2 + static_cast<std::size_t
 
 bool may_move(const instruction& at) {
   const operation& op = at.op();
-  return at.bodies().empty() && !op.is<parameter>() && !op.is<constant>() && !op.is<bounded>() &&
-         !op.is<code_object>();
+  return at.bodies().empty() && !op.is<parameter>() && !op.is<constant>() && !op.is<bounded>() && !op.is<code_object>();
 }
 
 bool computes(const operation& op) { return keeps_indices(op) || role_of(op) == kernel_role::anchor; }
@@ -66,14 +65,12 @@ class hoisting {
     std::map<const instruction*, bool> invariant;  // and whether it was computed
     for (instruction& at : body_.instructions()) {
       const bool given = moved_.contains(at.output()) || at.op().is<constant>();
-      const bool follows = may_move(at) && !at.inputs().empty() && std::ranges::all_of(at.inputs(), [&](value v) {
-        return invariant.contains(v.producer);
-      });
+      const bool follows = may_move(at) && !at.inputs().empty() &&
+                           std::ranges::all_of(at.inputs(), [&](value v) { return invariant.contains(v.producer); });
       if (!given && !follows) continue;
-      invariant[&at] = follows && !is_constant_like(at.output()) &&
-                       (computes(at.op()) || std::ranges::any_of(at.inputs(), [&](value v) {
-                          return invariant.at(v.producer);
-                        }));
+      invariant[&at] =
+          follows && !is_constant_like(at.output()) &&
+          (computes(at.op()) || std::ranges::any_of(at.inputs(), [&](value v) { return invariant.at(v.producer); }));
     }
     std::vector<value> frontier;
     for (instruction& at : body_.instructions()) {

@@ -1,7 +1,7 @@
 """`compile --explain` and `--disable-pass`, and rewrites of whole models against onnxruntime."""
 import numpy as np
 import onnxruntime
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import kiln_case
 from kiln_case import KilnCase, tensor
@@ -71,6 +71,27 @@ class Optimizer(KilnCase):
         self.check_numbers(model, file, [1, 16, 32])
         reasons = [b["reason"] for b in report["explain"]["not_fused"]]
         self.assertIn("each of them is the anchor of a kernel, which has one", reasons)
+
+    def test_what_does_not_change_in_a_loop_leaves_it(self):
+        body = helper.make_graph(
+            [helper.make_node("Exp", ["k"], ["e"]), helper.make_node("MatMul", ["e", "k"], ["m"]), helper.make_node("Mul", ["v", "m"], ["p"]),
+             helper.make_node("Tanh", ["p"], ["v_out"]), helper.make_node("Identity", ["c"], ["c_out"])],
+            "body", [tensor("i", [], TensorProto.INT64), tensor("c", [], TensorProto.BOOL), tensor("v", [4, 4])],
+            [tensor("c_out", [], TensorProto.BOOL), tensor("v_out", [4, 4])])
+        nodes = [helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)]
+        model = self.save("loop.onnx", nodes, [tensor("x", [4, 4]), tensor("k", [4, 4]), tensor("n", [], TensorProto.INT64)], [tensor("y", [4, 4])])
+        file, report = self.compiled_with(model)
+        self.assertIn(("hoist_loop_invariants", "loop"), {(r["pass"], r["rule"]) for r in report["explain"]["rewrites"]})
+        rng = np.random.default_rng(1)
+        feed = {"x": rng.random((4, 4), np.float32), "k": rng.random((4, 4), np.float32) / 4, "n": np.array(0)}
+        for trips in (0, 1, 5):
+            feed["n"] = np.array(trips)
+            inputs = []
+            for name, data in feed.items():
+                np.save(self.path(f"{name}.npy"), data)
+                inputs += ["--input", f"{name}={self.path(name + '.npy')}"]
+            self.kiln("run", file, *inputs, "--output-dir", self.path("out"))
+            np.testing.assert_allclose(np.load(self.path("out/y.npy")), onnxruntime.InferenceSession(model).run(None, feed)[0], rtol=1e-4, atol=1e-5)
 
     def test_the_text_names_rewrites_and_boundaries(self):
         text = self.kiln("compile", self.heads(), "-o", self.path("h.kiln"), "--explain").stdout

@@ -32,9 +32,7 @@ void expect_inside(const std::function<value(builder&, value, value, value)>& in
 
 TEST(loop_invariants, leave_the_body) {
   expect_inside(
-      [](builder& b, value carried, value k, value) {
-        return b.f(mul, {carried, b.f(exp, {b.f(mul, k, b.c(0.5))})});
-      },
+      [](builder& b, value carried, value k, value) { return b.f(mul, {carried, b.f(exp, {b.f(mul, k, b.c(0.5))})}); },
       2);
 }
 
@@ -61,11 +59,9 @@ TEST(loop_invariants, do_not_include_carried_values_and_the_iteration) {
 }
 
 TEST(loop_invariants, that_are_only_moved_stay) {
-  expect_inside(
-      [](builder& b, value carried, value k, value) {
-        return b.f(mul, {carried, b.to(b.m.add(slice{{0, 0}, {1, 3}, {1, 1}}, {k}), {2, 3})});
-      },
-      2);
+  expect_inside([](builder& b, value carried, value k,
+                   value) { return b.f(mul, {carried, b.to(b.m.add(slice{{0, 0}, {1, 3}, {1, 1}}, {k}), {2, 3})}); },
+                2);
 }
 
 }  // namespace
