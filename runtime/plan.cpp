@@ -55,6 +55,7 @@ class plan_printer {
   }
   void line(const copy_step& s, const std::string&) {
     text_ += fmt::format("  copy {} <- {}", name(s.to), name(s.from));
+    if (s.bytes) text_ += fmt::format(" ({} bytes from {} to {})", s.bytes, s.from_offset, s.to_offset);
   }
   void line(const count_step& s, const std::string&) {
     text_ += fmt::format("  count {} <- trip {}", name(s.to), s.counter);

@@ -65,6 +65,8 @@ struct block_part {
 
 struct copy_step {
   buffer_id to = 0, from = 0;
+  // A part of the buffers. 0 bytes: the whole of `to`.
+  std::size_t to_offset = 0, from_offset = 0, bytes = 0;
 };
 
 // Writes the iteration number of the surrounding loop as an i64. Its upper half is already zero.

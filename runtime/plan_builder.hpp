@@ -79,6 +79,7 @@ class plan_builder {
     row_blocks blocks = {};
   };
   void add_launches(const placed& at, const used_kernel& used);
+  void add_partial_block(const placed& at, used_kernel used);
   std::vector<buffer_id> scratch_buffers(const placed& at, const used_kernel& used, const row_launches& blocked,
                                          const prepared_kernel& prepared);
 

@@ -69,9 +69,39 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
   const std::size_t index = kernel_index_.at(object.payload);
   const auto rows = row_kernels_.find(object.payload);
   if (rows == row_kernels_.end()) return add_launches(at, {index, object.payload});
-  for (const row_blocks& blocks : cover_rows(rows->second, count_rows(at.what, rows->second)))
-    add_launches(at,
-                 {index + blocks.version, object.payload + "." + std::to_string(blocks.rows), &rows->second, blocks});
+  for (const row_blocks& blocks : cover_rows(rows->second, count_rows(at.what, rows->second))) {
+    const used_kernel used{index + blocks.version, object.payload + "." + std::to_string(blocks.rows), &rows->second,
+                           blocks};
+    if (blocks.valid) add_partial_block(at, used);
+    else add_launches(at, used);
+  }
+}
+
+// The block gets copies of its rows, and some of them again in the place of the rows that it lacks: any other contents
+// could make it divide by zero.
+void plan_builder::add_partial_block(const placed& at, used_kernel used) {
+  const row_blocks wanted = used.blocks;
+  used.blocks.first_row = used.blocks.valid = 0;
+  std::vector<buffer_id> inputs = at.inputs, outputs = at.outputs;
+  auto bytes = [](std::int64_t rows, const row_part& part) { return static_cast<std::size_t>(rows * part.bytes); };
+  auto copy = [&](copy_step step) {
+    if (step.bytes) add_step(at.block, at.scope, step, at.what, {step.to, step.from});
+  };
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const row_part& part = used.rows->inputs[k];
+    if (!part.per_row) continue;
+    inputs[k] = add_arena_buffer(at.scope, bytes(wanted.rows, part));
+    const std::size_t from = bytes(wanted.first_row, part);
+    copy({inputs[k], at.inputs[k], 0, from, bytes(wanted.valid, part)});
+    copy({inputs[k], at.inputs[k], bytes(wanted.valid, part), from, bytes(wanted.rows - wanted.valid, part)});
+  }
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    outputs[o] = add_arena_buffer(at.scope, bytes(wanted.rows, used.rows->outputs[o]));
+  add_launches({at.what, at.block, at.scope, inputs, outputs}, used);
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const row_part& part = used.rows->outputs[o];
+    copy({at.outputs[o], outputs[o], bytes(wanted.first_row, part), 0, bytes(wanted.valid, part)});
+  }
 }
 
 // Blocks that run at the same time need scratch memory of their own.

@@ -76,13 +76,21 @@ foreign_work plan_pointers::call(const call_step& step) {
   return {what.enqueue, what.data, all.first(step.input_count), all.subspan(step.input_count)};
 }
 
+graph_node plan_pointers::copy(const copy_step& step) const {
+  graph_node node;
+  node.what = graph_node::kind::copy;
+  node.to = static_cast<std::byte*>(table_[step.to]) + step.to_offset;
+  node.from = static_cast<const std::byte*>(table_[step.from]) + step.from_offset;
+  node.bytes = step.bytes ? step.bytes : plan_->buffers[step.to].bytes;
+  return node;
+}
+
 graph_node plan_pointers::node(const plan_step& step) {
   graph_node node;
   if (const auto* s = std::get_if<launch_step>(&step.what)) {
     node.launch = launch(*s);
   } else if (const auto* s = std::get_if<copy_step>(&step.what)) {
-    node.what = graph_node::kind::copy;
-    node.to = table_[s->to], node.from = table_[s->from], node.bytes = plan_->buffers[s->to].bytes;
+    node = copy(*s);
   } else if (const auto* s = std::get_if<count_step>(&step.what)) {
     node.what = graph_node::kind::word;
     node.to = table_[s->to], node.value = counters_[s->counter];

@@ -27,6 +27,7 @@ class plan_pointers {
   // device::encode throws.
   launch_request launch(const launch_step& step);
   foreign_work call(const call_step& step);
+  graph_node copy(const copy_step& step) const;
   // Converts a launch, copy, count or call step to a graph node.
   graph_node node(const plan_step& step);
 

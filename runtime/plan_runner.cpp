@@ -39,7 +39,10 @@ void plan_runner::run(const call_step& step) {
   work.enqueue(work.data, stream_.native(), work.inputs, work.outputs);
 }
 
-void plan_runner::run(const copy_step& step) { copy(step.to, pointers_[step.from]); }
+void plan_runner::run(const copy_step& step) {
+  const graph_node copy = pointers_.copy(step);
+  device_.copy(copy.to, copy.from, copy.bytes, &stream_);
+}
 
 template <class T>
 T plan_runner::scalar(buffer_id from) {

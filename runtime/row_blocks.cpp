@@ -27,12 +27,19 @@ std::int64_t count_rows(const instruction& i, const row_kernel& kernel) {
 }
 
 std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows) {
+  std::int64_t of_row = 0, shared = 0;
+  for (const row_part& part : kernel.inputs) (part.per_row ? of_row : shared) += part.bytes;
+  for (const row_part& part : kernel.outputs) of_row += part.bytes;
   std::vector<row_blocks> result;
   std::int64_t first = 0;
-  for (std::size_t v = 0; v < kernel.versions.size(); ++v) {
+  for (std::size_t v = 0; v < kernel.versions.size() && first < rows; ++v) {
     const std::int64_t block = kernel.versions[v].rows, count = (rows - first) / block;
-    if (count) result.push_back({v, first, block, count});
+    if (count) result.push_back({v, first, block, count, 0});
     first += count * block;
+    const std::int64_t left = rows - first;
+    if (2 * left < block || shared <= block * of_row || left == 0) continue;
+    result.push_back({v, first, block, 1, left});
+    first = rows;
   }
   return result;
 }

@@ -15,13 +15,16 @@ struct row_blocks {
   std::size_t version = 0;
   std::int64_t first_row = 0, rows = 1;  // of the first block, and of each
   std::int64_t count = 0;
+  // The rows of a single block that is not full; 0: all of them. It works on copies of its rows, repeated to fill it.
+  std::int64_t valid = 0;
 };
 
 // The rows of the instruction, whose shapes must be static. Throws error{corrupted} if its tensors do not consist of
 // the kernel's rows.
 std::int64_t count_rows(const instruction& i, const row_kernel& kernel);
 
-// As many blocks as possible of the largest version, then of the next one.
+// As many blocks as possible of the largest version, then of the next one. If all blocks read a tensor that is larger
+// than their rows (weights), rows that fill at least half of a block are one block: it reads that tensor once.
 std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows);
 
 // Which launches of a version run for each block, and which scratch buffers each block has for itself. The others do

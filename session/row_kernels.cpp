@@ -38,12 +38,11 @@ std::vector<row_part> parts(const std::vector<shape>& open, const std::vector<sh
   return result;
 }
 
-std::int64_t row_bytes(const row_kernel& kernel) {
-  std::int64_t bytes = 0;
+row_traffic traffic_of(const row_kernel& kernel, bool for_all_sizes) {
+  row_traffic result{.for_all_sizes = for_all_sizes};
   for (const auto* list : {&kernel.inputs, &kernel.outputs})
-    for (const row_part& part : *list)
-      if (part.per_row) bytes += part.bytes;
-  return bytes;
+    for (const row_part& part : *list) (part.per_row ? result.row_bytes : result.shared_bytes) += part.bytes;
+  return result;
 }
 
 // Adds an instruction that computes one block, so that the program can be compiled like any other.
@@ -65,12 +64,14 @@ struct row_kernels::wanted_kernel {
   row_kernel kernel;  // without the code of its versions
 };
 
-std::vector<std::int64_t> block_sizes(std::int64_t bytes, bool for_all_sizes) {
+std::vector<std::int64_t> block_sizes(const row_traffic& traffic) {
   // A launch costs about as much as moving this many bytes through a cache.
-  const std::int64_t enough = for_all_sizes ? 1 << 16 : 1 << 12, most = for_all_sizes ? 256 : 16;
-  constexpr std::int64_t step = 16;
+  const std::int64_t enough = traffic.for_all_sizes ? 1 << 16 : 1 << 12, most = traffic.for_all_sizes ? 256 : 16;
+  // Few rows of a product with weights should not be many blocks, each of which reads them all.
+  const std::int64_t step = traffic.shared_bytes > 16 * traffic.row_bytes ? 4 : 16;
   std::vector<std::int64_t> sizes{1};
-  while (sizes.front() < most && sizes.front() * bytes < enough) sizes.insert(sizes.begin(), sizes.front() * step);
+  while (sizes.front() < most && sizes.front() * traffic.row_bytes < enough)
+    sizes.insert(sizes.begin(), sizes.front() * step);
   return sizes;
 }
 
@@ -122,7 +123,7 @@ jit_report row_kernels::finalize(const dim_bindings& sizes, const jit_options& o
         std::move(name), {parts(inputs, row_inputs, kernel.rows), parts(results, row_outputs, kernel.rows), {}}});
     const content_hash hash = content_hash::from_hex(payload);
     blocks.add_kernel(hash, portable_.kernels().at(hash));
-    for (std::int64_t rows : block_sizes(row_bytes(next.kernel), kernel.inside.empty())) {
+    for (std::int64_t rows : block_sizes(traffic_of(next.kernel, kernel.inside.empty()))) {
       const dim_bindings block = block_of_rows(kernel.rows, rows, sizes);
       outputs.push_back(add_block(blocks, *kernel.object, substituted(inputs, block), substituted(results, block)));
       next.kernel.versions.push_back({rows, {}});

@@ -53,8 +53,12 @@ class row_kernels {
 };
 
 // The block sizes of a kernel, in descending order, the last one 1. A block should be large enough that its launch does
-// not cost more than its work. `bytes` are those of one row in all tensors. A kernel that serves all sizes is compiled
-// once, so that it may have more of them.
-std::vector<std::int64_t> block_sizes(std::int64_t bytes, bool for_all_sizes);
+// not cost more than its work. A kernel that serves all sizes is compiled once, so that it may have more of them.
+struct row_traffic {
+  std::int64_t row_bytes = 0;     // of one row in all tensors
+  std::int64_t shared_bytes = 0;  // that every block reads: weights
+  bool for_all_sizes = false;
+};
+std::vector<std::int64_t> block_sizes(const row_traffic& traffic);
 
 }  // namespace kiln

@@ -171,6 +171,7 @@ action declare_tune(CLI::App& app) {
   add_model_options(app, *o);
   app.remove_option(app.get_option("--tune"));
   app.remove_option(app.get_option("--tune-budget"));
+  app.remove_option(app.get_option("--specialize"));
   app.add_option("--budget", o->budget, "Wall-clock limit, such as 30s or 5m");
   app.add_flag("--exhaustive", o->exhaustive, "Every legal configuration of every kernel (at most 64 without)");
   app.add_flag("--quick", o->quick, "At most 8 configurations of each kernel");

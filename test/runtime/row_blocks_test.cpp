@@ -132,6 +132,29 @@ TEST(row_kernels, weights_are_packed_once_for_all_blocks) {
   }
 }
 
+// All blocks read a tensor that is larger than their rows, so that a block which is not full is worth its copies.
+TEST(row_kernels, a_block_may_be_partly_filled) {
+  constexpr std::int64_t many = 4096;
+  row_kernel kernel = doubled();
+  kernel.inputs.push_back({many * 4, false});
+  EXPECT_EQ(cover_rows(kernel, 1).front().valid, 0);
+  EXPECT_EQ(cover_rows(kernel, 5).back().valid, 0);
+  EXPECT_EQ(cover_rows(kernel, 7).back().valid, 3);
+  host_device device{2};
+  for (std::int64_t rows : {1, 2, 3, 5, 6, 7, 8, 11}) {
+    program p;
+    value x = p.main().add_parameter("x", rows_of_vectors(rows));
+    value w = p.main().add_parameter("w", {element_type::f32, {many}});
+    value y = call_rows(p, "twice", kernel, {x, w}, rows_of_vectors(rows));
+    p.main().set_outputs({call_rows(p, "twice", kernel, {y, w}, rows_of_vectors(rows))}, {"y"});
+    const executable e = load(p, device);
+    EXPECT_EQ(e.plan().report.copies, rows % 4 < 2 ? 0u : 6u) << e.plan().str();
+    const literal given = filled(rows);
+    const auto outputs = run_poisoned(e, {given, literal::filled({element_type::f32, {many}}, 1)});
+    for (std::int64_t i = 0; i < rows * n; ++i) ASSERT_EQ(outputs[0].at(i), 4 * given.at(i)) << rows << ": " << i;
+  }
+}
+
 TEST(row_kernels, tensors_that_do_not_consist_of_rows_are_refused) {
   host_device device{2};
   program p;

@@ -208,10 +208,16 @@ TEST_F(row_kernel_sessions, tuning_is_refused) {
 }
 
 TEST(block_sizes, heavy_rows_are_blocks_of_their_own) {
-  EXPECT_EQ(block_sizes(1 << 20, true), (std::vector<std::int64_t>{1}));
-  EXPECT_EQ(block_sizes(8192, true), (std::vector<std::int64_t>{16, 1}));
-  EXPECT_EQ(block_sizes(4, true), (std::vector<std::int64_t>{256, 16, 1}));
-  EXPECT_EQ(block_sizes(4, false), (std::vector<std::int64_t>{16, 1}));
+  auto sizes = [](std::int64_t row, std::int64_t shared, bool for_all) {
+    return block_sizes({.row_bytes = row, .shared_bytes = shared, .for_all_sizes = for_all});
+  };
+  using list = std::vector<std::int64_t>;
+  EXPECT_EQ(sizes(1 << 20, 0, true), (list{1}));
+  EXPECT_EQ(sizes(1 << 17, 1 << 24, true), (list{1}));
+  EXPECT_EQ(sizes(8192, 8192, true), (list{16, 1}));
+  EXPECT_EQ(sizes(8192, 1 << 20, true), (list{16, 4, 1}));
+  EXPECT_EQ(sizes(4, 0, true), (list{256, 16, 1}));
+  EXPECT_EQ(sizes(4, 0, false), (list{16, 1}));
 }
 
 }  // namespace

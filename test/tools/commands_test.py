@@ -259,6 +259,7 @@ class Commands(KilnCase):
             want = onnxruntime.InferenceSession(model).run(None, {"x": x})
             for name, expected in zip(("y", "s"), want):
                 np.testing.assert_allclose(np.load(self.path(f"out/{name}.npy")), expected, rtol=1e-4, atol=1e-5)
+        self.kiln("tune", self.path("m.kiln"), "--dim", "batch=2", "--specialize", "off", code=2)
         self.assertIn("tuning specializes kernels", self.error_line(self.kiln("run", self.path("m.kiln"), "--dim", "batch=2", "--specialize", "off", "--tune", "quick", code=2)))
 
     def test_the_size_of_an_open_dimension_is_a_number_like_others(self):
