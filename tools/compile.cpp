@@ -22,7 +22,7 @@ namespace {
 
 struct options {
   std::string model, output, external_weights, dump_dir;
-  std::vector<std::string> dims;
+  std::vector<std::string> dims, values;
   custom_op_choice custom_ops;
   std::vector<std::string> disabled_passes;
   bool fp16 = false, bf16 = false, int8 = false, int4_weights = false, explain = false;
@@ -61,6 +61,11 @@ int compile_model(const options& o, const output_options& output) {
     if (auto [before, fresh] = dims.emplace(spec.first, text); before->second != text)
       throw error(error_kind::usage, fmt::format("--dim {}: it was {} before; give it once", text, before->second));
     importing.dims.insert(std::move(spec));
+  }
+  for (const std::string& text : o.values) {
+    auto spec = parse_value_spec(text);
+    if (!importing.values.insert(spec).second)
+      throw error(error_kind::usage, fmt::format("--value {}: the input has a value already; give it once", text));
   }
   importing.external_weights = o.external_weights;
   importing.max_nodes = o.max_nodes;
@@ -128,6 +133,9 @@ action declare_compile(CLI::App& app) {
   app.add_option("-o,--output", o->output, "File to write")->required();
   app.add_option("--dim", o->dims,
                  "NAME=VALUE fixes a symbolic dimension; NAME=MIN:MAX[:OPT,...] keeps it open within a range");
+  app.add_option(
+      "--value", o->values,
+      "NAME=VALUE[,VALUE...] makes an input a constant: one that decides axes, sizes, repeats, pads, k or a shape");
   app.add_flag("--fp16", o->fp16, "Compute and store in f16; inputs and outputs keep their types");
   app.add_flag("--bf16", o->bf16, "The same in bf16");
   app.add_flag("--int8", o->int8, "Quantize to int8");

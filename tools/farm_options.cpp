@@ -26,6 +26,7 @@ const std::array<farm_command, 2>& table() {
        ".kiln",
        {"--output", "result.kiln"},
        {{"--dim", dim_range},
+        {"--value", elements},
         {"--fp16", none},
         {"--bf16", none},
         {"--int8", none},
@@ -64,6 +65,7 @@ void check_value(const given_option& o) {
   switch (o.kind) {
     case none: return;
     case dim_range: return static_cast<void>(parse_dim_spec(o.value));
+    case elements: return static_cast<void>(parse_value_spec(o.value));
     case dim_values: {
       auto [name, list] = split_assignment(o.value, "--dim");
       for (std::size_t begin = 0; begin <= list.size();) {

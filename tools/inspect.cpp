@@ -8,6 +8,7 @@
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
 #include "ir/json.hpp"
+#include "ir/printable.hpp"
 #include "ir/trust/native_consent.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/compile_worker.hpp"
@@ -194,8 +195,13 @@ int inspect_file(const options& o, const output_options& output) {
     for (const auto& v : document["inputs"])
       print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
     print("outputs\n");
-    for (const auto& v : document["outputs"])
-      print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
+    for (const auto& v : document["outputs"]) {
+      auto name = v["name"].get<std::string>();
+      print("  {:<24} {}\n", name, v["shape"].get<std::string>());
+      for (std::string_view list : {"texts", "classes"})  // what its elements or columns stand for
+        if (auto found = p.metadata.find(fmt::format("{}:{}", list, name)); found != p.metadata.end())
+          print("  {:<24}   {} {}\n", "", list, printable(found->second));
+    }
     print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(),
           summary.code_objects, summary.interpreted);
     for (const auto& k : kernels)

@@ -44,4 +44,18 @@ std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text) {
   return {name, range};
 }
 
+std::pair<std::string, std::vector<std::string>> parse_value_spec(std::string_view text) {
+  auto equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    throw error(error_kind::usage,
+                "--value '" + std::string(text) + "': there is no NAME=; write NAME=VALUE[,VALUE...]");
+  std::vector<std::string> elements;
+  for (std::string_view rest = text.substr(equals + 1); !rest.empty();) {
+    auto comma = rest.find(',');
+    elements.emplace_back(rest.substr(0, comma));
+    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+  }
+  return {std::string(text.substr(0, equals)), std::move(elements)};
+}
+
 }  // namespace kiln

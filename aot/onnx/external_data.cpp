@@ -20,7 +20,7 @@ class location_search {
   void tensor(const ::onnx::TensorProto& t) {
     if (t.data_location() != ::onnx::TensorProto::EXTERNAL) return;
     for (const auto& entry : t.external_data())
-      if (entry.key() == "location") found.insert(entry.value());
+      if (entry.key() == "location" && entry.value() != own_file_location) found.insert(entry.value());
   }
   void nodes(const auto& list, int depth) {
     if (depth > max_depth)
@@ -36,6 +36,7 @@ class location_search {
   }
   void graph(const ::onnx::GraphProto& g, int depth) {
     for (const auto& t : g.initializer()) tensor(t);
+    for (const auto& t : g.sparse_initializer()) tensor(t.values()), tensor(t.indices());
     nodes(g.node(), depth);
   }
 };
@@ -44,7 +45,8 @@ class location_search {
 
 std::vector<std::string> external_data_files(const std::filesystem::path& model) {
   auto file = mapped_file::open(model, "model");
-  ::onnx::ModelProto message = parse_model(file->bytes(), "'" + model.string() + "'");
+  std::string detached = detach_tensors(file->bytes());
+  ::onnx::ModelProto message = parse_model(std::as_bytes(std::span(detached)), "'" + model.string() + "'");
   location_search search;
   search.graph(message.graph(), 0);
   for (const auto& f : message.functions()) search.nodes(f.node(), 0);

@@ -7,8 +7,11 @@
 #include <unordered_set>
 
 #include "aot/onnx/custom.hpp"
+#include "aot/onnx/input_values.hpp"
+#include "aot/onnx/node_order.hpp"
 #include "aot/onnx/operator_versions.hpp"
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/refused_operators.hpp"
 #include "ir/bind_shapes.hpp"
 #include "ir/dims_differ.hpp"
 
@@ -18,8 +21,6 @@ namespace {
 constexpr int max_depth = 32;
 // Maximum number of bytes of a node's name in messages.
 constexpr std::size_t max_label = 200;
-
-std::string standard_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 std::string label_of(const ::onnx::NodeProto& proto, int index) {
   std::string label = proto.name().empty() ? proto.op_type() + "_" + std::to_string(index) : proto.name();
@@ -61,6 +62,7 @@ dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int in
 std::unordered_set<std::string> default_inputs(const ::onnx::GraphProto& graph) {
   std::unordered_set<std::string> names;
   for (const auto& i : graph.initializer()) names.insert(i.name());
+  for (const auto& i : graph.sparse_initializer()) names.insert(i.values().name());
   return names;
 }
 
@@ -69,6 +71,7 @@ void collect_outer_names(const ::onnx::GraphProto& graph, std::vector<std::strin
   std::unordered_set<std::string> defined;
   for (const auto& i : graph.input()) defined.insert(i.name());
   for (const auto& i : graph.initializer()) defined.insert(i.name());
+  for (const auto& i : graph.sparse_initializer()) defined.insert(i.values().name());
   auto use = [&](const std::string& name) {
     if (!name.empty() && !defined.contains(name) && seen.insert(name).second) found.push_back(name);
   };
@@ -93,7 +96,11 @@ std::optional<std::int64_t> opset_of(const import_state& state, const std::strin
 const operator_row& operator_of(const import_state& state, const std::string& domain, const std::string& name) {
   auto opset = opset_of(state, domain);
   const operator_row* row = find_operator(domain, name);
-  if (!row || !opset) refuse("operator " + name + " of domain '" + domain + "' is not supported; see kiln ops");
+  if (!row || !opset) {
+    std::string_view advice = advice_about(domain, name);
+    refuse("operator " + name + " of domain '" + domain + "' is not supported; " +
+           (advice.empty() ? "see kiln ops" : std::string(advice)));
+  }
   // For a model newer than the table a warning was printed; its operators are interpreted as those of the newest known
   // opset.
   const operator_version* version = domain.empty() ? find_operator_version(name) : nullptr;
@@ -103,41 +110,6 @@ const operator_row& operator_of(const import_state& state, const std::string& do
     refuse("operator " + name + " of opset " + std::to_string(*opset) + " is not supported, only " +
            std::to_string(row->min_opset) + " to " + std::to_string(last) + "; see kiln ops");
   return *row;
-}
-
-// The attributes of a function call: the call's own, then the defaults from FunctionProto.attribute_proto (field 11),
-// which is newer than the schema that we compile against.
-std::vector<::onnx::AttributeProto> attributes_of(const ::onnx::FunctionProto& function,
-                                                  const ::onnx::NodeProto& call) {
-  std::vector<::onnx::AttributeProto> result(call.attribute().begin(), call.attribute().end());
-  const auto& unknown = function.GetReflection()->GetUnknownFields(function);
-  for (int i = 0; i < unknown.field_count(); ++i) {
-    const auto& field = unknown.field(i);
-    if (field.number() != 11 || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
-    if (!result.emplace_back().ParseFromString(field.length_delimited()))
-      invalid("function '" + function.name() + "' has a malformed default attribute");
-  }
-  return result;
-}
-
-// Replaces references to attributes of the call within a function. If neither the call nor the function has the
-// attribute, it is removed.
-void bind_attributes(::onnx::NodeProto& proto, const std::vector<::onnx::AttributeProto>& given) {
-  auto& attributes = *proto.mutable_attribute();
-  for (int i = attributes.size(); i-- > 0;) {
-    auto& a = attributes[i];
-    if (a.has_g())
-      for (auto& inner : *a.mutable_g()->mutable_node()) bind_attributes(inner, given);
-    if (a.ref_attr_name().empty()) continue;
-    std::string name = a.name(), wanted = a.ref_attr_name();
-    auto found = std::ranges::find(given, wanted, [](const auto& g) { return g.name(); });
-    if (found == given.end()) {
-      attributes.DeleteSubrange(i, 1);
-    } else {
-      a = *found;
-      a.set_name(name);
-    }
-  }
 }
 
 }  // namespace
@@ -188,6 +160,10 @@ shape declared_shape(import_state& state, const ::onnx::ValueInfoProto& info) {
   if (!info.type().has_tensor_type())
     refuse(what + " is not a tensor; sequences, optionals and maps are not supported");
   const auto& tensor = info.type().tensor_type();
+  if (tensor.elem_type() == ::onnx::TensorProto::STRING)
+    refuse(what +
+           " has element type string; encode text outside, and cut the model behind the encoder "
+           "(onnx.utils.extract_model)");
   shape result{element_type_of(tensor.elem_type(), what), {}};
   if (!tensor.has_shape()) refuse(what + " has no rank; run ONNX shape inference on the model first");
   check_rank(tensor.shape().dim_size(), what);
@@ -200,6 +176,10 @@ void scope::add_inputs(const ::onnx::GraphProto& graph) {
   for (const auto& i : graph.input()) {
     if (defaults.contains(i.name())) continue;
     if (i.name().empty()) invalid("a graph input has no name");
+    if (auto given = state_.options.values.find(i.name()); given != state_.options.values.end()) {
+      define(i.name(), given_input(b_, i.name(), declared_shape(state_, i), given->second));
+      continue;
+    }
     value made = b_.target().add_parameter(i.name(), declared_shape(state_, i));
     define(i.name(), made);
     if (state_.values_as_symbols) know_elements(state_, b_, i.name(), made);
@@ -208,10 +188,14 @@ void scope::add_inputs(const ::onnx::GraphProto& graph) {
 
 void scope::run(::onnx::GraphProto& graph) {
   if (++state_.depth > max_depth) invalid("graphs are nested more than " + std::to_string(max_depth) + " deep");
-  if (graph.sparse_initializer_size() > 0) refuse("sparse initializers are not supported; make them dense");
+  for (auto& i : *graph.mutable_sparse_initializer()) {
+    std::string name = i.values().name();
+    define(name, b_.constant(tensor(i, "sparse initializer '" + name + "'")));
+  }
   for (auto& i : *graph.mutable_initializer())
     if (values_.contains(i.name()) || !initializers_.emplace(i.name(), &i).second)
       invalid("initializer '" + i.name() + "' is defined twice");
+  order_nodes(graph);
   for (int i = 0; i < graph.node_size(); ++i) import_node(*graph.mutable_node(i), i);
   --state_.depth;
 }
@@ -231,10 +215,18 @@ void scope::define(const std::string& name, value v) {
     invalid("value '" + name + "' is defined twice");
 }
 
+value scope::imported(const std::string& name) const {
+  auto found = values_.find(name);
+  return found == values_.end() ? value{} : found->second;
+}
+
 value scope::find(const std::string& name) {
   if (auto found = values_.find(name); found != values_.end()) return found->second;
   if (auto found = initializers_.find(name); found != initializers_.end()) {
-    value made = b_.constant(tensor(*found->second, "initializer '" + name + "'"));
+    std::string what = "initializer '" + name + "'";
+    bool text = found->second->data_type() == ::onnx::TensorProto::STRING;
+    value made =
+        text ? text_constant(b_, state_.texts, *found->second, what) : b_.constant(tensor(*found->second, what));
     made.producer->set_origin(name);
     initializers_.erase(found);
     return values_[name] = made;
@@ -252,7 +244,7 @@ std::vector<value> scope::import_function(const ::onnx::FunctionProto& function,
   if (++state_.depth > max_depth) invalid("functions call each other more than " + std::to_string(max_depth) + " deep");
   auto opsets = state_.opsets;
   for (const auto& o : function.opset_import()) state_.opsets[standard_domain(o.domain())] = o.version();
-  auto attributes = attributes_of(function, call);
+  auto attributes = call_attributes(function, call);
   scope inside(state_, b_, nullptr);
   for (int i = 0; i < function.input_size(); ++i) {
     bool given = static_cast<std::size_t>(i) < inputs.size() && inputs[static_cast<std::size_t>(i)];
@@ -272,6 +264,23 @@ std::vector<value> scope::import_function(const ::onnx::FunctionProto& function,
   return results;
 }
 
+std::vector<value> scope::import_operator(::onnx::NodeProto& proto, const std::string& domain,
+                                          std::vector<value> inputs) {
+  const operator_row& row = operator_of(state_, domain, proto.op_type());
+  node n(*this, b_, proto, opset_of(state_, domain).value(), std::move(inputs));
+  bool moves = moves_elements(domain, proto.op_type()), reads = reads_texts(domain, proto.op_type());
+  const std::vector<std::string>* list = n.has(0) ? state_.texts.of(n.in(0)) : nullptr;
+  for (std::size_t i = 0; i < n.inputs(); ++i)
+    if (n.has(i) && state_.texts.of(n.in(i)) && (i > 0 || (!moves && !reads)))
+      refuse("input " + std::to_string(i) + " is text; cut the model before this node (onnx.utils.extract_model)");
+  if (!list || !moves) return row.import(n);
+  bool cast = proto.op_type() == "Cast";
+  if (cast && n.integer("to", 0) != ::onnx::TensorProto::STRING) refuse("text cannot become numbers");
+  auto results = cast ? std::vector<value>{n.in(0)} : row.import(n);
+  state_.texts.mark(results.at(0), *list);
+  return results;
+}
+
 void scope::import_node(::onnx::NodeProto& proto, int index) {
   std::string label = label_of(proto, index), domain = standard_domain(proto.domain());
   std::string what = "node '" + label + "' (" + proto.op_type() + "): ";
@@ -286,15 +295,13 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
     }
     b_.set_origin(label + " (" + proto.op_type() + ")");
     std::vector<value> results;
-    if (auto function = state_.functions.find({domain, proto.op_type()}); function != state_.functions.end()) {
+    if (auto function = state_.functions.find(key_of(proto)); function != state_.functions.end()) {
       results = import_function(*function->second, proto, inputs);
     } else if (auto custom = custom_operators(state_, domain, proto.op_type()); !custom.empty()) {
       node n(*this, b_, proto, opset_of(state_, domain).value_or(1), std::move(inputs));
       results = import_custom(n, custom);
     } else {
-      const operator_row& row = operator_of(state_, domain, proto.op_type());
-      node n(*this, b_, proto, opset_of(state_, domain).value(), std::move(inputs));
-      results = row.import(n);
+      results = import_operator(proto, domain, std::move(inputs));
     }
     for (int i = 0; i < proto.output_size(); ++i) {
       if (proto.output(i).empty()) continue;

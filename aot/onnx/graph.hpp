@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "aot/onnx/dim_param.hpp"
+#include "aot/onnx/functions.hpp"
 #include "aot/onnx/import.hpp"
 #include "aot/onnx/import_budget.hpp"
 #include "aot/onnx/node.hpp"
 #include "aot/onnx/tensors.hpp"
+#include "aot/onnx/texts.hpp"
 
 namespace kiln::onnx_import {
 
@@ -34,8 +36,8 @@ struct import_state {
   import_budget budget;
   // By domain; of the model, or of the function being expanded.
   std::map<std::string, std::int64_t> opsets;
-  // Functions defined by the model, by domain and name.
-  std::map<std::pair<std::string, std::string>, const ::onnx::FunctionProto*> functions;
+  // Functions defined by the model.
+  std::map<function_key, const ::onnx::FunctionProto*> functions;
   dim_knowledge known = {};
   dim_params dimensions = {};  // dimensions of the main graph's inputs
   // Whether elements of the main graph's small integer inputs are treated as symbols.
@@ -46,6 +48,7 @@ struct import_state {
   std::vector<bounded_dim> bounded = {};
   // For a value: the positions of its nonzero elements and their count, once they have been computed.
   std::map<value, std::array<value, 2>> non_zero = {};
+  text_lists texts = {};
 };
 
 class scope {
@@ -64,11 +67,17 @@ class scope {
 
   // Returns an empty value if no scope knows the name.
   value find(const std::string& name);
+  // The same for values of this scope that are already imported.
+  value imported(const std::string& name) const;
   void define(const std::string& name, value v);
   literal tensor(::onnx::TensorProto& proto, const std::string& what) { return take_tensor(proto, state_.files, what); }
+  literal tensor(::onnx::SparseTensorProto& proto, const std::string& what) {
+    return take_dense(proto, state_.files, what);
+  }
 
  private:
   void import_node(::onnx::NodeProto& proto, int index);
+  std::vector<value> import_operator(::onnx::NodeProto& proto, const std::string& domain, std::vector<value> inputs);
   std::vector<value> import_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& call,
                                      const std::vector<value>& inputs);
   import_state& state_;

@@ -2,8 +2,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <nlohmann/json.hpp>
+
 #include "aot/onnx/bounded_dims.hpp"
+#include "aot/onnx/declared_types.hpp"
 #include "aot/onnx/graph.hpp"
+#include "aot/onnx/input_values.hpp"
 #include "aot/onnx/operator_versions.hpp"
 #include "aot/onnx/unify.hpp"
 #include "ir/bind_shapes.hpp"
@@ -94,22 +98,34 @@ void erase_dead(import_state& state) {
   state.result.erase_unreachable_modules();
 }
 
+// Programs have no strings: an output of strings is indices into a list, which becomes metadata.
+void record_texts(import_state& state, const std::vector<value>& outputs, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto* list = state.texts.of(outputs[i]);
+    if (!list) continue;
+    state.result.metadata["texts:" + names[i]] = nlohmann::json(*list).dump();
+    spdlog::warn("output '{}' is text; it becomes i64 indices into the list that kiln inspect shows", names[i]);
+  }
+}
+
 program import_once(::onnx::ModelProto model, const std::string& what, import_state& state) {
   if (!model.has_graph()) throw error(error_kind::invalid_model, what + " has no graph");
-  for (const auto& f : model.functions())
-    state.functions.emplace(std::pair(f.domain() == "ai.onnx" ? "" : f.domain(), f.name()), &f);
+  for (const auto& f : model.functions()) state.functions.emplace(key_of(f), &f);
   builder b(state.result.main(), state.known, state.budget);
   scope top(state, b, nullptr);
   auto& graph = *model.mutable_graph();
   read_dimensions(state, graph);
+  check_given_inputs(state.options, graph);
   top.add_inputs(graph);
   top.run(graph);
+  report_wrong_declarations(top, graph);
   auto outputs = top.outputs(graph);
   std::vector<std::string> names;
   for (const auto& o : graph.output()) names.push_back(o.name());
   if (std::set<std::string>(names.begin(), names.end()).size() != names.size())
     throw error(error_kind::invalid_model, what + " has two outputs with the same name");
   if (names.empty()) throw error(error_kind::invalid_model, what + " has no outputs");
+  record_texts(state, outputs, names);
   state.result.main().set_outputs(std::move(outputs), std::move(names));
   erase_dead(state);
   state.result.guards = state.known.guards;
@@ -127,15 +143,18 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
 // An import consumes the parsed message. If two different symbols have to be equal, it starts again with one of them
 // replaced; this terminates, because there is one symbol less each time. If values are needed, it starts again with the
 // elements of small inputs as symbols.
-program import_model(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder,
-                     const import_options& options) {
+// Tensors of a mapped file stay in it.
+program import_model(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
+                     const std::string& what, const std::filesystem::path& folder, const import_options& options) {
+  std::string detached = file ? detach_tensors(bytes) : std::string();
+  if (file) bytes = std::as_bytes(std::span(detached));
   std::map<std::string, dim> equal;
   bool values_as_symbols = false;
   constexpr int most_attempts = 256;
   for (int attempt = 1;; ++attempt) {
     ::onnx::ModelProto model = parse_model(bytes, what);
-    import_state state{program{}, external_files(folder), options, import_budget(options.max_nodes), opsets_of(model),
-                       {}};
+    import_state state{
+        program{}, external_files(folder, file), options, import_budget(options.max_nodes), opsets_of(model), {}};
     state.equal = equal;
     state.values_as_symbols = values_as_symbols;
     try {
@@ -152,9 +171,9 @@ program import_model(std::span<const std::byte> bytes, const std::string& what, 
   }
 }
 
-program import_safely(std::span<const std::byte> bytes, const std::string& what, const std::filesystem::path& folder,
-                      const import_options& options) try {
-  return import_model(bytes, what, folder, options);
+program import_safely(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
+                      const std::string& what, const std::filesystem::path& folder, const import_options& options) try {
+  return import_model(bytes, file, what, folder, options);
 } catch (const error& e) {
   throw error(e.kind(), printable(e.what()));  // names in the message come from the file
 } catch (const std::bad_alloc&) {
@@ -167,11 +186,11 @@ program import_onnx(const std::filesystem::path& model, const import_options& op
   auto file = mapped_file::open(model, "model");
   auto folder =
       options.external_weights.empty() ? std::filesystem::absolute(model).parent_path() : options.external_weights;
-  return import_safely(file->bytes(), "'" + model.string() + "'", folder, options);
+  return import_safely(file->bytes(), file, "'" + model.string() + "'", folder, options);
 }
 
 program import_onnx(std::span<const std::byte> bytes, const import_options& options) {
-  return import_safely(bytes, "the model", options.external_weights, options);
+  return import_safely(bytes, nullptr, "the model", options.external_weights, options);
 }
 
 }  // namespace kiln

@@ -28,9 +28,16 @@ using dim_spec = std::variant<std::int64_t, dim_range>;
 // Parses "NAME=VALUE" or "NAME=MIN:MAX[:OPT,...]", the argument of `--dim`. Throws error{usage}.
 std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text);
 
+// Parses "NAME=VALUE[,VALUE...]", the argument of `--value`: the elements of an input in row-major order, as they were
+// written. Throws error{usage}.
+std::pair<std::string, std::vector<std::string>> parse_value_spec(std::string_view text);
+
 struct import_options {
   // By the model's dim_param. A name that the model lacks is error{usage}.
   std::map<std::string, dim_spec> dims = {};
+  // Elements of inputs that become constants, by the input's name. The program does not have these inputs. A name that
+  // the model lacks is error{usage}, and so is a wrong number of elements.
+  std::map<std::string, std::vector<std::string>> values = {};
   // Operators compiled from HIP sources. They take precedence over the built-in operators and are only read during the
   // import.
   const std::vector<spirv::object>* custom_operators = nullptr;

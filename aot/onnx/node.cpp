@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "aot/onnx/input_values.hpp"
+#include "ir/bind_shapes.hpp"
 #include "ir/error.hpp"
 
 namespace kiln::onnx_import {
@@ -84,7 +86,7 @@ std::vector<std::string> node::texts(std::string_view name) const {
 
 known_elements node::known(std::size_t i, std::string_view what) const {
   auto elements = b.known(in(i));
-  if (!elements) throw value_needed(described(i, what) + " must be known at import, but depends on data");
+  if (!elements) throw value_needed(described(i, what) + " must be known at import, but " + advice_to_know(in(i)));
   return *elements;
 }
 
@@ -92,8 +94,10 @@ std::vector<std::int64_t> node::numbers(std::size_t i, std::string_view what) co
   std::vector<std::int64_t> result;
   for (const dim& d : known(i, what)) {
     if (!d.is_static())
-      refuse(described(i, what) + " must be known at import, but depends on dimension '" + d.str() +
-             "'; give it a value with --dim");
+      refuse(described(i, what) + " must be known at import, but " +
+             (d.str().starts_with(value_prefix)
+                  ? advice_to_know(in(i))
+                  : "depends on dimension '" + d.str() + "'; give it a value with --dim"));
     result.push_back(d.value());
   }
   return result;
@@ -101,7 +105,7 @@ std::vector<std::int64_t> node::numbers(std::size_t i, std::string_view what) co
 
 literal node::constant(std::size_t i, std::string_view what) const {
   auto data = b.constant_of(in(i));
-  if (!data) refuse(described(i, what) + " must be constant, but depends on data");
+  if (!data) refuse(described(i, what) + " must be constant, but " + advice_to_know(in(i)));
   if (data->type().element_count() == 0) invalid(described(i, what) + " is empty");
   return *data;
 }

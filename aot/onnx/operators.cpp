@@ -44,8 +44,15 @@ const table& operators() {
                        contrib_normalization_operators,
                        contrib_matmul_operators,
                        contrib_quantization_operators,
+                       contrib_synonym_operators,
+                       contrib_expert_operators,
+                       contrib_position_operators,
+                       contrib_tensor_operators,
+                       group_query_attention_operators,
                        machine_learning_operators,
                        tree_operators,
+                       encoder_operators,
+                       support_vector_operators,
                        signal_operators,
                        image_operators})
       for (const operator_row& row : group()) result.emplace(std::pair(row.domain, row.name), &row);

@@ -38,8 +38,15 @@ std::span<const operator_row> contrib_activation_operators();
 std::span<const operator_row> contrib_normalization_operators();
 std::span<const operator_row> contrib_matmul_operators();
 std::span<const operator_row> contrib_quantization_operators();
+std::span<const operator_row> contrib_synonym_operators();
+std::span<const operator_row> contrib_expert_operators();
+std::span<const operator_row> contrib_position_operators();
+std::span<const operator_row> contrib_tensor_operators();
+std::span<const operator_row> group_query_attention_operators();
 std::span<const operator_row> machine_learning_operators();
 std::span<const operator_row> tree_operators();
+std::span<const operator_row> encoder_operators();
+std::span<const operator_row> support_vector_operators();
 std::span<const operator_row> signal_operators();
 std::span<const operator_row> image_operators();
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "aot/onnx/detach_tensors.hpp"
 #include "aot/onnx/model_file.hpp"
 #include "ir/literal.hpp"
 
@@ -23,7 +24,11 @@ element_type element_type_of(std::int64_t data_type, const std::string& what);
 // all of them. Each file is mapped once.
 class external_files {
  public:
-  explicit external_files(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  // `model`, if not null, is the model's own file, whose detached tensors are read from it (detach_tensors.hpp).
+  explicit external_files(std::filesystem::path folder, std::shared_ptr<const mapped_file> model = nullptr)
+      : folder_(std::move(folder)) {
+    if (model) files_[own_file_location] = std::move(model);
+  }
   // Throws error{missing_file}, or error{invalid_model} for a path outside the folder.
   std::shared_ptr<const mapped_file> open(const std::string& location, const std::string& what);
 
@@ -34,5 +39,8 @@ class external_files {
 
 // Moves the bytes out of `tensor` if they are in raw_data. `what` names the tensor in messages: "initializer 'w'".
 literal take_tensor(::onnx::TensorProto& tensor, external_files& files, const std::string& what);
+
+// Converts a sparse tensor to a dense literal. Throws error{invalid_model} for indices out of range.
+literal take_dense(::onnx::SparseTensorProto& tensor, external_files& files, const std::string& what);
 
 }  // namespace kiln::onnx_import

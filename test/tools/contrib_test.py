@@ -152,6 +152,28 @@ class Quantized(OperatorCase):
         self.check("DynamicQuantizeLSTM", inputs, ["y", "yh", "yc"], tolerance=3e-2, constants=["w", "r", "ws", "wz", "rs", "rz"], direction="bidirectional", hidden_size=h)
 
 
+class Sequences(OperatorCase):
+    def test_lengths(self):
+        """Sequences of different lengths: the state after each one's end, zeros behind it."""
+        t, b, i, h = 5, 3, 4, 6
+        lengths = ("l", np.array([5, 2, 3], np.int32))
+        for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+            for direction in ("forward", "reverse", "bidirectional"):
+                d = 2 if direction == "bidirectional" else 1
+                state = [("h", normal(d, b, h))] + ([("c", normal(d, b, h))] if op == "LSTM" else [])
+                inputs = [("x", normal(t, b, i)), ("w", normal(d, gates * h, i) / 2), ("r", normal(d, gates * h, h) / 2), ("b", normal(d, 2 * gates * h)), lengths, *state]
+                more = {"linear_before_reset": 1} if op == "GRU" and d == 2 else {}
+                self.check(op, inputs, ["y", "yh", "yc"] if op == "LSTM" else ["y", "yh"], domain="", direction=direction, hidden_size=h, **more)
+
+
+class Refused(OperatorCase):
+    def test_advice(self):
+        x = ("x", normal(2, 3))
+        self.refused("export the decoder alone", "BeamSearch", [x], max_length=3)
+        self.refused("without packing", "PackedAttention", [x], num_heads=1)
+        self.refused("without packing", "RemovePadding", [x])
+
+
 class Attention(OperatorCase):
     B, S, N, H = 2, 5, 4, 8
 

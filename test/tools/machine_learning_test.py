@@ -23,7 +23,6 @@ class MachineLearning(OperatorCase):
         for kind in ("NONE", "LOGISTIC"):
             self.check("LinearClassifier", [x], ["label", "y"], domain=ML, coefficients=normal(8).tolist(), intercepts=[0.5, -0.5], classlabels_ints=[0, 1], post_transform=kind)
             self.check("LinearClassifier", [x], ["label", "y"], domain=ML, coefficients=normal(4).tolist(), intercepts=[0.1], classlabels_ints=[0, 1], post_transform=kind)
-        self.refused("labels that are text", "LinearClassifier", [x], ["label", "y"], domain=ML, coefficients=normal(8).tolist(), classlabels_strings=["a", "b"])
 
     def test_columns(self):
         x = ("x", normal(6, 4))
@@ -39,6 +38,25 @@ class MachineLearning(OperatorCase):
         self.check("Imputer", [("x", with_gaps)], domain=ML, imputed_value_floats=normal(4).tolist(), replaced_value_float=float("nan"))
         self.check("FeatureVectorizer", [x, ("z", normal(6, 2))], domain=ML, inputdimensions=[4, 2])
         self.check("OneHotEncoder", [("x", np.array([3, 9, 5, 3]))], domain=ML, cats_int64s=[3, 5, 9], zeros=1)
+
+    def test_label_encoder(self):
+        x = np.array([3, 9, 5, 4, 3])
+        self.check("LabelEncoder", [("x", x)], domain=ML, keys_int64s=[3, 5, 9], values_floats=[0.5, 1.5, -2.0], default_float=7.0)
+        self.check("LabelEncoder", [("x", x.reshape(5, 1))], domain=ML, keys_int64s=[3, 5, 9], values_int64s=[1, 2, 3])
+        self.check("LabelEncoder", [("x", np.array([0.5, np.nan, 2.0], np.float32))], domain=ML, keys_floats=[0.5, 3.0], values_int64s=[4, 6], default_int64=-3)
+
+    def test_support_vectors(self):
+        x, count = ("x", normal(6, 4)), [3, 2, 4]
+        for kind, parameters in (("RBF", [0.3, 0.0, 3.0]), ("POLY", [0.5, 1.0, 2.0]), ("LINEAR", [1.0, 0.0, 0.0]), ("SIGMOID", [0.2, 0.1, 0.0])):
+            common = {"domain": ML, "kernel_type": kind, "kernel_params": parameters}
+            for counts in (count, count[:2]):
+                vectors, pairs = sum(counts), len(counts) * (len(counts) - 1) // 2
+                machine = {"support_vectors": normal(vectors * 4).tolist(), "coefficients": normal((len(counts) - 1) * vectors).tolist(), "rho": normal(pairs).tolist(), "vectors_per_class": counts,
+                           "classlabels_ints": list(range(3, 3 + len(counts)))}
+                self.check("SVMClassifier", [x], ["label", "y"], **common, **machine)
+                self.check("SVMClassifier", [x], ["label", "y"], **common, **machine, prob_a=(-np.abs(normal(pairs))).tolist(), prob_b=normal(pairs).tolist())
+            self.check("SVMRegressor", [x], **common, n_supports=5, support_vectors=normal(20).tolist(), coefficients=normal(5).tolist(), rho=[0.2])
+            self.check("SVMRegressor", [x], **common, n_supports=5, support_vectors=normal(20).tolist(), coefficients=normal(5).tolist(), rho=[0.2], one_class=1)
 
     def trees(self, count, depth, features, mode):
         """Full trees of random splits, pruned at random."""

@@ -21,7 +21,15 @@ value dequantized(builder& b, value q, value scale, value zero_point, std::optio
 // Quantizes x: round(x / scale) + zero_point, saturated to the zero point's type. There is one scale for the whole
 // tensor.
 value requantized(builder& b, value x, value scale, value zero_point);
+// Multiplies integers minus their zero points in i32, scales the product in f32 and adds a bias. Scales and zero points
+// may be per column of the weights. Zero points and bias may be empty.
+value scaled_product(builder& b, value a, value a_scale, value a_zero, value weights, value b_scale, value b_zero,
+                     value bias);
 // Returns numpy.matmul(x, y), accumulated in `type`.
 value matmul(builder& b, value x, value y, element_type type);
+
+// Transposes an image [N, spatial..., C] to [N, C, spatial...], or back.
+value channels_second(builder& b, value x);
+value channels_last(builder& b, value x);
 
 }  // namespace kiln::onnx_import

@@ -3,6 +3,7 @@
 
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/packed_weights.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -28,21 +29,13 @@ std::vector<value> fused_matmul(node& n) {
   return {alpha == 1 ? product : n.b.binary(fn::mul, product, alpha)};
 }
 
-// Returns element i of a stream with `bits` bits per element, low bits first.
-std::uint8_t packed_at(std::span<const std::uint8_t> bytes, std::int64_t i, std::int64_t bits) {
-  std::int64_t per_byte = 8 / bits;
-  return static_cast<std::uint8_t>((bytes[static_cast<std::size_t>(i / per_byte)] >> (i % per_byte * bits)) &
-                                   ((1 << bits) - 1));
-}
-
 struct blocked_weights {
   std::int64_t rows, depth, bits, block, blocks;
 };
 
 blocked_weights weights_of(node& n) {
-  blocked_weights w{n.integer("N", 0), n.integer("K", 0), n.integer("bits", 4), n.integer("block_size", 0), 0};
-  if (w.bits != 2 && w.bits != 4 && w.bits != 8)
-    refuse("weights of " + std::to_string(w.bits) + " bits are not supported, only of 2, 4 and 8");
+  blocked_weights w{n.integer("N", 0), n.integer("K", 0), checked_bits(n.integer("bits", 4)),
+                    n.integer("block_size", 0), 0};
   if (w.rows < 1 || w.depth < 1 || w.rows > largest_dim || w.depth > largest_dim || w.block < 16 || w.block > 1 << 20 ||
       (w.block & (w.block - 1)))
     invalid("K " + std::to_string(w.depth) + ", N " + std::to_string(w.rows) + " and block_size " +
@@ -51,71 +44,111 @@ blocked_weights weights_of(node& n) {
   return w;
 }
 
-// Returns the weights as [N, blocks, block] of u4 or u8. ONNX and Kiln both put the low nibble first.
-value elements_of(node& n, const blocked_weights& w) {
-  literal data = n.constant(1, "B");
-  if (data.type().type != element_type::u8 || data.type().element_count() != w.rows * w.blocks * w.block * w.bits / 8)
-    invalid("B is " + data.type().str() + ", not " + std::to_string(w.rows * w.blocks) + " blocks of " +
-            std::to_string(w.block) + " elements of " + std::to_string(w.bits) + " bits");
-  std::vector<dim> dims{w.rows, w.blocks, w.block};
-  if (w.bits == 8) return n.b.constant(data.reshaped(dims));
-  std::vector<std::byte> bytes(data.bytes().begin(), data.bytes().end());
-  // There is no 2-bit type: each byte becomes two bytes of 4-bit elements.
-  if (w.bits == 2) {
-    auto from = data.as<std::uint8_t>();
-    bytes.assign(bytes.size() * 2, std::byte{});
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      auto first = static_cast<std::int64_t>(2 * i);
-      bytes[i] = static_cast<std::byte>(packed_at(from, first, 2) | packed_at(from, first + 1, 2) << 4);
-    }
-  }
-  return n.b.constant(literal(shape{element_type::u4, dims}, std::move(bytes)));
-}
-
 // Returns zero points [N, blocks, 1] in the compute type. The input is packed row by row, or has one float for each
 // block. The default is half of the range.
 value zero_points_of(node& n, const blocked_weights& w, element_type type) {
   std::vector<dim> dims{w.rows, w.blocks, 1};
   if (!n.has(3)) return n.b.scalar(type, static_cast<double>(1 << (w.bits - 1)));
   if (is_float(n.type(3).type)) return n.b.to_type(n.b.with_dims(n.in(3), dims), type);
-  literal data = n.constant(3, "zero_points");
-  std::int64_t row_bytes = (w.blocks * w.bits + 7) / 8;
-  if (data.type().type != element_type::u8 || data.type().element_count() != w.rows * row_bytes)
-    invalid("zero_points are " + data.type().str() + ", not " + std::to_string(w.rows * row_bytes) + " bytes");
-  std::vector<double> numbers;
-  for (std::int64_t row = 0; row < w.rows; ++row)
-    for (std::int64_t block = 0; block < w.blocks; ++block)
-      numbers.push_back(
-          packed_at(data.as<std::uint8_t>().subspan(static_cast<std::size_t>(row * row_bytes)), block, w.bits));
-  return n.b.constant(literal::from_doubles({type, dims}, numbers));
+  return packed_numbers(n, 3, "zero_points", w.rows, w.blocks, w.bits, type, dims);
+}
+
+// A [..., depth] times the transpose of weights [rows, depth], plus an optional bias. All leading axes of A become rows
+// of one product.
+value times_transposed(node& n, value weights, value bias) {
+  builder& b = n.b;
+  const auto w = weights.type().dims;
+  auto dims = n.dims(0);
+  if (dims.empty() || dims.back() != w[1]) invalid("A is " + n.type(0).str() + ", the weights " + weights.type().str());
+  dim rows = 1;
+  for (std::size_t i = 0; i + 1 < dims.size(); ++i) rows = rows * dims[i];
+  value product = b.add(dot{false, true, n.type(0).type}, {b.with_dims(n.in(0), {rows, w[1]}), weights});
+  dims.back() = w[0];
+  product = b.with_dims(product, dims);
+  return bias ? b.binary(fn::add, product, bias) : product;
 }
 
 // Multiplies A [..., K] by the transpose of weights [N, K]. The weights are blocks of small integers with one scale and
 // zero point per block.
 std::vector<value> matmul_n_bits(node& n) {
   builder& b = n.b;
-  if (n.has(4)) refuse("input 4 (g_idx) is not supported");
+  if (n.has(4))
+    refuse("input 4 (g_idx) is not supported; export the weights without reordering their columns (act_order)");
+  if (n.integer("weight_prepacked", 0))
+    refuse("weight_prepacked is the layout of one device; export with weight_prepacked=0");
   blocked_weights w = weights_of(n);
   element_type type = n.type(0).type;
-  if (n.rank(0) == 0 || !(n.dims(0).back() == dim(w.depth)))
-    invalid("A is " + n.type(0).str() + ", K is " + std::to_string(w.depth));
-  value centred = b.binary(fn::sub, b.to_type(elements_of(n, w), type), zero_points_of(n, w, type));
+  value elements = packed_elements(n, 1, "B", {w.rows, w.blocks, w.block}, w.bits);
+  value centred = b.binary(fn::sub, b.to_type(elements, type), zero_points_of(n, w, type));
   value scaled = b.binary(fn::mul, centred, b.to_type(b.with_dims(n.in(2), {w.rows, w.blocks, 1}), type));
   value weights = b.with_dims(scaled, {w.rows, w.blocks * w.block});
   if (w.blocks * w.block != w.depth) weights = b.slice_axis(weights, 1, 0, w.depth);
-  dim rows = 1;
-  for (std::size_t i = 0; i + 1 < n.rank(0); ++i) rows = rows * n.dims(0)[i];
-  value product = b.add(dot{false, true, type}, {b.with_dims(n.in(0), {rows, w.depth}), weights});
-  auto dims = n.dims(0);
-  dims.back() = w.rows;
-  product = b.with_dims(product, dims);
-  return {n.has(5) ? b.binary(fn::add, product, n.in(5)) : product};
+  return {times_transposed(n, weights, n.has(5) ? n.in(5) : value{})};
+}
+
+// The 16 values of bitsandbytes' 4-bit types, for a block whose largest magnitude is 1.
+constexpr double fp4_values[] = {0,   0.00520833,  0.66666667,  1,  0.33333333,  0.5,  0.16666667,  0.25,
+                                 -0., -0.00520833, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25};
+constexpr double nf4_values[] = {-1.0,
+                                 -0.6961928009986877,
+                                 -0.5250730514526367,
+                                 -0.39491748809814453,
+                                 -0.28444138169288635,
+                                 -0.18477343022823334,
+                                 -0.09105003625154495,
+                                 0.0,
+                                 0.07958029955625534,
+                                 0.16093020141124725,
+                                 0.24611230194568634,
+                                 0.33791524171829224,
+                                 0.44070982933044434,
+                                 0.5626170039176941,
+                                 0.7229568362236023,
+                                 1.0};
+
+// A [..., K] times the transpose of weights [N, K], or with transB=0 A [..., N] times the weights. The weights are
+// indices into a table of 16 values, the first of two in the high bits of a byte, with one scale for each block of the
+// flattened matrix.
+std::vector<value> matmul_bnb4(node& n) {
+  builder& b = n.b;
+  std::int64_t rows = n.integer("N", 0), depth = n.integer("K", 0), block = n.integer("block_size", 0),
+               kind = n.integer("quant_type", 0);
+  if (rows < 1 || depth < 1 || rows > largest_dim || depth > largest_dim || block < 1 || block > 1 << 20)
+    invalid("K " + std::to_string(depth) + ", N " + std::to_string(rows) + " and block_size " + std::to_string(block) +
+            " are not a valid combination");
+  if (kind != 0 && kind != 1) invalid("quant_type is " + std::to_string(kind) + ", not 0 (FP4) or 1 (NF4)");
+  literal data = n.constant(1, "B");
+  std::int64_t count = rows * depth;
+  if (data.type().type != element_type::u8 || data.type().element_count() != (count + 1) / 2)
+    invalid("B is " + data.type().str() + ", not " + std::to_string((count + 1) / 2) + " bytes");
+  std::vector<std::byte> bytes(data.bytes().begin(), data.bytes().end());
+  for (std::byte& pair : bytes) pair = pair << 4 | pair >> 4;
+  element_type type = n.type(0).type;
+  value index = b.constant(literal(shape{element_type::u4, {count}}, std::move(bytes)));
+  std::span<const double> table = kind == 0 ? std::span(fp4_values) : std::span(nf4_values);
+  value values = b.constant(literal::from_doubles({type, {16}}, std::vector<double>(table.begin(), table.end())));
+  value elements = b.add(gather{0}, {values, b.to_type(index, element_type::i64)});
+  value scales =
+      repeated_blocks(b, b.to_type(b.with_dims(n.in(2), {(count + block - 1) / block}), type), 0, block, count);
+  value weights = b.with_dims(b.binary(fn::mul, elements, scales), {rows, depth});
+  return {n.integer("transB", 1) ? times_transposed(n, weights, {}) : matmul(b, n.in(0), weights, type)};
+}
+
+// inputs: X, W, bias.
+std::vector<value> gemm_fast_gelu(node& n) {
+  builder& b = n.b;
+  element_type type = n.type(0).type, wide = compute_type(type);
+  value product = b.to_type(matmul(b, n.in(0), n.in(1), type), wide);
+  if (n.has(2)) product = b.binary(fn::add, product, b.to_type(n.in(2), wide));
+  return {b.to_type(tanh_gelu(b, product), type)};
 }
 
 constexpr operator_row rows[] = {
     {"FusedMatMul", fused_matmul, 1, "", microsoft_domain},
     {"TransposeMatMul", fused_matmul, 1, "", microsoft_domain},
-    {"MatMulNBits", matmul_n_bits, 1, "constant weights, no g_idx", microsoft_domain},
+    {"MatMulNBits", matmul_n_bits, 1, "constant weights of 2, 4 or 8 bits, no g_idx", microsoft_domain},
+    {"MatMulBnb4", matmul_bnb4, 1, "constant weights", microsoft_domain},
+    {"GemmFastGelu", gemm_fast_gelu, 1, "", microsoft_domain},
 };
 
 }  // namespace

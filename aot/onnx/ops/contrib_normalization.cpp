@@ -84,6 +84,14 @@ std::vector<value> skip_simplified_layer_normalization(node& n) {
   return skip_normalization(n, false, std::nullopt, 3);
 }
 
+// The number of ones in each row of the mask, i32[batch]; 0 if the node has no mask.
+value tokens_in_masks(node& n, std::size_t mask, const dim& batch) {
+  builder& b = n.b;
+  if (!n.has(mask)) return b.broadcast_to(b.scalar(element_type::i32, 0), {batch});
+  value kept = b.to_type(b.binary(fn::equal, n.in(mask), 1.0), element_type::i32);
+  return b.reduced(reduction_kind::sum, kept, {1}, false);
+}
+
 // inputs: ids, segments, word embeddings, position embeddings, segment embeddings, gamma, beta, mask, position ids.
 // outputs: normalized, number of tokens in each mask, the sum.
 std::vector<value> embed_layer_normalization(node& n) {
@@ -97,12 +105,81 @@ std::vector<value> embed_layer_normalization(node& n) {
   if (n.has(1)) sum = b.binary(fn::add, sum, b.add(gather{0}, {n.in(4), n.in(1)}));
   row_normalization rows(n, sum, last_axis(sum.type()), n.real("epsilon", 1e-12), true);
   std::vector<value> results{rows.scaled(n.in(5), n.in(6))};
-  if (n.outputs() > 1) {
-    value kept = n.has(7) ? b.to_type(b.binary(fn::equal, n.in(7), 1.0), element_type::i32) : value{};
-    results.push_back(kept ? b.reduced(reduction_kind::sum, kept, {1}, false)
-                           : b.broadcast_to(b.scalar(element_type::i32, 0), {ids[0]}));
-  }
+  if (n.outputs() > 1) results.push_back(tokens_in_masks(n, 7, ids[0]));
   if (n.outputs() > 2) results.push_back(sum);
+  return results;
+}
+
+// Normalizes groups of channels of x; x is f32 or f64. The attribute `channels_last` tells where the channels are.
+// Applies scale and bias of each channel, and the activation.
+value normalized_groups(node& n, value x, value scale, value bias) {
+  builder& b = n.b;
+  const auto dims = x.type().dims;
+  bool last = n.integer("channels_last", 1) != 0;
+  std::size_t channel = last ? dims.size() - 1 : 1;
+  std::int64_t groups = n.integer("groups", 0), activation = n.integer("activation", 0);
+  if (dims.size() < 3 || groups < 1 || !dims[channel].is_static() || dims[channel].value() % groups != 0)
+    invalid("groups " + std::to_string(groups) + " does not divide the channels of " + x.type().str());
+  if (activation != 0 && activation != 1)
+    invalid("activation is " + std::to_string(activation) + ", not 0 or 1 (SiLU)");
+  auto grouped = dims;
+  grouped[channel] = dims[channel].value() / groups;
+  grouped.insert(grouped.begin() + static_cast<std::ptrdiff_t>(channel), groups);
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 1; i < grouped.size(); ++i)
+    if (i != channel) axes.push_back(static_cast<std::int64_t>(i));
+  value y = b.with_dims(b.add(normalize{axes, n.real("epsilon", 1e-5), true}, {b.with_dims(x, grouped)}), dims);
+  auto of_channels = [&](value v) {
+    return b.along_axis(b.to_type(v, x.type().type), static_cast<std::int64_t>(channel), dims.size());
+  };
+  y = b.binary(fn::add, b.binary(fn::mul, y, of_channels(scale)), of_channels(bias));
+  return activation ? b.binary(fn::mul, y, b.unary(fn::sigmoid, y)) : y;
+}
+
+// inputs: X, gamma, beta.
+std::vector<value> group_norm(node& n) {
+  element_type type = n.type(0).type;
+  value x = n.b.to_type(n.in(0), compute_type(type));
+  return {n.b.to_type(normalized_groups(n, x, n.in(1), n.in(2)), type)};
+}
+
+// inputs: X, gamma, beta, skip ([N, C] or like X, possibly with one pixel), bias [C]. outputs: Y, the sum.
+std::vector<value> skip_group_norm(node& n) {
+  builder& b = n.b;
+  element_type type = n.type(0).type, wide = compute_type(type);
+  const auto dims = n.dims(0);
+  bool last = n.integer("channels_last", 1) != 0;
+  value skip = b.to_type(n.in(3), wide);
+  if (skip.type().rank() == 2) {
+    std::vector<dim> lifted(dims.size(), 1);
+    lifted[0] = skip.type().dims[0];
+    lifted[last ? dims.size() - 1 : 1] = skip.type().dims[1];
+    skip = b.with_dims(skip, lifted);
+  }
+  value sum = b.binary(fn::add, b.to_type(n.in(0), wide), skip);
+  if (n.has(4))
+    sum = b.binary(
+        fn::add, sum,
+        b.along_axis(b.to_type(n.in(4), wide), last ? static_cast<std::int64_t>(dims.size()) - 1 : 1, dims.size()));
+  if (sum.type().dims != dims) invalid("skip " + n.type(3).str() + " is larger than the input " + n.type(0).str());
+  return {b.to_type(normalized_groups(n, sum, n.in(1), n.in(2)), type), b.to_type(sum, type)};
+}
+
+// The tables and gamma and beta of 8 bits, with a scale each (inputs 8 to 12) and a zero point each (13 to 17); the
+// other inputs are those of EmbedLayerNormalization. outputs: normalized, number of tokens in each mask.
+std::vector<value> quantized_embed_layer_normalization(node& n) {
+  builder& b = n.b;
+  const auto ids = n.dims(0);
+  if (ids.size() != 2) invalid("input 0 (ids) must be [batch, sequence], not " + n.type(0).str());
+  auto real = [&](std::size_t table, value rows) {
+    return dequantized(b, rows, n.in(table + 6), n.has(table + 11) ? n.in(table + 11) : value{});
+  };
+  auto looked_up = [&](std::size_t table, value index) { return real(table, b.add(gather{0}, {n.in(table), index})); };
+  value sum = b.binary(fn::add, looked_up(2, n.in(0)), looked_up(3, b.iota_like(element_type::i64, {ids[1]}, 0)));
+  if (n.has(1)) sum = b.binary(fn::add, sum, looked_up(4, n.in(1)));
+  row_normalization rows(n, sum, last_axis(sum.type()), n.real("epsilon", 1e-12), true);
+  std::vector<value> results{rows.scaled(real(5, n.in(5)), real(6, n.in(6)))};
+  if (n.outputs() > 1) results.push_back(tokens_in_masks(n, 7, ids[0]));
   return results;
 }
 
@@ -112,6 +189,9 @@ constexpr operator_row rows[] = {
     {"SkipLayerNormalization", skip_layer_normalization, 1, "", microsoft_domain},
     {"SkipSimplifiedLayerNormalization", skip_simplified_layer_normalization, 1, "", microsoft_domain},
     {"EmbedLayerNormalization", embed_layer_normalization, 1, "", microsoft_domain},
+    {"QEmbedLayerNormalization", quantized_embed_layer_normalization, 1, "", microsoft_domain},
+    {"GroupNorm", group_norm, 1, "", microsoft_domain},
+    {"SkipGroupNorm", skip_group_norm, 1, "", microsoft_domain},
 };
 
 }  // namespace

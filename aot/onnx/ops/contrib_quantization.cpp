@@ -22,6 +22,23 @@ value spread(builder& b, value parameter, std::optional<std::int64_t> axis, std:
 
 }  // namespace
 
+value scaled_product(builder& b, value a, value a_scale, value a_zero, value weights, value b_scale, value b_zero,
+                     value bias) {
+  auto centred = [&](value x, value zero) {
+    value wide = b.to_type(x, element_type::i32);
+    std::size_t rank = x.type().rank();
+    return zero ? b.binary(fn::sub, wide,
+                           b.to_type(spread(b, zero, static_cast<std::int64_t>(rank) - 1, rank), element_type::i32))
+                : wide;
+  };
+  value sum = b.to_type(matmul(b, centred(a, a_zero), centred(weights, b_zero), element_type::i32), element_type::f32);
+  std::size_t rank = sum.type().rank();
+  value scale = b.binary(fn::mul, spread(b, a_scale, std::nullopt, rank),
+                         spread(b, b_scale, static_cast<std::int64_t>(rank) - 1, rank));
+  value result = b.binary(fn::mul, sum, scale);
+  return bias ? b.binary(fn::add, result, bias) : result;
+}
+
 value dequantized(builder& b, value q, value scale, value zero_point, std::optional<std::int64_t> axis) {
   std::size_t rank = q.type().rank();
   value real = b.to_type(q, element_type::f32);
@@ -77,6 +94,16 @@ std::vector<value> global_average_pool(node& n) {
   return {requantized(n, n.b.reduced(reduction_kind::mean, dequantized(n, 0), axes, true), 3)};
 }
 
+// inputs: X, its scale and zero point, the result's scale and zero point.
+std::vector<value> reduce_mean(node& n) {
+  std::vector<std::int64_t> axes = n.integers("axes").value_or(std::vector<std::int64_t>{});
+  if (axes.empty())
+    for (std::size_t i = 0; i < n.rank(0); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  for (auto& a : axes) a = normalize_axis(a, n.rank(0));
+  std::ranges::sort(axes);
+  return {requantized(n, n.b.reduced(reduction_kind::mean, dequantized(n, 0), axes, n.integer("keepdims", 1) != 0), 3)};
+}
+
 // inputs: the result's scale and zero point, then a tensor, its scale and its zero point, repeated.
 std::vector<value> concatenated(node& n) {
   std::vector<value> parts;
@@ -111,29 +138,9 @@ std::vector<value> gemm(node& n) {
   return {n.has(7) ? requantized(n, real, 7) : real};
 }
 
-// Multiplies integers minus their zero points in i32 and scales the product in f32. Scales and zero points may be per
-// column of B.
-value scaled_product(node& n, value a, value a_scale, value a_zero, value weights, value b_scale, value b_zero,
-                     value bias) {
-  builder& b = n.b;
-  auto centred = [&](value x, value zero) {
-    value wide = b.to_type(x, element_type::i32);
-    std::size_t rank = x.type().rank();
-    return zero ? b.binary(fn::sub, wide,
-                           b.to_type(spread(b, zero, static_cast<std::int64_t>(rank) - 1, rank), element_type::i32))
-                : wide;
-  };
-  value sum = b.to_type(matmul(b, centred(a, a_zero), centred(weights, b_zero), element_type::i32), element_type::f32);
-  std::size_t rank = sum.type().rank();
-  value scale = b.binary(fn::mul, spread(b, a_scale, std::nullopt, rank),
-                         spread(b, b_scale, static_cast<std::int64_t>(rank) - 1, rank));
-  value result = b.binary(fn::mul, sum, scale);
-  return bias ? b.binary(fn::add, result, bias) : result;
-}
-
 // inputs: A, B, A's scale, B's scale, A's zero point, B's zero point, bias.
 std::vector<value> matmul_integer_to_float(node& n) {
-  return {scaled_product(n, n.in(0), n.in(2), optional_input(n, 4), n.in(1), n.in(3), optional_input(n, 5),
+  return {scaled_product(n.b, n.in(0), n.in(2), optional_input(n, 4), n.in(1), n.in(3), optional_input(n, 5),
                          optional_input(n, 6))};
 }
 
@@ -155,7 +162,8 @@ dynamic_tensor quantized_dynamically(builder& b, value x) {
 // inputs: A (f32), B, B's scale, B's zero point, bias.
 std::vector<value> dynamic_quantize_matmul(node& n) {
   dynamic_tensor a = quantized_dynamically(n.b, n.in(0));
-  return {scaled_product(n, a.elements, a.scale, a.zero, n.in(1), n.in(2), optional_input(n, 3), optional_input(n, 4))};
+  return {
+      scaled_product(n.b, a.elements, a.scale, a.zero, n.in(1), n.in(2), optional_input(n, 3), optional_input(n, 4))};
 }
 
 std::optional<std::int64_t> axis_of_scales(node& n) {
@@ -186,6 +194,7 @@ constexpr operator_row rows[] = {
     {"QLinearSoftmax", soft_max, 1, "before opset 13 the last axis", microsoft_domain},
     {"QLinearConcat", concatenated, 1, "", microsoft_domain},
     {"QLinearGlobalAveragePool", global_average_pool, 1, "", microsoft_domain},
+    {"QLinearReduceMean", reduce_mean, 1, "", microsoft_domain},
     {"QLinearWhere", where, 1, "", microsoft_domain},
     {"QGemm", gemm, 1, "", microsoft_domain},
     {"MatMulIntegerToFloat", matmul_integer_to_float, 1, "", microsoft_domain},

@@ -12,16 +12,22 @@ using fn = scalar_function;
 
 std::vector<value> constant_node(node& n) {
   using proto = ::onnx::AttributeProto;
-  if (n.has_attribute("sparse_value")) refuse("sparse constants are not supported; make them dense");
-  if (n.has_attribute("value_string") || n.has_attribute("value_strings")) refuse("string constants are not supported");
+  text_lists& texts = n.owner.state().texts;
+  if (n.has_attribute("value_string")) return {text_constant(n.b, texts, {n.text("value_string", "")}, {})};
+  if (auto list = n.texts("value_strings"); n.has_attribute("value_strings"))
+    return {text_constant(n.b, texts, list, {static_cast<std::int64_t>(list.size())})};
   if (n.has_attribute("value_float"))
     return {n.b.constant(literal::scalar(element_type::f32, n.real("value_float", 0)))};
   if (n.has_attribute("value_int"))
     return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {n.integer("value_int", 0)}))};
   if (auto list = n.integers("value_ints")) return {n.b.integers(*list)};
   for (auto& a : *n.proto.mutable_attribute()) {
+    if (a.name() == "value" && a.type() == proto::TENSOR && a.t().data_type() == ::onnx::TensorProto::STRING)
+      return {text_constant(n.b, texts, a.t(), "its value")};
     if (a.name() == "value" && a.type() == proto::TENSOR)
       return {n.b.constant(n.owner.tensor(*a.mutable_t(), "its value"))};
+    if (a.name() == "sparse_value" && a.has_sparse_tensor())
+      return {n.b.constant(n.owner.tensor(*a.mutable_sparse_tensor(), "its value"))};
     if (a.name() == "value_floats" && a.type() == proto::FLOATS)
       return {n.b.constant(literal::of<float>({element_type::f32, {a.floats_size()}},
                                               std::vector<float>(a.floats().begin(), a.floats().end())))};
@@ -134,7 +140,7 @@ std::vector<value> hamming(node& n) { return {cosine_window(n, 25.0 / 46, 21.0 /
 std::vector<value> blackman(node& n) { return {cosine_window(n, 0.42, 0.5, 0.08)}; }
 
 constexpr operator_row rows[] = {
-    {"Constant", constant_node, 7, "no strings, no sparse tensors"},
+    {"Constant", constant_node},
     {"ConstantOfShape", constant_of_shape, 9, "shape known at import"},
     {"Range", range, 11, "bounds known at import"},
     {"EyeLike", eye_like, 9},

@@ -85,7 +85,8 @@ std::vector<value> grid_sample(node& n) {
         corners ? b.binary(fn::mul, b.binary(fn::add, g, 1.0), (extent - 1) / 2)
                 : b.binary(fn::mul, b.binary(fn::sub, b.binary(fn::mul, b.binary(fn::add, g, 1.0), extent), 1.0), 0.5);
     if (mode == "nearest") at = b.unary(fn::round, at);
-    at = padded_coordinate(b, at, axes[k], pad_with);
+    // Like torch and onnxruntime, cubic interpolation pads its neighbours only, not the point itself.
+    if (mode != "cubic") at = padded_coordinate(b, at, axes[k], pad_with);
     value cell = mode == "nearest" ? b.unary(fn::round, at) : b.unary(fn::floor, at);
     weights[k] = weights_of(b, b.binary(fn::sub, at, cell), mode);
     cells[k] = mode == "cubic" ? b.binary(fn::sub, cell, 1.0) : cell;

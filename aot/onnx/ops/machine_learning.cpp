@@ -1,9 +1,12 @@
-// The ai.onnx.ml domain: the numeric operators that scikit-learn's exporters emit. String labels are refused.
+// The ai.onnx.ml domain: the numeric operators that scikit-learn's exporters emit.
 #include "aot/onnx/ops/machine_learning.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <numbers>
 
+#include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
 
 namespace kiln::onnx_import {
@@ -16,6 +19,25 @@ std::vector<float> floats_of(const node& n, std::string_view name) {
   return {a->floats().begin(), a->floats().end()};
 }
 
+std::optional<literal> tensor_attribute(node& n, std::string_view name) {
+  for (auto& a : *n.proto.mutable_attribute())
+    if (a.name() == name && a.has_t()) {
+      ::onnx::TensorProto copy = a.t();  // a list may be read twice
+      return n.owner.tensor(copy, "attribute '" + std::string(name) + "'");
+    }
+  return std::nullopt;
+}
+
+std::vector<double> numbers_of(node& n, const std::string& name) {
+  if (auto wide = tensor_attribute(n, name + "_as_tensor")) {
+    std::vector<double> result;
+    for (std::int64_t i = 0; i < wide->type().element_count(); ++i) result.push_back(wide->at(i));
+    return result;
+  }
+  auto numbers = floats_of(n, name);
+  return {numbers.begin(), numbers.end()};
+}
+
 value float_table(node& n, std::string_view name, const std::vector<dim>& dims) {
   shape type{element_type::f32, dims};
   auto numbers = floats_of(n, name);
@@ -25,28 +47,53 @@ value float_table(node& n, std::string_view name, const std::vector<dim>& dims) 
   return n.b.constant(literal::of<float>(type, numbers));
 }
 
-value feature_rows(node& n) {
-  value x = n.b.to_type(n.in(0), element_type::f32);
+value feature_rows(node& n, bool keep_double) {
+  value x = n.in(0);
+  if (!keep_double || x.type().type != element_type::f64) x = n.b.to_type(x, element_type::f32);
   if (x.type().rank() == 1) x = n.b.with_dims(x, {1, x.type().dims[0]});
   if (x.type().rank() != 2 || !x.type().dims[1].is_static()) invalid("needs [rows, features], not " + n.type(0).str());
   return x;
 }
 
-value transformed_scores(node& n, value scores) {
+namespace {
+
+// The inverse of the normal distribution's function: sqrt(2) * erfinv(2 x - 1), with erfinv by Winitzki's formula,
+// which onnxruntime uses.
+value probit(builder& b, value x) {
+  constexpr double a = 0.147;
+  value y = b.binary(fn::sub, b.binary(fn::mul, x, 2.0), 1.0);
+  value log =
+      b.unary(fn::log, b.binary(fn::mul, b.binary(fn::sub, b.scalar(x.type().type, 1), y), b.binary(fn::add, y, 1.0)));
+  value half = b.binary(fn::add, b.binary(fn::mul, log, 0.5), 2 / (std::numbers::pi * a));
+  value root = b.unary(fn::sqrt, b.binary(fn::sub, b.binary(fn::mul, half, half), b.binary(fn::div, log, a)));
+  value size = b.unary(fn::sqrt, b.binary(fn::sub, root, half));
+  return b.binary(fn::mul, b.binary(fn::mul, b.unary(fn::sign, y), size), std::numbers::sqrt2);
+}
+
+// Scores of exactly 0 stay 0 and are excluded from the sum.
+value softmax_without_zeros(builder& b, value scores) {
+  element_type type = scores.type().type;
+  value zero = b.scalar(type, 0), is_zero = b.binary(fn::equal, scores, 0.0);
+  value top = b.reduced(reduction_kind::max, scores, {1}, true);
+  value powers = b.where(is_zero, zero, b.unary(fn::exp, b.binary(fn::sub, scores, top)));
+  value sum = b.reduced(reduction_kind::sum, powers, {1}, true);
+  return b.binary(fn::div, powers, b.where(b.binary(fn::equal, sum, 0.0), b.scalar(type, 1), sum));
+}
+
+}  // namespace
+
+value transformed_scores(node& n, value scores, std::string_view kind) {
   builder& b = n.b;
-  std::string kind = n.text("post_transform", "NONE");
   if (kind == "NONE") return scores;
   if (kind == "LOGISTIC") return b.unary(fn::sigmoid, scores);
   if (kind == "SOFTMAX") return b.add(softmax{1, false}, {scores});
-  // Scores of exactly 0 stay 0 and are excluded from the sum.
-  if (kind == "SOFTMAX_ZERO") {
-    value zero = b.scalar(element_type::f32, 0), is_zero = b.binary(fn::equal, scores, 0.0);
-    value top = b.reduced(reduction_kind::max, scores, {1}, true);
-    value powers = b.where(is_zero, zero, b.unary(fn::exp, b.binary(fn::sub, scores, top)));
-    value sum = b.reduced(reduction_kind::sum, powers, {1}, true);
-    return b.binary(fn::div, powers, b.where(b.binary(fn::equal, sum, 0.0), b.scalar(element_type::f32, 1), sum));
-  }
-  refuse("post_transform '" + kind + "' is not supported");
+  if (kind == "SOFTMAX_ZERO") return softmax_without_zeros(b, scores);
+  if (kind == "PROBIT") return probit(b, scores);
+  refuse("post_transform '" + std::string(kind) + "' is not supported");
+}
+
+value transformed_scores(node& n, value scores) {
+  return transformed_scores(n, scores, n.text("post_transform", "NONE"));
 }
 
 value two_class_scores(node& n, value s, bool symmetric) {
@@ -76,9 +123,9 @@ std::size_t number_of_labels(const node& n) {
 
 value class_labels(node& n, value index) {
   auto labels = labels_of(n);
-  if (labels.empty())
-    refuse("labels that are text (classlabels_strings) are not supported; export the model with integer labels");
-  return n.b.add(gather{0}, {n.b.integers(labels), index});
+  if (!labels.empty()) return n.b.add(gather{0}, {n.b.integers(labels), index});
+  if (n.texts("classlabels_strings").empty()) invalid("has no class labels");
+  return n.owner.state().texts.mark(index, n.texts("classlabels_strings"));
 }
 
 namespace {
@@ -143,8 +190,15 @@ std::vector<value> array_feature_extractor(node& n) {
   return {n.b.add(gather{static_cast<std::int64_t>(x.type().rank()) - 1}, {x, n.b.to_type(picked, element_type::i64)})};
 }
 
-// A list of maps is not a tensor. Returns the scores themselves, with columns in the order of the labels.
-std::vector<value> zip_map(node& n) { return {n.in(0)}; }
+// A list of maps is not a tensor. Returns the scores themselves, with columns in the order of the labels, which become
+// metadata of the program.
+std::vector<value> zip_map(node& n) {
+  nlohmann::json labels = nlohmann::json::array();
+  if (auto numbers = labels_of(n); !numbers.empty()) labels = numbers;
+  else labels = n.texts("classlabels_strings");
+  n.owner.state().result.metadata["classes:" + n.proto.output(0)] = labels.dump();
+  return {n.in(0)};
+}
 
 std::vector<value> binarizer(node& n) {
   return {n.b.to_type(n.b.binary(fn::greater, n.in(0), n.real("threshold", 0)), n.type(0).type)};
@@ -176,20 +230,9 @@ std::vector<value> feature_vectorizer(node& n) {
   return {parts.size() == 1 ? parts[0] : n.b.add(concat{1}, parts)};
 }
 
-// Returns 1 at the index of the category. String categories are refused.
-std::vector<value> one_hot_encoder(node& n) {
-  builder& b = n.b;
-  auto categories = n.integers("cats_int64s");
-  if (!categories || categories->empty()) refuse("categories that are text (cats_strings) are not supported");
-  auto lifted = n.dims(0);
-  lifted.emplace_back(1);
-  value x = b.with_dims(b.to_type(n.in(0), element_type::i64), lifted);
-  return {b.to_type(b.binary(fn::equal, x, b.integers(*categories)), element_type::f32)};
-}
-
 constexpr operator_row rows[] = {
     {"LinearRegressor", linear_regressor, 1, "", ml_domain},
-    {"LinearClassifier", linear_classifier, 1, "integer labels", ml_domain},
+    {"LinearClassifier", linear_classifier, 1, "", ml_domain},
     {"Normalizer", normalizer, 1, "", ml_domain},
     {"Scaler", scaler, 1, "", ml_domain},
     {"ArrayFeatureExtractor", array_feature_extractor, 1, "", ml_domain},
@@ -197,7 +240,6 @@ constexpr operator_row rows[] = {
     {"Binarizer", binarizer, 1, "", ml_domain},
     {"Imputer", imputer, 1, "", ml_domain},
     {"FeatureVectorizer", feature_vectorizer, 1, "", ml_domain},
-    {"OneHotEncoder", one_hot_encoder, 1, "integer categories", ml_domain},
 };
 
 }  // namespace

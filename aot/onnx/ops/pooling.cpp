@@ -11,12 +11,12 @@ namespace {
 
 using fn = scalar_function;
 
-pooling pooling_of(node& n, pooling_kind kind, bool padded = false) {
+pooling pooling_of(node& n, const std::vector<dim>& image, pooling_kind kind, bool padded = false) {
   auto size = n.integers("kernel_shape");
   if (!size || size->empty()) invalid("kernel_shape is missing");
   if (size->size() > 3) refuse("a window of " + std::to_string(size->size()) + " axes; 1 to 3 are supported");
   size = spatial_list(n, "kernel_shape", size->size(), 1, 1);
-  window w = window_of(n, n.dims(0), *size, padded);
+  window w = window_of(n, image, *size, padded);
   pooling op{kind,
              w.size,
              w.strides,
@@ -38,24 +38,26 @@ double lowest(element_type type) {
 template <pooling_kind Kind>
 std::vector<value> pool(node& n) {
   n.refuse_outputs_from(1, "indices of the maxima");
-  if (Kind != pooling_kind::max) return {n.b.add(pooling_of(n, Kind), {n.in(0)})};
-  pooling op = pooling_of(n, Kind, true);
+  if (Kind != pooling_kind::max) return {n.b.add(pooling_of(n, n.dims(0), Kind), {n.in(0)})};
+  pooling op = pooling_of(n, n.dims(0), Kind, true);
   value image = padded_image(n, n.in(0), op.window, lowest(n.type(0).type));
   return {n.b.add(std::move(op), {image})};
 }
 
 // inputs: X, its scale and zero point, the result's scale and zero point.
 std::vector<value> qlinear_average_pool(node& n) {
-  if (n.integer("channels_last", 0)) refuse("channels_last=1 is not supported");
-  value mean =
-      n.b.add(pooling_of(n, pooling_kind::average), {dequantized(n.b, n.in(0), n.in(1), n.has(2) ? n.in(2) : value{})});
+  value real = dequantized(n.b, n.in(0), n.in(1), n.has(2) ? n.in(2) : value{});
+  bool last = n.integer("channels_last", 0) != 0;
+  if (last) real = channels_second(n.b, real);
+  value mean = n.b.add(pooling_of(n, real.type().dims, pooling_kind::average), {real});
+  if (last) mean = channels_last(n.b, mean);
   return {requantized(n.b, mean, n.in(3), n.has(4) ? n.in(4) : n.b.scalar(n.type(0).type, 0))};
 }
 
 // Average of |x|^p over the window, padding included, times the window's size gives the sum.
 std::vector<value> lp_pool(node& n) {
   auto p = static_cast<double>(n.integer("p", 2));
-  pooling op = pooling_of(n, pooling_kind::average);
+  pooling op = pooling_of(n, n.dims(0), pooling_kind::average);
   op.count_padding = true;
   if (op.ceil_mode) refuse("ceil_mode=1 is not supported");
   auto count = std::accumulate(op.window.begin(), op.window.end(), std::int64_t{1}, std::multiplies<>{});
@@ -83,7 +85,7 @@ std::vector<value> global_lp_pool(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"QLinearAveragePool", qlinear_average_pool, 1, "channels first", microsoft_domain},
+    {"QLinearAveragePool", qlinear_average_pool, 1, "", microsoft_domain},
     {"MaxPool", pool<pooling_kind::max>, 7, "no indices"},
     {"AveragePool", pool<pooling_kind::average>},
     {"LpPool", lp_pool, 7, "no ceil_mode"},

@@ -44,6 +44,58 @@ value stack(builder& b, const std::vector<value>& values, std::int64_t axis) {
   return lifted.size() == 1 ? lifted[0] : b.add(concat{axis}, lifted);
 }
 
+// The lengths of sequences of different lengths, i64[B]; empty if all are as long as X.
+value varying_lengths(node& n, const dim& steps) {
+  if (!n.has(4)) return {};
+  auto known = n.b.known(n.in(4));
+  if (known && std::ranges::all_of(*known, [&](const dim& length) { return length == steps; })) return {};
+  return n.b.with_dims(n.b.to_type(n.in(4), element_type::i64), {n.type(4).elements()});
+}
+
+// A layer whose sequences have their own lengths. The states must not change behind a sequence's end, and its results
+// there are 0.
+class sequence_lengths {
+ public:
+  // lengths i64[B] may be empty: then every member returns its argument.
+  sequence_lengths(builder& b, value lengths, const dim& steps) : b_(b), lengths_(lengths) {
+    if (!lengths) return;
+    batch_ = lengths.type().dims[0];
+    value row = b.with_dims(lengths, {1, batch_, 1});
+    step_ = b.iota_like(element_type::i64, {steps, 1, 1}, 0);
+    valid_ = b.binary(fn::less, step_, row);
+    turned_ = b.where(valid_, b.binary(fn::sub, b.binary(fn::sub, row, 1.0), step_), step_);
+  }
+  explicit operator bool() const { return static_cast<bool>(lengths_); }
+
+  // Turns each sequence [T, B, C] around within its length.
+  value reversed(value x) const { return b_.add(gather_elements{0}, {x, b_.broadcast_to(turned_, x.type().dims)}); }
+  // Behind the end, the gates of an LSTM keep the cell: input gate 0, forget gate 1. ONNX orders them i, o, f, c.
+  value holding_cell(value products, const dim& hidden) const {
+    if (!lengths_) return products;
+    constexpr double closed = -1e30;
+    value gate = b_.iota_like(element_type::i64, {1, 1, hidden * dim(4)}, 2);
+    value block = b_.binary(fn::div, gate, b_.dims_tensor({hidden}, 0));
+    auto is = [&](double which) { return b_.binary(fn::equal, block, which); };
+    element_type type = products.type().type;
+    value held = b_.where(is(0), b_.scalar(type, closed), b_.where(is(2), b_.scalar(type, -closed), products));
+    return b_.where(valid_, products, held);
+  }
+  value masked(value y) const { return lengths_ ? b_.where(valid_, y, b_.scalar(y.type().type, 0)) : y; }
+  // The state [B, H] after the last step of each sequence.
+  value last(value y, value initial) const {
+    value row = b_.with_dims(lengths_, {1, batch_, 1}), at = b_.binary(fn::max, b_.binary(fn::sub, row, 1.0), 0.0);
+    const dim hidden = y.type().dims[2];
+    value state = b_.add(gather_elements{0}, {y, b_.broadcast_to(at, {1, batch_, hidden})});
+    value empty = b_.with_dims(b_.binary(fn::equal, lengths_, 0.0), {batch_, 1});
+    return b_.where(empty, initial, b_.with_dims(state, {batch_, hidden}));
+  }
+
+ private:
+  builder& b_;
+  value lengths_, step_, valid_, turned_;
+  dim batch_ = 0;
+};
+
 // inputs: X [T, B, I], W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], sequence_lens, h0 [D, B, H], c0 [D, B, H], P.
 // layout=1 puts the batch first.
 std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recurrence) {
@@ -66,9 +118,7 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
   std::int64_t directions = direction == "bidirectional" ? 2 : 1;
   if (!(weights.type().dims[0] == dim(directions)) || !(recurrence.type().dims[0] == dim(directions)))
     invalid("W and R need " + std::to_string(directions) + " directions");
-  if (n.has(4))
-    for (auto length : n.numbers(4, "sequence lengths"))
-      if (!(dim(length) == steps)) refuse("sequences of different lengths are not supported");
+  sequence_lengths lengths(b, varying_lengths(n, steps), steps);
   element_type type = x.type().type;
   bool reset_after = cell == recurrent_cell::gru && n.integer("linear_before_reset", 0) != 0;
   value flat = b.with_dims(x, {steps * batch, features});
@@ -91,13 +141,17 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
         late_bias = of_state;
       products = b.binary(fn::add, products, reset_after ? of_input : b.binary(fn::add, of_input, of_state));
     }
-    recurrent op{cell, direction == "reverse" || d == 1, reset_after};
-    std::vector<value> arguments{b.with_dims(products, {steps, batch, gates}), direction_of(b, recurrence, d),
-                                 late_bias, initial(5, d)};
+    bool backwards = direction == "reverse" || d == 1;
+    products = b.with_dims(products, {steps, batch, gates});
+    if (lengths && backwards) products = lengths.reversed(products);
+    if (cell == recurrent_cell::lstm) products = lengths.holding_cell(products, hidden);
+    value state = initial(5, d);
+    std::vector<value> arguments{products, direction_of(b, recurrence, d), late_bias, state};
     if (cell == recurrent_cell::lstm) arguments.push_back(initial(6, d));
-    value y = b.add(op, arguments);
-    outputs.push_back(y);
-    final_h.push_back(builder::output(y, 1));
+    value y = b.add(recurrent{cell, backwards && !lengths, reset_after}, arguments);
+    final_h.push_back(lengths ? lengths.last(y, state) : builder::output(y, 1));
+    value ordered = lengths && backwards ? lengths.reversed(y) : y;
+    outputs.push_back(lengths.masked(ordered));
     if (cell == recurrent_cell::lstm) final_c.push_back(builder::output(y, 2));
   }
   // Y [T, D, B, H] and Y_h, Y_c [D, B, H]. With the batch first, Y is [B, T, D, H] and the states are [B, D, H].
@@ -138,7 +192,7 @@ std::vector<value> dynamic_quantize_lstm(node& n) {
   return layer(n, recurrent_cell::lstm, restored(1, 8), restored(2, 10));
 }
 
-constexpr std::string_view limits = "default activations; no clip, peepholes or varying lengths";
+constexpr std::string_view limits = "default activations; no clip or peepholes";
 constexpr operator_row rows[] = {
     {"DynamicQuantizeLSTM", dynamic_quantize_lstm, 1, limits, microsoft_domain},
     {"LSTM", layer_of<recurrent_cell::lstm>, 7, limits},

@@ -136,7 +136,7 @@ TEST(hostile, cycles_and_missing_inputs_name_the_node) {
   cycle.input("x", float_type, {"2"}).output("a");
   cycle.node("Add", {"x", "b"}, {"a"});
   cycle.node("Relu", {"a"}, {"b"});
-  expect_error(error_kind::invalid_model, "node 'Add_node' (Add): input 'b' is not produced", cycle);
+  expect_error(error_kind::invalid_model, "node 'Relu_node' (Relu): input 'a' is not produced", cycle);
   model_builder self;
   self.input("x", float_type, {"2"}).output("a");
   self.node("Add", {"x", "a"}, {"a"});

@@ -119,9 +119,11 @@ TEST(dims, a_shape_that_depends_on_data_is_refused) {
   m.input("x", float_type, {"6"}).input("s", float_type, {"2"}).output("y");
   model_builder::attribute(m.node("Cast", {"s"}, {"sizes"}), "to", int64_type);
   m.node("Reshape", {"x", "sizes"}, {"y"});
-  expect_error(error_kind::unsupported,
-               "node 'Reshape_node' (Reshape): input 1 (shape) must be known at import, but depends on data",
-               [&] { m.import(); });
+  expect_error(
+      error_kind::unsupported,
+      "node 'Reshape_node' (Reshape): input 1 (shape) must be known at import, but depends on input 's'; give it at "
+      "compile time with --value s=...",
+      [&] { m.import(); });
 }
 
 TEST(opsets, versions_out_of_range_are_refused) {

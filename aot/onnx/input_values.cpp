@@ -1,0 +1,85 @@
+#include "aot/onnx/input_values.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_set>
+
+#include "ir/nearest_name.hpp"
+#include "ir/ops/structure.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+[[noreturn]] void misused(const std::string& name, const std::string& why) {
+  throw error(error_kind::usage, "--value '" + name + "': " + why);
+}
+
+template <class Number>
+Number parsed(const std::string& name, const std::string& text) {
+  Number number = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc{} || end != text.data() + text.size())
+    misused(name, "'" + text + "' is not " + (std::is_integral_v<Number> ? "an integer" : "a number"));
+  return number;
+}
+
+}  // namespace
+
+value given_input(builder& b, const std::string& name, const shape& declared,
+                  const std::vector<std::string>& elements) {
+  auto dims = declared.dims;
+  if (dims.size() == 1 && !dims[0].is_static()) dims[0] = static_cast<std::int64_t>(elements.size());
+  for (const dim& d : dims)
+    if (!d.is_static()) misused(name, "the input is " + declared.str() + "; fix its dimensions with --dim");
+  shape type{declared.type, dims};
+  if (type.element_count() != static_cast<std::int64_t>(elements.size()))
+    misused(name, "the input is " + declared.str() + ", not " + std::to_string(elements.size()) + " elements");
+  if (is_float(type.type)) {
+    std::vector<double> numbers;
+    for (const std::string& text : elements) numbers.push_back(parsed<double>(name, text));
+    return b.constant(literal::from_doubles(type, numbers));
+  }
+  std::vector<std::int64_t> numbers;
+  for (const std::string& text : elements) {
+    if (type.type == element_type::boolean && (text == "true" || text == "false")) numbers.push_back(text == "true");
+    else numbers.push_back(parsed<std::int64_t>(name, text));
+  }
+  return b.to_type(b.constant(literal::from_int64(numbers).reshaped(dims)), type.type);
+}
+
+void check_given_inputs(const import_options& options, const ::onnx::GraphProto& graph) {
+  std::vector<std::string_view> known;
+  for (const auto& i : graph.input()) known.push_back(i.name());
+  for (const auto& [name, elements] : options.values) {
+    if (std::ranges::find(known, name) == known.end())
+      misused(name, "the model has no input of this name" + did_you_mean(name, known));
+    for (const auto& t : graph.initializer())
+      if (t.name() == name) misused(name, "the model has a constant of this name already");
+  }
+}
+
+std::vector<std::string> inputs_behind(value v) {
+  std::vector<std::string> names;
+  std::vector<const instruction*> open{v.producer};
+  std::unordered_set<const instruction*> seen{v.producer};
+  while (!open.empty()) {
+    const instruction* i = open.back();
+    open.pop_back();
+    if (const auto* p = i->op().get_if<parameter>()) names.push_back(p->name_in_module);
+    for (value input : i->inputs())
+      if (seen.insert(input.producer).second) open.push_back(input.producer);
+  }
+  return names;
+}
+
+std::string advice_to_know(value v) {
+  auto names = inputs_behind(v);
+  if (names.size() == 1)
+    return "depends on input '" + names[0] + "'; give it at compile time with --value " + names[0] + "=...";
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "'" : ", '") + name + "'";
+  if (list.empty()) return "depends on data";
+  return "depends on the inputs " + list + "; give those that are settings at compile time with --value NAME=...";
+}
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,119 @@
+// Operators of onnxruntime's domain that are a standard operator under another name, or its channels-last form.
+#include <numeric>
+
+#include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/window.hpp"
+
+namespace kiln::onnx_import {
+
+using fn = scalar_function;
+
+value channels_second(builder& b, value x) {
+  std::vector<std::int64_t> order(x.type().rank());
+  if (order.size() < 3) invalid("an image needs spatial axes, the input is " + x.type().str());
+  std::iota(order.begin() + 1, order.end(), 0);
+  order[1] = static_cast<std::int64_t>(order.size()) - 1;
+  for (std::size_t i = 2; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i) - 1;
+  return b.permuted(x, order);
+}
+
+value channels_last(builder& b, value x) {
+  std::vector<std::int64_t> order(x.type().rank());
+  std::iota(order.begin(), order.end(), 1);
+  order.front() = 0;
+  order.back() = 1;
+  return b.permuted(x, order);
+}
+
+namespace {
+
+// Imports the node as a standard operator of an opset, with other inputs.
+std::vector<value> as_standard(node& n, std::string_view name, std::int64_t opset, std::vector<value> inputs) {
+  node call(n.owner, n.b, n.proto, opset, std::move(inputs));
+  return find_operator("", name)->import(call);
+}
+
+// A standard operator whose attributes, inputs and outputs are those of the opset in the row.
+struct synonym {
+  std::string_view name, standard;
+  std::int64_t opset;
+};
+constexpr synonym synonyms[] = {
+    {"Trilu", "Trilu", 14},       {"GridSample", "GridSample", 16},   {"Pad", "Pad", 11},
+    {"GatherND", "GatherND", 12}, {"QLinearConv", "QLinearConv", 10}, {"NhwcMaxPool", "MaxPool", 12},
+    {"NhwcConv", "Conv", 11},     {"NhwcFusedConv", "Conv", 11},
+};
+
+const synonym& synonym_of(node& n) {
+  for (const synonym& s : synonyms)
+    if (s.name == n.proto.op_type()) return s;
+  invalid("has no standard operator");
+}
+
+std::vector<value> renamed(node& n) {
+  const synonym& s = synonym_of(n);
+  return as_standard(n, s.standard, s.opset, n.all());
+}
+
+// The image is input 0 and the result; the weights have the standard layout.
+std::vector<value> of_channels_last(node& n) {
+  auto inputs = n.all();
+  inputs[0] = channels_second(n.b, n.in(0));
+  const synonym& s = synonym_of(n);
+  return {channels_last(n.b, as_standard(n, s.standard, s.opset, std::move(inputs))[0])};
+}
+
+std::vector<value> fused_conv_channels_last(node& n) {
+  value result = of_channels_last(n)[0];
+  if (n.has(3)) result = n.b.binary(fn::add, result, n.in(3));
+  return {activated(n, result)};
+}
+
+std::vector<value> qlinear_conv(node& n) { return n.integer("channels_last", 0) ? of_channels_last(n) : renamed(n); }
+
+// inputs: X, the axis at which a dimension of 1 is inserted.
+std::vector<value> expand_dims(node& n) {
+  auto given = n.numbers(1, "axis");
+  if (given.size() != 1) invalid("axis must have one element");
+  auto dims = n.dims(0);
+  dims.insert(dims.begin() + normalize_axis(given[0], dims.size() + 1), 1);
+  return {n.b.with_dims(n.in(0), dims)};
+}
+
+// inputs: start, limit, delta (1 if it is missing).
+std::vector<value> range(node& n) {
+  auto inputs = n.all();
+  if (!n.has(2)) {
+    inputs.resize(2);
+    inputs.push_back(n.b.scalar(n.type(0).type, 1));
+  }
+  for (value& v : inputs) v = n.b.with_dims(v, {});
+  return as_standard(n, "Range", 11, inputs);
+}
+
+// i16 times i16, accumulated in i32.
+std::vector<value> matmul_integer_16(node& n) {
+  auto wide = [&](std::size_t i) { return n.b.to_type(n.in(i), element_type::i32); };
+  return {matmul(n.b, wide(0), wide(1), element_type::i32)};
+}
+
+constexpr operator_row rows[] = {
+    {"Trilu", renamed, 1, "", microsoft_domain},
+    {"GridSample", renamed, 1, "2 spatial axes", microsoft_domain},
+    {"Pad", renamed, 1, "", microsoft_domain},
+    {"GatherND", renamed, 1, "", microsoft_domain},
+    {"QLinearConv", qlinear_conv, 1, "8-bit types", microsoft_domain},
+    {"NhwcMaxPool", of_channels_last, 1, "no indices", microsoft_domain},
+    {"NhwcConv", of_channels_last, 1, "1 to 3 spatial axes", microsoft_domain},
+    {"NhwcFusedConv", fused_conv_channels_last, 1, "1 to 3 spatial axes", microsoft_domain},
+    {"ExpandDims", expand_dims, 1, "axis known at import", microsoft_domain},
+    {"Range", range, 1, "bounds known at import", microsoft_domain},
+    {"MatMulInteger16", matmul_integer_16, 1, "", microsoft_domain},
+};
+
+}  // namespace
+
+std::span<const operator_row> contrib_synonym_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,143 @@
+// onnxruntime's GroupQueryAttention.
+#include <limits>
+
+#include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/contrib_attention.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+// Positions of the queries of each batch entry among its keys.
+struct places {
+  value past;      // i64[B, 1]: number of keys before the first query
+  value total;     // i64[B, 1]: number of valid keys
+  value fresh;     // i64[B, 1]: number of new keys; the rows after them are padding
+  value of_query;  // i64[B, S]
+};
+
+places places_of(node& n, const dim& batch, const dim& queries) {
+  builder& b = n.b;
+  if (!(n.type(5).elements() == batch)) invalid("seqlens_k is " + n.type(5).str() + " for a batch of " + batch.str());
+  places at;
+  at.total = b.binary(fn::add, b.with_dims(b.to_type(n.in(5), element_type::i64), {batch, 1}), 1.0);
+  at.fresh = n.has(16) ? b.with_dims(b.to_type(n.in(16), element_type::i64), {batch, 1})
+                       : b.broadcast_to(b.dims_tensor({queries}, 0), {batch, 1});
+  at.past = b.binary(fn::max, b.binary(fn::sub, at.total, at.fresh), 0.0);
+  at.of_query = b.binary(fn::add, b.iota_like(element_type::i64, {1, queries}, 1), at.past);
+  return at;
+}
+
+// Returns the valid part of the past of each batch entry, then the new rows, then zeros. past [B, G, P, H], fresh [B,
+// G, S, H].
+value appended(builder& b, value past, value fresh, const places& at) {
+  const auto p = past.type().dims;
+  value both = b.add(concat{2}, {past, fresh});
+  const auto dims = both.type().dims;
+  const dim batch = dims[0], keys = dims[2];
+  value key = b.iota_like(element_type::i64, {1, keys}, 1);
+  value gap = b.binary(fn::sub, b.dims_tensor({p[2]}, 0), at.past);  // rows of the past that are not valid
+  value index = b.binary(fn::add, key, b.where(b.binary(fn::less, key, at.past), b.scalar(element_type::i64, 0), gap));
+  index = b.binary(fn::min, index, b.dims_tensor({keys - dim(1)}, 0));
+  value rows = b.add(gather_elements{2}, {both, b.broadcast_to(b.with_dims(index, {batch, 1, keys, 1}), dims)});
+  value written = b.binary(fn::less, key, b.binary(fn::add, at.past, at.fresh));
+  return b.where(b.with_dims(written, {batch, 1, keys, 1}), rows, b.scalar(rows.type().type, 0));
+}
+
+// RMS normalization of each head [B, S, N, H] with the weights [H] of input i.
+value normalized_heads(node& n, value x, std::size_t i, std::string_view epsilon) {
+  builder& b = n.b;
+  element_type wide = compute_type(x.type().type);
+  value normal = b.add(normalize{{3}, n.real(epsilon, n.real("qk_norm_epsilon", 1e-6)), false}, {b.to_type(x, wide)});
+  return b.to_type(b.binary(fn::mul, normal, b.to_type(n.in(i), wide)), x.type().type);
+}
+
+value group_rotated(node& n, value x, const places& at) {
+  builder& b = n.b;
+  value positions;
+  if (n.has(9)) {
+    positions = n.in(9);
+  } else {
+    value counts = b.binary(fn::less, at.of_query, at.total);
+    positions = b.where(counts, at.of_query, b.scalar(element_type::i64, 1));
+  }
+  return rotated(b, x, rows_at(b, n.in(7), positions), rows_at(b, n.in(8), positions),
+                 n.integer("rotary_interleaved", 0) != 0);
+}
+
+// inputs: query [B, S, N*H] (or query, key and value concatenated), key, value, past key, past value, last key of each
+// batch entry, total number of keys, cosines, sines, positions, attention bias, sink. outputs: [B, S, N*H], present
+// key, present value.
+std::vector<value> group_query_attention(node& n) {
+  builder& b = n.b;
+  for (std::size_t i : {12, 13})
+    if (n.has(i)) refuse("input " + std::to_string(i) + " (the scale of a quantized cache) is not supported");
+  if (n.integer("sliding_window_cache", 0))
+    refuse("sliding_window_cache=1 is not supported; export a cache of full length");
+  std::int64_t heads = number_of_heads(n), key_heads = number_of_heads(n, "kv_num_heads");
+  value query, key, values;
+  if (n.has(1)) {
+    query = split_heads(b, n.in(0), heads);
+    key = split_heads(b, n.in(1), key_heads);
+    values = split_heads(b, n.in(2), key_heads);
+  } else {
+    value all = split_heads(b, n.in(0), heads + 2 * key_heads);
+    query = b.slice_axis(all, 2, 0, heads);
+    key = b.slice_axis(all, 2, heads, key_heads);
+    values = b.slice_axis(all, 2, heads + key_heads, key_heads);
+  }
+  const dim batch = query.type().dims[0], queries = query.type().dims[1];
+  places at = places_of(n, batch, queries);
+  if (n.has(14) != n.has(15)) invalid("q_norm_weight and k_norm_weight come together");
+  if (n.has(14))
+    query = normalized_heads(n, query, 14, "q_norm_epsilon"), key = normalized_heads(n, key, 15, "k_norm_epsilon");
+  if (n.integer("do_rotary", 0)) query = group_rotated(n, query, at), key = group_rotated(n, key, at);
+  attention_problem p{heads_first(b, query), heads_first(b, key), heads_first(b, values)};
+  if (n.has(3) != n.has(4)) invalid("past_key and past_value come together");
+  if (n.has(3)) p.key = appended(b, n.in(3), p.key, at), p.values = appended(b, n.in(4), p.values, at);
+  const dim keys = p.key.type().dims[2];
+  p.scale = attention_scale(n, p.query.type().dims[3]);
+  p.soft_cap = n.real("softcap", 0);
+  // Query i of a batch entry sees the keys up to its own position, or only the last `window` of them.
+  value place = b.with_dims(at.of_query, {batch, 1, queries, 1}), order = b.iota_like(element_type::i64, {keys}, 0);
+  value last = b.with_dims(b.binary(fn::sub, at.total, 1.0), {batch, 1, 1, 1});
+  if (n.integer("causal", 1)) last = b.binary(fn::min, place, last);
+  value seen = b.binary(fn::less_equal, order, last);
+  if (std::int64_t window = n.integer("local_window_size", -1); window >= 0)
+    seen = b.binary(fn::logical_and, seen,
+                    b.binary(fn::greater, order, b.binary(fn::sub, place, static_cast<double>(window))));
+  p.mask = seen;
+  if (n.has(10))
+    p.mask = b.where(seen, b.to_type(n.in(10), element_type::f32),
+                     b.scalar(element_type::f32, -std::numeric_limits<double>::infinity()));
+  if (n.has(11)) p.sink = n.in(11);
+  else if (n.integer("smooth_softmax", 0) > 0) p.sink = b.scalar(element_type::f32, 0);
+  value sums, scores;
+  if (std::int64_t stage = n.integer("qk_output", 0); stage != 0 && n.wants(3)) {
+    if (stage != 1 && stage != 2) invalid("qk_output is " + std::to_string(stage) + ", not 1 or 2");
+    auto both = attend_with_scores(b, p, stage == 1 ? score_stage::capped : score_stage::weights);
+    sums = both.sums;
+    scores = b.where(b.broadcast_to(seen, both.scores.type().dims), both.scores, b.scalar(both.scores.type().type, 0));
+  } else {
+    n.refuse_outputs_from(3, "the scores, with qk_output=0");
+    sums = attend(b, p);
+  }
+  std::vector<value> results{join_heads(b, heads_first(b, sums))};
+  if (n.outputs() > 1) results.push_back(p.key);
+  if (n.outputs() > 2) results.push_back(p.values);
+  if (n.outputs() > 3) results.push_back(scores);
+  return results;
+}
+
+constexpr operator_row rows[] = {
+    {"GroupQueryAttention", group_query_attention, 1,
+     "the present has as many positions as past and input; no quantized or sliding cache", microsoft_domain},
+};
+
+}  // namespace
+
+std::span<const operator_row> group_query_attention_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

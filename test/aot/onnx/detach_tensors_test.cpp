@@ -1,0 +1,65 @@
+// Large tensors leave the serialized model, everything else stays as it is.
+#include "aot/onnx/detach_tensors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "test/aot/onnx/model_builder.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+std::string detached(const std::string& model) { return detach_tensors(std::as_bytes(std::span(model))); }
+
+::onnx::ModelProto with_initializer(std::size_t bytes) {
+  ::onnx::ModelProto model;
+  model.set_ir_version(8);
+  auto& tensor = *model.mutable_graph()->add_initializer();
+  tensor.set_name("w");
+  tensor.set_data_type(::onnx::TensorProto::UINT8);
+  tensor.add_dims(static_cast<std::int64_t>(bytes));
+  tensor.set_raw_data(std::string(bytes, 'x'));
+  model.mutable_graph()->add_node()->set_op_type("Relu");
+  return model;
+}
+
+TEST(detach_tensors, small_tensors_stay) {
+  std::string model = with_initializer(1000).SerializeAsString();
+  EXPECT_EQ(detached(model), model);
+}
+
+TEST(detach_tensors, large_tensors_become_ranges_of_the_file) {
+  std::string model = with_initializer(100'000).SerializeAsString();
+  ::onnx::ModelProto read;
+  ASSERT_TRUE(read.ParseFromString(detached(model)));
+  EXPECT_EQ(read.graph().node(0).op_type(), "Relu");
+  const auto& tensor = read.graph().initializer(0);
+  EXPECT_EQ(tensor.name(), "w");
+  EXPECT_FALSE(tensor.has_raw_data());
+  EXPECT_EQ(tensor.data_location(), ::onnx::TensorProto::EXTERNAL);
+  std::map<std::string, std::string> entries;
+  for (const auto& e : tensor.external_data()) entries[e.key()] = e.value();
+  EXPECT_EQ(entries["location"], own_file_location);
+  EXPECT_EQ(entries["length"], "100000");
+  EXPECT_EQ(model.substr(std::stoul(entries["offset"]), 100'000), std::string(100'000, 'x'));
+}
+
+TEST(detach_tensors, tensors_inside_attributes_and_bodies) {
+  ::onnx::ModelProto model;
+  auto& branch = *model.mutable_graph()->add_node()->add_attribute()->mutable_g();
+  branch.add_node()->add_attribute()->mutable_t()->set_raw_data(std::string(70'000, 'y'));
+  model.add_functions()->add_node()->add_attribute()->mutable_t()->set_raw_data(std::string(80'000, 'z'));
+  EXPECT_LT(detached(model.SerializeAsString()).size(), 1000U);
+}
+
+TEST(detach_tensors, malformed_models_are_not_changed) {
+  std::string model = with_initializer(100'000).SerializeAsString();
+  for (std::size_t size : {std::size_t{1}, model.size() / 2, model.size() - 1})
+    EXPECT_EQ(detached(model.substr(0, size)), model.substr(0, size));
+  EXPECT_EQ(detached("no protobuf"), "no protobuf");
+  EXPECT_EQ(detached(""), "");
+}
+
+}  // namespace
+}  // namespace kiln::onnx_import
