@@ -37,13 +37,14 @@ program product() {
   return compile(std::move(p));
 }
 
-// Two products of different shapes.
+// Two products of different shapes. What lies between them keeps the optimizer from making one of both.
 program two_products() {
   program p;
   module& m = p.main();
   value x = m.add_parameter("x", f32({side, side}));
   value h = m.add(dot{}, {x, m.add_constant(random_tensor(f32({side, 2 * side}), 1))});
-  m.set_outputs({m.add(dot{}, {h, m.add_constant(random_tensor(f32({2 * side, 32}), 2))})}, {"y"});
+  value t = m.add(elementwise{scalar_function::tanh}, {h});
+  m.set_outputs({m.add(dot{}, {t, m.add_constant(random_tensor(f32({2 * side, 32}), 2))})}, {"y"});
   return compile(std::move(p));
 }
 
