@@ -20,13 +20,20 @@ void write(std::byte* data, std::int64_t index, T value) {
   std::memcpy(data + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
-unsigned nibble(const std::byte* data, std::int64_t index) {
-  return static_cast<unsigned>(data[index / 2]) >> (4 * (index % 2)) & 15u;
+// Elements of 2 or 4 bits, packed into bytes from the low bits up.
+template <int Bits>
+unsigned read_packed(const std::byte* data, std::int64_t index) {
+  constexpr std::int64_t per_byte = 8 / Bits;
+  return static_cast<unsigned>(data[index / per_byte]) >> (Bits * (index % per_byte)) & ((1u << Bits) - 1);
 }
 
-void put_int4(std::byte* data, std::int64_t index, unsigned value) {
-  unsigned shift = 4 * (index % 2), old = static_cast<unsigned>(data[index / 2]);
-  data[index / 2] = static_cast<std::byte>((old & ~(15u << shift)) | (value & 15u) << shift);
+template <int Bits>
+void write_packed(std::byte* data, std::int64_t index, unsigned value) {
+  constexpr std::int64_t per_byte = 8 / Bits;
+  constexpr unsigned mask = (1u << Bits) - 1;
+  unsigned shift = static_cast<unsigned>(Bits * (index % per_byte)),
+           old = static_cast<unsigned>(data[index / per_byte]);
+  data[index / per_byte] = static_cast<std::byte>((old & ~(mask << shift)) | (value & mask) << shift);
 }
 
 // Values outside int64 saturate; NaN becomes 0.
@@ -47,6 +54,10 @@ double load_element(element_type type, const std::byte* data, std::int64_t index
     case element_type::bf16: return bf16_to_f32(read<std::uint16_t>(data, index));
     case element_type::f8e4m3: return f8e4m3_to_f32(read<std::uint8_t>(data, index));
     case element_type::f8e5m2: return f8e5m2_to_f32(read<std::uint8_t>(data, index));
+    case element_type::f8e4m3fnuz: return f8e4m3fnuz_to_f32(read<std::uint8_t>(data, index));
+    case element_type::f8e5m2fnuz: return f8e5m2fnuz_to_f32(read<std::uint8_t>(data, index));
+    case element_type::f8e8m0: return f8e8m0_to_f32(read<std::uint8_t>(data, index));
+    case element_type::f4e2m1: return f4e2m1_to_f32(static_cast<std::uint8_t>(read_packed<4>(data, index)));
     case element_type::u64: return static_cast<double>(read<std::uint64_t>(data, index));
     default: return static_cast<double>(load_integer(type, data, index));
   }
@@ -63,8 +74,10 @@ std::int64_t load_integer(element_type type, const std::byte* data, std::int64_t
     case element_type::i8: return read<std::int8_t>(data, index);
     case element_type::u8: return read<std::uint8_t>(data, index);
     case element_type::boolean: return read<std::uint8_t>(data, index) != 0;
-    case element_type::u4: return nibble(data, index);
-    case element_type::i4: return static_cast<std::int64_t>(nibble(data, index) ^ 8u) - 8;
+    case element_type::u4: return read_packed<4>(data, index);
+    case element_type::i4: return static_cast<std::int64_t>(read_packed<4>(data, index) ^ 8u) - 8;
+    case element_type::u2: return read_packed<2>(data, index);
+    case element_type::i2: return static_cast<std::int64_t>(read_packed<2>(data, index) ^ 2u) - 2;
     default: return to_integer(load_element(type, data, index));
   }
 }
@@ -77,6 +90,10 @@ void store_element(element_type type, std::byte* data, std::int64_t index, doubl
     case element_type::bf16: return write(data, index, f32_to_bf16(static_cast<float>(value)));
     case element_type::f8e4m3: return write(data, index, f32_to_f8e4m3(static_cast<float>(value)));
     case element_type::f8e5m2: return write(data, index, f32_to_f8e5m2(static_cast<float>(value)));
+    case element_type::f8e4m3fnuz: return write(data, index, f32_to_f8e4m3fnuz(static_cast<float>(value)));
+    case element_type::f8e5m2fnuz: return write(data, index, f32_to_f8e5m2fnuz(static_cast<float>(value)));
+    case element_type::f8e8m0: return write(data, index, f32_to_f8e8m0(static_cast<float>(value)));
+    case element_type::f4e2m1: return write_packed<4>(data, index, f32_to_f4e2m1(static_cast<float>(value)));
     case element_type::boolean: return write(data, index, static_cast<std::uint8_t>(value != 0));
     case element_type::u64:
       if (value >= 9223372036854775808.0)
@@ -98,7 +115,9 @@ void store_integer(element_type type, std::byte* data, std::int64_t index, std::
     case element_type::u8: return write(data, index, static_cast<std::int8_t>(value));
     case element_type::boolean: return write(data, index, static_cast<std::uint8_t>(value != 0));
     case element_type::i4:
-    case element_type::u4: return put_int4(data, index, static_cast<unsigned>(value));
+    case element_type::u4: return write_packed<4>(data, index, static_cast<unsigned>(value));
+    case element_type::i2:
+    case element_type::u2: return write_packed<2>(data, index, static_cast<unsigned>(value));
     default: return store_element(type, data, index, static_cast<double>(value));
   }
 }

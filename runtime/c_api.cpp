@@ -15,7 +15,8 @@ namespace {
 static_assert(static_cast<int>(kiln::element_type::f64) == KILN_F64 &&
               static_cast<int>(kiln::element_type::i64) == KILN_I64 &&
               static_cast<int>(kiln::element_type::u64) == KILN_U64 &&
-              static_cast<int>(kiln::element_type::boolean) == KILN_BOOL);
+              static_cast<int>(kiln::element_type::boolean) == KILN_BOOL &&
+              static_cast<int>(kiln::element_type::u2) == KILN_U2);
 
 // The options as they were in version 4; later ones are larger.
 constexpr std::size_t smallest_options = offsetof(kiln_open_options, dims);

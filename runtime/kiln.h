@@ -73,7 +73,13 @@ typedef enum kiln_type {
   KILN_U16,
   KILN_U8,
   KILN_U4,
-  KILN_BOOL /* one byte */
+  KILN_BOOL, /* one byte */
+  KILN_F8E4M3FNUZ,
+  KILN_F8E5M2FNUZ,
+  KILN_F8E8M0,
+  KILN_F4E2M1, /* two per byte, the first in the low bits, like KILN_I4 and KILN_U4 */
+  KILN_I2,     /* four per byte */
+  KILN_U2
 } kiln_type;
 
 typedef struct kiln_program kiln_program; /* loaded kernels, constants and a launch plan; immutable */

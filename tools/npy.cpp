@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
@@ -22,14 +23,45 @@ struct row {
   std::string_view descriptor;
 };
 
-// A descriptor is read as the type of its first row.
 constexpr std::array table{
-    row{element_type::f64, "<f8"},  row{element_type::f32, "<f4"},    row{element_type::f16, "<f2"},
-    row{element_type::i64, "<i8"},  row{element_type::i32, "<i4"},    row{element_type::i16, "<i2"},
-    row{element_type::i8, "|i1"},   row{element_type::u64, "<u8"},    row{element_type::u32, "<u4"},
-    row{element_type::u16, "<u2"},  row{element_type::u8, "|u1"},     row{element_type::boolean, "|b1"},
-    row{element_type::bf16, "<u2"}, row{element_type::f8e4m3, "|u1"}, row{element_type::f8e5m2, "|u1"},
+    row{element_type::f64, "<f8"}, row{element_type::f32, "<f4"}, row{element_type::f16, "<f2"},
+    row{element_type::i64, "<i8"}, row{element_type::i32, "<i4"}, row{element_type::i16, "<i2"},
+    row{element_type::i8, "|i1"},  row{element_type::u64, "<u8"}, row{element_type::u32, "<u4"},
+    row{element_type::u16, "<u2"}, row{element_type::u8, "|u1"},  row{element_type::boolean, "|b1"},
 };
+
+// The type of a file's elements: `type` itself if numpy has it, otherwise the integers that carry the bits of a float
+// or the value of a packed integer.
+element_type carrier(element_type type) {
+  if (type == element_type::bf16) return element_type::u16;
+  if (storage_bits(type) > 8 || type == element_type::boolean) return type;
+  return is_signed_integer(type) ? element_type::i8 : element_type::u8;
+}
+
+literal with_type(const literal& data, element_type type) {
+  auto bytes = data.bytes();
+  return literal(data.type().with_type(type), std::vector<std::byte>(bytes.begin(), bytes.end()));
+}
+
+// Packed elements are exchanged as integers. For a float these are its codes.
+element_type packed_integer(element_type type) { return type == element_type::f4e2m1 ? element_type::u4 : type; }
+
+literal to_carrier(const literal& data) {
+  const element_type type = data.type().type;
+  if (storage_bits(type) >= 8) return with_type(data, carrier(type));
+  return literal::from_doubles(data.type().with_type(carrier(type)),
+                               with_type(data, packed_integer(type)).to_doubles());
+}
+
+literal from_carrier(const literal& data, element_type type) {
+  if (storage_bits(type) >= 8) return with_type(data, type);
+  const std::int64_t span = std::int64_t{1} << storage_bits(type), low = is_signed_integer(type) ? -span / 2 : 0;
+  for (std::int64_t i = 0, n = data.type().element_count(); i < n; ++i)
+    if (std::int64_t v = data.at_int(i); v < low || v >= low + span)
+      throw error(error_kind::usage,
+                  fmt::format("element {} is {}, but {} takes {} to {}", i, v, name(type), low, low + span - 1));
+  return with_type(literal::from_doubles(data.type().with_type(packed_integer(type)), data.to_doubles()), type);
+}
 
 [[noreturn]] void fail(error_kind kind, const std::filesystem::path& file, std::string_view what) {
   throw error(kind, fmt::format("{}: {}", file.string(), what));
@@ -106,19 +138,13 @@ literal read_npy(const std::filesystem::path& file) {
 }
 
 literal as_type(literal data, element_type wanted) {
-  bool carried =
-      (data.type().type == element_type::u16 && wanted == element_type::bf16) ||
-      (data.type().type == element_type::u8 && (wanted == element_type::f8e4m3 || wanted == element_type::f8e5m2));
-  if (!carried) return data;
-  auto bytes = data.bytes();
-  return literal(data.type().with_type(wanted), std::vector<std::byte>(bytes.begin(), bytes.end()));
+  return wanted == data.type().type || carrier(wanted) != data.type().type ? data : from_carrier(data, wanted);
 }
 
-void write_npy(const std::filesystem::path& file, const literal& data) {
-  const row* found = nullptr;
-  for (const row& r : table)
-    if (r.type == data.type().type) found = &r;
-  if (!found) fail(error_kind::unsupported, file, fmt::format("cannot hold {}", data.type().str()));
+void write_npy(const std::filesystem::path& file, const literal& value) {
+  const literal data = to_carrier(value);
+  const auto* found = std::ranges::find(table, data.type().type, &row::type);
+  if (found == table.end()) fail(error_kind::internal, file, fmt::format("cannot hold {}", data.type().str()));
   std::string dims;
   for (const dim& d : data.type().dims) dims += d.str() + ",";
   std::string header =

@@ -10,6 +10,7 @@
 #include "aot/passes/facts.hpp"
 #include "aot/passes/int4_weights.hpp"
 #include "aot/passes/reshape_groups.hpp"
+#include "ir/ops/elementwise.hpp"
 
 namespace kiln {
 namespace {

@@ -17,10 +17,13 @@ struct inlinable_row {
 // Inlinable operations besides elementwise ones. An operation with a kind of kernel (mlir_bridge/kinds/kind.hpp) is an
 // anchor; every other operation is structure.
 constexpr std::array rows{
-    inlinable_row{"convert", 1},   inlinable_row{"broadcast", 0}, inlinable_row{"reshape", 0},
-    inlinable_row{"transpose", 1}, inlinable_row{"slice", 0},     inlinable_row{"pad", 2},
-    inlinable_row{"concat", 2},    inlinable_row{"gather", 2},    inlinable_row{"gather_elements", 4},
-    inlinable_row{"gather_nd", 4}, inlinable_row{"iota", 1},      inlinable_row{"resize", 12},
+    inlinable_row{"convert", 1},   inlinable_row{"bit_cast", 1},
+    inlinable_row{"broadcast", 0}, inlinable_row{"reshape", 0},
+    inlinable_row{"transpose", 1}, inlinable_row{"slice", 0},
+    inlinable_row{"pad", 2},       inlinable_row{"concat", 2},
+    inlinable_row{"gather", 2},    inlinable_row{"gather_elements", 4},
+    inlinable_row{"gather_nd", 4}, inlinable_row{"iota", 1},
+    inlinable_row{"resize", 12},
 };
 
 const inlinable_row* row_of(const operation& op) {
@@ -66,8 +69,6 @@ kernel_role role_of(const operation& op) {
   if (row_of(op)) return kernel_role::inlinable;
   return find_kind(op.name()) ? kernel_role::anchor : kernel_role::structure;
 }
-
-bool keeps_indices(const operation& op) { return op.is<elementwise>() || op.is<convert>(); }
 
 bool takes_epilogue(const operation& op) {
   const kernel_kind* kind = find_kind(op.name());

@@ -15,11 +15,7 @@ enum class kernel_role : std::uint8_t {
 
 kernel_role role_of(const operation& op);
 
-// True for elementwise and convert: output element i depends on input elements at the same indices only, so these
-// operations can be an anchor's epilogue.
-bool keeps_indices(const operation& op);
-
-// True for anchors that can apply such operations to their result inside the kernel.
+// True for anchors that can apply operations that keep indices (ir/ops/elementwise.hpp) to their result in the kernel.
 bool takes_epilogue(const operation& op);
 
 double element_cost(const operation& op);

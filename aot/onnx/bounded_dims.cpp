@@ -85,6 +85,7 @@ struct row {
 };
 constexpr row rows[] = {
     {"convert", any},
+    {"bit_cast", any},
     {"broadcast", any},
     {"transpose", any},
     {"iota", any},

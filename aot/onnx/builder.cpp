@@ -18,9 +18,9 @@ bool is_small(const shape& type, std::int64_t limit) { return type.is_static() &
 // Operations whose reference implementation costs about as much as the number of elements of inputs and outputs. The
 // passes fold convolutions and the like, because their cost is not bounded by the sizes.
 bool is_cheap(const operation& op) {
-  return op.is<elementwise>() || op.is<convert>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() ||
-         op.is<pad>() || op.is<concat>() || op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>() ||
-         op.is<iota>() || op.is<reduce>() || op.is<cumulative_sum>() || op.is<broadcast>();
+  return keeps_indices(op) || op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<pad>() ||
+         op.is<concat>() || op.is<gather>() || op.is<gather_elements>() || op.is<gather_nd>() || op.is<iota>() ||
+         op.is<reduce>() || op.is<cumulative_sum>() || op.is<broadcast>();
 }
 
 }  // namespace

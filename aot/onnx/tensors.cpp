@@ -13,16 +13,17 @@ struct type_row {
   element_type type;
 };
 constexpr type_row types[] = {
-    {1, element_type::f32},   {2, element_type::u8},      {3, element_type::i8},      {4, element_type::u16},
-    {5, element_type::i16},   {6, element_type::i32},     {7, element_type::i64},     {9, element_type::boolean},
-    {10, element_type::f16},  {11, element_type::f64},    {12, element_type::u32},    {13, element_type::u64},
-    {16, element_type::bf16}, {17, element_type::f8e4m3}, {19, element_type::f8e5m2}, {21, element_type::u4},
-    {22, element_type::i4},
+    {1, element_type::f32},     {2, element_type::u8},          {3, element_type::i8},
+    {4, element_type::u16},     {5, element_type::i16},         {6, element_type::i32},
+    {7, element_type::i64},     {9, element_type::boolean},     {10, element_type::f16},
+    {11, element_type::f64},    {12, element_type::u32},        {13, element_type::u64},
+    {16, element_type::bf16},   {17, element_type::f8e4m3},     {18, element_type::f8e4m3fnuz},
+    {19, element_type::f8e5m2}, {20, element_type::f8e5m2fnuz}, {21, element_type::u4},
+    {22, element_type::i4},     {23, element_type::f4e2m1},     {24, element_type::f8e8m0},
+    {25, element_type::u2},     {26, element_type::i2},
 };
 constexpr std::pair<int, std::string_view> refused_types[] = {
-    {8, "string"},          {14, "complex64"},  {15, "complex128"}, {18, "float8e4m3fnuz"},
-    {20, "float8e5m2fnuz"}, {23, "float4e2m1"}, {24, "float8e8m0"}, {25, "uint2"},
-    {26, "int2"},           {27, "float6e2m3"}, {28, "float6e3m2"},
+    {8, "string"}, {14, "complex64"}, {15, "complex128"}, {27, "float6e2m3"}, {28, "float6e3m2"},
 };
 
 shape shape_of(const ::onnx::TensorProto& tensor, const std::string& what) {
@@ -49,12 +50,13 @@ std::span<const std::byte> exactly(std::span<const std::byte> bytes, const shape
   return bytes;
 }
 
-// The typed fields store small types in wider entries (f16 as its bits in an int32) and int4 packed two per entry.
+// The typed fields store small types in wider entries (f16 as its bits in an int32). An entry holds one byte of a type
+// of fewer than 8 bits.
 template <class Field>
 literal from_field(const Field& field, shape type, const std::string& what) {
   bool packed = storage_bits(type.type) < 8;
   auto wanted = static_cast<std::size_t>(type.element_count());
-  if (static_cast<std::size_t>(field.size()) != (packed ? (wanted + 1) / 2 : wanted))
+  if (static_cast<std::size_t>(field.size()) != (packed ? type.bytes() : wanted))
     throw error(error_kind::invalid_model,
                 what + " is " + type.str() + " but has " + std::to_string(field.size()) + " elements");
   std::vector<std::byte> bytes(type.bytes());
@@ -121,7 +123,10 @@ element_type element_type_of(std::int64_t data_type, const std::string& what) {
   for (const auto& [number, name] : refused_types)
     if (number == data_type)
       throw error(error_kind::unsupported,
-                  what + " has element type " + std::string(name) + ", which is not supported");
+                  what + " has element type " + std::string(name) + ", which is not supported" +
+                      (name == "string" ? "; leave text to code around the model: cut the model with "
+                                          "onnx.utils.extract_model where the tensors are numbers"
+                                        : ""));
   throw error(data_type > 22 ? error_kind::unsupported : error_kind::invalid_model,
               what + " has element type " + std::to_string(data_type) + ", which is unknown");
 }

@@ -158,9 +158,7 @@ std::vector<rule> make_rules() {
        keep("x")},
       {"convert_convert", match::op<convert>().inputs({match::op<convert>().inputs({x}).as("inner")}),
        direct_conversion},
-      {"behind_broadcasts",
-       any().when([](value v) { return v.producer->op().is<elementwise>() || v.producer->op().is<convert>(); }),
-       behind_broadcasts},
+      {"behind_broadcasts", any().when([](value v) { return keeps_indices(v.producer->op()); }), behind_broadcasts},
   };
   // Moves constants to the right.
   for (scalar_function f : {add, mul, min, max, equal, logical_and, logical_or, logical_xor})

@@ -14,8 +14,6 @@ using match::any;
 using match::op;
 using axes = std::vector<std::int64_t>;
 
-bool keeps_indices(const operation& op) { return op.is<elementwise>() || op.is<convert>(); }
-
 // Rebuilds a broadcast value with the dims `to` instead of `from`. Each group of axes must be broadcast as a whole or
 // not at all.
 value reshaped_broadcast(rewriter& write, value v, const std::vector<dim>& to) {

@@ -81,7 +81,7 @@ std::optional<sunk> through_reshape(const std::vector<dim>& logical, const std::
 // not commute with q.
 std::optional<sunk> commute(const instruction& at, const axes& q) {
   const operation& op = at.op();
-  if (op.is<elementwise>() || op.is<convert>()) return sunk{op, q};
+  if (keeps_indices(op)) return sunk{op, q};
   if (const auto* o = op.get_if<concat>()) return sunk{concat{stored_axis(o->axis, q)}, q};
   if (const auto* o = op.get_if<pad>())
     return sunk{pad{stored_order(o->before, q), stored_order(o->after, q), o->mode, o->fill}, q};

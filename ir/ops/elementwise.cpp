@@ -28,4 +28,11 @@ std::vector<shape> convert::infer(std::span<const shape> inputs) const {
   return {inputs[0].with_type(type)};
 }
 
+std::vector<shape> bit_cast::infer(std::span<const shape> inputs) const {
+  detail::input_check check(name(), inputs);
+  check.arity(1);
+  check.that(storage_bits(inputs[0].type) == storage_bits(type), "the types differ in width");
+  return {inputs[0].with_type(type)};
+}
+
 }  // namespace kiln

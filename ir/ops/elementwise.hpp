@@ -32,4 +32,21 @@ struct convert {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
+// The bits of each element as an element of another type of the same width. A kernel may change the payload of a NaN of
+// fewer than 32 bits. A byte other than 0 is true.
+struct bit_cast {
+  element_type type = element_type::i32;
+
+  std::string_view name() const { return "bit_cast"; }
+  template <class Self, class F>
+  static void reflect(Self& self, F f) {
+    f("type", self.type);
+  }
+  std::vector<shape> infer(std::span<const shape> inputs) const;
+  std::vector<literal> evaluate(std::span<const literal> inputs) const;
+};
+
+// Whether element i of the result depends only on elements i of the operands.
+inline bool keeps_indices(const operation& op) { return op.is<elementwise>() || op.is<convert>() || op.is<bit_cast>(); }
+
 }  // namespace kiln

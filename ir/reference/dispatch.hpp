@@ -1,6 +1,6 @@
 // Maps a run-time element_type to its C++ types. visit_type(type, f) calls f(format{}); `format` gives the storage type
-// of an element, the type it is computed in, and the conversions between them. i4 and u4 elements are not addressable:
-// they must be unpacked to i8 and u8 first (see tensor.hpp), and visit_type throws error{unsupported} for them.
+// of an element, the type it is computed in, and the conversions between them. Elements of fewer than 8 bits are not
+// addressable: they must be unpacked first (see tensor.hpp), and visit_type throws error{unsupported} for them.
 #pragma once
 
 #include <cmath>
@@ -57,8 +57,14 @@ decltype(auto) visit_type(element_type type, F&& f) {
     case u16: return f(native_format<std::uint16_t, u16>{});
     case u8: return f(native_format<std::uint8_t, u8>{});
     case boolean: return f(boolean_format{});
+    case f8e4m3fnuz: return f(narrow_format<std::uint8_t, f8e4m3fnuz, f8e4m3fnuz_to_f32, f32_to_f8e4m3fnuz>{});
+    case f8e5m2fnuz: return f(narrow_format<std::uint8_t, f8e5m2fnuz, f8e5m2fnuz_to_f32, f32_to_f8e5m2fnuz>{});
+    case f8e8m0: return f(narrow_format<std::uint8_t, f8e8m0, f8e8m0_to_f32, f32_to_f8e8m0>{});
+    case f4e2m1:
     case i4:
-    case u4: break;
+    case u4:
+    case i2:
+    case u2: break;
   }
   throw error(error_kind::unsupported, std::string(name(type)) + " cannot be computed with; convert it first");
 }

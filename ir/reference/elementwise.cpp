@@ -152,7 +152,8 @@ std::vector<literal> elementwise::evaluate(std::span<const literal> inputs) cons
 std::vector<literal> convert::evaluate(std::span<const literal> inputs) const {
   shape out = output_shapes(*this, inputs)[0];
   literal from = unpacked(inputs[0]);
-  shape wide = out.with_type(unpacked_type(type));
+  // f4e2m1 is rounded to directly: by way of its unpacked type, values would be rounded twice.
+  shape wide = out.with_type(type == element_type::f4e2m1 ? element_type::f32 : unpacked_type(type));
   std::vector<std::byte> bytes(wide.bytes());
   visit_type(from.type().type, [&](auto source) {
     visit_type(wide.type, [&](auto target) {
@@ -165,6 +166,14 @@ std::vector<literal> convert::evaluate(std::span<const literal> inputs) const {
     });
   });
   return {packed(type, literal(std::move(wide), std::move(bytes)))};
+}
+
+std::vector<literal> bit_cast::evaluate(std::span<const literal> inputs) const {
+  shape out = output_shapes(*this, inputs)[0];
+  std::vector<std::byte> bytes(inputs[0].bytes().begin(), inputs[0].bytes().end());
+  if (type == element_type::boolean)
+    for (std::byte& b : bytes) b = static_cast<std::byte>(b != std::byte{0});
+  return {literal(std::move(out), std::move(bytes))};
 }
 
 }  // namespace kiln

@@ -14,11 +14,13 @@ enum class scalar_domain : std::uint8_t {
   any,
 };
 
-// i4 and u4 are storage types: no function is defined on them.
 constexpr bool accepts(scalar_domain domain, element_type type) {
-  bool logical = type == element_type::boolean;
-  bool floating = type <= element_type::f8e5m2;
-  if (type == element_type::i4 || type == element_type::u4) return false;
+  using enum element_type;
+  // No function is defined on these storage types.
+  for (element_type stored : {i4, u4, i2, u2, f4e2m1, f8e8m0})
+    if (type == stored) return false;
+  bool logical = type == boolean;
+  bool floating = type <= f8e5m2 || type == f8e4m3fnuz || type == f8e5m2fnuz;
   switch (domain) {
     case scalar_domain::numeric: return !logical;
     case scalar_domain::floating: return floating;

@@ -6,25 +6,28 @@
 namespace kiln::reference {
 
 element_type unpacked_type(element_type type) {
-  return type == element_type::i4 ? element_type::i8 : type == element_type::u4 ? element_type::u8 : type;
+  if (storage_bits(type) >= 8) return type;
+  if (is_float(type)) return element_type::f8e4m3;
+  return is_signed_integer(type) ? element_type::i8 : element_type::u8;
 }
+
+namespace {
+
+literal with_values(shape type, const literal& value) {
+  std::vector<std::byte> bytes(type.bytes());
+  for (std::int64_t i = 0, n = type.element_count(); i < n; ++i) store_element(type.type, bytes.data(), i, value.at(i));
+  return literal(std::move(type), std::move(bytes));
+}
+
+}  // namespace
 
 literal unpacked(const literal& value) {
   element_type type = unpacked_type(value.type().type);
-  if (type == value.type().type) return value;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(value.type().element_count()));
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = static_cast<std::byte>(value.at_int(static_cast<std::int64_t>(i)));
-  return literal(value.type().with_type(type), std::move(bytes));
+  return type == value.type().type ? value : with_values(value.type().with_type(type), value);
 }
 
 literal packed(element_type type, literal value) {
-  if (unpacked_type(type) == type) return value;
-  shape packed_shape = value.type().with_type(type);
-  std::vector<std::byte> bytes(packed_shape.bytes());
-  for (std::int64_t i = 0, n = packed_shape.element_count(); i < n; ++i)
-    store_integer(type, bytes.data(), i, value.at_int(i));
-  return literal(std::move(packed_shape), std::move(bytes));
+  return unpacked_type(type) == type ? value : with_values(value.type().with_type(type), value);
 }
 
 std::int64_t product(std::span<const std::int64_t> dims) {

@@ -23,9 +23,10 @@ T* data(std::vector<std::byte>& bytes) {
   return reinterpret_cast<T*>(bytes.data());
 }
 
-// Unpacks i4 to i8 and u4 to u8, one element per byte. Other types are returned unchanged.
+// Unpacks elements of fewer than 8 bits to a type of one byte that holds their values exactly: i8, u8, or f8e4m3 for
+// f4e2m1. Other types are returned unchanged.
 literal unpacked(const literal& value);
-// The inverse: packs i8 or u8 bytes if `type` is i4 or u4.
+// The inverse: packs elements of unpacked_type(type) if `type` has fewer than 8 bits.
 literal packed(element_type type, literal value);
 element_type unpacked_type(element_type type);
 

@@ -91,7 +91,7 @@ void access_analysis::trace(value v, const forms& where) {
   auto operand = [&](std::size_t i) { return node.inputs()[i]; };
   auto extents = [&](std::size_t i) { return kernel_emitter::dims(operand(i)); };
 
-  if (op.is<elementwise>() || op.is<convert>()) {
+  if (keeps_indices(op)) {
     for (value input : node.inputs()) trace(input, where);
   } else if (op.is<broadcast>()) {
     auto from = extents(0), to = kernel_emitter::dims(v);

@@ -4,6 +4,7 @@
 
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
+#include "mlir_bridge/codegen/small_floats.hpp"
 
 namespace kiln::codegen {
 
@@ -43,12 +44,17 @@ mlir::Type code_builder::scalar_type(element_type type) {
     case element_type::u8: return builder.getIntegerType(8);
     case element_type::boolean: return builder.getI1Type();
     case element_type::i4:
-    case element_type::u4: return builder.getIntegerType(4);
-    default:
-      throw error(error_kind::unsupported, std::string(on.name) + " code generation cannot compute with " +
-                                               std::string(name(type)) +
-                                               " elements; convert the tensor to f32 or i8 in the model");
+    case element_type::u4:
+    case element_type::f4e2m1: return builder.getIntegerType(4);
+    case element_type::i2:
+    case element_type::u2: return builder.getIntegerType(2);
+    case element_type::f8e4m3:
+    case element_type::f8e5m2:
+    case element_type::f8e4m3fnuz:
+    case element_type::f8e5m2fnuz:
+    case element_type::f8e8m0: return builder.getF32Type();
   }
+  throw error(error_kind::internal, "an element type without a type in code_builder.cpp");
 }
 
 mlir::Type code_builder::storage_type(element_type type) {
@@ -56,9 +62,9 @@ mlir::Type code_builder::storage_type(element_type type) {
     case element_type::f16: return builder.getF16Type();
     case element_type::bf16: return on.llvm_bf16 ? mlir::Type(builder.getBF16Type()) : builder.getIntegerType(16);
     case element_type::boolean: return builder.getIntegerType(8);
-    case element_type::i4:
-    case element_type::u4: refuse_packed(*this, type);
-    default: return scalar_type(type);
+    default:
+      if (is_packed(type)) refuse_packed(*this, type);
+      return is_small_float(type) ? mlir::Type(builder.getIntegerType(8)) : scalar_type(type);
   }
 }
 
@@ -331,7 +337,7 @@ Value code_builder::to_compute(Value stored, element_type type) {
     }
     case element_type::boolean:
       return make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ne, stored, integer(stored.getType(), 0));
-    default: return stored;
+    default: return is_small_float(type) ? small_float_to_f32(*this, stored, type) : stored;
   }
 }
 
@@ -354,14 +360,14 @@ Value code_builder::to_storage(Value computed, element_type type) {
     }
     case element_type::boolean:
       return make<mlir::arith::ExtUIOp>(with_lanes(builder.getIntegerType(8), lanes), computed);
-    case element_type::i4:
-    case element_type::u4: refuse_packed(*this, type);
-    default: return computed;
+    default:
+      if (is_packed(type)) refuse_packed(*this, type);
+      return is_small_float(type) ? f32_to_small_float(*this, computed, type) : computed;
   }
 }
 
 Value code_builder::load(Value pointer, Value offset, element_type type, std::int64_t lanes, std::int64_t multiple) {
-  if (is_packed(type)) return load_int4(*this, pointer, offset, lanes, multiple);
+  if (is_packed(type)) return load_packed(*this, pointer, offset, type, lanes, multiple);
   return to_compute(make<mlir::LLVM::LoadOp>(with_lanes(storage_type(type), lanes), address(pointer, offset, type),
                                              access_alignment(on, type, multiple)),
                     type);
@@ -383,7 +389,7 @@ Value code_builder::load_gathered(Value pointer, Value offsets, element_type typ
   std::int64_t lanes = lanes_of(offsets);
   values stored;
   for (std::int64_t i = 0; i < lanes && is_packed(type); ++i)
-    stored.push_back(load_int4(*this, pointer, lane(offsets, i), 1, 1));
+    stored.push_back(load_packed(*this, pointer, lane(offsets, i), type, 1, 1));
   if (is_packed(type)) return from_lanes(stored);
   for (std::int64_t i = 0; i < lanes; ++i)
     stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, lane(offsets, i), type),

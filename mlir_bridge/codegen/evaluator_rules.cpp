@@ -6,6 +6,7 @@
 
 #include "ir/error.hpp"
 #include "ir/reference/resize.hpp"
+#include "mlir_bridge/codegen/int4.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 
 namespace kiln::codegen {
@@ -19,11 +20,11 @@ bool evaluator_rules::try_rule(Value& result) {
 
 Value evaluator_rules::compute() {
   Value result;
-  bool found = try_rule<elementwise>(result) || try_rule<convert>(result) || try_rule<broadcast>(result) ||
-               try_rule<constant>(result) || try_rule<reshape>(result) || try_rule<transpose>(result) ||
-               try_rule<slice>(result) || try_rule<pad>(result) || try_rule<concat>(result) ||
-               try_rule<gather>(result) || try_rule<gather_elements>(result) || try_rule<gather_nd>(result) ||
-               try_rule<iota>(result) || try_rule<resize>(result);
+  bool found = try_rule<elementwise>(result) || try_rule<convert>(result) || try_rule<bit_cast>(result) ||
+               try_rule<broadcast>(result) || try_rule<constant>(result) || try_rule<reshape>(result) ||
+               try_rule<transpose>(result) || try_rule<slice>(result) || try_rule<pad>(result) ||
+               try_rule<concat>(result) || try_rule<gather>(result) || try_rule<gather_elements>(result) ||
+               try_rule<gather_nd>(result) || try_rule<iota>(result) || try_rule<resize>(result);
   if (!found)
     throw error(error_kind::unsupported, "the " + std::string(code.on.name) + " generators cannot inline '" +
                                              std::string(node.op().name()) +
@@ -149,6 +150,16 @@ Value evaluator_rules::rule(const elementwise& op) {
 
 Value evaluator_rules::rule(const convert& op) {
   return convert_element(code, ev.at(operand(), where, lanes), operand().type().type, op.type);
+}
+
+Value evaluator_rules::rule(const bit_cast& op) {
+  Value v = ev.at(operand(), where, lanes);
+  const element_type from = operand().type().type;
+  if (is_packed(from)) return v;  // an integer of its width in either type
+  Value stored = code.to_storage(v, from);
+  mlir::Type type = code.with_lanes(code.storage_type(op.type), lanes);
+  return code.to_compute(
+      stored.getType() == type ? stored : code.make<mlir::arith::BitcastOp>(type, stored).getResult(), op.type);
 }
 
 Value evaluator_rules::rule(const constant& op) {

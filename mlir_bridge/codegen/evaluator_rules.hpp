@@ -24,6 +24,7 @@ struct evaluator_rules {
 
   Value rule(const elementwise& op);
   Value rule(const convert& op);
+  Value rule(const bit_cast& op);
   Value rule(const constant& op);
   Value rule(const broadcast& op);
   Value rule(const reshape& op);

@@ -89,28 +89,30 @@ bool has_pairs(const code_builder& code) { return code.on.global_space != 0; }
 }  // namespace
 
 void refuse_packed(const code_builder& code, element_type type) {
-  throw error(error_kind::unsupported,
-              std::string(code.on.name) + " kernels read " + std::string(name(type)) +
-                  " tensors and do not write them; convert the tensor to i8 or f32 in the model");
+  throw error(error_kind::unsupported, std::string(code.on.name) + " kernels read " + std::string(name(type)) +
+                                           " tensors and do not write them; convert the tensor to " +
+                                           (is_float(type) ? "f32" : "i8 or f32") + " in the model");
 }
 
-Value load_int4(code_builder& code, Value pointer, Value offset, std::int64_t lanes, std::int64_t multiple) {
-  mlir::Type i8 = code.builder.getI8Type(), i4 = code.builder.getIntegerType(4);
+Value load_packed(code_builder& code, Value pointer, Value offset, element_type type, std::int64_t lanes,
+                  std::int64_t multiple) {
+  const int bits = storage_bits(type), per_byte = 8 / bits;
+  mlir::Type i8 = code.builder.getI8Type(), element = code.builder.getIntegerType(static_cast<unsigned>(bits));
   if (lanes == 1) {
-    Value byte = code.load(pointer, code.div(offset, 2), element_type::u8, 1), odd = code.rem(offset, 2);
-    Value shift = code.make<arith::TruncIOp>(i8, code.mul(odd, 4));
-    return code.make<arith::TruncIOp>(i4, code.make<arith::ShRUIOp>(byte, shift).getResult());
+    Value byte = code.load(pointer, code.div(offset, per_byte), element_type::u8, 1), rest = code.rem(offset, per_byte);
+    Value shift = code.make<arith::TruncIOp>(i8, code.mul(rest, bits));
+    return code.make<arith::TruncIOp>(element, code.make<arith::ShRUIOp>(byte, shift).getResult());
   }
-  if (multiple % 2 == 0) {
+  if (bits == 4 && multiple % 2 == 0) {
     Value bytes = code.load(pointer, code.div(offset, 2), element_type::u8, lanes / 2, multiple / 2);
-    return code.make<mlir::LLVM::BitcastOp>(code.with_lanes(i4, lanes), bytes);
+    return code.make<mlir::LLVM::BitcastOp>(code.with_lanes(element, lanes), bytes);
   }
   values each;
-  for (std::int64_t i = 0; i < lanes; ++i) each.push_back(load_int4(code, pointer, code.add(offset, i), 1, 1));
+  for (std::int64_t i = 0; i < lanes; ++i) each.push_back(load_packed(code, pointer, code.add(offset, i), type, 1, 1));
   return code.from_lanes(each);
 }
 
-Value convert_int4(code_builder& code, Value v, element_type from, element_type to) {
+Value convert_packed(code_builder& code, Value v, element_type from, element_type to) {
   const std::int64_t lanes = code_builder::lanes_of(v);
   const bool is_signed = is_signed_integer(from);
   mlir::Type target = code.type(to, lanes);

@@ -88,7 +88,7 @@ bool kernel_emitter::only_parameters(value v) const {
   if (parameter_index_.contains(v.producer)) return true;
   const operation& op = v.producer->op();
   bool moves = op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<broadcast>() || op.is<convert>() ||
-               op.is<pad>() || op.is<concat>() || op.is<constant>();
+               op.is<bit_cast>() || op.is<pad>() || op.is<concat>() || op.is<constant>();
   return moves && std::ranges::all_of(v.producer->inputs(), [&](value input) { return only_parameters(input); });
 }
 

@@ -60,14 +60,13 @@ element_type pointwise_space::widest() const {
   };
   for (const map_root& r : roots_) consider(r.destination.type);
   for (const instruction& i : e_.fusion.instructions())
-    if (i.op().is<elementwise>() || i.op().is<convert>()) consider(i.outputs()[0].type);
+    if (keeps_indices(i.op())) consider(i.outputs()[0].type);
   return type;
 }
 
 std::int64_t pointwise_space::operations() const {
-  return std::max<std::int64_t>(1, std::ranges::count_if(e_.fusion.instructions(), [](const instruction& i) {
-                                  return i.op().is<elementwise>() || i.op().is<convert>();
-                                }));
+  return std::max<std::int64_t>(
+      1, std::ranges::count_if(e_.fusion.instructions(), [](const instruction& i) { return keeps_indices(i.op()); }));
 }
 
 position pointwise_space::at(const std::vector<axis_index>& of_runs) const {

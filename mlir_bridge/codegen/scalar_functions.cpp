@@ -7,6 +7,7 @@
 
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
+#include "mlir_bridge/codegen/small_floats.hpp"
 
 namespace kiln::codegen {
 
@@ -354,11 +355,15 @@ Value float_to_integer(code_builder& b, Value v, element_type to) {
   return target == type ? saturated : b.make<arith::TruncIOp>(target, saturated).getResult();
 }
 
+// Whether values of the type are computed in f32 and must be rounded.
+bool is_rounded(element_type type) { return is_float(type) && storage_bits(type) <= 16; }
+
 }  // namespace
 
 Value convert_element(code_builder& b, Value v, element_type from, element_type to) {
   if (from == to) return v;
-  if (is_packed(from)) return convert_int4(b, v, from, to);
+  if (from == element_type::f4e2m1) return convert_element(b, small_float_to_f32(b, v, from), element_type::f32, to);
+  if (is_packed(from)) return convert_packed(b, v, from, to);
   std::int64_t lanes = b.lanes_of(v);
   mlir::Type target = b.type(to, lanes);
   if (is_float(from)) {
@@ -368,15 +373,13 @@ Value convert_element(code_builder& b, Value v, element_type from, element_type 
     Value converted = v;
     if (from == element_type::f64 && to != element_type::f64) converted = b.make<arith::TruncFOp>(target, v);
     if (from != element_type::f64 && to == element_type::f64) converted = b.make<arith::ExtFOp>(target, v);
-    if (to == element_type::f16 || to == element_type::bf16) return b.to_compute(b.to_storage(converted, to), to);
-    return converted;
+    return is_rounded(to) ? b.to_compute(b.to_storage(converted, to), to) : converted;
   }
   if (to == element_type::boolean) return b.make<arith::CmpIOp>(arith::CmpIPredicate::ne, v, b.integer(v.getType(), 0));
   if (is_float(to)) {
     Value converted = is_signed_integer(from) ? b.make<arith::SIToFPOp>(target, v).getResult()
                                               : b.make<arith::UIToFPOp>(target, v).getResult();
-    if (to == element_type::f16 || to == element_type::bf16) return b.to_compute(b.to_storage(converted, to), to);
-    return converted;
+    return is_rounded(to) ? b.to_compute(b.to_storage(converted, to), to) : converted;
   }
   int width = from == element_type::boolean ? 1 : storage_bits(from);
   if (width == storage_bits(to)) return v;

@@ -42,6 +42,12 @@ constexpr std::array<type_row, element_type_count> type_rows{{
     {element_type::u8, make_integer<8, no_sign>},
     {element_type::u4, make_integer<4, no_sign>},
     {element_type::boolean, make_integer<1, plain>},
+    {element_type::f8e4m3fnuz, make_float<mlir::Float8E4M3FNUZType>},
+    {element_type::f8e5m2fnuz, make_float<mlir::Float8E5M2FNUZType>},
+    {element_type::f8e8m0, make_float<mlir::Float8E8M0FNUType>},
+    {element_type::f4e2m1, make_float<mlir::Float4E2M1FNType>},
+    {element_type::i2, make_integer<2, plain>},
+    {element_type::u2, make_integer<2, no_sign>},
 }};
 
 std::string text(mlir::Type type) {

@@ -93,6 +93,8 @@ def Kiln_ElementwiseOp : Kiln_Operation<"elementwise"> {
 
 def Kiln_ConvertOp : Kiln_Unary<"convert"> { let summary = "To the element type of the result."; }
 
+def Kiln_BitCastOp : Kiln_Unary<"bit_cast"> { let summary = "The same bits in the element type of the result."; }
+
 // --- movement (ir/ops/movement.hpp) ---
 
 def Kiln_BroadcastOp : Kiln_Unary<"broadcast"> { let summary = "To the dims of the result, by numpy's rule."; }

@@ -5,6 +5,7 @@
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir_bridge/dialect/dialect.hpp"
 
 namespace kiln::dialect {
@@ -90,6 +91,13 @@ class bytecode_interface final : public mlir::BytecodeDialectInterface {
   }
 };
 
+// The element types that version 5 introduced.
+bool is_of_version_5(mlir::Type type) {
+  return mlir::isa<mlir::Float8E4M3FNUZType, mlir::Float8E5M2FNUZType, mlir::Float8E8M0FNUType, mlir::Float4E2M1FNType>(
+             type) ||
+         type.isInteger(2);
+}
+
 }  // namespace
 
 std::uint64_t needed_version(mlir::ModuleOp module) {
@@ -97,6 +105,8 @@ std::uint64_t needed_version(mlir::ModuleOp module) {
   module.walk([&](mlir::Operation* op) {
     for (const introduction& i : introductions)
       if (op->getName().getStringRef() == llvm::StringRef(i.operation)) needed = std::max(needed, i.version);
+    for (mlir::Type type : op->getOperandTypes())
+      if (is_of_version_5(mlir::getElementTypeOrSelf(type))) needed = std::max<std::uint64_t>(needed, 5);
   });
   return needed;
 }

@@ -6,9 +6,11 @@
 //   2  the first release.
 //   3  kiln.attention.
 //   4  kiln.segment_sum.
+//   5  kiln.bit_cast; tensors of f8E4M3FNUZ, f8E5M2FNUZ, f8E8M0FNU, f4E2M1FN, i2 and ui2.
 //
-// A kernel is labelled with the oldest version from 3 on that has all of its operations. So an older Kiln reads every
-// kernel that it can compile, and a kernel that does not use what is new keeps its bytes and its place in every cache.
+// A kernel is labelled with the oldest version from 3 on that has all of its operations and element types. So an older
+// Kiln reads every kernel that it can compile, and a kernel that does not use what is new keeps its bytes and its place
+// in every cache.
 //
 // To change the dialect: raise current_version, add a row to `introductions` for each new operation and the rows that
 // lift the last version to the new one (version.cpp), and add golden files of the new version to test/compat. Files of
@@ -28,14 +30,14 @@ namespace kiln::dialect {
 
 class KilnDialect;
 
-inline constexpr std::uint64_t current_version = 4;
+inline constexpr std::uint64_t current_version = 5;
 
 // The operations that versions after 3 introduced.
 struct introduction {
   std::uint64_t version;
   std::string_view operation;
 };
-inline constexpr introduction introductions[]{{4, "kiln.segment_sum"}};
+inline constexpr introduction introductions[]{{4, "kiln.segment_sum"}, {5, "kiln.bit_cast"}};
 
 // Part of every diagnostic about a version above current_version; how a reader tells "newer" from "broken".
 inline constexpr const char* newer_mark = "was written by a newer Kiln";

@@ -39,16 +39,16 @@ std::vector<value> quantize(node& n) {
                       : n.integer("output_dtype", 0)
                           ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'")
                           : element_type::u8;
-  bool f8 = type == element_type::f8e4m3 || type == element_type::f8e5m2;
-  if (!is_integer(type) && !f8) invalid("cannot quantize to " + std::string(name(type)));
+  const bool small_float = small_float_format(type).has_value();
+  if (!is_integer(type) && !small_float) invalid("cannot quantize to " + std::string(name(type)));
   // The quotient is f32 unless the attribute precision (opset 23) specifies another type.
   element_type wide = n.integer("precision", 0) ? element_type_of(n.integer("precision", 0), "attribute 'precision'")
                                                 : element_type::f32;
   if (!is_float(wide) || storage_bits(wide) < 16) invalid("attribute 'precision' is " + std::string(name(wide)));
   value real = b.to_type(n.in(0), wide), scale = b.to_type(spread(n, n.in(1)), wide);
   value scaled = b.to_type(b.binary(fn::div, real, scale), wide == element_type::f64 ? wide : element_type::f32);
-  if (f8)
-    // The zero point of an f8 type is always 0.
+  if (small_float)
+    // The zero point of such a type is always 0.
     return {n.integer("saturate", 1) ? saturated_f8(b, scaled, type) : b.to_type(scaled, type)};
   value zero = n.has(2) ? spread(n, n.in(2)) : b.scalar(type, 0);
   return {quantized(b, scaled, zero)};

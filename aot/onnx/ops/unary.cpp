@@ -19,14 +19,37 @@ std::vector<value> function(node& n) {
 
 std::vector<value> identity(node& n) { return {n.in(0)}; }
 
+// The power of two beside x that `round_mode` asks for; the conversion to f8e8m0 gives the nearest one.
+value power_of_two(node& n, value x) {
+  builder& b = n.b;
+  std::string mode = n.text("round_mode", "up");
+  if (mode == "nearest") return x;
+  if (mode != "up" && mode != "down") invalid("round_mode is '" + mode + "', not up, down or nearest");
+  value nearest = b.to_type(b.to_type(x, element_type::f8e8m0), element_type::f32);
+  if (mode == "up") return b.where(b.binary(fn::less, nearest, x), b.binary(fn::mul, nearest, 2.0), nearest);
+  return b.where(b.binary(fn::greater, nearest, x), b.binary(fn::mul, nearest, 0.5), nearest);
+}
+
 std::vector<value> cast_to(node& n, element_type type) {
-  bool f8 = type == element_type::f8e4m3 || type == element_type::f8e5m2;
-  return {f8 && n.type(0).type != type && n.integer("saturate", 1) ? saturated_f8(n.b, n.in(0), type)
-                                                                   : n.b.to_type(n.in(0), type)};
+  value x = n.in(0);
+  if (x.type().type == type || !is_float(type) || storage_bits(type) != 8) return {n.b.to_type(x, type)};
+  const bool saturate = n.integer("saturate", 1) != 0;
+  if (type == element_type::f8e8m0) {
+    x = n.b.to_type(x, element_type::f32);
+    if (saturate) x = n.b.binary(fn::min, x, largest_finite(type));
+    x = power_of_two(n, x);
+  }
+  return {saturate ? saturated_f8(n.b, x, type) : n.b.to_type(x, type)};
 }
 
 std::vector<value> cast(node& n) { return cast_to(n, element_type_of(n.integer("to", 0), "attribute 'to'")); }
 std::vector<value> cast_like(node& n) { return cast_to(n, n.type(1).type); }
+
+std::vector<value> bit_cast_to(node& n) {
+  const element_type type = element_type_of(n.integer("to", 0), "attribute 'to'");
+  if (n.type(0).type == type) return {n.in(0)};
+  return {n.b.add(bit_cast{type}, {n.in(0)})};
+}
 
 // Computes formulas of several steps in a wider type, so that a float16 or bfloat16 result is rounded only once, at the
 // end.
@@ -155,14 +178,14 @@ std::vector<value> is_inf(node& n) {
 
 constexpr operator_row rows[] = {
     {"Abs", function<fn::abs>, 6},
-    {"Acos", function<fn::acos>},
+    {"Acos", function<fn::acos>, 7},
     {"Acosh", function<fn::acosh>, 9},
-    {"Asin", function<fn::asin>},
+    {"Asin", function<fn::asin>, 7},
     {"Asinh", function<fn::asinh>, 9},
-    {"Atan", function<fn::atan>},
+    {"Atan", function<fn::atan>, 7},
     {"Atanh", function<fn::atanh>, 9},
     {"Ceil", function<fn::ceil>, 6},
-    {"Cos", function<fn::cos>},
+    {"Cos", function<fn::cos>, 7},
     {"Cosh", function<fn::cosh>, 9},
     {"Erf", function<fn::erf>, 9},
     {"Exp", function<fn::exp>, 6},
@@ -175,16 +198,17 @@ constexpr operator_row rows[] = {
     {"Round", function<fn::round>, 11},
     {"Sigmoid", function<fn::sigmoid>, 6},
     {"Sign", function<fn::sign>, 9},
-    {"Sin", function<fn::sin>},
+    {"Sin", function<fn::sin>, 7},
     {"Sinh", function<fn::sinh>, 9},
     {"Sqrt", function<fn::sqrt>, 6},
-    {"Tan", function<fn::tan>},
+    {"Tan", function<fn::tan>, 7},
     {"Tanh", function<fn::tanh>, 6},
     {"IsNaN", function<fn::is_nan>, 9},
     {"BitwiseNot", function<fn::bit_not>, 18},
     {"IsInf", is_inf, 10},
-    {"Identity", identity, 7, "tensors only"},
-    {"Cast", cast, 7, "no strings"},
+    {"Identity", identity, 6, "", "", true},
+    {"Cast", cast, 6, "no strings"},
+    {"BitCast", bit_cast_to, 26},
     {"CastLike", cast_like, 15, "no strings"},
     {"Elu", elu, 6},
     {"Selu", selu, 6},

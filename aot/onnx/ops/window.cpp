@@ -85,11 +85,10 @@ window window_of(const node& n, const std::vector<dim>& image, std::vector<std::
   return w;
 }
 
-double largest_f8(element_type type) { return type == element_type::f8e4m3 ? 448 : 57344; }
-
 value saturated_f8(builder& b, value x, element_type type) {
   if (!is_float(x.type().type)) x = b.to_type(x, element_type::f32);
-  value low = b.scalar(x.type().type, -largest_f8(type)), high = b.scalar(x.type().type, largest_f8(type));
+  const double most = largest_finite(type);
+  value low = b.scalar(x.type().type, type == element_type::f8e8m0 ? 0 : -most), high = b.scalar(x.type().type, most);
   return b.to_type(b.add(elementwise{scalar_function::clamp}, b.broadcast_together({x, low, high})), type);
 }
 

@@ -28,8 +28,6 @@ value padded_image(node& n, value image, const std::vector<std::int64_t>& size, 
 
 std::int64_t static_dim(const dim& d, std::string_view what);
 
-// The largest finite value of an 8-bit float type.
-double largest_f8(element_type type);
 // Converts to an 8-bit float. Values beyond the largest finite value are clamped to it; NaN stays NaN.
 value saturated_f8(builder& b, value x, element_type type);
 

@@ -149,7 +149,7 @@ TEST(container, folding_keeps_bits) {
   ASSERT_EQ(q.main().outputs().size(), outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
     EXPECT_EQ(*module::constant(q.main().outputs()[i]), *module::constant(outputs[i])) << names[i];
-  // Of 52 constants; equal patterns of equal length are one, and 21 nibbles of 1 do not end in a full byte.
+  // Of 70 constants; equal patterns of equal length are one, and 21 elements of 4 or 2 bits do not end in a full byte.
   EXPECT_EQ(inspect(folder / "m.kiln").folded_tensors, 20u);
 }
 

@@ -22,13 +22,15 @@ TEST(element_type, every_small_float_reads_back) {
       EXPECT_EQ(f32_to_bf16(brain), h);
     }
   }
-  for (std::uint32_t bits = 0; bits < 256; ++bits) {
-    auto b = static_cast<std::uint8_t>(bits);
-    if (float v = f8e4m3_to_f32(b); !std::isnan(v)) {
-      EXPECT_EQ(f32_to_f8e4m3(v), b);
-    }
-    if (float v = f8e5m2_to_f32(b); !std::isnan(v)) {
-      EXPECT_EQ(f32_to_f8e5m2(v), b);
+  for (std::size_t i = 0; i < element_type_count; ++i) {
+    auto type = static_cast<element_type>(i);
+    if (!is_float(type) || storage_bits(type) > 8) continue;
+    for (int code = 0; code < 1 << storage_bits(type); ++code) {
+      std::byte stored{static_cast<unsigned char>(code)}, again{0};
+      double v = load_element(type, &stored, 0);
+      store_element(type, &again, 0, v);
+      if (std::isnan(v)) EXPECT_TRUE(std::isnan(load_element(type, &again, 0))) << name(type) << " " << code;
+      else EXPECT_EQ(again, stored) << name(type) << " " << code;
     }
   }
 }
@@ -44,6 +46,32 @@ TEST(element_type, rounding_is_to_nearest_even) {
   EXPECT_EQ(f8e4m3_to_f32(0x7e), 448.0f);
   EXPECT_TRUE(std::isnan(f8e4m3_to_f32(f32_to_f8e4m3(1000.0f))));
   EXPECT_TRUE(std::isinf(f8e5m2_to_f32(f32_to_f8e5m2(1e6f))));
+  EXPECT_EQ(f32_to_f8e4m3fnuz(1.0f), 0x40);
+  EXPECT_EQ(f8e4m3fnuz_to_f32(0x7f), 240.0f);
+  EXPECT_EQ(f32_to_f8e4m3fnuz(-1000.0f), 0x80);  // NaN
+  EXPECT_EQ(f32_to_f8e4m3fnuz(-0.0f), 0);
+  EXPECT_EQ(f8e5m2fnuz_to_f32(0x7f), 57344.0f);
+  EXPECT_EQ(f32_to_f8e5m2fnuz(0x1p-18f), 0);  // half of the smallest number: to even
+  EXPECT_EQ(f32_to_f8e5m2fnuz(-0x1.8p-18f), 0x81);
+}
+
+TEST(element_type, powers_of_two_round_to_nearest_with_ties_up) {
+  EXPECT_EQ(f8e8m0_to_f32(127), 1.0f);
+  EXPECT_EQ(f8e8m0_to_f32(0), 0x1p-127f);
+  EXPECT_EQ(f32_to_f8e8m0(1.49f), 127);
+  EXPECT_EQ(f32_to_f8e8m0(1.5f), 128);
+  EXPECT_EQ(f32_to_f8e8m0(0), 0);
+  EXPECT_EQ(f32_to_f8e8m0(0x1p127f), 254);
+  EXPECT_EQ(f32_to_f8e8m0(0x1.8p127f), 255);  // NaN
+  EXPECT_EQ(f32_to_f8e8m0(INFINITY), 255);
+}
+
+TEST(element_type, f4_saturates) {
+  EXPECT_EQ(f32_to_f4e2m1(0.25f), 0);  // ties to even
+  EXPECT_EQ(f32_to_f4e2m1(0.75f), 2);
+  EXPECT_EQ(f32_to_f4e2m1(-5.0f), 14);
+  EXPECT_EQ(f32_to_f4e2m1(1e9f), 7);
+  EXPECT_EQ(f4e2m1_to_f32(f32_to_f4e2m1(-INFINITY)), -6.0f);
 }
 
 TEST(element_type, names_read_back) {
@@ -58,8 +86,9 @@ TEST(literal, every_type_stores_and_loads) {
   for (std::size_t i = 0; i < element_type_count; ++i) {
     auto type = static_cast<element_type>(i);
     std::vector<double> values{0, 1, 1, 0, 1};
-    if (type != element_type::boolean) values[1] = 3;
-    if (is_float(type) || is_signed_integer(type)) values[2] = -2;
+    if (type == element_type::f8e8m0) values = {0.5, 1, 4, 0.5, 1};
+    else if (type != element_type::boolean && type != element_type::i2) values[1] = 3;
+    if (small_float_format(type) || is_signed_integer(type)) values[2] = -2;
     auto l = literal::from_doubles({type, {5}}, values);
     EXPECT_EQ(l.to_doubles(), values) << name(type);
     EXPECT_EQ(l.bytes().size(), storage_bytes(type, 5));
