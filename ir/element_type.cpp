@@ -173,8 +173,10 @@ float f8e8m0_to_f32(std::uint8_t bits) {
   return std::bit_cast<float>(bits ? std::uint32_t(bits) << 23 : std::uint32_t(1) << 22);
 }
 std::uint8_t f32_to_f8e8m0(float value) {
-  // Half of the mantissa is added, so that the carry rounds the exponent.
+  // Half of the mantissa is added, so that the carry rounds the exponent. This does not hold for subnormal numbers:
+  // those below 1.5 * 2^-127 become 2^-127.
   auto bits = std::bit_cast<std::uint32_t>(std::fabs(value));
+  if (bits < 0x00600000) return 0;
   return static_cast<std::uint8_t>(std::min((bits + (1u << 22)) >> 23, 0xffu));
 }
 

@@ -110,6 +110,7 @@ struct row_step {
 
 bool keeps(const row_step& s, const elementwise&) { return s.all_follow(); }
 bool keeps(const row_step& s, const convert&) { return s.all_follow(); }
+bool keeps(const row_step& s, const bit_cast&) { return s.all_follow(); }
 
 bool keeps(const row_step& s, const broadcast&) {
   return s.shared(0) ? s.same_for_all_rows(0) : s.input(0).rank() == s.output().rank() && s.follows(0);
@@ -208,9 +209,9 @@ bool any_rule(const row_step& s) {
 }
 
 bool keeps_rows(const row_step& s) {
-  return any_rule<elementwise, convert, broadcast, reshape, transpose, slice, pad, concat, gather, gather_elements,
-                  gather_nd, iota, resize, dot, convolution, transposed_convolution, pooling, reduce, normalize,
-                  arg_reduce, softmax, cumulative_sum, top_k, attention, scatter_elements>(s);
+  return any_rule<elementwise, convert, bit_cast, broadcast, reshape, transpose, slice, pad, concat, gather,
+                  gather_elements, gather_nd, iota, resize, dot, convolution, transposed_convolution, pooling, reduce,
+                  normalize, arg_reduce, softmax, cumulative_sum, top_k, attention, scatter_elements>(s);
 }
 
 // What a tensor may count as rows: products of its leading open dims, the longest first.

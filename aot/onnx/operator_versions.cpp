@@ -11,7 +11,7 @@ constexpr operator_version table[] = {
     // clang-format off
     {"Abs", 13}, {"Acos", 22}, {"Acosh", 22}, {"Add", 14}, {"AffineGrid", 20}, {"And", 7}, {"ArgMax", 13},
     {"ArgMin", 13}, {"Asin", 22}, {"Asinh", 22}, {"Atan", 22}, {"Atanh", 22}, {"Attention", 25}, {"AveragePool", 22},
-    {"BatchNormalization", 15}, {"BitShift", 28}, {"BitwiseAnd", 18}, {"BitwiseNot", 18}, {"BitwiseOr", 18},
+    {"BatchNormalization", 15}, {"BitCast", 26}, {"BitShift", 28}, {"BitwiseAnd", 18}, {"BitwiseNot", 18}, {"BitwiseOr", 18},
     {"BitwiseXor", 18}, {"BlackmanWindow", 17}, {"Cast", 28}, {"CastLike", 25}, {"CausalConvWithState", 27},
     {"Ceil", 13}, {"Celu", 28}, {"CenterCropPad", 18}, {"Clip", 13}, {"Col2Im", 18}, {"Compress", 28}, {"Concat", 13},
     {"Constant", 25}, {"ConstantOfShape", 25}, {"Conv", 22}, {"ConvInteger", 10}, {"ConvTranspose", 22}, {"Cos", 22},

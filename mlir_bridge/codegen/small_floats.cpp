@@ -83,6 +83,7 @@ Value f32_to_small_float(code_builder& code, Value numbers, element_type type) {
   Value bits = w.as_bits(numbers), magnitude = w.bits_and(bits, 0x7fffffff);
   if (type == element_type::f8e8m0) {
     Value rounded = w.right(w.add(magnitude, 1 << (f32_mantissa - 1)), f32_mantissa);
+    rounded = w.select(w.is(compare::ult, magnitude, 3 << (f32_mantissa - 2)), w.of(0), rounded);
     return w.byte(w.select(w.is(compare::ugt, rounded, 0xff), w.of(0xff), rounded));
   }
   const float_format f = format_of(type);

@@ -59,7 +59,7 @@ TEST_P(SmallFloats, NumbersAreRounded) {
 }
 
 TEST_P(SmallFloats, ElementsMove) {
-  auto m = fusion({{GetParam(), {5, 7}}}, [&](module& k, const std::vector<value>& in) {
+  auto m = fusion({typed(GetParam(), {5, 7})}, [&](module& k, const std::vector<value>& in) {
     return std::vector{k.add(concat{1}, {k.add(transpose{{1, 0}}, {in[0]}), k.add(transpose{{1, 0}}, {in[0]})})};
   });
   check(*m, 3, 1, tolerance{0, 0});
@@ -72,13 +72,13 @@ INSTANTIATE_TEST_SUITE_P(types, SmallFloats, testing::Values(f8e4m3, f8e5m2, f8e
 TEST(PackedIntegers, OfTwoBitsAreRead) {
   for (element_type type : {i2, u2}) {
     const literal codes = all_codes(type);
-    for (element_type wide : {f32, i8, i64}) {
-      auto m = fusion({codes.type()}, [&](module& k, const std::vector<value>& in) {
-        value shifted = k.add(slice{{3}, {901}, {1}}, {in[0]});
-        return std::vector{k.add(convert{wide}, {in[0]}), k.add(convert{wide}, {shifted})};
-      });
-      check(*m, std::span(&codes, 1), tolerance{0, 0});
-    }
+    for (element_type wide : {f32, i8, i64})
+      for (bool shifted : {false, true}) {
+        auto m = fusion({codes.type()}, [&](module& k, const std::vector<value>& in) {
+          return std::vector{k.add(convert{wide}, {shifted ? k.add(slice{{3}, {901}, {1}}, {in[0]}) : in[0]})};
+        });
+        check(*m, std::span(&codes, 1), tolerance{0, 0});
+      }
   }
 }
 
@@ -105,7 +105,7 @@ TEST(BitCast, PackedTypesAreReadAsAnother) {
 
 TEST(PackedTypes, WritingIsRefusedByName) {
   for (element_type type : {i2, u2, f4e2m1}) {
-    auto m = fusion({f32({8})}, [&](module& k, const std::vector<value>& in) {
+    auto m = fusion({typed(f32, {8})}, [&](module& k, const std::vector<value>& in) {
       return std::vector{k.add(convert{type}, {in[0]})};
     });
     try {
