@@ -16,13 +16,14 @@
 #include "tools/custom_ops.hpp"
 #include "tools/explanation.hpp"
 #include "tools/model_summary.hpp"
+#include "tools/sequence_option.hpp"
 
 namespace kiln::tools {
 namespace {
 
 struct options {
   std::string model, output, external_weights, dump_dir;
-  std::vector<std::string> dims, values;
+  std::vector<std::string> dims, values, sequences;
   custom_op_choice custom_ops;
   std::vector<std::string> disabled_passes;
   bool fp16 = false, bf16 = false, int8 = false, int4_weights = false, explain = false;
@@ -67,6 +68,7 @@ int compile_model(const options& o, const output_options& output) {
     if (!importing.values.insert(spec).second)
       throw error(error_kind::usage, fmt::format("--value {}: the input has a value already; give it once", text));
   }
+  read_sequences(o.sequences, importing);
   importing.external_weights = o.external_weights;
   importing.max_nodes = o.max_nodes;
   auto custom = compile_custom_ops(o.custom_ops);
@@ -136,6 +138,7 @@ action declare_compile(CLI::App& app) {
   app.add_option(
       "--value", o->values,
       "NAME=VALUE[,VALUE...] makes an input a constant: one that decides axes, sizes, repeats, pads, k or a shape");
+  add_sequence_option(app, o->sequences);
   app.add_flag("--fp16", o->fp16, "Compute and store in f16; inputs and outputs keep their types");
   app.add_flag("--bf16", o->bf16, "The same in bf16");
   app.add_flag("--int8", o->int8, "Quantize to int8");

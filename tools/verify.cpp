@@ -16,6 +16,7 @@
 #include "tools/custom_ops.hpp"
 #include "tools/npy.hpp"
 #include "tools/opened_model.hpp"
+#include "tools/sequence_option.hpp"
 #include "tools/single_kernel.hpp"
 
 namespace kiln::tools {
@@ -23,6 +24,7 @@ namespace {
 
 struct options : model_options {
   std::string inputs_dir;
+  std::vector<std::string> sequences;
   custom_op_choice custom_ops;
   bool per_kernel = false, fp16 = false, bf16 = false, int4_weights = false;
 };
@@ -108,12 +110,30 @@ std::size_t own_outputs(const module& m) {
   return own;
 }
 
+// Every input must come from the folder or from --input: with random data in its place, the comparison would mean
+// nothing.
+void read_supplied_inputs(const module& m, options& o) {
+  if (std::error_code code; !std::filesystem::is_directory(o.inputs_dir, code))
+    throw error(error_kind::missing_file, fmt::format("{}: is not a folder", o.inputs_dir));
+  auto parameters = m.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::string name(module::parameter_name(parameters[i]));
+    if (auto data = supplied(o.inputs_dir, name, "input", i))
+      o.given.insert_or_assign(name, as_type(*data, parameters[i].type().type));
+    else if (std::ranges::none_of(o.inputs, [&](const std::string& text) { return text.starts_with(name + "="); }))
+      throw error(error_kind::missing_file,
+                  fmt::format("{}: lacks input '{}': put {}.npy or input_{}.pb there, or give --input {}=FILE",
+                              o.inputs_dir, name, file_name(name), i, name));
+  }
+}
+
 int verify_model(options o, const output_options& output) {
   std::string model = o.file;
   if (o.fp16 && o.bf16) throw error(error_kind::usage, "--fp16 and --bf16 exclude each other");
   import_options importing;
   dim_bindings bindings = parse_bindings(o.dims);
   for (const auto& [name, number] : bindings) importing.dims.insert_or_assign(name, number);
+  read_sequences(o.sequences, importing);
   o.dims.clear();
   auto custom = compile_custom_ops(o.custom_ops);
   importing.custom_operators = &custom;
@@ -125,12 +145,7 @@ int verify_model(options o, const output_options& output) {
   compiling.int4_weights = o.int4_weights;
   // Quantization is no error of the kernels: they must agree with the reference of the quantized program.
   if (o.int4_weights) optimize(reference, compiling);
-  if (!o.inputs_dir.empty()) {
-    auto parameters = imported.main().parameters();
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-      if (auto data = supplied(o.inputs_dir, module::parameter_name(parameters[i]), "input", i))
-        o.given.insert_or_assign(module::parameter_name(parameters[i]), *data);
-  }
+  if (!o.inputs_dir.empty()) read_supplied_inputs(imported.main(), o);
   opened_model opened(compile(std::move(imported), compiling), o, output);
   auto got = opened.run_once();
   auto names = reference.main().output_names();
@@ -201,6 +216,7 @@ action declare_verify(CLI::App& app) {
   app.get_option("FILE")->description("ONNX model");
   app.add_option("--inputs", o->inputs_dir,
                  "Folder with NAME.npy, or input_N.pb and output_N.pb; expected outputs are used where all are there");
+  add_sequence_option(app, o->sequences);
   add_custom_op_options(app, o->custom_ops);
   app.add_flag("--per-kernel", o->per_kernel, "Compare every kernel on its own and name the first that differs");
   app.add_flag("--fp16", o->fp16, "Compile in f16");

@@ -157,8 +157,7 @@ std::vector<std::string> outer_names(const ::onnx::GraphProto& graph) {
 
 shape declared_shape(import_state& state, const ::onnx::ValueInfoProto& info) {
   std::string what = "input '" + info.name() + "'";
-  if (!info.type().has_tensor_type())
-    refuse(what + " is not a tensor; sequences, optionals and maps are not supported");
+  if (!info.type().has_tensor_type()) refuse(what + " is not a tensor");
   const auto& tensor = info.type().tensor_type();
   if (tensor.elem_type() == ::onnx::TensorProto::STRING)
     refuse(what +
@@ -178,6 +177,10 @@ void scope::add_inputs(const ::onnx::GraphProto& graph) {
     if (i.name().empty()) invalid("a graph input has no name");
     if (auto given = state_.options.values.find(i.name()); given != state_.options.values.end()) {
       define(i.name(), given_input(b_, i.name(), declared_shape(state_, i), given->second));
+      continue;
+    }
+    if (!i.type().has_tensor_type()) {
+      define(i.name(), add_compound_input(state_, b_, i));
       continue;
     }
     value made = b_.target().add_parameter(i.name(), declared_shape(state_, i));
@@ -233,6 +236,10 @@ value scope::find(const std::string& name) {
   }
   value outer = around_ ? around_->find(name) : value{};
   if (!outer || &around_->b_ == &b_) return outer;
+  if (find_compound(state_, outer))
+    refuse("'" + name +
+           "' is a sequence or an optional, which a body of If or Loop can only use if the condition or the " +
+           "number of trips is known at import");
   // Constants of other modules are repeated in a body. All other outer values are parameters of the body (control.cpp).
   const literal* data = module::constant(outer);
   if (!data) return {};
@@ -268,6 +275,7 @@ std::vector<value> scope::import_operator(::onnx::NodeProto& proto, const std::s
                                           std::vector<value> inputs) {
   const operator_row& row = operator_of(state_, domain, proto.op_type());
   node n(*this, b_, proto, opset_of(state_, domain).value(), std::move(inputs));
+  for (std::size_t i = 0; i < n.inputs() && !row.compounds; ++i) refuse_compound(n, i);
   bool moves = moves_elements(domain, proto.op_type()), reads = reads_texts(domain, proto.op_type());
   const std::vector<std::string>* list = n.has(0) ? state_.texts.of(n.in(0)) : nullptr;
   for (std::size_t i = 0; i < n.inputs(); ++i)
@@ -299,6 +307,7 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
       results = import_function(*function->second, proto, inputs);
     } else if (auto custom = custom_operators(state_, domain, proto.op_type()); !custom.empty()) {
       node n(*this, b_, proto, opset_of(state_, domain).value_or(1), std::move(inputs));
+      for (std::size_t i = 0; i < n.inputs(); ++i) refuse_compound(n, i);
       results = import_custom(n, custom);
     } else {
       results = import_operator(proto, domain, std::move(inputs));

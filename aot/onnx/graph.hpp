@@ -16,6 +16,7 @@
 #include "aot/onnx/import.hpp"
 #include "aot/onnx/import_budget.hpp"
 #include "aot/onnx/node.hpp"
+#include "aot/onnx/sequences.hpp"
 #include "aot/onnx/tensors.hpp"
 #include "aot/onnx/texts.hpp"
 
@@ -49,6 +50,7 @@ struct import_state {
   // For a value: the positions of its nonzero elements and their count, once they have been computed.
   std::map<value, std::array<value, 2>> non_zero = {};
   text_lists texts = {};
+  std::map<value, compound> compounds = {};  // by placeholder (sequences.hpp)
 };
 
 class scope {

@@ -20,7 +20,7 @@ namespace {
 
 using namespace onnx_import;
 
-// Most operators are supported from opset 7 on: see the table.
+// Most operators are supported from opset 6 on: see the table.
 constexpr std::int64_t oldest_opset = 1;
 
 std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
@@ -84,6 +84,15 @@ void record_symbols(import_state& state) {
   }
 }
 
+void check_sequences(const import_options& options, const ::onnx::GraphProto& graph) {
+  for (const auto& [name, spec] : options.sequences) {
+    auto input = std::ranges::find(graph.input(), name, [](const auto& i) { return i.name(); });
+    if (input == graph.input().end() || input->type().has_tensor_type())
+      throw error(error_kind::usage,
+                  "--sequence '" + name + "': the model has no such input that is a sequence or an optional");
+  }
+}
+
 // Instructions that compute a count stay alive as long as there are symbols (settle_bounded_dims), even if only shapes
 // use the count.
 void erase_dead(import_state& state) {
@@ -116,12 +125,14 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   auto& graph = *model.mutable_graph();
   read_dimensions(state, graph);
   check_given_inputs(state.options, graph);
+  check_sequences(state.options, graph);
   top.add_inputs(graph);
   top.run(graph);
   report_wrong_declarations(top, graph);
   auto outputs = top.outputs(graph);
   std::vector<std::string> names;
   for (const auto& o : graph.output()) names.push_back(o.name());
+  flatten_compounds(state, outputs, names);
   if (std::set<std::string>(names.begin(), names.end()).size() != names.size())
     throw error(error_kind::invalid_model, what + " has two outputs with the same name");
   if (names.empty()) throw error(error_kind::invalid_model, what + " has no outputs");

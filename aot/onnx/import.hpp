@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,12 @@ std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text);
 // written. Throws error{usage}.
 std::pair<std::string, std::vector<std::string>> parse_value_spec(std::string_view text);
 
+// The dims of the elements of an input that is a sequence; nullopt stands for an optional without value.
+using sequence_spec = std::optional<std::vector<std::vector<std::int64_t>>>;
+
+// Parses "NAME=[2,3][2,5]" or "NAME=none", the argument of `--sequence`. Throws error{usage}.
+std::pair<std::string, sequence_spec> parse_sequence_spec(std::string_view text);
+
 struct import_options {
   // By the model's dim_param. A name that the model lacks is error{usage}.
   std::map<std::string, dim_spec> dims = {};
@@ -45,6 +52,9 @@ struct import_options {
   std::size_t max_nodes = std::size_t{1} << 20;
   // The folder of external data files, or one file that is used for all of them. If empty, the model's folder is used.
   std::filesystem::path external_weights = {};
+  // Inputs that are sequences or optionals. Their elements become the inputs NAME.0, NAME.1, ..., an optional tensor
+  // the input NAME. Outputs that are sequences become such outputs, too.
+  std::map<std::string, sequence_spec> sequences = {};
 };
 
 program import_onnx(const std::filesystem::path& model, const import_options& options = {});

@@ -86,9 +86,10 @@ using handler = std::vector<value> (*)(node&);
 struct operator_row {
   std::string_view name;
   handler import;
-  int min_opset = 7;
+  int min_opset = 6;
   std::string_view notes = "";
   std::string_view domain = "";
+  bool compounds = false;  // whether it takes sequences and optionals (sequences.hpp)
 };
 
 }  // namespace kiln::onnx_import

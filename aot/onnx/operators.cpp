@@ -31,6 +31,7 @@ const table& operators() {
                        resize_operators,
                        recurrent_operators,
                        control_operators,
+                       scan_operators,
                        quantization_operators,
                        loss_operators,
                        grid_sample_operators,
@@ -54,7 +55,14 @@ const table& operators() {
                        encoder_operators,
                        support_vector_operators,
                        signal_operators,
-                       image_operators})
+                       image_operators,
+                       sequence_operators,
+                       deform_conv_operators,
+                       determinant_operators,
+                       max_position_operators,
+                       ngram_operators,
+                       sampling_operators,
+                       training_operators})
       for (const operator_row& row : group()) result.emplace(std::pair(row.domain, row.name), &row);
     return result;
   }();

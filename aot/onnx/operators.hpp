@@ -25,6 +25,7 @@ std::span<const operator_row> reduction_operators();
 std::span<const operator_row> resize_operators();
 std::span<const operator_row> recurrent_operators();
 std::span<const operator_row> control_operators();
+std::span<const operator_row> scan_operators();
 std::span<const operator_row> quantization_operators();
 std::span<const operator_row> loss_operators();
 std::span<const operator_row> grid_sample_operators();
@@ -49,5 +50,12 @@ std::span<const operator_row> encoder_operators();
 std::span<const operator_row> support_vector_operators();
 std::span<const operator_row> signal_operators();
 std::span<const operator_row> image_operators();
+std::span<const operator_row> sequence_operators();
+std::span<const operator_row> deform_conv_operators();
+std::span<const operator_row> determinant_operators();
+std::span<const operator_row> max_position_operators();
+std::span<const operator_row> ngram_operators();
+std::span<const operator_row> sampling_operators();
+std::span<const operator_row> training_operators();
 
 }  // namespace kiln::onnx_import

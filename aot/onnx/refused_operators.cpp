@@ -54,7 +54,9 @@ constexpr refused_row rows[] = {
     {"", "StringConcat", text},
     {"", "StringSplit", text},
     {"", "RegexFullMatch", text},
-    {"", "TfIdfVectorizer", text},
+    {"", "ImageDecoder",
+     "it reads image files; decode them with an image library, and cut the model behind it (onnx.utils.extract_model), "
+     "so that it takes pixels"},
     {ml_domain, "DictVectorizer", "it reads maps; give the model a tensor of features"},
     {ml_domain, "CastMap", "it reads maps; give the model a tensor of features"},
     {ml_domain, "CategoryMapper", text},

@@ -12,6 +12,8 @@ from kiln_case import KilnCase, tensor
 WITHOUT_SCHEMA = {"SimplifiedLayerNormalization"}
 # Operators that may stand in models older than the standard has them: by onnxruntime's fusions, and kernels of a library without an oldest opset.
 BEFORE_THE_STANDARD = {"LayerNormalization", "RoiAlign"}
+# Operators on text and on image files, which are refused with the advice to cut the model.
+OUTSIDE = {"ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"}
 
 
 class Versions(KilnCase):
@@ -39,6 +41,29 @@ class Versions(KilnCase):
                     self.assertGreaterEqual(row["min_opset"], min(versions))
                 if row["max_opset"] < self.known:  # the table says that the next version is unknown: there has to be one
                     self.assertIn(row["max_opset"] + 1, versions)
+
+    def test_every_operator_of_the_standard_is_known(self):
+        known = {row["name"] for row in self.claimed["operators"] if row["domain"] == ""}
+        deprecated = {name for name, versions in self.history.items() if versions[max(versions)].deprecated}
+        self.assertEqual(set(self.history) - known - deprecated, OUTSIDE)
+
+    def test_operators_outside_of_models_are_refused_with_advice(self):
+        for name, schema in ((n, self.history[n][max(self.history[n])]) for n in OUTSIDE):
+            with self.subTest(operator=name):
+                inputs = [f"x{i}" for i in range(schema.min_input)]
+                node = helper.make_node(name, inputs, ["y"], **({"pattern": "a"} if name == "RegexFullMatch" else {}))
+                graph = helper.make_graph([node], "g", [tensor(i, [2], onnx.TensorProto.UINT8) for i in inputs], [tensor("y", [2])])
+                onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=8), self.path("m.onnx"))
+                line = self.error_line(self.kiln("compile", self.path("m.onnx"), "-o", self.path("m.kiln"), code=3))
+                self.assertIn(f"operator {name} ", line)
+                self.assertIn("onnx.utils.extract_model", line)
+
+    def test_an_operator_of_a_newer_opset_is_refused_by_name(self):
+        graph = helper.make_graph([helper.make_node("FromTheFuture", ["x"], ["y"])], "g", [tensor("x", [2])], [tensor("y", [2])])
+        opset = helper.make_opsetid("", self.claimed["newest_opset"] + 1)
+        onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), self.path("m.onnx"))
+        done = self.kiln("compile", self.path("m.onnx"), "-o", self.path("m.kiln"), code=3)
+        self.assertIn("FromTheFuture", done.stderr.splitlines()[-1])
 
     def test_a_model_of_each_opset(self):
         for opset in range(14, self.known + 3):

@@ -8,9 +8,21 @@ namespace {
 
 using fn = scalar_function;
 
+// The second operand, ready for numpy's broadcasting. Before opset 7 its dims are consecutive dims of the first
+// operand: the last ones, or those from the attribute `axis` on.
+value second_operand(node& n) {
+  value y = n.in(1);
+  if (n.opset >= 7 || !n.integer("broadcast", 0) || !n.has_attribute("axis")) return y;
+  const std::size_t rank = n.rank(0), axis = static_cast<std::size_t>(n.axis("axis", 0, rank));
+  if (axis + y.type().rank() > rank) invalid("operand " + y.type().str() + " does not fit " + n.type(0).str());
+  std::vector<dim> dims(rank, 1);
+  std::ranges::copy(y.type().dims, dims.begin() + static_cast<std::ptrdiff_t>(axis));
+  return n.b.with_dims(y, dims);
+}
+
 template <fn Function>
 std::vector<value> function(node& n) {
-  return {n.b.binary(Function, n.in(0), n.in(1))};
+  return {n.b.binary(Function, n.in(0), second_operand(n))};
 }
 
 // Max, Min and Sum take any number of inputs.
@@ -33,7 +45,7 @@ std::vector<value> mean(node& n) {
 
 // The exponent may have a different type; the result has the type of the base.
 std::vector<value> pow(node& n) {
-  value base = n.in(0), exponent = n.in(1);
+  value base = n.in(0), exponent = second_operand(n);
   element_type type = base.type().type;
   if (is_integer(type) && is_float(exponent.type().type)) base = n.b.to_type(base, exponent.type().type);
   exponent = n.b.to_type(exponent, base.type().type);
@@ -55,7 +67,8 @@ std::vector<value> prelu(node& n) {
   value x = n.in(0), slope = n.in(1);
   auto dims = slope.type().dims;
   // Models from before broadcasting was defined have one slope per channel as [C].
-  if (x.type().rank() > 2 && dims.size() == 1 && dims[0] == x.type().dims[1] && !(dims[0] == x.type().dims.back()))
+  if (x.type().rank() > 2 && dims.size() == 1 && dims[0] == x.type().dims[1] &&
+      (n.opset < 7 || !(dims[0] == x.type().dims.back())))
     slope = n.b.along_axis(slope, 0, x.type().rank() - 1);
   return {n.b.add(elementwise{fn::prelu}, {x, n.b.broadcast_to(slope, x.type().dims)})};
 }
@@ -74,7 +87,7 @@ constexpr operator_row rows[] = {
     {"BitwiseOr", function<fn::bit_or>, 18},
     {"BitwiseXor", function<fn::bit_xor>, 18},
     {"BitShift", bit_shift, 11},
-    {"Equal", function<fn::equal>, 7, "no strings"},
+    {"Equal", function<fn::equal>, 6, "no strings"},
     {"Greater", function<fn::greater>},
     {"GreaterOrEqual", function<fn::greater_equal>, 12},
     {"Less", function<fn::less>},

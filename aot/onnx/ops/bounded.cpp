@@ -114,14 +114,36 @@ value order_of(builder& b, value vector) {
   return builder::output(b.add(top_k{vector.type().dims[0].value(), 0, false}, {vector}), 1);
 }
 
+// For each of the subtensors along an axis, how many of them come before it in lexicographic order; i64 [length]. Equal
+// subtensors have the same number.
+value lexicographic_ranks(builder& b, value x, std::int64_t axis) {
+  std::vector<std::int64_t> order{axis};
+  for (std::int64_t k = 0; k < static_cast<std::int64_t>(x.type().rank()); ++k)
+    if (k != axis) order.push_back(k);
+  const dim length = x.type().dims[static_cast<std::size_t>(axis)];
+  const std::int64_t width = x.type().element_count() / length.value();
+  value rows = b.with_dims(b.permuted(x, order), {length, width});
+  value left = b.with_dims(rows, {length, 1, width}), right = b.with_dims(rows, {1, length, width});
+  auto number = [&](value condition) { return b.to_type(condition, element_type::i32); };
+  // -1, 0 or 1 for each pair of elements; the first that is not 0 decides. There is none if the rows are equal, and
+  // then the 0 at position 0 is taken.
+  value sign = b.binary(fn::sub, number(b.binary(fn::greater, left, right)), number(b.binary(fn::less, left, right)));
+  value first = b.add(arg_reduce{true, 2, true, false}, {b.unary(fn::abs, sign)});
+  value compared = b.with_dims(b.add(gather_elements{2}, {sign, first}), {length, length});
+  value before = b.to_type(b.binary(fn::greater, compared, 0.0), element_type::i64);
+  return b.reduced(reduction_kind::sum, before, {1}, false);
+}
+
 std::vector<value> unique(node& n) {
   builder& b = n.b;
-  if (n.has_attribute("axis")) refuse("attribute axis: only the elements of the flat tensor are compared");
   need_known_dims(n.type(0));
-  const std::int64_t elements = n.type(0).element_count();
-  if (elements == 0) refuse("an input without elements");
-  const element_type type = n.type(0).type;
-  auto found = import_kernel(n, "Unique", {b.with_dims(b.to_type(n.in(0), sortable(type)), {elements})});
+  if (n.type(0).element_count() == 0) refuse("an input without elements");
+  const bool along = n.has_attribute("axis");
+  const std::int64_t axis = along ? n.axis("axis", 0, n.rank(0)) : 0;
+  value compared = b.to_type(n.in(0), sortable(n.type(0).type));
+  if (along) compared = lexicographic_ranks(b, compared, axis);
+  const std::int64_t elements = compared.type().element_count();
+  auto found = import_kernel(n, "Unique", {b.with_dims(compared, {elements})});
   value values = found[0], first = found[1], inverse = found[2], counts = found[3], count = found[4];
   // Restore the order of first occurrence; the padding, -1, goes last.
   if (n.integer("sorted", 1) == 0) {
@@ -130,7 +152,8 @@ std::vector<value> unique(node& n) {
     inverse = b.add(gather{0}, {order_of(b, order), inverse});
     for (value* v : {&values, &first, &counts}) *v = b.add(gather{0}, {*v, order});
   }
-  std::vector<value> results{shortened(n, b.to_type(values, type), 0, count), shortened(n, first, 0, count), inverse,
+  values = along ? b.add(gather{axis}, {n.in(0), b.binary(fn::max, first, 0.0)}) : b.to_type(values, n.type(0).type);
+  std::vector<value> results{shortened(n, values, axis, count), shortened(n, first, 0, count), inverse,
                              shortened(n, counts, 0, count)};
   results.resize(std::min(results.size(), n.outputs()));
   return results;
@@ -164,7 +187,7 @@ std::vector<value> non_max_suppression(node& n) {
 constexpr operator_row rows[] = {
     {"NonZero", non_zero, 9},
     {"Compress", compress, 9},
-    {"Unique", unique, 11, "without axis"},
+    {"Unique", unique, 11},
     {"NonMaxSuppression", non_max_suppression, 10, "limits known at import"},
 };
 

@@ -1,62 +1,12 @@
-// If, Loop and Scan. A body becomes a module. Outer values that it uses become arguments; constants are repeated
-// inside.
+// If and Loop.
 #include <algorithm>
 
-#include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/body_module.hpp"
 #include "ir/ops/choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
-
-// The outer values that bodies take as arguments, without constants, in order of first use.
-struct captures {
-  std::vector<std::string> names;
-  std::vector<value> values;
-};
-
-void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
-  for (const auto& name : outer_names(body)) {
-    value v = n.owner.find(name);
-    // An unknown name is reported by the node that uses it.
-    if (!v || module::constant(v) || std::ranges::find(into.names, name) != into.names.end()) continue;
-    into.names.push_back(name);
-    into.values.push_back(v);
-  }
-}
-
-// A module for a body, its builder and scope. Parameters are added in the order that the caller needs.
-struct body_module {
-  body_module(node& n, const std::string& role)
-      : made(n.owner.state().result.add_module(role + "_" + std::to_string(n.owner.state().bodies++))),
-        b(made, n.b.knowledge(), n.owner.state().budget),
-        inside(n.owner.state(), b, &n.owner),
-        outer(n.b) {}
-  void parameter(const std::string& name, const shape& type) { inside.define(name, made.add_parameter(name, type)); }
-  void capture(const captures& c) {
-    for (std::size_t i = 0; i < c.names.size(); ++i) {
-      value p = made.add_parameter("outer." + c.names[i], c.values[i].type());
-      if (auto elements = outer.known(c.values[i])) b.set_known(p, *elements);
-      inside.define(c.names[i], p);
-    }
-  }
-  module& made;
-  builder b;
-  scope inside;
-  builder& outer;
-};
-
-std::vector<std::string> numbered(std::size_t count) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
-  return names;
-}
-
-std::vector<value> all_outputs(value first, std::size_t count) {
-  std::vector<value> results;
-  for (std::size_t i = 0; i < count; ++i) results.push_back(builder::output(first, static_cast<std::uint32_t>(i)));
-  return results;
-}
 
 void check_no_inputs(const ::onnx::GraphProto& graph) {
   if (graph.input_size() != 0) invalid("a branch has inputs");
@@ -66,6 +16,7 @@ std::vector<value> import_if(node& n) {
   auto &yes = n.graph("then_branch"), &no = n.graph("else_branch");
   check_no_inputs(yes);
   check_no_inputs(no);
+  refuse_compound(n, 0);
   value condition = n.b.with_dims(n.in(0), {});
   // The condition is known at import: the branch becomes part of the enclosing graph.
   if (auto taken = n.b.constant_of(condition)) {
@@ -86,7 +37,11 @@ std::vector<value> import_if(node& n) {
     body.inside.run(*graph);
     auto outputs = body.inside.outputs(*graph);
     types.emplace_back();
-    for (value v : outputs) types.back().push_back(v.type());
+    for (value v : outputs) {
+      if (find_compound(n.owner.state(), v))
+        throw value_needed("a branch gives a sequence or an optional, so its condition must be known at import");
+      types.back().push_back(v.type());
+    }
     auto names = numbered(outputs.size());
     body.made.set_outputs(std::move(outputs), std::move(names));
     bodies.push_back(&body.made);
@@ -108,13 +63,20 @@ bool never_stops(const body_module& body, value condition) {
   return condition == body.made.parameters()[1];
 }
 
-std::vector<value> import_loop(node& n) {
-  auto& graph = n.graph("body");
+// The operands of a Loop, with defaults for the trip count and the condition, and the numbers of its values.
+struct loop_parts {
+  value trips, condition;
+  std::size_t carried, outputs;
+};
+
+loop_parts parts_of(node& n, const ::onnx::GraphProto& graph) {
   builder& b = n.b;
   if (n.inputs() < 2) invalid("trip count and condition are missing");
+  refuse_compound(n, 0);
+  refuse_compound(n, 1);
   std::size_t carried = n.inputs() - 2;
-  auto body_inputs = static_cast<std::size_t>(graph.input_size()),
-       body_outputs = static_cast<std::size_t>(graph.output_size());
+  const auto body_inputs = static_cast<std::size_t>(graph.input_size()),
+             body_outputs = static_cast<std::size_t>(graph.output_size());
   if (body_inputs != carried + 2)
     invalid("its body has " + std::to_string(body_inputs) + " inputs for " + std::to_string(carried) +
             " carried values");
@@ -124,6 +86,52 @@ std::vector<value> import_loop(node& n) {
   value trips =
       n.has(0) ? b.with_dims(n.in(0), {}) : b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {INT64_MAX}));
   value condition = n.has(1) ? b.with_dims(n.in(1), {}) : b.scalar(element_type::boolean, 1);
+  if (body_outputs == 1) invalid("it has no outputs");
+  return {trips, condition, carried, body_outputs};
+}
+
+// One copy of the body for each trip, in the enclosing module. Carried values may be sequences and may change their
+// shapes from trip to trip.
+std::vector<value> unrolled_loop(node& n, const ::onnx::GraphProto& graph, const loop_parts& parts,
+                                 std::int64_t trips) {
+  builder& b = n.b;
+  import_state& state = n.owner.state();
+  std::vector<value> carried;
+  for (std::size_t i = 0; i < parts.carried; ++i) carried.push_back(n.in(i + 2));
+  std::vector<std::vector<value>> scanned(parts.outputs - parts.carried - 1);
+  value condition = parts.condition;
+  for (std::int64_t trip = 0; trip < trips; ++trip) {
+    auto goes_on = b.constant_of(b.with_dims(condition, {}));
+    if (!goes_on) refuse("its condition depends on data, so its trips cannot be imported one by one");
+    if (goes_on->at_int(0) == 0) break;
+    state.budget.take_copy(graph.ByteSizeLong());
+    ::onnx::GraphProto copy = graph;
+    scope inside(state, b, &n.owner);
+    inside.define(copy.input(0).name(), b.scalar(element_type::i64, static_cast<double>(trip)));
+    inside.define(copy.input(1).name(), b.scalar(element_type::boolean, 1));
+    for (std::size_t i = 0; i < parts.carried; ++i)
+      inside.define(copy.input(static_cast<int>(i) + 2).name(), carried[i]);
+    inside.run(copy);
+    auto outputs = inside.outputs(copy);
+    condition = outputs[0];
+    for (std::size_t i = 0; i < parts.carried; ++i) carried[i] = outputs[i + 1];
+    for (std::size_t i = 0; i < scanned.size(); ++i) {
+      value each = outputs[i + parts.carried + 1];
+      auto dims = each.type().dims;
+      dims.insert(dims.begin(), 1);
+      scanned[i].push_back(b.with_dims(each, dims));
+    }
+  }
+  for (const auto& each : scanned) {
+    if (each.empty()) refuse("it collects values and makes no trips, so their shape is not known");
+    carried.push_back(each.size() == 1 ? each[0] : b.add(concat{0}, each));
+  }
+  return carried;
+}
+
+std::vector<value> loop_with_body(node& n, ::onnx::GraphProto& graph, const loop_parts& parts) {
+  builder& b = n.b;
+  const auto [trips, condition, carried, body_outputs] = parts;
   captures outer;
   capture(n, graph, outer);
   body_module body(n, "body");
@@ -140,7 +148,7 @@ std::vector<value> import_loop(node& n) {
   auto outputs = body.inside.outputs(graph);
   outputs[0] = body.b.with_dims(outputs[0], {});
   for (std::size_t i = 0; i < carried; ++i)
-    if (outputs[i + 1].type() != n.type(i + 2))
+    if (outputs[i + 1].type() != n.type(i + 2) || find_compound(n.owner.state(), outputs[i + 1]))
       refuse("carried value " + std::to_string(i) + " changes its shape from " + n.type(i + 2).str() + " to " +
              outputs[i + 1].type().str());
   loop op{static_cast<std::int64_t>(carried), -1};
@@ -153,92 +161,44 @@ std::vector<value> import_loop(node& n) {
   }
   auto names = numbered(outputs.size());
   body.made.set_outputs(std::move(outputs), std::move(names));
-  if (body_outputs == 1) invalid("it has no outputs");
   return all_outputs(b.add(op, arguments, {&body.made}), body_outputs - 1);
 }
 
-// Imports Scan as a loop over the elements of its scan inputs. The body reads them at the index of the iteration.
-std::vector<value> import_scan(node& n) {
+// A loop whose trips are few and known is imported trip by trip if its body cannot become a module: it carries
+// sequences, its values change their shapes, or operators need the number of the trip.
+std::vector<value> import_loop(node& n) {
+  constexpr std::int64_t most_unrolled = 256;
   auto& graph = n.graph("body");
-  builder& b = n.b;
-  std::int64_t scanned = n.integer("num_scan_inputs", 0);
-  if (scanned < 1 || static_cast<std::size_t>(scanned) > n.inputs())
-    invalid("num_scan_inputs is " + std::to_string(scanned) + " for " + std::to_string(n.inputs()) + " inputs");
-  auto scans = static_cast<std::size_t>(scanned), states = n.inputs() - scans;
-  if (static_cast<std::size_t>(graph.input_size()) != n.inputs())
-    invalid("its body has " + std::to_string(graph.input_size()) + " inputs, the node " + std::to_string(n.inputs()));
-  if (static_cast<std::size_t>(graph.output_size()) < states || graph.output_size() == 0)
-    invalid("its body has too few outputs");
-  std::size_t collected = static_cast<std::size_t>(graph.output_size()) - states;
-  auto list = [&](const char* name, std::size_t count) {
-    auto given = n.integers(name).value_or(std::vector<std::int64_t>(count, 0));
-    if (given.size() != count) invalid(std::string(name) + " needs " + std::to_string(count) + " entries");
-    return given;
-  };
-  auto axes = list("scan_input_axes", scans), directions = list("scan_input_directions", scans);
-  auto out_axes = list("scan_output_axes", collected), out_directions = list("scan_output_directions", collected);
-  captures outer;
-  capture(n, graph, outer);
-  body_module body(n, "body");
-  value iteration = body.made.add_parameter("iteration", {element_type::i64, {}});
-  value go_on = body.made.add_parameter("condition", {element_type::boolean, {}});
-  std::vector<value> arguments{value{}, b.scalar(element_type::boolean, 1)};
-  for (std::size_t i = 0; i < states; ++i) {
-    arguments.push_back(n.in(i));
-    body.parameter(graph.input(static_cast<int>(i)).name(), n.type(i));
+  import_state& state = n.owner.state();
+  const loop_parts parts = parts_of(n, graph);
+  auto count = n.b.constant_of(parts.trips);
+  const bool carries_compounds = std::ranges::any_of(n.all(), [&](value v) { return v && find_compound(state, v); });
+  if (carries_compounds && !count)
+    throw value_needed("carries a sequence or an optional, so its trip count must be known at import");
+  if (!count || count->at_int(0) > most_unrolled) {
+    if (carries_compounds)
+      refuse("carries a sequence over " + std::to_string(count->at_int(0)) + " trips; at most " +
+             std::to_string(most_unrolled) + " are supported");
+    return loop_with_body(n, graph, parts);
   }
-  std::int64_t length = -1;
-  std::vector<value> whole;
-  for (std::size_t i = 0; i < scans; ++i) {
-    axes[i] = normalize_axis(axes[i], n.rank(states + i));
-    const dim& size = n.dims(states + i)[static_cast<std::size_t>(axes[i])];
-    if (!size.is_static()) refuse("scans dimension '" + size.str() + "'; give it a value with --dim");
-    if (length >= 0 && size.value() != length) invalid("its scan inputs have different lengths");
-    length = size.value();
-    arguments.push_back(n.in(states + i));
-    whole.push_back(body.made.add_parameter("scanned_" + std::to_string(i), n.type(states + i)));
+  if (carries_compounds) return unrolled_loop(n, graph, parts, count->at_int(0));
+  state.budget.take_copy(graph.ByteSizeLong());
+  const ::onnx::GraphProto kept = graph;  // an import consumes the graph
+  const int depth = state.depth;
+  const std::size_t bounded = state.bounded.size();
+  try {
+    return loop_with_body(n, graph, parts);
+  } catch (const error& e) {
+    if (e.kind() != error_kind::unsupported || state.bounded.size() != bounded) throw;
+    state.depth = depth;
+    return unrolled_loop(n, kept, parts, count->at_int(0));
   }
-  body.capture(outer);
-  arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
-  arguments[0] = b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {length}));
-  for (std::size_t i = 0; i < scans; ++i) {
-    value last = body.b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {length - 1}));
-    value at = directions[i] ? body.b.binary(scalar_function::sub, last, iteration) : iteration;
-    body.inside.define(graph.input(static_cast<int>(states + i)).name(), body.b.add(gather{axes[i]}, {whole[i], at}));
-  }
-  body.inside.run(graph);
-  auto outputs = body.inside.outputs(graph);
-  for (std::size_t i = 0; i < states; ++i)
-    if (outputs[i].type() != n.type(i))
-      refuse("state " + std::to_string(i) + " changes its shape from " + n.type(i).str() + " to " +
-             outputs[i].type().str());
-  outputs.insert(outputs.begin(), go_on);
-  auto names = numbered(outputs.size());
-  body.made.set_outputs(std::move(outputs), std::move(names));
-  auto results =
-      all_outputs(b.add(loop{static_cast<std::int64_t>(states), length}, arguments, {&body.made}), states + collected);
-  // Scan outputs are stacked along axis 0, first to last.
-  for (std::size_t i = 0; i < collected; ++i) {
-    value& v = results[states + i];
-    auto dims = v.type().dims;
-    if (out_directions[i]) {
-      slice reversed{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
-      reversed.starts[0] = length - 1;
-      reversed.steps[0] = -1;
-      v = b.add(reversed, {v});
-    }
-    std::vector<std::int64_t> order;
-    for (std::size_t k = 1; k < dims.size(); ++k) order.push_back(static_cast<std::int64_t>(k));
-    order.insert(order.begin() + normalize_axis(out_axes[i], dims.size()), 0);
-    v = b.permuted(v, order);
-  }
-  return results;
 }
 
 constexpr operator_row rows[] = {
-    {"Scan", import_scan, 9, "states keep their shapes; length known at import"},
-    {"If", import_if, 7, "branches of equal shapes"},
-    {"Loop", import_loop, 7, "carried values keep their shapes; scanned values need a constant trip count"},
+    {"If", import_if, 6, "branches of equal shapes", "", true},
+    {"Loop", import_loop, 6,
+     "carried values keep their shapes and scanned values need a constant trip count, or few trips", "", true},
 };
 
 }  // namespace

@@ -103,8 +103,8 @@ std::vector<value> qlinear_conv(node& n) {
 
 constexpr operator_row rows[] = {
     {"FusedConv", fused_conv, 1, "1 to 3 spatial axes", microsoft_domain},
-    {"Conv", conv, 7, "1 to 3 spatial axes"},
-    {"ConvTranspose", conv_transpose, 7, "1 to 3 spatial axes"},
+    {"Conv", conv, 6, "1 to 3 spatial axes"},
+    {"ConvTranspose", conv_transpose, 6, "1 to 3 spatial axes"},
     {"ConvInteger", conv_integer, 10},
     {"QLinearConv", qlinear_conv, 10, "8-bit types"},
 };

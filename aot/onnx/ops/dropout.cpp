@@ -28,8 +28,9 @@ value kept_elements(node& n, double ratio) {
 
 std::vector<value> dropout(node& n) {
   builder& b = n.b;
-  bool training = n.opset >= 12 && n.has(2) && n.constant(2, "training_mode").at_int(0);
-  double ratio = !training ? 0 : n.has(1) ? n.number(1, "ratio") : 0.5;
+  bool training = n.opset < 7 ? n.integer("is_test", 0) == 0
+                              : n.opset >= 12 && n.has(2) && n.constant(2, "training_mode").at_int(0);
+  double ratio = !training ? 0 : n.opset < 7 ? n.real("ratio", 0.5) : n.has(1) ? n.number(1, "ratio") : 0.5;
   if (ratio == 0)
     return {n.in(0), b.broadcast_to(b.scalar(n.opset < 10 ? n.type(0).type : element_type::boolean, 1), n.dims(0))};
   if (!(ratio > 0 && ratio < 1)) invalid("the ratio is " + std::to_string(ratio));
@@ -41,7 +42,7 @@ std::vector<value> dropout(node& n) {
   return {b.where(kept, scaled, b.scalar(scaled.type().type, 0)), kept};
 }
 
-constexpr operator_row rows[] = {{"Dropout", dropout, 7, "training_mode only with a seed"}};
+constexpr operator_row rows[] = {{"Dropout", dropout, 6, "training_mode only with a seed"}};
 
 }  // namespace
 

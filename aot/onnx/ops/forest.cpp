@@ -236,14 +236,19 @@ value leaves_of(builder& b, const forest& f, value x) {
   return at;
 }
 
+double absent_weight(const forest& f, std::string_view how) {
+  if (how != "MIN" && how != "MAX") return 0;
+  return how == "MIN" ? largest_finite(f.type) : -largest_finite(f.type);
+}
+
 value aggregated(builder& b, const forest& f, value leaves, const literal& weights, const std::string& how) {
   value each = b.add(gather{0}, {b.constant(weights), leaves});
   if (how == "SUM") return b.reduced(reduction_kind::sum, each, {1}, false);
   if (how == "AVERAGE")
     return b.binary(fn::div, b.reduced(reduction_kind::sum, each, {1}, false), static_cast<double>(f.roots.size()));
-  if ((how == "MIN" || how == "MAX") && weights.type().dims[1] == dim(1))
-    return b.reduced(how == "MIN" ? reduction_kind::min : reduction_kind::max, each, {1}, false);
-  refuse("aggregate_function '" + how + "' of several targets is not supported");
+  if (how != "MIN" && how != "MAX") refuse("aggregate_function '" + how + "' is not supported");
+  value best = b.reduced(how == "MIN" ? reduction_kind::min : reduction_kind::max, each, {1}, false);
+  return b.where(b.binary(fn::equal, best, absent_weight(f, how)), b.scalar(f.type, 0), best);
 }
 
 }  // namespace kiln::onnx_import

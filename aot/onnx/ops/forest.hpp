@@ -42,7 +42,11 @@ forest_with_leaves forest_of_tensors(node& n, const shape& x);
 // Returns the leaf of each row of x [N, features] in each tree, i64[N, trees].
 value leaves_of(builder& b, const forest& f, value x);
 
+// The weight of a leaf without a weight for a target. It changes no aggregate.
+double absent_weight(const forest& f, std::string_view how);
+
 // Aggregates the weights [nodes, targets] of the leaves of all trees: SUM, AVERAGE, MIN or MAX. Returns [N, targets].
+// Where no tree has a weight for a target, the result is 0.
 value aggregated(builder& b, const forest& f, value leaves, const literal& weights, const std::string& how);
 
 }  // namespace kiln::onnx_import

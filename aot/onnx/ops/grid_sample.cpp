@@ -1,5 +1,5 @@
-// GridSample on 2-D images: computes coordinates and weights with elementwise operations and uses one gather for each
-// neighbour.
+// GridSample on images of 2 or 3 spatial axes: computes coordinates and weights with elementwise operations and uses
+// one gather for each neighbour.
 #include <array>
 #include <cmath>
 
@@ -58,29 +58,40 @@ std::vector<value> weights_of(builder& b, value fraction, const std::string& mod
 std::vector<value> grid_sample(node& n) {
   builder& b = n.b;
   value x = n.in(0), grid = n.in(1);
-  if (x.type().rank() != 4 || grid.type().rank() != 4)
-    refuse("only images of 2 spatial axes are supported, not " + x.type().str());
+  const std::size_t axes_count = x.type().rank() - 2;
+  if (x.type().rank() < 4 || x.type().rank() > 5 || grid.type().rank() != x.type().rank())
+    refuse("only images of 2 or 3 spatial axes are supported, not " + x.type().str());
   std::string mode = n.text("mode", n.opset < 20 ? "bilinear" : "linear"), pads = n.text("padding_mode", "zeros");
   if (mode.starts_with("bi")) mode = mode.substr(2);
   if (mode != "nearest" && mode != "linear" && mode != "cubic") invalid("mode '" + mode + "' is unknown");
+  if (mode == "cubic" && axes_count != 2) refuse("mode cubic is defined for images of 2 spatial axes only");
   if (pads != "zeros" && pads != "border" && pads != "reflection") invalid("padding_mode '" + pads + "' is unknown");
   padding pad_with = pads == "zeros" ? padding::zeros : pads == "border" ? padding::border : padding::reflection;
   bool corners = n.integer("align_corners", 0) != 0;
   const auto dims = x.type().dims;
-  dim batch = dims[0], channels = dims[1], points = grid.type().dims[1] * grid.type().dims[2];
-  if (!(grid.type().dims[3] == dim(2)) || !(grid.type().dims[0] == batch))
+  const dim batch = dims[0], channels = dims[1];
+  dim points = 1, pixels = 1;
+  std::vector<std::int64_t> channels_last{0};
+  for (std::size_t k = 0; k < axes_count; ++k) {
+    points = points * grid.type().dims[k + 1];
+    pixels = pixels * dims[k + 2];
+    channels_last.push_back(static_cast<std::int64_t>(k) + 2);
+  }
+  channels_last.push_back(1);
+  if (!(grid.type().dims.back() == dim(static_cast<std::int64_t>(axes_count))) || !(grid.type().dims[0] == batch))
     invalid("the grid " + grid.type().str() + " does not fit " + x.type().str());
-  value table = b.with_dims(b.permuted(x, {0, 2, 3, 1}), {batch, dims[2] * dims[3], channels});
-  grid = b.to_type(b.with_dims(grid, {batch, points, 2}), element_type::f32);
-  std::array<image_axis, 2> axes;  // y, x
-  std::array<value, 2> cells;      // the integer coordinate of the first neighbour
-  std::array<std::vector<value>, 2> weights;
-  for (std::size_t k = 0; k < 2; ++k) {
+  value table = b.with_dims(b.permuted(x, channels_last), {batch, pixels, channels});
+  grid = b.to_type(b.with_dims(grid, {batch, points, static_cast<std::int64_t>(axes_count)}), element_type::f32);
+  // By spatial axis of the image; the grid has them in reverse order, x first.
+  std::vector<image_axis> axes;
+  std::vector<value> cells;  // the integer coordinate of the first neighbour
+  std::vector<std::vector<value>> weights;
+  for (std::size_t k = 0; k < axes_count; ++k) {
     auto size = static_dim(dims[2 + k], "samples of an image");
     if (size < 1) invalid("the image " + x.type().str() + " is empty");
     auto extent = static_cast<double>(size);
-    axes[k] = corners ? image_axis{size, 0, extent - 1} : image_axis{size, -0.5, extent - 0.5};
-    value g = b.with_dims(b.slice_axis(grid, 2, static_cast<std::int64_t>(1 - k), 1), {batch, points});
+    axes.push_back(corners ? image_axis{size, 0, extent - 1} : image_axis{size, -0.5, extent - 0.5});
+    value g = b.with_dims(b.slice_axis(grid, 2, static_cast<std::int64_t>(axes_count - 1 - k), 1), {batch, points});
     value at =
         corners ? b.binary(fn::mul, b.binary(fn::add, g, 1.0), (extent - 1) / 2)
                 : b.binary(fn::mul, b.binary(fn::sub, b.binary(fn::mul, b.binary(fn::add, g, 1.0), extent), 1.0), 0.5);
@@ -88,33 +99,40 @@ std::vector<value> grid_sample(node& n) {
     // Like torch and onnxruntime, cubic interpolation pads its neighbours only, not the point itself.
     if (mode != "cubic") at = padded_coordinate(b, at, axes[k], pad_with);
     value cell = mode == "nearest" ? b.unary(fn::round, at) : b.unary(fn::floor, at);
-    weights[k] = weights_of(b, b.binary(fn::sub, at, cell), mode);
-    cells[k] = mode == "cubic" ? b.binary(fn::sub, cell, 1.0) : cell;
+    weights.push_back(weights_of(b, b.binary(fn::sub, at, cell), mode));
+    cells.push_back(mode == "cubic" ? b.binary(fn::sub, cell, 1.0) : cell);
   }
+  std::size_t neighbours = 1;
+  for (const auto& w : weights) neighbours *= w.size();
   value sum;
-  for (std::size_t i = 0; i < weights[0].size(); ++i)
-    for (std::size_t j = 0; j < weights[1].size(); ++j) {
-      value weight = b.binary(fn::mul, weights[0][i], weights[1][j]);
-      std::array<value, 2> at{b.binary(fn::add, cells[0], static_cast<double>(i)),
-                              b.binary(fn::add, cells[1], static_cast<double>(j))};
-      for (std::size_t k = 0; k < 2; ++k) {
-        value inside = clamped(b, at[k], 0, static_cast<double>(axes[k].size - 1));
-        if (pad_with == padding::zeros)
-          weight = b.where(b.binary(fn::equal, inside, at[k]), weight, b.scalar(element_type::f32, 0));
-        if (pad_with == padding::reflection)
-          inside = clamped(b, reflected(b, at[k], axes[k]), 0, static_cast<double>(axes[k].size - 1));
-        at[k] = b.to_type(inside, element_type::i64);
-      }
-      value index = b.binary(fn::add, b.binary(fn::mul, at[0], static_cast<double>(axes[1].size)), at[1]);
-      value pixels = b.add(gather_nd{1}, {table, b.with_dims(index, {batch, points, 1})});
-      value part = b.binary(fn::mul, b.to_type(pixels, element_type::f32), b.with_dims(weight, {batch, points, 1}));
-      sum = sum ? b.binary(fn::add, sum, part) : part;
+  for (std::size_t neighbour = 0; neighbour < neighbours; ++neighbour) {
+    value weight, index;
+    std::size_t rest = neighbour, combinations = neighbours;
+    for (std::size_t k = 0; k < axes_count; ++k) {
+      combinations /= weights[k].size();
+      const std::size_t offset = rest / combinations;
+      rest %= combinations;
+      value at = b.binary(fn::add, cells[k], static_cast<double>(offset)), share = weights[k][offset];
+      const auto last = static_cast<double>(axes[k].size - 1);
+      value inside = clamped(b, at, 0, last);
+      if (pad_with == padding::zeros)
+        share = b.where(b.binary(fn::equal, inside, at), share, b.scalar(element_type::f32, 0));
+      if (pad_with == padding::reflection) inside = clamped(b, reflected(b, at, axes[k]), 0, last);
+      value whole = b.to_type(inside, element_type::i64);
+      weight = weight ? b.binary(fn::mul, weight, share) : share;
+      index = index ? b.binary(fn::add, b.binary(fn::mul, index, static_cast<double>(axes[k].size)), whole) : whole;
     }
-  value image = b.with_dims(b.permuted(sum, {0, 2, 1}), {batch, channels, n.dims(1)[1], n.dims(1)[2]});
+    value taken = b.add(gather_nd{1}, {table, b.with_dims(index, {batch, points, 1})});
+    value part = b.binary(fn::mul, b.to_type(taken, element_type::f32), b.with_dims(weight, {batch, points, 1}));
+    sum = sum ? b.binary(fn::add, sum, part) : part;
+  }
+  std::vector<dim> result{batch, channels};
+  result.insert(result.end(), n.dims(1).begin() + 1, n.dims(1).end() - 1);
+  value image = b.with_dims(b.permuted(sum, {0, 2, 1}), result);
   return {b.to_type(image, x.type().type)};
 }
 
-constexpr operator_row rows[] = {{"GridSample", grid_sample, 16, "2 spatial axes"}};
+constexpr operator_row rows[] = {{"GridSample", grid_sample, 16, "2 or 3 spatial axes"}};
 
 }  // namespace
 

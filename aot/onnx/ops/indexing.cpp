@@ -107,7 +107,7 @@ constexpr operator_row rows[] = {
     {"Scatter", scattered_elements, 9},
     {"ScatterND", scattered_nd, 11},
     {"SegmentSum", segment_sums, 1, "ids ascend", "kiln"},
-    {"TopK", top, 7, "k known at import"},
+    {"TopK", top, 6, "k known at import"},
     {"ArgMax", arg<true>},
     {"ArgMin", arg<false>},
     {"TensorScatter", tensor_scatter, 24},

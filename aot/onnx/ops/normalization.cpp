@@ -50,6 +50,7 @@ std::vector<value> batch_statistics(node& n) {
 // computed in f32 at import. The remaining multiplication and addition are later fused into a convolution.
 std::vector<value> batch_normalization(node& n) {
   if (n.integer("training_mode", 0)) return batch_statistics(n);
+  if (n.opset < 7 && n.integer("is_test", 0) == 0) refuse("is_test=0 (training) is not supported before opset 14");
   if (n.opset < 9 && n.integer("spatial", 1) == 0) refuse("spatial=0 is not supported");
   n.refuse_outputs_from(1, "running statistics");
   builder& b = n.b;
@@ -180,7 +181,7 @@ std::vector<value> hardmax(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"BatchNormalization", batch_normalization, 7, "training_mode=1 from opset 14"},
+    {"BatchNormalization", batch_normalization, 6, "training_mode=1 from opset 14"},
     {"InstanceNormalization", instance_normalization, 6},
     {"GroupNormalization", group_normalization, 18},
     {"LayerNormalization", layer_normalization, 1},

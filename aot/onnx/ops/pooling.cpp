@@ -4,6 +4,7 @@
 
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/max_positions.hpp"
 #include "aot/onnx/ops/window.hpp"
 
 namespace kiln::onnx_import {
@@ -37,11 +38,11 @@ double lowest(element_type type) {
 
 template <pooling_kind Kind>
 std::vector<value> pool(node& n) {
-  n.refuse_outputs_from(1, "indices of the maxima");
   if (Kind != pooling_kind::max) return {n.b.add(pooling_of(n, n.dims(0), Kind), {n.in(0)})};
   pooling op = pooling_of(n, n.dims(0), Kind, true);
   value image = padded_image(n, n.in(0), op.window, lowest(n.type(0).type));
-  return {n.b.add(std::move(op), {image})};
+  value result = n.b.add(op, {image});
+  return {result, n.wants(1) ? max_positions(n, op, result.type().dims) : value{}};
 }
 
 // inputs: X, its scale and zero point, the result's scale and zero point.
@@ -86,9 +87,9 @@ std::vector<value> global_lp_pool(node& n) {
 
 constexpr operator_row rows[] = {
     {"QLinearAveragePool", qlinear_average_pool, 1, "", microsoft_domain},
-    {"MaxPool", pool<pooling_kind::max>, 7, "no indices"},
+    {"MaxPool", pool<pooling_kind::max>, 6, "indices: sizes known at import"},
     {"AveragePool", pool<pooling_kind::average>},
-    {"LpPool", lp_pool, 7, "no ceil_mode"},
+    {"LpPool", lp_pool, 6, "no ceil_mode"},
     {"GlobalAveragePool", global_pool<reduction_kind::mean>, 1},
     {"GlobalMaxPool", global_pool<reduction_kind::max>, 1},
     {"GlobalLpPool", global_lp_pool},

@@ -1,31 +1,19 @@
-// LSTM, GRU and RNN: one product for the inputs of all time steps, then one `recurrent` operation per direction.
+// LSTM, GRU and RNN: one product for the inputs of all time steps, then one `recurrent` operation or a loop
+// (recurrent_steps.hpp) per direction.
 #include <algorithm>
-#include <cctype>
 
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/recurrent_steps.hpp"
 
 namespace kiln::onnx_import {
 namespace {
 
 using fn = scalar_function;
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-void check_attributes(node& n, recurrent_cell cell) {
-  std::vector<std::string> defaults = cell == recurrent_cell::rnn ? std::vector<std::string>{"tanh"}
-                                      : cell == recurrent_cell::gru
-                                          ? std::vector<std::string>{"sigmoid", "tanh"}
-                                          : std::vector<std::string>{"sigmoid", "tanh", "tanh"};
-  auto activations = n.texts("activations");
-  for (std::size_t i = 0; i < activations.size(); ++i)
-    if (lower(activations[i]) != defaults[i % defaults.size()])
-      refuse("activation " + activations[i] + " is not supported, only the default " + defaults[i % defaults.size()]);
-  if (n.has_attribute("clip")) refuse("attribute 'clip' is not supported");
-  if (n.integer("input_forget", 0)) refuse("input_forget=1 is not supported");
+const std::vector<std::string>& default_activations(recurrent_cell cell) {
+  static const std::vector<std::string> rnn{"tanh"}, gru{"sigmoid", "tanh"}, lstm{"sigmoid", "tanh", "tanh"};
+  return cell == recurrent_cell::rnn ? rnn : cell == recurrent_cell::gru ? gru : lstm;
 }
 
 // Returns entry d of the leading axis, the direction axis of W, R, B and the initial states.
@@ -100,8 +88,6 @@ class sequence_lengths {
 // layout=1 puts the batch first.
 std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recurrence) {
   builder& b = n.b;
-  check_attributes(n, cell);
-  if (n.has(7)) refuse("peepholes (input 7) are not supported");
   bool batch_first = n.integer("layout", 0) != 0;
   value x = n.in(0);
   if (x.type().rank() != 3 || weights.type().rank() != 3 || recurrence.type().rank() != 3)
@@ -118,7 +104,10 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
   std::int64_t directions = direction == "bidirectional" ? 2 : 1;
   if (!(weights.type().dims[0] == dim(directions)) || !(recurrence.type().dims[0] == dim(directions)))
     invalid("W and R need " + std::to_string(directions) + " directions");
-  sequence_lengths lengths(b, varying_lengths(n, steps), steps);
+  const value varying = varying_lengths(n, steps);
+  sequence_lengths lengths(b, varying, steps);
+  const bool plain = !n.has(7) && !n.has_attribute("clip") && !n.integer("input_forget", 0);
+  const bool is_lstm = cell == recurrent_cell::lstm;
   element_type type = x.type().type;
   bool reset_after = cell == recurrent_cell::gru && n.integer("linear_before_reset", 0) != 0;
   value flat = b.with_dims(x, {steps * batch, features});
@@ -143,16 +132,28 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
     }
     bool backwards = direction == "reverse" || d == 1;
     products = b.with_dims(products, {steps, batch, gates});
+    value state = initial(5, d), cell_state = is_lstm ? initial(6, d) : value{};
+    value state_weights = direction_of(b, recurrence, d);
+    const auto activations = activations_of(n, default_activations(cell), static_cast<std::size_t>(d));
+    if (!plain || !std::ranges::equal(activations, default_activations(cell), {}, &recurrent_activation::name)) {
+      value peepholes = n.has(7) ? direction_of(b, n.in(7), d) : value{};
+      auto made = stepped_direction(
+          n, {{cell, backwards, reset_after}, activations, n.real("clip", 0), n.integer("input_forget", 0) != 0,
+              products, state_weights, late_bias, state, cell_state, peepholes, varying});
+      outputs.push_back(made[0]);
+      final_h.push_back(made[1]);
+      if (is_lstm) final_c.push_back(made[2]);
+      continue;
+    }
     if (lengths && backwards) products = lengths.reversed(products);
-    if (cell == recurrent_cell::lstm) products = lengths.holding_cell(products, hidden);
-    value state = initial(5, d);
-    std::vector<value> arguments{products, direction_of(b, recurrence, d), late_bias, state};
-    if (cell == recurrent_cell::lstm) arguments.push_back(initial(6, d));
+    if (is_lstm) products = lengths.holding_cell(products, hidden);
+    std::vector<value> arguments{products, state_weights, late_bias, state};
+    if (is_lstm) arguments.push_back(cell_state);
     value y = b.add(recurrent{cell, backwards && !lengths, reset_after}, arguments);
     final_h.push_back(lengths ? lengths.last(y, state) : builder::output(y, 1));
     value ordered = lengths && backwards ? lengths.reversed(y) : y;
     outputs.push_back(lengths.masked(ordered));
-    if (cell == recurrent_cell::lstm) final_c.push_back(builder::output(y, 2));
+    if (is_lstm) final_c.push_back(builder::output(y, 2));
   }
   // Y [T, D, B, H] and Y_h, Y_c [D, B, H]. With the batch first, Y is [B, T, D, H] and the states are [B, D, H].
   value y = stack(b, outputs, 1), h = stack(b, final_h, 0);
@@ -161,7 +162,7 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
     h = b.permuted(h, {1, 0, 2});
   }
   std::vector<value> results{y, h};
-  if (cell == recurrent_cell::lstm) {
+  if (is_lstm) {
     value c = stack(b, final_c, 0);
     results.push_back(batch_first ? b.permuted(c, {1, 0, 2}) : c);
   }
@@ -192,7 +193,8 @@ std::vector<value> dynamic_quantize_lstm(node& n) {
   return layer(n, recurrent_cell::lstm, restored(1, 8), restored(2, 10));
 }
 
-constexpr std::string_view limits = "default activations; no clip or peepholes";
+constexpr std::string_view limits =
+    "a loop over a known number of steps for other activations than the default, clip or peepholes";
 constexpr operator_row rows[] = {
     {"DynamicQuantizeLSTM", dynamic_quantize_lstm, 1, limits, microsoft_domain},
     {"LSTM", layer_of<recurrent_cell::lstm>, 7, limits},

@@ -34,13 +34,15 @@ literal weight_table(node& n, const indexed_forest& f, const std::string& prefix
        ids = list(n, prefix + "_ids", weights.size());
   auto count = static_cast<std::int64_t>(f.trees.size());
   check_targets(targets, count);
-  std::vector<double> table(static_cast<std::size_t>(count * targets));
+  const double absent = absent_weight(f.trees, n.text("aggregate_function", "SUM"));
+  std::vector<double> table(static_cast<std::size_t>(count * targets), absent);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     auto found = f.index.find({trees[i], nodes[i]});
     std::int64_t column = columns ? columns->at(ids[i]) : ids[i];
     if (found == f.index.end() || column < 0 || column >= targets)
       invalid("a weight names node " + std::to_string(nodes[i]) + " and target " + std::to_string(ids[i]));
-    table[static_cast<std::size_t>(found->second * targets + column)] += weights[i];
+    double& entry = table[static_cast<std::size_t>(found->second * targets + column)];
+    entry = entry == absent ? weights[i] : entry + weights[i];
   }
   return literal::from_doubles({f.trees.type, {count, targets}}, table);
 }
@@ -111,19 +113,19 @@ std::vector<value> ensemble(node& n) {
   auto targets = list(n, "leaf_targetids", weights ? static_cast<std::size_t>(weights->type().element_count()) : 0);
   std::int64_t count = static_cast<std::int64_t>(f.trees.size()), columns = n.integer("n_targets", 1);
   check_targets(columns, count);
-  std::vector<double> table(static_cast<std::size_t>(count * columns));
+  auto how = n.integer("aggregate_function", 1), transform = n.integer("post_transform", 0);
+  if (how < 0 || how > 3) invalid("aggregate_function is " + std::to_string(how));
+  if (transform < 0 || transform > 4) invalid("post_transform is " + std::to_string(transform));
+  const std::string aggregate(aggregates[static_cast<std::size_t>(how)]);
+  std::vector<double> table(static_cast<std::size_t>(count * columns), absent_weight(f.trees, aggregate));
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (targets[i] < 0 || targets[i] >= columns) invalid("leaf_targetids names target " + std::to_string(targets[i]));
     auto row = static_cast<std::size_t>(f.leaves_from) + i;
     table[row * static_cast<std::size_t>(columns) + static_cast<std::size_t>(targets[i])] =
         weights->at(static_cast<std::int64_t>(i));
   }
-  auto how = n.integer("aggregate_function", 1), transform = n.integer("post_transform", 0);
-  if (how < 0 || how > 3) invalid("aggregate_function is " + std::to_string(how));
-  if (transform < 0 || transform > 4) invalid("post_transform is " + std::to_string(transform));
   value scores = aggregated(n.b, f.trees, leaves_of(n.b, f.trees, x),
-                            literal::from_doubles({f.trees.type, {count, columns}}, table),
-                            std::string(aggregates[static_cast<std::size_t>(how)]));
+                            literal::from_doubles({f.trees.type, {count, columns}}, table), aggregate);
   scores = transformed_scores(n, scores, transforms[static_cast<std::size_t>(transform)]);
   return {n.b.to_type(scores, n.type(0).type)};
 }

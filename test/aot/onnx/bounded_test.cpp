@@ -211,11 +211,20 @@ TEST(bounded_dims, uses_that_mix_places_are_refused_by_name) {
   model_builder taken;
   taken.input("x", float_type, {"counted.0", "3"}).output("x");
   expect_refused(taken, "names that begin with counted. are reserved");
+}
 
-  model_builder by_axis;
-  by_axis.input("x", float_type, {"3", "3"}).output("y");
-  graph_builder::attribute(by_axis.node("Unique", {"x"}, {"y"}), "axis", 0);
-  expect_refused(by_axis, "attribute axis");
+TEST(bounded_dims, unique_rows_are_counted) {
+  model_builder m;
+  m.input("x", float_type, {"4", "2"}).output("y").output("i");
+  graph_builder::attribute(m.node("Unique", {"x"}, {"y", "", "i"}), "axis", 0);
+  program p = m.import();
+  literal x = literal::of<float>({element_type::f32, {4, 2}}, {3, 1, 2, 9, 3, 1, 3, 0});
+  auto outputs = evaluate(p.main(), std::vector{x}, spirv::library_runner(p));
+  auto rows = outputs[0].to_doubles();
+  rows.resize(6);
+  EXPECT_EQ(rows, (std::vector<double>{2, 9, 3, 0, 3, 1}));
+  EXPECT_EQ(outputs[1].to_int64(), (std::vector<std::int64_t>{2, 0, 2, 1}));
+  EXPECT_EQ(outputs[2].at_int(0), 3);
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#include "aot/onnx/ops/body_module.hpp"
+
+#include <algorithm>
+
+namespace kiln::onnx_import {
+
+void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
+  for (const auto& name : outer_names(body)) {
+    value v = n.owner.find(name);
+    // An unknown name is reported by the node that uses it.
+    if (!v || module::constant(v) || std::ranges::find(into.names, name) != into.names.end()) continue;
+    into.names.push_back(name);
+    into.values.push_back(v);
+  }
+}
+
+std::vector<std::string> numbered(std::size_t count) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+std::vector<value> all_outputs(value first, std::size_t count) {
+  std::vector<value> results;
+  for (std::size_t i = 0; i < count; ++i) results.push_back(builder::output(first, static_cast<std::uint32_t>(i)));
+  return results;
+}
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,195 @@
+// Operators on sequences and optionals: they rearrange values that the importer knows (sequences.hpp).
+#include "aot/onnx/sequences.hpp"
+#include "aot/onnx/graph.hpp"
+#include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/window.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+const compound& sequence_in(node& n, std::size_t i) {
+  const compound* c = find_compound(n.owner.state(), n.in(i));
+  if (!c || c->is_optional) invalid("input " + std::to_string(i) + " is not a sequence");
+  return *c;
+}
+
+value made(node& n, std::vector<value> elements) {
+  return add_compound(n.owner.state(), n.b, {false, std::move(elements)});
+}
+
+std::vector<value> sequence_construct(node& n) { return {made(n, n.present())}; }
+std::vector<value> sequence_empty(node& n) { return {made(n, {})}; }
+
+std::vector<value> sequence_length(node& n) {
+  return {n.b.scalar(element_type::i64, static_cast<double>(sequence_in(n, 0).elements.size()))};
+}
+
+// The position in [0, end) that input i gives. A negative one counts from `length`.
+std::size_t position(node& n, std::size_t i, std::size_t length, std::size_t end) {
+  refuse_compound(n, i);
+  auto given = n.numbers(i, "position");
+  if (given.size() != 1) invalid("the position is not a scalar");
+  const auto count = static_cast<std::int64_t>(length);
+  const std::int64_t at = given[0] < 0 ? given[0] + count : given[0];
+  if (at < 0 || at >= static_cast<std::int64_t>(end))
+    invalid("position " + std::to_string(given[0]) + " is outside a sequence of " + std::to_string(length));
+  return static_cast<std::size_t>(at);
+}
+
+// Elements of equal shape along a new axis.
+value stacked(builder& b, const std::vector<value>& elements, std::int64_t axis) {
+  std::vector<value> lifted;
+  for (value v : elements) {
+    auto dims = v.type().dims;
+    dims.insert(dims.begin() + axis, 1);
+    lifted.push_back(b.with_dims(v, dims));
+  }
+  return lifted.size() == 1 ? lifted[0] : b.add(concat{axis}, lifted);
+}
+
+std::vector<value> sequence_at(node& n) {
+  const auto& elements = sequence_in(n, 0).elements;
+  const bool alike = !elements.empty() && std::ranges::all_of(elements, [&](value v) {
+    return v.type() == elements[0].type() && !find_compound(n.owner.state(), v);
+  });
+  // A position that depends on data selects among elements of one shape.
+  if (alike && !n.b.known(n.in(1))) {
+    value at = n.b.to_type(n.b.with_dims(n.in(1), {}), element_type::i64);
+    return {n.b.add(gather{0}, {stacked(n.b, elements, 0), at})};
+  }
+  return {elements.at(position(n, 1, elements.size(), elements.size()))};
+}
+
+std::vector<value> sequence_insert(node& n) {
+  auto elements = sequence_in(n, 0).elements;
+  const std::size_t at = n.has(2) ? position(n, 2, elements.size(), elements.size() + 1) : elements.size();
+  elements.insert(elements.begin() + static_cast<std::ptrdiff_t>(at), n.in(1));
+  return {made(n, std::move(elements))};
+}
+
+std::vector<value> sequence_erase(node& n) {
+  auto elements = sequence_in(n, 0).elements;
+  if (elements.empty()) invalid("the sequence is empty");
+  const std::size_t at = n.has(1) ? position(n, 1, elements.size(), elements.size()) : elements.size() - 1;
+  elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(at));
+  return {made(n, std::move(elements))};
+}
+
+// The lengths of the parts of an axis: `split` gives them, or one for all parts but a shorter last one; 1 by default.
+std::vector<std::int64_t> part_lengths(node& n, std::int64_t total) {
+  std::vector<std::int64_t> lengths;
+  std::int64_t each = 1;
+  if (n.has(1)) {
+    auto given = n.numbers(1, "split");
+    if (n.rank(1) > 0) {
+      std::int64_t sum = 0;
+      for (std::int64_t length : given) {
+        if (length < 0 || length > total) invalid("a part has the length " + std::to_string(length));
+        sum += length;
+      }
+      if (sum != total) invalid("the parts of " + std::to_string(total) + " have " + std::to_string(sum) + " in all");
+      return given;
+    }
+    each = given.at(0);
+    if (each < 1) invalid("parts have the length " + std::to_string(each));
+  }
+  for (std::int64_t at = 0; at < total; at += each) lengths.push_back(std::min(each, total - at));
+  return lengths;
+}
+
+std::vector<value> split_to_sequence(node& n) {
+  builder& b = n.b;
+  const std::int64_t axis = n.axis("axis", 0, n.rank(0));
+  auto dims = n.dims(0);
+  const std::int64_t total = static_dim(dims.at(static_cast<std::size_t>(axis)), "the split axis");
+  const bool keep = n.has(1) || n.integer("keepdims", 1) != 0;
+  dims.erase(dims.begin() + axis);
+  constexpr std::size_t most_parts = 1 << 16;
+  const auto lengths = part_lengths(n, total);
+  if (lengths.size() > most_parts) refuse(std::to_string(lengths.size()) + " parts are too many");
+  std::vector<value> parts;
+  std::int64_t at = 0;
+  for (std::int64_t length : lengths) {
+    value part = b.slice_axis(n.in(0), axis, at, length);
+    parts.push_back(keep ? part : b.with_dims(part, dims));
+    at += length;
+  }
+  return {made(n, std::move(parts))};
+}
+
+std::vector<value> concat_from_sequence(node& n) {
+  const auto elements = sequence_in(n, 0).elements;
+  if (elements.empty()) invalid("the sequence is empty");
+  for (value v : elements)
+    if (find_compound(n.owner.state(), v)) invalid("an element of the sequence is not a tensor");
+  const bool fresh = n.integer("new_axis", 0) != 0;
+  const std::int64_t axis = n.axis("axis", 0, elements[0].type().rank() + (fresh ? 1 : 0));
+  if (fresh) return {stacked(n.b, elements, axis)};
+  return {elements.size() == 1 ? elements[0] : n.b.add(concat{axis}, elements)};
+}
+
+// Imports the body once for each element of the first input. Other inputs are sequences of the same length, or tensors
+// that every element gets.
+std::vector<value> sequence_map(node& n) {
+  const ::onnx::GraphProto& body = n.graph("body");
+  import_state& state = n.owner.state();
+  const std::size_t count = sequence_in(n, 0).elements.size();
+  if (static_cast<std::size_t>(body.input_size()) != n.inputs()) invalid("its body has another number of inputs");
+  std::vector<std::vector<value>> results(static_cast<std::size_t>(body.output_size()));
+  for (std::size_t i = 0; i < count; ++i) {
+    state.budget.take_copy(body.ByteSizeLong());
+    ::onnx::GraphProto copy = body;
+    scope inside(state, n.b, &n.owner);
+    for (std::size_t k = 0; k < n.inputs(); ++k) {
+      const compound* c = find_compound(state, n.in(k));
+      if (c && c->elements.size() != count) invalid("its sequences have different lengths");
+      inside.define(copy.input(static_cast<int>(k)).name(), c ? c->elements[i] : n.in(k));
+    }
+    inside.run(copy);
+    auto outputs = inside.outputs(copy);
+    for (std::size_t k = 0; k < outputs.size(); ++k) results[k].push_back(outputs[k]);
+  }
+  std::vector<value> sequences;
+  for (auto& elements : results) sequences.push_back(made(n, std::move(elements)));
+  return sequences;
+}
+
+std::vector<value> optional(node& n) {
+  compound c{true, {}};
+  if (n.has(0)) c.elements.push_back(n.in(0));
+  return {add_compound(n.owner.state(), n.b, std::move(c))};
+}
+
+std::vector<value> optional_has_element(node& n) {
+  const compound* c = n.has(0) ? find_compound(n.owner.state(), n.in(0)) : nullptr;
+  const bool has = n.has(0) && !(c && c->is_optional && c->elements.empty());
+  return {n.b.scalar(element_type::boolean, has)};
+}
+
+std::vector<value> optional_get_element(node& n) {
+  const compound* c = find_compound(n.owner.state(), n.in(0));
+  if (!c || !c->is_optional) return {n.in(0)};  // from opset 18 on, any value is an optional that has it
+  if (c->elements.empty()) invalid("the optional is empty");
+  return {c->elements[0]};
+}
+
+constexpr operator_row rows[] = {
+    {"SequenceConstruct", sequence_construct, 11, "", "", true},
+    {"SequenceEmpty", sequence_empty, 11, "", "", true},
+    {"SequenceLength", sequence_length, 11, "", "", true},
+    {"SequenceAt", sequence_at, 11, "", "", true},
+    {"SequenceInsert", sequence_insert, 11, "position known at import", "", true},
+    {"SequenceErase", sequence_erase, 11, "position known at import", "", true},
+    {"SplitToSequence", split_to_sequence, 11, "lengths known at import"},
+    {"ConcatFromSequence", concat_from_sequence, 11, "", "", true},
+    {"SequenceMap", sequence_map, 17, "", "", true},
+    {"Optional", optional, 15, "", "", true},
+    {"OptionalHasElement", optional_has_element, 15, "", "", true},
+    {"OptionalGetElement", optional_get_element, 15, "", "", true},
+};
+
+}  // namespace
+
+std::span<const operator_row> sequence_operators() { return rows; }
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,133 @@
+// Sequences and optionals are folded away at import; loops that carry them, or values that change their shapes, are
+// imported trip by trip.
+#include <gtest/gtest.h>
+
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
+#include "test/aot/onnx/model_builder.hpp"
+
+namespace kiln {
+namespace {
+
+using test::bool_type;
+using test::float_type;
+using test::graph_builder;
+using test::int64_type;
+using test::model_builder;
+
+literal floats(std::vector<dim> dims, const std::vector<float>& values) {
+  return literal::of<float>({element_type::f32, std::move(dims)}, values);
+}
+
+std::string message_of(const model_builder& m, const import_options& options = {}) {
+  try {
+    m.import(options);
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "imported";
+}
+
+void expect_mentions(const std::string& message, std::string_view text) {
+  EXPECT_NE(message.find(text), std::string::npos) << message;
+}
+
+TEST(sequences, split_and_concatenated_leave_no_trace) {
+  model_builder m;
+  m.input("x", float_type, {"5", "2"}).output("y").output("n");
+  m.integers("two", {}, {2});
+  m.node("SplitToSequence", {"x", "two"}, {"s"});
+  m.node("SequenceLength", {"s"}, {"n"});
+  m.node("ConcatFromSequence", {"s"}, {"y"});
+  model_builder::attribute(*m.graph.mutable_node(2), "axis", 0);
+  program p = m.import();
+  literal x = floats({5, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  auto outputs = evaluate(p.main(), std::vector{x});
+  EXPECT_EQ(outputs[0], x);
+  EXPECT_EQ(outputs[1].to_int64(), std::vector<std::int64_t>{3});
+}
+
+TEST(sequences, a_position_that_depends_on_data_selects_among_equal_shapes) {
+  model_builder m;
+  m.input("x", float_type, {"2"}).input("z", float_type, {"2"}).input("i", int64_type, {}).output("y");
+  m.node("SequenceConstruct", {"x", "z"}, {"s"});
+  m.node("SequenceAt", {"s", "i"}, {"y"});
+  program p = m.import();
+  for (std::int64_t i : {0, 1, -1}) {
+    std::vector<literal> inputs{floats({2}, {1, 2}), floats({2}, {3, 4}),
+                                literal::of<std::int64_t>({element_type::i64, {}}, {i})};
+    EXPECT_EQ(evaluate(p.main(), inputs)[0].to_doubles(),
+              i == 0 ? (std::vector<double>{1, 2}) : (std::vector<double>{3, 4}));
+  }
+}
+
+// Three trips, each of which inserts iteration * x into a sequence.
+model_builder collecting() {
+  model_builder m;
+  m.input("x", float_type, {"2"}).output("y");
+  m.integers("trips", {}, {3});
+  m.tensor("go", bool_type, {}).add_int32_data(1);
+  m.node("SequenceEmpty", {}, {"none"});
+  graph_builder body(test::graph_builder::body(m.node("Loop", {"trips", "go", "none"}, {"all"}), "body"));
+  body.input("i", int64_type, {}).input("c", bool_type, {}).input("s", float_type, {});
+  body.output("c").output("more");
+  auto& cast = body.node("Cast", {"i"}, {"f"});
+  graph_builder::attribute(cast, "to", float_type);
+  body.node("Mul", {"x", "f"}, {"scaled"});
+  body.node("SequenceInsert", {"s", "scaled"}, {"more"});
+  graph_builder::attribute(m.node("ConcatFromSequence", {"all"}, {"y"}), "axis", 0);
+  return m;
+}
+
+TEST(sequences, a_loop_that_carries_one_is_imported_trip_by_trip) {
+  program p = collecting().import();
+  EXPECT_EQ(p.modules().size(), 1u);
+  EXPECT_EQ(evaluate(p.main(), std::vector{floats({2}, {1, 2})})[0].to_doubles(),
+            (std::vector<double>{0, 0, 1, 2, 2, 4}));
+}
+
+TEST(sequences, a_carried_value_may_grow) {
+  model_builder m;
+  m.input("x", float_type, {"1"}).output("y");
+  m.integers("trips", {}, {3});
+  m.tensor("go", bool_type, {}).add_int32_data(1);
+  graph_builder body(test::graph_builder::body(m.node("Loop", {"trips", "go", "x"}, {"y"}), "body"));
+  body.input("i", int64_type, {}).input("c", bool_type, {}).input("v", float_type, {"n"});
+  body.output("c").output("twice");
+  graph_builder::attribute(body.node("Concat", {"v", "v"}, {"twice"}), "axis", 0);
+  EXPECT_EQ(evaluate(m.import().main(), std::vector{floats({1}, {7})})[0].to_doubles(), std::vector<double>(8, 7));
+}
+
+TEST(sequences, operators_on_tensors_refuse_them) {
+  model_builder m;
+  m.input("x", float_type, {"2"}).output("y");
+  m.node("SequenceConstruct", {"x"}, {"s"});
+  m.node("Relu", {"s"}, {"y"});
+  expect_mentions(message_of(m), "input 0 is a sequence");
+}
+
+TEST(sequences, optionals) {
+  model_builder m;
+  m.input("x", float_type, {"2"}).output("has").output("y").output("nothing");
+  m.node("Optional", {"x"}, {"o"});
+  m.node("OptionalHasElement", {"o"}, {"has"});
+  m.node("OptionalGetElement", {"o"}, {"y"});
+  m.node("OptionalHasElement", {}, {"nothing"});
+  literal x = floats({2}, {1, 2});
+  auto outputs = evaluate(m.import().main(), std::vector{x});
+  EXPECT_EQ(outputs[0].at_int(0), 1);
+  EXPECT_EQ(outputs[1], x);
+  EXPECT_EQ(outputs[2].at_int(0), 0);
+}
+
+TEST(sequences, an_unknown_input_of_the_options_is_refused) {
+  model_builder m;
+  m.input("x", float_type, {"2"}).output("y");
+  m.node("Relu", {"x"}, {"y"});
+  import_options options;
+  options.sequences["x"] = {{{2}}};
+  expect_mentions(message_of(m, options), "--sequence 'x'");
+}
+
+}  // namespace
+}  // namespace kiln
