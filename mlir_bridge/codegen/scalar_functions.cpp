@@ -286,7 +286,7 @@ rule find_rule(scalar_function function) {
     case where: return +[](const call& c) { return c.b.select(c.x[0], c.x[1], c.x[2]); };
     case scalar_function::clamp: return kiln::codegen::clamp;
   }
-  throw error(error_kind::unsupported, "no code for the scalar function " + std::string(enum_name(function)));
+  throw error(error_kind::unsupported, "no code for scalar function " + std::to_string(static_cast<int>(function)));
 }
 
 #undef LIBM

@@ -35,6 +35,7 @@ literal to_literal(ConstantOp op) {
                             : data.getSplatValue<llvm::APInt>();
   std::uint64_t raw = pattern.getZExtValue();
   unsigned bits = element_bits(data);
+  if (bits == 2) raw |= raw << 2, bits = 4;  // every element of a byte
   if (bits == 4) raw |= raw << 4;
   std::size_t width = bits < 8 ? 1 : bits / 8;
   if (type.bytes() > largest_literal)

@@ -137,9 +137,17 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
     const auto activations = activations_of(n, default_activations(cell), static_cast<std::size_t>(d));
     if (!plain || !std::ranges::equal(activations, default_activations(cell), {}, &recurrent_activation::name)) {
       value peepholes = n.has(7) ? direction_of(b, n.in(7), d) : value{};
-      auto made = stepped_direction(
-          n, {{cell, backwards, reset_after}, activations, n.real("clip", 0), n.integer("input_forget", 0) != 0,
-              products, state_weights, late_bias, state, cell_state, peepholes, varying});
+      auto made = stepped_direction(n, {{cell, backwards, reset_after},
+                                        activations,
+                                        n.real("clip", 0),
+                                        n.integer("input_forget", 0) != 0,
+                                        products,
+                                        state_weights,
+                                        late_bias,
+                                        state,
+                                        cell_state,
+                                        peepholes,
+                                        varying});
       outputs.push_back(made[0]);
       final_h.push_back(made[1]);
       if (is_lstm) final_c.push_back(made[2]);

@@ -79,18 +79,6 @@ TEST(object, grids_of_large_kernels_can_be_shared) {
   EXPECT_EQ(loaded_kernel(*small, best_target()).native().launches[0].grid, 1);
 }
 
-TEST(object, refuses_storage_types_by_name) {
-  auto m = fusion({typed(element_type::f8e4m3, {8, 8})},
-                  [](module& m, in p) { return std::vector<value>{m.add(convert{element_type::f32}, {p[0]})}; });
-  try {
-    loaded_kernel(*m, best_target());
-    FAIL() << "f8e4m3 was compiled";
-  } catch (const error& e) {
-    EXPECT_EQ(e.kind(), error_kind::unsupported);
-    EXPECT_NE(std::string(e.what()).find("f8e4m3"), std::string::npos) << e.what();
-  }
-}
-
 TEST(object, trace_tells_every_phase) {
   auto m =
       fusion({f32({40, 40})}, [](module& m, in p) { return std::vector<value>{m.add(transpose{{1, 0}}, {p[0]})}; });
