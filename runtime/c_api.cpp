@@ -48,6 +48,11 @@ kiln::model_request request_of(const char* path, const kiln_open_options& o) {
   request.no_cache = o.no_cache != 0;
   request.only_cached = o.only_cached != 0;
   request.compile_worker = text(o.compile_worker);
+  if (o.tuning < KILN_TUNING_OFF || o.tuning > KILN_TUNING_EXHAUSTIVE)
+    throw kiln::error(kiln::error_kind::usage, "tuning: there is no such effort; use one of kiln_tuning");
+  request.tuning = o.tuning;
+  if (o.tuning_seconds < 0) throw kiln::error(kiln::error_kind::usage, "tuning_seconds: it is negative");
+  if (o.tuning_seconds > 0) request.tuning_seconds = o.tuning_seconds;
   if (o.most_programs) request.most_instances = o.most_programs;
   if (o.progress)
     request.progress = [f = o.progress, data = o.data](std::size_t done, std::size_t total) { f(data, done, total); };
@@ -58,7 +63,13 @@ kiln::model_request request_of(const char* path, const kiln_open_options& o) {
 // A file of native kernels needs no compiler.
 std::shared_ptr<kiln::model_source> open_source(const kiln::model_request& request) {
   kiln::program source = kiln::read_program(request.file, consent_of(request));
-  if (is_native(source)) return open_native(source, request);
+  if (is_native(source)) {
+    if (request.tuning != KILN_TUNING_OFF)
+      throw kiln::error(
+          kiln::error_kind::unsupported,
+          request.file.string() + ": native kernels are not tuned; open the portable file, or with tuning off");
+    return open_native(source, request);
+  }
   return kiln::load_compiler().open(std::move(source), request);
 }
 
@@ -183,6 +194,15 @@ kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info
   const kiln::plan_report& r = program->loaded().plan().report;
   *info = {r.kernels, r.launches, r.arena_bytes, r.constant_bytes, r.prepared_bytes};
   return KILN_OK;
+}
+
+kiln_status kiln_program_get_tuning_info(const kiln_program* program, kiln_tuning_info* info) {
+  if (!program || !info) return fail(KILN_USAGE, "the program or the pointer for the result is null");
+  return guarded([&] {
+    *info = program->model->tuning();
+    if (std::string problem = program->model->tuning_problem(); !problem.empty())
+      throw kiln::error(kiln::error_kind::internal, "tuning in the background: " + problem);
+  });
 }
 
 }  // extern "C"

@@ -24,10 +24,9 @@ struct kiln_program {
 
 struct kiln_context {
   kiln_context(const kiln_program& of, kiln::graph_policy graph);
-  ~kiln_context();  // keeps what was found out about graphs
   kiln_program program;
   std::map<void*, std::unique_ptr<kiln::device_stream>> streams;  // of the caller's, by what they call them
-  kiln::execution_context context;
+  std::unique_ptr<kiln::model_runner> runner;
   kiln::graph_report graph;                          // as last asked for
   std::vector<kiln::executable::input_span> inputs;  // filled by every run
   std::vector<kiln::executable::output_span> outputs;

@@ -30,21 +30,13 @@ kiln_status with_tensors(kiln_context* context, const void* const* inputs, void*
 static_assert(static_cast<int>(kiln::graph_policy::off) == KILN_GRAPH_OFF &&
               static_cast<int>(kiln::graph_policy::automatic) == KILN_GRAPH_AUTO);
 
-kiln::graph_options options_of(const kiln_program& program, kiln::graph_policy policy) {
-  kiln::graph_options options{.policy = policy};
-  if (policy == kiln::graph_policy::automatic) options.decision = program.model->remembered();
-  return options;
-}
-
 }  // namespace
 
 kiln_context::kiln_context(const kiln_program& of, kiln::graph_policy graph)
     : program(of),
-      context(of.loaded().make_context(options_of(of, graph))),
+      runner(program.model->runner(graph)),
       inputs(of.loaded().plan().inputs.size()),
       outputs(of.loaded().plan().outputs.size()) {}
-
-kiln_context::~kiln_context() { program.model->remember(context); }
 
 extern "C" {
 
@@ -64,9 +56,9 @@ void kiln_context_destroy(kiln_context* context) { delete context; }
 kiln_status kiln_context_get_graph_info(kiln_context* context, kiln_graph_info* info) {
   if (!context || !info) return fail(KILN_USAGE, "the context or the pointer for the result is null");
   return guarded([&] {
-    context->graph = context->context.report();
+    context->graph = context->runner->context().report();
     const kiln::graph_report& r = context->graph;
-    auto decision = context->context.decision();
+    auto decision = context->runner->context().decision();
     kiln::graph_decision d = decision.value_or(kiln::graph_decision{});
     *info = {r.mode.c_str(), r.reason.c_str(),     r.captures, r.replays,  r.patches,  r.updates,  r.rebuilds,
              r.failures,     decision.has_value(), d.replay,   d.branches, d.eager_ms, d.replay_ms};
@@ -74,8 +66,7 @@ kiln_status kiln_context_get_graph_info(kiln_context* context, kiln_graph_info* 
 }
 
 kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* const* outputs) {
-  return with_tensors(context, inputs, outputs,
-                      [&] { context->program.loaded().run(context->context, context->inputs, context->outputs); });
+  return with_tensors(context, inputs, outputs, [&] { context->runner->run(context->inputs, context->outputs); });
 }
 
 kiln_status kiln_run_from_host(kiln_context* context, const void* const* inputs, void* const* outputs) {
@@ -86,7 +77,7 @@ kiln_status kiln_run_from_host(kiln_context* context, const void* const* inputs,
     for (std::size_t i = 0; i < c.inputs.size(); ++i)
       device.upload(const_cast<std::byte*>(c.tensors->inputs()[i].data()), c.inputs[i].data(), c.inputs[i].size());
     device.synchronize();
-    c.program.loaded().run(c.context, c.tensors->inputs(), c.tensors->outputs());
+    c.runner->run(c.tensors->inputs(), c.tensors->outputs());
     for (std::size_t i = 0; i < c.outputs.size(); ++i)
       device.download(c.outputs[i].data(), c.tensors->outputs()[i].data(), c.outputs[i].size());
   });
@@ -96,7 +87,7 @@ kiln_status kiln_run_on_stream(kiln_context* context, const void* const* inputs,
   return with_tensors(context, inputs, outputs, [&] {
     auto& known = context->streams[stream];
     if (!known) known = context->program.loaded().target().borrow_stream(stream);
-    context->program.loaded().run(context->context, context->inputs, context->outputs, *known);
+    context->runner->run(context->inputs, context->outputs, *known);
   });
 }
 

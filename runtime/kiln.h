@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 5
+#define KILN_API_VERSION 6
 
 typedef enum kiln_status {
   KILN_OK = 0,
@@ -111,6 +111,9 @@ const char* kiln_status_name(kiln_status status);
 /* The message of the last failed call of this thread, "" before the first. Valid until the thread's next failure. */
 const char* kiln_last_error(void);
 
+/* How hard the tuner tries: the promising configurations of a kernel, more of them, or all. */
+typedef enum kiln_tuning { KILN_TUNING_OFF, KILN_TUNING_QUICK, KILN_TUNING_FULL, KILN_TUNING_EXHAUSTIVE } kiln_tuning;
+
 /* Opens a program on the host. `threads` threads share one run; 0 means every processor that this process may use.
  * *program is null after a failure. */
 kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program);
@@ -140,6 +143,11 @@ typedef struct kiln_open_options {
   /* One line about a problem with the cache or its records, from any thread. Null: nobody is told. */
   void (*warn)(void* data, const char* text);
   void* data; /* for progress and warn */
+  /* For portable files; since version 6. A thread in the background tunes the kernels while the model runs, the hottest
+   * first, and the next run takes those that it has found. It takes at most a fifth of the device's time, and stops
+   * after this many seconds (0: 30). What it finds is kept in the cache for later processes. */
+  kiln_tuning tuning;
+  double tuning_seconds;
 } kiln_open_options;
 /* KILN_UNTRUSTED if the file lacks a trusted signature. `options` may be null: all defaults. */
 kiln_status kiln_program_open_with(const char* path, const kiln_open_options* options, kiln_program** program);
@@ -173,6 +181,18 @@ kiln_status kiln_program_output(const kiln_program* program, size_t index, kiln_
  * *count is the number of outputs. Since version 3. */
 kiln_status kiln_program_output_extent(const kiln_program* program, size_t index, size_t axis, size_t* count);
 kiln_status kiln_program_get_info(const kiln_program* program, kiln_program_info* info);
+
+/* What the tuner of kiln_open_options.tuning has done. It starts after the program's first run, with copies of that
+ * run's inputs; if that run is on a stream of the caller, the call waits for its end. All zeros without tuning. Since
+ * version 6. */
+typedef struct kiln_tuning_info {
+  size_t kernels, tuned, improved; /* in all; that were timed; for which something faster was found */
+  size_t swaps;                    /* how often a context took faster kernels */
+  double seconds;                  /* that tuning took, once it is done */
+  int done;
+} kiln_tuning_info;
+/* KILN_INTERNAL if an error has ended tuning; *info is filled nevertheless. */
+kiln_status kiln_program_get_tuning_info(const kiln_program* program, kiln_tuning_info* info);
 
 /* How work is submitted to a GPU: launch by launch (OFF), as a graph that is built once and replayed (ON), or whichever
  * is faster in the first runs (AUTO). The results are the same bits.

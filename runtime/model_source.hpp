@@ -6,12 +6,13 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "ir/program.hpp"
 #include "ir/trust/native_consent.hpp"
 #include "runtime/executable.hpp"
+#include "runtime/kiln.h"
+#include "runtime/model_runner.hpp"
 
 namespace kiln {
 
@@ -26,6 +27,8 @@ struct model_request {
   bool no_cache = false, only_cached = false;
   std::string compile_worker;  // empty: beside libkiln.so
   std::size_t most_instances = 8;
+  int tuning = 0;  // kiln_tuning
+  double tuning_seconds = 30;
   std::function<void(std::size_t done, std::size_t total)> progress = nullptr;
   std::function<void(const std::string&)> warn = nullptr;
 };
@@ -35,9 +38,13 @@ class loaded_model {
  public:
   virtual ~loaded_model() = default;
   virtual const kiln::executable& executable() const = 0;
-  // What is known about replaying its graphs, and what a context has found out about that.
-  virtual std::optional<graph_decision> remembered() const { return std::nullopt; }
-  virtual void remember(const execution_context&) const {}
+  // For one caller. It must not outlive this object.
+  virtual std::unique_ptr<model_runner> runner(graph_policy policy) const {
+    return make_runner(executable(), {.policy = policy});
+  }
+  // Of the tuner that works in the background; zeros if there is none.
+  virtual kiln_tuning_info tuning() const { return {}; }
+  virtual std::string tuning_problem() const { return {}; }  // what has ended it, "" if nothing has
 };
 
 // Any thread. What at() gives must not outlive it.

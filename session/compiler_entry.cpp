@@ -5,12 +5,19 @@
 namespace kiln {
 namespace {
 
+static_assert(static_cast<int>(tuning_effort::quick) == KILN_TUNING_QUICK &&
+              static_cast<int>(tuning_effort::exhaustive) == KILN_TUNING_EXHAUSTIVE);
+
 class session_model final : public loaded_model {
  public:
   explicit session_model(std::shared_ptr<instance> at) : at_(std::move(at)) {}
   const kiln::executable& executable() const override { return at_->executable(); }
-  std::optional<graph_decision> remembered() const override { return at_->graphs().options().decision; }
-  void remember(const execution_context& context) const override { at_->graphs().keep(context); }
+  std::unique_ptr<model_runner> runner(graph_policy policy) const override { return at_->make_runner(policy); }
+  kiln_tuning_info tuning() const override {
+    const tuning_progress p = at_->tuning();
+    return {p.kernels, p.tuned, p.improved, p.swaps, p.seconds, p.done};
+  }
+  std::string tuning_problem() const override { return at_->tuning_problem(); }
 
  private:
   std::shared_ptr<instance> at_;
@@ -25,6 +32,8 @@ session_options options_of(const model_request& request) {
   options.only_cached = request.only_cached;
   options.compile_worker = request.compile_worker;
   options.most_instances = request.most_instances;
+  options.tuning = static_cast<tuning_effort>(request.tuning);
+  options.tuning_budget_ms = 1e3 * request.tuning_seconds;
   options.observer = [progress = request.progress, warn = request.warn](const session_event& event) {
     if (const auto* e = std::get_if<session_events::finalizing>(&event); e && progress && e->total)
       progress(e->done, e->total);

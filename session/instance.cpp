@@ -8,8 +8,10 @@
 #include "ir/error.hpp"
 #include "jit/compare_cached.hpp"
 #include "jit/tuning/kernel_times.hpp"
+#include "jit/tuning/tuned_runner.hpp"
 #include "jit/warm/recorded_miss.hpp"
 #include "runtime/host_device.hpp"
+#include "runtime/io_buffers.hpp"
 #include "session/row_kernels.hpp"
 
 namespace kiln {
@@ -45,15 +47,12 @@ std::shared_ptr<device> timing_device(device& of_session) {
 
 }  // namespace
 
-// What runs keep on the device between them. Either a context of the instance's executable, or a model that tunes
-// itself and has contexts of its own.
+// What run() keeps on the device between runs.
 struct instance::runner {
   io_buffers tensors;
-  std::optional<execution_context> context;
-  std::unique_ptr<tiered_model> tiers;
+  std::unique_ptr<model_runner> how;
   std::size_t swaps = 0;
   bool graph_kept = false;
-  explicit runner(const kiln::executable& of) : tensors(of) {}
 };
 
 instance::instance(const session_resources& with, program bound, dim_bindings sizes, const row_kernels* rows,
@@ -106,30 +105,28 @@ std::vector<literal> instance::run(std::span<const literal> inputs) {
   for (const literal& l : inputs) types.push_back(l.type());
   executable_->check_inputs(types);
   std::lock_guard lock(run_mutex_);
-  const bool first = !runner_;
-  if (first) {
-    runner_ = std::make_unique<runner>(*executable_);
-    if (with_.options().tuning == tuning_effort::off)
-      runner_->context.emplace(executable_->make_context(graphs_.options()));
-    else runner_->tiers = tuned_in_background({inputs.begin(), inputs.end()});
-  }
+  if (!runner_) runner_ = std::make_unique<runner>(io_buffers(*executable_), make_runner(with_.options().graphs));
   runner& r = *runner_;
   r.tensors.upload(inputs);
-  if (!r.tiers) {
-    executable_->run(*r.context, r.tensors.inputs(), r.tensors.outputs());
-    if (!r.graph_kept && !r.context->measuring()) {
-      graphs_.keep(*r.context);
+  r.how->run(r.tensors.inputs(), r.tensors.outputs());
+  if (with_.options().tuning == tuning_effort::off) {
+    if (!r.graph_kept && !r.how->context().measuring()) {
+      graphs_.keep(r.how->context());
       r.graph_kept = true;
     }
-  } else {
-    r.tiers->run(r.tensors.inputs(), r.tensors.outputs());
-    if (first) r.tiers->start();
-    if (const std::size_t swaps = r.tiers->progress().swaps; swaps != r.swaps) {
-      r.swaps = swaps;
-      with_.report(session_events::kernels_swapped{sizes_, swaps});
-    }
+  } else if (const std::size_t swaps = tuning_in_background().progress().swaps; swaps != r.swaps) {
+    r.swaps = swaps;
+    with_.report(session_events::kernels_swapped{sizes_, swaps});
   }
   return r.tensors.download();
+}
+
+std::unique_ptr<model_runner> instance::make_runner(graph_policy policy) const {
+  graph_options graphs = graphs_.options();
+  graphs.policy = policy;
+  if (with_.options().tuning != tuning_effort::off)
+    return std::make_unique<tuned_runner>(tuning_in_background(), std::move(graphs));
+  return kiln::make_runner(*executable_, graphs, [this](const execution_context& used) { graphs_.keep(used); });
 }
 
 std::vector<kernel_tuning> instance::tune(std::span<const literal> inputs, const tuner_options& options,
@@ -145,22 +142,32 @@ std::vector<kernel_tuning> instance::tune(std::span<const literal> inputs, const
   });
 }
 
-std::unique_ptr<tiered_model> instance::tuned_in_background(std::vector<literal> inputs) const {
-  tiered_options tiers{.budget_ms = with_.options().tuning_budget_ms, .plan = with_.planning()};
-  tiers.tuning.effort = with_.options().tuning;
-  tiers.graphs = graphs_.options();
-  return std::make_unique<tiered_model>(bound_, native_.clone(), report_, *executable_, timing_device(with_.device()),
-                                        tuning_jit(with_), &with_.records(), std::move(inputs), std::move(tiers));
+background_tuner& instance::tuning_in_background() const {
+  std::lock_guard lock(tuner_mutex_);
+  if (!tuner_) {
+    background_options options{.budget_ms = with_.options().tuning_budget_ms, .plan = with_.planning()};
+    options.tuning.effort = with_.options().tuning;
+    tuner_ = std::make_unique<background_tuner>(bound_, native_.clone(), report_, *executable_,
+                                                timing_device(with_.device()), tuning_jit(with_), &with_.records(),
+                                                std::move(options));
+  }
+  return *tuner_;
 }
 
-void instance::finish_tuning() {
+void instance::finish_tuning() const {
   constexpr std::chrono::milliseconds glance{5};
-  while (runner_ && runner_->tiers && !runner_->tiers->progress().done) std::this_thread::sleep_for(glance);
+  while (tuning_in_background().started() && !tuning_in_background().progress().done)
+    std::this_thread::sleep_for(glance);
 }
 
-tiered_progress instance::tuning() const {
-  std::lock_guard lock(run_mutex_);
-  return runner_ && runner_->tiers ? runner_->tiers->progress() : tiered_progress{};
+tuning_progress instance::tuning() const {
+  std::lock_guard lock(tuner_mutex_);
+  return tuner_ ? tuner_->progress() : tuning_progress{};
+}
+
+std::string instance::tuning_problem() const {
+  std::lock_guard lock(tuner_mutex_);
+  return tuner_ ? tuner_->problem() : std::string();
 }
 
 }  // namespace kiln

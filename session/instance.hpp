@@ -9,8 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "jit/tuning/tiered_model.hpp"
+#include "jit/tuning/background_tuner.hpp"
 #include "runtime/executable.hpp"
+#include "runtime/model_runner.hpp"
 #include "session/graph_memory.hpp"
 #include "session/resources.hpp"
 
@@ -48,12 +49,16 @@ class instance {
   // the session's records and cache. `inputs` in the order of the plan's.
   std::vector<kernel_tuning> tune(std::span<const literal> inputs, const tuner_options& options,
                                   double budget_ms) const;
-  // A model that runs as this instance does and, once started, tunes in the background with the session's effort and
-  // budget. It refers to this instance.
-  std::unique_ptr<tiered_model> tuned_in_background(std::vector<literal> inputs) const;
+  // A way to run this model beside others: for another caller's thread, or with device memory. With
+  // session_options::tuning its first run starts the tuner, and later runs take what the tuner has found. It refers to
+  // this instance.
+  std::unique_ptr<model_runner> make_runner(graph_policy policy) const;
+  // The tuner that works in the background for all runners of this instance, with the session's effort and budget.
+  background_tuner& tuning_in_background() const;
   // Waits for the end of tuning in the background, if it runs, without cancelling it.
-  void finish_tuning();
-  tiered_progress tuning() const;
+  void finish_tuning() const;
+  tuning_progress tuning() const;
+  std::string tuning_problem() const;  // the error that ended it; "" if there is none
 
  private:
   struct runner;
@@ -65,8 +70,10 @@ class instance {
   double finalize_ms_ = 0, load_ms_ = 0;
   std::optional<kiln::executable> executable_;
   graph_memory graphs_;
-  mutable std::mutex run_mutex_;
-  std::unique_ptr<runner> runner_;  // made by the first run
+  std::mutex run_mutex_;
+  mutable std::mutex tuner_mutex_;                   // guards the making of
+  mutable std::unique_ptr<background_tuner> tuner_;  // by the first who asks for it
+  std::unique_ptr<runner> runner_;                   // made by the first run
 };
 
 }  // namespace kiln

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "jit/tuning/statistics.hpp"
+#include "jit/tuning/tuned_runner.hpp"
 #include "tools/tuning_report.hpp"
 
 namespace kiln::tools {
@@ -23,8 +24,8 @@ json describe(std::vector<double> times) {
 
 json measure_tiers(opened_model& opened, int runs, int warmup) {
   json before = describe_tuning(opened);
-  const auto tiers = opened.instance().tuned_in_background(opened.inputs());
-  tiered_model& model = *tiers;
+  background_tuner& tuner = opened.instance().tuning_in_background();
+  tuned_runner model(tuner, opened.instance().graphs().options(), false);
   io_buffers tensors(opened.executable());
   tensors.upload(opened.inputs());
   auto run_while = [&](auto more) {
@@ -39,16 +40,16 @@ json measure_tiers(opened_model& opened, int runs, int warmup) {
   auto fewer_than = [](int count) {
     return [count](std::size_t done) { return done < static_cast<std::size_t>(count); };
   };
-  run_while([&](std::size_t done) { return done < static_cast<std::size_t>(warmup) || model.settling(); });
+  run_while([&](std::size_t done) { return done < static_cast<std::size_t>(warmup) || model.context().measuring(); });
   json tier0 = describe(run_while(fewer_than(runs)));
-  model.start();
-  json meanwhile = describe(run_while([&](std::size_t) { return !model.progress().done; }));
-  model.finish();
-  run_while([&](std::size_t done) { return done < static_cast<std::size_t>(warmup) || model.settling(); });
+  model.start(opened.inputs());
+  json meanwhile = describe(run_while([&](std::size_t) { return !tuner.progress().done; }));
+  tuner.finish();
+  run_while([&](std::size_t done) { return done < static_cast<std::size_t>(warmup) || model.context().measuring(); });
   json tier1 = describe(run_while(fewer_than(runs)));
-  opened.instance().adopt(model.current());
+  opened.instance().adopt(model.executable());
 
-  tiered_progress progress = model.progress();
+  tuning_progress progress = tuner.progress();
   json result{{"tier", progress.tuned ? 1 : 0},
               {"kernels", progress.kernels},
               {"tuned", progress.tuned},
@@ -63,7 +64,7 @@ json measure_tiers(opened_model& opened, int runs, int warmup) {
   result["tier0"] = tier0;
   result["during"] = meanwhile;
   result["tier1"] = tier1;
-  if (std::string problem = model.problem(); !problem.empty()) result["problem"] = problem;
+  if (std::string problem = tuner.problem(); !problem.empty()) result["problem"] = problem;
   return result;
 }
 

@@ -148,7 +148,7 @@ TEST_F(session_test, kernels_are_tuned_while_runs_go_on) {
   auto running = s.at(std::vector{x});
   running->finish_tuning();
   expect_right(s, 48);
-  const tiered_progress progress = running->tuning();
+  const tuning_progress progress = running->tuning();
   EXPECT_TRUE(progress.done);
   EXPECT_EQ(progress.tuned, 1u);
   EXPECT_EQ(swaps, progress.improved);

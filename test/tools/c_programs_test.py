@@ -35,7 +35,7 @@ class CPrograms(KilnCase):
 
     def test_programs_are_short(self):
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
-        for name in ["run_portable.c", "run_native.c"]:
+        for name in ["run_portable.c", "run_native.c", "run_tuned.c"]:
             with open(os.path.join(folder, name)) as f:
                 self.assertLessEqual(len(f.readlines()), 60, name)
 
@@ -65,6 +65,14 @@ class CPrograms(KilnCase):
         refused = self.c("run_native", portable, code=1, env=alone).stderr
         self.assertIn("not_built_in", refused)
         self.assertIn("install it beside libkiln_runtime.so", refused)
+
+    def test_kernels_are_tuned_while_a_c_program_runs(self):
+        file = self.compiled()
+        done = self.c("run_tuned", file, "host", 2)
+        self.assertRegex(done.stdout, r"^[1-9]\d* of [1-9]\d* kernels tuned, \d+ improved, \d+ swaps$")
+        native = self.path("native.kiln")
+        self.kiln("finalize", file, "--target", "x86-64-v3", "-o", self.path("objects"), "--native-file", native)
+        self.assertIn("native kernels are not tuned", self.c("run_tuned", native, code=1).stderr)
 
     def test_a_worker_that_is_missing_is_named(self):
         file = self.compiled()

@@ -16,7 +16,7 @@
 #include "jit/targets.hpp"
 #include "jit/tuning/device_class.hpp"
 #include "jit/tuning/replace_kernels.hpp"
-#include "jit/tuning/tiered_model.hpp"
+#include "jit/tuning/tuned_runner.hpp"
 #include "runtime/host_device.hpp"
 #include "test/support/scratch_folder.hpp"
 
@@ -320,31 +320,37 @@ TEST_F(tuner_test, a_model_goes_on_while_it_is_tuned_and_takes_better_kernels) {
   executable first = load(native, *device);
   std::vector<literal> inputs{random_tensor(f32({side, side}), 5)};
   literal expected = first.evaluate(inputs)[0];
-  tiered_options tiers{.budget_ms = 20000};
-  tiers.tuning.effort = tuning_effort::quick;
-  tiers.tuning.compile = [&](const kernel_group& g, const kernel_configuration& c) {
+  background_options background{.budget_ms = 20000};
+  background.tuning.effort = tuning_effort::quick;
+  background.tuning.compile = [&](const kernel_group& g, const kernel_configuration& c) {
     kernel_compiler compiler(p, jit);
     native_bytes code = compiler.compile(g, {});
     return c.empty() ? repeated(code, 6) : code;
   };
-  tiered_model model(p, native.clone(), report, first, std::make_shared<host_device>(1), jit, records.get(), inputs,
-                     tiers);
+  background_tuner tuner(p, native.clone(), report, first, std::make_shared<host_device>(1), jit, records.get(),
+                         background);
+  tuned_runner model(tuner, {}), other(tuner, {});
   io_buffers tensors(first);
   tensors.upload(inputs);
-  model.start();
   std::size_t runs = 0;
-  for (; runs < 20 || !model.progress().done; ++runs) {
+  for (; runs < 20 || !tuner.progress().done; ++runs) {
     model.run(tensors.inputs(), tensors.outputs());
     EXPECT_EQ(tensors.download()[0], expected);
+    EXPECT_TRUE(tuner.started());
+    if (runs % 4 == 0) other.run(tensors.inputs(), tensors.outputs());
   }
-  model.finish();
+  tuner.finish();
   model.run(tensors.inputs(), tensors.outputs());
   EXPECT_EQ(tensors.download()[0], expected);
-  EXPECT_EQ(model.problem(), "");
-  EXPECT_EQ(model.progress().tuned, 2u);
-  EXPECT_EQ(model.progress().improved, 2u);
-  EXPECT_GE(model.progress().swaps, 1u);
-  EXPECT_EQ(model.results().size(), 2u);
+  EXPECT_EQ(model.version(), tuner.newest());
+  other.run(tensors.inputs(), tensors.outputs());
+  EXPECT_EQ(tensors.download()[0], expected);
+  EXPECT_EQ(other.version(), model.version());
+  EXPECT_EQ(tuner.problem(), "");
+  EXPECT_EQ(tuner.progress().tuned, 2u);
+  EXPECT_EQ(tuner.progress().improved, 2u);
+  EXPECT_GE(tuner.progress().swaps, 1u);
+  EXPECT_EQ(tuner.results().size(), 2u);
 }
 
 TEST(device_turns, the_tuner_gets_its_share_and_no_run_overlaps_a_turn) {

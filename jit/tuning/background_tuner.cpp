@@ -1,4 +1,4 @@
-#include "jit/tuning/tiered_model.hpp"
+#include "jit/tuning/background_tuner.hpp"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -8,6 +8,7 @@
 
 #include "jit/tuning/kernel_times.hpp"
 #include "jit/tuning/replace_kernels.hpp"
+#include "runtime/io_buffers.hpp"
 
 namespace kiln {
 namespace {
@@ -35,9 +36,9 @@ void lower_priority(int nice) { setpriority(PRIO_PROCESS, static_cast<id_t>(::sy
 
 }  // namespace
 
-tiered_model::tiered_model(const program& bound, program native, jit_report report, executable loaded,
-                           std::shared_ptr<device> timing, const jit_options& jit, tuning_records* records,
-                           std::vector<literal> inputs, tiered_options options)
+background_tuner::background_tuner(const program& bound, program native, jit_report report, executable loaded,
+                                   std::shared_ptr<device> timing, const jit_options& jit, tuning_records* records,
+                                   background_options options)
     : bound_(bound),
       native_(std::move(native)),
       report_(std::move(report)),
@@ -52,29 +53,14 @@ tiered_model::tiered_model(const program& bound, program native, jit_report repo
                tuning.cancelled = [this, outer = tuning.cancelled] { return cancelled_ || outer(); };
                return tuning;
              }()),
-      inputs_(std::move(inputs)),
-      current_(new version{loaded, loaded.make_context(options_.graphs)}) {}
+      current_(std::move(loaded)) {}
 
-tiered_model::~tiered_model() {
-  finish();
-  delete next_.load();
-  delete retired_.load();
-}
+background_tuner::~background_tuner() { finish(); }
 
-void tiered_model::run(std::span<const executable::input_span> inputs,
-                       std::span<const executable::output_span> outputs) {
-  if (version* next = next_.exchange(nullptr)) {
-    version* old = current_.release();
-    current_.reset(next);
-    ++swaps_;
-    delete retired_.exchange(old);
-  }
-  device_turns::run_guard guard(turns_);
-  current_->exe.run(current_->context, inputs, outputs);
-}
-
-void tiered_model::start() {
-  graph_ = current_->context.decision();
+void background_tuner::start(std::vector<literal> inputs, graph_options graphs) {
+  if (started_.exchange(true)) return;
+  inputs_ = std::move(inputs);
+  graphs_ = std::move(graphs);
   thread_ = std::jthread([this] {
     lower_priority(options_.nice);
     auto begin = clock::now();
@@ -84,32 +70,56 @@ void tiered_model::start() {
       std::lock_guard lock(mutex_);
       problem_ = e.what();
     }
+    free_used();
     seconds_ = seconds_since(begin);
     done_ = true;
   });
 }
 
-void tiered_model::finish() {
+void background_tuner::finish() {
   cancelled_ = true;
   if (thread_.joinable()) thread_.join();
 }
 
-tiered_progress tiered_model::progress() const {
+tuning_progress background_tuner::progress() const {
   return {tuner_.groups().list.size(), tuned_, improved_, swaps_, seconds_, done_};
 }
 
-std::string tiered_model::problem() const {
+std::string background_tuner::problem() const {
   std::lock_guard lock(mutex_);
   return problem_;
 }
 
-std::vector<kernel_tuning> tiered_model::results() const {
+std::vector<kernel_tuning> background_tuner::results() const {
   std::lock_guard lock(mutex_);
   return results_;
 }
 
-void tiered_model::tune() {
-  const executable first = current_->exe;
+background_tuner::version background_tuner::take(const graph_options& graphs) {
+  std::lock_guard lock(mutex_);
+  if (newest_) ++swaps_;
+  if (warmed_ && graphs.policy == graphs_.policy) {
+    version taken{newest_, current_, std::move(*warmed_)};
+    warmed_.reset();
+    return taken;
+  }
+  return {newest_, current_, current_.make_context(graphs)};
+}
+
+void background_tuner::give_back(version&& used) {
+  if (done_) return;  // the caller frees it
+  std::lock_guard lock(mutex_);
+  used_.push_back(std::move(used));
+}
+
+void background_tuner::free_used() {
+  std::vector<version> freed;
+  std::lock_guard lock(mutex_);
+  freed.swap(used_);
+}
+
+void background_tuner::tune() {
+  const executable first = current_;  // nobody else publishes
   std::vector<double> kernel_times;
   {
     io_buffers tensors(first);
@@ -122,7 +132,7 @@ void tiered_model::tune() {
   auto last = clock::now();
   double rebuild_seconds = 0.1;
   auto results = tuner_.tune_all(kernel_times, options_.budget_ms, [&](const kernel_tuning& t, std::size_t group) {
-    delete retired_.exchange(nullptr);
+    free_used();
     if (t.outcome == kernel_tuning::state::tuned || t.outcome == kernel_tuning::state::known) ++tuned_;
     if (t.winner) {
       ++improved_;
@@ -143,21 +153,23 @@ void tiered_model::tune() {
   if (!better_.empty()) rebuild();
 }
 
-// Loads the program with the kernels found since the last rebuild, warms it and publishes it for run().
-void tiered_model::rebuild() {
+// Loads the program with the kernels found since the last rebuild, warms it and publishes it.
+void background_tuner::rebuild() {
   native_ = replace_kernels(native_, bound_, tuner_.groups(), better_);
   better_.clear();
   executable exe = load(native_, device_, options_.plan);
-  graph_options graphs = options_.graphs;
-  graphs.decision = graph_;
-  auto made = std::make_unique<version>(exe, exe.make_context(graphs));
+  execution_context context = exe.make_context(graphs_);
   io_buffers tensors(exe);
   tensors.upload(inputs_);
-  for (int i = 0; i < warm_runs || made->context.report().mode == "measuring"; ++i) {
+  for (int i = 0; i < warm_runs || context.measuring(); ++i) {
     auto turn = turns_.take();
-    exe.run(made->context, tensors.inputs(), tensors.outputs());
+    exe.run(context, tensors.inputs(), tensors.outputs());
   }
-  delete next_.exchange(made.release());
+  std::lock_guard lock(mutex_);
+  current_ = std::move(exe);
+  warmed_.reset();
+  warmed_.emplace(std::move(context));
+  ++newest_;
 }
 
 }  // namespace kiln
