@@ -68,7 +68,7 @@ class CPrograms(KilnCase):
 
     def test_kernels_are_tuned_while_a_c_program_runs(self):
         file = self.compiled()
-        done = self.c("run_tuned", file, "host", 2)
+        done = self.c("run_tuned", file, "host", 60)
         self.assertRegex(done.stdout, r"^[1-9]\d* of [1-9]\d* kernels tuned, \d+ improved, \d+ swaps$")
         native = self.path("native.kiln")
         self.kiln("finalize", file, "--target", "x86-64-v3", "-o", self.path("objects"), "--native-file", native)
