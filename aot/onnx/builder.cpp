@@ -23,6 +23,12 @@ bool is_cheap(const operation& op) {
          op.is<reduce>() || op.is<cumulative_sum>() || op.is<broadcast>();
 }
 
+// Weights of 4 and 8 bits stay as they are for the passes (aot/passes/int4_weights.hpp, integer_contractions.hpp).
+bool stays_quantized(const shape& type) {
+  if (type.type == element_type::i8 || type.type == element_type::u8) return type.rank() >= 2;
+  return storage_bits(type.type) < 8 && !is_small(type, packed_fold_limit);
+}
+
 }  // namespace
 
 value builder::constant(literal data) {
@@ -61,9 +67,7 @@ std::optional<known_elements> builder::known(value v) const {
 std::optional<value> builder::folded(const operation& op, const std::vector<value>& inputs,
                                      const std::vector<shape>& outputs) {
   if (outputs.size() != 1 || !is_small(outputs[0], fold_limit) || !is_cheap(op)) return std::nullopt;
-  // 4-bit weights stay packed (aot/passes/int4_weights.hpp).
-  if (op.is<convert>() && storage_bits(inputs[0].type().type) < 8 && !is_small(inputs[0].type(), packed_fold_limit))
-    return std::nullopt;
+  if (op.is<convert>() && stays_quantized(inputs[0].type())) return std::nullopt;
   // A broadcast is a compact representation. Only small index and shape tensors are expanded.
   if (op.is<kiln::broadcast>() && (is_float(outputs[0].type) || !is_small(outputs[0], broadcast_fold_limit)))
     return std::nullopt;

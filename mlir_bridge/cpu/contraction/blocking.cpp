@@ -43,7 +43,8 @@ std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation) 
   return e.target.vector_bits / std::max(32, storage_bits(accumulation));
 }
 
-tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation) {
+tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation,
+                       std::int64_t factor_registers) {
   const std::int64_t registers = e.target.vector_registers;
   std::int64_t lanes = register_lanes(e, accumulation);
   lanes = std::min(
@@ -58,7 +59,7 @@ tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t 
     for (std::int64_t r = 1; r <= std::min<std::int64_t>(rows, registers - 1); ++r) {
       if (fixed_rows > 0 && r != std::min(fixed_rows, rows)) continue;
       // Sums, one step's right factors and one left factor.
-      if (r * vectors + vectors + 1 > registers && r > 1) continue;
+      if (r * vectors + (vectors + 1) * factor_registers > registers && r > 1) continue;
       const std::int64_t panels = (columns + vectors * lanes - 1) / (vectors * lanes);
       const double line =
           static_cast<double>(rows / r) * step_cycles(r, vectors) + (rows % r ? step_cycles(rows % r, vectors) : 0.0);
@@ -110,8 +111,8 @@ void choose_items(const kernel_emitter& e, contraction& c) {
   // its panels go by.
   std::int64_t width = 0;
   for (const column_segment& segment : c.segments) width = std::max(width, segment.columns());
-  const std::int64_t row_bytes =
-      std::max<std::int64_t>(1, c.rows * products * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)));
+  const std::int64_t row_bytes = std::max<std::int64_t>(
+      1, c.rows * products * (c.bytes ? bytes_of_lane : 1) * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)));
   const std::int64_t panel_bytes =
       std::max<std::int64_t>(1, width * products * static_cast<std::int64_t>(storage_bytes(c.right.type, 1)));
   const std::int64_t half = e.target.l2_bytes / 2;
@@ -199,7 +200,8 @@ std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction
     for (std::int64_t rows = 1; rows <= std::min(x.rows, registers - 1); ++rows) {
       // Small tiles wait for the multiply-adds before them.
       const std::int64_t sums = rows * vectors;
-      if (sums + vectors + 1 > registers || (sums * 2 < registers && rows < x.rows && vectors * lanes < x.columns))
+      if (sums + (vectors + 1) * x.factor_registers > registers ||
+          (sums * 2 < registers && rows < x.rows && vectors * lanes < x.columns))
         continue;
       const tile_shape tile{rows, vectors, lanes};
       for (std::int64_t block : blocks)

@@ -13,8 +13,9 @@ namespace kiln::cpu {
 std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation);
 
 // A tile for lines of `rows` rows and panels that fill up the last one (packed), by a cost in cycles of the two FMA and
-// load ports. Configured sizes win where they fit.
-tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation);
+// load ports. Configured sizes win where they fit. A vector of a factor takes `factor_registers`.
+tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation,
+                       std::int64_t factor_registers = 1);
 
 // All columns in panels of the tile's width, the last one partly filled.
 std::vector<column_segment> packed_segments(const tile_shape& tile, std::int64_t columns);
@@ -29,6 +30,7 @@ void choose_items(const kernel_emitter& e, contraction& c);
 // `products` multiply-adds (steps times taps) for each element, `steps` of them in a row.
 struct contraction_extents {
   std::int64_t lines = 1, rows = 1, columns = 1, steps = 1, products = 1;
+  std::int64_t factor_registers = 1;  // as in choose_tile
 };
 std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction_extents& extents, element_type type);
 

@@ -80,7 +80,7 @@ class contraction_emitter {
     for (std::int64_t n : grid) items *= n;
     e.begin_stage("contraction", items);
     left = {e.pointer(c.left), c.left.type, c.axes.back().stride * c.axes.back().pitch, c.left_step};
-    right = {e.pointer(c.right), c.right.type, 0, c.right_step, c.prefetch_steps};
+    right = {e.pointer(c.right), c.right.type, 0, c.right_step, c.prefetch_steps, c.bytes};
     for (const column_segment& segment : c.segments)
       writers.emplace_back(e, tile_shape{c.rows, segment.vectors, segment.lanes}, accumulation);
     std::int64_t widest = 0;
@@ -263,9 +263,12 @@ class contraction_emitter {
     const contraction_axis& axis = c.axes.back();
     return axis.phases.size() == 1 && axis.phases[0].taps == axis.window && axis.phases[0].window_first == 0 &&
            axis.phases[0].window_step == 1 && !axis.clipped() &&
-           (axis.window == 1 || (c.step_block == 0 && c.left_step == 1 && axis.pitch * axis.tap_stride == c.steps &&
-                                 c.right_tap == c.steps * c.right_step));
+           (axis.window == 1 ||
+            (c.step_block == 0 && steps_are_contiguous() && axis.pitch * axis.tap_stride == c.steps * c.left_step &&
+             c.right_tap == c.steps * c.right_step));
   }
+
+  bool steps_are_contiguous() const { return c.left_step == (c.bytes ? bytes_of_lane : 1); }
 
   std::int64_t steps_at_once() const { return c.step_block ? c.step_block : c.steps; }
 
@@ -276,7 +279,7 @@ class contraction_emitter {
                          std::int64_t steps, values sums) {
     // Rows that lie side by side and are read once: the next tile's come from far away.
     upcoming next;
-    const bool dense = c.axes.back().window == 1 && c.left_step == 1 && left.row_stride == c.steps;
+    const bool dense = c.axes.back().window == 1 && steps_are_contiguous() && left.row_stride == c.steps * c.left_step;
     if (dense && c.panels_inside)
       next = {left.pointer, code.add(left_offset, c.rows * left.row_stride), c.rows, left.type};
     auto run = [&](row_range range) {

@@ -53,6 +53,10 @@ struct contraction {
   std::int64_t steps = 0;              // k
   std::int64_t columns = 0;            // of one group
 
+  // Where set, a step is four neighbours along k: `steps` counts them, left_step is 4, and the elements of `right` are
+  // lanes of four bytes.
+  std::optional<byte_products> bytes = {};
+
   buffer left;  // strides in elements
   std::int64_t left_batch = 0, left_group = 0, left_step = 1;
   buffer right;

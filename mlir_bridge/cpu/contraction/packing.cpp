@@ -5,10 +5,24 @@
 
 namespace kiln::cpu {
 
-void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile_shape& tile,
-                const right_source& source) {
-  const bool prepare = e.only_parameters(source.tensor);
-  const element_type type = source.tensor.type().type;
+namespace {
+
+// Elements of the source in vectors of columns, those that do not count as zeros.
+Value load_columns(kernel_emitter& e, const right_source& source, Value group, Value tap, Value step, Value column,
+                   std::int64_t lanes) {
+  code_builder& code = e.code;
+  evaluator ev(e);
+  values where = source.locate(group, tap, step, column);
+  Value elements = ev.at(source.tensor, ev.along(where, lanes, source.column_axis), lanes);
+  if (!source.counts) return elements;
+  Value columns = lanes == 1 ? column : code.add(code.splat(column, lanes), code.lane_numbers(lanes));
+  return code.select(source.counts(step, columns), elements, code.number(elements.getType(), 0));
+}
+
+// The stage that fills c.right, whose elements are of `type`: `load` gives those of a vector of columns.
+void emit_packing(kernel_emitter& e, contraction& c, std::int64_t taps, const tile_shape& tile, element_type type,
+                  bool prepare,
+                  const std::function<Value(std::span<const Value> at, Value column, std::int64_t lanes)>& load) {
   const std::int64_t width = tile.columns();
   c.segments = packed_segments(tile, c.columns);
   const std::int64_t panels = c.panels();
@@ -25,14 +39,7 @@ void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile
         Value offset = code.mul(code.linearize(at, std::vector<std::int64_t>{c.groups, panels, taps, c.steps}), width);
         Value first = code.mul(at[1], width);
         auto copy = [&](Value column, std::int64_t lanes) {
-          evaluator ev(e);
-          values where = source.locate(at[0], at[2], at[3], code.add(first, column));
-          Value elements = ev.at(source.tensor, ev.along(where, lanes, source.column_axis), lanes);
-          if (source.counts) {
-            Value columns = lanes == 1 ? code.add(first, column)
-                                       : code.add(code.splat(code.add(first, column), lanes), code.lane_numbers(lanes));
-            elements = code.select(source.counts(at[3], columns), elements, code.number(elements.getType(), 0));
-          }
+          Value elements = load(at, code.add(first, column), lanes);
           code.store(destination, code.add(offset, column), type, elements);
         };
         auto zero = [&](Value column) {
@@ -52,6 +59,36 @@ void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile
         else code.branch(code.equal(at[1], code.constant(panels - 1)), partial, whole);
       },
       prepare);
+}
+
+}  // namespace
+
+void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile_shape& tile,
+                const right_source& source) {
+  emit_packing(e, c, taps, tile, source.tensor.type().type, e.only_parameters(source.tensor),
+               [&](std::span<const Value> at, Value column, std::int64_t lanes) {
+                 return load_columns(e, source, at[0], at[2], at[3], column, lanes);
+               });
+}
+
+void pack_right_bytes(kernel_emitter& e, contraction& c, std::int64_t taps, std::int64_t depth, const tile_shape& tile,
+                      const right_source& source) {
+  code_builder& code = e.code;
+  emit_packing(e, c, taps, tile, element_type::i32, e.only_parameters(source.tensor),
+               [&](std::span<const Value> at, Value column, std::int64_t lanes) {
+                 mlir::Type wide = code.type(element_type::i32, lanes);
+                 Value joined = code.integer(wide, 0);
+                 for (std::int64_t i = 0; i < bytes_of_lane; ++i) {
+                   Value k = code.add(code.mul(at[3], bytes_of_lane), i);
+                   Value bytes = code.make<mlir::arith::ExtUIOp>(
+                       wide, load_columns(e, source, at[0], at[2], code.min(k, depth - 1), column, lanes));
+                   if (depth % bytes_of_lane)
+                     bytes = code.select(code.less(k, code.constant(depth)), bytes, code.integer(wide, 0));
+                   Value shifted = code.make<mlir::arith::ShLIOp>(bytes, code.integer(wide, 8 * i));
+                   joined = code.make<mlir::arith::OrIOp>(joined, shifted);
+                 }
+                 return joined;
+               });
 }
 
 }  // namespace kiln::cpu

@@ -22,4 +22,9 @@ struct right_source {
 void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile_shape& tile,
                 const right_source& source);
 
+// The same for factors of bytes: [groups, panels, taps, steps, panel columns] lanes, each with four neighbours along k,
+// of which there are `depth`; zeros follow.
+void pack_right_bytes(kernel_emitter& e, contraction& c, std::int64_t taps, std::int64_t depth, const tile_shape& tile,
+                      const right_source& source);
+
 }  // namespace kiln::cpu

@@ -60,6 +60,25 @@ void forbid_unrolling(mlir::scf::ForOp loop) {
                     /*mustProgress=*/{}, /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{}, /*parallelAccesses=*/{}));
 }
 
+// one_step() for factors of bytes.
+values one_byte_step(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_at,
+                     const factor& right, Value right_at, values sums) {
+  const byte_products& products = *right.bytes;
+  std::vector<byte_factor> columns;
+  for (std::int64_t v = 0; v < tile.vectors; ++v)
+    columns.push_back(
+        split_bytes(code, products, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes), false));
+  for (std::int64_t r = rows.first; r < rows.last; ++r) {
+    Value lane = load_lane(code, element_address(code, left_at, r * left.row_stride, left.type), left.type);
+    const byte_factor row = split_bytes(code, products, code.splat(lane, tile.lanes), true);
+    for (std::int64_t v = 0; v < tile.vectors; ++v) {
+      Value& sum = sums[static_cast<std::size_t>(r * tile.vectors + v)];
+      sum = add_byte_products(code, products, row, columns[static_cast<std::size_t>(v)], sum);
+    }
+  }
+  return sums;
+}
+
 // One step of a tile: the vectors of the right factor at `right_at` times the scalars of the rows, `row_stride` apart,
 // at `left_at`.
 values one_step(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_at,
@@ -71,6 +90,7 @@ values one_step(code_builder& code, const tile_shape& tile, row_range rows, cons
       code.make<mlir::LLVM::Prefetch>(
           element_address(code, right_at, right.prefetch_steps * right.step_stride + column, right.type), 0u, 3u, 1u);
   }
+  if (right.bytes) return one_byte_step(code, tile, rows, left, left_at, right, right_at, std::move(sums));
   for (std::int64_t v = 0; v < tile.vectors; ++v)
     columns.push_back(widen(code, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes),
                             right.type, accumulation));

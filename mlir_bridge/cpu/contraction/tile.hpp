@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mlir_bridge/codegen/code_builder.hpp"
+#include "mlir_bridge/cpu/contraction/byte_product.hpp"
 
 namespace kiln::cpu {
 
@@ -28,6 +29,8 @@ struct factor {
   std::int64_t row_stride = 0;
   std::int64_t step_stride = 1;
   std::int64_t prefetch_steps = 0;  // right factor: fetch this many steps ahead
+  // Right factor: its elements are lanes of four bytes, and the left factor gives four bytes for each row and step.
+  std::optional<byte_products> bytes = {};
 };
 
 // Memory that will be needed soon: one address is prefetched into the second-level cache at each step.

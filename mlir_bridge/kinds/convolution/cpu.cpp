@@ -61,7 +61,8 @@ void emit_convolution(kernel_emitter& e) {
   contraction c;
   c.batches = in[0];
   c.groups = op.groups / merged;
-  c.steps = channels;
+  c.bytes = find_byte_products(e.target, image.type().type, weights.type().type);
+  c.steps = c.bytes ? (channels + bytes_of_lane - 1) / bytes_of_lane : channels;
   c.columns = features;
   c.result_group_columns = features;
   bool pointwise = op.groups == 1;
@@ -88,7 +89,8 @@ void emit_convolution(kernel_emitter& e) {
     };
   }
 
-  const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));
+  const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type),
+                                      registers_of_factor(c.bytes));
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
@@ -104,7 +106,8 @@ void emit_convolution(kernel_emitter& e) {
       return e.code.equal(e.code.splat(e.code.div(step, channels_of_group), code_builder::lanes_of(columns)),
                           e.code.div(columns, features_of_group));
     };
-  pack_right(e, c, product(window), tile, source);
+  if (c.bytes) pack_right_bytes(e, c, product(window), channels, tile, source);
+  else pack_right(e, c, product(window), tile, source);
   set_image(e, c, image);
   choose_items(e, c);
   emit_contraction(e, c);
@@ -124,6 +127,10 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
                         .columns = out.back() / groups,
                         .steps = in.back() / groups};
   const std::int64_t taps = product(std::span(filter).first(filter.size() - 2));
+  if (auto bytes = find_byte_products(e.target, image.type().type, e.anchor()->inputs()[1].type().type)) {
+    x.steps = (x.steps * merged + bytes_of_lane - 1) / bytes_of_lane;
+    x.factor_registers = registers_of_factor(bytes);
+  }
   x.products = x.steps * taps;
   std::vector<candidate> result = blocking_space(e, x, image.type().type);
   if (taps > 1 || op.groups > 1) return result;

@@ -1,9 +1,11 @@
 // dot: rows of the left matrix are rows of tiles, batches are groups with matrices of their own.
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
 #include "ir/error.hpp"
 #include "ir/ops/contraction.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 #include "mlir_bridge/kinds/dot/cpu/row_dot.hpp"
@@ -23,7 +25,8 @@ constexpr std::int64_t packing_rows_batched = 48;
 struct dot_extents {
   std::vector<std::int64_t> batch;
   std::int64_t m, n, k;
-  bool streaming, by_rows;  // few rows, which have generators of their own unless "pack" says otherwise
+  bool streaming, by_rows;             // few rows, which have generators of their own unless "pack" says otherwise
+  std::optional<byte_products> bytes;  // set for 8-bit factors that are worth packing
 };
 
 dot_extents extents_of(const kernel_emitter& e, const dot& op) {
@@ -34,10 +37,48 @@ dot_extents extents_of(const kernel_emitter& e, const dot& op) {
                 result[rank - 1],
                 a[op.transpose_a ? rank - 2 : rank - 1],
                 false,
-                false};
-  x.streaming = x.m <= most_streaming_rows && !op.transpose_b;
-  x.by_rows = x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);
+                false,
+                std::nullopt};
+  const value left = e.anchor()->inputs()[0], right = e.anchor()->inputs()[1];
+  const bool single = std::ranges::all_of(x.batch, [](std::int64_t d) { return d == 1; });
+  if (e.only_parameters(right) ? single || x.m >= packing_rows : x.m >= packing_rows_batched)
+    x.bytes = find_byte_products(e.target, left.type().type, right.type().type);
+  x.streaming = !x.bytes && x.m <= most_streaming_rows && !op.transpose_b;
+  x.by_rows = !x.bytes && x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);
   return x;
+}
+
+// The left matrices as [batches, m, room] with k innermost, in scratch that a stage of its own fills; zeros follow each
+// row's k elements.
+buffer rows_of_bytes(kernel_emitter& e, value a, const dot_extents& x, bool transposed, std::int64_t room) {
+  code_builder& code = e.code;
+  const element_type type = a.type().type;
+  std::vector<std::int64_t> rows = x.batch;
+  rows.push_back(x.m);
+  const bool prepare = e.only_parameters(a);
+  std::vector<std::int64_t> dims = rows;
+  dims.push_back(room);
+  const buffer copy = e.add_scratch(type, dims, prepare);
+  e.parallel(
+      "rows", rows, x.k,
+      [&](std::span<const Value> row) {
+        Value to = e.pointer(copy), first = code.mul(code.linearize(row, rows), room);
+        auto move = [&](Value k, std::int64_t lanes) {
+          values where(row.begin(), row.end());
+          where.insert(where.end() - (transposed ? 1 : 0), k);
+          evaluator ev(e);
+          Value elements =
+              ev.at(a, ev.along(where, lanes, static_cast<std::int64_t>(rows.size()) - (transposed ? 1 : 0)), lanes);
+          code.store(to, code.add(first, k), type, elements);
+        };
+        const std::int64_t lanes = e.lanes_for(type, x.k), even = x.k / lanes * lanes;
+        code.loop(0, even, lanes, [&](Value k) { move(k, lanes); });
+        code.loop(even, x.k, 1, [&](Value k) { move(k, 1); });
+        code.loop(x.k, room, 1,
+                  [&](Value k) { code.store(to, code.add(first, k), type, code.number(code.scalar_type(type), 0)); });
+      },
+      prepare);
+  return copy;
 }
 
 }  // namespace
@@ -49,6 +90,17 @@ std::vector<candidate> dot_space(kernel_emitter& e) {
   if (groups * x.m * x.n * x.k == 0 || is_unpacked_dot(e, {x.batch, x.m, x.n, x.k})) return {};
   const element_type type = e.anchor()->inputs()[0].type().type;
   std::vector<candidate> result;
+  if (x.bytes) {
+    const std::int64_t steps = (x.k + bytes_of_lane - 1) / bytes_of_lane;
+    return blocking_space(e,
+                          {.lines = groups,
+                           .rows = x.m,
+                           .columns = x.n,
+                           .steps = steps,
+                           .products = steps,
+                           .factor_registers = registers_of_factor(x.bytes)},
+                          type);
+  }
   const bool constant = e.only_parameters(e.anchor()->inputs()[1]),
              usually = x.m >= (groups > 1 ? packing_rows_batched : packing_rows);
   for (const candidate& c :
@@ -92,16 +144,19 @@ void emit_dot(kernel_emitter& e) {
     return emit_streaming_dot(e, {batch_dims, m, n, k}, op.transpose_a);
   // Several right matrices are activations, which would be packed again on every run.
   if (x.by_rows && choose(e.configuration, "pack", c.groups == 1) == 0) return emit_row_dot(e, {batch_dims, m, n, k});
-  c.steps = k;
+  c.bytes = x.bytes;
+  c.steps = c.bytes ? (k + bytes_of_lane - 1) / bytes_of_lane : k;
   c.columns = n;
-  c.left = e.materialize(a);
-  c.left_group = m * k;
-  c.left_step = op.transpose_a ? m : 1;
+  const std::int64_t room = c.bytes ? c.steps * bytes_of_lane : k;  // of a row of the left matrix
+  const bool rows_along_k = c.bytes || !op.transpose_a;
+  c.left = c.bytes && (op.transpose_a || room != k) ? rows_of_bytes(e, a, x, op.transpose_a, room) : e.materialize(a);
+  c.left_group = m * room;
+  c.left_step = c.bytes ? bytes_of_lane : op.transpose_a ? m : 1;
   c.axes = {{.in = m,
              .stride = 1,
              .tap_stride = 1,
              .window = 1,
-             .pitch = op.transpose_a ? 1 : k,
+             .pitch = rows_along_k ? room : 1,
              .phases = {{.outputs = m}}}};
   c.locate = [&e, batch_dims](Value, Value group, std::span<const Value> outputs) {
     values where = e.code.delinearize(group, batch_dims);
@@ -110,20 +165,21 @@ void emit_dot(kernel_emitter& e) {
   };
 
   const element_type accumulation = accumulation_type(a.type().type);
-  const tile_shape tile = choose_tile(e, m, n, accumulation);
+  const tile_shape tile = choose_tile(e, m, n, accumulation, registers_of_factor(c.bytes));
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
-  const bool pack =
-      op.transpose_b || choose(e.configuration, "pack", m >= (c.groups > 1 ? packing_rows_batched : packing_rows));
+  const bool pack = c.bytes || op.transpose_b ||
+                    choose(e.configuration, "pack", m >= (c.groups > 1 ? packing_rows_batched : packing_rows));
   if (pack) {
-    pack_right(e, c, 1, tile,
-               {b, static_cast<std::int64_t>(op.transpose_b ? rank - 2 : rank - 1),
-                [&e, batch_dims, &op](Value group, Value, Value step, Value column) {
-                  values where = e.code.delinearize(group, batch_dims);
-                  where.push_back(op.transpose_b ? column : step);
-                  where.push_back(op.transpose_b ? step : column);
-                  return where;
-                }});
+    const right_source source{b, static_cast<std::int64_t>(op.transpose_b ? rank - 2 : rank - 1),
+                              [&e, batch_dims, &op](Value group, Value, Value step, Value column) {
+                                values where = e.code.delinearize(group, batch_dims);
+                                where.push_back(op.transpose_b ? column : step);
+                                where.push_back(op.transpose_b ? step : column);
+                                return where;
+                              }};
+    if (c.bytes) pack_right_bytes(e, c, 1, k, tile, source);
+    else pack_right(e, c, 1, tile, source);
   } else {
     c.right = e.materialize(b);
     c.right_group = k * n;

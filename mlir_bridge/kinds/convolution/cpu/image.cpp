@@ -48,18 +48,21 @@ contraction_axis transposed_axis(std::int64_t in, std::int64_t out, std::int64_t
   return axis;
 }
 
-buffer copy_with_border(kernel_emitter& e, value image, std::int64_t before, std::int64_t after, element_type type) {
+buffer copy_with_border(kernel_emitter& e, value image, std::int64_t before, std::int64_t after, element_type type,
+                        const channel_room& room) {
   code_builder& code = e.code;
   const std::vector<std::int64_t> dims = e.dims(image);
   std::vector<std::int64_t> padded = dims;
   const std::size_t axis = dims.size() - 2;
-  const std::int64_t width = dims[axis], channels = dims.back();
+  const bool spread = room.room != room.channels;
+  const std::int64_t width = dims[axis], channels = room.groups * room.room;
   padded[axis] += before + after;
+  padded.back() = channels;
   const bool prepare = e.only_parameters(image);
   const buffer copy = e.add_scratch(type, padded, prepare);
   const std::int64_t lanes = e.lanes_for(type, width * channels);
   // A line of pixels is one run of elements where nothing is computed on the way.
-  const std::optional<buffer> source = e.in_memory(image);
+  const std::optional<buffer> source = spread ? std::nullopt : e.in_memory(image);
   std::vector<std::int64_t> lines(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(axis));
   e.parallel(
       "border", lines, padded[axis] * channels / 8,
@@ -86,16 +89,27 @@ buffer copy_with_border(kernel_emitter& e, value image, std::int64_t before, std
           code.loop(0, width, 1, [&](Value x) {
             values at(line.begin(), line.end());
             at.push_back(x);
-            const std::int64_t some = e.lanes_for(type, channels), even = channels / some * some;
-            auto move = [&](Value channel, std::int64_t count) {
-              values where = at;
-              where.push_back(channel);
-              evaluator ev(e);
-              code.store(to, code.add(code.add(inner, code.mul(x, channels)), channel), type,
-                         convert(ev.element(image, where, count)));
+            const std::int64_t most = room.channels * (spread ? 1 : room.groups), some = e.lanes_for(type, most),
+                               even = most / some * some;
+            auto group = [&](Value first_read, Value first_written) {
+              auto move = [&](Value channel, std::int64_t count) {
+                values where = at;
+                where.push_back(code.add(first_read, channel));
+                evaluator ev(e);
+                code.store(to, code.add(code.add(inner, code.mul(x, channels)), code.add(first_written, channel)), type,
+                           convert(ev.element(image, where, count)));
+              };
+              code.loop(0, even, some, [&](Value channel) { move(channel, some); });
+              code.loop(even, most, 1, [&](Value channel) { move(channel, 1); });
             };
-            code.loop(0, even, some, [&](Value channel) { move(channel, some); });
-            code.loop(even, channels, 1, [&](Value channel) { move(channel, 1); });
+            if (!spread) return group(code.constant(0), code.constant(0));
+            code.loop(0, room.groups, 1, [&](Value g) {
+              Value first = code.mul(g, room.room);
+              group(code.mul(g, room.channels), first);
+              code.loop(room.channels, room.room, 1, [&](Value channel) {
+                code.store(to, code.add(code.add(inner, code.mul(x, channels)), code.add(first, channel)), type, zero);
+              });
+            });
           });
         }
         code.loop(0, after * channels, 1,
@@ -122,15 +136,18 @@ void set_image(kernel_emitter& e, contraction& c, value image) {
     for (axis_phase& phase : last.phases) phase.first += before;
     last.in += before + after;
   }
-  c.left = border || stored != wanted ? copy_with_border(e, image, before, after, wanted) : e.materialize(image);
-  std::int64_t pitch = dims.back();
+  c.left_step = c.bytes ? bytes_of_lane : 1;
+  const channel_room room{.groups = c.groups, .channels = dims.back() / c.groups, .room = c.steps * c.left_step};
+  c.left = border || stored != wanted || room.room != room.channels
+               ? copy_with_border(e, image, before, after, wanted, room)
+               : e.materialize(image);
+  std::int64_t pitch = room.groups * room.room;
   for (std::size_t i = c.axes.size(); i-- > 0;) {
     c.axes[i].pitch = pitch;
     pitch *= c.axes[i].in;
   }
   c.left_batch = pitch;
-  c.left_group = c.steps;
-  c.left_step = 1;
+  c.left_group = room.room;
 }
 
 }  // namespace kiln::cpu

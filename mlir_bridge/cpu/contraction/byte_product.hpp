@@ -1,0 +1,43 @@
+// Products of 8-bit integers with sums in i32, four neighbours along k at a time: a 32-bit lane of each factor holds
+// four bytes, the lowest k in the lowest byte, and a step adds their four products to the lane's sum. Exact for all
+// values of both signs, as long as the sum fits into 32 bits.
+//   * AVX-512 VNNI and AVX-VNNI multiply u8 by i8 in one instruction (vpdpbusd);
+//   * other x86-64 processors multiply and add pairs of 16 bits (vpmaddwd), once for the even bytes and once for the
+//     odd ones. vpmaddubsw would saturate;
+//   * everything else, and short vectors, take the bytes apart.
+#pragma once
+
+#include <optional>
+
+#include "mlir_bridge/codegen/kernel_emitter.hpp"
+
+namespace kiln::cpu {
+
+using namespace codegen;
+
+// Neighbours along k of one lane.
+inline constexpr std::int64_t bytes_of_lane = 4;
+
+struct byte_products {
+  bool left_signed = false, right_signed = false;
+  bool x86 = false, vnni = false;
+};
+
+// None unless both factors are 8-bit integers.
+std::optional<byte_products> find_byte_products(const target_row& target, element_type left, element_type right);
+
+// Registers that one vector of a factor takes beside the sums.
+std::int64_t registers_of_factor(const std::optional<byte_products>& products);
+
+// A factor in the form in which it is multiplied. `second` is only set for pairs of 16 bits.
+struct byte_factor {
+  Value first, second;
+};
+byte_factor split_bytes(code_builder& code, const byte_products& products, Value lanes, bool is_left);
+Value add_byte_products(code_builder& code, const byte_products& products, const byte_factor& left,
+                        const byte_factor& right, Value sum);
+
+// Four bytes at any address, as one lane of i32.
+Value load_lane(code_builder& code, Value pointer, element_type type);
+
+}  // namespace kiln::cpu
