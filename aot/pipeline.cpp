@@ -17,6 +17,7 @@
 #include "aot/passes/fuse_horizontally.hpp"
 #include "aot/passes/hoist_loop_invariants.hpp"
 #include "aot/passes/integer_contractions.hpp"
+#include "aot/passes/integer_pooling.hpp"
 #include "aot/passes/merge_parallel_contractions.hpp"
 #include "aot/passes/pass.hpp"
 #include "aot/passes/quantize_weights.hpp"
@@ -57,6 +58,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
   std::vector<pass> passes{
       dead_code{},
       integer_contractions{log},
+      integer_pooling{log},
       arrange_int4_weights{},
       simplify("simplify"),
       hoist_loop_invariants{log},

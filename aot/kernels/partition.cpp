@@ -110,7 +110,7 @@ class partitioner {
       new_group(n, true);
       return;
     }
-    if (!keeps_indices(at.op())) return;
+    if (!keeps_indices(at.op()) || stays_narrow(at)) return;
     std::vector<std::size_t> candidates;  // youngest first, because the results of older ones are available by then
     for (value v : at.inputs())
       if (std::size_t g = of(v).fusion;
@@ -123,6 +123,37 @@ class partitioner {
       join(n, g);
       return;
     }
+  }
+
+  // The 8-bit tensor behind conversion to a float and arithmetic with constants, or null: DequantizeLinear.
+  static value quantized_source(const instruction& at) {
+    const operation& op = at.op();
+    if (at.outputs().size() != 1 || !is_float(at.outputs()[0].type)) return {};
+    if (op.is<convert>()) {
+      value v = at.inputs()[0];
+      if (is_float(v)) return quantized_source(*v.producer);
+      return v.type().type == element_type::i8 || v.type().type == element_type::u8 ? v : value{};
+    }
+    const auto* e = op.get_if<elementwise>();
+    const bool affine = e && (e->function == scalar_function::add || e->function == scalar_function::sub ||
+                              e->function == scalar_function::mul);
+    return affine && is_constant_like(at.inputs()[1]) ? quantized_source(*at.inputs()[0].producer) : value{};
+  }
+
+  // Whether the readers of a dequantized tensor should dequantize on their own, because the 8-bit tensor takes less
+  // memory. Not so where its only reader is computed right behind it, in the same kernel, or needs it in memory.
+  bool stays_narrow(const instruction& at) {
+    const value source = quantized_source(at);
+    if (!source || module::constant(source)) return false;
+    const instruction* last = &at;
+    while (last->users().size() == 1 && quantized_source(*last->users()[0]) == source) last = last->users()[0];
+    auto inlines = [](const instruction* user) { return role_of(user->op()) == kernel_role::inlinable; };
+    if (last->users().empty() || !std::ranges::all_of(last->users(), inlines)) return false;
+    if (last->users().size() > 1 || !keeps_indices(last->users()[0]->op())) return true;
+    return std::ranges::any_of(last->users()[0]->inputs(), [&](value other) {
+      const value youngest = quantized_source(*other.producer);
+      return youngest && number(youngest) > number(source);
+    });
   }
 
   // Number of outputs of the group with `n` in it. Readers that are not in the group yet count as outside.

@@ -148,7 +148,29 @@ Value evaluator_rules::rule(const elementwise& op) {
   return apply(code, op.function, node.inputs().back().type().type, operands);
 }
 
+namespace {
+
+// The number in a scalar constant, perhaps behind a broadcast.
+std::optional<double> fixed_number(value v) {
+  while (v.producer->op().is<broadcast>()) v = v.producer->inputs()[0];
+  const literal* data = module::constant(v);
+  return data && data->type().element_count() == 1 ? std::optional(data->at(0)) : std::nullopt;
+}
+
+// QuantizeLinear ends like this.
+bool is_clamped_to_i32(value v) {
+  const auto* e = v.producer->op().get_if<elementwise>();
+  if (!e || e->function != scalar_function::clamp) return false;
+  auto low = fixed_number(v.producer->inputs()[1]), high = fixed_number(v.producer->inputs()[2]);
+  return low && high && *low >= -32768 && *high <= 65535;
+}
+
+}  // namespace
+
 Value evaluator_rules::rule(const convert& op) {
+  if (lanes > 1 && is_float(operand().type().type) && is_integer(op.type) && storage_bits(op.type) >= 8 &&
+      storage_bits(op.type) <= 16 && is_clamped_to_i32(operand()))
+    return float_in_range_to_integer(code, ev.at(operand(), where, lanes), op.type);
   return convert_element(code, ev.at(operand(), where, lanes), operand().type().type, op.type);
 }
 

@@ -360,6 +360,16 @@ bool is_rounded(element_type type) { return is_float(type) && storage_bits(type)
 
 }  // namespace
 
+// LLVM takes vectors apart to saturate them on a CPU, which this does not need.
+Value float_in_range_to_integer(code_builder& b, Value v, element_type to) {
+  std::int64_t lanes = b.lanes_of(v);
+  Value number = b.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, v, v);
+  Value finite = b.select(number, v, b.number(v.getType(), 0));
+  mlir::Type wide = b.with_lanes(b.builder.getIntegerType(32), lanes), target = b.type(to, lanes);
+  Value converted = b.make<arith::FPToSIOp>(wide, finite);
+  return target == wide ? converted : b.make<arith::TruncIOp>(target, converted).getResult();
+}
+
 Value convert_element(code_builder& b, Value v, element_type from, element_type to) {
   if (from == to) return v;
   if (from == element_type::f4e2m1) return convert_element(b, small_float_to_f32(b, v, from), element_type::f32, to);

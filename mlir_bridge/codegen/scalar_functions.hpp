@@ -15,6 +15,8 @@ Value apply(code_builder& code, scalar_function function, element_type type, std
 
 // From a compute value of type `from` to a compute value of type `to`, rounded to `to`'s storage precision.
 Value convert_element(code_builder& code, Value v, element_type from, element_type to);
+// A float as an integer of at most 32 bits, where every v is within the range of i32 or NaN, which becomes 0.
+Value float_in_range_to_integer(code_builder& code, Value v, element_type to);
 
 // A libm function (its f64 name: "tan"), or what the target has for it, applied to each lane of an f32 or f64 value.
 Value call_libm(code_builder& code, const std::string& function, std::span<const Value> operands);

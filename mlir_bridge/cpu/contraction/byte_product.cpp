@@ -96,7 +96,7 @@ Value add_byte_products(code_builder& code, const byte_products& products, const
 
 Value load_lane(code_builder& code, Value pointer, element_type type) {
   Value bytes = code.load(pointer, code.constant(0), type, bytes_of_lane);
-  return code.lane(code.make<mlir::vector::BitCastOp>(mlir::VectorType::get({1}, code.builder.getI32Type()), bytes), 0);
+  return code.make<mlir::LLVM::BitcastOp>(code.builder.getI32Type(), bytes);
 }
 
 }  // namespace kiln::cpu
