@@ -101,13 +101,17 @@ std::vector<std::string> disableable_passes() {
   return {names.begin(), names.end()};
 }
 
-void optimize(program& p, const compile_options& options) {
+void check_disabled_passes(std::span<const std::string> disabled) {
   const std::vector<std::string> names = disableable_passes();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const std::string& name : options.disabled)
+  for (const std::string& name : disabled)
     if (std::ranges::find(known, name) == known.end())
       throw error(error_kind::usage, "--disable-pass " + name + ": there is no such pass to disable" +
                                          did_you_mean(name, known) + "; `kiln compile --help` lists them");
+}
+
+void optimize(program& p, const compile_options& options) {
+  check_disabled_passes(options.disabled);
   folding_budget folding(p);
   run_passes(p, all_passes(&folding, options), options.dump_dir);
 }

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "aot/kernels/boundaries.hpp"
@@ -35,6 +37,9 @@ struct compile_options {
 
 // The passes that compile_options::disabled may name, sorted.
 std::vector<std::string> disableable_passes();
+
+// Throws error{usage} for a name that compile_options::disabled may not contain; it names the nearest one.
+void check_disabled_passes(std::span<const std::string> names);
 
 // Runs every graph pass, in the order shown in pipeline.cpp.
 void optimize(program& p, const compile_options& options = {});

@@ -320,9 +320,9 @@ class parser {
         double a = real_of(given[0]), b = real_of(given[1]);
         return name == "min" ? std::fmin(a, b) : std::fmax(a, b);
       }
-      return idle_ ? dim(1)
-                   : dim(name == "min" ? std::min(plain(given[0]), plain(given[1]))
-                                       : std::max(plain(given[0]), plain(given[1])));
+      if (idle_) return dim(1);
+      const dim a = integer_of(given[0]), b = integer_of(given[1]);
+      return name == "min" ? dim::min(a, b) : dim::max(a, b);
     }
     if (name == "ceil_div" && given.size() == 2)
       return idle_ ? dim(1) : quotient(integer_of(given[0]) + integer_of(given[1]) - dim(1), integer_of(given[1]), '/');

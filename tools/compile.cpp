@@ -53,6 +53,7 @@ int compile_model(const options& o, const output_options& output) {
   keep_freed_memory();
   refuse_unsupported(o);
   if (o.fp16 && o.bf16) throw error(error_kind::usage, "--fp16 and --bf16 exclude each other");
+  check_disabled_passes(o.disabled_passes);
   using clock = std::chrono::steady_clock;
   auto began = clock::now();
   import_options importing;

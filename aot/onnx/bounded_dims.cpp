@@ -1,10 +1,13 @@
 #include "aot/onnx/bounded_dims.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
+#include <ranges>
 #include <set>
 
 #include "aot/onnx/bounded_masks.hpp"
+#include "aot/onnx/bounded_values.hpp"
+#include "aot/onnx/dim_arithmetic.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 
@@ -12,11 +15,6 @@ namespace kiln::onnx_import {
 namespace {
 
 using axes = std::set<std::size_t>;
-
-bool is_bounded(const dim& d) {
-  return !d.is_static() &&
-         std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(count_prefix); });
-}
 
 axes bounded_axes(const shape& type) {
   axes result;
@@ -40,28 +38,27 @@ bool all_whole(const instruction& i, std::span<const std::int64_t> over) {
 
 bool any(const instruction&) { return true; }
 
-// True if bounded axes keep the numbers of elements before and behind them.
+// True if the valid elements stay a prefix of each group of elements: for every bounded axis, the numbers of elements
+// before it and of elements from it on do not change.
 bool keeps_places(const instruction& i) {
   auto places = [](const shape& type) {
-    std::vector<std::array<dim, 3>> result;
+    std::vector<std::pair<dim, dim>> result;
     for (std::size_t axis : bounded_axes(type)) {
-      dim before = 1, behind = 1;
+      dim before = 1, from = 1;
       for (std::size_t k = 0; k < type.rank(); ++k)
-        (k < axis ? before : behind) = (k < axis ? before : behind) * (k == axis ? dim(1) : type.dims[k]);
-      result.push_back({before, type.dims[axis], behind});
+        (k < axis ? before : from) = (k < axis ? before : from) * type.dims[k];
+      result.emplace_back(before, from);
     }
     return result;
   };
   return places(in(i, 0)) == places(i.outputs()[0]);
 }
 
-bool begins_at_zero(const instruction& i) {
+// True for a slice that takes elements in order, counted from the beginning. The valid ones are a prefix of the result.
+bool goes_forward(const instruction& i) {
   const auto& op = *i.op().get_if<slice>();
-  for (std::size_t axis = 0; axis < op.lengths.size(); ++axis) {
-    if (!is_bounded(op.lengths[axis]) && !is_bounded(in(i, 0).dims[axis])) continue;
-    bool same = in(i, 0).dims[axis].is_static() || in(i, 0).dims[axis] == op.lengths[axis];
-    if (op.starts[axis] != 0 || op.steps[axis] != 1 || !same || !is_bounded(op.lengths[axis])) return false;
-  }
+  for (std::size_t axis : bounded_axes(in(i, 0)))
+    if (op.starts[axis] < 0 || op.steps[axis] < 1) return false;
   return true;
 }
 
@@ -77,6 +74,12 @@ bool batch_only(const instruction& i) {
          std::ranges::all_of(std::span(i.inputs()).subspan(1), [](value v) { return bounded_axes(v.type()).empty(); });
 }
 
+// Kernels of the library. RoiAlign computes each region on its own.
+bool independent_regions(const instruction& i) {
+  return i.op().get_if<code_object>()->symbol == "RoiAlign" && bounded_axes(in(i, 0)).empty() &&
+         bounded_axes(in(i, 1)) == axes{0};
+}
+
 // Operations that support bounded axes, each with a check whether this instruction works element by element along them.
 // Operations without a row do not support them.
 struct row {
@@ -90,14 +93,13 @@ constexpr row rows[] = {
     {"transpose", any},
     {"iota", any},
     {"reshape", keeps_places},
-    {"slice", begins_at_zero},
+    {"slice", goes_forward},
     {"concat", [](const instruction& i) { return whole(i, i.op().get_if<concat>()->axis, i.inputs().size()); }},
-    {"gather", [](const instruction& i) { return whole(i, i.op().get_if<gather>()->axis); }},
-    {"gather_elements", [](const instruction& i) { return whole(i, i.op().get_if<gather_elements>()->axis); }},
-    {"gather_nd",
-     [](const instruction& i) {
-       return bounded_axes(in(i, 0)).empty() && !bounded_axes(in(i, 1)).contains(in(i, 1).rank() - 1);
-     }},
+    // Indices count from the beginning (from_beginning) and are those of valid elements.
+    {"gather", any},
+    {"gather_elements", any},
+    {"gather_nd", [](const instruction& i) { return !bounded_axes(in(i, 1)).contains(in(i, 1).rank() - 1); }},
+    {"code_object", independent_regions},
     {"dot", free_rows},
     {"convolution", batch_only},
     {"pooling", batch_only},
@@ -121,78 +123,134 @@ bool is_concerned(const instruction& i) {
          std::ranges::any_of(i.outputs(), has_count);
 }
 
+// Whether the largest counts give the largest size.
+bool grows_with_counts(const dim& d) {
+  return std::ranges::all_of(d.terms(), [](const auto& term) {
+    const auto& [atoms, coefficient] = term;
+    const bool counts = std::ranges::any_of(atoms, [](const auto& atom) { return is_bounded(dim::from(atom)); });
+    return !counts || (coefficient > 0 && std::ranges::all_of(atoms, [](const auto& atom) {
+                         if (atom->is == dim_atom::kind::quotient)
+                           return grows_with_counts(atom->operands[0]) && !is_bounded(atom->operands[1]);
+                         return std::ranges::all_of(atom->operands, grows_with_counts);
+                       }));
+  });
+}
+
+// The counts that the module computes.
+std::vector<bounded_dim> counts_of(const import_state& state, const module& m) {
+  std::set<const instruction*> here;
+  for (const instruction& i : m.instructions()) here.insert(&i);
+  std::vector<bounded_dim> result;
+  std::ranges::copy_if(state.bounded, std::back_inserter(result),
+                       [&](const bounded_dim& each) { return here.contains(each.count.producer); });
+  return result;
+}
+
 // Instructions in `masked` may combine elements along a bounded axis.
-void check_uses(const module& m, bool is_main, const std::set<const instruction*>& masked) {
+void check_uses(const module& m, std::span<const bounded_dim> counts, const std::set<const instruction*>& masked) {
   for (const instruction& i : m.instructions()) {
     if (!is_concerned(i)) continue;
     std::string what = "'" + i.origin() + "' needs the size of a result that depends on data: ";
-    if (!is_main) refuse(what + "bodies of If and Loop cannot");
+    auto known_here = [&](const std::string& symbol) {
+      return !symbol.starts_with(count_prefix) ||
+             std::ranges::any_of(counts, [&](const bounded_dim& each) { return each.symbol.str() == symbol; });
+    };
     for (const shape& s : i.outputs())
       for (const dim& d : s.dims)
-        if (is_bounded(d) && d.symbols() != std::set{d.str()})
-          refuse(what + "a dimension of " + d.str() + " is not supported");
+        if (!std::ranges::all_of(d.symbols(), known_here))
+          refuse(what + "a body of If or Loop cannot use sizes of the graph around it");
+    for (const shape& s : i.outputs())
+      for (const dim& d : s.dims)
+        if (is_bounded(d) && !grows_with_counts(d)) refuse(what + "a dimension of " + d.str() + " is not supported");
     if (!place_by_place(i) && !masked.contains(&i))
       refuse(what + std::string(i.op().name()) + " does not work element by element along that axis");
   }
 }
 
-}  // namespace
-
-void need_known_dims(const shape& type) {
-  if (!type.is_static())
-    refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+// Counts are values of the module; every other symbol is an open dimension, whose value is the sum of as many ones.
+dim_emitter appending(const import_state& state, module& main) {
+  auto number = [&main](std::int64_t x) { return main.add_constant(literal::from_int64({x})); };
+  auto symbol = [&state, &main, number](const std::string& name) {
+    for (const bounded_dim& each : state.bounded)
+      if (each.symbol.str() == name) return each.count;
+    value ones = main.add(broadcast{{dim::symbol(name)}}, {number(1)});
+    return main.add(reduce{reduction_kind::sum, {0}, true}, {ones});
+  };
+  auto add = [&main](operation op, std::vector<value> inputs) { return main.add(std::move(op), std::move(inputs)); };
+  return {add, number, symbol};
 }
 
-value shortened(node& n, value data, std::int64_t axis, value count) {
-  import_state& state = n.owner.state();
-  need_known_dims(data.type());
-  if (&n.b.target() != &state.result.main())
-    refuse("a result whose size depends on data is not supported in the body of If or Loop");
-  auto known = std::ranges::find(state.bounded, count, &bounded_dim::count);
-  if (known == state.bounded.end()) {
-    dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.bounded.size()));
-    n.b.set_count(symbol, count);
-    state.known.facts.set_range(symbol.str(), 0, data.type().dims[static_cast<std::size_t>(axis)].value());
-    known = state.bounded.insert(known, {symbol, count, data.type().dims[static_cast<std::size_t>(axis)].value()});
+// Replaces the counts in all shapes by their bounds.
+void take_capacities(const import_state& state, module& main) {
+  for (instruction& i : main.instructions()) {
+    if (i.op().is<constant>() || i.op().is<parameter>()) continue;
+    attribute_list fields = i.op().attributes();
+    bool changed = false;
+    for (auto& field : fields)
+      if (auto* dims = std::get_if<std::vector<dim>>(&field.second))
+        for (dim& d : *dims)
+          if (is_bounded(d)) d = capacity_of(state, d), changed = true;
+    if (changed) main.set_operation(&i, make_operation(i.op().name(), fields));
+    else if (is_concerned(i)) main.set_operation(&i, i.op());
   }
-  return n.b.slice_axis(data, axis, 0, known->symbol);
 }
 
-void settle_bounded_dims(import_state& state) {
-  if (state.bounded.empty()) return;
-  program& p = state.result;
-  module& main = p.main();
-  std::vector<instruction*> mixing;
-  for (instruction& i : main.instructions())
-    if (is_concerned(i) && !place_by_place(i)) mixing.push_back(&i);
-  std::set<const instruction*> masked;
-  for (instruction* i : mixing)
-    if (const instruction* now = mask_padding(main, *i, state.bounded)) masked.insert(now);
-  for (const module& m : p.modules()) check_uses(m, &m == &main, masked);
+// Marks the outputs with bounded axes. Their counts become outputs "NAME.count", where NAME is the first that needs it.
+void mark_outputs(const import_state& state, module& main) {
   std::vector<value> outputs = main.outputs(), counts;
   std::vector<std::string> names = main.output_names(), added;
+  const dim_emitter emit = appending(state, main);
+  std::map<std::string, value> known;  // by the text of the expression
   for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto dims = outputs[i].type().dims;
     for (std::size_t axis : bounded_axes(outputs[i].type())) {
-      const bounded_dim& c = *std::ranges::find(state.bounded, outputs[i].type().dims[axis], &bounded_dim::symbol);
-      if (std::ranges::find(counts, c.count) == counts.end()) {
-        counts.push_back(c.count);
+      auto [found, fresh] = known.try_emplace(dims[axis].str());
+      if (fresh) {
+        found->second = value_of_dim(dims[axis], emit);
+        counts.push_back(found->second);
         added.push_back(names[i] + ".count");
         while (std::ranges::count(names, added.back()) || std::ranges::count(added, added.back()) > 1)
           added.back() += "_";
       }
-      outputs[i] = main.add(bounded{static_cast<std::int64_t>(axis)}, {outputs[i], c.count});
+      outputs[i] = main.add(bounded{static_cast<std::int64_t>(axis)}, {outputs[i], found->second});
     }
   }
   outputs.insert(outputs.end(), counts.begin(), counts.end());
   names.insert(names.end(), added.begin(), added.end());
   main.set_outputs(std::move(outputs), std::move(names));
-  dim_bindings largest;
-  for (const bounded_dim& c : state.bounded) {
-    p.symbols[c.symbol.str()] = {0, c.most, {}};
-    largest[c.symbol.str()] = c.most;
+}
+
+// Sizes that depend on data are assumed to be equal only if their bounds are.
+void check_guards(import_state& state) {
+  std::erase_if(state.result.guards, [&](const dim_guard& g) {
+    if (!is_bounded(g.a) && !is_bounded(g.b)) return false;
+    const dim a = capacity_of(state, g.a), b = capacity_of(state, g.b);
+    if (!(a == b))
+      refuse("'" + g.why + "' needs equal sizes, but they depend on data: up to " + a.str() + " and " + b.str());
+    return true;
+  });
+}
+
+}  // namespace
+
+void settle_bounded_dims(import_state& state) {
+  if (state.bounded.empty()) return;
+  // A body comes behind the module that uses it. The shapes of an instruction with a body follow from the body.
+  for (module& m : std::views::reverse(state.result.modules())) {
+    const std::vector<bounded_dim> counts = counts_of(state, m);
+    std::vector<instruction*> mixing;
+    for (instruction& i : m.instructions())
+      if (is_concerned(i) && i.bodies().empty() && !place_by_place(i) && !state.padding_allowed.contains(&i))
+        mixing.push_back(&i);
+    std::set<const instruction*> masked = state.padding_allowed;
+    for (instruction* i : mixing)
+      if (const instruction* now = mask_padding(m, *i, counts)) masked.insert(now);
+    check_uses(m, counts, masked);
+    if (&m == &state.result.main()) mark_outputs(state, m);
+    take_capacities(state, m);
+    m.erase_dead();
   }
-  p = p.bind(largest);
-  p.main().erase_dead();
+  check_guards(state);
 }
 
 }  // namespace kiln::onnx_import

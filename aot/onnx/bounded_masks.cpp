@@ -1,54 +1,48 @@
 #include "aot/onnx/bounded_masks.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <optional>
 
+#include "aot/onnx/bounded_values.hpp"
+#include "aot/onnx/dim_arithmetic.hpp"
 #include "ir/ops/all.hpp"
 
 namespace kiln::onnx_import {
 namespace {
 
-struct extremes {
-  double low, high;
-};
-
-// Returns none for types whose extremes a double cannot represent.
-std::optional<extremes> extremes_of(element_type type) {
-  if (is_float(type))
-    return extremes{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-  const int bits = storage_bits(type);
-  if (!is_integer(type) || bits > 32) return std::nullopt;
-  const double all = std::ldexp(1.0, bits);
-  return is_signed_integer(type) ? extremes{-all / 2, all / 2 - 1} : extremes{0, all - 1};
-}
-
-// The axes that an operation combines, and the neutral element of the combination.
+// The axes of one input that an operation combines, and the neutral element of the combination.
 struct combination {
+  std::size_t input = 0;
   std::vector<std::int64_t> axes;
-  std::optional<double> neutral;
+  std::optional<literal> neutral;
 };
 
-std::optional<double> neutral_of(reduction_kind kind, element_type type) {
-  auto extremes = extremes_of(type);
+std::optional<literal> neutral_of(reduction_kind kind, element_type type) {
   switch (kind) {
-    case reduction_kind::sum: return 0;
-    case reduction_kind::mean: return is_float(type) ? std::optional(0.0) : std::nullopt;
-    case reduction_kind::product: return 1;
-    case reduction_kind::max: return extremes ? std::optional(extremes->low) : std::nullopt;
-    case reduction_kind::min: return extremes ? std::optional(extremes->high) : std::nullopt;
+    case reduction_kind::sum: return literal::scalar(type, 0);
+    case reduction_kind::mean: return is_float(type) ? std::optional(literal::scalar(type, 0)) : std::nullopt;
+    case reduction_kind::product: return literal::scalar(type, 1);
+    case reduction_kind::max: return lowest(type);
+    case reduction_kind::min: return highest(type);
   }
   return std::nullopt;
 }
 
-combination combination_of(const instruction& i) {
-  const shape& type = i.inputs()[0].type();
-  if (const auto* op = i.op().get_if<reduce>()) return {op->axes, neutral_of(op->kind, type.type)};
+std::vector<combination> combinations_of(const instruction& i) {
+  if (i.inputs().empty()) return {};
+  const element_type type = i.inputs()[0].type().type;
+  if (const auto* op = i.op().get_if<reduce>()) return {{0, op->axes, neutral_of(op->kind, type)}};
   // arg-max takes the first of equal elements, so padding, which is last, cannot win.
   if (const auto* op = i.op().get_if<arg_reduce>(); op && !op->select_last)
-    return {{op->axis}, neutral_of(op->largest ? reduction_kind::max : reduction_kind::min, type.type)};
-  if (const auto* op = i.op().get_if<softmax>()) return {{op->axis}, neutral_of(reduction_kind::max, type.type)};
-  if (const auto* op = i.op().get_if<cumulative_sum>()) return {{op->axis}, 0.0};
+    return {{0, {op->axis}, op->largest ? lowest(type) : highest(type)}};
+  // Equal elements keep their order, so padding comes last.
+  if (const auto* op = i.op().get_if<top_k>()) return {{0, {op->axis}, op->largest ? lowest(type) : highest(type)}};
+  if (const auto* op = i.op().get_if<softmax>()) return {{0, {op->axis}, lowest(type)}};
+  if (const auto* op = i.op().get_if<cumulative_sum>()) return {{0, {op->axis}, literal::scalar(type, 0)}};
+  // Padding may be infinite, so it is masked on both sides.
+  if (const auto* op = i.op().get_if<dot>())
+    return {{0, {op->transpose_a ? -2 : -1}, literal::scalar(type, 0)},
+            {1, {op->transpose_b ? -1 : -2}, literal::scalar(i.inputs()[1].type().type, 0)}};
   return {};
 }
 
@@ -57,19 +51,18 @@ class masking {
   masking(module& main, instruction& i, std::span<const bounded_dim> counts) : main_(main), i_(i), counts_(counts) {}
 
   instruction* run() {
-    combination what = i_.inputs().empty() ? combination{} : combination_of(i_);
-    if (!what.neutral) return nullptr;
-    const auto dims = i_.inputs()[0].type().dims;
+    const auto combinations = combinations_of(i_);
+    if (combinations.empty() || !std::ranges::all_of(combinations, [](const auto& c) { return c.neutral.has_value(); }))
+      return nullptr;
     std::vector<value> over;  // counts
     std::int64_t elements = 1;
-    for (std::int64_t axis : what.axes) {
-      auto at = static_cast<std::size_t>(normalize_axis(axis, dims.size()));
-      auto known = std::ranges::find(counts_, dims[at], &bounded_dim::symbol);
-      if (known != counts_.end()) {
-        over.push_back(known->count);
-        mask(at, known->count, *what.neutral);
-      } else if (dims[at].is_static()) {
-        elements *= dims[at].value();
+    for (const combination& what : combinations) {
+      const auto dims = i_.inputs()[what.input].type().dims;
+      for (std::int64_t axis : what.axes) {
+        auto at = static_cast<std::size_t>(normalize_axis(axis, dims.size()));
+        if (is_bounded(dims[at])) over.push_back(mask(what.input, at, *what.neutral));
+        else if (dims[at].is_static()) elements *= dims[at].value();
+        else over.push_back(count_of(dims[at]));
       }
     }
     const auto* op = i_.op().get_if<reduce>();
@@ -84,13 +77,29 @@ class masking {
   }
   value number(element_type type, double x) { return main_.add_constant(literal::scalar(type, x)); }
 
-  void mask(std::size_t axis, value count, double neutral) {
-    value x = i_.inputs()[0];
+  // The value of a dimension, i64[1].
+  value count_of(const dim& d) {
+    auto number = [this](std::int64_t x) { return main_.add_constant(literal::from_int64({x})); };
+    auto symbol = [&](const std::string& name) {
+      for (const bounded_dim& each : counts_)
+        if (each.symbol.str() == name) return each.count;
+      value ones = add(broadcast{{dim::symbol(name)}}, {number(1)});
+      return add(reduce{reduction_kind::sum, {0}, true}, {ones});
+    };
+    auto emit = [this](operation op, std::vector<value> inputs) { return add(std::move(op), std::move(inputs)); };
+    return value_of_dim(d, {emit, number, symbol});
+  }
+
+  // Returns the count.
+  value mask(std::size_t input, std::size_t axis, const literal& neutral) {
+    value x = i_.inputs()[input];
     const auto dims = x.type().dims;
+    value count = count_of(dims[axis]);
     value place = add(iota{element_type::i64, dims, static_cast<std::int64_t>(axis)}, {});
     value there = add(elementwise{scalar_function::less}, {place, add(broadcast{dims}, {count})});
-    value other = add(broadcast{dims}, {number(x.type().type, neutral)});
-    main_.set_input(&i_, 0, add(elementwise{scalar_function::where}, {there, x, other}));
+    value other = add(broadcast{dims}, {main_.add_constant(neutral)});
+    main_.set_input(&i_, input, add(elementwise{scalar_function::where}, {there, x, other}));
+    return count;
   }
 
   // Replaces the mean by the sum divided by the number of valid elements.

@@ -8,9 +8,9 @@
 
 namespace kiln::onnx_import {
 
-// Masks the input of sum, product, min, max, mean, arg-max, softmax and running sum over bounded axes. Returns the
-// instruction that replaces `i` (a mean becomes a sum and a division). Returns null for every other operation, and if
-// the element type has no neutral element. `i` must belong to the main module.
+// Masks the inputs of sum, product, min, max, mean, arg-max, softmax, top-k, running sum and matrix product over
+// bounded axes. Returns the instruction that replaces `i` (a mean becomes a sum and a division). Returns null for every
+// other operation, and if the element type has no neutral element. `i` must belong to the main module.
 instruction* mask_padding(module& main, instruction& i, std::span<const bounded_dim> counts);
 
 }  // namespace kiln::onnx_import

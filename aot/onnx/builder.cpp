@@ -4,6 +4,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "aot/onnx/bounded_values.hpp"
+#include "aot/onnx/dim_arithmetic.hpp"
 #include "ir/error.hpp"
 
 namespace kiln::onnx_import {
@@ -164,10 +166,56 @@ std::optional<dim> builder::uniform(value v) const {
   return same ? std::optional(elements->front()) : std::nullopt;
 }
 
+namespace {
+
+// Bounds of all elements of an integer tensor: of a range of numbers, or of a tensor whose elements are equal. Looks at
+// few operations, because a graph may share subgraphs.
+std::optional<std::pair<dim, dim>> bounds_of(const builder& b, value v, int depth = 6) {
+  if (depth == 0) return std::nullopt;
+  if (auto each = b.uniform(v)) return std::pair(*each, *each);
+  const operation& op = v.producer->op();
+  const auto& inputs = v.producer->inputs();
+  if (const auto* range = op.get_if<iota>())
+    return std::pair(dim(0), range->dims[static_cast<std::size_t>(range->axis)] - dim(1));
+  if (op.is<kiln::broadcast>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<gather>() ||
+      (op.is<convert>() && is_integer(v.type().type) && is_integer(inputs[0].type().type)))
+    return bounds_of(b, inputs[0], depth - 1);
+  const auto* e = op.get_if<elementwise>();
+  if (!e || inputs.size() != 2) return std::nullopt;
+  auto left = bounds_of(b, inputs[0], depth - 1), right = bounds_of(b, inputs[1], depth - 1);
+  if (!left || !right) return std::nullopt;
+  if (e->function == scalar_function::add) return std::pair(left->first + right->first, left->second + right->second);
+  if (e->function != scalar_function::mul) return std::nullopt;
+  if (right->first == right->second) std::swap(left, right);  // the factor is the same for all elements
+  const dim factor = left->first;
+  if (!(factor == left->second) || !b.facts().at_least(factor, 0)) return std::nullopt;
+  return std::pair(factor * right->first, factor * right->second);
+}
+
+// The result of comparing two tensors if it is the same for all elements because of their bounds.
+std::optional<dim> decided_comparison(const builder& b, const operation& op, const std::vector<value>& inputs) {
+  const auto* e = op.get_if<elementwise>();
+  if (!e || inputs.size() != 2 || !is_integer(inputs[0].type().type)) return std::nullopt;
+  const bool or_equal = e->function == scalar_function::less_equal || e->function == scalar_function::greater_equal;
+  const bool less = e->function == scalar_function::less || e->function == scalar_function::less_equal;
+  if (!less && e->function != scalar_function::greater && e->function != scalar_function::greater_equal)
+    return std::nullopt;
+  auto low = bounds_of(b, inputs[less ? 0 : 1]), high = bounds_of(b, inputs[less ? 1 : 0]);
+  if (!low || !high) return std::nullopt;
+  // low < high, or low <= high
+  const dim gap = or_equal ? 0 : 1;
+  if (b.facts().at_least(high->first, low->second + gap)) return dim(1);
+  if (b.facts().at_least(low->first + gap, high->second + dim(1))) return dim(0);
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<dim> builder::uniform_result(const operation& op, const std::vector<value>& inputs,
                                            const std::vector<shape>& shapes, const shape& output) const try {
   bool moves_first =
       op.is<kiln::broadcast>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<gather>();
+  if (auto decided = decided_comparison(*this, op, inputs)) return decided;
   if (inputs.empty() || !(moves_first || op.is<elementwise>() || op.is<convert>() || op.is<reduce>()))
     return std::nullopt;
   std::vector<known_elements> values;
@@ -206,6 +254,20 @@ std::optional<known_elements> builder::known_result(const operation& op, const s
 // There is no operation that reads a shape at run time, but a sum of ones over a symbolic dimension equals that
 // dimension.
 value builder::dims_tensor(const std::vector<dim>& dims, std::size_t rank) {
+  auto sum_of_ones = [this](const dim& d) {
+    value ones = target_.add(kiln::broadcast{{d}}, {integers({1})});
+    value sum = target_.add(reduce{reduction_kind::sum, {0}, true}, {ones});
+    for (value v : {ones, sum}) v.producer->set_origin(origin_);
+    known_[sum] = {d};
+    return sum;
+  };
+  const dim_emitter arithmetic{
+      [this](operation op, std::vector<value> inputs) { return add(std::move(op), std::move(inputs)); },
+      [this](std::int64_t number) { return integers({number}); },
+      [&](const std::string& symbol) {
+        auto count = counts_.find(symbol);
+        return count == counts_.end() ? sum_of_ones(dim::symbol(symbol)) : count->second;
+      }};
   std::vector<value> parts;
   for (const dim& d : dims) {
     if (d.is_static()) {
@@ -216,11 +278,7 @@ value builder::dims_tensor(const std::vector<dim>& dims, std::size_t rank) {
       parts.push_back(count->second);
       continue;
     }
-    value ones = target_.add(kiln::broadcast{{d}}, {integers({1})});
-    value sum = target_.add(reduce{reduction_kind::sum, {0}, true}, {ones});
-    for (value v : {ones, sum}) v.producer->set_origin(origin_);
-    known_[sum] = {d};
-    parts.push_back(sum);
+    parts.push_back(is_bounded(d) ? value_of_dim(d, arithmetic) : sum_of_ones(d));
   }
   if (parts.empty()) return constant(literal::from_int64({}));
   value joined = parts.size() == 1 ? parts[0] : add(concat{0}, parts);
@@ -299,7 +357,7 @@ value builder::slice_from(value x, std::int64_t axis, const dim& start, const di
   }
   // A start relative to the end may be a static number; gather accepts negative indices for this.
   dim from_end = start - dims[at];
-  value first = from_end.is_static() && from_end.value() < 0
+  value first = from_end.is_static() && !is_bounded(dims[at]) && from_end.value() < 0
                     ? scalar(element_type::i64, static_cast<double>(from_end.value()))
                     : dims_tensor({start}, 0);
   value index = binary(scalar_function::mul, iota_like(element_type::i64, {length}, 0), static_cast<double>(step));

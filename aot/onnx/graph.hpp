@@ -6,6 +6,7 @@
 #include <array>
 #include <list>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -25,8 +26,8 @@ namespace kiln::onnx_import {
 // A data-dependent count that is represented by a symbol (bounded_dims.hpp).
 struct bounded_dim {
   dim symbol;
-  value count;            // i64[1], in the main module
-  std::int64_t most = 0;  // upper bound of the count
+  value count;   // i64[1], in the main module
+  dim most = 0;  // upper bound of the count; contains no counts
 };
 
 // State shared by all scopes of one import.
@@ -47,6 +48,7 @@ struct import_state {
   int depth = 0;                          // nesting depth of graphs, bounded
   int bodies = 0;                         // number of modules created for bodies, used to name them
   std::vector<bounded_dim> bounded = {};
+  std::set<const instruction*> padding_allowed = {};  // their handlers deal with padding (bounded_values.hpp)
   // For a value: the positions of its nonzero elements and their count, once they have been computed.
   std::map<value, std::array<value, 2>> non_zero = {};
   text_lists texts = {};

@@ -1,5 +1,7 @@
 #include "aot/onnx/import.hpp"
 
+#include <unordered_map>
+
 #include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
@@ -96,14 +98,18 @@ void check_sequences(const import_options& options, const ::onnx::GraphProto& gr
 // Instructions that compute a count stay alive as long as there are symbols (settle_bounded_dims), even if only shapes
 // use the count.
 void erase_dead(import_state& state) {
-  module& main = state.result.main();
-  const std::vector<value> outputs = main.outputs();
-  const std::vector<std::string> names = main.output_names();
-  std::vector<value> kept = outputs;
-  for (const bounded_dim& c : state.bounded) kept.push_back(c.count);
-  main.set_outputs(kept, std::vector<std::string>(kept.size()));
-  for (module& m : state.result.modules()) m.erase_dead();
-  main.set_outputs(outputs, names);
+  std::unordered_map<const instruction*, value> counts;
+  for (const bounded_dim& c : state.bounded) counts.emplace(c.count.producer, c.count);
+  for (module& m : state.result.modules()) {
+    const std::vector<value> outputs = m.outputs();
+    const std::vector<std::string> names = m.output_names();
+    std::vector<value> kept = outputs;
+    for (const instruction& i : m.instructions())
+      if (auto count = counts.find(&i); count != counts.end()) kept.push_back(count->second);
+    m.set_outputs(kept, std::vector<std::string>(kept.size()));
+    m.erase_dead();
+    m.set_outputs(outputs, names);
+  }
   state.result.erase_unreachable_modules();
 }
 

@@ -41,6 +41,7 @@ class hoisting {
       inputs.push_back(outside_value(inside));
       value parameter = body_.add_parameter(unused_name(), inside.type());
       body_.replace(inside, parameter);
+      moved_[parameter] = inputs.back();  // later values of the frontier may be computed from it
     }
     parameters_first();
     body_.erase_dead();

@@ -108,9 +108,51 @@ class Counted(KilnCase):
         x = np.random.default_rng(6).standard_normal((40, 7, 3)).astype(np.float32)
         self.agrees(nodes, {"x": x, "q": keep}, {name: T.FLOAT for name in ("Max", "Min", "Mean", "soft", "Sum")}, constants(zero=np.array([0], np.int64)))
 
+    def test_the_end_of_a_torch_detector(self):
+        """Candidates by score, the best of each class, boxes moved apart by class, an If for the case that nothing is left: as torchvision exports it."""
+        rng = np.random.default_rng(11)
+        boxes = rng.random((30, 4)).astype(np.float32) * 20
+        boxes[:, 2:] += boxes[:, :2]
+        numbers = constants(threshold=np.float32(0.6), zero=np.array([0], np.int64), five=np.array([5], np.int64), flat=np.array([-1], np.int64), last=np.array([2], np.int64), one=np.array([1], np.int64), none=np.int64(0),
+                            unit=np.float32(1), all=np.array([2**63 - 1], np.int64), overlap=np.array([0.4], np.float32), seven=np.array([7], np.int64))
+        nodes, parts = [], []
+        for c in range(2):
+            names = {k: f"{k}{c}" for k in ("column", "score", "above", "i", "t", "s", "b", "size", "both", "k", "best", "order", "kept", "shape", "label")}
+            at = names.get
+            numbers += constants(**{at("column"): np.int64(c)}) + constants(**{f"label_value{c}": np.array([c], np.int64)})
+            nodes += [node("Gather", ["scores", at("column")], [at("score")], axis=1), node("Greater", [at("score"), "threshold"], [at("above")]), node("NonZero", [at("above")], [at("i")]), node("Transpose", [at("i")], [at("t")], perm=[1, 0]),
+                      node("GatherND", [at("score"), at("t")], [at("s")]), node("GatherND", ["boxes", at("t")], [at("b")]), node("Shape", [at("s")], [at("size")]), node("Concat", [at("size"), "five"], [at("both")], axis=0),
+                      node("ReduceMin", [at("both")], [at("k") + "_"], keepdims=0), node("Reshape", [at("k") + "_", "flat"], [at("k")]), node("TopK", [at("s"), at("k")], [at("best"), at("order")]),
+                      node("Gather", [at("b"), at("order")], [at("kept")], axis=0), node("Shape", [at("best")], [at("shape")]), node("Expand", [f"label_value{c}", at("shape")], [at("label")])]
+            parts.append(names)
+        join = lambda key, name: node("Concat", [p[key] for p in parts], [name], axis=0)
+        nodes += [join("kept", "cb"), join("best", "cs"), join("label", "cl"), node("Shape", ["cb"], ["n"]), node("ReduceProd", ["n"], ["product"], keepdims=0), node("Equal", ["product", "none"], ["empty"])]
+        info = helper.make_tensor_value_info
+        nothing = helper.make_graph([node("Identity", ["no_boxes"], ["keep_t"])], "then", [], [info("keep_t", T.INT64, None)], constants(no_boxes=np.zeros(0, np.int64)))
+        some = helper.make_graph([node("ReduceMax", ["cb"], ["most"], keepdims=0), node("Cast", ["cl"], ["class"], to=T.FLOAT), node("Add", ["most", "unit"], ["far"]), node("Mul", ["class", "far"], ["offset"]), node("Unsqueeze", ["offset", "one"], ["offsets"]),
+                                  node("Add", ["cb", "offsets"], ["apart"]), node("Unsqueeze", ["apart", "zero"], ["nms_boxes"]), node("Unsqueeze", ["cs", "zero"], ["row"]), node("Unsqueeze", ["row", "zero"], ["nms_scores"]),
+                                  node("NonMaxSuppression", ["nms_boxes", "nms_scores", "all", "overlap"], ["selected"]), node("Gather", ["selected", "last"], ["picked"], axis=1), node("Squeeze", ["picked", "one"], ["keep_e"])],
+                                 "else", [], [info("keep_e", T.INT64, None)])
+        nodes += [node("If", ["empty"], ["keep"], then_branch=nothing, else_branch=some), node("Slice", ["keep", "zero", "seven", "zero"], ["first"]), node("Gather", ["cb", "first"], ["y"], axis=0), node("Gather", ["cl", "first"], ["labels"], axis=0)]
+        for high in (1.0, 0.65, 0.5):
+            scores = (rng.random((30, 2)) * high).astype(np.float32)
+            self.agrees(nodes, {"boxes": boxes, "scores": scores}, {"y": T.FLOAT, "labels": T.INT64}, numbers)
+
+    def test_open_dimensions(self):
+        """CTC decoding: frames that are not blank, for any number of frames."""
+        nodes = [node("ArgMax", ["x"], ["a"], axis=-1, keepdims=0), node("Reshape", ["a", "flat"], ["f"]), node("Equal", ["f", "zero"], ["blank"]), node("Not", ["blank"], ["keep"]), node("Compress", ["f", "keep"], ["ids"], axis=0)]
+        info = helper.make_tensor_value_info
+        model = self.save("m.onnx", nodes, [info("x", T.FLOAT, ["B", "T", 4])], [info("ids", T.INT64, None)], constants(flat=np.array([-1], np.int64), zero=np.int64(0)))
+        self.kiln("compile", model, "-o", self.path("m.kiln"))
+        for b, t in ((1, 20), (2, 7)):
+            np.save(self.path("x.npy"), x := np.random.default_rng(t).standard_normal((b, t, 4)).astype(np.float32))
+            self.kiln("run", self.path("m.kiln"), "--input", "x=" + self.path("x.npy"), "--output-dir", self.path("out"))
+            np.testing.assert_array_equal(np.load(self.path("out/ids.npy")), onnxruntime.InferenceSession(model).run(None, {"x": x})[0])
+
     def test_a_use_that_mixes_places_is_refused(self):
-        model = self.save("m.onnx", [node("NonZero", ["x"], ["i"]), node("ReduceMin", ["i"], ["y"])], [helper.make_tensor_value_info("x", T.FLOAT, [4, 4])], [helper.make_tensor_value_info("y", T.INT64, None)])
-        self.assertIn("reduce does not work element by element along that axis", self.error_line(self.kiln("compile", model, "-o", self.path("m.kiln"), code=3)))
+        nodes = [node("NonZero", ["x"], ["i"]), node("Reshape", ["i", "flat"], ["y"])]
+        model = self.save("m.onnx", nodes, [helper.make_tensor_value_info("x", T.FLOAT, [4, 4])], [helper.make_tensor_value_info("y", T.INT64, None)], constants(flat=np.array([-1], np.int64)))
+        self.assertIn("reshape does not work element by element along that axis", self.error_line(self.kiln("compile", model, "-o", self.path("m.kiln"), code=3)))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,26 @@ class ControlFlow(KilnCase):
                           [tensor("x", [2, 9])], [tensor("last", [2, 9]), tensor("totals", [6])], [w, trips, always])
         self.compare(model, {"x": np.random.default_rng(5).standard_normal((2, 9)).astype(np.float32)})
 
+    def greedy_model(self):
+        """Appends the most likely next token until token 3 appears; collects the scores."""
+        node, i64 = helper.make_node, TensorProto.INT64
+        body = helper.make_graph(
+            [node("Slice", ["tokens", "minus", "far", "one"], ["last"]), node("Gather", ["table", "last"], ["scores"], axis=0), node("ArgMax", ["scores"], ["next"], axis=-1, keepdims=0), node("Concat", ["tokens", "next"], ["grown"], axis=1),
+             node("ReduceMax", ["scores"], ["best"], axes=[2], keepdims=0), node("Equal", ["next", "end"], ["ends"]), node("Cast", ["ends"], ["number"], to=i64), node("ReduceMin", ["number"], ["all"], keepdims=0),
+             node("Cast", ["all"], ["done"], to=TensorProto.BOOL), node("Not", ["done"], ["go_on"])],
+            "body", [tensor("i", [], i64), tensor("go", [], TensorProto.BOOL), tensor("tokens", ["B", None], i64)],
+            [tensor("go_on", [], TensorProto.BOOL), tensor("grown", ["B", None], i64), tensor("best", ["B", 1])])
+        numbers = [numpy_helper.from_array(np.array(v, np.int64), n) for n, v in (("minus", [-1]), ("far", [2**63 - 1]), ("one", [1]), ("end", 3))] + [numpy_helper.from_array(np.array(True), "yes")]
+        return self.save("greedy.onnx", [helper.make_node("Loop", ["most", "yes", "ids"], ["out", "best_scores"], name="decode", body=body)],
+                         [tensor("ids", ["B", "S"], i64), tensor("table", [20, 20]), tensor("most", [], i64)], [tensor("out", ["B", None], i64), tensor("best_scores", [None, "B", 1])], numbers)
+
+    def test_a_loop_that_generates_tokens(self):
+        model = self.greedy_model()
+        table = np.random.default_rng(7).standard_normal((20, 20)).astype(np.float32)
+        table[5, 3] = table[9, 5] = table[2, 9] = 9
+        for ids, most in (([[1, 2]], 10), ([[4, 2, 9]], 1), ([[0, 1], [7, 8]], 6), ([[6, 2], [1, 9]], 12)):
+            self.compare(model, {"ids": np.array(ids, np.int64), "table": table, "most": np.array(most, np.int64)})
+
 
 if __name__ == "__main__":
     kiln_case.main()

@@ -101,6 +101,8 @@ class Optimizer(KilnCase):
     def test_unknown_passes_are_refused_with_the_nearest(self):
         def refused(name):
             return self.error_line(self.kiln("compile", self.conv_model(), "-o", self.path("c.kiln"), "--disable-pass", name, code=2))
+        unread = self.kiln("compile", self.path("missing.onnx"), "-o", self.path("c.kiln"), "--disable-pass", "fuse", code=2)
+        self.assertIn("--disable-pass fuse: there is no such pass", self.error_line(unread), "refused before the model is read")
         self.assertIn("--disable-pass sink_reshape: there is no such pass to disable; did you mean 'sink_reshapes'?", refused("sink_reshape"))
         self.assertIn("there is no such pass", refused("channels_last"))  # kernel formation needs it
 

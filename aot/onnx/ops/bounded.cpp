@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "aot/onnx/bounded_dims.hpp"
+#include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/custom.hpp"
 #include "aot/onnx/operators.hpp"
 
@@ -12,6 +12,12 @@ namespace kiln::onnx_import {
 namespace {
 
 using fn = scalar_function;
+
+// The shape of a result is found with numbers.
+void need_known_dims(const shape& type) {
+  if (!type.is_static())
+    refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
+}
 
 std::vector<std::int64_t> non_zero_places(const literal& x) {
   std::vector<std::int64_t> places;
@@ -31,7 +37,9 @@ counted_places find_non_zero(node& n, value x) {
   if (auto seen = known.find(x); seen != known.end()) return {seen->second[0], seen->second[1]};
   constexpr std::array direct{element_type::f32, element_type::i32, element_type::i64, element_type::boolean};
   bool as_is = std::ranges::find(direct, x.type().type) != direct.end();
-  auto found = import_kernel(n, "NonZero", {as_is ? x : n.b.to_type(x, element_type::boolean)});
+  value valid = masked(n.b, x, n.b.scalar(x.type().type, 0));
+  auto found = import_kernel(n, "NonZero", {as_is ? valid : n.b.to_type(valid, element_type::boolean)});
+  allow_padding(n.owner.state(), found[0]);
   value places = n.b.binary(fn::max, found[0], 0.0);
   known[x] = {places, found[1]};
   return {places, found[1]};
@@ -52,9 +60,8 @@ std::vector<value> non_zero(node& n) {
       every.push_back(b.with_dims(b.iota_like(element_type::i64, n.dims(0), axis), {1, count}));
     return {every.size() == 1 ? every[0] : b.add(concat{0}, every)};
   }
-  need_known_dims(n.type(0));
-  const auto dims = n.type(0).static_dims(), strides = row_major_strides(dims);
-  if (data || n.type(0).element_count() == 0) {
+  if (n.type(0).is_static() && (data || n.type(0).element_count() == 0)) {
+    const auto dims = n.type(0).static_dims(), strides = row_major_strides(dims);
     auto hits = data ? non_zero_places(*data) : std::vector<std::int64_t>{};
     std::vector<std::int64_t> indices;
     for (std::size_t axis = 0; axis < dims.size(); ++axis)
@@ -66,10 +73,13 @@ std::vector<value> non_zero(node& n) {
   auto [places, count] = find_non_zero(n, x);
   const dim most = places.type().dims[0];
   std::vector<value> rows;
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    value index = strides[axis] == 1 ? places : b.binary(fn::div, places, static_cast<double>(strides[axis]));
-    rows.push_back(
-        b.with_dims(axis == 0 ? index : b.binary(fn::mod, index, static_cast<double>(dims[axis])), {1, most}));
+  // Places count elements of the largest shape.
+  const auto dims = capacity_of(n.owner.state(), n.type(0)).dims;
+  dim stride = 1;
+  for (std::size_t axis = dims.size(); axis-- > 0; stride = stride * dims[axis]) {
+    value index = stride == dim(1) ? places : b.binary(fn::div, places, b.data_of(stride));
+    if (axis > 0) index = b.binary(fn::mod, index, b.data_of(dims[axis]));
+    rows.insert(rows.begin(), b.with_dims(index, {1, most}));
   }
   return {shortened(n, rows.size() == 1 ? rows[0] : b.add(concat{0}, rows), 1, count)};
 }
@@ -83,8 +93,7 @@ std::vector<value> compress(node& n) {
   else x = b.with_dims(x, {x.type().elements()});
   value condition = b.with_dims(n.in(1), {n.type(1).elements()});
   const dim length = x.type().dims[static_cast<std::size_t>(axis)], given = n.type(1).elements();
-  if (length.is_static() && given.is_static() && given.value() > length.value())
-    condition = b.slice_axis(condition, 0, 0, length);
+  if (!b.facts().at_least(length, given)) condition = b.slice_axis(condition, 0, 0, b.facts().min(length, given));
   if (auto known = b.constant_of(condition)) return {b.add(gather{axis}, {x, b.integers(non_zero_places(*known))})};
   auto [places, count] = find_non_zero(n, condition);
   return {shortened(n, b.add(gather{axis}, {x, places}), axis, count)};
@@ -170,17 +179,24 @@ std::vector<value> non_max_suppression(node& n) {
   auto number = [&](std::size_t i, std::string_view what, double otherwise) {
     return n.has(i) ? n.number(i, what) : otherwise;
   };
-  const std::int64_t most = n.has(2) ? n.constant(2, "max_output_boxes_per_class").at_int(0) : 0;
+  std::int64_t most = n.has(2) ? n.constant(2, "max_output_boxes_per_class").at_int(0) : 0;
   if (most < 0) invalid("max_output_boxes_per_class is negative");
+  if (auto boxes_at_most = n.b.facts().upper(n.type(0).dims[1])) most = std::min(most, *boxes_at_most);
   const double overlap = number(3, "iou_threshold", 0);
   if (!(overlap >= 0 && overlap <= 1)) invalid("iou_threshold is not in [0, 1]");
+  // Boxes that cannot be chosen have a score below every limit.
+  value never = n.b.constant(lowest(element_type::f32));
+  double limit = -std::numeric_limits<double>::infinity();
+  if (n.has(4) && n.b.constant_of(n.in(4))) limit = n.number(4, "score_threshold");
+  else if (n.has(4)) scores = n.b.where(n.b.binary(fn::greater, scores, n.b.with_dims(n.in(4), {})), scores, never);
+  scores = masked(n.b, scores, never);
   if (most == 0) return {n.b.constant(literal::of<std::int64_t>({element_type::i64, {0, 3}}, {}))};
-  auto found =
-      import_kernel(n, "NonMaxSuppression", {boxes, scores},
-                    {{"max_output_boxes_per_class", most},
-                     {"iou_threshold", overlap},
-                     {"score_threshold", number(4, "score_threshold", -std::numeric_limits<double>::infinity())},
-                     {"center_point_box", n.integer("center_point_box", 0)}});
+  auto found = import_kernel(n, "NonMaxSuppression", {boxes, scores},
+                             {{"max_output_boxes_per_class", most},
+                              {"iou_threshold", overlap},
+                              {"score_threshold", limit},
+                              {"center_point_box", n.integer("center_point_box", 0)}});
+  allow_padding(n.owner.state(), found[0]);
   return {shortened(n, found[0], 0, found[1])};
 }
 
@@ -188,7 +204,7 @@ constexpr operator_row rows[] = {
     {"NonZero", non_zero, 9},
     {"Compress", compress, 9},
     {"Unique", unique, 11},
-    {"NonMaxSuppression", non_max_suppression, 10, "limits known at import"},
+    {"NonMaxSuppression", non_max_suppression, 10, "number of boxes and overlap known at import"},
 };
 
 }  // namespace

@@ -1,8 +1,13 @@
 // If and Loop.
 #include <algorithm>
+#include <exception>
+#include <functional>
 
+#include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/body_module.hpp"
+#include "aot/onnx/ops/growing_loop.hpp"
+#include "aot/onnx/ops/merged_branches.hpp"
 #include "ir/ops/choice.hpp"
 
 namespace kiln::onnx_import {
@@ -26,6 +31,16 @@ std::vector<value> import_if(node& n) {
     return inside.outputs(graph);
   }
   auto known = n.b.known(condition);
+  if (known && has_bounded_dims({element_type::i64, *known})) known.reset();
+  if (!known && (needs_bounded_dims(n, yes) || needs_bounded_dims(n, no))) {
+    std::vector<std::vector<value>> results;
+    for (auto* graph : {&yes, &no}) {
+      scope inside(n.owner.state(), n.b, &n.owner);
+      inside.run(*graph);
+      results.push_back(inside.outputs(*graph));
+    }
+    return merged_branches(n, condition, results[0], results[1]);
+  }
   captures outer;
   capture(n, yes, outer);
   capture(n, no, outer);
@@ -49,25 +64,19 @@ std::vector<value> import_if(node& n) {
   if (types[0].size() != types[1].size()) invalid("its branches have different numbers of outputs");
   if (types[0].empty()) invalid("its branches have no outputs");
   if (known) return all_outputs(n.b.add(choice{*known}, outer.values, bodies), types[0].size());
-  for (std::size_t i = 0; i < types[0].size(); ++i)
-    if (types[0][i] != types[1][i])
+  for (std::size_t i = 0; i < types[0].size(); ++i) {
+    if (types[0][i] == types[1][i]) continue;
+    // If elements of inputs decide, only one of the branches is left when they are given.
+    if (!n.owner.state().values_as_symbols || &n.b.target() != &n.owner.state().result.main())
       throw value_needed("its branches give different shapes, " + types[0][i].str() + " and " + types[1][i].str());
+    std::vector<std::vector<value>> results;
+    for (const module* body : bodies) results.push_back(n.b.target().inline_module(*body, outer.values));
+    return merged_branches(n, condition, results[0], results[1]);
+  }
   std::vector<value> arguments{condition};
   arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
   return all_outputs(n.b.add(if_else{}, arguments, bodies), types[0].size());
 }
-
-// Whether the body never exits early: its condition output is its condition input or constant true.
-bool never_stops(const body_module& body, value condition) {
-  if (auto constant = body.b.constant_of(condition)) return constant->at_int(0) != 0;
-  return condition == body.made.parameters()[1];
-}
-
-// The operands of a Loop, with defaults for the trip count and the condition, and the numbers of its values.
-struct loop_parts {
-  value trips, condition;
-  std::size_t carried, outputs;
-};
 
 loop_parts parts_of(node& n, const ::onnx::GraphProto& graph) {
   builder& b = n.b;
@@ -164,8 +173,29 @@ std::vector<value> loop_with_body(node& n, ::onnx::GraphProto& graph, const loop
   return all_outputs(b.add(op, arguments, {&body.made}), body_outputs - 1);
 }
 
+// Returns the result of the first way that is supported; refuses for the reason of the first one.
+std::vector<value> first_way(node& n, std::span<const std::function<std::vector<value>()>> ways) {
+  import_state& state = n.owner.state();
+  const int depth = state.depth;
+  const std::size_t bounded = state.bounded.size();
+  std::exception_ptr why;
+  for (const auto& way : ways) {
+    try {
+      return way();
+    } catch (const error& e) {
+      if (e.kind() != error_kind::unsupported || state.bounded.size() != bounded) throw;
+      // The elements of inputs may be what is missing.
+      if (const auto* needed = dynamic_cast<const value_needed*>(&e); needed && !state.values_as_symbols) throw;
+      if (!why) why = std::current_exception();
+      state.depth = depth;
+    }
+  }
+  std::rethrow_exception(why);
+}
+
 // A loop whose trips are few and known is imported trip by trip if its body cannot become a module: it carries
-// sequences, its values change their shapes, or operators need the number of the trip.
+// sequences, its values change their shapes, or operators need the number of the trip. Other loops may carry values
+// that grow (growing_loop.hpp).
 std::vector<value> import_loop(node& n) {
   constexpr std::int64_t most_unrolled = 256;
   auto& graph = n.graph("body");
@@ -175,30 +205,24 @@ std::vector<value> import_loop(node& n) {
   const bool carries_compounds = std::ranges::any_of(n.all(), [&](value v) { return v && find_compound(state, v); });
   if (carries_compounds && !count)
     throw value_needed("carries a sequence or an optional, so its trip count must be known at import");
-  if (!count || count->at_int(0) > most_unrolled) {
-    if (carries_compounds)
-      refuse("carries a sequence over " + std::to_string(count->at_int(0)) + " trips; at most " +
-             std::to_string(most_unrolled) + " are supported");
-    return loop_with_body(n, graph, parts);
-  }
+  if (carries_compounds && count->at_int(0) > most_unrolled)
+    refuse("carries a sequence over " + std::to_string(count->at_int(0)) + " trips; at most " +
+           std::to_string(most_unrolled) + " are supported");
   if (carries_compounds) return unrolled_loop(n, graph, parts, count->at_int(0));
   state.budget.take_copy(graph.ByteSizeLong());
   const ::onnx::GraphProto kept = graph;  // an import consumes the graph
-  const int depth = state.depth;
-  const std::size_t bounded = state.bounded.size();
-  try {
-    return loop_with_body(n, graph, parts);
-  } catch (const error& e) {
-    if (e.kind() != error_kind::unsupported || state.bounded.size() != bounded) throw;
-    state.depth = depth;
-    return unrolled_loop(n, kept, parts, count->at_int(0));
-  }
+  using importer = std::function<std::vector<value>()>;
+  std::vector<importer> ways{[&] { return loop_with_body(n, graph, parts); }};
+  if (count && count->at_int(0) <= most_unrolled)
+    ways.emplace_back([&] { return unrolled_loop(n, kept, parts, count->at_int(0)); });
+  ways.emplace_back([&] { return growing_loop(n, kept, parts); });
+  return first_way(n, ways);
 }
 
 constexpr operator_row rows[] = {
-    {"If", import_if, 6, "branches of equal shapes", "", true},
-    {"Loop", import_loop, 6,
-     "carried values keep their shapes and scanned values need a constant trip count, or few trips", "", true},
+    {"If", import_if, 6, "branches of equal ranks", "", true},
+    {"Loop", import_loop, 6, "carried values keep their shapes or grow evenly; the most trips are known before the run",
+     "", true},
 };
 
 }  // namespace

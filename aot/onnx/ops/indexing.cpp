@@ -1,4 +1,7 @@
 // Operators that read or write elements at indices.
+#include <algorithm>
+
+#include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/operators.hpp"
 #include "ir/ops/segment_sum.hpp"
 
@@ -7,13 +10,35 @@ namespace {
 
 using fn = scalar_function;
 
-std::vector<value> gathered(node& n) { return {n.b.add(gather{n.axis("axis", 0, n.rank(0))}, {n.in(0), n.in(1)})}; }
-
-std::vector<value> gathered_elements(node& n) {
-  return {n.b.add(gather_elements{n.axis("axis", 0, n.rank(0))}, {n.in(0), n.in(1)})};
+std::vector<value> gathered(node& n) {
+  const std::int64_t axis = n.axis("axis", 0, n.rank(0));
+  value indices = from_beginning(n.b, n.in(1), n.dims(0)[static_cast<std::size_t>(axis)]);
+  return {n.b.add(gather{axis}, {n.in(0), indices})};
 }
 
-std::vector<value> gathered_nd(node& n) { return {n.b.add(gather_nd{n.integer("batch_dims", 0)}, {n.in(0), n.in(1)})}; }
+std::vector<value> gathered_elements(node& n) {
+  const std::int64_t axis = n.axis("axis", 0, n.rank(0));
+  value indices = from_beginning(n.b, n.in(1), n.dims(0)[static_cast<std::size_t>(axis)]);
+  return {n.b.add(gather_elements{axis}, {n.in(0), indices})};
+}
+
+// Index tuples [..., k] into the axes of `dims` from `first` on; they count from the beginning afterwards.
+value tuples_from_beginning(builder& b, value indices, const std::vector<dim>& dims, std::size_t first) {
+  const dim width = indices.type().dims.empty() ? dim(0) : indices.type().dims.back();
+  if (!width.is_static() || first + static_cast<std::size_t>(width.value()) > dims.size()) return indices;
+  const std::vector<dim> sizes(dims.begin() + static_cast<std::ptrdiff_t>(first),
+                               dims.begin() + static_cast<std::ptrdiff_t>(first) + width.value());
+  if (std::ranges::none_of(sizes, is_bounded)) return indices;
+  value from_end = b.binary(fn::add, indices, b.dims_tensor(sizes));
+  return b.where(b.binary(fn::less, indices, 0.0), from_end, indices);
+}
+
+std::vector<value> gathered_nd(node& n) {
+  const std::int64_t batch = n.integer("batch_dims", 0);
+  if (batch < 0) invalid("batch_dims is negative");
+  value indices = tuples_from_beginning(n.b, n.in(1), n.dims(0), static_cast<std::size_t>(batch));
+  return {n.b.add(gather_nd{batch}, {n.in(0), indices})};
+}
 
 scatter_reduction reduction_of(node& n) {
   scatter_reduction result = scatter_reduction::none;
@@ -22,28 +47,81 @@ scatter_reduction reduction_of(node& n) {
   return result;
 }
 
-std::vector<value> scattered_elements(node& n) {
-  return {n.b.add(scatter_elements{n.axis("axis", 0, n.rank(0)), reduction_of(n)}, {n.in(0), n.in(1), n.in(2)})};
+// Data with one more element along the axis, which takes the updates that are padding.
+value with_spare(node& n, value data, std::int64_t axis) {
+  const dim size = data.type().dims[static_cast<std::size_t>(axis)];
+  if (is_bounded(size)) return with_room(n, data, axis, capacity_of(n.owner.state(), size) + dim(1));
+  return n.b.pad_axis(data, axis, 0, 1, pad_mode::constant_, 0);
 }
 
-std::vector<value> scattered_nd(node& n) { return {n.b.add(scatter_nd{reduction_of(n)}, {n.in(0), n.in(1), n.in(2)})}; }
+std::vector<value> scattered_elements(node& n) {
+  builder& b = n.b;
+  const scatter_elements op{n.axis("axis", 0, n.rank(0)), reduction_of(n)};
+  const dim size = n.dims(0)[static_cast<std::size_t>(op.axis)];
+  value data = n.in(0), indices = n.in(1), updates = n.in(2);
+  if (!has_bounded_dims(data.type()) && !has_bounded_dims(indices.type())) return {b.add(op, {data, indices, updates})};
+  value spare = b.data_of(capacity_of(n.owner.state(), size)), end = b.dims_tensor({size}, 0);
+  indices = b.to_type(indices, element_type::i64);
+  indices = b.where(b.binary(fn::less, indices, 0.0), b.binary(fn::add, indices, end), indices);
+  value made = b.add(op, {with_spare(n, data, op.axis), masked(b, indices, spare), updates});
+  allow_padding(n.owner.state(), made);
+  return {b.slice_axis(made, op.axis, 0, size)};
+}
+
+std::vector<value> scattered_nd(node& n) {
+  builder& b = n.b;
+  const scatter_nd op{reduction_of(n)};
+  value data = n.in(0), indices = n.in(1), updates = n.in(2);
+  if (!has_bounded_dims(data.type()) && !has_bounded_dims(indices.type())) return {b.add(op, {data, indices, updates})};
+  const auto dims = n.dims(0);
+  const dim width = indices.type().dims.empty() ? dim(0) : indices.type().dims.back();
+  if (!width.is_static() || width.value() < 1 || static_cast<std::size_t>(width.value()) > dims.size())
+    refuse("indices " + indices.type().str() + " into " + data.type().str());
+  // Padding writes to the spare element of the first axis.
+  std::vector<value> parts{b.dims_tensor({capacity_of(n.owner.state(), dims[0])})};
+  if (width.value() > 1) parts.push_back(b.integers(std::vector<std::int64_t>(width.value() - 1, 0)));
+  value spare = parts.size() == 1 ? parts[0] : b.add(concat{0}, parts);
+  value ends = b.dims_tensor({dims.begin(), dims.begin() + width.value()});
+  indices = b.where(b.binary(fn::less, indices, 0.0), b.binary(fn::add, indices, ends), indices);
+  value made = b.add(op, {with_spare(n, data, 0), masked(b, indices, spare), updates});
+  allow_padding(n.owner.state(), made);
+  return {b.slice_axis(made, 0, 0, dims[0])};
+}
 
 std::vector<value> segment_sums(node& n) {
   if (!n.has_attribute("segments")) invalid("needs the attribute 'segments', the number of rows of its output");
   return {n.b.add(segment_sum{n.integer("segments", 0)}, {n.in(0), n.in(1)})};
 }
 
+// The largest (smallest) k along an axis. If k depends on sizes, as many are taken as k can be at most, and the first k
+// of them are the result.
 std::vector<value> top(node& n) {
-  std::int64_t k = 0;
+  builder& b = n.b;
+  dim k;
   if (n.opset < 10) {
     k = n.integer("k", 0);
   } else {
-    auto given = n.numbers(1, "k");
+    auto given = n.known(1, "k");
     if (given.size() != 1) invalid("k must have one element");
     k = given[0];
   }
-  value first = n.b.add(top_k{k, n.axis("axis", -1, n.rank(0)), n.integer("largest", 1) != 0}, {n.in(0)});
-  return {first, builder::output(first, 1)};
+  const std::int64_t axis = n.axis("axis", -1, n.rank(0));
+  const auto at = static_cast<std::size_t>(axis);
+  const bool largest = n.integer("largest", 1) != 0;
+  constexpr std::int64_t most_chosen = 1 << 16;
+  auto most = b.facts().upper(k);
+  if (!most || (!k.is_static() && *most > most_chosen)) n.numbers(1, "k");  // refuses, and names the dimension
+  value x = n.in(0);
+  const dim size = x.type().dims[at], room = capacity_of(n.owner.state(), size);
+  if (!k.is_static() && !b.facts().at_least(room, *most)) {
+    value fill = b.constant(largest ? lowest(x.type().type) : highest(x.type().type));
+    auto dims = x.type().dims;
+    dims[at] = *most;
+    x = joined(n, {x, b.broadcast_to(fill, dims)}, axis);
+  }
+  value first = b.add(top_k{*most, axis, largest}, {x});
+  value order = builder::output(first, 1);
+  return {b.slice_axis(first, axis, 0, k), b.slice_axis(order, axis, 0, k)};
 }
 
 template <bool Largest>
@@ -107,7 +185,7 @@ constexpr operator_row rows[] = {
     {"Scatter", scattered_elements, 9},
     {"ScatterND", scattered_nd, 11},
     {"SegmentSum", segment_sums, 1, "ids ascend", "kiln"},
-    {"TopK", top, 6, "k known at import"},
+    {"TopK", top, 6, "k known at import, or bounded by sizes"},
     {"ArgMax", arg<true>},
     {"ArgMin", arg<false>},
     {"TensorScatter", tensor_scatter, 24},

@@ -1,6 +1,7 @@
 // Operators that move elements: transposes, slices, joins, pads.
 #include <algorithm>
 
+#include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/window.hpp"
@@ -28,7 +29,7 @@ std::vector<value> concatenated(node& n) {
       return v.type().rank() == 1 && v.type().dims[0] == dim(0) && v.type().type == inputs[0].type().type;
     });
   if (inputs.empty()) return {n.in(0)};
-  return {inputs.size() == 1 ? inputs[0] : n.b.add(concat{axis}, inputs)};
+  return {inputs.size() == 1 ? inputs[0] : joined(n, inputs, axis)};
 }
 
 // Clamps one bound of a slice to [low, high] for an axis of `size`. A negative bound counts from the end.

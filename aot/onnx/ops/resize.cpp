@@ -5,6 +5,7 @@
 
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/resize_open.hpp"
 #include "aot/onnx/ops/resize_weights.hpp"
 
 namespace kiln::onnx_import {
@@ -12,7 +13,7 @@ namespace {
 
 // Returns scale as an exact fraction first / second, if possible. Then floor(in * scale) is a quotient of dims.
 std::optional<std::pair<std::int64_t, std::int64_t>> exact_fraction(double scale) {
-  for (std::int64_t divisor = 1; divisor <= 1 << 20; divisor *= 2)
+  for (std::int64_t divisor = 1; divisor <= 1 << 30; divisor *= 2)
     if (double product = scale * static_cast<double>(divisor); product == std::floor(product))
       return std::pair(static_cast<std::int64_t>(product), divisor);
   return std::nullopt;
@@ -87,15 +88,17 @@ value resized_by_weights(node& n, const resize& op, const std::vector<std::size_
     one.scale = op.scales[axis];
     if (crops) one.region = {regions[i], regions[axes.size() + i]};
     if (from == to && one.scale == 1 && (!crops || one.region == std::pair(0.0, 1.0))) continue;
-    if (!from.is_static() || !to.is_static())
-      refuse("resamples dimension '" + from.str() + "' with weights; give it a value with --dim");
+    std::vector<std::int64_t> swap(x.type().rank());
+    std::iota(swap.begin(), swap.end(), 0);
+    std::swap(swap[axis], swap.back());
+    if (!from.is_static() || !to.is_static()) {
+      x = b.permuted(resampled(n, b.permuted(x, swap), op, {one, from, to}), swap);
+      continue;
+    }
     one.from = from.value(), one.to = to.value();
     if (one.from < 1 || one.to < 1) invalid("resizes " + from.str() + " to " + to.str());
     if (one.from > most_weights / one.to) refuse("resamples " + from.str() + " to " + to.str() + ": too large");
     const resampling_weights weights = weights_of(op, one);
-    std::vector<std::int64_t> swap(x.type().rank());
-    std::iota(swap.begin(), swap.end(), 0);
-    std::swap(swap[axis], swap.back());
     value matrix = b.constant(literal::from_doubles({type, {from, to}}, weights.matrix));
     x = b.permuted(matmul(b, b.permuted(x, swap), matrix, type), swap);
     if (std::ranges::find(weights.outside, 1) == weights.outside.end()) continue;

@@ -135,6 +135,54 @@ TEST(control, a_loop_that_stops_itself) {
   EXPECT_EQ(evaluate(p.main(), inputs)[0].at(0), 5.5);
 }
 
+// Appends the double of the last element in each trip, while that is below `limit`; collects what was appended.
+model_builder appending(bool stops) {
+  model_builder m;
+  m.input("s0", float_type, {"S"}).input("n", int64_type, {}).output("s").output("all");
+  m.floats("two", {}, {2});
+  m.floats("limit", {1}, {20});
+  m.integers("last", {1}, {-1});
+  m.tensor("go", bool_type, {}).add_int32_data(1);
+  graph_builder body(m.body(m.node("Loop", {"n", "go", "s0"}, {"s", "all"}), "body"));
+  body.input("i", int64_type, {}).input("cond", bool_type, {}).input("s_in", float_type, {""});
+  body.output("cond_out", bool_type).output("s_out").output("scan");
+  body.node("Gather", {"s_in", "last"}, {"end"});
+  body.node("Mul", {"end", "two"}, {"next"});
+  graph_builder::attribute(body.node("Concat", {"s_in", "next"}, {"s_out"}), "axis", 0);
+  body.node("Identity", {"next"}, {"scan"});
+  if (stops) body.node("Less", {"next", "limit"}, {"cond_out"});
+  else body.node("Identity", {"cond"}, {"cond_out"});
+  return m;
+}
+
+TEST(control, values_that_grow_lie_in_a_buffer_for_all_trips) {
+  program p = appending(false).import().bind({{"S", 2}, {"value.n.0", 3}});
+  EXPECT_EQ(p.main().outputs()[0].type().str(), "f32[5]");
+  const auto got = evaluate(p.main(), std::vector{floats({2}, {1, 3}), literal::scalar(element_type::i64, 3)});
+  EXPECT_EQ(got[0], floats({5}, {1, 3, 6, 12, 24}));
+  EXPECT_EQ(got[1], floats({3, 1}, {6, 12, 24}));
+}
+
+TEST(control, values_that_grow_end_with_the_last_trip) {
+  program p = appending(true).import().bind({{"S", 2}, {"value.n.0", 7}});
+  EXPECT_EQ(p.main().output_names(), (std::vector<std::string>{"s", "all", "s.count", "all.count"}));
+  const auto got = evaluate(p.main(), std::vector{floats({2}, {1, 3}), literal::scalar(element_type::i64, 7)});
+  EXPECT_EQ(got[0], floats({5}, {1, 3, 6, 12, 24}));
+  EXPECT_EQ(got[1], floats({3, 1}, {6, 12, 24}));
+  EXPECT_EQ(got[2], literal::from_int64({5}));
+}
+
+TEST(control, growth_without_a_limit_is_refused) {
+  model_builder m = appending(true);
+  m.graph.mutable_node(0)->set_input(0, "");
+  try {
+    m.import();
+    FAIL() << "nothing was thrown";
+  } catch (const error& e) {
+    EXPECT_NE(std::string(e.what()).find("carried value 0 changes its shape"), std::string::npos) << e.what();
+  }
+}
+
 // Running sums and the elements doubled, collected back to front along axis 1.
 TEST(control, a_scan_walks_its_inputs) {
   model_builder m;

@@ -45,6 +45,15 @@ TEST(loop_invariants, leave_in_the_order_of_new_parameters) {
       3);
 }
 
+TEST(loop_invariants, may_be_computed_from_each_other) {
+  expect_inside(
+      [](builder& b, value carried, value k, value) {
+        value first = b.f(exp, {k});
+        return b.f(add, {b.f(mul, {carried, first}), b.f(mul, {carried, b.f(sqrt, {first})})});
+      },
+      4);
+}
+
 TEST(loop_invariants, that_are_results_of_the_body_leave_too) {
   expect_inside([](builder& b, value, value k, value) { return b.f(tanh, {k}); }, 1);
 }

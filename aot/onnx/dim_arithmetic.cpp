@@ -1,0 +1,45 @@
+#include "aot/onnx/dim_arithmetic.hpp"
+
+#include "ir/ops/elementwise.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+value combined(fn f, value a, value b, const dim_emitter& emit) { return emit.add(elementwise{f}, {a, b}); }
+
+value value_of_atom(const dim_atom& atom, const dim_emitter& emit) {
+  if (atom.is == dim_atom::kind::symbol) return emit.symbol(atom.text);
+  value result = value_of_dim(atom.operands.at(0), emit);
+  if (atom.is == dim_atom::kind::quotient) {
+    // Division rounds towards zero; without its remainder the numerator is a multiple of the divisor.
+    value divisor = value_of_dim(atom.operands.at(1), emit);
+    value multiple = combined(fn::sub, result, combined(fn::mod, result, divisor, emit), emit);
+    return combined(fn::div, multiple, divisor, emit);
+  }
+  const fn pick = atom.is == dim_atom::kind::minimum ? fn::min : fn::max;
+  for (std::size_t i = 1; i < atom.operands.size(); ++i)
+    result = combined(pick, result, value_of_dim(atom.operands[i], emit), emit);
+  return result;
+}
+
+}  // namespace
+
+value value_of_dim(const dim& d, const dim_emitter& emit) {
+  if (d.is_static()) return emit.number(d.value());
+  value total;
+  for (const auto& [atoms, coefficient] : d.terms()) {
+    value product;
+    for (const auto& atom : atoms) {
+      value factor = value_of_atom(*atom, emit);
+      product = product ? combined(fn::mul, product, factor, emit) : factor;
+    }
+    if (!product) product = emit.number(coefficient);
+    else if (coefficient != 1) product = combined(fn::mul, product, emit.number(coefficient), emit);
+    total = total ? combined(fn::add, total, product, emit) : product;
+  }
+  return total;
+}
+
+}  // namespace kiln::onnx_import

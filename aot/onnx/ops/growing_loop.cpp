@@ -1,0 +1,183 @@
+#include "aot/onnx/ops/growing_loop.hpp"
+
+#include <algorithm>
+
+#include "aot/onnx/bounded_values.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+class growing {
+ public:
+  growing(node& n, const ::onnx::GraphProto& graph, const loop_parts& parts)
+      : n_(n), b_(n.b), state_(n.owner.state()), graph_(graph), parts_(parts) {
+    auto known = b_.known(parts.trips);
+    if (!known) throw value_needed("its carried values grow, so its trip count must be known before it runs");
+    if (known->front() == dim(INT64_MAX)) refuse("its carried values grow, and nothing limits its trips");
+    trips_ = b_.facts().max(known->front(), 0);
+    for (std::size_t i = 0; i < parts.carried; ++i) initial_.push_back(n.type(i + 2));
+  }
+
+  std::vector<value> run() {
+    measure();
+    captures outer;
+    capture(n_, graph_, outer);
+    body_module body(n_, "body");
+    std::vector<value> arguments{parts_.trips, parts_.condition};
+    value trip = body.made.add_parameter(graph_.input(0).name(), {element_type::i64, {}});
+    value place = body.b.with_dims(trip, {1});
+    const dim passed = number_of_trips(body, trip, place);
+    body.inside.define(graph_.input(0).name(), trip);
+    body.parameter(graph_.input(1).name(), {element_type::boolean, {}});
+    for (std::size_t i = 0; i < parts_.carried; ++i) {
+      arguments.push_back(with_all_trips(n_.in(i + 2), growth_[i]));
+      const std::string& name = graph_.input(static_cast<int>(i) + 2).name();
+      value buffer = body.made.add_parameter(name, arguments.back().type());
+      for (std::size_t axis = 0; axis < initial_[i].rank(); ++axis)
+        if (const dim& each = growth_[i][axis]; !(each == dim(0)))
+          buffer =
+              body.b.slice_axis(buffer, static_cast<std::int64_t>(axis), 0, initial_[i].dims[axis] + passed * each);
+      body.inside.define(name, buffer);
+    }
+    std::vector<value> collected;  // parameters
+    for (const shape& each : scanned_) {
+      std::vector<dim> dims = each.dims;
+      dims.insert(dims.begin(), trips_);
+      arguments.push_back(b_.broadcast_to(b_.scalar(each.type, 0), dims));
+      collected.push_back(body.made.add_parameter("collected." + std::to_string(collected.size()), {each.type, dims}));
+    }
+    arguments.push_back(b_.integers({0}));
+    value done = body.made.add_parameter("trips.done", {element_type::i64, {1}});
+    body.capture(outer);
+    arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
+
+    ::onnx::GraphProto copy = graph_;
+    body.inside.run(copy);
+    std::vector<value> outputs = body.inside.outputs(copy);
+    outputs[0] = body.b.with_dims(outputs[0], {});
+    const bool stops = !never_stops(body, outputs[0]);
+    node inside(body.inside, body.b, n_.proto, n_.opset, {});
+    for (std::size_t i = 0; i < parts_.carried; ++i)
+      outputs[i + 1] = grown(inside, outputs[i + 1], i, passed, arguments[i + 2].type());
+    for (std::size_t i = 0; i < scanned_.size(); ++i) {
+      value& each = outputs[parts_.carried + 1 + i];
+      if (each.type() != scanned_[i])
+        refuse("collected value " + std::to_string(i) + " changes its shape from " + scanned_[i].str() + " to " +
+               each.type().str());
+      const auto rank = collected[i].type().rank();
+      auto dims = each.type().dims;
+      dims.insert(dims.begin(), 1);
+      value here = body.b.along_axis(body.b.iota_like(element_type::i64, {trips_}, 0), 0, rank);
+      each = body.b.where(body.b.binary(fn::equal, here, trip), body.b.with_dims(each, dims), collected[i]);
+    }
+    outputs.push_back(body.b.binary(fn::add, done, 1.0));
+    auto names = numbered(outputs.size());
+    const std::size_t results = outputs.size() - 1;
+    body.made.set_outputs(std::move(outputs), std::move(names));
+    const loop op{static_cast<std::int64_t>(results), -1};
+    return finished(all_outputs(b_.add(op, arguments, {&body.made}), results), stops);
+  }
+
+ private:
+  // Finds by how much each value grows in the first trip, and the shapes of the collected values.
+  void measure() {
+    ::onnx::GraphProto copy = graph_;
+    state_.budget.take_copy(2 * copy.ByteSizeLong());
+    captures outer;
+    capture(n_, graph_, outer);
+    body_module trial(n_, "trial");
+    trial.parameter(copy.input(0).name(), {element_type::i64, {}});
+    trial.parameter(copy.input(1).name(), {element_type::boolean, {}});
+    for (std::size_t i = 0; i < parts_.carried; ++i)
+      trial.parameter(copy.input(static_cast<int>(i) + 2).name(), initial_[i]);
+    trial.capture(outer);
+    trial.inside.run(copy);
+    auto outputs = trial.inside.outputs(copy);
+    for (std::size_t i = 0; i < parts_.carried; ++i) {
+      const shape& type = outputs[i + 1].type();
+      if (type.type != initial_[i].type || type.rank() != initial_[i].rank()) refuse_growth(i, type);
+      growth_.emplace_back();
+      for (std::size_t axis = 0; axis < type.rank(); ++axis) {
+        growth_.back().push_back(type.dims[axis] - initial_[i].dims[axis]);
+        if (!b_.facts().at_least(growth_.back().back(), 0)) refuse_growth(i, type);
+      }
+    }
+    for (std::size_t i = parts_.carried + 1; i < outputs.size(); ++i) scanned_.push_back(outputs[i].type());
+  }
+
+  [[noreturn]] void refuse_growth(std::size_t i, const shape& type) const {
+    refuse("carried value " + std::to_string(i) + " changes its shape from " + initial_[i].str() + " to " + type.str());
+  }
+
+  // A symbol for the number of the trip, so that sizes in the body follow from it.
+  dim number_of_trips(body_module& body, value trip, value place) {
+    dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state_.bounded.size()));
+    body.b.set_count(symbol, place);
+    body.b.set_known(trip, {symbol});
+    state_.known.facts.set_range(symbol.str(), 0, b_.facts().upper(trips_).value_or(INT64_MAX));
+    state_.bounded.push_back({symbol, place, trips_});
+    return symbol;
+  }
+
+  value with_all_trips(value v, const std::vector<dim>& growth) {
+    for (std::size_t axis = 0; axis < growth.size(); ++axis)
+      if (!(growth[axis] == dim(0)))
+        v = with_room(n_, v, static_cast<std::int64_t>(axis), v.type().dims[axis] + trips_ * growth[axis]);
+    return v;
+  }
+
+  // What the body returns for a carried value, with the size of its buffer.
+  value grown(node& inside, value v, std::size_t i, const dim& passed, const shape& buffer) {
+    for (std::size_t axis = 0; axis < v.type().rank(); ++axis) {
+      const dim wanted = initial_[i].dims[axis] + (passed + dim(1)) * growth_[i][axis];
+      if (!(v.type().dims[axis] == wanted))
+        refuse("carried value " + std::to_string(i) + " does not grow by the same size in each trip: " +
+               v.type().dims[axis].str() + " is not " + wanted.str());
+      v = with_room(inside, v, static_cast<std::int64_t>(axis), buffer.dims[axis]);
+    }
+    return v;
+  }
+
+  // Cuts the buffers to the trips that were made.
+  std::vector<value> finished(std::vector<value> results, bool stops) {
+    value done = results.back();
+    results.pop_back();
+    if (!stops && b_.constant_of(parts_.condition) && b_.constant_of(parts_.condition)->at_int(0)) return results;
+    std::map<std::string, value> counts;  // tensors that grow alike have the same size
+    auto cut = [&](value& v, std::size_t axis, const dim& start, const dim& each) {
+      auto [found, fresh] = counts.try_emplace(start.str() + "+" + each.str());
+      if (fresh)
+        found->second = b_.binary(fn::add, b_.dims_tensor({start}), b_.binary(fn::mul, done, b_.dims_tensor({each})));
+      v = shortened(n_, v, static_cast<std::int64_t>(axis), found->second);
+    };
+    for (std::size_t i = 0; i < parts_.carried; ++i)
+      for (std::size_t axis = 0; axis < growth_[i].size(); ++axis)
+        if (!(growth_[i][axis] == dim(0))) cut(results[i], axis, initial_[i].dims[axis], growth_[i][axis]);
+    for (std::size_t i = parts_.carried; i < results.size(); ++i) cut(results[i], 0, 0, 1);
+    return results;
+  }
+
+  node& n_;
+  builder& b_;
+  import_state& state_;
+  const ::onnx::GraphProto& graph_;
+  const loop_parts& parts_;
+  dim trips_;
+  std::vector<shape> initial_, scanned_;
+  std::vector<std::vector<dim>> growth_;  // by carried value and axis
+};
+
+}  // namespace
+
+bool never_stops(const body_module& body, value condition) {
+  if (auto constant = body.b.constant_of(condition)) return constant->at_int(0) != 0;
+  return condition == body.made.parameters()[1];
+}
+
+std::vector<value> growing_loop(node& n, const ::onnx::GraphProto& graph, const loop_parts& parts) {
+  return growing(n, graph, parts).run();
+}
+
+}  // namespace kiln::onnx_import

@@ -1,0 +1,88 @@
+#include "aot/onnx/ops/merged_branches.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "aot/onnx/bounded_values.hpp"
+#include "aot/onnx/sequences.hpp"
+
+namespace kiln::onnx_import {
+namespace {
+
+using fn = scalar_function;
+
+constexpr std::array<std::string_view, 4> sized_by_data{"NonZero", "Compress", "Unique", "NonMaxSuppression"};
+
+bool makes_bounded_dims(const ::onnx::GraphProto& branch) {
+  return std::ranges::any_of(branch.node(), [](const ::onnx::NodeProto& each) {
+    return std::ranges::find(sized_by_data, each.op_type()) != sized_by_data.end() ||
+           std::ranges::any_of(each.attribute(), [](const auto& a) { return a.has_g() && makes_bounded_dims(a.g()); });
+  });
+}
+
+// Values of two tensors, one of which is selected.
+class selection {
+ public:
+  selection(node& n, value condition) : n_(n), b_(n.b), condition_(condition) {}
+
+  value of(value yes, value no) {
+    const std::vector<dim> left = yes.type().dims, right = no.type().dims;
+    std::vector<std::pair<std::int64_t, value>> counts;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (left[i] == right[i]) continue;
+      const auto axis = static_cast<std::int64_t>(i);
+      const import_state& state = n_.owner.state();
+      const dim room = b_.facts().max(capacity_of(state, left[i]), capacity_of(state, right[i]));
+      yes = with_room(n_, yes, axis, room);
+      no = with_room(n_, no, axis, room);
+      counts.emplace_back(axis, count_of(left[i], right[i]));
+    }
+    value result = b_.where(condition_, yes, no);
+    for (const auto& [axis, count] : counts) result = shortened(n_, result, axis, count);
+    return result;
+  }
+
+ private:
+  // Outputs of equal sizes share a count.
+  value count_of(const dim& left, const dim& right) {
+    auto [found, fresh] = counts_.try_emplace({left.str(), right.str()});
+    if (fresh) found->second = b_.where(condition_, b_.dims_tensor({left}), b_.dims_tensor({right}));
+    return found->second;
+  }
+
+  node& n_;
+  builder& b_;
+  value condition_;
+  std::map<std::pair<std::string, std::string>, value> counts_;
+};
+
+}  // namespace
+
+bool needs_bounded_dims(node& n, const ::onnx::GraphProto& branch) {
+  if (&n.b.target() != &n.owner.state().result.main()) return false;
+  if (makes_bounded_dims(branch)) return true;
+  return std::ranges::any_of(outer_names(branch), [&](const std::string& name) {
+    value outer = n.owner.find(name);
+    return outer && has_bounded_dims(outer.type());
+  });
+}
+
+std::vector<value> merged_branches(node& n, value condition, const std::vector<value>& yes,
+                                   const std::vector<value>& no) {
+  if (yes.size() != no.size()) invalid("its branches have different numbers of outputs");
+  selection select(n, condition);
+  std::vector<value> results;
+  for (std::size_t i = 0; i < yes.size(); ++i) {
+    for (value v : {yes[i], no[i]})
+      if (find_compound(n.owner.state(), v))
+        throw value_needed("a branch gives a sequence or an optional, so its condition must be known at import");
+    const shape &left = yes[i].type(), &right = no[i].type();
+    if (left.type != right.type || left.rank() != right.rank())
+      throw value_needed("its branches give different shapes, " + left.str() + " and " + right.str());
+    results.push_back(select.of(yes[i], no[i]));
+  }
+  return results;
+}
+
+}  // namespace kiln::onnx_import
