@@ -74,6 +74,22 @@ bool batch_only(const instruction& i) {
          std::ranges::all_of(std::span(i.inputs()).subspan(1), [](value v) { return bounded_axes(v.type()).empty(); });
 }
 
+// The queries and the entries of the batch are independent of each other; the keys are not.
+bool whole_keys(const instruction& i) {
+  for (std::size_t k = 0; k < i.inputs().size(); ++k) {
+    const auto rank = in(i, k).rank();
+    const auto bounded_along = bounded_axes(in(i, k));
+    if (rank > 0 && bounded_along.contains(rank - 1)) return false;
+    if ((k == 1 || k == 2) && rank > 1 && bounded_along.contains(rank - 2)) return false;
+  }
+  return true;
+}
+
+bool keeps_bounded_sizes(const instruction& i) {
+  return std::ranges::all_of(bounded_axes(in(i, 0)),
+                             [&](std::size_t axis) { return in(i, 0).dims[axis] == i.outputs()[0].dims[axis]; });
+}
+
 // Kernels of the library. RoiAlign computes each region on its own.
 bool independent_regions(const instruction& i) {
   return i.op().get_if<code_object>()->symbol == "RoiAlign" && bounded_axes(in(i, 0)).empty() &&
@@ -102,6 +118,10 @@ constexpr row rows[] = {
     {"code_object", independent_regions},
     {"dot", free_rows},
     {"convolution", batch_only},
+    {"transposed_convolution", batch_only},
+    {"attention", whole_keys},
+    {"resize", keeps_bounded_sizes},
+    {"pad", keeps_bounded_sizes},
     {"pooling", batch_only},
     {"reduce", [](const instruction& i) { return all_whole(i, i.op().get_if<reduce>()->axes); }},
     {"normalize", [](const instruction& i) { return all_whole(i, i.op().get_if<normalize>()->axes); }},
@@ -123,7 +143,7 @@ bool is_concerned(const instruction& i) {
          std::ranges::any_of(i.outputs(), has_count);
 }
 
-// Whether the largest counts give the largest size.
+// Whether the largest counts give the largest size, by the form of the expression.
 bool grows_with_counts(const dim& d) {
   return std::ranges::all_of(d.terms(), [](const auto& term) {
     const auto& [atoms, coefficient] = term;
@@ -134,6 +154,22 @@ bool grows_with_counts(const dim& d) {
                          return std::ranges::all_of(atom->operands, grows_with_counts);
                        }));
   });
+}
+
+// The same by trying each value of the count, if there is only one.
+bool grows_with_count(const dim& d, std::span<const bounded_dim> counts) {
+  constexpr std::int64_t most_tried = 1 << 16;
+  const auto symbols = d.symbols();
+  auto count = std::ranges::find_if(
+      counts, [&](const bounded_dim& each) { return symbols == std::set<std::string>{each.symbol.str()}; });
+  if (count == counts.end() || !count->most.is_static() || count->most.value() > most_tried) return false;
+  std::int64_t before = 0;
+  for (std::int64_t k = 0; k <= count->most.value(); ++k) {
+    const dim size = d.substitute(dim_bindings{{count->symbol.str(), k}});
+    if (!size.is_static() || size.value() < before) return false;
+    before = size.value();
+  }
+  return true;
 }
 
 // The counts that the module computes.
@@ -161,7 +197,8 @@ void check_uses(const module& m, std::span<const bounded_dim> counts, const std:
           refuse(what + "a body of If or Loop cannot use sizes of the graph around it");
     for (const shape& s : i.outputs())
       for (const dim& d : s.dims)
-        if (is_bounded(d) && !grows_with_counts(d)) refuse(what + "a dimension of " + d.str() + " is not supported");
+        if (is_bounded(d) && !grows_with_counts(d) && !grows_with_count(d, counts))
+          refuse(what + "a dimension of " + d.str() + " is not supported");
     if (!place_by_place(i) && !masked.contains(&i))
       refuse(what + std::string(i.op().name()) + " does not work element by element along that axis");
   }
@@ -244,7 +281,8 @@ void settle_bounded_dims(import_state& state) {
         mixing.push_back(&i);
     std::set<const instruction*> masked = state.padding_allowed;
     for (instruction* i : mixing)
-      if (const instruction* now = mask_padding(m, *i, counts)) masked.insert(now);
+      if (i->op().is<reshape>()) masked.merge(reshape_valid(state, m, *i, counts));
+      else if (const instruction* now = mask_padding(m, *i, counts)) masked.insert(now);
     check_uses(m, counts, masked);
     if (&m == &state.result.main()) mark_outputs(state, m);
     take_capacities(state, m);

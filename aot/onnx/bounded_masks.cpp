@@ -46,9 +46,41 @@ std::vector<combination> combinations_of(const instruction& i) {
   return {};
 }
 
+// Adds instructions in front of one.
+class inserting {
+ public:
+  inserting(module& m, instruction& before, std::span<const bounded_dim> counts)
+      : module_(m), before_(before), counts_(counts) {}
+
+  value add(operation op, std::vector<value> inputs) {
+    value made = module_.insert(&before_, std::move(op), std::move(inputs));
+    made.producer->set_origin(before_.origin());
+    return made;
+  }
+  value number(std::int64_t x) { return module_.add_constant(literal::from_int64({x})); }
+
+  // The value of a dimension, i64[1].
+  value value_of(const dim& d) {
+    auto symbol = [&](const std::string& name) {
+      for (const bounded_dim& each : counts_)
+        if (each.symbol.str() == name) return each.count;
+      value ones = add(broadcast{{dim::symbol(name)}}, {number(1)});
+      return add(reduce{reduction_kind::sum, {0}, true}, {ones});
+    };
+    return value_of_dim(d, {[this](operation op, std::vector<value> inputs) { return add(std::move(op), inputs); },
+                            [this](std::int64_t x) { return number(x); }, symbol});
+  }
+
+ private:
+  module& module_;
+  instruction& before_;
+  std::span<const bounded_dim> counts_;
+};
+
 class masking {
  public:
-  masking(module& main, instruction& i, std::span<const bounded_dim> counts) : main_(main), i_(i), counts_(counts) {}
+  masking(module& main, instruction& i, std::span<const bounded_dim> counts)
+      : main_(main), i_(i), write_(main, i, counts) {}
 
   instruction* run() {
     const auto combinations = combinations_of(i_);
@@ -70,25 +102,10 @@ class masking {
   }
 
  private:
-  value add(operation op, std::vector<value> inputs) {
-    value made = main_.insert(&i_, std::move(op), std::move(inputs));
-    made.producer->set_origin(i_.origin());
-    return made;
-  }
+  value add(operation op, std::vector<value> inputs) { return write_.add(std::move(op), std::move(inputs)); }
   value number(element_type type, double x) { return main_.add_constant(literal::scalar(type, x)); }
 
-  // The value of a dimension, i64[1].
-  value count_of(const dim& d) {
-    auto number = [this](std::int64_t x) { return main_.add_constant(literal::from_int64({x})); };
-    auto symbol = [&](const std::string& name) {
-      for (const bounded_dim& each : counts_)
-        if (each.symbol.str() == name) return each.count;
-      value ones = add(broadcast{{dim::symbol(name)}}, {number(1)});
-      return add(reduce{reduction_kind::sum, {0}, true}, {ones});
-    };
-    auto emit = [this](operation op, std::vector<value> inputs) { return add(std::move(op), std::move(inputs)); };
-    return value_of_dim(d, {emit, number, symbol});
-  }
+  value count_of(const dim& d) { return write_.value_of(d); }
 
   // Returns the count.
   value mask(std::size_t input, std::size_t axis, const literal& neutral) {
@@ -118,13 +135,50 @@ class masking {
 
   module& main_;
   instruction& i_;
-  std::span<const bounded_dim> counts_;
+  inserting write_;
 };
 
 }  // namespace
 
 instruction* mask_padding(module& main, instruction& i, std::span<const bounded_dim> counts) {
   return masking(main, i, counts).run();
+}
+
+// Element p of the result, counted among the valid elements, is element p of the valid elements of the data.
+std::set<const instruction*> reshape_valid(const import_state& state, module& m, instruction& i,
+                                           std::span<const bounded_dim> counts) {
+  using fn = scalar_function;
+  inserting write(m, i, counts);
+  value x = i.inputs()[0];
+  const std::vector<dim> from = x.type().dims, to = i.outputs()[0].dims;
+  auto spread = [&](value v) { return write.add(broadcast{to}, {v}); };
+  auto combined = [&](fn f, value a, value b) { return write.add(elementwise{f}, {a, b}); };
+  // The strides of valid elements are products of counts; those in memory are products of capacities.
+  auto stride = [](const std::vector<dim>& dims, std::size_t axis) {
+    dim product = 1;
+    for (std::size_t k = axis + 1; k < dims.size(); ++k) product = product * dims[k];
+    return product;
+  };
+  value place = spread(write.number(0));
+  for (std::size_t axis = 0; axis < to.size(); ++axis) {
+    value along = write.add(iota{element_type::i64, to, static_cast<std::int64_t>(axis)}, {});
+    place = combined(fn::add, place, combined(fn::mul, along, spread(write.value_of(stride(to, axis)))));
+  }
+  const std::vector<dim> room = capacity_of(state, x.type()).dims;
+  value source = spread(write.number(0));
+  for (std::size_t axis = 0; axis < from.size(); ++axis) {
+    // Without valid elements there is nothing to divide by.
+    value one = write.number(1);
+    value step = combined(fn::max, write.value_of(stride(from, axis)), one);
+    value size = combined(fn::max, write.value_of(from[axis]), one);
+    value at = combined(fn::mod, combined(fn::div, place, spread(step)), spread(size));
+    source = combined(fn::add, source, combined(fn::mul, at, spread(write.value_of(stride(room, axis)))));
+  }
+  value flat = write.add(reshape{{x.type().elements()}}, {x});
+  value taken = write.add(gather{0}, {flat, source});
+  m.replace({&i, 0}, taken);
+  m.erase(&i);
+  return {flat.producer};
 }
 
 }  // namespace kiln::onnx_import

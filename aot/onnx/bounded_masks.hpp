@@ -2,6 +2,7 @@
 // by the neutral element. Internal to the import.
 #pragma once
 
+#include <set>
 #include <span>
 
 #include "aot/onnx/graph.hpp"
@@ -12,5 +13,10 @@ namespace kiln::onnx_import {
 // bounded axes. Returns the instruction that replaces `i` (a mean becomes a sum and a division). Returns null for every
 // other operation, and if the element type has no neutral element. `i` must belong to the main module.
 instruction* mask_padding(module& main, instruction& i, std::span<const bounded_dim> counts);
+
+// Replaces a reshape that moves padding between valid elements by a gather of the valid elements. Returns the
+// instructions that deal with padding.
+std::set<const instruction*> reshape_valid(const import_state& state, module& m, instruction& i,
+                                           std::span<const bounded_dim> counts);
 
 }  // namespace kiln::onnx_import

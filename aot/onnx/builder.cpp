@@ -370,8 +370,8 @@ value builder::pad_axis(value x, std::int64_t axis, const dim& before, const dim
   dim size = x.type().dims[at], length = size + before + after;
   auto most = facts().upper(after);
   constexpr std::int64_t large = 1 << 16;
-  if (before == dim(0) && (mode == pad_mode::constant_ || mode == pad_mode::edge) && most && *most >= 0 &&
-      *most <= large) {
+  if (!is_bounded(size) && before == dim(0) && (mode == pad_mode::constant_ || mode == pad_mode::edge) && most &&
+      *most >= 0 && *most <= large) {
     pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), mode, fill};
     op.after[at] = *most;
     return slice_axis(*most ? add(op, {x}) : x, axis, 0, length);
@@ -383,7 +383,11 @@ value builder::pad_axis(value x, std::int64_t axis, const dim& before, const dim
   switch (mode) {
     case pad_mode::constant_: {
       value taken = add(gather{axis}, {x, inside});
-      value is_inside = along_axis(binary(scalar_function::equal, position, inside), axis, rank);
+      value same = binary(scalar_function::equal, position, inside);
+      // An axis that may be empty has no last element.
+      if (is_bounded(size))
+        same = binary(scalar_function::logical_and, same, binary(scalar_function::greater_equal, position, 0.0));
+      value is_inside = along_axis(same, axis, rank);
       return where(is_inside, taken, scalar(x.type().type, fill));
     }
     case pad_mode::edge: return add(gather{axis}, {x, inside});

@@ -100,16 +100,34 @@ void put_entry(std::string& out, std::string_view key, std::string_view value) {
   put_field(out, external_data, entry);
 }
 
+bool is_detached(const reader::field& f) {
+  return f.wire == 2 && f.number == raw_data && f.end - f.content >= least_detached;
+}
+
+// Whether the tensor in [begin, end) has data that is detached.
+bool has_detached_data(std::span<const std::byte> model, std::size_t begin, std::size_t end) {
+  reader fields_of(model.first(end), begin);
+  while (!fields_of.done()) {
+    auto f = fields_of.next();
+    if (!f) return false;
+    if (is_detached(*f)) return true;
+  }
+  return false;
+}
+
 // Appends the fields of the message in [begin, end), with large tensors detached. Returns false for malformed fields.
 bool rewrite(std::span<const std::byte> model, std::size_t begin, std::size_t end, message kind, int depth,
              std::string& out) {
   if (depth > max_depth) return false;
+  const bool detaches = kind == message::tensor && has_detached_data(model, begin, end);
   reader fields_of(model.first(end), begin);
   while (!fields_of.done()) {
     auto f = fields_of.next();
     if (!f) return false;
     message inner = f->wire == 2 ? held_by(kind, f->number) : message::other;
-    if (kind == message::tensor && f->wire == 2 && f->number == raw_data && f->end - f->content >= least_detached) {
+    // The tensor may say that its data is in the model; fields that follow would win.
+    if (detaches && (f->number == external_data || f->number == data_location)) continue;
+    if (detaches && is_detached(*f)) {
       put_entry(out, "location", own_file_location);
       put_entry(out, "offset", std::to_string(f->content));
       put_entry(out, "length", std::to_string(f->end - f->content));

@@ -149,10 +149,26 @@ class Counted(KilnCase):
             self.kiln("run", self.path("m.kiln"), "--input", "x=" + self.path("x.npy"), "--output-dir", self.path("out"))
             np.testing.assert_array_equal(np.load(self.path("out/ids.npy")), onnxruntime.InferenceSession(model).run(None, {"x": x})[0])
 
+    def test_rows_are_moved_and_padded(self):
+        keep = np.random.default_rng(12).random(40) > 0.5
+        x = np.random.default_rng(13).standard_normal((40, 4)).astype(np.float32)
+        nodes = [node("Compress", ["x", "q"], ["v"], axis=0), node("Tile", ["v", "twice"], ["tiled"]), node("Pad", ["v", "pads"], ["padded"]), node("Transpose", ["v"], ["t"], perm=[1, 0]), node("Reshape", ["t", "flat"], ["line"]), node("Slice", ["v", "minus", "far", "zero"], ["last"])]
+        numbers = constants(twice=np.array([2, 1], np.int64), pads=np.array([1, 0, 2, 0], np.int64), flat=np.array([-1], np.int64), minus=np.array([-3], np.int64), far=np.array([2**63 - 1], np.int64), zero=np.array([0], np.int64))
+        for mask in (keep, np.arange(40) == 7):
+            self.agrees(nodes, {"x": x, "q": mask}, {name: T.FLOAT for name in ("tiled", "padded", "line", "last")}, numbers)
+
+    def test_a_trip_for_each_row(self):
+        info = helper.make_tensor_value_info
+        body = helper.make_graph([node("Gather", ["x", "k"], ["r"], axis=0), node("Exp", ["r"], ["e"]), node("Identity", ["go"], ["go_on"])], "body", [info("k", T.INT64, []), info("go", T.BOOL, [])], [info("go_on", T.BOOL, []), info("e", T.FLOAT, [4])])
+        nodes = [node("NonZero", ["q"], ["i"]), node("Shape", ["i"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Loop", ["n", "yes"], ["y"], body=body)]
+        x = np.random.default_rng(14).standard_normal((9, 4)).astype(np.float32)
+        for q in (np.arange(9) > 5, np.arange(9) > 9):
+            self.agrees(nodes, {"x": x, "q": q}, {"y": T.FLOAT}, constants(one=np.int64(1), yes=np.array(True)))
+
     def test_a_use_that_mixes_places_is_refused(self):
-        nodes = [node("NonZero", ["x"], ["i"]), node("Reshape", ["i", "flat"], ["y"])]
-        model = self.save("m.onnx", nodes, [helper.make_tensor_value_info("x", T.FLOAT, [4, 4])], [helper.make_tensor_value_info("y", T.INT64, None)], constants(flat=np.array([-1], np.int64)))
-        self.assertIn("reshape does not work element by element along that axis", self.error_line(self.kiln("compile", model, "-o", self.path("m.kiln"), code=3)))
+        nodes = [node("NonZero", ["x"], ["i"]), node("ArgMax", ["i"], ["y"], axis=1, select_last_index=1)]
+        model = self.save("m.onnx", nodes, [helper.make_tensor_value_info("x", T.FLOAT, [4, 4])], [helper.make_tensor_value_info("y", T.INT64, None)])
+        self.assertIn("arg_reduce does not work element by element along that axis", self.error_line(self.kiln("compile", model, "-o", self.path("m.kiln"), code=3)))
 
 
 if __name__ == "__main__":

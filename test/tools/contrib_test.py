@@ -251,6 +251,17 @@ class Attention(OperatorCase):
                   ("t", np.array(3, np.int32)), ("c", normal(64, 8)), ("s", normal(64, 8))]
         self.check("GroupQueryAttention", inputs, ["y", "ok", "ov"], num_heads=n, kv_num_heads=g, do_rotary=1, constants=["t"])
 
+    def test_group_query_attention_in_a_shared_buffer(self):
+        b, n, g, h = 2, 4, 2, 16
+        inputs = [("q", normal(b, 1, n * h)), ("k", normal(b, 1, g * h)), ("v", normal(b, 1, g * h)), ("pk", normal(b, g, 8, h)), ("pv", normal(b, g, 8, h)), ("l", np.array([3, 5], np.int32)),
+                  ("t", np.array(6, np.int32)), ("c", normal(64, h // 2)), ("s", normal(64, h // 2))]
+        for rotary in (0, 1):
+            self.check("GroupQueryAttention", inputs, ["y", "ok", "ov"], num_heads=n, kv_num_heads=g, do_rotary=rotary, constants=["t"])
+
+    def test_positions_of_a_first_prompt(self):
+        for positions in ([[0, 1, 2, 3, 4], [2, 3, 4, 5, 6]], [[3, 4, 5, 6, 7]] * 2):
+            self.group_query(0, 5, [5, 5], do_rotary=1, more=[("p", np.array(positions, np.int64))])
+
     def test_standard_attention(self):
         b, n, s, t, h = 2, 4, 3, 5, 8
         q, k, v = ("q", normal(b, n, s, h)), ("k", normal(b, n, t, h)), ("v", normal(b, n, t, h))

@@ -31,16 +31,20 @@ places places_of(node& n, const dim& batch, const dim& queries) {
 }
 
 // Returns the valid part of the past of each batch entry, then the new rows, then zeros. past [B, G, P, H], fresh [B,
-// G, S, H].
-value appended(builder& b, value past, value fresh, const places& at) {
+// G, S, H]. The result has P rows if they hold all keys, else P + S.
+value appended(node& n, value past, value fresh, const places& at) {
+  builder& b = n.b;
   const auto p = past.type().dims;
   value both = b.add(concat{2}, {past, fresh});
-  const auto dims = both.type().dims;
-  const dim batch = dims[0], keys = dims[2];
+  auto dims = both.type().dims;
+  const dim batch = dims[0], last = dims[2] - dim(1);
+  auto total = n.has(6) ? b.known(n.in(6)) : std::nullopt;
+  if (total && total->size() == 1 && b.facts().at_least(p[2], total->front())) dims[2] = p[2];
+  const dim keys = dims[2];
   value key = b.iota_like(element_type::i64, {1, keys}, 1);
   value gap = b.binary(fn::sub, b.dims_tensor({p[2]}, 0), at.past);  // rows of the past that are not valid
   value index = b.binary(fn::add, key, b.where(b.binary(fn::less, key, at.past), b.scalar(element_type::i64, 0), gap));
-  index = b.binary(fn::min, index, b.dims_tensor({keys - dim(1)}, 0));
+  index = b.binary(fn::min, index, b.dims_tensor({last}, 0));
   value rows = b.add(gather_elements{2}, {both, b.broadcast_to(b.with_dims(index, {batch, 1, keys, 1}), dims)});
   value written = b.binary(fn::less, key, b.binary(fn::add, at.past, at.fresh));
   return b.where(b.with_dims(written, {batch, 1, keys, 1}), rows, b.scalar(rows.type().type, 0));
@@ -58,7 +62,16 @@ value group_rotated(node& n, value x, const places& at) {
   builder& b = n.b;
   value positions;
   if (n.has(9)) {
-    positions = n.in(9);
+    positions = b.to_type(n.in(9), element_type::i64);
+    // Of the positions of a first prompt the operator reads only the first.
+    const auto dims = positions.type().dims;
+    if (n.has(6) && dims.size() == 2) {
+      value start = b.with_dims(b.slice_axis(b.slice_axis(positions, 0, 0, 1), 1, 0, 1), {});
+      value counted_up = b.binary(fn::add, b.iota_like(element_type::i64, {1, dims[1]}, 1), start);
+      value total = b.with_dims(b.to_type(n.in(6), element_type::i64), {});
+      value is_first = b.binary(fn::equal, total, b.dims_tensor({x.type().dims[1]}, 0));
+      positions = b.where(is_first, b.broadcast_to(counted_up, dims), positions);
+    }
   } else {
     value counts = b.binary(fn::less, at.of_query, at.total);
     positions = b.where(counts, at.of_query, b.scalar(element_type::i64, 1));
@@ -96,7 +109,7 @@ std::vector<value> group_query_attention(node& n) {
   if (n.integer("do_rotary", 0)) query = group_rotated(n, query, at), key = group_rotated(n, key, at);
   attention_problem p{heads_first(b, query), heads_first(b, key), heads_first(b, values)};
   if (n.has(3) != n.has(4)) invalid("past_key and past_value come together");
-  if (n.has(3)) p.key = appended(b, n.in(3), p.key, at), p.values = appended(b, n.in(4), p.values, at);
+  if (n.has(3)) p.key = appended(n, n.in(3), p.key, at), p.values = appended(n, n.in(4), p.values, at);
   const dim keys = p.key.type().dims[2];
   p.scale = attention_scale(n, p.query.type().dims[3]);
   p.soft_cap = n.real("softcap", 0);
@@ -133,7 +146,9 @@ std::vector<value> group_query_attention(node& n) {
 
 constexpr operator_row rows[] = {
     {"GroupQueryAttention", group_query_attention, 1,
-     "the present has as many positions as past and input; no quantized or sliding cache", microsoft_domain},
+     "the present has the positions of the past if they hold all keys, else those of past and input; no quantized or "
+     "sliding cache",
+     microsoft_domain},
 };
 
 }  // namespace

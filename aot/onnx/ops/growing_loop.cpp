@@ -16,7 +16,8 @@ class growing {
     auto known = b_.known(parts.trips);
     if (!known) throw value_needed("its carried values grow, so its trip count must be known before it runs");
     if (known->front() == dim(INT64_MAX)) refuse("its carried values grow, and nothing limits its trips");
-    trips_ = b_.facts().max(known->front(), 0);
+    counted_ = is_bounded(known->front());
+    trips_ = capacity_of(state_, b_.facts().max(known->front(), 0));
     for (std::size_t i = 0; i < parts.carried; ++i) initial_.push_back(n.type(i + 2));
   }
 
@@ -57,7 +58,7 @@ class growing {
     body.inside.run(copy);
     std::vector<value> outputs = body.inside.outputs(copy);
     outputs[0] = body.b.with_dims(outputs[0], {});
-    const bool stops = !never_stops(body, outputs[0]);
+    const bool stops = counted_ || !never_stops(body, outputs[0]);
     node inside(body.inside, body.b, n_.proto, n_.opset, {});
     for (std::size_t i = 0; i < parts_.carried; ++i)
       outputs[i + 1] = grown(inside, outputs[i + 1], i, passed, arguments[i + 2].type());
@@ -164,7 +165,8 @@ class growing {
   import_state& state_;
   const ::onnx::GraphProto& graph_;
   const loop_parts& parts_;
-  dim trips_;
+  dim trips_;             // at most
+  bool counted_ = false;  // whether the number of trips depends on data
   std::vector<shape> initial_, scanned_;
   std::vector<std::vector<dim>> growth_;  // by carried value and axis
 };

@@ -169,7 +169,7 @@ std::vector<value> padded(node& n) {
   bool grows = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<std::size_t>(normalize_axis(axes[i], rank));
-    if (!pads[i].is_static() || !pads[i + axes.size()].is_static()) {
+    if (!pads[i].is_static() || !pads[i + axes.size()].is_static() || is_bounded(x.type().dims[axis])) {
       x = n.b.pad_axis(x, static_cast<std::int64_t>(axis), pads[i], pads[i + axes.size()], op.mode, op.fill);
       continue;
     }

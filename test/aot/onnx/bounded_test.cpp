@@ -207,6 +207,34 @@ TEST(bounded_dims, joined_parts_have_no_gaps) {
             literal::of<std::int64_t>({element_type::i64, {2, 5}}, {0, 1, 0, 1, 7, 1, 2, 1, 2, 8}));
 }
 
+TEST(bounded_dims, reshapes_move_no_padding_between_elements) {
+  model_builder m = places();
+  m.output("flat", int64_type).output("back", int64_type);
+  m.integers("minus_one", {1}, {-1}), m.integers("pairs", {2}, {-1, 2});
+  m.node("Reshape", {"y", "minus_one"}, {"flat"});
+  m.node("Reshape", {"y", "pairs"}, {"back"});
+  program p = m.import();
+  auto got = run(p, {floats({2, 3}, {0, 1, 0, 2, 0, 3})});
+  EXPECT_EQ(got[0], literal::from_int64({0, 1, 1, 1, 0, 2}));
+  EXPECT_EQ(got[1].to_int64(), (std::vector<std::int64_t>{0, 1, 1, 1, 0, 2}));
+  EXPECT_EQ(run(p, {floats({2, 3}, {0, 0, 0, 0, 0, 0})})[0].type().str(), "i64[0]");
+}
+
+TEST(bounded_dims, slices_may_begin_anywhere) {
+  model_builder m = places();
+  m.output("rest", int64_type).output("end", int64_type);
+  m.integers("one", {1}, {1}), m.integers("far", {1}, {INT64_MAX}), m.integers("minus_two", {1}, {-2});
+  m.node("Slice", {"y", "one", "far", "one"}, {"rest"});
+  m.node("Slice", {"y", "minus_two", "far", "one"}, {"end"});
+  program p = m.import();
+  auto got = run(p, {floats({2, 3}, {0, 1, 0, 2, 0, 3})});
+  EXPECT_EQ(got[0], literal::of<std::int64_t>({element_type::i64, {2, 2}}, {1, 1, 0, 2}));
+  EXPECT_EQ(got[1], got[0]);
+  got = run(p, {floats({2, 3}, {0, 0, 0, 2, 0, 0})});
+  EXPECT_EQ(got[0].type().str(), "i64[2, 0]");
+  EXPECT_EQ(got[1], literal::of<std::int64_t>({element_type::i64, {2, 1}}, {1, 0}));
+}
+
 TEST(bounded_dims, the_largest_of_what_there_is) {
   model_builder m = places();
   m.output("best").output("order", int64_type);
@@ -255,12 +283,12 @@ TEST(bounded_dims, open_dimensions_bound_the_size) {
 }
 
 TEST(bounded_dims, uses_that_mix_places_are_refused_by_name) {
-  model_builder flat = places();
-  flat.output("s", int64_type);
-  flat.integers("minus_one", {1}, {-1});
-  flat.node("Reshape", {"y", "minus_one"}, {"s"});
-  expect_refused(flat,
-                 "'Reshape_node (Reshape)' needs the size of a result that depends on data: reshape does not work "
+  model_builder last = places();
+  last.output("s", int64_type);
+  graph_builder::attribute(last.node("ArgMax", {"y"}, {"s"}), "select_last_index", 1);
+  graph_builder::attribute(*last.graph.mutable_node(1), "axis", 1);
+  expect_refused(last,
+                 "'ArgMax_node (ArgMax)' needs the size of a result that depends on data: arg_reduce does not work "
                  "element by element along that axis");
 
   model_builder inside;

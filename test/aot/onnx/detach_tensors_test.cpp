@@ -29,6 +29,16 @@ TEST(detach_tensors, small_tensors_stay) {
   EXPECT_EQ(detached(model), model);
 }
 
+// onnxruntime's model builder writes the default location.
+TEST(detach_tensors, that_say_where_their_data_was_are_detached_too) {
+  ::onnx::ModelProto model = with_initializer(100'000);
+  model.mutable_graph()->mutable_initializer(0)->set_data_location(::onnx::TensorProto::DEFAULT);
+  ::onnx::ModelProto read;
+  ASSERT_TRUE(read.ParseFromString(detached(model.SerializeAsString())));
+  EXPECT_EQ(read.graph().initializer(0).data_location(), ::onnx::TensorProto::EXTERNAL);
+  EXPECT_EQ(read.graph().initializer(0).external_data_size(), 3);
+}
+
 TEST(detach_tensors, large_tensors_become_ranges_of_the_file) {
   std::string model = with_initializer(100'000).SerializeAsString();
   ::onnx::ModelProto read;
