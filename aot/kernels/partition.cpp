@@ -125,6 +125,11 @@ class partitioner {
     }
   }
 
+  static bool is_quantization(const instruction& at) {
+    const auto* c = at.op().get_if<convert>();
+    return c && (c->type == element_type::i8 || c->type == element_type::u8) && is_float(at.inputs()[0]);
+  }
+
   // The 8-bit tensor behind conversion to a float and arithmetic with constants, or null: DequantizeLinear.
   static value quantized_source(const instruction& at) {
     const operation& op = at.op();
@@ -225,6 +230,8 @@ class partitioner {
     }
     if (at.readings.size() == 1 && evaluations <= elements) return true;
     if (at.readings.size() > most_readings) return false;
+    // QuantizeLinear ends here: nothing before it takes less memory.
+    if (is_quantization(*at.at)) return false;
     double cost = element_cost(at.at->op());
     return cost * evaluations <= (cost + write_cost) * elements + read_cost * evaluations + launch_cost &&
            (cost < 8 || evaluations <= 64 * elements);

@@ -26,7 +26,9 @@ bool is_cheap(const operation& op) {
 }
 
 // Weights of 4 and 8 bits stay as they are for the passes (aot/passes/int4_weights.hpp, integer_contractions.hpp).
-bool stays_quantized(const shape& type) {
+bool stays_quantized(const operation& op, const std::vector<value>& inputs) {
+  if (!op.is<convert>()) return false;
+  const shape& type = inputs[0].type();
   if (type.type == element_type::i8 || type.type == element_type::u8) return type.rank() >= 2;
   return storage_bits(type.type) < 8 && !is_small(type, packed_fold_limit);
 }
@@ -69,7 +71,7 @@ std::optional<known_elements> builder::known(value v) const {
 std::optional<value> builder::folded(const operation& op, const std::vector<value>& inputs,
                                      const std::vector<shape>& outputs) {
   if (outputs.size() != 1 || !is_small(outputs[0], fold_limit) || !is_cheap(op)) return std::nullopt;
-  if (op.is<convert>() && stays_quantized(inputs[0].type())) return std::nullopt;
+  if (stays_quantized(op, inputs)) return std::nullopt;
   // A broadcast is a compact representation. Only small index and shape tensors are expanded.
   if (op.is<kiln::broadcast>() && (is_float(outputs[0].type) || !is_small(outputs[0], broadcast_fold_limit)))
     return std::nullopt;
@@ -136,7 +138,7 @@ value builder::add_checked(operation op, std::vector<value> inputs) {
       return constant(data->reshaped(r->dims));  // shares the bytes
   if (auto constant = folded(op, inputs, outputs)) return *constant;
   std::optional<known_elements> elements =
-      outputs.size() == 1 ? known_result(op, inputs, shapes, outputs[0]) : std::nullopt;
+      outputs.size() == 1 && !stays_quantized(op, inputs) ? known_result(op, inputs, shapes, outputs[0]) : std::nullopt;
   if (elements && std::ranges::all_of(*elements, [](const dim& d) { return d.is_static(); })) {
     std::vector<std::byte> bytes(outputs[0].bytes());
     for (std::size_t i = 0; i < elements->size(); ++i) {
