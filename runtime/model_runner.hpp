@@ -13,7 +13,8 @@ class model_runner {
  public:
   virtual ~model_runner() = default;
   // As executable::run(), without and with the caller's stream.
-  virtual void run(std::span<const executable::input_span> inputs, std::span<const executable::output_span> outputs) = 0;
+  virtual void run(std::span<const executable::input_span> inputs,
+                   std::span<const executable::output_span> outputs) = 0;
   virtual void run(std::span<const executable::input_span> inputs, std::span<const executable::output_span> outputs,
                    device_stream& stream) = 0;
   // Of the last run, and of the next one unless that changes kernels.

@@ -133,12 +133,12 @@ std::vector<kernel_tuning> instance::tune(std::span<const literal> inputs, const
                                           double budget_ms) const {
   io_buffers tensors(*executable_);
   tensors.upload(inputs);
-  std::vector<double> heat = measure_kernel_times(*executable_, report_, tensors, timing_runs);
+  std::vector<double> kernel_times = measure_kernel_times(*executable_, report_, tensors, timing_runs);
   const jit_options jit = tuning_jit(with_);
   tuner tuning(bound_, timing_device(with_.device()), jit, &with_.records(), options);
   std::size_t done = 0;
-  return tuning.tune_all(heat, budget_ms, [&](const kernel_tuning& kernel, std::size_t) {
-    with_.report(session_events::tuned{kernel, ++done, heat.size()});
+  return tuning.tune_all(kernel_times, budget_ms, [&](const kernel_tuning& kernel, std::size_t) {
+    with_.report(session_events::tuned{kernel, ++done, kernel_times.size()});
   });
 }
 

@@ -152,7 +152,7 @@ int tune_file(options o, const output_options& output) {
       if (winner.empty())
         for (const auto& [name, value] : t.session.winner)
           winner += fmt::format("{}{}={}", winner.empty() ? "" : " ", name, value);
-      print("  {:>8.3f}  {:>4}  {:>9.4f}  {:>9.4f}  {:>7.2f}  {:>5}  {:<28}  {}\n", t.heat_ms, t.occurrences,
+      print("  {:>8.3f}  {:>4}  {:>9.4f}  {:>9.4f}  {:>7.2f}  {:>5}  {:<28}  {}\n", t.ms_per_run, t.occurrences,
             t.session.default_ms, t.session.winner_ms, t.gain(), t.session.candidates.size(), t.symbol.substr(0, 28),
             winner);
     }

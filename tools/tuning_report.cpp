@@ -37,7 +37,7 @@ nlohmann::ordered_json describe(const kernel_tuning& t) {
                              {"payload", t.payload},
                              {"inputs", nlohmann::ordered_json::array()},
                              {"occurrences", t.occurrences},
-                             {"heat_ms", t.heat_ms},
+                             {"ms_per_run", t.ms_per_run},
                              {"state", states[static_cast<std::size_t>(t.outcome)]},
                              {"default_ms", t.session.default_ms},
                              {"tuned_ms", t.session.winner_ms},

@@ -13,7 +13,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::size_t largest_heat = 16;
+constexpr std::size_t most_in_round = 16;
 // Share of the remaining time that may go to compiling. The rest is for timing what was compiled.
 constexpr double compiling_share = 0.5;
 // Bound on the error of a single element, in units of (tolerance of the norm) * (root mean square of the output).
@@ -206,7 +206,7 @@ void kernel_trial::final_round() {
 
 std::size_t kernel_trial::round_size() const {
   const std::size_t each = std::max<std::size_t>(1, bench_->form_bytes(*entries_[0].form));
-  return std::clamp<std::size_t>(o_.options.most_bytes / each, 2, largest_heat);
+  return std::clamp<std::size_t>(o_.options.most_bytes / each, 2, most_in_round);
 }
 
 tuning_session kernel_trial::run() {

@@ -28,8 +28,8 @@ void tuned_runner::run(std::span<const executable::input_span> inputs,
   if (starts_ && !tuner_.started()) start_with(inputs);
 }
 
-void tuned_runner::run(std::span<const executable::input_span> inputs,
-                       std::span<const executable::output_span> outputs, device_stream& stream) {
+void tuned_runner::run(std::span<const executable::input_span> inputs, std::span<const executable::output_span> outputs,
+                       device_stream& stream) {
   take_newest();
   {
     device_turns::run_guard guard(tuner_.turns());

@@ -138,17 +138,17 @@ kernel_tuning tuner::finish(std::size_t group, kernel_tuning result, const tunin
   return result;
 }
 
-std::vector<kernel_tuning> tuner::tune_all(const std::vector<double>& heat_ms, double budget_ms,
+std::vector<kernel_tuning> tuner::tune_all(const std::vector<double>& ms_per_run, double budget_ms,
                                            const std::function<void(const kernel_tuning&, std::size_t group)>& done) {
   std::vector<std::size_t> order(groups_.list.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](std::size_t g) { return heat_ms[g]; });
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t g) { return ms_per_run[g]; });
   const double end = budget_ms > 0 ? now_ms() + budget_ms : std::numeric_limits<double>::infinity();
-  double time_left = std::accumulate(heat_ms.begin(), heat_ms.end(), 0.0);
+  double time_left = std::accumulate(ms_per_run.begin(), ms_per_run.end(), 0.0);
   std::vector<kernel_tuning> results;
   for (std::size_t group : order) {
-    const double left = end - now_ms(), share = time_left > 0 ? std::min(1.0, 1.25 * heat_ms[group] / time_left) : 1;
-    time_left -= heat_ms[group];
+    const double left = end - now_ms(), share = time_left > 0 ? std::min(1.0, 1.25 * ms_per_run[group] / time_left) : 1;
+    time_left -= ms_per_run[group];
     if (left <= 0 || options_.cancelled()) {
       const kernel_group& g = groups_.list[group];
       results.push_back({g.portable.symbol,
@@ -163,7 +163,7 @@ std::vector<kernel_tuning> tuner::tune_all(const std::vector<double>& heat_ms, d
     } else {
       results.push_back(tune(group, std::isinf(left) ? left : now_ms() + left * share));
     }
-    results.back().heat_ms = heat_ms[group];
+    results.back().ms_per_run = ms_per_run[group];
     if (done) done(results.back(), group);
   }
   return results;

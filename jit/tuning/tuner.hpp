@@ -39,7 +39,7 @@ struct kernel_tuning {
   std::string symbol, payload;
   std::vector<shape> inputs;
   int occurrences = 0;
-  double heat_ms = 0;  // time that one run of the model spends in all occurrences of this kernel
+  double ms_per_run = 0;  // time that one run of the model spends in all occurrences of this kernel
   enum class state {
     tuned,
     known,
@@ -67,10 +67,10 @@ class tuner {
   // limit of one candidate.
   kernel_tuning tune(std::size_t group, double until_ms);
 
-  // Tunes all groups, the hottest first. `heat_ms` has one entry per group; each group's share of the budget is about
-  // proportional to it. A budget of 0 means no limit. `done` is called after each group.
+  // Tunes all groups, the hottest first. `ms_per_run` has one entry per group; each group's share of the budget is
+  // about proportional to it. A budget of 0 means no limit. `done` is called after each group.
   std::vector<kernel_tuning> tune_all(
-      const std::vector<double>& heat_ms, double budget_ms,
+      const std::vector<double>& ms_per_run, double budget_ms,
       const std::function<void(const kernel_tuning&, std::size_t group)>& done = nullptr);
 
   double now_ms() const { return options_.now_ms(); }

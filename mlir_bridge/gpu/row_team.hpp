@@ -1,9 +1,9 @@
 // Threads that combine elements together: how a workgroup is laid out over what reduce, softmax and normalize combine.
 //  * inner (the last axis is combined): a team of consecutive threads owns a row, a piece of which is one vector of
-//  each; a team is part of a
-//    wave, a wave or a workgroup;
+//    each; a team is part of a wave, a wave or a workgroup;
 //  * outer (the last axis is kept): a thread owns a vector of columns; the members of a team are the threads of a
-//  workgroup with one vector.
+//    workgroup with one vector.
+// A team is what Kokkos calls by this name: threads that share a reduction.
 // What a thread owns is walked in pieces: written out where they fit its registers, so that they can be kept there,
 // otherwise in a loop.
 //

@@ -253,8 +253,8 @@ TEST_F(tuner_test, the_hottest_come_first_and_the_budget_is_kept) {
   };
   auto order = tuner(p, device, jit, nullptr, options).tune_all({1, 5}, 0);
   ASSERT_EQ(order.size(), 2u);
-  EXPECT_EQ(order[0].heat_ms, 5);
-  EXPECT_EQ(order[1].heat_ms, 1);
+  EXPECT_EQ(order[0].ms_per_run, 5);
+  EXPECT_EQ(order[1].ms_per_run, 1);
   const int all = compiled;
   ASSERT_GE(all, 6);
 
