@@ -27,9 +27,15 @@ std::string label_of(const ::onnx::NodeProto& proto, int index) {
   return label.size() <= max_label ? label : label.substr(0, max_label) + "...";
 }
 
+// Paddle writes -1 for an open dimension.
+bool is_open(const ::onnx::TensorShapeProto::Dimension& d) { return !d.has_dim_value() || d.dim_value() == -1; }
+
+// Names by which exporters say that they know nothing. Two dimensions with such a name may differ.
+constexpr std::string_view no_names[] = {"", "?", "*", "-1", "None", "none", "unknown"};
+
 std::string dimension_name(const ::onnx::ValueInfoProto& info, int index) {
   const std::string& given = info.type().tensor_type().shape().dim(index).dim_param();
-  return given.empty() ? info.name() + "_dim" + std::to_string(index) : given;
+  return std::ranges::count(no_names, given) ? info.name() + "_dim" + std::to_string(index) : given;
 }
 
 const dim_spec* spec_of(const import_state& state, const std::string& name, const std::string& symbol) {
@@ -40,7 +46,7 @@ const dim_spec* spec_of(const import_state& state, const std::string& name, cons
 
 dim declared_dim(import_state& state, const ::onnx::ValueInfoProto& info, int index) {
   const auto& d = info.type().tensor_type().shape().dim(index);
-  if (d.has_dim_value()) {
+  if (!is_open(d)) {
     if (d.dim_value() < 0)
       invalid("input '" + info.name() + "' has the negative dimension " + std::to_string(d.dim_value()));
     if (d.dim_value() > largest_dim)
@@ -135,7 +141,7 @@ void read_dimensions(import_state& state, const ::onnx::GraphProto& graph) {
   for (const auto& i : graph.input()) {
     if (defaults.contains(i.name()) || !i.type().has_tensor_type()) continue;
     for (int k = 0; k < i.type().tensor_type().shape().dim_size(); ++k)
-      if (!i.type().tensor_type().shape().dim(k).has_dim_value()) names.push_back(dimension_name(i, k));
+      if (is_open(i.type().tensor_type().shape().dim(k))) names.push_back(dimension_name(i, k));
   }
   state.dimensions = read_dim_params(names);
   for (const auto& [symbol, name] : state.dimensions.symbol_names) {

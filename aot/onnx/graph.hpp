@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "aot/onnx/branch_decisions.hpp"
 #include "aot/onnx/dim_param.hpp"
 #include "aot/onnx/functions.hpp"
 #include "aot/onnx/import.hpp"
@@ -45,6 +46,7 @@ struct import_state {
   // Whether elements of the main graph's small integer inputs are treated as symbols.
   bool values_as_symbols = false;
   std::map<std::string, dim> equal = {};  // symbols that are defined by other dimensions (unify.hpp)
+  branch_decisions* branches = nullptr;   // of all attempts to import the model
   int depth = 0;                          // nesting depth of graphs, bounded
   int bodies = 0;                         // number of modules created for bodies, used to name them
   std::vector<bounded_dim> bounded = {};

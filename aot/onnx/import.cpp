@@ -159,13 +159,15 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
 
 // An import consumes the parsed message. If two different symbols have to be equal, it starts again with one of them
 // replaced; this terminates, because there is one symbol less each time. If values are needed, it starts again with the
-// elements of small inputs as symbols.
+// elements of small inputs as symbols; if a branch has to be assumed, with that assumption (branch_decisions.hpp).
 // Tensors of a mapped file stay in it.
 program import_model(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
                      const std::string& what, const std::filesystem::path& folder, const import_options& options) {
   std::string detached = file ? detach_tensors(bytes) : std::string();
   if (file) bytes = std::as_bytes(std::span(detached));
   std::map<std::string, dim> equal;
+  branch_decisions branches;
+  std::exception_ptr first_failure;  // of an attempt that had all assumptions it wanted
   bool values_as_symbols = false;
   constexpr int most_attempts = 256;
   for (int attempt = 1;; ++attempt) {
@@ -174,16 +176,27 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
         program{}, external_files(folder, file), options, import_budget(options.max_nodes), opsets_of(model), {}};
     state.equal = equal;
     state.values_as_symbols = values_as_symbols;
+    state.branches = &branches;
+    branches.begin();
     try {
       return import_once(std::move(model), what, state);
-    } catch (const dims_differ& e) {
-      auto solution = make_equal(e.a(), e.b(), state.known.facts);
-      if (!solution || equal.contains(solution->first) || attempt == most_attempts) throw;
-      for (auto& [symbol, meaning] : equal) meaning = meaning.replace({*solution});
-      equal.insert(*solution);
-    } catch (const value_needed&) {
-      if (values_as_symbols) throw;
-      values_as_symbols = true;
+    } catch (const error& e) {
+      if (attempt == most_attempts) throw;
+      if (!branches.wanted()) {
+        if (const auto* differ = dynamic_cast<const dims_differ*>(&e))
+          if (auto solution = make_equal(differ->a(), differ->b(), state.known.facts);
+              solution && !equal.contains(solution->first)) {
+            for (auto& [symbol, meaning] : equal) meaning = meaning.replace({*solution});
+            equal.insert(*solution);
+            continue;
+          }
+        if (dynamic_cast<const value_needed*>(&e) && !values_as_symbols) {
+          values_as_symbols = true;
+          continue;
+        }
+        if (!first_failure) first_failure = std::current_exception();
+      }
+      if (!branches.next_attempt(equal)) std::rethrow_exception(first_failure);
     }
   }
 }

@@ -65,14 +65,13 @@ void take_as_equal(dim_knowledge& known, const dims_differ& wanted, const std::s
     return std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(count_prefix); });
   };
   auto order = known.facts.order(wanted.a(), wanted.b());
-  if (make_equal(wanted.a(), wanted.b(), known.facts) || (order && *order != 0) || is_count(wanted.a()) ||
-      is_count(wanted.b()))
+  const bool everywhere = known.when == dim(1);
+  if ((everywhere && make_equal(wanted.a(), wanted.b(), known.facts)) || (order && *order != 0) ||
+      is_count(wanted.a()) || is_count(wanted.b()))
     throw wanted;
-  auto same = [&](const dim_guard& g) {
-    return (g.a == wanted.a() && g.b == wanted.b()) || (g.a == wanted.b() && g.b == wanted.a());
-  };
-  if (std::ranges::none_of(known.guards, same))
-    known.guards.push_back({wanted.a(), wanted.b(), who + ": " + wanted.what()});
+  const dim a = known.when * wanted.a(), b = known.when * wanted.b();
+  auto same = [&](const dim_guard& g) { return (g.a == a && g.b == b) || (g.a == b && g.b == a); };
+  if (std::ranges::none_of(known.guards, same)) known.guards.push_back({a, b, who + ": " + wanted.what()});
 }
 
 const dim& representative(const dim& a, const dim& b) {

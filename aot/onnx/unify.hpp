@@ -19,6 +19,8 @@ namespace kiln::onnx_import {
 struct dim_knowledge {
   dim_facts facts;
   std::vector<dim_guard> guards;  // become the program's guards
+  // 1 where the branch of a choice that is being imported is taken, and 0 elsewhere: its guards count only there.
+  dim when = 1;
 };
 
 // Returns the symbol and the expression that replaces it. Returns nullopt if no symbol can be isolated, or if the

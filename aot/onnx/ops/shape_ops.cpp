@@ -68,7 +68,7 @@ std::vector<value> squeeze(node& n) {
   for (std::size_t i = 0; i < n.rank(0); ++i) {
     const dim& d = n.dims(0)[i];
     bool removed = listed ? axes.contains(static_cast<std::int64_t>(i)) : d == dim(1);
-    if (removed && !(d == dim(1))) invalid("axis " + std::to_string(i) + " of " + n.type(0).str() + " is not 1");
+    if (removed) n.b.need_equal(d, 1, "axis " + std::to_string(i) + " of " + n.type(0).str() + " is not 1");
     if (!removed) dims.push_back(d);
   }
   return {n.b.with_dims(n.in(0), dims)};

@@ -316,6 +316,86 @@ TEST(open_dims, a_small_input_or_a_shape_decides_between_branches_of_different_s
   }
 }
 
+// torch's squeeze of an open dimension: If(n == 1) Squeeze else Identity, of x[b, n] behind a pooling that halves n.
+model_builder squeezing(bool rank_one_after) {
+  model_builder m;
+  m.input("x", float_type, {"b", "1", "n"}).output("y");
+  auto& pool = m.node("MaxPool", {"x"}, {"half"});
+  graph_builder::attribute(pool, "kernel_shape", std::vector<std::int64_t>{2});
+  graph_builder::attribute(pool, "strides", std::vector<std::int64_t>{2});
+  m.integers("axis", {1}, {2}), m.integers("one", {1}, {1});
+  m.node("Shape", {"half"}, {"shape"});
+  m.node("Gather", {"shape", "axis"}, {"size"});
+  m.node("Equal", {"size", "one"}, {"single"});
+  auto& decide = m.node("If", {"single"}, {"squeezed"});
+  graph_builder yes(graph_builder::body(decide, "then_branch")), no(graph_builder::body(decide, "else_branch"));
+  yes.node("Squeeze", {"half", "axis"}, {"less"});
+  yes.output("less");
+  no.node("Identity", {"half"}, {"same"});
+  no.output("same");
+  if (rank_one_after) {  // only the squeezed value fits here
+    m.integers("first", {1}, {1});
+    m.node("Squeeze", {"squeezed", "first"}, {"flat"});
+    m.floats("w", {1, 3}, {1, 2, 3});
+    m.node("Unsqueeze", {"flat", "first"}, {"column"});
+    m.node("Gemm", {"column", "w"}, {"y"});
+  } else {
+    m.node("Relu", {"squeezed"}, {"y"});
+  }
+  return m;
+}
+
+TEST(open_dims, of_branches_of_different_ranks_the_one_is_assumed_that_fits_the_model) {
+  program p = squeezing(true).import();
+  EXPECT_EQ(run(p, {counting({4, 1, 3})}).type(), (shape{element_type::f32, {4, 3}}));
+  std::string why = refusal([&] { run(p, {counting({4, 1, 6})}); });
+  EXPECT_NE(why.find("other sizes take the else branch"), std::string::npos) << why;
+}
+
+TEST(open_dims, of_branches_of_different_ranks_the_general_one_is_assumed_where_both_fit) {
+  program p = squeezing(false).import();
+  EXPECT_EQ(run(p, {counting({4, 1, 6})}).type(), (shape{element_type::f32, {4, 1, 3}}));
+  std::string why = refusal([&] { run(p, {counting({4, 1, 3})}); });
+  EXPECT_NE(why.find("other sizes take the then branch"), std::string::npos) << why;
+  EXPECT_EQ(run(squeezing(false).import(with({"n=3"})), {counting({4, 1, 3})}).type().rank(), 2u);
+}
+
+// A branch that data chooses may need sizes that another one does not: the small input that chooses becomes a symbol.
+TEST(open_dims, sizes_count_only_for_the_branch_that_is_taken) {
+  model_builder m;
+  m.input("rate", int64_type, {}).input("x", float_type, {"1", "n"}).output("y");
+  m.tensor("fast", int64_type, {}).add_int64_data(16);
+  m.integers("axis", {1}, {1}), m.integers("axes", {1}, {0});
+  m.node("Equal", {"rate", "fast"}, {"is_fast"});
+  auto& decide = m.node("If", {"is_fast"}, {"y"});
+  graph_builder yes(graph_builder::body(decide, "then_branch")), no(graph_builder::body(decide, "else_branch"));
+  for (auto* branch : {&yes, &no}) {
+    const std::string prefix = branch == &yes ? "then_" : "else_";
+    auto& pool = branch->node("MaxPool", {"x3"}, {prefix + "p"});
+    graph_builder::attribute(pool, "kernel_shape", std::vector<std::int64_t>{branch == &yes ? 4 : 2});
+    graph_builder::attribute(pool, "strides", std::vector<std::int64_t>{branch == &yes ? 4 : 2});
+    branch->node("Squeeze", {prefix + "p", "last"}, {prefix + "y"});
+    branch->output(prefix + "y");
+  }
+  m.integers("last", {1}, {2});
+  m.graph.mutable_node()->Add()->CopyFrom(m.graph.node(1));
+  auto& unsqueeze = *m.graph.mutable_node(1);
+  unsqueeze.Clear();
+  unsqueeze.set_op_type("Unsqueeze"), unsqueeze.set_name("Unsqueeze_node");
+  unsqueeze.add_input("x"), unsqueeze.add_input("axes"), unsqueeze.add_output("x3");
+  program p = m.import();
+  auto answer = [&](std::int64_t rate, std::int64_t n) {
+    std::vector<literal> inputs{literal::from_int64({rate}).reshaped({}), counting({1, n})};
+    std::vector<given_shape> shapes{{"x", p.main().parameters()[1].type(), inputs[1].type()}};
+    dim_bindings bindings = bind_shapes(shapes);
+    bindings.merge(bind_values(p.symbols, "rate", inputs[0]));
+    return evaluate(p.bind(bindings).main(), inputs)[0].to_doubles();
+  };
+  EXPECT_EQ(answer(16, 4), (std::vector<double>{3}));
+  EXPECT_EQ(answer(8, 2), (std::vector<double>{1}));
+  EXPECT_NE(refusal([&] { answer(16, 8); }), "");
+}
+
 TEST(open_dims, sizes_that_are_inputs_are_symbols) {
   model_builder m;
   m.input("x", float_type, {"6"}).input("sizes", int64_type, {"2"}).output("y");

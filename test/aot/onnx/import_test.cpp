@@ -103,6 +103,15 @@ TEST(dims, unnamed_dimensions_get_a_name_of_their_input) {
   EXPECT_TRUE(p.symbols.contains("x_dim0"));
 }
 
+TEST(dims, minus_one_and_names_that_say_nothing_are_dimensions_of_their_own) {
+  model_builder m;
+  m.input("x", float_type, {"-1", "?", "?", "None"}).output("y");
+  m.node("Relu", {"x"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(p.symbols.size(), 4u);
+  EXPECT_EQ(p.main().outputs()[0].type().str(), "f32[x_dim0, x_dim1, x_dim2, x_dim3]");
+}
+
 TEST(dims, a_symbolic_dimension_can_become_data) {
   model_builder m;
   m.input("x", float_type, {"batch", "3"}).output("y", int64_type);
