@@ -39,9 +39,10 @@ dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
   if (at.is_static() && at.value() >= far) return high;
   if (at.is_static() && at.value() <= -far) return low;
   if (facts.at_least(-1, at)) at = at + size;
-  else if (!facts.at_least(at, 0))
-    refuse("slices at '" + at.str() +
-           "', which may be negative or not; give its dimensions a value or a range with --dim");
+  else if (!facts.at_least(at, 0))  // from the end for some sizes; exporters mean the others
+    n.b.need_equal(
+        facts.min(at, 0), 0,
+        "slices at '" + at.str() + "', which must not be negative; compile the model for these sizes with --dim");
   // An empty axis has high < low if the step is negative. `high` wins, as in ONNX's clamp to [0, size - 1].
   return facts.min(facts.max(at, low), high);
 }

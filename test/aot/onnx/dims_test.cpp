@@ -99,6 +99,20 @@ TEST(open_dims, a_slice_may_start_at_a_symbol_and_its_end_is_clamped) {
   EXPECT_EQ(run(p, {counting({20}), counting({4})}).type().element_count(), 0);
 }
 
+// From n - 4, which would count from the end of x if n were less than 4.
+TEST(open_dims, a_slice_that_may_start_before_the_axis_is_checked_when_the_sizes_are_known) {
+  model_builder m;
+  m.input("x", float_type, {"n"}).output("y");
+  m.integers("axis", {1}, {0}), m.integers("four", {1}, {4}), m.integers("end", {1}, {1000000});
+  m.node("Shape", {"x"}, {"length"});
+  m.node("Sub", {"length", "four"}, {"from"});
+  m.node("Slice", {"x", "from", "end", "axis"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(run(p, {counting({6})}).to_doubles(), (std::vector<double>{2, 3, 4, 5}));
+  std::string why = refusal([&] { run(p, {counting({3})}); });
+  EXPECT_NE(why.find("slices at"), std::string::npos) << why;
+}
+
 TEST(open_dims, integer_division_of_shapes_rounds_towards_zero) {
   model_builder m;
   m.input("x", float_type, {"s"}).output("y", int64_type);
