@@ -146,7 +146,7 @@ class partitioner {
   }
 
   // Whether the readers of a dequantized tensor should dequantize on their own, because the 8-bit tensor takes less
-  // memory. Not so where its only reader is computed right behind it, in the same kernel, or needs it in memory.
+  // memory. Not so where they are computed right behind it, in the same kernel, or need it in memory.
   bool stays_narrow(const instruction& at) {
     const value source = quantized_source(at);
     if (!source || module::constant(source)) return false;
@@ -154,10 +154,21 @@ class partitioner {
     while (last->users().size() == 1 && quantized_source(*last->users()[0]) == source) last = last->users()[0];
     auto inlines = [](const instruction* user) { return role_of(user->op()) == kernel_role::inlinable; };
     if (last->users().empty() || !std::ranges::all_of(last->users(), inlines)) return false;
-    if (last->users().size() > 1 || !keeps_indices(last->users()[0]->op())) return true;
-    return std::ranges::any_of(last->users()[0]->inputs(), [&](value other) {
-      const value youngest = quantized_source(*other.producer);
-      return youngest && number(youngest) > number(source);
+    return std::ranges::any_of(last->users(), [&](const instruction* user) {
+      return !keeps_indices(user->op()) || std::ranges::any_of(user->inputs(), [&](value other) {
+        const value younger = quantized_source(*other.producer);
+        int operations = 32;
+        return younger && number(younger) > number(source) && !comes_of(younger, source, operations);
+      });
+    });
+  }
+
+  // Whether v is computed from `source` element by element, in a few operations: x * sigmoid(x).
+  static bool comes_of(value v, value source, int& operations) {
+    if (v == source) return true;
+    if (operations-- <= 0 || !keeps_indices(v.producer->op())) return false;
+    return std::ranges::any_of(v.producer->inputs(), [&](value input) {
+      return !is_constant_like(input) && comes_of(input, source, operations);
     });
   }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models that onnxruntime's own tools quantize, against onnxruntime: error, size, time.
 
-    quantized_models.py KILN MODELS_DIR [--only WORD ...] [--models resnet50 bert_base llama_decode_fp32_small] [--runs 3] [--json FILE]
+    quantized_models.py KILN MODELS_DIR [--only WORD ...] [--models resnet50 bert_base llama_decode_fp32_small] [--runs 3] [--device cuda:0] [--json FILE]
 
 Ways: QDQ and QOperator (quantize_static, per tensor and per channel, calibrated by min-max, entropy and percentile), dynamic, MatMulNBits of 4 and 8 bits, and
 f16 with the transformer optimizer's fusions. The error is ||kiln - ort|| / ||ort|| of the same model. A number in the middle may be rounded either way, so it must be
@@ -85,7 +85,7 @@ def session_of(path):
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def run_kiln(kiln, path, feeds, folder):
+def run_kiln(kiln, path, feeds, folder, device="host"):
     """(outputs, the compiled file)"""
     given = []
     for name, a in feeds.items():
@@ -98,13 +98,13 @@ def run_kiln(kiln, path, feeds, folder):
     for word in shapes[1::2]:
         seen.setdefault(word.split("=")[0], word)
     subprocess.run([kiln, "compile", path, "-o", compiled, *(w for word in seen.values() for w in ("--dim", word))], check=True, capture_output=True, text=True)
-    subprocess.run([kiln, "run", compiled, "--quiet", "--cache", f"{folder}/cache", "--output-dir", f"{folder}/out", *given], check=True, capture_output=True, text=True)
+    subprocess.run([kiln, "run", compiled, "--device", device, "--quiet", "--cache", f"{folder}/cache", "--output-dir", f"{folder}/out", *given], check=True, capture_output=True, text=True)
     outputs = {f[:-4]: np.load(f"{folder}/out/{f}") for f in os.listdir(f"{folder}/out")}
     return outputs, compiled
 
 
-def kiln_time(kiln, compiled, folder):
-    done = subprocess.run([kiln, "perf", compiled, "--cache", f"{folder}/cache", "-n", "7", "--warmup", "2", "--json"], check=True, capture_output=True, text=True)
+def kiln_time(kiln, compiled, folder, device="host"):
+    done = subprocess.run([kiln, "perf", compiled, "--device", device, "--cache", f"{folder}/cache", "-n", "7", "--warmup", "2", "--json"], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)["p50_ms"]
 
 
@@ -129,6 +129,7 @@ def main():
     parser.add_argument("--models", dest="names", nargs="*", default=list(WAYS))
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--device", default="host")
     parser.add_argument("--json")
     o = parser.parse_args()
     rows, bad = [], 0
@@ -153,10 +154,10 @@ def main():
                     session = session_of(path)
                     want = session.run(None, inputs)
                     row.update(onnx_mb=os.path.getsize(path) / 1e6, quantization=distance(want, base))
-                    got, compiled = run_kiln(o.kiln, path, inputs, folder)
+                    got, compiled = run_kiln(o.kiln, path, inputs, folder, o.device)
                     outputs = [got[v.name] for v in session.get_outputs()]
                     row.update(kiln_mb=os.path.getsize(compiled) / 1e6, error=distance(outputs, want), kiln_quantization=distance(outputs, base))
-                    rounds = [(kiln_time(o.kiln, compiled, folder), ort_time(session, inputs)) for _ in range(o.runs)]
+                    rounds = [(kiln_time(o.kiln, compiled, folder, o.device), ort_time(session, inputs)) for _ in range(o.runs)]
                     row.update(kiln_ms=float(np.median([r[0] for r in rounds])), ort_ms=float(np.median([r[1] for r in rounds])))
                     # Two roundings of the same numbers may differ by as much as the quantization itself.
                     row["right"] = row["error"] < max(1e-3, row["quantization"]) and row["kiln_quantization"] < max(1e-3, 1.1 * row["quantization"])
