@@ -262,6 +262,13 @@ class Attention(OperatorCase):
         for positions in ([[0, 1, 2, 3, 4], [2, 3, 4, 5, 6]], [[3, 4, 5, 6, 7]] * 2):
             self.group_query(0, 5, [5, 5], do_rotary=1, more=[("p", np.array(positions, np.int64))])
 
+    def test_selected_experts(self):
+        h, i = 32, 48
+        for e, k, t in ((16, 2, 2), (16, 1, 5), (16, 2, 3), (4, 2, 1)):  # few tokens for the experts, and many
+            for act, norm in (("silu", 0), ("gelu", 1), ("relu", 1)):
+                inputs = [("x", normal(t, h)), ("r", normal(t, e)), ("w1", normal(e, i, h) / 6), ("b1", normal(e, i)), ("w2", normal(e, h, i) / 6), ("b2", normal(e, h))]
+                self.check("MoE", inputs, constants=["w1", "b1", "w2", "b2"], k=k, activation_type=act, normalize_routing_weights=norm)
+
     def test_standard_attention(self):
         b, n, s, t, h = 2, 4, 3, 5, 8
         q, k, v = ("q", normal(b, n, s, h)), ("k", normal(b, n, t, h)), ("v", normal(b, n, t, h))

@@ -1,4 +1,6 @@
 // MoE and QMoE: mixtures of experts, of which each token uses the k best.
+#include <algorithm>
+
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/packed_weights.hpp"
@@ -113,9 +115,53 @@ value mixing_weights(node& n, value scores, value routing) {
   return b.binary(fn::div, weights, b.where(b.binary(fn::equal, sum, 0.0), b.scalar(element_type::f32, 1), sum));
 }
 
+// The k best experts of each token and their weights, [tokens, k].
+struct selection {
+  value experts, weights;
+};
+
+selection best_experts(node& n, value scores, value routing) {
+  builder& b = n.b;
+  value chances = b.add(softmax{1, false}, {b.to_type(scores, element_type::f32)});
+  value best = b.add(top_k{n.integer("k", 1), 1, true}, {chances});
+  value experts = builder::output(best, 1);
+  value weights = routing ? b.add(gather_elements{1}, {b.to_type(routing, element_type::f32), experts}) : best;
+  if (!n.integer("normalize_routing_weights", 0)) return {experts, weights};
+  value sum = b.reduced(reduction_kind::sum, weights, {1}, true);
+  sum = b.where(b.binary(fn::equal, sum, 0.0), b.scalar(element_type::f32, 1), sum);
+  return {experts, b.binary(fn::div, weights, sum)};
+}
+
+// The mixture for a few tokens [tokens, inputs]: copies the weights of the selected experts, so that only those are
+// read and multiplied.
+value few_tokens(node& n, value x, value scores, const expert_layers& experts, value routing) {
+  builder& b = n.b;
+  const selection best = best_experts(n, scores, routing);
+  const dim tokens = x.type().dims[0], width = x.type().dims[1], k = best.experts.type().dims[1], pairs = tokens * k;
+  value which = b.with_dims(best.experts, {pairs});
+  auto chosen = [&](const expert_layer& layer) {
+    auto rows = [&](value all) { return all ? b.add(gather{0}, {all, which}) : value{}; };
+    return expert_layer{rows(layer.weights), rows(layer.bias)};
+  };
+  const expert_layers own{chosen(experts.first), chosen(experts.second), chosen(experts.third)};
+  value rows = b.broadcast_to(b.with_dims(x, {tokens, 1, width}), {tokens, k, width});
+  value out = through(b, activated_hidden(n, b.with_dims(rows, {pairs, 1, width}), own), own.second);
+  out = b.with_dims(b.to_type(out, element_type::f32), {tokens, k, out.type().dims.back()});
+  return b.reduced(reduction_kind::sum, b.binary(fn::mul, out, b.with_dims(best.weights, {tokens, k, 1})), {1}, false);
+}
+
+// Whether copying the weights of the selected experts (a read, a write and another read) moves less than reading those
+// of all experts. Packed weights are read where they are.
+bool selects_few(node& n, const dim& tokens, const dim& experts, value weights) {
+  const std::int64_t copies = 3 * n.integer("k", 1);
+  auto most = n.b.facts().upper(tokens);
+  return module::constant(weights) && most && experts.is_static() &&
+         *most <= experts.value() / std::max<std::int64_t>(copies, 1);
+}
+
 // Returns the mixture for the tokens of input 0 and the router's scores of input 1. `routing`, if not empty, holds the
-// weights of the selected experts [tokens, experts] instead of the softmax of the scores. Every expert is evaluated for
-// every token; the weights of those that are not selected are 0.
+// weights of the selected experts [tokens, experts] instead of the softmax of the scores. With more than a few tokens
+// every expert is evaluated for every token; the weights of those that are not selected are 0.
 value mixture(node& n, const expert_layers& experts, value routing) {
   builder& b = n.b;
   if (n.integer("use_sparse_mixer", 0)) refuse("use_sparse_mixer=1 is not supported");
@@ -126,6 +172,10 @@ value mixture(node& n, const expert_layers& experts, value routing) {
   dim tokens = dims.size() == 2 ? dims[0] : dims[0] * dims[1];
   const dim count = scores.type().dims[1];
   b.need_equal(tokens, scores.type().dims[0], "the router has one row for each token");
+  if (selects_few(n, tokens, count, experts.first.weights)) {
+    value sum = few_tokens(n, b.with_dims(x, {tokens, dims.back()}), scores, experts, routing);
+    return b.with_dims(b.to_type(sum, x.type().type), dims);
+  }
   value rows = b.broadcast_to(b.with_dims(x, {1, tokens, dims.back()}), {count, tokens, dims.back()});
   value out = through(b, activated_hidden(n, rows, experts), experts.second);
   value weights = b.with_dims(b.permuted(mixing_weights(n, scores, routing), {1, 0}), {count, tokens, 1});
@@ -183,7 +233,8 @@ std::vector<value> quantized_experts(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"MoE", experts, 1, "every expert is evaluated; no sparse mixer", microsoft_domain},
+    {"MoE", experts, 1, "the selected experts are evaluated for few tokens, else all; no sparse mixer",
+     microsoft_domain},
     {"QMoE", quantized_experts, 1, "constant integer weights of 2, 4 or 8 bits; every expert is evaluated",
      microsoft_domain},
 };
