@@ -17,6 +17,7 @@ namespace schema = native_kernel_schema;
 constexpr std::size_t max_object_bytes = std::size_t{1} << 30;
 constexpr std::size_t max_launches = 4096, max_scratch = 4096, max_arguments = 4096, max_symbol = 4096;
 constexpr std::uint32_t max_buffer_index = 1 << 16;
+constexpr std::size_t max_sizes = 4096, max_size_text = 1 << 16;
 
 void require(bool condition, const char* what) {
   if (!condition)
@@ -56,7 +57,9 @@ void check(const native_kernel& kernel, Require&& require) {
   require(kernel.launches.size() <= max_launches && kernel.scratch.size() <= max_scratch,
           "too many launches or scratch buffers");
   require(kernel.registers >= 0 && kernel.spills >= 0, "negative register counts");
+  require(kernel.sizes.size() <= max_sizes, "its table of sizes is too large");
   for (const scratch_buffer& s : kernel.scratch) {
+    require(!s.open_bytes || !(s.prepared || s.zeroed), "scratch of an open size is prepared or zeroed");
     require(s.bytes >= 0, "a scratch buffer has a negative size");
     require(!(s.prepared && s.zeroed), "a scratch buffer is both prepared and zeroed");
   }
@@ -64,10 +67,13 @@ void check(const native_kernel& kernel, Require&& require) {
     require(!l.symbol.empty() && l.symbol.size() <= max_symbol, "a launch's symbol is empty or too long");
     require(l.symbol.find('\0') == std::string::npos, "a symbol holds a zero byte");
     require(l.grid >= 0 && l.grid_y >= 0 && l.grid_z >= 0, "a negative grid");
+    require(!l.open_grid || !l.prepare, "a launch that prepares weights has an open grid");
     require(l.block >= 1 && l.lds_bytes >= 0, "an impossible block or LDS size");
     require(l.arguments.size() <= max_arguments, "too many arguments");
     for (const launch_argument& a : l.arguments) {
-      require(a.kind <= buffer_kind::scratch, "an unknown kind of argument");
+      require(a.kind <= buffer_kind::sizes, "an unknown kind of argument");
+      require(a.kind != buffer_kind::sizes || (a.index == 0 && !kernel.sizes.empty()),
+              "an argument names a table of sizes that does not exist");
       require(a.index < max_buffer_index, "an argument's index is out of range");
       require(a.kind != buffer_kind::scratch || a.index < kernel.scratch.size(),
               "an argument names scratch that does not exist");
@@ -83,6 +89,37 @@ void check(const native_kernel& kernel, Require&& require) {
                                n.static_lds_bytes, n.matrix_instructions})
       require(count >= 0, "a negative statistic");
   }
+}
+
+// Above any real size or grid, and small enough that sums and products of a few do not overflow.
+constexpr std::int64_t most = std::int64_t{1} << 46;
+
+std::int64_t value_of(const dim& expression, const dim_bindings& values) {
+  const dim known = expression.substitute(values);
+  require(known.is_static(), "a size depends on a dimension that the model does not have");
+  require(known.value() >= -most && known.value() <= most, "an impossible size");
+  return known.value();
+}
+
+std::int64_t count_of(const dim& expression, const dim_bindings& values) {
+  const std::int64_t count = value_of(expression, values);
+  require(count >= 0, "a negative size");
+  return count;
+}
+
+// Null for none.
+flatbuffers::Offset<flatbuffers::String> text_of(flatbuffers::FlatBufferBuilder& builder,
+                                                 const std::optional<dim>& expression) {
+  return expression ? builder.CreateString(expression->str()) : flatbuffers::Offset<flatbuffers::String>();
+}
+
+dim parsed(const flatbuffers::String& text) {
+  require(text.size() <= max_size_text, "the text of a size is too long");
+  return dim::parse(text.str());
+}
+
+std::optional<dim> parsed(const flatbuffers::String* text) {
+  return text ? std::optional(parsed(*text)) : std::nullopt;
 }
 
 std::vector<std::int64_t> sizes(const flatbuffers::Vector<std::int64_t>* stored) {
@@ -102,6 +139,7 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
       arguments.emplace_back(static_cast<schema::BufferKind>(a.kind), a.index);
     auto symbol = builder.CreateString(l.symbol);
     auto list = builder.CreateVectorOfStructs(arguments);
+    auto open_grid = text_of(builder, l.open_grid);
     // Null if there are no tensor maps.
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::TensorMap>>> maps;
     if (!l.tensor_maps.empty()) {
@@ -115,18 +153,24 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
     schema::Statistics statistics(n.registers, n.accumulation_registers, n.scalar_registers, n.spills, n.private_bytes,
                                   n.static_lds_bytes, n.matrix_instructions);
     launches.push_back(schema::CreateLaunch(builder, symbol, l.grid, l.grid_y, l.grid_z, l.block, l.lds_bytes, list,
-                                            l.prepare, maps, n == launch_statistics{} ? nullptr : &statistics,
-                                            l.waits));
+                                            l.prepare, maps, n == launch_statistics{} ? nullptr : &statistics, l.waits,
+                                            open_grid));
   }
   std::vector<flatbuffers::Offset<schema::Scratch>> scratch;
   for (const scratch_buffer& s : kernel.scratch)
-    scratch.push_back(schema::CreateScratch(builder, s.bytes, s.prepared, s.zeroed));
+    scratch.push_back(schema::CreateScratch(builder, s.bytes, s.prepared, s.zeroed, text_of(builder, s.open_bytes)));
+  flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>> table;
+  if (!kernel.sizes.empty()) {
+    std::vector<std::string> texts;
+    for (const dim& size : kernel.sizes) texts.push_back(size.str());
+    table = builder.CreateVectorOfStrings(texts);
+  }
   builder.ForceVectorAlignment(kernel.object.size(), 1, 16);
   auto object = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(kernel.object.data()), kernel.object.size());
   auto scratch_list = builder.CreateVector(scratch);
   auto launch_list = builder.CreateVector(launches);
-  schema::FinishNativeKernelBuffer(
-      builder, schema::CreateNativeKernel(builder, object, scratch_list, launch_list, kernel.registers, kernel.spills));
+  schema::FinishNativeKernelBuffer(builder, schema::CreateNativeKernel(builder, object, scratch_list, launch_list,
+                                                                       kernel.registers, kernel.spills, table));
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return {begin, begin + builder.GetSize()};
 }
@@ -154,7 +198,11 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
   kernel.spills = stored.spills();
   if (stored.scratch())
     for (const schema::Scratch* s : *stored.scratch())
-      kernel.scratch.push_back({s->bytes(), s->prepared(), s->zeroed()});
+      kernel.scratch.push_back({s->bytes(), s->prepared(), s->zeroed(), parsed(s->open_bytes())});
+  if (stored.sizes()) {
+    require(stored.sizes()->size() <= max_sizes, "its table of sizes is too large");
+    for (const flatbuffers::String* text : *stored.sizes()) kernel.sizes.push_back(parsed(*text));
+  }
   if (stored.launches())
     for (const schema::Launch* l : *stored.launches()) {
       require(l->symbol()->size() <= max_symbol, "a launch's symbol is too long");
@@ -169,6 +217,7 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
       out.lds_bytes = l->lds_bytes();
       out.prepare = l->prepare();
       out.waits = l->waits();
+      out.open_grid = parsed(l->open_grid());
       if (l->arguments())
         for (const schema::Argument* a : *l->arguments())
           out.arguments.push_back({static_cast<buffer_kind>(a->kind()), a->index()});
@@ -183,6 +232,16 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
     }
   check(kernel, require);
   return kernel;
+}
+
+std::vector<std::int64_t> at_sizes(native_kernel& kernel, const dim_bindings& values) {
+  for (launch& l : kernel.launches)
+    if (l.open_grid) l.grid = count_of(*l.open_grid, values);
+  for (scratch_buffer& s : kernel.scratch)
+    if (s.open_bytes) s.bytes = count_of(*s.open_bytes, values);
+  std::vector<std::int64_t> table;
+  for (const dim& size : kernel.sizes) table.push_back(value_of(size, values));
+  return table;
 }
 
 }  // namespace kiln

@@ -2,6 +2,10 @@
 // run it, in order, with scratch memory between them. Serialized with FlatBuffers (ir/native_kernel.fbs) into cache
 // entries and `.kiln` files. Deserialization verifies everything and throws error{corrupted}.
 //
+// An *open* kernel serves all shapes: its code reads the sizes from a table of 64-bit integers, which is one more
+// argument of its launches (buffer_kind::sizes). `sizes` says what the table holds, as expressions of the model's open
+// dimensions, and so do the grids and the bytes of scratch memory that depend on the shapes. at_sizes() computes them.
+//
 // Host ABI (target family cpu): each launch is an exported function
 //   void symbol(void* const* buffers, std::int64_t begin, std::int64_t end)
 // that executes the work items [begin, end) of [0, grid). The result does not depend on how the grid is split over
@@ -15,19 +19,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "ir/dim.hpp"
 #include "ir/element_type.hpp"
 
 namespace kiln {
 
-enum class buffer_kind : std::uint8_t { input, output, scratch };
+enum class buffer_kind : std::uint8_t { input, output, scratch, sizes };
 
 struct launch_argument {
   buffer_kind kind = buffer_kind::input;
-  std::uint32_t index = 0;  // among the kernel's inputs, outputs or scratch buffers
+  std::uint32_t index = 0;  // among the kernel's inputs, outputs or scratch buffers; 0 for the table of sizes
   friend bool operator==(const launch_argument&, const launch_argument&) = default;
 };
 
@@ -72,6 +78,7 @@ struct launch {
   // nvidia: programmatic dependent launch. The kernel executes griddepcontrol.wait before it touches memory, so a graph
   // may start it before the preceding grids have finished.
   bool waits = false;
+  std::optional<dim> open_grid = {};  // of an open kernel, instead of `grid`
   friend bool operator==(const launch&, const launch&) = default;
 };
 
@@ -81,6 +88,7 @@ struct scratch_buffer {
   // Zero before the first run. Every run finds it zero and must leave it zero (counters of a split-K fix-up), so it
   // never shares memory with another buffer.
   bool zeroed = false;
+  std::optional<dim> open_bytes = {};  // of an open kernel, instead of `bytes`
   friend bool operator==(const scratch_buffer&, const scratch_buffer&) = default;
 };
 
@@ -89,10 +97,16 @@ struct native_kernel {
   std::vector<scratch_buffer> scratch;
   std::vector<launch> launches;
   std::int64_t registers = 0, spills = 0;  // as reported by the compiler; 0 if unknown
+  std::vector<dim> sizes = {};             // open kernels: what the table of sizes holds
   friend bool operator==(const native_kernel&, const native_kernel&) = default;
 };
 
 std::vector<std::byte> serialize(const native_kernel& kernel);
 native_kernel deserialize_native_kernel(std::span<const std::byte> bytes);
+
+// Computes the grids and scratch sizes of an open kernel for these values of the open dimensions, and returns its table
+// of sizes. Returns an empty table for any other kernel. Throws error{corrupted} if a dimension has no value, or if a
+// grid or a size is negative or too large.
+std::vector<std::int64_t> at_sizes(native_kernel& kernel, const dim_bindings& values);
 
 }  // namespace kiln

@@ -28,6 +28,8 @@ std::vector<shape> read_shapes(const flatbuffers::Vector<flatbuffers::Offset<sch
     shape s{static_cast<element_type>(table->type()), {}};
     if (table->dims())
       for (std::int64_t size : *table->dims()) s.dims.push_back(size);
+    if (table->open())
+      for (const flatbuffers::String* text : *table->open()) s.dims.push_back(dim::parse(text->str()));
     result.push_back(std::move(s));
   }
   return result;

@@ -78,7 +78,7 @@ void make_missing(std::span<job* const> missing, const kernel_compiler& compiler
 program compile_bytecode(const program& bound, const jit_options& options, jit_report* report) {
   auto begin = clock::now();
   program result = bound.clone();
-  kernel_groups groups = group_code_objects(result);
+  kernel_groups groups = group_code_objects(result, options.open);
   kernel_compiler compiler(bound, options);
 
   std::vector<job> jobs;

@@ -25,12 +25,16 @@ constexpr const char* remedy =
 
 auto write_shapes(flatbuffers::FlatBufferBuilder& builder, std::span<const shape> shapes) {
   std::vector<flatbuffers::Offset<schema::Shape>> offsets;
-  for (const shape& s : shapes)
-    if (!s.is_static())
-      throw error(error_kind::invalid_model, fmt::format("it takes {}, which is still symbolic", s.str()));
-  for (const shape& s : shapes)
-    offsets.push_back(
-        schema::CreateShape(builder, static_cast<std::uint8_t>(s.type), builder.CreateVector(s.static_dims())));
+  for (const shape& s : shapes) {
+    const auto type = static_cast<std::uint8_t>(s.type);
+    if (s.is_static()) {
+      offsets.push_back(schema::CreateShape(builder, type, builder.CreateVector(s.static_dims())));
+      continue;
+    }
+    std::vector<std::string> texts;
+    for (const dim& d : s.dims) texts.push_back(d.str());
+    offsets.push_back(schema::CreateShape(builder, type, 0, builder.CreateVectorOfStrings(texts)));
+  }
   return builder.CreateVector(offsets);
 }
 

@@ -8,7 +8,7 @@
 
 namespace kiln {
 
-kernel_groups group_code_objects(const program& bound) {
+kernel_groups group_code_objects(const program& bound, bool open) {
   kernel_groups result;
   std::map<content_hash, std::size_t> known;
   for (const module& m : bound.modules())
@@ -18,7 +18,7 @@ kernel_groups group_code_objects(const program& bound) {
       kernel_group g{*c, &i, {}, i.outputs(), 0};
       for (value v : i.inputs()) g.inputs.push_back(v.type());
       for (const shape& s : g.inputs)
-        if (!s.is_static())
+        if (!open && !s.is_static())
           throw error(
               error_kind::usage,
               fmt::format("code object '{}' has an operand of type {}: bind every open dimension to a value first",

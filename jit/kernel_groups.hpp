@@ -13,7 +13,7 @@ namespace kiln {
 struct kernel_group {
   code_object portable;  // the first code object of the group
   const instruction* first = nullptr;
-  std::vector<shape> inputs, outputs;  // static
+  std::vector<shape> inputs, outputs;
   int occurrences = 0;
 };
 
@@ -23,7 +23,7 @@ struct kernel_groups {
 };
 
 // Groups the code objects of all modules, including the bodies of If and Loop. Native code objects and those with empty
-// outputs are left out. Throws error{usage} if a dimension is open.
-kernel_groups group_code_objects(const program& bound);
+// outputs are left out. Throws error{usage} if a dimension is open, unless `open` allows it (jit_options::open).
+kernel_groups group_code_objects(const program& bound, bool open = false);
 
 }  // namespace kiln

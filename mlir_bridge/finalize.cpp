@@ -25,6 +25,7 @@ native_kernel finalize(portable_kernel kernel, const target_row& target, const k
   native_kernel result;
   result.launches = generated.emitter->launches();
   result.scratch = generated.emitter->scratch();
+  result.sizes = generated.emitter->open_sizes();
   time.lap();
   llvm::LLVMContext context;
   auto module = cpu ? cpu::lower_to_llvm(*generated.code, context, target, result.launches)

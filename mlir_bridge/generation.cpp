@@ -1,5 +1,7 @@
 #include "mlir_bridge/generation.hpp"
 
+#include <algorithm>
+
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/empty_tensors.hpp"
 #include "mlir_bridge/cpu/host_codegen_target.hpp"
@@ -15,8 +17,14 @@ bool fits_32_bits(const module& fusion) {
   constexpr std::size_t most = std::size_t{1} << 31;
   for (const instruction& i : fusion.instructions())
     for (const shape& s : i.outputs())
-      if (s.bytes() >= most || s.element_count() >= static_cast<std::int64_t>(most)) return false;
+      if (!s.is_static() || s.bytes() >= most || s.element_count() >= static_cast<std::int64_t>(most)) return false;
   return true;
+}
+
+bool is_open(const module& fusion) {
+  for (const instruction& i : fusion.instructions())
+    if (!std::ranges::all_of(i.outputs(), &shape::is_static)) return true;
+  return false;
 }
 
 }  // namespace
@@ -30,6 +38,13 @@ generation begin_generation(const portable_kernel& kernel, const target_row& tar
   const kernel_kind& kind = *find_kind(anchor ? anchor->op().name() : "");
   const bool cpu = target.family == target_family::cpu;
   g.generator = cpu ? kind.cpu : kind.gpu;
+  if (std::string missing; is_open(*g.fusion)) {
+    if (!cpu || !has_open_form(*g.fusion, &missing))
+      throw error(error_kind::unsupported, "target '" + target.name + "' has no kernel for all sizes of '" +
+                                               (cpu ? missing : std::string(kind.operation)) +
+                                               "': bind its dimensions to values");
+    g.generator.emit = g.generator.emit_open;
+  }
   if (!g.generator.emit)
     throw error(error_kind::unsupported,
                 "target '" + target.name + "' has no generator for '" + std::string(kind.operation) + "'");

@@ -19,6 +19,7 @@ std::size_t bytes_of(const launch_argument& a, const instruction& i, const nativ
     case buffer_kind::input: return i.inputs()[a.index].type().bytes();
     case buffer_kind::output: return i.outputs()[a.index].bytes();
     case buffer_kind::scratch: break;
+    case buffer_kind::sizes: return kernel.sizes.size() * sizeof(std::int64_t);
   }
   return static_cast<std::size_t>(kernel.scratch[a.index].bytes);
 }
@@ -48,7 +49,8 @@ void check_launches(const instruction& i, const native_kernel& kernel, std::stri
   for (const scratch_buffer& b : kernel.scratch)
     require(b.bytes >= 0 && static_cast<std::size_t>(b.bytes) <= most_scratch_bytes,
             "asks for " + std::to_string(b.bytes) + " bytes of scratch memory");
-  const std::array<std::size_t, 3> counts{i.inputs().size(), i.outputs().size(), kernel.scratch.size()};
+  const std::array<std::size_t, 4> counts{i.inputs().size(), i.outputs().size(), kernel.scratch.size(),
+                                          std::size_t{!kernel.sizes.empty()}};
   for (const launch& l : kernel.launches) {
     require(l.grid >= 0 && l.grid_y >= 0 && l.grid_z >= 0, "has a negative grid");
     if (family == "cpu") {

@@ -210,6 +210,8 @@ struct plan_options {
   constant_hashes* hashes = nullptr;
   // Callbacks that replace the code objects with their symbols, whether these are native or not.
   std::span<const foreign_call> calls = {};
+  // The values of the model's open dimensions, for open kernels (ir/native_kernel.hpp). The host only.
+  const dim_bindings* sizes = nullptr;
 };
 
 // Throws error{not_native} for a code object that is not native or an operation without a kernel, error{usage} for a

@@ -68,6 +68,8 @@ class plan_builder {
                        const value_map& destinations);
 
   void load_kernels();
+  // Gives the kernel at `index` its grids, its scratch sizes and a buffer with its table of sizes, if it is open.
+  void set_sizes(std::size_t index);
   bool called(const code_object& object) const;
   void add_call(const placed& at, const code_object& object);
   void add_kernel(const placed& at, const code_object& object);
@@ -99,6 +101,7 @@ class plan_builder {
   std::vector<native_kernel> kernels_;               // a row kernel's versions follow one another
   std::map<std::string, std::size_t> kernel_index_;  // payload to index in kernels_
   std::map<std::string, row_kernel> row_kernels_;    // by payload; their versions are in kernels_
+  std::map<std::size_t, buffer_id> size_tables_;     // of open kernels, by index in kernels_
   std::vector<scope> scopes_;
   std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, if any
   std::map<const instruction*, std::uint32_t> instruction_index_;

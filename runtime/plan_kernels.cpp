@@ -38,6 +38,7 @@ void plan_builder::load_kernels() {
       const auto bytes = source_.kernel(content_hash::from_hex(object->payload));
       if (!is_row_kernel(bytes)) {
         kernels_.push_back(deserialize_native_kernel(bytes));
+        set_sizes(kernels_.size() - 1);
         continue;
       }
       row_kernel& rows = row_kernels_.emplace(object->payload, deserialize_row_kernel(bytes)).first->second;
@@ -47,6 +48,19 @@ void plan_builder::load_kernels() {
   for (const native_kernel& k : kernels_) list.push_back(&k);
   plan_.library = device_.load(list);
   plan_.report.kernels = kernels_.size();
+}
+
+void plan_builder::set_sizes(std::size_t index) {
+  native_kernel& kernel = kernels_[index];
+  if (kernel.sizes.empty()) return;
+  if (!options_.sizes || !device_.info().host_memory)
+    throw error(
+        error_kind::unsupported,
+        "a kernel for all sizes needs the values of the model's dimensions, and a host: open it with a session");
+  auto table = std::make_shared<const std::vector<std::int64_t>>(at_sizes(kernel, *options_.sizes));
+  const auto bytes = std::as_bytes(std::span(*table));
+  size_tables_[index] = add_buffer({buffer_place::fixed, bytes.size(), 0, bytes.data()});
+  plan_.owners.push_back(table);
 }
 
 bool plan_builder::called(const code_object& object) const {
@@ -138,14 +152,16 @@ void plan_builder::add_launches(const placed& at, const used_kernel& used) {
       used.rows ? launches_per_block(*used.rows, kernel)
                 : row_launches{std::vector<bool>(kernel.launches.size()), std::vector<bool>(kernel.scratch.size())};
   const std::vector<buffer_id> scratch = scratch_buffers(at, used, blocked, prepared);
-  const std::array<const std::vector<buffer_id>*, 3> of_kind{&inputs, &outputs, &scratch};
+  const auto table = size_tables_.find(used.index);
+  const std::vector<buffer_id> sizes(1, table == size_tables_.end() ? buffer_id{} : table->second);
+  const std::array<const std::vector<buffer_id>*, 4> of_kind{&inputs, &outputs, &scratch, &sizes};
   for (std::size_t l = 0; l < kernel.launches.size(); ++l) {
     const launch& what = kernel.launches[l];
     if (prepared.done[l] || what.grid == 0 || what.grid_y == 0 || what.grid_z == 0) continue;
     std::vector<buffer_id> arguments;
     for (const launch_argument& a : what.arguments) {
       arguments.push_back((*of_kind[static_cast<std::size_t>(a.kind)])[a.index]);
-      plan_.written.push_back(a.kind != buffer_kind::input);
+      plan_.written.push_back(a.kind == buffer_kind::output || a.kind == buffer_kind::scratch);
     }
     launch_step step{plan_.library->find(used.index, what.symbol),
                      what.grid,

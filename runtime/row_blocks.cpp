@@ -53,6 +53,7 @@ row_launches launches_per_block(const row_kernel& kernel, const native_kernel& v
       switch (a.kind) {
         case buffer_kind::input: return kernel.inputs[a.index].per_row;
         case buffer_kind::output: return true;
+        case buffer_kind::sizes: return false;  // refused by ir/row_kernel.cpp
         case buffer_kind::scratch: break;
       }
       return static_cast<bool>(result.scratch[a.index]);

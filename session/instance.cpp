@@ -12,7 +12,7 @@
 #include "jit/warm/recorded_miss.hpp"
 #include "runtime/host_device.hpp"
 #include "runtime/io_buffers.hpp"
-#include "session/row_kernels.hpp"
+#include "session/ranged_kernels.hpp"
 
 namespace kiln {
 namespace {
@@ -55,18 +55,20 @@ struct instance::runner {
   bool graph_kept = false;
 };
 
-instance::instance(const session_resources& with, program bound, dim_bindings sizes, const row_kernels* rows,
-                   jit_report of_rows)
+instance::instance(const session_resources& with, program bound, dim_bindings sizes, const ranged_kernels* ranged,
+                   jit_report of_ranged)
     : with_(with), sizes_(std::move(sizes)), bound_(std::move(bound)) {
   auto begin = clock::now();
   with_.report(session_events::finalizing{});
-  native_ = finalize(rows);
-  finalize_ms_ = milliseconds_since(begin) + of_rows.elapsed_ms;
-  add_report(report_, std::move(of_rows));
+  native_ = finalize(ranged);
+  finalize_ms_ = milliseconds_since(begin) + of_ranged.elapsed_ms;
+  add_report(report_, std::move(of_ranged));
   with_.report(session_events::finalized{sizes_, report_, finalize_ms_});
 
   begin = clock::now();
-  executable_ = load(native_, with_.device(), with_.planning());
+  plan_options planning = with_.planning();
+  planning.sizes = &sizes_;
+  executable_ = load(native_, with_.device(), planning);
   graphs_ = graph_memory(with_.records(), with_.device(), native_, with_.options().graphs);
   load_ms_ = milliseconds_since(begin);
   with_.report(session_events::loaded{sizes_, executable_->plan().report, load_ms_});
@@ -74,11 +76,11 @@ instance::instance(const session_resources& with, program bound, dim_bindings si
 
 instance::~instance() = default;
 
-program instance::finalize(const row_kernels* rows) {
+program instance::finalize(const ranged_kernels* ranged) {
   const session_options& options = with_.options();
   const jit_options jit = with_.compiling_with_progress();
-  std::optional<program> rest;  // of the kernels that have no form for any number of rows
-  if (rows) rest = rows->use_in(bound_, sizes_);
+  std::optional<program> rest;  // of the kernels that serve only these sizes
+  if (ranged) rest = ranged->use_in(bound_, sizes_);
   const program& portable = rest ? *rest : bound_;
   if (with_.cache() && options.verify_cache)
     for (const cache_mismatch& m : compare_with_cache(portable, jit, true).mismatches)

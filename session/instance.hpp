@@ -17,15 +17,15 @@
 
 namespace kiln {
 
-class row_kernels;
+class ranged_kernels;
 
 class instance {
  public:
   // Finalizes what is missing, loads and plans. `bound` has the sizes in place of its symbols. Throws what
-  // compile_bytecode and load throw. `rows`, which may be null, replaces the kernels that it has; the report of
+  // compile_bytecode and load throw. `ranged`, which may be null, replaces the kernels that it has; the report of
   // finalizing these is a part of this instance's.
-  instance(const session_resources& with, program bound, dim_bindings sizes, const row_kernels* rows = nullptr,
-           jit_report of_rows = {});
+  instance(const session_resources& with, program bound, dim_bindings sizes, const ranged_kernels* ranged = nullptr,
+           jit_report of_ranged = {});
   ~instance();
   instance(const instance&) = delete;
 
@@ -62,7 +62,7 @@ class instance {
 
  private:
   struct runner;
-  program finalize(const row_kernels* rows);
+  program finalize(const ranged_kernels* ranged);
   const session_resources& with_;
   dim_bindings sizes_;
   program bound_, native_;

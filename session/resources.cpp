@@ -24,7 +24,7 @@ session_resources::session_resources(session_options options, chosen_device chos
   if (options_.specialization == specialization::off) {
     if (!chosen_.device->info().host_memory)
       throw error(error_kind::unsupported, "device " + chosen_.device->info().name +
-                                               " has no kernels for any number of rows yet: let Kiln specialize them");
+                                               " has no kernels for all sizes yet: let Kiln specialize them");
     if (options_.tuning != tuning_effort::off)
       throw error(error_kind::usage, "tuning specializes kernels: tune, or do not specialize");
   }

@@ -1,10 +1,10 @@
 #include "session/row_kernels.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "ir/independent_rows.hpp"
 #include "ir/row_kernel.hpp"
+#include "session/kernel_program.hpp"
 
 namespace kiln {
 namespace {
@@ -45,18 +45,6 @@ row_traffic traffic_of(const row_kernel& kernel, bool for_all_sizes) {
   return result;
 }
 
-// Adds an instruction that computes one block, so that the program can be compiled like any other.
-value add_block(program& blocks, const code_object& object, const std::vector<shape>& inputs,
-                const std::vector<shape>& outputs) {
-  module& m = blocks.main();
-  std::vector<value> arguments;
-  for (const shape& s : inputs) arguments.push_back(m.add_parameter("p" + std::to_string(m.parameters().size()), s));
-  code_object op = object;
-  op.dims.clear();
-  for (const shape& s : outputs) op.dims.insert(op.dims.end(), s.dims.begin(), s.dims.end());
-  return m.add(std::move(op), std::move(arguments));
-}
-
 }  // namespace
 
 struct row_kernels::wanted_kernel {
@@ -93,6 +81,17 @@ row_kernels::row_kernels(const program& portable) : portable_(portable) {
     }
 }
 
+std::set<std::string> row_kernels::of_static_rows() const {
+  std::set<std::string> result;
+  for (const auto& [payload, kernel] : open_)
+    if (kernel.inside.empty()) result.insert(payload);
+  return result;
+}
+
+void row_kernels::leave_out(const std::function<bool(const std::string& payload)>& has_better) {
+  std::erase_if(open_, [&](const auto& kernel) { return has_better(kernel.first); });
+}
+
 row_kernels::key row_kernels::key_of(const open_kernel& kernel, const dim_bindings& sizes) {
   key result{kernel.object->payload, {}};
   for (const std::string& symbol : kernel.inside)
@@ -102,9 +101,8 @@ row_kernels::key row_kernels::key_of(const open_kernel& kernel, const dim_bindin
 
 jit_report row_kernels::finalize(const dim_bindings& sizes, const jit_options& options) {
   ++uses_;
-  program blocks;
+  kernel_program blocks(portable_);
   std::vector<wanted_kernel> wanted;
-  std::vector<value> outputs;
   for (const auto& [payload, kernel] : open_) {
     key name = key_of(kernel, sizes);
     if (const auto made = made_.find(name); made != made_.end()) {
@@ -121,20 +119,16 @@ jit_report row_kernels::finalize(const dim_bindings& sizes, const jit_options& o
     if (!fits || std::ranges::all_of(row_outputs, [](const shape& s) { return s.element_count() == 0; })) continue;
     wanted_kernel& next = wanted.emplace_back(wanted_kernel{
         std::move(name), {parts(inputs, row_inputs, kernel.rows), parts(results, row_outputs, kernel.rows), {}}});
-    const content_hash hash = content_hash::from_hex(payload);
-    blocks.add_kernel(hash, portable_.kernels().at(hash));
     for (std::int64_t rows : block_sizes(traffic_of(next.kernel, kernel.inside.empty()))) {
       const dim_bindings block = block_of_rows(kernel.rows, rows, sizes);
-      outputs.push_back(add_block(blocks, *kernel.object, substituted(inputs, block), substituted(results, block)));
+      blocks.add(*kernel.object, substituted(inputs, block), substituted(results, block));
       next.kernel.versions.push_back({rows, {}});
     }
   }
   if (wanted.empty()) return {};
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back("o" + std::to_string(i));
-  blocks.main().set_outputs(std::move(outputs), std::move(names));
   jit_report report;
-  add(compile_bytecode(blocks, options, &report), std::move(wanted), options.target.name);
+  const program native = blocks.compile(options, &report);
+  add(native, std::move(wanted), options.target.name);
   forget_oldest();
   return report;
 }

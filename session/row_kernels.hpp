@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,11 @@ class row_kernels {
  public:
   // `portable`, a program with open dims, must outlive this object.
   explicit row_kernels(const program& portable);
+
+  // The payloads of kernels whose rows have no open dims: they are compiled once for all sizes.
+  std::set<std::string> of_static_rows() const;
+  // Forgets the kernels that `has_better` names. Those of of_static_rows() stay.
+  void leave_out(const std::function<bool(const std::string& payload)>& has_better);
 
   // Compiles the blocks that are missing for these sizes, as compile_bytecode does, and throws what it throws. The
   // report is empty if there were none.

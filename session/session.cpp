@@ -90,14 +90,15 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   std::lock_guard making(making_mutex_);
   if (auto found = find(sizes)) return found;  // another thread made it meanwhile
   program bound = bind();
-  jit_report of_rows;
+  jit_report of_ranged;
   if (resources_->options().specialization == specialization::off && !portable_.symbols.empty()) {
-    if (!row_kernels_) row_kernels_.emplace(portable_);
+    if (!ranged_kernels_) ranged_kernels_.emplace(portable_);
     resources_->report(session_events::finalizing{});
-    of_rows = row_kernels_->finalize(sizes, resources_->compiling_with_progress());
+    of_ranged = ranged_kernels_->finalize(sizes, resources_->compiling_with_progress(),
+                                          [this](const std::string& text) { resources_->warn(text); });
   }
-  auto made = std::make_shared<instance>(*resources_, std::move(bound), sizes, row_kernels_ ? &*row_kernels_ : nullptr,
-                                         std::move(of_rows));
+  auto made = std::make_shared<instance>(*resources_, std::move(bound), sizes,
+                                         ranged_kernels_ ? &*ranged_kernels_ : nullptr, std::move(of_ranged));
   std::list<std::shared_ptr<instance>> dropped;  // freed after the lock: somebody may still run one
   {
     std::lock_guard lock(mutex_);

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "session/instance.hpp"
-#include "session/row_kernels.hpp"
+#include "session/ranged_kernels.hpp"
 
 namespace kiln {
 
@@ -61,7 +61,7 @@ class session {
   double read_ms_ = 0;
   std::unique_ptr<session_resources> resources_;
   std::mutex making_mutex_;                         // one instance is made at a time, with all threads
-  std::optional<row_kernels> row_kernels_;          // with specialization::off; under making_mutex_
+  std::optional<ranged_kernels> ranged_kernels_;    // with specialization::off; under making_mutex_
   mutable std::mutex mutex_;                        // guards what follows
   std::list<std::shared_ptr<instance>> instances_;  // the most recently used first
 };

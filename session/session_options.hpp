@@ -30,7 +30,7 @@ using importer = program (*)(const std::filesystem::path& file);
 // Whether kernels are compiled for the sizes that a model is run with.
 enum class specialization : std::uint8_t {
   eager,  // every kernel, for each set of sizes
-  off,  // kernels for any number of rows are compiled once (row_kernels.hpp), and only the others for each set of sizes
+  off,    // kernels that serve many sizes are compiled once (ranged_kernels.hpp), the others for each set of sizes
 };
 
 struct session_options {

@@ -133,7 +133,23 @@ nlohmann::ordered_json describe_values(const std::vector<value>& values, const s
 std::string sizes_of(const nlohmann::ordered_json& kernel) {
   const auto rows = kernel.find("rows");
   if (rows == kernel.end()) return "";
-  return rows->is_null() ? "  (for each set of sizes)" : fmt::format("  (for any {})", rows->get<std::string>());
+  if (kernel["all_sizes"].get<bool>()) return "  (for all sizes)";
+  const auto missing = kernel["missing"].get<std::string>();
+  const std::string why = missing.empty() ? "" : fmt::format(": {}", missing);
+  if (rows->is_null()) return fmt::format("  (for each set of sizes{})", why);
+  if (kernel["static_rows"].get<bool>()) return fmt::format("  (for any {})", rows->get<std::string>());
+  return fmt::format("  (for any {}, and each set of other sizes{})", rows->get<std::string>(), why);
+}
+
+void print_open_kernels(const model_summary& summary) {
+  std::size_t others = 0;
+  std::string names;
+  for (const auto& [operation, count] : summary.missing_forms()) {
+    others += count;
+    names += fmt::format("{}{} {}", names.empty() ? ": " : ", ", operation, count);
+  }
+  print("{} kernels have open dimensions: {} are compiled once, {} for each set of sizes{}\n",
+        summary.open_kernels.size(), summary.open_kernels.size() - others, others, names);
 }
 
 int inspect_file(const options& o, const output_options& output) {
@@ -170,11 +186,16 @@ int inspect_file(const options& o, const output_options& output) {
                        {"uses", found == uses.end() ? 0 : found->second.second}});
     const auto open = summary.open_kernels.find(k.hash.hex());
     if (open == summary.open_kernels.end()) continue;
-    kernels.back()["rows"] = open->second.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(open->second);
+    const open_kernel_summary& kernel = open->second;
+    kernels.back()["rows"] = kernel.rows.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(kernel.rows);
+    kernels.back()["static_rows"] = kernel.static_rows;
+    kernels.back()["all_sizes"] = kernel.all_sizes;
+    kernels.back()["missing"] = kernel.missing;
   }
   document["kernels"] = kernels;
   std::vector<std::string> input_names;
   for (value v : p.main().parameters()) input_names.push_back(module::parameter_name(v));
+  document["missing_forms"] = summary.missing_forms();
   document["inputs"] = describe_values(p.main().parameters(), input_names);
   document["outputs"] = describe_values(p.main().outputs(), p.main().output_names());
   document["code_objects"] = summary.code_objects;
@@ -208,10 +229,7 @@ int inspect_file(const options& o, const output_options& output) {
       print("  {}  {:<14} {:>7} bytes  x{:<3} {}{}\n", k["hash"].get<std::string>().substr(0, 16),
             k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(),
             k["symbol"].get<std::string>(), sizes_of(k));
-    if (!summary.open_kernels.empty())
-      print("{} of {} kernels with open dimensions are compiled for each set of sizes\n",
-            std::ranges::count_if(summary.open_kernels, [](const auto& kernel) { return kernel.second.empty(); }),
-            summary.open_kernels.size());
+    if (!summary.open_kernels.empty()) print_open_kernels(summary);
     print("\nweights: {} tensors ({} folded), {} bytes stored for {}\n", info.tensors, info.folded_tensors,
           info.stored_weight_bytes, info.full_weight_bytes);
   });

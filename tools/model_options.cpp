@@ -53,7 +53,7 @@ void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("--tune-budget", o.tune_budget, "Wall-clock limit of tuning, e.g. 30s");
   app.add_option(
          "--specialize", o.specialize,
-         "eager: compile every kernel for the sizes at hand; off: use kernels for any number of rows, compiled once")
+         "eager: compile every kernel for the sizes at hand; off: use kernels that serve all sizes, compiled once")
       ->check(CLI::IsMember({"eager", "off"}));
   app.add_option("--threads", o.threads, "Threads that run kernels (0: all processors)")->check(CLI::Range(0, 4096));
   app.add_flag("--pin", o.pin, "A processor of its own for every thread that runs kernels on the host");

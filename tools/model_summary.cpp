@@ -1,8 +1,10 @@
 #include "tools/model_summary.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/independent_rows.hpp"
+#include "ir/open_form.hpp"
 #include "ir/ops/all.hpp"
 
 namespace kiln::tools {
@@ -14,7 +16,36 @@ bool has_open_dims(const instruction& i) {
          std::ranges::any_of(i.inputs(), [&](value v) { return open(v.type()); });
 }
 
+std::set<std::string> symbols_of(const instruction& i) {
+  std::set<std::string> result;
+  auto add = [&](const shape& s) {
+    for (const dim& d : s.dims) result.merge(d.symbols());
+  };
+  for (value v : i.inputs()) add(v.type());
+  std::ranges::for_each(i.outputs(), add);
+  return result;
+}
+
+open_kernel_summary summarize_open(const program& p, const instruction& i, const std::string& payload) {
+  open_kernel_summary result;
+  if (const auto rows = recorded_rows(p, payload)) {
+    result.rows = rows->str();
+    result.static_rows = symbols_of(i) == rows->symbols();
+  }
+  const auto missing = recorded_missing_form(p, payload);
+  result.all_sizes = missing && missing->empty();
+  result.missing = missing.value_or("");
+  return result;
+}
+
 }  // namespace
+
+std::map<std::string, std::size_t> model_summary::missing_forms() const {
+  std::map<std::string, std::size_t> result;
+  for (const auto& [payload, kernel] : open_kernels)
+    if (!kernel.compiled_once()) ++result[kernel.missing.empty() ? "unknown" : kernel.missing];
+  return result;
+}
 
 model_summary summarize(const program& p) {
   model_summary result;
@@ -26,10 +57,7 @@ model_summary summarize(const program& p) {
         ++result.code_objects;
         result.native += c->format == code_format::native;
         payloads.insert(c->payload);
-        if (has_open_dims(i)) {
-          const auto rows = recorded_rows(p, c->payload);
-          result.open_kernels.emplace(c->payload, rows ? rows->str() : "");
-        }
+        if (has_open_dims(i)) result.open_kernels.try_emplace(c->payload, summarize_open(p, i, c->payload));
       } else if (i.op().is<reshape>()) {
         ++result.aliases;
       } else if (!i.op().is<parameter>() && !i.op().is<constant>() && !i.op().is<if_else>() && !i.op().is<loop>()) {

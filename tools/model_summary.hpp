@@ -11,6 +11,15 @@
 
 namespace kiln::tools {
 
+// How a kernel with open dimensions is compiled.
+struct open_kernel_summary {
+  std::string rows;          // what it counts as rows if it serves any number of them (ir/independent_rows.hpp), or ""
+  bool static_rows = false;  // its rows have no other open dims
+  bool all_sizes = false;    // it can be compiled for all sizes (ir/open_form.hpp)
+  std::string missing;       // else the operation that has no code for all sizes, "" if the file does not say
+  bool compiled_once() const { return all_sizes || static_rows; }
+};
+
 struct model_summary {
   std::size_t kernels = 0;       // distinct payloads
   std::size_t code_objects = 0;  // instructions that run a kernel
@@ -18,9 +27,9 @@ struct model_summary {
   std::size_t aliases = 0;       // reshapes: no work at run time
   std::size_t native = 0;        // code objects that are native already
   std::map<std::string, std::size_t> operators;
-  // Kernels with open dimensions, by payload: what they count as rows if they serve any number of them
-  // (ir/independent_rows.hpp), empty if they are compiled for each set of sizes.
-  std::map<std::string, std::string> open_kernels;
+  std::map<std::string, open_kernel_summary> open_kernels;  // by payload
+  // Kernels that are not compiled once, counted by the operation that is missing.
+  std::map<std::string, std::size_t> missing_forms() const;
 };
 
 model_summary summarize(const program& p);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -10,10 +11,17 @@
 #include "aot/passes/rewrite.hpp"
 #include "ir/cancellation.hpp"
 #include "ir/independent_rows.hpp"
+#include "ir/open_form.hpp"
 #include "ir/ops/all.hpp"
+#include "mlir_bridge/kinds/kind.hpp"
 
 namespace kiln {
 namespace {
+
+bool has_open_dims(const module& fusion) {
+  return std::ranges::any_of(fusion.instructions(),
+                             [](const instruction& i) { return !std::ranges::all_of(i.outputs(), &shape::is_static); });
+}
 
 // The kernels of the whole program by the text of their fusion. Each distinct kernel is written only once.
 class kernel_pool {
@@ -26,6 +34,10 @@ class kernel_pool {
     if (fresh) {
       content_hash payload = program_.add_kernel(write_(*copy.body, copy.symbol));
       if (auto rows = independent_rows(*copy.body)) record_rows(program_, payload.hex(), *rows);
+      if (std::string missing; has_open_dims(*copy.body)) {
+        has_open_form(*copy.body, &missing);
+        record_open_form(program_, payload.hex(), missing);
+      }
       formed_.push_back({payload, copy.symbol, std::shared_ptr<const module>(std::move(copy.body)), 0});
     }
     formed_kernel& kernel = formed_[found->second];

@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr,
                "usage: bench_session FILE.kiln NAME=VALUE[,VALUE...] "
                "[CACHE_FOLDER]\n"
-               "       bench_session --unseen FILE.kiln NAME=MIN:MAX COUNT "
+               "       bench_session --unseen FILE.kiln NAME=MIN:MAX[,NAME=MIN:MAX...] COUNT "
                "[CACHE_FOLDER]\n");
     return 2;
   }

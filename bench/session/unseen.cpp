@@ -6,8 +6,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "session/session.hpp"
@@ -29,19 +32,61 @@ double median(std::vector<double> values) {
 struct answer {
   std::size_t compiled = 0;
   double made = 0, first = 0, steady = 0;
+  std::vector<literal> outputs;
 };
+
+// Floats are normal; integers and bools are 0 or 1, which every table of a model has.
+literal random(const shape& type) {
+  std::mt19937 engine(3);
+  std::normal_distribution<double> normal(0, 1);
+  std::vector<double> values(static_cast<std::size_t>(type.element_count()));
+  for (double& v : values) v = is_float(type.type) ? normal(engine) : static_cast<double>(engine() % 2);
+  return literal::from_doubles(type, values);
+}
+
+// Whether two results are the same but for rounding: relative to the largest element.
+bool agree(const literal& a, const literal& b) {
+  if (a.type() != b.type()) return false;
+  double largest = 0, difference = 0;
+  for (std::int64_t i = 0; i < a.type().element_count(); ++i) {
+    const double x = a.at(i), y = b.at(i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (!std::isfinite(x) || !std::isfinite(y)) return false;
+    largest = std::max(largest, std::abs(y)), difference = std::max(difference, std::abs(x - y));
+  }
+  return difference <= 1e-3 * std::max(largest, 1e-2);
+}
+
+// "batch=1:16,seq=1:128"
+std::map<std::string, std::pair<std::int64_t, std::int64_t>> parse_ranges(std::string_view text) {
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> result;
+  while (!text.empty()) {
+    const std::string one(text.substr(0, text.find(',')));
+    const std::size_t equals = one.find('='), colon = one.find(':');
+    if (equals == std::string::npos || colon == std::string::npos) return {};
+    result[one.substr(0, equals)] = {std::strtoll(one.c_str() + equals + 1, nullptr, 10),
+                                     std::strtoll(one.c_str() + colon + 1, nullptr, 10)};
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+  }
+  return result;
+}
+
+std::string str(const dim_bindings& sizes) {
+  std::string text;
+  for (const auto& [name, size] : sizes) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, size);
+  return text;
+}
 
 answer ask(session& s, const dim_bindings& sizes) {
   constexpr double enough_ms = 300;
   constexpr std::size_t fewest = 5;
   const auto begin = clock::now();
   const auto at = s.at(sizes);
-  answer result{at->report().misses, milliseconds_since(begin)};
+  answer result{at->report().misses, milliseconds_since(begin), 0, 0, {}};
   std::vector<literal> inputs;
-  for (value v : at->bound().main().parameters())
-    inputs.push_back(literal(v.type(), std::vector<std::byte>(v.type().bytes())));
+  for (value v : at->bound().main().parameters()) inputs.push_back(random(v.type()));
   const auto run = clock::now();
-  at->run(inputs);
+  result.outputs = at->run(inputs);
   result.first = result.made + milliseconds_since(run);
   std::vector<double> times;
   for (const auto start = clock::now(); times.size() < fewest || milliseconds_since(start) < enough_ms;) {
@@ -56,13 +101,10 @@ answer ask(session& s, const dim_bindings& sizes) {
 }  // namespace
 
 int measure_unseen(int argc, char** argv) {
-  const std::string file = argv[2], dimension = argv[3];
-  const std::size_t equals = dimension.find('='), colon = dimension.find(':');
-  if (equals == std::string::npos || colon == std::string::npos) return 2;
-  const std::string name = dimension.substr(0, equals);
+  const std::string file = argv[2];
+  const auto ranges = parse_ranges(argv[3]);
+  if (ranges.empty()) return 2;
   std::mt19937 engine(1);
-  std::uniform_int_distribution<std::int64_t> any(std::strtoll(dimension.c_str() + equals + 1, nullptr, 10),
-                                                  std::strtoll(dimension.c_str() + colon + 1, nullptr, 10));
   session_options options;
   if (argc > 5) options.cache.folder = argv[5];
   else options.cache.disabled = true;
@@ -70,17 +112,20 @@ int measure_unseen(int argc, char** argv) {
   options.specialization = specialization::off;
   session general(file, options);
 
-  fmt::print("    size compiled   made ms     first    steady first/steady  specialized   relative speed\n");
+  fmt::print("compiled   made ms     first    steady first/steady  specialized   relative speed\n");
   std::vector<double> waits, speeds, made;
-  std::size_t compiled = 0;
+  std::size_t compiled = 0, wrong = 0;
   const int count = std::atoi(argv[4]);
   for (int i = 0; i <= count; ++i) {
     dim_bindings sizes;
     for (const auto& [symbol, range] : general.portable().symbols) sizes[symbol] = std::max<std::int64_t>(range.min, 1);
-    sizes[name] = any(engine);
+    for (const auto& [name, range] : ranges)
+      sizes[name] = std::uniform_int_distribution<std::int64_t>(range.first, range.second)(engine);
     const answer a = ask(general, sizes), b = ask(specialized, sizes);
-    fmt::print("{:>8} {:>8} {:>9.2f} {:>9.2f} {:>9.2f} {:>12.2f} {:>12.2f} {:>16.2f}\n", sizes[name], a.compiled,
-               a.made, a.first, a.steady, a.first / a.steady, b.steady, b.steady / a.steady);
+    const bool right = std::ranges::equal(a.outputs, b.outputs, agree);
+    wrong += !right;
+    fmt::print("{:>8} {:>9.2f} {:>9.2f} {:>9.2f} {:>12.2f} {:>12.2f} {:>16.2f}  {}{}\n", a.compiled, a.made, a.first,
+               a.steady, a.first / a.steady, b.steady, b.steady / a.steady, str(sizes), right ? "" : "  WRONG");
     if (i == 0) continue;  // compiles everything
     compiled += a.compiled;
     waits.push_back(a.first / a.steady);
@@ -90,11 +135,12 @@ int measure_unseen(int argc, char** argv) {
   double sum = 0;
   for (double speed : speeds) sum += speed;
   fmt::print(
-      "after the first size: {} kernels compiled; median: made in {:.2f} ms, first/steady {:.2f} (worst {:.2f}); "
+      "{} sizes differ from specialized kernels; after the first size: {} kernels compiled; median: made in {:.2f} ms, "
+      "first/steady {:.2f} (worst {:.2f}); "
       "relative speed {:.3f} (geometric mean)\n",
-      compiled, median(made), median(waits), *std::ranges::max_element(waits),
+      wrong, compiled, median(made), median(waits), *std::ranges::max_element(waits),
       std::exp(sum / static_cast<double>(speeds.size())));
-  return 0;
+  return wrong != 0;
 }
 
 }  // namespace kiln::bench

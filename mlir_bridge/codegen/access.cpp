@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/ops/all.hpp"
+#include "ir/resized_axes.hpp"
 
 namespace kiln::codegen {
 
@@ -15,10 +16,10 @@ void access_analysis::add_root(value v) {
   trace(v, where);
 }
 
-access_analysis::form access_analysis::scaled(const form& f, std::int64_t factor, std::int64_t offset) const {
+access_analysis::form access_analysis::scaled(const form& f, const dim& factor, const dim& offset) const {
   if (!f.affine) return f;
   form result = f;
-  for (auto& c : result.coefficients) c *= factor;
+  for (auto& c : result.coefficients) c = c * factor;
   result.offset = f.offset * factor + offset;
   return result;
 }
@@ -26,8 +27,8 @@ access_analysis::form access_analysis::scaled(const form& f, std::int64_t factor
 access_analysis::form access_analysis::sum(const form& a, const form& b) const {
   if (!a.affine || !b.affine) return opaque();
   form result = a;
-  for (std::size_t i = 0; i < domain_.size(); ++i) result.coefficients[i] += b.coefficients[i];
-  result.offset += b.offset;
+  for (std::size_t i = 0; i < domain_.size(); ++i) result.coefficients[i] = result.coefficients[i] + b.coefficients[i];
+  result.offset = result.offset + b.offset;
   return result;
 }
 
@@ -35,11 +36,12 @@ void access_analysis::use(const form& f) {
   if (f.affine) used_.insert(f.coefficients);
 }
 
-void access_analysis::cut_at(const form& f, std::int64_t boundary) {
+void access_analysis::cut_at(const form& f, const dim& boundary) {
   if (!f.affine || domain_.empty() || f.coefficients.back() != 1) return;
-  if (std::any_of(f.coefficients.begin(), f.coefficients.end() - 1, [](std::int64_t c) { return c != 0; })) return;
-  std::int64_t position = boundary - f.offset;
-  if (position > 0 && position < domain_.back()) cuts_.insert(position);
+  if (std::any_of(f.coefficients.begin(), f.coefficients.end() - 1, [](const dim& c) { return c != 0; })) return;
+  const dim position = boundary - f.offset;
+  if (!position.is_static() || !domain_.back().is_static()) return;
+  if (position.value() > 0 && position.value() < domain_.back().value()) cuts_.insert(position.value());
 }
 
 void access_analysis::load(const buffer& b, const forms& where) {
@@ -54,26 +56,27 @@ void access_analysis::load(const buffer& b, const forms& where) {
   }
 }
 
-access_analysis::forms access_analysis::reshaped(const forms& where, const std::vector<std::int64_t>& from,
-                                                 const std::vector<std::int64_t>& to) {
+access_analysis::forms access_analysis::reshaped(const forms& where, const std::vector<dim>& from,
+                                                 const std::vector<dim>& to) {
   forms result(to.size(), nothing());
   std::size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
     std::size_t i_begin = i, j_begin = j;
-    std::int64_t a = 1, b = 1;
+    dim a = 1, b = 1;
     if (i < from.size()) a = from[i++];
     if (j < to.size()) b = to[j++];
     while (a != b) {
-      if (a < b && i < from.size()) a *= from[i++];
-      else if (j < to.size()) b *= to[j++];
+      if (is_smaller_part(a, b) && i < from.size()) a = a * from[i++];
+      else if (j < to.size()) b = b * to[j++];
+      else if (i < from.size()) a = a * from[i++];
       else break;
     }
     form linear = nothing();
-    std::int64_t stride = 1;
-    for (std::size_t k = i; k-- > i_begin; stride *= from[k])
+    dim stride = 1;
+    for (std::size_t k = i; k-- > i_begin; stride = stride * from[k])
       if (from[k] != 1) linear = sum(linear, scaled(where[k], stride, 0));
     auto wide = std::count_if(to.begin() + static_cast<std::ptrdiff_t>(j_begin),
-                              to.begin() + static_cast<std::ptrdiff_t>(j), [](std::int64_t d) { return d != 1; });
+                              to.begin() + static_cast<std::ptrdiff_t>(j), [](const dim& d) { return d != 1; });
     for (std::size_t k = j_begin; k < j; ++k)
       if (to[k] != 1) result[k] = wide == 1 ? linear : opaque();
     if (wide > 1) use(linear);
@@ -89,20 +92,22 @@ void access_analysis::trace(value v, const forms& where) {
   const instruction& node = *v.producer;
   const operation& op = node.op();
   auto operand = [&](std::size_t i) { return node.inputs()[i]; };
-  auto extents = [&](std::size_t i) { return kernel_emitter::dims(operand(i)); };
+  auto extents = [&](std::size_t i) -> const std::vector<dim>& { return kernel_emitter::sizes(operand(i)); };
 
   if (keeps_indices(op)) {
     for (value input : node.inputs()) trace(input, where);
   } else if (op.is<broadcast>()) {
-    auto from = extents(0), to = kernel_emitter::dims(v);
+    const auto &from = extents(0), &to = kernel_emitter::sizes(v);
     forms source;
     for (std::size_t i = 0; i < from.size(); ++i) {
       std::size_t axis = to.size() - from.size() + i;
-      source.push_back(from[i] == 1 && to[axis] != 1 ? nothing() : where[axis]);
+      const bool same = from[i] == to[axis];
+      if (!same && from[i] != 1) use(where[axis]);  // may be stretched at run time
+      source.push_back(same ? where[axis] : from[i] == 1 ? nothing() : opaque());
     }
     trace(operand(0), source);
   } else if (op.is<reshape>()) {
-    trace(operand(0), reshaped(where, kernel_emitter::dims(v), extents(0)));
+    trace(operand(0), reshaped(where, kernel_emitter::sizes(v), extents(0)));
   } else if (const auto* t = op.get_if<transpose>()) {
     forms source(where.size());
     for (std::size_t i = 0; i < where.size(); ++i) source[static_cast<std::size_t>(t->permutation[i])] = where[i];
@@ -113,7 +118,7 @@ void access_analysis::trace(value v, const forms& where) {
     trace(operand(0), source);
   } else if (const auto* p = op.get_if<pad>()) {
     forms source;
-    auto from = extents(0);
+    const auto& from = extents(0);
     for (std::size_t i = 0; i < where.size(); ++i) {
       source.push_back(scaled(where[i], 1, -p->before[i]));
       if (p->before[i] == 0 && p->after[i] == 0) continue;
@@ -125,13 +130,13 @@ void access_analysis::trace(value v, const forms& where) {
   } else if (const auto* c = op.get_if<concat>()) {
     auto axis = static_cast<std::size_t>(c->axis);
     use(where[axis]);
-    std::int64_t begin = 0;
+    dim begin = 0;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       cut_at(where[axis], begin);
       forms source = where;
-      source[axis] = scaled(where[axis], 1, -begin);
+      source[axis] = scaled(where[axis], 1, dim(0) - begin);
       trace(operand(i), source);
-      begin += extents(i)[axis];
+      begin = begin + extents(i)[axis];
     }
   } else if (const auto* g = op.get_if<gather>()) {
     auto axis = g->axis, rank = static_cast<std::ptrdiff_t>(operand(1).type().rank());
@@ -151,16 +156,16 @@ void access_analysis::trace(value v, const forms& where) {
     of_index.push_back(nothing());
     trace(operand(1), of_index);
     forms source(where.begin(), where.begin() + nd->batch_dims);
-    for (std::int64_t i = 0; i < extents(1).back(); ++i) source.push_back(opaque());
+    for (std::int64_t i = 0; i < extents(1).back().value(); ++i) source.push_back(opaque());
     source.insert(source.end(), where.begin() + prefix, where.end());
     trace(operand(0), source);
   } else if (const auto* io = op.get_if<iota>()) {
     use(where[static_cast<std::size_t>(io->axis)]);
   } else if (const auto* r = op.get_if<resize>()) {
     forms source = where;
-    auto from = extents(0), to = kernel_emitter::dims(v);
+    const auto &from = extents(0), &to = kernel_emitter::sizes(v);
     for (std::size_t i = 0; i < where.size(); ++i) {
-      if (from[i] == to[i] && r->scale(i, from[i], to[i]) == 1) continue;
+      if (keeps_axis(*r, i, from[i], to[i])) continue;
       use(where[i]);
       source[i] = opaque();
     }
@@ -187,7 +192,7 @@ std::optional<std::size_t> access_analysis::transposed_axis() const {
   for (const auto& c : loads_) {
     if (c.empty() || c.back() == 0 || c.back() == 1) continue;
     for (std::size_t axis = 0; axis + 1 < c.size(); ++axis)
-      if (c[axis] == 1 && domain_[axis] > 1) return axis;
+      if (c[axis] == 1 && domain_[axis] != 1) return axis;
   }
   return std::nullopt;
 }

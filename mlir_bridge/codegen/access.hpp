@@ -2,23 +2,25 @@
 // be cut so that concat and pad are free inside the pieces, and whether a transpose needs tiles.
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 
 namespace kiln::codegen {
 
 class access_analysis {
  public:
   // The loop axes are those of `domain`; add_root says what is evaluated at the loop's own position.
-  access_analysis(const kernel_emitter& e, std::vector<std::int64_t> domain) : e_(e), domain_(std::move(domain)) {}
+  access_analysis(const kernel_emitter& e, std::vector<dim> domain) : e_(e), domain_(std::move(domain)) {}
   void add_root(value v);
 
   // Maximal runs of axes that every access treats as one long axis: each is a list of domain axes, outermost first.
   // Axes of extent 1 belong to no run. An index of a run goes to its last axis and 0 to the others.
   std::vector<std::vector<std::size_t>> runs() const;
-  // Positions along the last domain axis where the code changes, without 0 and the extent.
+  // Positions along the last domain axis where the code changes, without 0 and the extent; none if the axis is open.
   std::vector<std::int64_t> cuts() const;
   // The axis that some load walks contiguously while it strides along the last axis; none for kernels without
   // transposes.
@@ -29,27 +31,37 @@ class access_analysis {
   // not.
   struct form {
     bool affine = true;
-    std::vector<std::int64_t> coefficients;
-    std::int64_t offset = 0;
-    friend auto operator<=>(const form&, const form&) = default;
+    std::vector<dim> coefficients;
+    dim offset = 0;
+    friend bool operator<(const form& a, const form& b) {
+      if (a.affine != b.affine) return a.affine < b.affine;
+      if (a.coefficients != b.coefficients)
+        return std::ranges::lexicographical_compare(a.coefficients, b.coefficients, dim_order());
+      return dim_order()(a.offset, b.offset);
+    }
+  };
+  struct coefficient_order {
+    bool operator()(const std::vector<dim>& a, const std::vector<dim>& b) const {
+      return std::ranges::lexicographical_compare(a, b, dim_order());
+    }
   };
   using forms = std::vector<form>;
-  form nothing(std::int64_t offset = 0) const { return {true, std::vector<std::int64_t>(domain_.size(), 0), offset}; }
+  form nothing() const { return {true, std::vector<dim>(domain_.size(), 0), 0}; }
   static form opaque() { return {false, {}, 0}; }
-  form scaled(const form& f, std::int64_t factor, std::int64_t offset) const;
+  form scaled(const form& f, const dim& factor, const dim& offset) const;
   form sum(const form& a, const form& b) const;
   void trace(value v, const forms& where);
   void use(const form& f);
-  void cut_at(const form& f, std::int64_t boundary);
+  void cut_at(const form& f, const dim& boundary);
   void load(const buffer& b, const forms& where);
-  forms reshaped(const forms& where, const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to);
+  forms reshaped(const forms& where, const std::vector<dim>& from, const std::vector<dim>& to);
 
   const kernel_emitter& e_;
-  std::vector<std::int64_t> domain_;
-  std::set<std::vector<std::int64_t>> used_;
+  std::vector<dim> domain_;
+  std::set<std::vector<dim>, coefficient_order> used_;
   std::set<std::int64_t> cuts_;
   std::set<std::pair<value, forms>> seen_;
-  std::vector<std::vector<std::int64_t>> loads_;
+  std::vector<std::vector<dim>> loads_;
 };
 
 }  // namespace kiln::codegen

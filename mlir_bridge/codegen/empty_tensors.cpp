@@ -7,7 +7,9 @@
 namespace kiln::codegen {
 namespace {
 
-bool is_empty(const shape& type) { return type.element_count() == 0; }
+bool is_empty(const shape& type) {
+  return std::ranges::any_of(type.dims, [](const dim& d) { return d == 0; });
+}
 bool is_empty(value v) { return is_empty(v.type()); }
 
 // Concatenation: the parts that have elements.

@@ -6,6 +6,7 @@
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator_rules.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 
 namespace kiln::codegen {
 
@@ -49,22 +50,31 @@ Value evaluator::compute(value v, const position& where, std::int64_t lanes) {
   return rules.compute();
 }
 
-Value evaluator::load(const buffer& b, const position& where, std::int64_t lanes) {
-  Value pointer = e.pointer(b);
-  auto strides = b.strides();
-  Value offset = code.constant(0), each;
-  std::int64_t step = 0, multiple = any_multiple;  // of the offset
+evaluator::memory_offset evaluator::offset_of(const buffer& b, const position& where, std::int64_t lanes) {
+  const auto strides = b.strides();
+  memory_offset result{code.constant(0), {}};
   for (std::size_t i = 0; i < where.size(); ++i) {
-    if (strides[i] && !where[i].each)
-      multiple = std::gcd(multiple, std::min(any_multiple, where[i].multiple) % any_multiple * strides[i]);
+    auto add_each = [&](Value index) {
+      Value term = e.mul(index, strides[i]);
+      result.each = result.each ? code.add(result.each, term) : term;
+    };
     if (where[i].each) {
-      Value term = code.mul(where[i].each, strides[i]);
-      each = each ? code.add(each, term) : term;
+      add_each(where[i].each);
       continue;
     }
-    offset = code.add(offset, code.mul(where[i].base, strides[i]));
-    step += where[i].step * strides[i];
+    if (const std::int64_t factor = known_factor(strides[i]))
+      result.multiple = std::gcd(result.multiple, std::min(any_multiple, where[i].multiple) % any_multiple * factor);
+    result.base = code.add(result.base, e.mul(where[i].base, strides[i]));
+    if (where[i].step == 0 || lanes == 1) continue;
+    if (strides[i].is_static()) result.step += where[i].step * strides[i].value();
+    else add_each(code.mul(code.lane_numbers(lanes), where[i].step));
   }
+  return result;
+}
+
+Value evaluator::load(const buffer& b, const position& where, std::int64_t lanes) {
+  Value pointer = e.pointer(b);
+  auto [offset, each, step, multiple] = offset_of(b, where, lanes);
   if (!each && step == 1 && lanes > 1) return code.load(pointer, offset, b.type, lanes, multiple);
   if (!each) return code.load_strided(pointer, offset, step, b.type, lanes);
   each = code.add(each, code.splat(offset, lanes));
@@ -99,22 +109,19 @@ void evaluator::store_outputs(const position& where, std::int64_t lanes) {
 
 void evaluator::store(const buffer& destination, const position& where, Value computed) {
   std::int64_t lanes = code_builder::lanes_of(computed);
-  auto strides = destination.strides();
-  Value pointer = e.pointer(destination), offset = code.constant(0);
-  std::int64_t step = 0, multiple = any_multiple;
-  for (std::size_t i = 0; i < where.size(); ++i) {
-    multiple = std::gcd(multiple, std::min(any_multiple, where[i].multiple) % any_multiple * strides[i]);
-    offset = code.add(offset, code.mul(where[i].base, strides[i]));
-    step += where[i].step * strides[i];
-    if (where[i].each) throw error(error_kind::internal, "an output is stored at gathered positions");
-  }
-  if (lanes == 1 || step == 1)
+  if (std::ranges::any_of(where, [](const axis_index& i) { return static_cast<bool>(i.each); }))
+    throw error(error_kind::internal, "an output is stored at gathered positions");
+  Value pointer = e.pointer(destination);
+  auto [offset, each, step, multiple] = offset_of(destination, where, lanes);
+  if (lanes == 1 || (!each && step == 1))
     return code.store(pointer, offset, destination.type, computed, lanes == 1 ? 1 : multiple);
   Value stored = code.to_storage(computed, destination.type);
-  for (std::int64_t i = 0; i < lanes; ++i)
-    code.make<mlir::LLVM::StoreOp>(code.lane(stored, i),
-                                   code.address(pointer, code.add(offset, i * step), destination.type),
+  for (std::int64_t i = 0; i < lanes; ++i) {
+    Value at = code.add(offset, i * step);
+    if (each) at = code.add(at, code.lane(each, i));
+    code.make<mlir::LLVM::StoreOp>(code.lane(stored, i), code.address(pointer, at, destination.type),
                                    static_cast<unsigned>(std::max(1, storage_bits(destination.type) / 8)));
+  }
 }
 
 }  // namespace kiln::codegen

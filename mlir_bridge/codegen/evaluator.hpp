@@ -58,6 +58,12 @@ class evaluator {
   using key = std::pair<value, std::vector<std::tuple<void*, std::int64_t, void*>>>;
   Value compute(value v, const position& where, std::int64_t lanes);
   Value load(const buffer& b, const position& where, std::int64_t lanes);
+  // The offset of a position, in elements: lane l is at `base + l * step`, or, where `each` is set, at each[l] of it.
+  struct memory_offset {
+    Value base, each;
+    std::int64_t step = 0, multiple = any_multiple;  // base is a multiple of this
+  };
+  memory_offset offset_of(const buffer& b, const position& where, std::int64_t lanes);
   Value each_lane(const axis_index& index, std::int64_t lanes);  // vector of i64 (a scalar for one lane)
   axis_index from_each(Value each, std::int64_t lanes);
   kernel_emitter& e;

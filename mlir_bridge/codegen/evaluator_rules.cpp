@@ -6,7 +6,9 @@
 
 #include "ir/error.hpp"
 #include "ir/reference/resize.hpp"
+#include "ir/resized_axes.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 
 namespace kiln::codegen {
@@ -38,15 +40,24 @@ axis_index evaluator_rules::fixed(std::int64_t position) {
   return {code.constant(position), 0, {}, position, position + 1, position ? std::abs(position) : any_multiple};
 }
 
-bool evaluator_rules::on_one_side(const axis_index& index, std::span<const std::int64_t> boundaries) const {
+bool evaluator_rules::on_one_side(const axis_index& index, std::span<const dim> boundaries) const {
   if (index.uniform()) return true;
   return !index.each && index.step == 1 && index.multiple % lanes == 0 &&
-         std::ranges::all_of(boundaries, [&](std::int64_t b) { return b % lanes == 0; });
+         std::ranges::all_of(boundaries, [&](const dim& b) { return known_factor(b) % lanes == 0; });
 }
 
-axis_index evaluator_rules::affine(const axis_index& index, std::int64_t factor, std::int64_t offset) {
-  if (factor == 1 && offset == 0) return index;
+axis_index evaluator_rules::affine(const axis_index& index, std::int64_t factor, const dim& moved) {
+  if (factor == 1 && moved == 0) return index;
   axis_index result;
+  if (!moved.is_static()) {
+    result = affine(index, factor, 0);
+    (result.each ? result.each : result.base) = e.add(result.each ? result.each : result.base, moved);
+    result.low = INT64_MIN;
+    result.high = INT64_MAX;
+    result.multiple = std::max<std::int64_t>(1, std::gcd(result.multiple, known_factor(moved)));
+    return result;
+  }
+  const std::int64_t offset = moved.value();
   result.base = code.add(code.mul(index.base, factor), offset);
   result.step = index.step * factor;
   if (index.each) result.each = code.add(code.mul(index.each, factor), offset);
@@ -78,7 +89,35 @@ axis_index evaluator_rules::sum(const axis_index& a, const axis_index& b) {
   return result;
 }
 
-std::pair<axis_index, axis_index> evaluator_rules::divide(const axis_index& index, std::int64_t divisor) {
+axis_index evaluator_rules::times(const axis_index& index, const dim& factor) {
+  if (factor.is_static()) return affine(index, factor.value(), 0);
+  axis_index result;
+  result.multiple =
+      std::max<std::int64_t>(1, std::min(any_multiple, std::min(any_multiple, index.multiple) * known_factor(factor)));
+  if (index.low < 0) result.low = INT64_MIN;
+  if (index.uniform() || lanes == 1) {
+    result.base = e.mul(index.base, factor);
+    return result;
+  }
+  result.base = code.constant(0);
+  result.each = e.mul(ev.each_lane(index, lanes), factor);
+  result.multiple = 1;
+  return result;
+}
+
+axis_index evaluator_rules::stretched(const axis_index& index, const dim& from, const dim& to) {
+  if (from == to) return index;
+  if (from == 1) return fixed(0);
+  return ev.from_each(e.min(ev.each_lane(index, index.uniform() ? 1 : lanes), from - 1), index.uniform() ? 1 : lanes);
+}
+
+std::pair<axis_index, axis_index> evaluator_rules::divide(const axis_index& index, const dim& by) {
+  if (!by.is_static()) {
+    const std::int64_t wide = index.uniform() ? 1 : lanes;
+    Value each = ev.each_lane(index, wide);
+    return {ev.from_each(e.div(each, by), wide), ev.from_each(e.rem(each, by), wide)};
+  }
+  const std::int64_t divisor = by.value();
   axis_index quotient, remainder;
   if (index.high != INT64_MAX) quotient.high = (index.high - 1) / divisor + 1;
   remainder.low = 0;
@@ -110,15 +149,15 @@ std::pair<axis_index, axis_index> evaluator_rules::divide(const axis_index& inde
   return {quotient, remainder};
 }
 
-axis_index evaluator_rules::looked_up(value indices, const position& at, std::int64_t extent) {
+axis_index evaluator_rules::looked_up(value indices, const position& at, const dim& extent) {
   bool uniform = std::ranges::all_of(at, &axis_index::uniform);
   std::int64_t wide = uniform ? 1 : lanes;
   Value found = ev.at(indices, at, wide);
   found = convert_element(code, found, indices.type().type, element_type::i64);
-  Value wrapped = code.select(code.less(found, code.integer(found.getType(), 0)), code.add(found, extent), found);
-  axis_index result = ev.from_each(code.to_index(code.min(code.max(wrapped, 0), extent - 1)), wide);
+  Value wrapped = code.select(code.less(found, code.integer(found.getType(), 0)), e.add(found, extent), found);
+  axis_index result = ev.from_each(code.to_index(e.min(code.max(wrapped, 0), extent - 1)), wide);
   result.low = 0;
-  result.high = extent;
+  result.high = known_bound(extent);
   return result;
 }
 
@@ -202,11 +241,11 @@ Value evaluator_rules::rule(const iota& op) {
 // --- moving
 
 Value evaluator_rules::rule(const broadcast&) {
-  auto from = operand_dims(), to = result_dims();
+  const auto &from = operand_dims(), &to = result_dims();
   position source;
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::size_t axis = to.size() - from.size() + i;
-    source.push_back(from[i] == 1 && to[axis] != 1 ? fixed(0) : where[axis]);
+    source.push_back(stretched(where[axis], from[i], to[axis]));
   }
   return ev.at(operand(), source, lanes);
 }
@@ -224,18 +263,19 @@ Value evaluator_rules::rule(const slice& op) {
 }
 
 Value evaluator_rules::rule(const reshape&) {
-  auto to = operand_dims(), from = result_dims();  // an index of `from` becomes one of `to`
+  const auto &to = operand_dims(), &from = result_dims();  // an index of `from` becomes one of `to`
   position source(to.size());
   std::size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
     // The smallest groups of axes with equal products.
     std::size_t i_begin = i, j_begin = j;
-    std::int64_t a = 1, b = 1;
+    dim a = 1, b = 1;
     if (i < from.size()) a = from[i++];
     if (j < to.size()) b = to[j++];
     while (a != b) {
-      if (a < b && i < from.size()) a *= from[i++];
-      else if (j < to.size()) b *= to[j++];
+      if (is_smaller_part(a, b) && i < from.size()) a = a * from[i++];
+      else if (j < to.size()) b = b * to[j++];
+      else if (i < from.size()) a = a * from[i++];
       else break;
     }
     if (i - i_begin == 1 && j - j_begin == 1) {
@@ -243,15 +283,14 @@ Value evaluator_rules::rule(const reshape&) {
       continue;
     }
     axis_index linear = fixed(0);
-    std::int64_t stride = 1;
+    dim stride = 1;
     for (std::size_t k = i; k-- > i_begin;) {
-      if (from[k] != 1) linear = sum(linear, affine(where[k], stride, 0));
-      stride *= from[k];
+      if (from[k] != 1) linear = sum(linear, times(where[k], stride));
+      stride = stride * from[k];
     }
     for (std::size_t k = j; k-- > j_begin;) {
-      bool rest_is_one =
-          std::all_of(to.begin() + static_cast<std::ptrdiff_t>(j_begin), to.begin() + static_cast<std::ptrdiff_t>(k),
-                      [](std::int64_t d) { return d == 1; });
+      bool rest_is_one = std::all_of(to.begin() + static_cast<std::ptrdiff_t>(j_begin),
+                                     to.begin() + static_cast<std::ptrdiff_t>(k), [](const dim& d) { return d == 1; });
       if (to[k] == 1) {
         source[k] = fixed(0);
       } else if (rest_is_one) {
@@ -265,10 +304,10 @@ Value evaluator_rules::rule(const reshape&) {
   return ev.at(operand(), source, lanes);
 }
 
-axis_index evaluator_rules::padded(const axis_index& index, const pad& op, std::size_t axis, std::int64_t extent) {
+axis_index evaluator_rules::padded(const axis_index& index, const pad& op, std::size_t axis, const dim& extent) {
   axis_index inner = affine(index, 1, -op.before[axis]);
   if (op.before[axis] == 0 && op.after[axis] == 0) return index;
-  if (inner.low >= 0 && inner.high <= extent) return inner;
+  if (inner.low >= 0 && extent.is_static() && inner.high <= extent.value()) return inner;
   Value i = ev.each_lane(inner, index.uniform() ? 1 : lanes);
   switch (op.mode) {
     case pad_mode::constant_: break;  // the caller masks what lies outside
@@ -278,23 +317,25 @@ axis_index evaluator_rules::padded(const axis_index& index, const pad& op, std::
         i = code.mul(i, 0);
         break;
       }
-      // The period of 0 1 .. n-1 n-2 .. 1; any pad width.
-      std::int64_t period = 2 * (extent - 1);
-      std::int64_t lift = (op.before[axis] / period + 1) * period;
-      i = code.rem(code.add(i, lift), period);
-      i = code.min(i, code.sub(code.integer(i.getType(), period), i));
+      // The period of 0 1 .. n-1 n-2 .. 1; any pad width. An open extent may be 1, whose period would be 0.
+      const dim period = extent.is_static() ? 2 * (extent - 1) : dim::max(2 * (extent - 1), 1);
+      const dim lift = (op.before[axis] / period + 1) * period;
+      i = e.rem(e.add(i, lift), period);
+      Value back = period.is_static() ? code.integer(i.getType(), period.value())
+                                      : code.splat(e.size(period), code_builder::lanes_of(i));
+      i = code.min(i, code.sub(back, i));
       break;
     }
-    case pad_mode::wrap: i = code.rem(code.add(i, (op.before[axis] / extent + 1) * extent), extent); break;
+    case pad_mode::wrap: i = e.rem(e.add(i, (op.before[axis] / extent + 1) * extent), extent); break;
   }
-  axis_index result = ev.from_each(code.min(code.max(i, 0), extent - 1), index.uniform() ? 1 : lanes);
+  axis_index result = ev.from_each(e.min(code.max(i, 0), extent - 1), index.uniform() ? 1 : lanes);
   result.low = 0;
-  result.high = extent;
+  result.high = known_bound(extent);
   return result;
 }
 
 Value evaluator_rules::rule(const pad& op) {
-  auto extents = operand_dims();
+  const auto& extents = operand_dims();
   bool fills = op.mode == pad_mode::constant_;
   std::int64_t whole =
       operand().type().type == element_type::boolean ? op.fill != 0 : static_cast<std::int64_t>(op.fill);
@@ -305,22 +346,25 @@ Value evaluator_rules::rule(const pad& op) {
   Value all_inside, lane_inside;  // conditions for all lanes at once, and lane by lane
   for (std::size_t axis = 0; axis < where.size(); ++axis) {
     axis_index inner = affine(where[axis], 1, -op.before[axis]);
-    bool inside = (op.before[axis] == 0 && op.after[axis] == 0) || (inner.low >= 0 && inner.high <= extents[axis]);
-    bool outside = inner.high <= 0 || inner.low >= extents[axis] || extents[axis] == 0;
+    const std::int64_t most = known_bound(extents[axis]);
+    bool inside = (op.before[axis] == 0 && op.after[axis] == 0) ||
+                  (inner.low >= 0 && extents[axis].is_static() && inner.high <= most);
+    bool outside = inner.high <= 0 || inner.low >= most || extents[axis] == 0;
     if (fills && !inside && outside) return fill;
     if (fills && !inside) {
-      const std::array ends{std::int64_t{0}, extents[axis]};
+      const std::array ends{dim(0), extents[axis]};
       bool together = on_one_side(inner, ends);
       Value i = together ? inner.base : ev.each_lane(inner, lanes);
       // One unsigned comparison covers both ends.
-      Value in =
-          code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, code.integer(i.getType(), extents[axis]));
+      Value end = extents[axis].is_static() ? code.integer(i.getType(), most)
+                                            : code.splat(e.size(extents[axis]), code_builder::lanes_of(i));
+      Value in = code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, end);
       Value& condition = together ? all_inside : lane_inside;
       condition = condition ? code.make<mlir::arith::AndIOp>(condition, in).getResult() : in;
       // Inside the branch the index is known to be inside.
       if (together) {
         inner.low = std::max<std::int64_t>(inner.low, 0);
-        inner.high = std::min(inner.high, extents[axis]);
+        inner.high = std::min(inner.high, most);
         source.push_back(inner);
         continue;
       }
@@ -336,40 +380,42 @@ Value evaluator_rules::rule(const pad& op) {
 }
 
 Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::size_t last,
-                                   const std::vector<std::int64_t>& begins) {
+                                   const std::vector<dim>& begins) {
   auto axis = static_cast<std::size_t>(op.axis);
   axis_index index = where[axis];
   // Drop inputs that the index cannot reach.
-  while (first + 1 < last && index.low >= begins[first + 1]) ++first;
-  while (first + 1 < last && index.high <= begins[last - 1]) --last;
+  while (first + 1 < last && index.low >= known_bound(begins[first + 1])) ++first;
+  while (first + 1 < last && begins[last - 1].is_static() && index.high <= begins[last - 1].value()) --last;
   auto from = [&](std::size_t i, axis_index local) {
     position source = where;
     source[axis] = std::move(local);
     return ev.at(operand(i), source, lanes);
   };
-  if (first + 1 == last) return from(first, affine(index, 1, -begins[first]));
+  if (first + 1 == last) return from(first, affine(index, 1, dim(0) - begins[first]));
   if (on_one_side(index, std::span(begins).subspan(first + 1, last - first - 1))) {
     std::size_t middle = (first + last) / 2;
     return branch(
-        code.less(index.base, code.constant(begins[middle])), [&] { return concat_from(op, first, middle, begins); },
+        code.less(index.base, e.size(begins[middle])), [&] { return concat_from(op, first, middle, begins); },
         [&] { return concat_from(op, middle, last, begins); });
   }
   // Lanes in different inputs: read each input at clamped positions and pick.
   Value each = ev.each_lane(index, lanes), result;
   for (std::size_t i = first; i < last; ++i) {
-    std::int64_t extent = begins[i + 1] - begins[i];
+    const dim extent = begins[i + 1] - begins[i];
     if (extent == 0) continue;
-    axis_index local = ev.from_each(code.min(code.max(code.sub(each, begins[i]), 0), extent - 1), lanes);
+    axis_index local = ev.from_each(e.min(code.max(e.sub(each, begins[i]), 0), extent - 1), lanes);
     local.low = 0;
-    local.high = extent;
+    local.high = known_bound(extent);
     Value v = from(i, local);
-    result = result ? code.select(code.less(each, code.integer(each.getType(), begins[i])), result, v) : v;
+    Value begin = begins[i].is_static() ? code.integer(each.getType(), begins[i].value())
+                                        : code.splat(e.size(begins[i]), code_builder::lanes_of(each));
+    result = result ? code.select(code.less(each, begin), result, v) : v;
   }
   return result;
 }
 
 Value evaluator_rules::rule(const concat& op) {
-  std::vector<std::int64_t> begins{0};
+  std::vector<dim> begins{0};
   for (std::size_t i = 0; i < node.inputs().size(); ++i)
     begins.push_back(begins.back() + operand_dims(i)[static_cast<std::size_t>(op.axis)]);
   return concat_from(op, 0, node.inputs().size(), begins);
@@ -393,10 +439,10 @@ Value evaluator_rules::rule(const gather_elements& op) {
 }
 
 Value evaluator_rules::rule(const gather_nd& op) {
-  auto data = operand_dims(), indices = operand_dims(1);
+  const auto &data = operand_dims(), &indices = operand_dims(1);
   auto batch = static_cast<std::size_t>(op.batch_dims), prefix = indices.size() - 1;
   position source(where.begin(), where.begin() + static_cast<std::ptrdiff_t>(batch));
-  for (std::int64_t i = 0; i < indices.back(); ++i) {
+  for (std::int64_t i = 0; i < indices.back().value(); ++i) {
     position of_index(where.begin(), where.begin() + static_cast<std::ptrdiff_t>(prefix));
     of_index.push_back(fixed(i));
     source.push_back(looked_up(operand(1), of_index, data[batch + static_cast<std::size_t>(i)]));
@@ -412,15 +458,15 @@ Value evaluator_rules::rule(const resize& op) {
     std::vector<axis_index> index;
     std::vector<Value> weight;
   };
-  auto from = operand_dims(), to = result_dims();
+  const auto &from_sizes = operand_dims(), &to_sizes = result_dims();
   position source = where;
   std::vector<axis_taps> mixed;
   element_type type = operand().type().type;
   element_type weight_type = compute_type(type) == element_type::f64 ? element_type::f64 : element_type::f32;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    double scale = op.scale(i, from[i], to[i]);
-    if (from[i] == to[i] && scale == 1) continue;
-    auto taps = reference::resize_taps(op, scale, from[i], to[i]);
+  for (std::size_t i = 0; i < from_sizes.size(); ++i) {
+    if (keeps_axis(op, i, from_sizes[i], to_sizes[i])) continue;
+    const std::int64_t from = from_sizes[i].value(), to = to_sizes[i].value();
+    auto taps = reference::resize_taps(op, op.scale(i, from, to), from, to);
     std::size_t count = 1;
     for (const auto& t : taps) count = std::max(count, t.size());
     axis_taps mix{i, {}, {}};
@@ -435,7 +481,7 @@ Value evaluator_rules::rule(const resize& op) {
       axis_index read =
           ev.from_each(reads_table(code.index_element(), positions, where[i]), where[i].uniform() ? 1 : lanes);
       read.low = 0;
-      read.high = from[i];
+      read.high = from;
       mix.index.push_back(read);
       if (op.mode != resize_mode::nearest)
         mix.weight.push_back(code.splat(reads_table(weight_type, weights, where[i]), where[i].uniform() ? lanes : 1));

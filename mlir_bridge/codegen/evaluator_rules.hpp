@@ -19,8 +19,8 @@ struct evaluator_rules {
 
  private:
   value operand(std::size_t i = 0) const { return node.inputs()[i]; }
-  std::vector<std::int64_t> operand_dims(std::size_t i = 0) const { return kernel_emitter::dims(operand(i)); }
-  std::vector<std::int64_t> result_dims() const { return node.outputs()[0].static_dims(); }
+  const std::vector<dim>& operand_dims(std::size_t i = 0) const { return kernel_emitter::sizes(operand(i)); }
+  const std::vector<dim>& result_dims() const { return node.outputs()[0].dims; }
 
   Value rule(const elementwise& op);
   Value rule(const convert& op);
@@ -41,18 +41,21 @@ struct evaluator_rules {
   bool try_rule(Value& result);
 
   // --- index arithmetic
-  axis_index affine(const axis_index& index, std::int64_t factor, std::int64_t offset);
+  axis_index affine(const axis_index& index, std::int64_t factor, const dim& offset);
+  axis_index times(const axis_index& index, const dim& factor);
   axis_index sum(const axis_index& a, const axis_index& b);
   // index → {index / divisor, index % divisor}, for non-negative indices.
-  std::pair<axis_index, axis_index> divide(const axis_index& index, std::int64_t divisor);
+  std::pair<axis_index, axis_index> divide(const axis_index& index, const dim& divisor);
+  // Position 0 of an axis of one element, the same index of one that is as large; decided at run time if need be.
+  axis_index stretched(const axis_index& index, const dim& from, const dim& to);
   axis_index fixed(std::int64_t position);
   // Whether all lanes lie on one side of every boundary, so that one comparison of the base speaks for all of them.
-  bool on_one_side(const axis_index& index, std::span<const std::int64_t> boundaries) const;
+  bool on_one_side(const axis_index& index, std::span<const dim> boundaries) const;
   // An element of an index tensor as a position in [0, extent): negative ones count from the end, wild ones are
   // clamped.
-  axis_index looked_up(value indices, const position& at, std::int64_t extent);
-  axis_index padded(const axis_index& index, const pad& op, std::size_t axis, std::int64_t extent);
-  Value concat_from(const concat& op, std::size_t first, std::size_t last, const std::vector<std::int64_t>& begins);
+  axis_index looked_up(value indices, const position& at, const dim& extent);
+  axis_index padded(const axis_index& index, const pad& op, std::size_t axis, const dim& extent);
+  Value concat_from(const concat& op, std::size_t first, std::size_t last, const std::vector<dim>& begins);
   // Runs body with what it emits forgotten afterwards: for code inside a branch.
   Value nested(const std::function<Value()>& body);
   Value branch(Value condition, const std::function<Value()>& then, const std::function<Value()>& otherwise);

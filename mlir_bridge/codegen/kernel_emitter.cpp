@@ -11,11 +11,19 @@ namespace kiln::codegen {
 
 namespace {
 
-std::int64_t product(std::span<const std::int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+dim product(std::span<const dim> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), dim(1), std::multiplies<>());
 }
 
+std::vector<dim> as_sizes(const std::vector<std::int64_t>& dims) { return {dims.begin(), dims.end()}; }
+
 }  // namespace
+
+std::vector<dim> buffer::strides() const {
+  std::vector<dim> result(sizes.size(), 1);
+  for (std::size_t i = sizes.size(); i-- > 1;) result[i - 1] = result[i] * sizes[i];
+  return result;
+}
 
 kernel_emitter::kernel_emitter(const module& fusion, const instruction* anchor, std::string symbol,
                                const target_row& target, const kernel_configuration& configuration,
@@ -38,26 +46,82 @@ std::int64_t kernel_emitter::lanes_for(element_type type, std::int64_t extent) c
   return std::min<std::int64_t>(native, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(extent))));
 }
 
+// --- sizes
+
+Value kernel_emitter::size(const dim& d) {
+  if (d.is_static()) return code.constant(d.value());
+  Value& read = read_sizes_[d.str()];
+  if (read) return read;
+  const auto place = std::ranges::find(open_sizes_, d) - open_sizes_.begin();
+  if (place == std::ssize(open_sizes_)) open_sizes_.push_back(d);
+  const Value table = pointer({buffer_kind::sizes, 0, element_type::i64, {}});
+  // At the entry of the function, where it dominates every use.
+  mlir::OpBuilder::InsertionGuard guard(code.builder);
+  code.builder.setInsertionPointToStart(&function_.getBody().front());
+  auto i64 = code.builder.getI64Type();
+  const Value address = code.make<mlir::LLVM::GEPOp>(
+      table.getType(), i64, table, llvm::ArrayRef<mlir::LLVM::GEPArg>{static_cast<std::int32_t>(place)});
+  return read = code.to_index(code.make<mlir::LLVM::LoadOp>(i64, address, 8u, /*isVolatile=*/false,
+                                                            /*isNonTemporal=*/false, /*isInvariant=*/true));
+}
+
+Value kernel_emitter::add(Value a, const dim& b) {
+  return b.is_static() ? code.add(a, b.value()) : code.add(a, size(b));
+}
+Value kernel_emitter::sub(Value a, const dim& b) {
+  return b.is_static() ? code.sub(a, b.value()) : code.sub(a, size(b));
+}
+Value kernel_emitter::mul(Value a, const dim& b) {
+  return b.is_static() ? code.mul(a, b.value()) : code.mul(a, size(b));
+}
+Value kernel_emitter::div(Value a, const dim& b) {
+  return b.is_static() ? code.div(a, b.value()) : code.div(a, size(b));
+}
+Value kernel_emitter::rem(Value a, const dim& b) {
+  return b.is_static() ? code.rem(a, b.value()) : code.rem(a, size(b));
+}
+Value kernel_emitter::min(Value a, const dim& b) {
+  return b.is_static() ? code.min(a, b.value()) : code.min(a, size(b));
+}
+
+values kernel_emitter::delinearize(Value linear, std::span<const dim> sizes) {
+  values digits(sizes.size());
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    // The first digit needs no remainder: the index is in range.
+    digits[i] = i == 0 ? linear : rem(linear, sizes[i]);
+    if (i) linear = div(linear, sizes[i]);
+  }
+  return digits;
+}
+
 // --- memory
 
 buffer kernel_emitter::input(std::size_t parameter) const {
   const shape& s = fusion.parameters()[parameter].type();
-  return {buffer_kind::input, static_cast<std::uint32_t>(parameter), s.type, s.static_dims()};
+  return {buffer_kind::input, static_cast<std::uint32_t>(parameter), s.type, s.dims};
 }
 
 buffer kernel_emitter::output(std::size_t index) const {
   const shape& s = fusion.outputs()[index].type();
-  return {buffer_kind::output, static_cast<std::uint32_t>(index), s.type, s.static_dims()};
+  return {buffer_kind::output, static_cast<std::uint32_t>(index), s.type, s.dims};
 }
 
-buffer kernel_emitter::add_scratch(element_type type, std::vector<std::int64_t> dims, bool prepared) {
-  std::int64_t count = product(dims);
-  scratch_.push_back({static_cast<std::int64_t>(storage_bytes(type, static_cast<std::size_t>(count))), prepared});
-  return {buffer_kind::scratch, static_cast<std::uint32_t>(scratch_.size() - 1), type, std::move(dims)};
+buffer kernel_emitter::add_scratch(element_type type, const std::vector<std::int64_t>& dims, bool prepared) {
+  return add_open_scratch(type, as_sizes(dims), prepared);
 }
 
-buffer kernel_emitter::add_zeroed_scratch(element_type type, std::vector<std::int64_t> dims) {
-  buffer b = add_scratch(type, std::move(dims));
+buffer kernel_emitter::add_open_scratch(element_type type, std::vector<dim> sizes, bool prepared) {
+  const dim count = product(sizes);
+  scratch_buffer& made = scratch_.emplace_back();
+  made.prepared = prepared;
+  if (count.is_static())
+    made.bytes = static_cast<std::int64_t>(storage_bytes(type, static_cast<std::size_t>(count.value())));
+  else made.open_bytes = (count * dim(storage_bits(type)) + 7) / 8;
+  return {buffer_kind::scratch, static_cast<std::uint32_t>(scratch_.size() - 1), type, std::move(sizes)};
+}
+
+buffer kernel_emitter::add_zeroed_scratch(element_type type, const std::vector<std::int64_t>& dims) {
+  buffer b = add_scratch(type, dims);
   scratch_.back().zeroed = true;
   return b;
 }
@@ -65,10 +129,10 @@ buffer kernel_emitter::add_zeroed_scratch(element_type type, std::vector<std::in
 std::optional<buffer> kernel_emitter::in_memory(value v) const {
   if (auto found = materialized_.find(v); found != materialized_.end()) return found->second;
   if (auto found = parameter_index_.find(v.producer); found != parameter_index_.end())
-    return buffer{buffer_kind::input, found->second, v.type().type, dims(v)};
+    return buffer{buffer_kind::input, found->second, v.type().type, sizes(v)};
   if (v.producer->op().is<reshape>()) {
     auto source = in_memory(v.producer->inputs()[0]);
-    if (source) source->dims = dims(v);
+    if (source) source->sizes = sizes(v);
     return source;
   }
   return std::nullopt;
@@ -77,8 +141,8 @@ std::optional<buffer> kernel_emitter::in_memory(value v) const {
 buffer kernel_emitter::materialize(value v) {
   if (auto found = in_memory(v)) return *found;
   if (in_stage()) throw error(error_kind::internal, "materialize inside a stage of kernel '" + symbol + "'");
-  bool prepare = only_parameters(v);
-  buffer b = add_scratch(v.type().type, dims(v), prepare);
+  bool prepare = v.type().is_static() && only_parameters(v);
+  buffer b = add_open_scratch(v.type().type, sizes(v), prepare);
   code.on.pointwise_into(*this, v, b, prepare);
   materialized_[v] = b;
   return b;
@@ -94,13 +158,15 @@ bool kernel_emitter::only_parameters(value v) const {
 
 // --- stages
 
-void kernel_emitter::begin_stage(const std::string& name, std::int64_t grid, bool prepare) {
+void kernel_emitter::begin_stage(const std::string& name, const dim& grid, bool prepare) {
   if (in_stage()) throw error(error_kind::internal, "stage '" + name + "' begins inside another one");
   code.known_.clear();
   code.constants_.clear();
+  read_sizes_.clear();
   launch next;
   next.symbol = symbol + "_" + std::to_string(launches_.size()) + "_" + name;
-  next.grid = grid;
+  if (grid.is_static()) next.grid = grid.value();
+  else next.open_grid = grid;
   next.prepare = prepare;
   launches_.push_back(std::move(next));
   arguments_.clear();
@@ -155,17 +221,22 @@ void kernel_emitter::end_stage() {
   function_ = {};
 }
 
-void kernel_emitter::parallel(const std::string& name, std::vector<std::int64_t> dims, std::int64_t cost,
+void kernel_emitter::parallel(const std::string& name, const std::vector<std::int64_t>& dims, std::int64_t cost,
                               const std::function<void(std::span<const Value>)>& body, bool prepare) {
-  std::int64_t total = product(dims);
+  parallel_open(name, as_sizes(dims), cost, body, prepare);
+}
+
+void kernel_emitter::parallel_open(const std::string& name, const std::vector<dim>& sizes, std::int64_t cost,
+                                   const std::function<void(std::span<const Value>)>& body, bool prepare) {
+  const dim total = product(sizes);
   if (total == 0) return;
+  const std::int64_t most = total.is_static() ? total.value() : INT64_MAX;
   std::int64_t per_item = std::clamp<std::int64_t>(
-      choose(configuration, "grain", code.on.item_operations) / std::max<std::int64_t>(cost, 1), 1, total);
-  std::int64_t grid = (total + per_item - 1) / per_item;
-  begin_stage(name, grid, prepare);
+      choose(configuration, "grain", code.on.item_operations) / std::max<std::int64_t>(cost, 1), 1, most);
+  begin_stage(name, (total + per_item - 1) / per_item, prepare);
   Value first = code.mul(begin(), per_item);
-  Value last = code.min(code.mul(end(), per_item), total);
-  code.loop(first, last, 1, [&](Value linear) { body(code.delinearize(linear, dims)); });
+  Value last = min(code.mul(end(), per_item), total);
+  code.loop(first, last, 1, [&](Value linear) { body(delinearize(linear, sizes)); });
   end_stage();
 }
 

@@ -14,10 +14,10 @@ std::vector<map_root> without_reshapes(const kernel_emitter& e, std::vector<map_
   auto stripped = roots;
   for (map_root& r : stripped) {
     while (r.v.producer->op().is<reshape>() && !e.in_memory(r.v)) r.v = r.v.producer->inputs()[0];
-    r.destination.dims = kernel_emitter::dims(r.v);
+    r.destination.sizes = kernel_emitter::sizes(r.v);
   }
   bool agree = std::ranges::all_of(
-      stripped, [&](const map_root& r) { return r.destination.dims == stripped[0].destination.dims; });
+      stripped, [&](const map_root& r) { return r.destination.sizes == stripped[0].destination.sizes; });
   return agree ? stripped : roots;
 }
 
@@ -30,13 +30,18 @@ std::vector<map_root> output_roots(const kernel_emitter& e) {
 }
 
 pointwise_space::pointwise_space(kernel_emitter& e, std::vector<map_root> roots)
-    : e_(e), roots_(without_reshapes(e, std::move(roots))), domain_(roots_[0].destination.dims), analysis_(e, domain_) {
+    : e_(e),
+      roots_(without_reshapes(e, std::move(roots))),
+      domain_(roots_[0].destination.sizes),
+      analysis_(e, domain_) {
   for (const map_root& r : roots_) analysis_.add_root(r.v);
   runs_ = analysis_.runs();
   if (runs_.empty()) runs_.push_back({});
   for (const auto& run : runs_)
-    extents_.push_back(std::accumulate(run.begin(), run.end(), std::int64_t{1},
-                                       [&](std::int64_t n, std::size_t axis) { return n * domain_[axis]; }));
+    sizes_.push_back(std::accumulate(run.begin(), run.end(), dim(1),
+                                     [&](const dim& n, std::size_t axis) { return n * domain_[axis]; }));
+  if (std::ranges::all_of(sizes_, &dim::is_static))
+    for (const dim& size : sizes_) extents_.push_back(size.value());
 }
 
 std::vector<std::int64_t> pointwise_space::cuts() const {

@@ -26,6 +26,8 @@ class pointwise_space {
 
   const std::vector<map_root>& roots() const { return roots_; }
   // Elements of each run, outermost first; at least one run (of one element for scalars).
+  const std::vector<dim>& sizes() const { return sizes_; }
+  // The same as numbers; empty if one is open.
   const std::vector<std::int64_t>& extents() const { return extents_; }
   // Positions along the last run where concat or pad change sides, without 0 and the extent; none where that run joins
   // several axes.
@@ -47,9 +49,10 @@ class pointwise_space {
  private:
   kernel_emitter& e_;
   std::vector<map_root> roots_;
-  std::vector<std::int64_t> domain_;
+  std::vector<dim> domain_;
   access_analysis analysis_;
   std::vector<std::vector<std::size_t>> runs_;
+  std::vector<dim> sizes_;
   std::vector<std::int64_t> extents_;
 };
 

@@ -17,7 +17,7 @@ reduction_space::reduction_space(kernel_emitter& e, value input, const std::vect
   auto combined = [&](std::size_t axis) {
     return std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end();
   };
-  access_analysis analysis(e, dims_);
+  access_analysis analysis(e, kernel_emitter::sizes(input));
   analysis.add_root(input);
   // What keeps the input's dims is stored, with its epilogue, at the positions that the loops walk.
   if (kernel_emitter::dims(e.anchor_result()) == dims_)

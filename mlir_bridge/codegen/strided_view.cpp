@@ -7,7 +7,7 @@ namespace kiln::codegen {
 std::optional<strided_view> find_strided_view(const kernel_emitter& e, value v) {
   const std::vector<std::int64_t> dims = kernel_emitter::dims(v);
   if (auto memory = e.in_memory(v)) {
-    strided_view dense{*memory, 0, memory->strides()};
+    strided_view dense{*memory, 0, row_major_strides(memory->dims())};
     for (std::size_t i = 0; i < dims.size(); ++i)
       if (dims[i] == 1) dense.strides[i] = 0;
     return dense;

@@ -1,15 +1,18 @@
 // Kernels without an anchor, and stages that bring a value into memory: loops over the outputs' elements, vectors along
 // the last axis. Axes that every access walks as one are joined; the loop over the last axis is cut where concat or pad
 // change sides; where a load strides along the last axis (a transpose), the loops run over tiles so that its cache
-// lines are used whole. The configuration's "block" (elements of the loops inside one parallel index), "tile" (rows of
-// a transpose) and "grain" (kernel_emitter::parallel) overrule the choice.
+// lines are used whole. If the last axis is open, its loop is one of whole vectors and one for what is left. The
+// configuration's "block" (elements of the loops inside one parallel index), "tile" (rows of a transpose) and "grain"
+// (kernel_emitter::parallel) overrule the choice.
 #include "mlir_bridge/cpu/pointwise.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/pointwise_space.hpp"
+#include "mlir_bridge/cpu/open_span.hpp"
 
 namespace kiln::cpu {
 
@@ -24,7 +27,7 @@ class pointwise_stage {
   pointwise_stage(kernel_emitter& e, std::vector<map_root> roots)
       : e_(e),
         space_(e, std::move(roots)),
-        extents_(space_.extents()),
+        sizes_(space_.sizes()),
         type_(space_.widest()),
         row_elements(std::max<std::int64_t>(256, choose(e.configuration, "block", standard_row_elements))),
         tile(std::max<std::int64_t>(1, choose(e.configuration, "tile", standard_tile))) {}
@@ -32,18 +35,22 @@ class pointwise_stage {
   const pointwise_space& space() const { return space_; }
 
   void emit(const std::string& name, bool prepare) {
-    std::int64_t extent = extents_.back();
-    std::size_t last = extents_.size() - 1;
-    auto segments = make_segments(extent);
+    std::size_t last = sizes_.size() - 1;
     std::int64_t cost = space_.operations();
-    if (auto axis = space_.transposed_run()) return emit_tiles(name, *axis, segments, cost, prepare);
+    const std::optional<std::size_t> transposed = space_.transposed_run();
+    if (!sizes_.back().is_static())
+      return transposed ? emit_open_tiles(name, *transposed, cost, prepare) : emit_open_blocks(name, cost, prepare);
+    std::int64_t extent = sizes_.back().value();
+    auto segments = make_segments(extent);
+    if (transposed) return emit_tiles(name, *transposed, segments, cost, prepare);
     if (segments.size() == 1 && extent >= 2 * row_elements) return emit_blocks(name, cost, prepare);
     // Small trailing axes become loops inside the parallel index.
     std::size_t inner = last;
     std::int64_t elements = extent;
-    while (inner > 0 && elements * extents_[inner - 1] <= row_elements) elements *= extents_[--inner];
-    std::vector<std::int64_t> outer(extents_.begin(), extents_.begin() + static_cast<std::ptrdiff_t>(inner));
-    e_.parallel(
+    while (inner > 0 && sizes_[inner - 1].is_static() && elements * sizes_[inner - 1].value() <= row_elements)
+      elements *= sizes_[--inner].value();
+    std::vector<dim> outer(sizes_.begin(), sizes_.begin() + static_cast<std::ptrdiff_t>(inner));
+    e_.parallel_open(
         name, outer, elements * cost,
         [&](std::span<const Value> at) { emit_rows(values(at.begin(), at.end()), segments); }, prepare);
   }
@@ -62,8 +69,8 @@ class pointwise_stage {
   }
 
   void emit_rows(values at, const std::vector<segment>& segments) {
-    if (at.size() + 1 < extents_.size()) {
-      e_.code.loop(0, extents_[at.size()], 1, [&](Value i) {
+    if (at.size() + 1 < sizes_.size()) {
+      e_.code.loop(0, sizes_[at.size()].value(), 1, [&](Value i) {
         values deeper = at;
         deeper.push_back(i);
         emit_rows(std::move(deeper), segments);
@@ -86,8 +93,8 @@ class pointwise_stage {
 
   void emit_element(const values& at, Value i, std::int64_t lanes, segment range, std::int64_t multiple) {
     std::vector<axis_index> of_runs;
-    for (std::size_t run = 0; run + 1 < extents_.size(); ++run)
-      of_runs.push_back({at[run], 0, {}, 0, extents_[run], 1});
+    for (std::size_t run = 0; run + 1 < sizes_.size(); ++run)
+      of_runs.push_back({at[run], 0, {}, 0, known_bound(sizes_[run]), 1});
     of_runs.push_back({i, lanes > 1 ? 1 : 0, {}, range.first, range.second, multiple ? multiple : any_multiple});
     space_.emit(space_.at(of_runs), lanes);
   }
@@ -95,13 +102,13 @@ class pointwise_stage {
   // A long last run, cut into blocks that are work items; the last block also takes what is left over.
   void emit_blocks(const std::string& name, std::int64_t cost, bool prepare) {
     auto& code = e_.code;
-    std::int64_t extent = extents_.back(), lanes = e_.lanes_for(type_, extent);
+    std::int64_t extent = sizes_.back().value(), lanes = e_.lanes_for(type_, extent);
     std::int64_t block = std::max<std::int64_t>(256, row_elements / cost / 256 * 256),
                  blocks = std::max<std::int64_t>(1, extent / block);
-    std::vector<std::int64_t> outer(extents_.begin(), extents_.end() - 1);
+    std::vector<dim> outer(sizes_.begin(), sizes_.end() - 1);
     outer.push_back(blocks);
     bool divides = extent % lanes == 0;
-    e_.parallel(
+    e_.parallel_open(
         name, outer, block * cost,
         [&](std::span<const Value> at) {
           values rows(at.begin(), at.end() - 1);
@@ -120,14 +127,14 @@ class pointwise_stage {
   void emit_tiles(const std::string& name, std::size_t across, const std::vector<segment>& segments, std::int64_t cost,
                   bool prepare) {
     auto& code = e_.code;
-    std::int64_t rows = extents_[across], tiles = (rows + tile - 1) / tile;
-    std::vector<std::int64_t> outer(extents_.begin(), extents_.end() - 1);
-    outer[across] = tiles;
-    e_.parallel(
-        name, outer, tile * extents_.back() * (cost + 2),
+    const dim& rows = sizes_[across];
+    std::vector<dim> outer(sizes_.begin(), sizes_.end() - 1);
+    outer[across] = (rows + tile - 1) / tile;
+    e_.parallel_open(
+        name, outer, tile * sizes_.back().value() * (cost + 2),
         [&](std::span<const Value> at) {
           values index(at.begin(), at.end());
-          Value first = code.mul(index[across], tile), end = code.min(code.add(first, tile), rows);
+          Value first = code.mul(index[across], tile), end = e_.min(code.add(first, tile), rows);
           for (auto [low, high] : segments) {
             std::int64_t from = low, to = high, lanes = e_.lanes_for(type_, to - from);
             bool divides = (to - from) % lanes == 0;
@@ -144,9 +151,55 @@ class pointwise_stage {
         prepare);
   }
 
+  // --- an open last run
+
+  // One vector (or element) of an open row.
+  void emit_open_element(const values& at, const span_part& part) {
+    emit_element(at, part.first, part.lanes, {0, INT64_MAX}, part.multiple);
+  }
+
+  void emit_open_blocks(const std::string& name, std::int64_t cost, bool prepare) {
+    const std::int64_t block = std::max<std::int64_t>(256, row_elements / 4 / cost / 256 * 256);
+    std::vector<dim> outer(sizes_.begin(), sizes_.end() - 1);
+    outer.push_back((sizes_.back() + block - 1) / block);
+    e_.parallel_open(
+        name, outer, block * cost,
+        [&](std::span<const Value> at) {
+          const values rows(at.begin(), at.end() - 1);
+          open_span span = span_of_block(e_, sizes_.back(), e_.code.mul(at.back(), block), block, type_);
+          span.walk([&](const span_part& part) { emit_open_element(rows, part); });
+        },
+        prepare);
+  }
+
+  void emit_open_tiles(const std::string& name, std::size_t across, std::int64_t cost, bool prepare) {
+    auto& code = e_.code;
+    // Columns of a work item: whole cache lines of what is stored.
+    constexpr std::int64_t block = 256;
+    const dim &rows = sizes_[across], &columns = sizes_.back();
+    std::vector<dim> outer(sizes_.begin(), sizes_.end());
+    outer[across] = (rows + tile - 1) / tile;
+    outer.back() = (columns + block - 1) / block;
+    e_.parallel_open(
+        name, outer, tile * block * (cost + 2),
+        [&](std::span<const Value> at) {
+          values index(at.begin(), at.end() - 1);
+          Value first = code.mul(index[across], tile), end = e_.min(code.add(first, tile), rows);
+          open_span span = span_of_block(e_, columns, code.mul(at.back(), block), block, type_);
+          span.walk([&](const span_part& part) {
+            code.loop(first, end, 1, [&](Value row) {
+              values inside = index;
+              inside[across] = row;
+              emit_open_element(inside, part);
+            });
+          });
+        },
+        prepare);
+  }
+
   kernel_emitter& e_;
   pointwise_space space_;
-  const std::vector<std::int64_t>& extents_;
+  const std::vector<dim>& sizes_;
   element_type type_;
   std::int64_t row_elements, tile;
 };

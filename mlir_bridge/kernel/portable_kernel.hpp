@@ -42,7 +42,8 @@ class portable_kernel {
   // Replaces symbolic dimensions by what they are for these shapes, and derives every type of the kernel anew.
   // `outputs` may be empty; they are needed where a symbol occurs in no input (a scalar broadcast to [batch, 64]).
   // Throws error{invalid_model} where the shapes do not fit the kernel or leave a dimension open (the kernel is then
-  // half changed: throw it away). Afterwards every shape is static.
+  // half changed: throw it away). Afterwards every shape is static, unless the shapes are exactly the kernel's own,
+  // with open dims: this asks for an open kernel (ir/native_kernel.hpp), and nothing is replaced.
   void specialize(std::span<const shape> inputs, std::span<const shape> outputs = {});
 
   std::string symbol() const;

@@ -2,6 +2,7 @@
 // for an input or an output stands for its value everywhere; symbols and quotients that follow from such dimensions
 // uniquely give all dimensions made of them; and everything else is what the shape rules infer from the operands.
 // aot/kernels/fusion_module.cpp forms kernels for which this is enough.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -159,6 +160,9 @@ void retype(mlir::Operation& op, dim_solver& solver) {
 
 void portable_kernel::specialize(std::span<const shape> inputs, std::span<const shape> outputs) {
   dialect::KernelOp kernel = impl_->kernel();
+  if (!std::ranges::all_of(outputs, &shape::is_static) && std::ranges::equal(inputs, input_shapes()) &&
+      std::ranges::equal(outputs, output_shapes()))
+    return;
   dim_solver solver;
   learn_all(solver, kernel.getArgumentTypes(), inputs, "input");
   if (!outputs.empty()) learn_all(solver, kernel.getResultTypes(), outputs, "output");

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/error.hpp"
+#include "ir/resized_axes.hpp"
 
 namespace kiln {
 
@@ -29,6 +30,35 @@ const kernel_kind* find_kind(std::string_view operation) {
   for (const kernel_kind& kind : kernel_kinds())
     if (kind.operation == operation) return &kind;
   return nullptr;
+}
+
+namespace {
+
+// Resizing an open axis would need its taps at run time.
+bool resizes_open_axis(const instruction& i) {
+  const auto* op = i.op().get_if<resize>();
+  if (!op) return false;
+  const auto &from = i.inputs()[0].type().dims, &to = i.outputs()[0].dims;
+  for (std::size_t axis = 0; axis < from.size(); ++axis)
+    if (!keeps_axis(*op, axis, from[axis], to[axis]) && !(from[axis].is_static() && to[axis].is_static())) return true;
+  return false;
+}
+
+}  // namespace
+
+bool has_open_form(const module& fusion, std::string* missing) {
+  auto lacks = [&](std::string_view what) {
+    if (missing) *missing = what;
+    return false;
+  };
+  for (const instruction& i : fusion.instructions()) {
+    const kernel_kind* kind = find_kind(i.op().name());
+    const bool opens = !kind || (kind->cpu.emit_open && (!kind->cpu.opens || kind->cpu.opens(i)));
+    if (!opens || resizes_open_axis(i)) return lacks(i.op().name());
+    if (const auto* g = i.op().get_if<gather_nd>(); g && !i.inputs()[1].type().dims.back().is_static())
+      return lacks(i.op().name());
+  }
+  return true;
 }
 
 const instruction* find_anchor(const module& fusion, std::string_view symbol) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ir/module.hpp"
@@ -16,6 +17,9 @@ namespace kiln {
 struct kernel_generator {
   void (*emit)(codegen::kernel_emitter&) = nullptr;
   codegen::space_function space = codegen::default_only;  // what of it a tuner may vary
+  // The same for an open kernel (ir/native_kernel.hpp); null: the kind has none.
+  void (*emit_open)(codegen::kernel_emitter&) = nullptr;
+  bool (*opens)(const instruction& anchor) = nullptr;  // which anchors have it; null: all
   bool unroll = false;  // CPU: LLVM may unroll loops; generators that write several accumulators gain nothing by it
 };
 
@@ -37,6 +41,10 @@ std::span<const kernel_kind> kernel_kinds();
 
 // Null for an operation that anchors no kernel.
 const kernel_kind* find_kind(std::string_view operation);
+
+// Whether the fusion can be generated as an open kernel for CPUs: one for all values of its open dims. `missing`, if
+// given, is set to what has no such form.
+bool has_open_form(const module& fusion, std::string* missing = nullptr);
 
 // The fusion's anchor; null where it has none. Throws error{internal} where there are two.
 const instruction* find_anchor(const module& fusion, std::string_view symbol);

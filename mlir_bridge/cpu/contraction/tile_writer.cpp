@@ -30,7 +30,8 @@ bool is_simple(scalar_function f) {
   }
 }
 
-// Sums as the value that the anchor has: its element type's compute type.
+}  // namespace
+
 Value to_result(code_builder& code, Value sum, element_type accumulation, element_type result) {
   mlir::Type target = code.type(result, code_builder::lanes_of(sum));
   if (sum.getType() == target) return sum;
@@ -42,8 +43,6 @@ Value to_result(code_builder& code, Value sum, element_type accumulation, elemen
   if (storage_bits(result) < storage_bits(accumulation)) return code.make<mlir::arith::TruncIOp>(target, sum);
   return code.make<mlir::arith::ExtSIOp>(target, sum);
 }
-
-}  // namespace
 
 std::int64_t epilogue_cost(const kernel_emitter& e) {
   std::int64_t cost = 0;
@@ -118,7 +117,7 @@ void tile_writer::fetch(const buffer& b, const tile_place& place, bool written) 
   for (std::int64_t row = 0; row < shape_.rows; ++row) {
     values where = place.locate(code.constant(row));
     where.push_back(place.column);
-    const Value first = code.linearize(where, b.dims);
+    const Value first = code.linearize(where, b.dims());
     for (std::int64_t column = 0; column < shape_.columns(); column += line) {
       const Value offset = code.add(first, column);
       code.make<mlir::LLVM::Prefetch>(code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.storage_type(b.type),
@@ -132,7 +131,7 @@ void tile_writer::fetch(const tile_place& place) {
   const std::vector<value> factors = e.anchor()->inputs();
   for (value v : e.fusion.parameters()) {
     const std::optional<buffer> b = e.in_memory(v);
-    if (b && storage_bits(b->type) >= 8 && b->dims == e.dims(e.anchor_result()) &&
+    if (b && storage_bits(b->type) >= 8 && b->dims() == e.dims(e.anchor_result()) &&
         std::ranges::find(factors, v) == factors.end())
       fetch(*b, place, false);
   }

@@ -40,6 +40,9 @@ class tile_writer {
   Value memory_;
 };
 
+// Sums as the value that the anchor has: its element type's compute type.
+Value to_result(code_builder& code, Value sum, element_type accumulation, element_type result);
+
 // The fusion's work for each element of the result, in instructions of machine code, roughly.
 std::int64_t epilogue_cost(const kernel_emitter& e);
 // What is small enough to be repeated for every vector of a tile.

@@ -44,7 +44,7 @@ wgmma_operand transposed_copy(kernel_emitter& e, const wgmma_operand& from, std:
                                                                      : code.add(code.mul(k, from.pitch), at[1]));
         Value element = code.load(e.pointer(from.memory), offset, from.memory.type, 1);
         element = code.select(code.less(at[2], code.constant(from.k)), element, code.number(element.getType(), 0));
-        code.store(e.pointer(to.memory), code.linearize(at, to.memory.dims), to.memory.type, element);
+        code.store(e.pointer(to.memory), code.linearize(at, to.memory.dims()), to.memory.type, element);
       },
       true);
   return to;

@@ -8,6 +8,7 @@ namespace kiln::cpu {
 using namespace codegen;
 
 void emit_attention(kernel_emitter& e);
+void emit_open_attention(kernel_emitter& e);
 std::vector<candidate> attention_space(kernel_emitter& e);
 
 }  // namespace kiln::cpu

@@ -9,7 +9,7 @@ std::span<const kernel_kind> attention_kinds() {
        .contraction = true,
        .epilogue = true,
        .operand_reads = {1, 1, 0},
-       .cpu = {.emit = cpu::emit_attention, .space = cpu::attention_space},
+       .cpu = {.emit = cpu::emit_attention, .space = cpu::attention_space, .emit_open = cpu::emit_open_attention},
        .gpu = {.emit = gpu::emit_attention, .space = gpu::attention_space}},
   };
   return rows;

@@ -1,6 +1,7 @@
 // The generators of this folder, and what a tuner may vary of them (kinds/kind.hpp).
 #pragma once
 
+#include "ir/instruction.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
 
 namespace kiln::cpu {
@@ -8,6 +9,8 @@ namespace kiln::cpu {
 using namespace codegen;
 
 void emit_convolution(kernel_emitter& e);
+void emit_open_convolution(kernel_emitter& e);
+bool opens_convolution(const instruction& anchor);  // whether emit_open_convolution does it
 void emit_transposed_convolution(kernel_emitter& e);
 std::vector<candidate> convolution_space(kernel_emitter& e);
 std::vector<candidate> transposed_convolution_space(kernel_emitter& e);

@@ -66,7 +66,7 @@ struct image_problem {
 };
 
 bool channels_are_contiguous(kernel_emitter& e, value image) {
-  access_analysis access(e, kernel_emitter::dims(image));
+  access_analysis access(e, kernel_emitter::sizes(image));
   access.add_root(image);
   return !access.transposed_axis();
 }

@@ -8,6 +8,7 @@ namespace kiln::cpu {
 using namespace codegen;
 
 void emit_dot(kernel_emitter& e);
+void emit_open_dot(kernel_emitter& e);
 std::vector<candidate> dot_space(kernel_emitter& e);
 
 }  // namespace kiln::cpu

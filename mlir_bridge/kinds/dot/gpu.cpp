@@ -22,7 +22,7 @@ struct matrix_place {
 
 // Whether walking along `axis` of v walks along memory, more than walking along the last axis does.
 bool contiguous_along(kernel_emitter& e, value v, std::size_t axis) {
-  access_analysis access(e, kernel_emitter::dims(v));
+  access_analysis access(e, kernel_emitter::sizes(v));
   access.add_root(v);
   const std::size_t last = v.type().rank() - 1;
   return access.transposed_axis().value_or(last) == axis;

@@ -9,7 +9,7 @@ std::span<const kernel_kind> normalize_kinds() {
       {.operation = "normalize",
        .epilogue = true,
        .operand_reads = {3, 3, 3},
-       .cpu = {.emit = cpu::emit_normalize, .space = cpu::row_choices},
+       .cpu = {.emit = cpu::emit_normalize, .space = cpu::row_choices, .emit_open = cpu::emit_open_normalize},
        .gpu = {.emit = gpu::emit_normalize, .space = gpu::normalize_space}},
   };
   return rows;

@@ -11,7 +11,7 @@ std::span<const kernel_kind> pointwise_kinds() {
       {.operation = "",
        .epilogue = false,
        .operand_reads = {0, 0, 0},
-       .cpu = {.emit = cpu::emit_pointwise, .space = cpu::pointwise_choices},
+       .cpu = {.emit = cpu::emit_pointwise, .space = cpu::pointwise_choices, .emit_open = cpu::emit_pointwise},
        .gpu = {.emit = gpu::emit_pointwise, .space = gpu::pointwise_choices}},
   };
   return rows;

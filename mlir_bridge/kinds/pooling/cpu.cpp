@@ -4,6 +4,7 @@
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/kinds/pooling/generators.hpp"
@@ -38,25 +39,26 @@ void emit_pooling(kernel_emitter& e) {
                                              " images has no CPU code; convert the image to f32 first");
   if (type == element_type::boolean)
     throw error(error_kind::unsupported, "pooling of bool images has no CPU code; convert the image to u8 first");
-  auto in = kernel_emitter::dims(input), out = kernel_emitter::dims(e.anchor_result());
+  const auto &in = kernel_emitter::sizes(input), &out = kernel_emitter::sizes(e.anchor_result());
   std::size_t spatial = op.window.size();
-  std::int64_t channels = in.back(), window = 1;
+  std::int64_t channels = in.back().value(), window = 1;
   for (std::int64_t w : op.window) window *= w;
   // Windows overlap: a prologue is computed once.
   if (!e.in_memory(input)) e.materialize(input);
   std::int64_t lanes = e.lanes_for(type, channels);
   std::int64_t vectors = vectors_abreast(channels, lanes), block = lanes * vectors;
-  std::vector<std::int64_t> pixels(out.begin(), out.end() - 1);
+  std::vector<dim> pixels(out.begin(), out.end() - 1);
 
-  e.parallel("pooling", pixels, window * channels, [&](std::span<const Value> at) {
+  e.parallel_open("pooling", pixels, window * channels, [&](std::span<const Value> at) {
     // Along each spatial axis: the input position of the first window element, and which elements lie inside the image.
     std::vector<Value> starts, firsts, lasts;
     Value counted = code.constant(1);
     for (std::size_t i = 0; i < spatial; ++i) {
-      std::int64_t dilation = op.dilations[i], extent = in[i + 1];
+      std::int64_t dilation = op.dilations[i];
+      const dim& extent = in[i + 1];
       Value start = code.sub(code.mul(at[i + 1], op.strides[i]), op.pads_begin[i]);
-      auto elements_below = [&](std::int64_t limit) {  // of the window, at positions below limit
-        Value distance = code.max(code.sub(code.constant(limit + dilation - 1), start), 0);
+      auto elements_below = [&](const dim& limit) {  // of the window, at positions below limit
+        Value distance = code.max(code.sub(e.size(limit + dilation - 1), start), 0);
         return code.min(code.div(distance, dilation), op.window[i]);
       };
       Value before = code.max(code.sub(code.constant(dilation - 1), start), 0);
@@ -76,11 +78,11 @@ void emit_pooling(kernel_emitter& e) {
       values start(static_cast<std::size_t>(vectors),
                    average ? code.number(code.type(type, lanes), 0) : lowest(code, type, lanes));
       position where(in.size());
-      where[0] = {at[0], 0, {}, 0, in[0], 1};
+      where[0] = {at[0], 0, {}, 0, known_bound(in[0]), 1};
       std::function<values(std::size_t, values)> fold = [&](std::size_t i, values state) -> values {
         if (i < spatial) {
           return code.loop(firsts[i], lasts[i], 1, std::move(state), [&](Value k, std::span<const Value> carried) {
-            where[i + 1] = {code.add(starts[i], code.mul(k, op.dilations[i])), 0, {}, 0, in[i + 1], 1};
+            where[i + 1] = {code.add(starts[i], code.mul(k, op.dilations[i])), 0, {}, 0, known_bound(in[i + 1]), 1};
             return fold(i + 1, values(carried.begin(), carried.end()));
           });
         }
@@ -107,6 +109,14 @@ void emit_pooling(kernel_emitter& e) {
     code.loop(0, channels, block,
               [&](Value channel) { channel_block(channels % block ? code.min(channel, channels - block) : channel); });
   });
+}
+
+bool opens_pooling(const instruction& anchor) {
+  const auto& op = *anchor.op().get_if<pooling>();
+  const shape& image = anchor.inputs()[0].type();
+  const bool averages_integers = op.kind == pooling_kind::average && !is_float(image.type);
+  return op.layout == tensor_layout::channels_last && image.dims.back().is_static() && !averages_integers &&
+         image.type != element_type::boolean;
 }
 
 }  // namespace kiln::cpu

@@ -1,13 +1,15 @@
 // The generators of this folder, and what a tuner may vary of them (kinds/kind.hpp).
 #pragma once
 
+#include "ir/instruction.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
 
 namespace kiln::cpu {
 
 using namespace codegen;
 
-void emit_pooling(kernel_emitter& e);
+void emit_pooling(kernel_emitter& e);  // also of open sizes
+bool opens_pooling(const instruction& anchor);
 
 }  // namespace kiln::cpu
 

@@ -9,7 +9,10 @@ std::span<const kernel_kind> pooling_kinds() {
       {.operation = "pooling",
        .epilogue = true,
        .operand_reads = {0, 0, 0},
-       .cpu = {.emit = cpu::emit_pooling, .space = cpu::grain_choices},
+       .cpu = {.emit = cpu::emit_pooling,
+               .space = cpu::grain_choices,
+               .emit_open = cpu::emit_pooling,
+               .opens = cpu::opens_pooling},
        .gpu = {.emit = gpu::emit_pooling, .space = gpu::pooling_space}},
   };
   return rows;

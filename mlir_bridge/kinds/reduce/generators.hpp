@@ -8,7 +8,9 @@ namespace kiln::cpu {
 using namespace codegen;
 
 void emit_reduce(kernel_emitter& e);
+void emit_open_reduce(kernel_emitter& e);
 void emit_arg_reduce(kernel_emitter& e);
+void emit_open_arg_reduce(kernel_emitter& e);
 
 }  // namespace kiln::cpu
 

@@ -69,7 +69,7 @@ void store_result(kernel_emitter& e, const reduction& r, const position& where, 
 void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials,
                    const reduction_space& space) {
   auto& code = e.code;
-  std::int64_t splits = partials[0].dims[0], results = partials[0].dims[1], wave = e.target.gpu.wave;
+  std::int64_t splits = partials[0].dims()[0], results = partials[0].dims()[1], wave = e.target.gpu.wave;
   std::int64_t threads = 4 * wave, per_group = threads / wave;
   workgroup group(e, "join", {(results + per_group - 1) / per_group, 1, 1}, threads);
   Value result = code.add(code.mul(group.block(), per_group), group.wave()), own = code.min(result, results - 1);

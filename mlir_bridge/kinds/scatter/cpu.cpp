@@ -1,10 +1,12 @@
 // scatter_elements and scatter_nd: a copy of the data, then the updates in order, so that the last of several at one
 // place wins. Parallel only over what cannot collide. An epilogue runs as a pointwise stage over the scattered tensor.
+// Sizes may be open.
 #include <array>
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/cpu/pointwise.hpp"
 #include "mlir_bridge/kinds/scatter/generators.hpp"
@@ -22,7 +24,7 @@ struct destination {
   explicit destination(kernel_emitter& emitter) : e(emitter) {
     value result = e.anchor_result();
     direct = e.fusion.outputs().size() == 1 && e.fusion.outputs()[0] == result;
-    target = direct ? e.output(0) : e.add_scratch(result.type().type, kernel_emitter::dims(result));
+    target = direct ? e.output(0) : e.add_open_scratch(result.type().type, kernel_emitter::sizes(result));
   }
   void finish() {
     if (direct) return;
@@ -40,11 +42,15 @@ Value joined(code_builder& code, scatter_reduction reduction, element_type type,
 }
 
 // Negative indices count from the end; wild ones are clamped into the tensor.
-Value place(code_builder& code, Value index, element_type type, std::int64_t extent) {
+Value place(kernel_emitter& e, Value index, element_type type, const dim& extent) {
+  code_builder& code = e.code;
   Value wide = convert_element(code, index, type, element_type::i64);
-  Value wrapped = code.select(code.less(wide, code.constant(0)), code.add(wide, extent), wide);
-  return code.min(code.max(wrapped, 0), extent - 1);
+  Value wrapped = code.select(code.less(wide, code.constant(0)), e.add(wide, extent), wide);
+  return e.min(code.max(wrapped, 0), extent - 1);
 }
+
+// Elements that an axis of unknown length is assumed to have, for the size of work items.
+std::int64_t usual(const dim& size) { return size.is_static() ? size.value() : 64; }
 
 }  // namespace
 
@@ -55,20 +61,21 @@ void emit_scatter_elements(kernel_emitter& e) {
   element_type type = data.type().type;
   destination to(e);
   emit_pointwise_into(e, data, to.target, false);
-  auto dims = kernel_emitter::dims(data), loops = kernel_emitter::dims(indices);
+  const auto &dims = kernel_emitter::sizes(data), &loops = kernel_emitter::sizes(indices);
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
   // Updates at different positions of the other axes cannot meet.
-  std::vector<std::int64_t> rows = loops;
+  std::vector<dim> rows = loops;
   rows[axis] = loops[axis] == 0 ? 0 : 1;
-  e.parallel("scatter_elements", rows, loops[axis] * 4, [&](std::span<const Value> at) {
+  e.parallel_open("scatter_elements", rows, usual(loops[axis]) * 4, [&](std::span<const Value> at) {
     Value target = e.pointer(to.target);
-    code.loop(0, loops[axis], 1, [&](Value i) {
+    code.loop(code.constant(0), e.size(loops[axis]), 1, [&](Value i) {
       values where(at.begin(), at.end());
       where[axis] = i;
       evaluator ev(e);
       Value index = ev.element(indices, where), update = ev.element(updates, where);
-      where[axis] = place(code, index, indices.type().type, dims[axis]);
-      Value offset = code.linearize(where, dims);
+      where[axis] = place(e, index, indices.type().type, dims[axis]);
+      Value offset = code.constant(0);
+      for (std::size_t k = 0; k < dims.size(); ++k) offset = code.add(e.mul(offset, dims[k]), where[k]);
       Value old = op.reduction == scatter_reduction::none ? update : code.load(target, offset, type, 1);
       code.store(target, offset, type, joined(code, op.reduction, type, old, update));
     });
@@ -84,37 +91,42 @@ void emit_scatter_nd(kernel_emitter& e) {
   buffer source = e.materialize(updates), index_buffer = e.materialize(indices);
   destination to(e);
   emit_pointwise_into(e, data, to.target, false);
-  auto dims = kernel_emitter::dims(data), index_dims = kernel_emitter::dims(indices);
-  std::int64_t width = index_dims.back(), tuples = 1, slice = 1;
-  for (std::size_t i = 0; i + 1 < index_dims.size(); ++i) tuples *= index_dims[i];
-  for (std::size_t i = static_cast<std::size_t>(width); i < dims.size(); ++i) slice *= dims[i];
-  auto strides = row_major_strides(dims);
+  const auto &dims = kernel_emitter::sizes(data), &index_dims = kernel_emitter::sizes(indices);
+  const std::int64_t width = index_dims.back().value();
+  dim tuples = 1, slice = 1;
+  for (std::size_t i = 0; i + 1 < index_dims.size(); ++i) tuples = tuples * index_dims[i];
+  for (std::size_t i = static_cast<std::size_t>(width); i < dims.size(); ++i) slice = slice * dims[i];
+  const auto strides = buffer{buffer_kind::scratch, 0, type, dims}.strides();
   // Tuples may name the same slice, so they go in order; the elements of slices are independent of each other.
   constexpr std::int64_t piece = 4096;
-  std::int64_t pieces = (slice + piece - 1) / piece, lanes = e.lanes_for(type, slice);
+  const dim pieces = (slice + piece - 1) / piece;
+  const std::int64_t lanes = e.lanes_for(type, known_bound(slice));
   if (tuples == 0 || slice == 0) return to.finish();
-  e.parallel("scatter_nd", {pieces}, std::min(piece, slice) * tuples, [&](std::span<const Value> at) {
-    Value target = e.pointer(to.target), from = e.pointer(source), index_pointer = e.pointer(index_buffer);
-    Value low = code.mul(at[0], piece), high = code.min(code.add(low, piece), slice);
-    code.loop(0, tuples, 1, [&](Value tuple) {
-      Value start = code.constant(0);
-      for (std::int64_t j = 0; j < width; ++j) {
-        auto axis = static_cast<std::size_t>(j);
-        Value index = code.load(index_pointer, code.add(code.mul(tuple, width), j), index_buffer.type, 1);
-        start = code.add(start, code.mul(place(code, index, index_buffer.type, dims[axis]), strides[axis]));
-      }
-      auto move = [&](Value i, std::int64_t n) {
-        Value offset = code.add(start, i);
-        Value update = code.load(from, code.add(code.mul(tuple, slice), i), type, n);
-        Value old = op.reduction == scatter_reduction::none ? update : code.load(target, offset, type, n);
-        code.store(target, offset, type, joined(code, op.reduction, type, old, update));
-      };
-      Value whole = code.add(low, code.mul(code.div(code.sub(high, low), lanes), lanes));
-      code.loop(low, whole, lanes, [&](Value i) { move(i, lanes); });
-      if (slice % lanes) code.loop(whole, high, 1, [&](Value i) { move(i, 1); });
-    });
-  });
+  e.parallel_open(
+      "scatter_nd", {pieces}, std::min(piece, usual(slice)) * usual(tuples), [&](std::span<const Value> at) {
+        Value target = e.pointer(to.target), from = e.pointer(source), index_pointer = e.pointer(index_buffer);
+        Value low = code.mul(at[0], piece), high = e.min(code.add(low, piece), slice);
+        code.loop(code.constant(0), e.size(tuples), 1, [&](Value tuple) {
+          Value start = code.constant(0);
+          for (std::int64_t j = 0; j < width; ++j) {
+            auto axis = static_cast<std::size_t>(j);
+            Value index = code.load(index_pointer, code.add(code.mul(tuple, width), j), index_buffer.type, 1);
+            start = code.add(start, e.mul(place(e, index, index_buffer.type, dims[axis]), strides[axis]));
+          }
+          auto move = [&](Value i, std::int64_t n) {
+            Value offset = code.add(start, i);
+            Value update = code.load(from, code.add(e.mul(tuple, slice), i), type, n);
+            Value old = op.reduction == scatter_reduction::none ? update : code.load(target, offset, type, n);
+            code.store(target, offset, type, joined(code, op.reduction, type, old, update));
+          };
+          Value whole = code.add(low, code.mul(code.div(code.sub(high, low), lanes), lanes));
+          code.loop(low, whole, lanes, [&](Value i) { move(i, lanes); });
+          if (known_factor(slice) % lanes) code.loop(whole, high, 1, [&](Value i) { move(i, 1); });
+        });
+      });
   to.finish();
 }
+
+bool opens_scatter_nd(const instruction& anchor) { return anchor.inputs()[1].type().dims.back().is_static(); }
 
 }  // namespace kiln::cpu

@@ -8,11 +8,16 @@ std::span<const kernel_kind> scatter_kinds() {
   static constexpr kernel_kind rows[]{
       {.operation = "scatter_elements",
        .operand_reads = {1, 1, 1},
-       .cpu = {.emit = cpu::emit_scatter_elements, .space = cpu::grain_choices},
+       .cpu = {.emit = cpu::emit_scatter_elements,
+               .space = cpu::grain_choices,
+               .emit_open = cpu::emit_scatter_elements},
        .gpu = {.emit = gpu::emit_scatter_elements}},
       {.operation = "scatter_nd",
        .operand_reads = {1, 1, 1},
-       .cpu = {.emit = cpu::emit_scatter_nd, .space = cpu::grain_choices},
+       .cpu = {.emit = cpu::emit_scatter_nd,
+               .space = cpu::grain_choices,
+               .emit_open = cpu::emit_scatter_nd,
+               .opens = cpu::opens_scatter_nd},
        .gpu = {.emit = gpu::emit_scatter_nd}},
   };
   return rows;

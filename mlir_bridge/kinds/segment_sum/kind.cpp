@@ -20,7 +20,7 @@ using namespace codegen;
 // The number of ids, which ascend, that are smaller than `bound` (i64).
 Value count_below(kernel_emitter& e, const buffer& ids, Value bound) {
   code_builder& code = e.code;
-  const std::int64_t rows = ids.dims[0];
+  const std::int64_t rows = ids.dims()[0];
   const auto largest_step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
   Value pointer = e.pointer(ids);
   // So many ids are known to be smaller; the step to the next guess halves.

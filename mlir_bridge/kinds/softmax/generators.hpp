@@ -8,6 +8,7 @@ namespace kiln::cpu {
 using namespace codegen;
 
 void emit_softmax(kernel_emitter& e);
+void emit_open_softmax(kernel_emitter& e);
 
 }  // namespace kiln::cpu
 

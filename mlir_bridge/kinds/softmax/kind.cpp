@@ -9,7 +9,7 @@ std::span<const kernel_kind> softmax_kinds() {
       {.operation = "softmax",
        .epilogue = true,
        .operand_reads = {3, 3, 3},
-       .cpu = {.emit = cpu::emit_softmax, .space = cpu::row_choices},
+       .cpu = {.emit = cpu::emit_softmax, .space = cpu::row_choices, .emit_open = cpu::emit_open_softmax},
        .gpu = {.emit = gpu::emit_softmax, .space = gpu::softmax_space}},
   };
   return rows;

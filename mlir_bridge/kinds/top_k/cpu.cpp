@@ -106,7 +106,7 @@ void emit_top_k(kernel_emitter& e) {
   std::vector<std::int64_t> rows = dims;
   rows[axis] = 1;
   e.parallel("top_k", rows, extent * 4, [&](std::span<const Value> at) {
-    auto strides = best.strides();
+    auto strides = row_major_strides(best.dims());
     Value base = code.constant(0);
     for (std::size_t i = 0; i < dims.size(); ++i) base = code.add(base, code.mul(at[i], strides[i]));
     heap h{e, code, type, op.largest, e.pointer(best), e.pointer(indices), base, strides[axis]};

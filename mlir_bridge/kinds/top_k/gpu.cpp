@@ -133,7 +133,7 @@ struct top_k_emitter {
     rank(from, 1, [&](Value row, Value, Value rank, Value index, Value) {
       evaluator ev(e);
       Value x = ev.element(input, place(row, index));
-      Value at = code.linearize(place(row, rank), best.dims);
+      Value at = code.linearize(place(row, rank), best.dims());
       code.store(e.pointer(best), at, best.type, x);
       code.store(e.pointer(indices), at, indices.type,
                  convert_element(code, index, code.index_element(), element_type::i64));

@@ -41,6 +41,28 @@ TEST(native_kernel, kernels_without_new_fields_keep_their_bytes) {
   EXPECT_EQ(blake3(serialize(k)).hex(), "9bac5e52a0d2c068cb24f489b8cb9f1d1efcce40dcb36298f951f234f1585594");
 }
 
+TEST(native_kernel, open_kernels_get_their_sizes_when_they_are_known) {
+  const dim batch = dim::symbol("batch"), seq = dim::symbol("seq");
+  native_kernel k;
+  k.scratch.push_back({});
+  k.scratch[0].open_bytes = batch * seq * 4;
+  k.launches.push_back({"main", 1, 1, 1, 1, 0, {{buffer_kind::sizes, 0}, {buffer_kind::output, 0}}, false});
+  k.launches[0].open_grid = (seq + 15) / 16;
+  k.sizes = {batch, batch * seq, seq - 1};
+  native_kernel read = deserialize_native_kernel(serialize(k));
+  EXPECT_EQ(read, k);
+  EXPECT_EQ(at_sizes(read, {{"batch", 3}, {"seq", 33}}), (std::vector<std::int64_t>{3, 99, 32}));
+  EXPECT_EQ(read.launches[0].grid, 3);
+  EXPECT_EQ(read.scratch[0].bytes, 396);
+  EXPECT_THROW(at_sizes(read, {{"batch", 3}}), error);                                  // no value for seq
+  EXPECT_THROW(at_sizes(read, {{"batch", 3}, {"seq", std::int64_t{1} << 50}}), error);  // too large
+  EXPECT_THROW(at_sizes(read, {{"batch", std::int64_t{-3}}, {"seq", 9}}), error);       // negative scratch
+  native_kernel none;
+  EXPECT_TRUE(at_sizes(none, {}).empty());
+  k.sizes.clear();
+  EXPECT_THROW(serialize(k), error);  // an argument names a table that does not exist
+}
+
 TEST(native_kernel, any_alignment_will_do) {
   auto bytes = serialize(sample());
   for (std::size_t shift = 1; shift < 16; ++shift) {

@@ -37,9 +37,14 @@ struct loaded_kernel::session {
 
 struct loaded_kernel::buffers {
   std::vector<std::vector<std::byte>> inputs, outputs, scratch;
+  const std::vector<std::int64_t>* sizes = nullptr;
   std::vector<void*> arguments(const launch& l) const {
     std::vector<void*> result;
     for (const launch_argument& a : l.arguments) {
+      if (a.kind == buffer_kind::sizes) {
+        result.push_back(const_cast<std::int64_t*>(sizes->data()));
+        continue;
+      }
       const auto& list = a.kind == buffer_kind::input ? inputs : a.kind == buffer_kind::output ? outputs : scratch;
       result.push_back(const_cast<std::byte*>(list[a.index].data()));
     }
@@ -59,7 +64,8 @@ compiler_context& shared_context() {
 loaded_kernel::loaded_kernel(const module& fusion, const target_row& target, const kernel_configuration& configuration,
                              finalize_trace* trace)
     : session_(std::make_unique<session>()) {
-  for (value v : fusion.outputs()) outputs_.push_back(v.type());
+  for (value v : fusion.outputs()) open_outputs_.push_back(v.type());
+  outputs_ = open_outputs_;
   auto bytes = write_kernel(fusion, "tested");
   native_ = finalize(portable_kernel::parse(shared_context(), bytes), target, configuration, trace);
   static const bool initialized = (LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(),
@@ -77,6 +83,11 @@ loaded_kernel::loaded_kernel(const module& fusion, const target_row& target, con
 }
 
 loaded_kernel::~loaded_kernel() = default;
+
+void loaded_kernel::set_sizes(const dim_bindings& sizes) {
+  sizes_ = at_sizes(native_, sizes);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) outputs_[i] = open_outputs_[i].substitute(sizes);
+}
 
 void loaded_kernel::execute(const buffers& b, std::int64_t pieces, bool prepare) const {
   for (std::size_t i = 0; i < native_.launches.size(); ++i) {
@@ -99,6 +110,7 @@ std::vector<std::byte> filled(std::size_t size) {
 
 std::vector<literal> loaded_kernel::run(std::span<const literal> inputs, std::int64_t pieces) const {
   buffers b;
+  b.sizes = &sizes_;
   for (const literal& input : inputs) b.inputs.emplace_back(input.bytes().begin(), input.bytes().end());
   for (const shape& s : outputs_) b.outputs.push_back(filled(s.bytes() + 64));
   for (const scratch_buffer& s : native_.scratch) b.scratch.push_back(filled(static_cast<std::size_t>(s.bytes)));
@@ -115,6 +127,7 @@ std::vector<literal> loaded_kernel::run(std::span<const literal> inputs, std::in
 
 std::function<void()> loaded_kernel::prepared(std::span<const literal> inputs) const {
   auto b = std::make_shared<buffers>();
+  b->sizes = &sizes_;
   for (const literal& input : inputs) b->inputs.emplace_back(input.bytes().begin(), input.bytes().end());
   for (const shape& s : outputs_) b->outputs.push_back(filled(s.bytes()));
   for (const scratch_buffer& s : native_.scratch) b->scratch.push_back(filled(static_cast<std::size_t>(s.bytes)));
@@ -164,20 +177,54 @@ literal random_literal(const shape& s, std::mt19937& random, double scale) {
   return literal::from_doubles(s, numbers);
 }
 
+namespace {
+
+// One kernel against the reference, whole and with its grid split.
+void expect_right(const loaded_kernel& kernel, const module& fusion, std::span<const literal> inputs,
+                  const std::vector<literal>& expected, std::optional<tolerance> allowed, const std::string& target) {
+  auto whole = kernel.run(inputs);
+  ASSERT_EQ(whole.size(), expected.size());
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    expect_close(whole[i], expected[i], allowed.value_or(default_tolerance(expected[i].type().type)),
+                 target + " output " + std::to_string(i) + "\n" + fusion.str());
+  for (std::int64_t pieces : {3, 64}) {
+    auto split = kernel.run(inputs, pieces);
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      EXPECT_TRUE(split[i] == whole[i]) << target << ": output " << i << " depends on how the grid is split\n"
+                                        << fusion.str();
+  }
+}
+
+}  // namespace
+
 void check(const module& fusion, std::span<const literal> inputs, std::optional<tolerance> allowed) {
   auto expected = evaluate(fusion, inputs);
+  for (const target_row& target : runnable_targets())
+    expect_right(loaded_kernel(fusion, target), fusion, inputs, expected, allowed, target.name);
+}
+
+void check_open(const std::vector<shape>& inputs,
+                const std::function<std::vector<value>(module&, const std::vector<value>&)>& build,
+                const std::vector<dim_bindings>& sizes, double scale, std::optional<tolerance> allowed) {
+  const auto open = fusion(inputs, build);
+  program p;
+  std::vector<value> parameters;
+  for (const shape& s : inputs)
+    parameters.push_back(p.main().add_parameter("input" + std::to_string(parameters.size()), s));
+  const auto outputs = build(p.main(), parameters);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back("output" + std::to_string(i));
+  p.main().set_outputs(outputs, names);
+  for (const auto& [symbol, size] : sizes.front()) p.symbols[symbol] = {0, 1 << 20, {}};
   for (const target_row& target : runnable_targets()) {
-    loaded_kernel kernel(fusion, target);
-    auto whole = kernel.run(inputs);
-    ASSERT_EQ(whole.size(), expected.size());
-    for (std::size_t i = 0; i < whole.size(); ++i)
-      expect_close(whole[i], expected[i], allowed.value_or(default_tolerance(expected[i].type().type)),
-                   target.name + " output " + std::to_string(i) + "\n" + fusion.str());
-    for (std::int64_t pieces : {3, 64}) {
-      auto split = kernel.run(inputs, pieces);
-      for (std::size_t i = 0; i < whole.size(); ++i)
-        EXPECT_TRUE(split[i] == whole[i]) << target.name << ": output " << i << " depends on how the grid is split\n"
-                                          << fusion.str();
+    loaded_kernel kernel(*open, target);
+    for (const dim_bindings& at : sizes) {
+      const program bound = p.bind(at);
+      std::mt19937 random(7);
+      std::vector<literal> data;
+      for (value v : bound.main().parameters()) data.push_back(random_literal(v.type(), random, scale));
+      kernel.set_sizes(at);
+      expect_right(kernel, bound.main(), data, evaluate(bound.main(), data), allowed, target.name);
     }
   }
 }

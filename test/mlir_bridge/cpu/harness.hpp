@@ -29,6 +29,8 @@ class loaded_kernel {
                 finalize_trace* trace = nullptr);
   ~loaded_kernel();
   const native_kernel& native() const { return native_; }
+  // Of an open kernel: from here on it runs on tensors of these sizes.
+  void set_sizes(const dim_bindings& sizes);
   // pieces: the grid is split into about this many parts, run last to first; 1 runs it whole.
   std::vector<literal> run(std::span<const literal> inputs, std::int64_t pieces = 1) const;
   // One more run on buffers prepared earlier, without the launches that a runtime does once at load: for timing.
@@ -39,7 +41,8 @@ class loaded_kernel {
   struct buffers;
   void execute(const buffers& b, std::int64_t pieces, bool prepare = true) const;
   native_kernel native_;
-  std::vector<shape> outputs_;
+  std::vector<shape> open_outputs_, outputs_;
+  std::vector<std::int64_t> sizes_;  // of an open kernel
   std::unique_ptr<session> session_;
 };
 
@@ -58,6 +61,12 @@ literal random_literal(const shape& s, std::mt19937& random, double scale = 1);
 void check(const module& fusion, std::span<const literal> inputs, std::optional<tolerance> allowed = {});
 // The same with random inputs.
 void check(const module& fusion, unsigned seed = 1, double scale = 1, std::optional<tolerance> allowed = {});
+
+// Compiles a fusion with open dims once for every runnable target and compares its results for each of these sizes.
+// Floats are random, integers within about ±scale.
+void check_open(const std::vector<shape>& inputs,
+                const std::function<std::vector<value>(module&, const std::vector<value>&)>& build,
+                const std::vector<dim_bindings>& sizes, double scale = 1, std::optional<tolerance> allowed = {});
 
 // A fusion from a function that receives the parameters and returns the outputs.
 std::unique_ptr<module> fusion(const std::vector<shape>& inputs,

@@ -1,0 +1,13 @@
+// Which axes a resize leaves alone.
+#pragma once
+
+#include "ir/ops/movement.hpp"
+
+namespace kiln {
+
+// Whether the axis stays as it is, for all values of open dims.
+inline bool keeps_axis(const resize& op, std::size_t axis, const dim& in, const dim& out) {
+  return in == out && (op.scales[axis] == 0 || op.scales[axis] == 1);
+}
+
+}  // namespace kiln

@@ -1,0 +1,48 @@
+// The kernels of a model that are compiled once for all sizes (open kernels, ir/native_kernel.hpp), finalized for a
+// device. Used by one thread at a time.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/program.hpp"
+#include "jit/compile_bytecode.hpp"
+
+namespace kiln {
+
+class open_kernels {
+ public:
+  // Of the kernels of `portable`, a program with open dims that must outlive this object, those that have such a form,
+  // except the payloads in `without`.
+  open_kernels(const program& portable, const std::set<std::string>& without);
+
+  // Whether the kernel has such a form.
+  bool contains(const std::string& payload) const { return kernels_.contains(payload); }
+
+  // Compiles all of them in the first call, as compile_bytecode does; the report of later calls is empty. A kernel that
+  // the compiler refuses is left to specialization, and told to `warn`.
+  jit_report finalize(const jit_options& options, const std::function<void(const std::string&)>& warn);
+  // Replaces the code objects that have such a kernel in `bound`, which is the program bound to some sizes. The others
+  // stay portable, as do those with an empty input, which a kernel for all sizes may not read.
+  program use_in(const program& bound) const;
+
+ private:
+  struct open_kernel {
+    const instruction* first = nullptr;  // that uses it; equal payloads have equal symbolic shapes
+    const code_object* object = nullptr;
+    content_hash hash{};
+    std::shared_ptr<const std::vector<std::byte>> bytes;  // a native kernel; null before finalize()
+  };
+  jit_report compile(const std::vector<open_kernel*>& wanted, const jit_options& options);
+
+  const program& portable_;
+  std::map<std::string, open_kernel> kernels_;  // by payload
+  bool finalized_ = false;
+  std::string target_;
+};
+
+}  // namespace kiln

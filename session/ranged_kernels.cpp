@@ -1,0 +1,24 @@
+#include "session/ranged_kernels.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace kiln {
+
+ranged_kernels::ranged_kernels(const program& portable) : rows_(portable), open_(portable, rows_.of_static_rows()) {
+  rows_.leave_out([this](const std::string& payload) { return open_.contains(payload); });
+}
+
+jit_report ranged_kernels::finalize(const dim_bindings& sizes, const jit_options& options,
+                                    const std::function<void(const std::string&)>& warn) {
+  jit_report report = rows_.finalize(sizes, options), open = open_.finalize(options, warn);
+  std::ranges::move(open.kernels, std::back_inserter(report.kernels));
+  report.hits += open.hits, report.misses += open.misses, report.elapsed_ms += open.elapsed_ms;
+  return report;
+}
+
+program ranged_kernels::use_in(const program& bound, const dim_bindings& sizes) const {
+  return open_.use_in(rows_.use_in(bound, sizes));
+}
+
+}  // namespace kiln

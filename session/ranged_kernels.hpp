@@ -1,0 +1,29 @@
+// The kernels of a model that serve many sizes: those for any number of rows (row_kernels.hpp), and those for all sizes
+// (open_kernels.hpp). A kernel whose rows have static dims is one for any number of rows, because its inner loops know
+// their lengths; any other kernel that has a form for all sizes is one of these. Used by one thread at a time.
+#pragma once
+
+#include "session/open_kernels.hpp"
+#include "session/row_kernels.hpp"
+
+namespace kiln {
+
+class ranged_kernels {
+ public:
+  // `portable`, a program with open dims, must outlive this object.
+  explicit ranged_kernels(const program& portable);
+
+  // Compiles what is missing for these sizes. Throws what compile_bytecode throws. Kernels that stay without a form are
+  // told to `warn`.
+  jit_report finalize(const dim_bindings& sizes, const jit_options& options,
+                      const std::function<void(const std::string&)>& warn);
+  // Replaces the code objects that have such a kernel in `bound`, which is the program bound to `sizes`. The others
+  // stay portable.
+  program use_in(const program& bound, const dim_bindings& sizes) const;
+
+ private:
+  row_kernels rows_;
+  open_kernels open_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,276 @@
+// Open kernels: compiled once, right for all sizes. Outputs and scratch are filled with NaN bytes before each run.
+#include <gtest/gtest.h>
+
+#include "harness.hpp"
+#include "mlir_bridge/kinds/kind.hpp"
+
+namespace kiln::test {
+namespace {
+
+const dim batch = dim::symbol("batch"), seq = dim::symbol("seq"), past = dim::symbol("past");
+
+using arguments = std::vector<value>;
+
+std::vector<dim_bindings> sizes_of_two() {
+  std::vector<dim_bindings> result;
+  for (std::int64_t b : {1, 3})
+    for (std::int64_t s : {1, 2, 7, 8, 16, 33, 130, 1000}) result.push_back({{"batch", b}, {"seq", s}});
+  return result;
+}
+
+value add(module& m, value a, value b) { return m.add(elementwise{scalar_function::add}, {a, b}); }
+
+TEST(open_kernels, pointwise) {
+  check_open(
+      {f32({batch, seq, 24}), f32({24}), f32({batch, 1, 1})},
+      [](module& m, const arguments& in) {
+        value bias = m.add(broadcast{{batch, seq, 24}}, {in[1]}), mask = m.add(broadcast{{batch, seq, 24}}, {in[2]});
+        return arguments{m.add(elementwise{scalar_function::tanh}, {add(m, add(m, in[0], bias), mask)})};
+      },
+      sizes_of_two());
+}
+
+TEST(open_kernels, an_open_last_axis) {
+  check_open(
+      {f32({batch, 5, seq}), f32({seq}), typed(element_type::f16, {batch, 5, 1})},
+      [](module& m, const arguments& in) {
+        value half = m.add(broadcast{{batch, 5, seq}}, {m.add(convert{element_type::f32}, {in[2]})});
+        return arguments{add(m, add(m, in[0], m.add(broadcast{{batch, 5, seq}}, {in[1]})), half), in[0]};
+      },
+      sizes_of_two(), 1, tolerance{1e-5, 1e-5});
+}
+
+TEST(open_kernels, transposes_and_reshapes) {
+  check_open(
+      {f32({batch, seq, 12})},
+      [](module& m, const arguments& in) {
+        value heads = m.add(transpose{{0, 2, 1, 3}}, {m.add(reshape{{batch, seq, 3, 4}}, {in[0]})});
+        value flat = m.add(reshape{{batch * 3, seq, 4}}, {heads});
+        return arguments{m.add(elementwise{scalar_function::neg}, {flat})};
+      },
+      sizes_of_two());
+  check_open(
+      {f32({batch, seq, 20})},
+      [](module& m, const arguments& in) { return arguments{m.add(transpose{{0, 2, 1}}, {in[0]})}; }, sizes_of_two());
+  check_open(
+      {f32({batch * seq, 6})},
+      [](module& m, const arguments& in) {
+        return arguments{m.add(transpose{{1, 2, 0}}, {m.add(reshape{{batch, seq, 6}}, {in[0]})})};
+      },
+      sizes_of_two());
+}
+
+TEST(open_kernels, slices_pads_and_joins) {
+  std::vector<dim_bindings> sizes;
+  for (std::int64_t p : {1, 5, 32})
+    for (std::int64_t s : {2, 9, 64}) sizes.push_back({{"past", p}, {"seq", s}});
+  for (std::int64_t axis : {0, 1}) {
+    const bool last = axis == 1;
+    auto dims = [&](dim d) { return last ? std::vector<dim>{3, d} : std::vector<dim>{d, 8}; };
+    check_open(
+        {f32(dims(past)), f32(dims(seq))},
+        [&](module& m, const arguments& in) { return arguments{m.add(concat{axis}, {in[0], in[1]})}; }, sizes);
+    for (pad_mode mode : {pad_mode::constant_, pad_mode::edge, pad_mode::wrap, pad_mode::reflect})
+      check_open(
+          {f32(dims(seq))},
+          [&](module& m, const arguments& in) {
+            std::vector<std::int64_t> before(2), after(2);
+            before[static_cast<std::size_t>(axis)] = 1, after[static_cast<std::size_t>(axis)] = 1;
+            return arguments{m.add(pad{before, after, mode, 0.5}, {in[0]})};
+          },
+          sizes);
+    check_open(
+        {f32(dims(seq))},
+        [&](module& m, const arguments& in) {
+          std::vector<std::int64_t> starts(2);
+          starts[static_cast<std::size_t>(axis)] = 1;
+          return arguments{m.add(slice{starts, dims(seq - 1), {1, 1}}, {in[0]})};
+        },
+        sizes);
+  }
+}
+
+TEST(open_kernels, lookups_and_counters) {
+  check_open(
+      {f32({seq, 7}), typed(element_type::i64, {batch, past})},
+      [](module& m, const arguments& in) {
+        value counted = m.add(iota{element_type::f32, {batch, past, 7}, 1}, {});
+        return arguments{add(m, m.add(gather{0}, {in[0], in[1]}), counted)};
+      },
+      {{{"batch", 1}, {"seq", 1}, {"past", 3}}, {{"batch", 4}, {"seq", 30}, {"past", 19}}}, 0.09);
+}
+
+TEST(open_kernels, reductions) {
+  for (reduction_kind kind : {reduction_kind::sum, reduction_kind::mean, reduction_kind::max, reduction_kind::product})
+    for (std::vector<std::int64_t> axes : {std::vector<std::int64_t>{2}, {1}, {0, 2}, {1, 2}, {0, 1}})
+      for (bool open_last : {true, false}) {
+        const dim middle = open_last ? dim(6) : seq, last = open_last ? seq : dim(6);
+        check_open(
+            {f32({batch, middle, last})},
+            [&](module& m, const arguments& in) {
+              value scaled = m.add(elementwise{scalar_function::tanh}, {in[0]});
+              return arguments{m.add(reduce{kind, axes, axes[0] == 1}, {scaled})};
+            },
+            {{{"batch", 2}, {"seq", 1}}, {{"batch", 1}, {"seq", 17}}, {{"batch", 3}, {"seq", 200}}}, 0.5,
+            tolerance{1e-4, 1e-4});
+      }
+  check_open(
+      {typed(element_type::i32, {batch, seq})},
+      [](module& m, const arguments& in) { return arguments{m.add(reduce{reduction_kind::mean, {1}}, {in[0]})}; },
+      sizes_of_two());
+}
+
+TEST(open_kernels, positions_of_extremes) {
+  for (std::int64_t axis : {1, 2})
+    for (bool last : {true, false})
+      check_open(
+          {typed(element_type::i32, {batch, 5, seq})},
+          [&](module& m, const arguments& in) {
+            return arguments{m.add(arg_reduce{true, axis, false, last}, {in[0]})};
+          },
+          sizes_of_two(), 0.3);
+}
+
+TEST(open_kernels, softmax_and_normalization) {
+  for (std::int64_t axis : {1, 2})
+    for (bool logarithm : {true, false})
+      check_open(
+          {f32({batch, 9, seq})},
+          [&](module& m, const arguments& in) {
+            value twice = add(m, in[0], in[0]);
+            return arguments{m.add(elementwise{scalar_function::neg}, {m.add(softmax{axis, logarithm}, {twice})})};
+          },
+          sizes_of_two(), 1, tolerance{1e-4, 1e-5});
+  check_open(
+      {f32({2, seq})}, [](module& m, const arguments& in) { return arguments{m.add(softmax{1}, {in[0]})}; },
+      {{{"seq", 8192}}, {{"seq", 8193}}, {{"seq", 20011}}}, 1, tolerance{1e-4, 1e-6});
+  for (std::vector<std::int64_t> axes : {std::vector<std::int64_t>{2}, {1}, {1, 2}})
+    for (bool centered : {true, false})
+      check_open(
+          {f32({batch, 9, seq})},
+          [&](module& m, const arguments& in) { return arguments{m.add(normalize{axes, 1e-3, centered}, {in[0]})}; },
+          sizes_of_two(), 1, tolerance{1e-4, 1e-4});
+}
+
+TEST(open_kernels, products) {
+  std::vector<dim_bindings> sizes;
+  for (std::int64_t s : {1, 7, 40, 65})
+    for (std::int64_t p : {1, 16, 33, 97}) sizes.push_back({{"batch", 1 + s % 3}, {"seq", s}, {"past", p}});
+  for (bool transposed_a : {false, true})
+    for (bool transposed_b : {false, true})
+      for (element_type type : {element_type::f32, element_type::f16}) {
+        if (transposed_a != transposed_b && type == element_type::f16) continue;
+        check_open(
+            {typed(type, transposed_a ? std::vector<dim>{batch, 2, past, seq} : std::vector<dim>{batch, 2, seq, past}),
+             typed(type, transposed_b ? std::vector<dim>{batch, 2, 19, past} : std::vector<dim>{batch, 2, past, 19})},
+            [&](module& m, const arguments& in) {
+              value product = m.add(dot{transposed_a, transposed_b, type}, {in[0], in[1]});
+              return arguments{m.add(elementwise{scalar_function::tanh}, {product}), product};
+            },
+            sizes, 0.2);
+      }
+  check_open(
+      {f32({batch, seq, 8}), f32({batch, 8, past})},
+      [](module& m, const arguments& in) {
+        value twice = add(m, in[1], in[1]);
+        return arguments{m.add(dot{}, {in[0], twice})};
+      },
+      sizes, 0.5);
+  check_open(
+      {typed(element_type::i8, {seq, past}), typed(element_type::i8, {past, 40})},
+      [](module& m, const arguments& in) {
+        return arguments{m.add(dot{false, false, element_type::i32}, {in[0], in[1]})};
+      },
+      sizes);
+}
+
+TEST(open_kernels, attention) {
+  std::vector<dim_bindings> sizes;
+  for (std::int64_t s : {1, 5, 33, 70})
+    for (std::int64_t p : {s, std::int64_t{40}, std::int64_t{129}})
+      if (p >= s) sizes.push_back({{"batch", 1 + s % 2}, {"seq", s}, {"past", p}});
+  for (bool causal : {false, true})
+    for (head_layout layout : {head_layout::heads_first, head_layout::sequence_first}) {
+      auto tensor = [&](dim heads, dim length, dim depth) {
+        return layout == head_layout::heads_first ? f32({batch, heads, length, depth})
+                                                  : f32({batch, length, heads, depth});
+      };
+      check_open(
+          {tensor(4, seq, 12), tensor(2, past, 12), tensor(2, past, 20)},
+          [&](module& m, const arguments& in) {
+            return arguments{m.add(attention{0.3, causal, layout, layout, layout, layout}, in)};
+          },
+          sizes, 1, tolerance{1e-4, 1e-5});
+    }
+  for (const shape& mask :
+       {f32({batch, 1, seq, past}), f32({seq, 1}), typed(element_type::boolean, {batch, 1, 1, past})})
+    check_open(
+        {f32({batch, 3, seq, 16}), f32({batch, 3, past, 16}), f32({batch, 3, past, 32}), mask},
+        [&](module& m, const arguments& in) { return arguments{m.add(attention{0.3}, in)}; }, sizes, 1,
+        tolerance{1e-4, 1e-5});
+}
+
+TEST(open_kernels, convolutions) {
+  const dim height = dim::symbol("height"), width = dim::symbol("width");
+  struct form {
+    std::int64_t channels, features, groups, window, stride, dilation, pad;
+  };
+  for (const form& f :
+       {form{3, 40, 1, 3, 2, 1, 1}, {16, 24, 1, 1, 1, 1, 0}, {20, 20, 20, 3, 1, 1, 1}, {8, 12, 2, 2, 1, 2, 0}}) {
+    check_open(
+        {f32({batch, height, width, f.channels}), f32({f.window, f.window, f.channels / f.groups, f.features}),
+         f32({f.features})},
+        [&](module& m, const arguments& in) {
+          const convolution op{
+              {f.stride, f.stride},        {f.dilation, f.dilation}, {f.pad, f.pad}, {f.pad, f.pad}, f.groups,
+              tensor_layout::channels_last};
+          value made = m.add(op, {in[0], in[1]});
+          return arguments{add(m, made, m.add(broadcast{made.type().dims}, {in[2]}))};
+        },
+        {{{"batch", 1}, {"height", 3}, {"width", 3}},
+         {{"batch", 2}, {"height", 7}, {"width", 19}},
+         {{"batch", 1}, {"height", 16}, {"width", 33}}},
+        0.5, tolerance{1e-4, 1e-5});
+  }
+}
+
+TEST(open_kernels, pooling) {
+  const dim height = dim::symbol("height"), width = dim::symbol("width");
+  for (pooling_kind kind : {pooling_kind::max, pooling_kind::average})
+    for (bool counts : {false, true}) {
+      const pooling op{kind, {3, 2}, {2, 1}, {1, 2}, {1, 1}, {1, 0}, counts, false, tensor_layout::channels_last};
+      check_open({f32({batch, height, width, 21})},
+                 [&](module& m, const arguments& in) { return arguments{m.add(op, {in[0]})}; },
+                 {{{"batch", 1}, {"height", 3}, {"width", 4}}, {{"batch", 2}, {"height", 9}, {"width", 14}}});
+    }
+}
+
+TEST(open_kernels, scattered_elements) {
+  check_open(
+      {f32({batch, seq, 5}), typed(element_type::i64, {batch, past, 5}), f32({batch, past, 5})},
+      [](module& m, const arguments& in) {
+        value result = m.add(scatter_elements{1, scatter_reduction::add}, in);
+        return arguments{m.add(elementwise{scalar_function::tanh}, {result})};
+      },
+      {{{"batch", 1}, {"seq", 1}, {"past", 1}}, {{"batch", 3}, {"seq", 9}, {"past", 4}}}, 0.09);
+  for (scatter_reduction reduction : {scatter_reduction::none, scatter_reduction::max})
+    check_open(
+        {f32({seq, batch, 24}), typed(element_type::i64, {past, 1}), f32({past, batch, 24})},
+        [&](module& m, const arguments& in) { return arguments{m.add(scatter_nd{reduction}, in)}; },
+        {{{"batch", 1}, {"seq", 1}, {"past", 1}}, {{"batch", 3}, {"seq", 9}, {"past", 4}}}, 0.09);
+}
+
+TEST(open_kernels, operations_without_one_are_named) {
+  std::string missing;
+  const auto resized = fusion({f32({1, 2, seq})}, [](module& m, const arguments& in) {
+    resize op;
+    op.dims = {1, 2, seq * 2};
+    op.scales = {1, 1, 2};
+    return arguments{m.add(op, {in[0]})};
+  });
+  EXPECT_FALSE(has_open_form(*resized, &missing));
+  EXPECT_EQ(missing, "resize");
+}
+
+}  // namespace
+}  // namespace kiln::test
