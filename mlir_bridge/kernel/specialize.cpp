@@ -160,9 +160,8 @@ void retype(mlir::Operation& op, dim_solver& solver) {
 
 void portable_kernel::specialize(std::span<const shape> inputs, std::span<const shape> outputs) {
   dialect::KernelOp kernel = impl_->kernel();
-  if (!std::ranges::all_of(outputs, &shape::is_static) && std::ranges::equal(inputs, input_shapes()) &&
-      std::ranges::equal(outputs, output_shapes()))
-    return;
+  const bool open = !std::ranges::all_of(inputs, &shape::is_static) || !std::ranges::all_of(outputs, &shape::is_static);
+  if (open && std::ranges::equal(inputs, input_shapes()) && std::ranges::equal(outputs, output_shapes())) return;
   dim_solver solver;
   learn_all(solver, kernel.getArgumentTypes(), inputs, "input");
   if (!outputs.empty()) learn_all(solver, kernel.getResultTypes(), outputs, "output");

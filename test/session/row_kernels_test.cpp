@@ -176,7 +176,8 @@ program lengths() {
   value weights = m.add(softmax{2}, {m.add(dot{false, true}, {by_batch, by_batch})});
   value mixed = m.add(dot{}, {weights, by_batch});
   value joined = m.add(concat{1}, {mixed, by_batch});
-  m.set_outputs({joined, m.add(reduce{reduction_kind::max, {1}}, {m.add(transpose{{0, 2, 1}}, {joined})})}, {"y", "z"});
+  value largest = m.add(reduce{reduction_kind::max, {1}}, {m.add(transpose{{0, 2, 1}}, {joined})});
+  m.set_outputs({joined, largest, m.add(reduce{reduction_kind::max, {0, 1}}, {x})}, {"y", "z", "of all"});
   return p;
 }
 
