@@ -109,8 +109,10 @@ class row_kernel_sessions : public ::testing::Test {
     ASSERT_EQ(got.size(), expected.size());
     for (std::size_t o = 0; o < got.size(); ++o) {
       ASSERT_EQ(got[o].type(), expected[o].type());
-      for (std::int64_t i = 0; i < got[o].type().element_count(); ++i)
+      for (std::int64_t i = 0; i < got[o].type().element_count(); ++i) {
+        if (got[o].at(i) == expected[o].at(i)) continue;  // also infinities
         ASSERT_NEAR(got[o].at(i), expected[o].at(i), 2e-5) << reference.main().str() << i;
+      }
     }
   }
 
