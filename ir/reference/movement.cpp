@@ -23,6 +23,7 @@ using source_table = std::vector<std::vector<std::int64_t>>;
 std::optional<std::int64_t> step_of(const std::vector<std::int64_t>& entries) {
   if (entries.empty() || entries[0] != 0) return std::nullopt;
   const std::int64_t step = entries.size() > 1 ? entries[1] : 0;
+  if (step == nowhere) return std::nullopt;
   for (std::size_t i = 1; i < entries.size(); ++i)
     if (entries[i] != static_cast<std::int64_t>(i) * step) return std::nullopt;
   return step;
