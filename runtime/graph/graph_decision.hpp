@@ -1,16 +1,16 @@
-// What `auto` found out about one program on one device: whether replaying a graph is faster than making every launch.
-// A plain value, so that it can be kept (tuning records, by the program's hash and the class of the device) and given
-// to a later process, which then measures nothing: graph_options::decision takes it (executable::make_context),
-// execution_context::decision() gives it once it is made.
+// The result of the policy `auto` for one program on one device: whether graph replay is faster than eager launches. A
+// plain value: tuning records store it under the program's hash and the device class, and a later process that passes
+// it as graph_options::decision (executable::make_context) measures nothing. execution_context::decision() returns it
+// once it is made.
 #pragma once
 
 namespace kiln {
 
 struct graph_decision {
-  bool replay = false;    // otherwise every launch is made by itself
-  bool branches = false;  // with replay: independent steps may run side by side; otherwise one after the other
+  bool replay = false;    // false: eager launches
+  bool branches = false;  // with replay: independent steps may run concurrently; false: in sequence
   double eager_ms = 0,
-         replay_ms = 0;  // medians of a run; replay_ms of the better of both kinds of graph. 0: not measured
+         replay_ms = 0;  // median times of a run; replay_ms is that of the faster graph order. 0: not measured
   friend bool operator==(const graph_decision&, const graph_decision&) = default;
 };
 

@@ -1,4 +1,4 @@
-// How a context runs a plan on a device with graphs, and what came of it. Plain values.
+// The options for graph replay in one context, and the report about it. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 namespace kiln {
 
 enum class graph_policy : std::uint8_t {
-  off,        // every launch is made by itself
-  on,         // graphs are replayed; of two orders the first runs find the faster
-  automatic,  // the first runs are timed in turn with and without; the faster way is kept
+  off,        // eager launches
+  on,         // graphs are replayed; the first runs measure which graph order is faster
+  automatic,  // the first runs alternate between eager launches and replay; the faster way is kept
 };
 
-// The graph of independent steps.
+// The order of independent steps in a graph.
 enum class graph_order : std::uint8_t {
   measured,  // the faster of both
-  chain,     // one after the other
-  branches,  // side by side where the plan's data allows
+  chain,     // in sequence
+  branches,  // concurrent where the plan's data dependences allow it
 };
 
-// Which maker a graph is made by.
+// How graphs are built (graph_maker).
 enum class graph_making : std::uint8_t {
-  fitting,  // nodes; capture for what holds more than one call that is not ours
+  fitting,  // nodes; capture for a segment with more than one foreign call
   nodes,
   capture,
 };
@@ -34,24 +34,24 @@ struct graph_options {
   graph_policy policy = graph_policy::automatic;
   graph_order order = graph_order::measured;
   graph_making making = graph_making::fitting;
-  // Graphs with pointers of their own that are kept for each part of a plan, so that callers who take turns with a few
-  // sets of tensors change nothing; at least 1.
+  // The number of graphs that are kept for each segment of a plan, each with its own pointers. A caller that alternates
+  // between this many sets of tensors causes no patches. At least 1.
   unsigned most_graphs = 4;
-  // What `automatic` decided before, for this program on such a device: nothing is measured.
+  // An earlier decision of `automatic` for this program and device class. With it, nothing is measured.
   std::optional<graph_decision> decision = {};
 };
 
 struct graph_report {
   std::string mode = "off";  // off, measuring, eager, replay
-  std::size_t captures = 0;  // graphs made, by either maker
+  std::size_t captures = 0;  // graphs built, in either way
   std::size_t replays = 0;   // runs that launched graphs
-  std::size_t patches = 0;   // nodes that were given other pointers
-  std::size_t updates = 0;   // graphs updated as a whole, where a patch was refused
-  std::size_t rebuilds = 0;  // graphs made again, where an update was refused
-  std::size_t failures = 0;  // after the first, runs are eager for good
-  std::size_t segments = 0;  // parts of the plan that are graphs
-  bool branches = false;     // of the graphs in use
-  std::string reason;        // why runs are eager where a graph was wanted
+  std::size_t patches = 0;   // nodes that got other pointers
+  std::size_t updates = 0;   // graphs updated as a whole because a patch was refused
+  std::size_t rebuilds = 0;  // graphs rebuilt because an update was refused
+  std::size_t failures = 0;  // after the first failure all runs are eager
+  std::size_t segments = 0;  // segments of the plan that run as graphs
+  bool branches = false;     // whether the graphs in use have concurrent branches
+  std::string reason;        // why runs are eager although a graph was requested
 };
 
 std::string_view name(graph_policy policy);  // "off", "on", "auto"

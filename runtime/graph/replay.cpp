@@ -17,7 +17,7 @@ graph_replay::graph_replay(const plan& of, device& target, const graph_options& 
   }
 }
 
-// Once a graph will be used.
+// Called before the first run that may use a graph.
 void graph_replay::prepare() {
   prepared_ = true;
   parts_ = cut_segments(*plan_);
@@ -49,7 +49,7 @@ void graph_replay::prepare() {
 
 void graph_replay::begin(graph_run& run) {
   if (eager_for_good_) return;
-  // Whether a first run is the only one cannot be known: nothing is made for it unless a graph was asked for.
+  // The first run may be the only one, so build no graph for it unless the caller asked for graphs.
   if (runs_++ == 0 && options_.policy == graph_policy::automatic && !decision_) return;
   try {
     if (!prepared_) prepare();
@@ -84,10 +84,10 @@ std::size_t graph_run::replay(std::uint32_t block, std::size_t step, plan_pointe
 
 void graph_replay::end_waited(const graph_run& run, clock::time_point since) {
   if (run.launched_) ++replays_;
-  if (!trial_ || !run.turn_ || made() != run.made_before_) return;  // the trial goes where a run fails
+  if (!trial_ || !run.turn_ || made() != run.made_before_) return;  // fail() ends the trial
   take(*run.turn_, std::chrono::duration<double, std::milli>(clock::now() - since).count());
   if (trial_) return;
-  for (segment_graphs& g : graphs_) g.keep(way_ == run_way::branches);  // nothing is under way
+  for (segment_graphs& g : graphs_) g.keep(way_ == run_way::branches);  // the run has finished, so no graph is in use
 }
 
 void graph_replay::take(const graph_trial::turn& turn, double milliseconds) {
@@ -128,7 +128,7 @@ void graph_replay::end_queued(const graph_run& run, queued_run* timed, device_st
   }
 }
 
-// A run costs what the device or the host needs for it, whichever is more: the other one waits.
+// The cost of a run is the larger of its host time and its device time, because the two overlap.
 void graph_replay::look_at_queued() {
   for (; queued_begin_ != queued_end_; ++queued_begin_) {
     queued_run& q = queued_[queued_begin_ % queued_.size()];
@@ -144,7 +144,7 @@ void graph_replay::fail(const char* what) noexcept {
   try {
     if (reason_.empty()) reason_ = what;
   } catch (const std::bad_alloc&) {
-    // The count says it.
+    // The failure is counted even if its text cannot be stored.
   }
 }
 

@@ -1,9 +1,9 @@
-// Graph replay in one context: it decides how each run goes, owns the graphs, makes the measurements of `automatic` and
-// reports what came of it all. A run is one call, run_waited() or run_queued(), which asks its caller for the stream
-// and then for the work; a graph_run exists only inside of it. A failure anywhere is counted and said in the report;
-// the run that met it goes on with launches from where it was, and all later runs are eager. Used by one thread at a
-// time. Nothing here throws into a run, but what the caller's functions throw passes through; such a run is not
-// measured. Graphs go with the object: the context waits for its runs first.
+// Graph replay in one context. It decides how each run executes, owns the graphs, times the runs for the policy
+// `automatic`, and reports the result. A run is one call of run_waited() or run_queued(), which asks its caller first
+// for the stream and then for the work; a graph_run exists only during that call. A failure is counted and reported:
+// the current run continues with eager launches from the failed step, and all later runs are eager. Used by one thread
+// at a time. Replay itself never throws into a run. Exceptions of the caller's functions propagate; such a run is not
+// measured. The destructor frees the graphs, so the context must wait for its runs first.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@ namespace kiln {
 
 class graph_replay;
 
-// The run under way, for whoever executes the plan's steps.
+// The current run, as seen by the code that executes the plan's steps.
 class graph_run {
  public:
   graph_run(const graph_run&) = delete;
-  // Enqueues the part of the plan that begins at this step as a graph. Returns the number of steps that were enqueued,
-  // 0 where the caller has to run the step.
+  // If a segment of the plan begins at this step, enqueues it as a graph. Returns the number of steps that were
+  // enqueued, or 0 if the caller must run the step itself.
   std::size_t replay(std::uint32_t block, std::size_t step, plan_pointers& pointers, device_stream& stream) noexcept;
 
  private:
@@ -32,13 +32,12 @@ class graph_run {
   explicit graph_run(graph_replay& of) : replay_(of) {}
 
   graph_replay& replay_;
-  std::optional<graph_trial::turn> turn_;  // where the run is timed
-  std::size_t made_before_ = 0;            // graphs, when it began
-  bool launched_ = false;                  // a graph
+  std::optional<graph_trial::turn> turn_;  // set if the run is timed
+  std::size_t made_before_ = 0;            // number of graphs built before the run
+  bool launched_ = false;                  // whether the run launched a graph
 };
 
-// The stream of a run. `fair` is false where the run's time says nothing, because the stream has to wait for other
-// work.
+// The stream of a run. `fair` is false if the run must not be timed because the stream first waits for other work.
 struct run_stream {
   device_stream& stream;
   bool fair = true;
@@ -46,7 +45,7 @@ struct run_stream {
 
 class graph_replay {
  public:
-  // `of` and `target` outlive it.
+  // `of` and `target` must outlive this object.
   graph_replay(const plan& of, device& target, const graph_options& options);
 
   // A run whose results are there when `work` returns. `choose(bool own)` gives the run_stream; `own` asks for the

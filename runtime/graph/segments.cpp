@@ -6,8 +6,8 @@
 namespace kiln {
 namespace {
 
-// Bytes that a step reads or writes. Spaces never overlap: the arena, the zeroed memory, and every output and moving
-// buffer by itself.
+// A range of bytes that a step reads or writes. Spaces never overlap; they are the arena, the zeroed memory, and each
+// input, output and moving buffer.
 struct access {
   std::uint64_t space = 0;
   std::size_t begin = 0, end = 0;
@@ -56,12 +56,13 @@ class cutter {
     segments_.push_back(std::move(segment_));
   }
 
-  // The nearest conflicting steps first; what those wait for, directly or not, needs no edge. Steps that do not
-  // conflict are laid into lanes, and wait for the one before them in theirs.
+  // Visits earlier steps from the nearest to the farthest, and adds an edge to each conflicting step that is not
+  // already an indirect predecessor. Steps are then assigned to at most most_lanes lanes: a step that finds no free
+  // lane waits for the last step of one.
   void order(const std::vector<std::vector<access>>& accesses) {
     std::size_t count = accesses.size();
-    std::vector<std::vector<bool>> before(count);  // per node: all that it waits for, directly or not
-    std::vector<std::uint32_t> lanes;              // the last node of each
+    std::vector<std::vector<bool>> before(count);  // per node: all direct and indirect predecessors
+    std::vector<std::uint32_t> lanes;              // the last node of each lane
     segment_.after.resize(count);
     for (std::uint32_t i = 0; i < count; ++i) {
       before[i].resize(i);

@@ -7,10 +7,10 @@
 namespace kiln {
 namespace {
 
-// Differences beyond this end a way's part in it; smaller ones than that are none.
+// A way that is slower by more than clear_difference is dropped. Ratios below no_difference count as equal.
 constexpr double clear_difference = 1.15, no_difference = 1.01;
 
-// Reorders.
+// The median (upper one for an even count; 0 for none). Reorders `values`.
 double middle_of(std::span<double> values) {
   if (values.empty()) return 0;
   auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -53,7 +53,7 @@ void graph_trial::begin_round() {
   } else if (round_ - first_counted_ < 2 * most_rounds) {
     return;
   }
-  // The first time; or almost no times came, and what there is lies too far apart.
+  // Start to count: the warm-up has ended, or too few times arrived in the rounds so far to decide.
   for (candidate& c : candidates_) c = {c.way, false, {}};
   first_counted_ = round_;
   spent_ms_ = 0;
@@ -81,7 +81,7 @@ void graph_trial::add(const turn& of, double milliseconds) {
   burst_times& times = found->rounds[of.round - first_counted_];
   if (times.count < times.ms.size()) times.ms[times.count++] = milliseconds;
   if (times.count < times.ms.size() || found->left) return;
-  // Of two, the slower one leaves at most: the fastest of all stays.
+  // Each comparison drops at most the slower of two ways, so the fastest way always remains.
   for (candidate& c : candidates_) {
     if (c.left || &c == &*found) continue;
     auto [slower, rounds] = ratio(*found, c);

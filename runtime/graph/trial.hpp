@@ -1,9 +1,9 @@
-// Which way of running a plan is the fastest, found by timing the caller's own runs. Pure: it says what the next run
-// should be, and is told how long it took. Ways take turns in bursts of a few runs, of which the first does not count,
-// since it comes after another way's; one burst of each is a round. The rounds of the beginning do not count either:
-// graphs are made, drivers load what they load late, clocks rise. Two ways are compared by the median of their ratios
-// in the same rounds, so disturbed runs do not matter, nor that a device becomes faster or slower meanwhile. A way that
-// is clearly slower than another leaves. Used by one thread at a time; allocates only when made.
+// Finds the fastest way to run a plan by timing the caller's own runs. Pure: it chooses the way of the next run, and
+// the caller tells it the time. Ways alternate in bursts of a few runs; one burst of each way is a round. The first run
+// of a burst does not count, because it follows a run of another way. The first rounds do not count either: graphs are
+// built, drivers load lazily, clocks rise. Two ways are compared by the median of their time ratios over the same
+// rounds, so single disturbed runs and slow changes of the device's speed do not matter. A way that is clearly slower
+// than another is dropped. Used by one thread at a time; only the constructor allocates.
 #pragma once
 
 #include <array>
@@ -21,23 +21,23 @@ enum class run_way : std::uint8_t { eager, chain, branches };
 
 class graph_trial {
  public:
-  // Ways that are to be compared, the one to keep where there is no difference first.
+  // The ways to compare. Without a clear difference the first one wins.
   explicit graph_trial(std::vector<run_way> ways);
 
   struct turn {
     run_way way = run_way::eager;
     std::size_t round = 0;
-    bool first = true;  // of its burst
+    bool first = true;  // whether it is the first run of its burst
   };
-  // What the next run is to be.
+  // Chooses the next run.
   turn next();
-  // What it took. Times may come late, or not at all.
+  // Records the time of a run. Times may arrive late, or never.
   void add(const turn& of, double milliseconds);
-  // Once one way is left, or enough has been seen.
+  // Set once one way is left or enough runs were timed.
   std::optional<graph_decision> decision() const;
 
   static constexpr std::size_t burst = 4, least_rounds = 3, most_rounds = 32, most_warm_rounds = 16;
-  static constexpr double warm_ms = 20, enough_ms = 200;  // of runs in rounds that do not count, and in those that do
+  static constexpr double warm_ms = 20, enough_ms = 200;  // total run time of the warm-up rounds; of the counted rounds
 
  private:
   struct burst_times {
@@ -57,8 +57,8 @@ class graph_trial {
 
   std::vector<candidate> candidates_;
   std::size_t current_, in_burst_ = 0, round_ = 0;
-  std::size_t first_counted_ = 0;  // round; 0: none yet
-  double spent_ms_ = 0;            // since the beginning, or since the first round that counts
+  std::size_t first_counted_ = 0;  // the first round that counts; 0: none yet
+  double spent_ms_ = 0;            // total run time since the start, or since the first round that counts
 };
 
 }  // namespace kiln
