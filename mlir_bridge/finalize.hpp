@@ -1,6 +1,6 @@
 // Portable kernel → native kernel for a target of any family, in memory. Any number of threads may finalize at once
-// (one kernel each). Throws error{unsupported} naming what the target's generators cannot do, error{compile_failed}
-// where LLVM gives up.
+// (one kernel each). Throws error{unsupported}, which names what the target's generators do not support, and
+// error{compile_failed} if LLVM fails.
 #pragma once
 
 #include "ir/native_kernel.hpp"

@@ -48,8 +48,8 @@ llvm::TargetMachine& machine_for(const target_row& target) {
   return *machine;
 }
 
-// LLVM reports what a target cannot have (too much shared memory, an instruction it lacks) to its context, and ends the
-// process where nobody listens.
+// LLVM reports what a target does not support (too much shared memory, a missing instruction) to its context. Without a
+// handler it ends the process.
 class listener {
  public:
   explicit listener(llvm::LLVMContext& context) : context_(context), before_(context.getDiagnosticHandler()) {

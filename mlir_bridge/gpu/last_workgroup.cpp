@@ -5,9 +5,9 @@ namespace kiln::gpu {
 void when_last(kernel_emitter& e, workgroup& group, const buffer& counters, Value counter, std::int64_t count,
                Value memory, const std::function<void()>& body) {
   code_builder& code = e.code;
-  // What this workgroup wrote is seen by whoever sees the count. On NVIDIA barriers order global memory too and fences
-  // are cumulative: those of the thread that counts do for all, the others' stay within the workgroup, where they cost
-  // next to nothing. AMD's barrier is one of shared memory: every thread fences for itself.
+  // A workgroup that sees the count must also see what this workgroup wrote. On NVIDIA, barriers also order global
+  // memory and fences are cumulative: a device-wide fence by the counting thread suffices, and the other threads use a
+  // cheap fence of workgroup scope. AMD's barrier only orders shared memory, so every thread needs a device-wide fence.
   const bool nvidia = e.target.family == target_family::nvidia;
   const char *device = nvidia ? "device" : "agent", *of_all = nvidia ? "block" : device;
   auto fence = [&](mlir::LLVM::AtomicOrdering order, const char* scope) {

@@ -8,7 +8,7 @@ namespace kiln::gpu {
 
 // Every workgroup of `count` that share `counter` (an index into zeroed memory of i32, which is left zero) calls this
 // after its writes to global memory; `body` runs in the last of them and sees what all wrote. Contains barriers.
-// `memory` points to 4 bytes of shared memory that nobody uses any more.
+// `memory` points to 4 bytes of shared memory that are no longer in use.
 void when_last(kernel_emitter& e, workgroup& group, const buffer& counters, Value counter, std::int64_t count,
                Value memory, const std::function<void()>& body);
 

@@ -16,11 +16,11 @@ namespace kiln {
 // Emits complete stages that write every output of the fusion. Throws error{unsupported} naming what it cannot do.
 struct kernel_generator {
   void (*emit)(codegen::kernel_emitter&) = nullptr;
-  codegen::space_function space = codegen::default_only;  // what of it a tuner may vary
+  codegen::space_function space = codegen::default_only;  // its tuning parameters
   // The same for an open kernel (ir/native_kernel.hpp); null: the kind has none.
   void (*emit_open)(codegen::kernel_emitter&) = nullptr;
-  bool (*opens)(const instruction& anchor) = nullptr;  // which anchors have it; null: all
-  bool unroll = false;  // CPU: LLVM may unroll loops; generators that write several accumulators gain nothing by it
+  bool (*opens)(const instruction& anchor) = nullptr;  // which anchors have an open kernel; null: all
+  bool unroll = false;  // CPU: LLVM may unroll loops; useless for generators that write several accumulators
 };
 
 struct kernel_kind {
@@ -36,14 +36,14 @@ struct kernel_kind {
   kernel_generator cpu, gpu;
 };
 
-// Every kind. The list is made of the folders when the build is configured.
+// All kinds. CMake makes the list from the folders when it configures the build.
 std::span<const kernel_kind> kernel_kinds();
 
 // Null for an operation that anchors no kernel.
 const kernel_kind* find_kind(std::string_view operation);
 
-// Whether the fusion can be generated as an open kernel for CPUs: one for all values of its open dims. `missing`, if
-// given, is set to what has no such form.
+// Whether the fusion can be generated as an open kernel for CPUs: one kernel for all values of its open dims. If not,
+// `missing` (may be null) is set to what has no open form.
 bool has_open_form(const module& fusion, std::string* missing = nullptr);
 
 // The fusion's anchor; null where it has none. Throws error{internal} where there are two.

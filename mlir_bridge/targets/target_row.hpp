@@ -41,7 +41,7 @@ struct enum_table<dot_unit> {
 
 struct gpu_row {
   int wave = 0;                // threads of a wave (warp)
-  std::int64_t lds_bytes = 0;  // most shared memory of one workgroup
+  std::int64_t lds_bytes = 0;  // maximum shared memory of one workgroup
   int registers = 256;         // 32-bit vector registers that one thread can have, accumulation registers included
   int register_file = 0;       // 32-bit vector registers of one compute unit
   int max_threads = 1024;      // of a workgroup
@@ -50,7 +50,7 @@ struct gpu_row {
   dot_unit dots = dot_unit::none;
   bool async_copy = false;        // global → shared memory without registers (cp.async)
   bool tensor_copy = false;       // the bulk tensor copy engine (TMA)
-  bool dependent_launch = false;  // a kernel may begin before those that it waits for have ended (griddepcontrol)
+  bool dependent_launch = false;  // programmatic dependent launch (griddepcontrol)
 };
 
 struct target_row {

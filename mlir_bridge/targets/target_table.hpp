@@ -10,12 +10,12 @@
 
 namespace kiln {
 
-// LLVM's triple of every CPU row.
+// The LLVM triple of every CPU row.
 inline constexpr const char* cpu_triple = "x86_64-unknown-linux-gnu";
 
 std::span<const target_row> targets();
 
-// Null where the table has no row of that name.
+// Returns null if the table has no row of that name.
 const target_row* find_row(std::string_view name);
 
 // Everything in the row that generated code depends on, as one string for cache keys.

@@ -12,7 +12,7 @@ class split_depth {
   split_depth(kernel_emitter& e, std::int64_t tiles, std::int64_t splits, std::int64_t threads, std::int64_t registers,
               element_type sum);
   // Writes `sums` and counts; `finish` runs in the last workgroup of the tile, with the total. Contains barriers.
-  // `memory` points to 4 bytes of shared memory that nobody uses any more.
+  // `memory` points to 4 bytes of shared memory that are no longer in use.
   void combine(workgroup& group, Value tile, Value split, const values& sums, Value memory,
                const std::function<void(const values&)>& finish);
 

@@ -23,7 +23,7 @@ struct wgmma_shape {
 
 class hopper_code {
  public:
-  // bounded: a wait of more than about 2^28 cycles ends the kernel with an error instead of going on for ever.
+  // bounded: a wait of more than about 2^28 cycles ends the kernel with an error instead of hanging.
   hopper_code(code_builder& code, bool bounded) : code_(code), bounded_(bounded) {}
 
   Value number(std::int64_t v) { return code_.integer(code_.builder.getI32Type(), v); }

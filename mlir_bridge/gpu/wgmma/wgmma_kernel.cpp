@@ -84,7 +84,7 @@ class wgmma_writer {
           consume(warpgroup, warp_bytes);
           return values();
         });
-    // Nobody leaves while others still copy to it or arrive at its barriers.
+    // A workgroup must not exit while others still copy to its shared memory or arrive at its barriers.
     if (t_.cluster() > 1) hopper_.synchronize_cluster();
     group.close();
   }
@@ -278,7 +278,7 @@ class wgmma_writer {
                                          mlir::LLVM::GEPNoWrapFlags::inbounds);
   }
 
-  // The stage before `stage` is free again, for everyone who copied into it: one thread for each of them arrives.
+  // Releases the stage before `stage`: for each workgroup that copies into it, one thread arrives at its barrier.
   void release(Value stage, Value in_group, Value condition) {
     Value previous =
         code_.select(code_.equal(stage, hopper_.number(0)), hopper_.number(t_.stages - 1), code_.sub(stage, 1));

@@ -1,4 +1,4 @@
-// The generators of this folder, and what a tuner may vary of them (kinds/kind.hpp).
+// The generators of this folder and their tuning parameters (kinds/kind.hpp).
 #pragma once
 
 #include "ir/instruction.hpp"

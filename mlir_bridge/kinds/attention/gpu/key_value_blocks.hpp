@@ -27,12 +27,12 @@ class key_value_blocks {
   std::int64_t value_depth() const { return value_depth_; }    // of values, whole groups
 
   void allocate();
-  // Shared memory that nobody uses before the first and after the last block.
+  // Shared memory that is unused before the first block and after the last one.
   Value memory() const { return keys_; }
   // Begins the loads of the block at first_key (of the head and batch `at`); keys beyond the last one give that one,
   // values beyond it zero.
   void fetch(const attention_problem::place& at, Value first_key);
-  // What was fetched, to shared memory. The caller puts barriers around it.
+  // Stores the fetched block to shared memory. The caller must put barriers around the call.
   void store();
 
   // Fragments of `map` out of shared memory: keys [first, first + one tile), depths of group g; depths [first, ...),

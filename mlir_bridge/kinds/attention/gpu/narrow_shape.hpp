@@ -28,7 +28,7 @@ struct narrow_shape {
 // configuration win.
 std::optional<narrow_shape> choose_narrow_shape(const kernel_emitter& e, const attention_problem& p,
                                                 const kernel_configuration& configuration);
-// Cycles until the last workgroup is done, about.
+// Estimated cycles until the last workgroup is done.
 double cost_of(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes,
                const narrow_shape& shape);
 

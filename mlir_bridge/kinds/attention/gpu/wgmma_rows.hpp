@@ -23,11 +23,11 @@ class wgmma_rows {
   softmax_state initial_state();
   values zeros();  // of the result's sums
 
-  // Q Kᵀ of a block, at shared addresses; begun only.
+  // Starts Q Kᵀ of a block at shared addresses, asynchronously.
   values begin_scores(Value queries, Value keys);
   // Scores may be read afterwards, while the one product that was begun after them goes on.
   values finish_scores(const values& scores);
-  // result + weights V, begun only.
+  // Starts result + weights V, asynchronously.
   values begin_result(const values& weights, Value block, const values& result);
 
   // Replaces scores by weights in f32 and returns what sums so far are to be multiplied with. `limits`: how many
