@@ -197,7 +197,7 @@ TEST(hostile, huge_sizes_are_not_allocated) {
   fill.integers("shape", {3}, {1 << 30, 1 << 30, 7});
   fill.node("ConstantOfShape", {"shape"}, {"y"});
   try {
-    fill.import();  // legal as long as nobody runs it
+    fill.import();  // legal unless it is run
   } catch (const error& e) {
     EXPECT_EQ(name(e.kind()), name(error_kind::invalid_model)) << e.what();
   }

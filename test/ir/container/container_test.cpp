@@ -239,7 +239,7 @@ TEST(container, golden_header) {
   EXPECT_EQ(container::format_version, 1u) << "add the golden bytes of the new version";
 }
 
-// The bytes of every released version must read for ever; the newest one must also still be what is written.
+// Every later version must read the bytes of every released one; the newest one must also still be what is written.
 TEST(container, golden_file) {
   scratch_folder folder;
   std::filesystem::path golden = std::filesystem::path(KILN_SOURCE_DIR) / "test/ir/container/golden_v1.bin";

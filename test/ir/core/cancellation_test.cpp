@@ -10,7 +10,7 @@ using namespace kiln;
 
 namespace {
 
-// x, added to itself for as long as there are trips: for ever.
+// A loop that adds x to itself and never ends.
 program endless_loop() {
   program p;
   module& main = p.main();

@@ -117,7 +117,7 @@ TEST_P(gpu_faults, a_lost_device_says_so_from_then_on) {
   expect_lost([&] { device->allocate(64); });
   expect_lost([&] { load(plain_program(3.0f), *device); });
   expect_lost([&] { device->synchronize(); });
-  EXPECT_EQ(control.calls(nullptr), calls);  // nobody asked the device
+  EXPECT_EQ(control.calls(nullptr), calls);  // the device was not called
 }
 
 TEST_P(gpu_faults, a_kernel_that_fails_is_an_error_of_its_run) {

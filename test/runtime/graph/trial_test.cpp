@@ -71,7 +71,7 @@ TEST(graph_trial, clear_differences_end_it_early_and_none_keeps_the_first) {
   outcome same = decide(all, [](run_way way, auto, auto) { return way == chain ? 1.0 : 0.995; });
   EXPECT_TRUE(same.decision.replay);
   EXPECT_FALSE(same.decision.branches);
-  // Short runs are warmed and measured for a while, but not for ever.
+  // The number of warm-up and measured rounds is bounded even for short runs.
   EXPECT_LE(decide(all, [](auto, auto, auto) { return 0.001; }).runs,
             3 * 4 * (graph_trial::most_warm_rounds + graph_trial::most_rounds + 1));
   // Long ones are not repeated more than need be.
