@@ -24,8 +24,17 @@ void initialize() {
   });
 }
 
+// Rows of the table name the PTX version that nearly all kernels need, so that older drivers take them, too. Products
+// of unsigned by signed bytes on warpgroups came with PTX 8.4 (CUDA 12.4).
+void raise_version(std::string& ptx) {
+  constexpr std::string_view lower = ".version 8.0\n", higher = ".version 8.4\n";
+  const bool mixed = ptx.find(".s32.u8.s8 ") != std::string::npos || ptx.find(".s32.s8.u8 ") != std::string::npos;
+  if (const std::size_t at = ptx.find(lower); mixed && at != std::string::npos) ptx.replace(at, lower.size(), higher);
+}
+
 void emit(llvm::Module& module, const target_row& target, native_kernel& kernel, std::string* assembly) {
   std::string ptx = codegen::emit_assembly(module, target);
+  raise_version(ptx);
   auto bytes = std::as_bytes(std::span(ptx.c_str(), ptx.size() + 1));
   kernel.object.assign(bytes.begin(), bytes.end());
   if (assembly) *assembly = std::move(ptx);

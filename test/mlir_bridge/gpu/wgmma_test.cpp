@@ -2,6 +2,7 @@
 // other instructions are taken.
 #include <gmock/gmock.h>
 
+#include <optional>
 #include <string>
 
 #include "ir/ops/all.hpp"
@@ -19,10 +20,10 @@ using dims_of = std::vector<std::int64_t>;
 
 shape shape_of(element_type type, const dims_of& dims) { return {type, std::vector<dim>(dims.begin(), dims.end())}; }
 
-std::unique_ptr<module> dot_module(const dims_of& a, const dims_of& b, dot op, element_type type,
-                                   bool epilogue = false) {
+std::unique_ptr<module> dot_module(const dims_of& a, const dims_of& b, dot op, element_type type, bool epilogue = false,
+                                   std::optional<element_type> right = std::nullopt) {
   auto m = std::make_unique<module>("kernel");
-  value x = m->add_parameter("a", shape_of(type, a)), y = m->add_parameter("b", shape_of(type, b));
+  value x = m->add_parameter("a", shape_of(type, a)), y = m->add_parameter("b", shape_of(right.value_or(type), b));
   value result = m->add(op, {x, y});
   if (epilogue) {
     value residual = m->add_parameter("residual", result.type());
@@ -97,6 +98,17 @@ TEST(wgmma, int8_weights_are_rearranged_once) {
   EXPECT_EQ(kernel.launches[2].tensor_maps[1].strides, (dims_of{512}));
   EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
   EXPECT_THAT(ptx, HasSubstr("s32.s8.s8"));
+}
+
+// Unsigned by signed bytes came with PTX 8.4; everything else runs with older drivers.
+TEST(wgmma, mixed_bytes_raise_the_version_of_ptx) {
+  using enum element_type;
+  for (auto [a, version] : {std::pair{u8, ".version 8.4\n"}, {i8, ".version 8.0\n"}}) {
+    auto [kernel, ptx] =
+        finalize_for(*dot_module({256, 512}, {512, 512}, {false, false, i32}, a, false, i8), "sm_90", {{"wgmma", 1}});
+    EXPECT_THAT(ptx, HasSubstr(a == u8 ? "s32.u8.s8" : "s32.s8.s8"));
+    EXPECT_THAT(ptx, HasSubstr(version));
+  }
 }
 
 TEST(wgmma, clusters_share_copies) {
