@@ -58,6 +58,7 @@ void check(const native_kernel& kernel, Require&& require) {
           "too many launches or scratch buffers");
   require(kernel.registers >= 0 && kernel.spills >= 0, "negative register counts");
   require(kernel.sizes.size() <= max_sizes, "its table of sizes is too large");
+  require(kernel.bounded_sizes.size() <= max_sizes, "it bounds too many sizes");
   for (const scratch_buffer& s : kernel.scratch) {
     require(!s.open_bytes || !(s.prepared || s.zeroed), "scratch of an open size is prepared or zeroed");
     require(s.bytes >= 0, "a scratch buffer has a negative size");
@@ -113,6 +114,15 @@ flatbuffers::Offset<flatbuffers::String> text_of(flatbuffers::FlatBufferBuilder&
   return expression ? builder.CreateString(expression->str()) : flatbuffers::Offset<flatbuffers::String>();
 }
 
+using text_list = flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>>;
+
+// Null for an empty list.
+text_list texts_of(flatbuffers::FlatBufferBuilder& builder, const std::vector<dim>& sizes) {
+  std::vector<std::string> texts;
+  for (const dim& size : sizes) texts.push_back(size.str());
+  return texts.empty() ? text_list() : builder.CreateVectorOfStrings(texts);
+}
+
 dim parsed(const flatbuffers::String& text) {
   require(text.size() <= max_size_text, "the text of a size is too long");
   return dim::parse(text.str());
@@ -159,18 +169,13 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
   std::vector<flatbuffers::Offset<schema::Scratch>> scratch;
   for (const scratch_buffer& s : kernel.scratch)
     scratch.push_back(schema::CreateScratch(builder, s.bytes, s.prepared, s.zeroed, text_of(builder, s.open_bytes)));
-  flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>> table;
-  if (!kernel.sizes.empty()) {
-    std::vector<std::string> texts;
-    for (const dim& size : kernel.sizes) texts.push_back(size.str());
-    table = builder.CreateVectorOfStrings(texts);
-  }
+  const text_list table = texts_of(builder, kernel.sizes), bounded = texts_of(builder, kernel.bounded_sizes);
   builder.ForceVectorAlignment(kernel.object.size(), 1, 16);
   auto object = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(kernel.object.data()), kernel.object.size());
   auto scratch_list = builder.CreateVector(scratch);
   auto launch_list = builder.CreateVector(launches);
   schema::FinishNativeKernelBuffer(builder, schema::CreateNativeKernel(builder, object, scratch_list, launch_list,
-                                                                       kernel.registers, kernel.spills, table));
+                                                                       kernel.registers, kernel.spills, table, bounded));
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return {begin, begin + builder.GetSize()};
 }
@@ -199,10 +204,13 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
   if (stored.scratch())
     for (const schema::Scratch* s : *stored.scratch())
       kernel.scratch.push_back({s->bytes(), s->prepared(), s->zeroed(), parsed(s->open_bytes())});
-  if (stored.sizes()) {
-    require(stored.sizes()->size() <= max_sizes, "its table of sizes is too large");
-    for (const flatbuffers::String* text : *stored.sizes()) kernel.sizes.push_back(parsed(*text));
-  }
+  auto read_sizes = [](const auto* texts, std::vector<dim>& to) {
+    if (!texts) return;
+    require(texts->size() <= max_sizes, "its table of sizes is too large");
+    for (const flatbuffers::String* text : *texts) to.push_back(parsed(*text));
+  };
+  read_sizes(stored.sizes(), kernel.sizes);
+  read_sizes(stored.bounded_sizes(), kernel.bounded_sizes);
   if (stored.launches())
     for (const schema::Launch* l : *stored.launches()) {
       require(l->symbol()->size() <= max_symbol, "a launch's symbol is too long");
@@ -242,6 +250,16 @@ std::vector<std::int64_t> at_sizes(native_kernel& kernel, const dim_bindings& va
   std::vector<std::int64_t> table;
   for (const dim& size : kernel.sizes) table.push_back(value_of(size, values));
   return table;
+}
+
+bool serves(const native_kernel& kernel, const dim_bindings& values) {
+  if (kernel.bounded_sizes.empty()) return true;
+  auto bounded = [&](const dim& size) {
+    const std::int64_t known = value_of(size, values);
+    return known > -std::int64_t{1} << 31 && known < std::int64_t{1} << 31;
+  };
+  return std::ranges::all_of(kernel.bounded_sizes, bounded) && std::ranges::all_of(kernel.sizes, bounded) &&
+         std::ranges::all_of(kernel.launches, [&](const launch& l) { return !l.open_grid || bounded(*l.open_grid); });
 }
 
 }  // namespace kiln

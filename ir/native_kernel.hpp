@@ -13,7 +13,7 @@
 //
 // GPU ABI (families amdgpu and nvidia): the kernel takes one 8-byte global pointer per launch argument, in the order of
 // `arguments`, and nothing else. An argument with a tensor_map is instead a 128-byte CUtensorMap passed by value,
-// aligned to 64 bytes. The grid counts workgroups (x, y, z), a workgroup has `block` work items in x, and the launch
+// aligned to 64 bytes. The table of sizes is passed by value, too: 8 bytes for each size. The grid counts workgroups (x, y, z), a workgroup has `block` work items in x, and the launch
 // provides `lds_bytes` of dynamic shared memory.
 #pragma once
 
@@ -98,6 +98,8 @@ struct native_kernel {
   std::vector<launch> launches;
   std::int64_t registers = 0, spills = 0;  // as reported by the compiler; 0 if unknown
   std::vector<dim> sizes = {};             // open kernels: what the table of sizes holds
+  // Of open kernels whose offsets have 32 bits: the bytes of its tensors, which must be below 2^31 (serves()).
+  std::vector<dim> bounded_sizes = {};
   friend bool operator==(const native_kernel&, const native_kernel&) = default;
 };
 
@@ -108,5 +110,9 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes);
 // of sizes. Returns an empty table for any other kernel. Throws error{corrupted} if a dimension has no value, or if a
 // grid or a size is negative or too large.
 std::vector<std::int64_t> at_sizes(native_kernel& kernel, const dim_bindings& values);
+
+// Whether the kernel may be used for these values of the open dimensions: whether its bounded sizes, and then all that
+// it computes with, are below 2^31. Always true for kernels that bound none. Throws what at_sizes() throws.
+bool serves(const native_kernel& kernel, const dim_bindings& values);
 
 }  // namespace kiln

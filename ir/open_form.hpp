@@ -3,6 +3,7 @@
 // parsing MLIR. Readers that do not know the entries ignore them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -10,11 +11,14 @@
 
 namespace kiln {
 
+// Processors differ in what they have open kernels of.
+enum class processor : std::uint8_t { cpu, gpu };
+
 // `payload`: the hex hash of the kernel's payload. `missing`: the operation that has no code for all sizes; empty if
 // the kernel can be compiled for all of them.
-void record_open_form(program& p, const std::string& payload, const std::string& missing);
+void record_open_form(program& p, const std::string& payload, processor on, const std::string& missing);
 
 // What was recorded; nullopt for a kernel without open dimensions, and in files of older versions.
-std::optional<std::string> recorded_missing_form(const program& p, const std::string& payload);
+std::optional<std::string> recorded_missing_form(const program& p, const std::string& payload, processor on);
 
 }  // namespace kiln

@@ -26,10 +26,11 @@ native_kernel finalize(portable_kernel kernel, const target_row& target, const k
   result.launches = generated.emitter->launches();
   result.scratch = generated.emitter->scratch();
   result.sizes = generated.emitter->open_sizes();
+  result.bounded_sizes = generated.bounded_sizes;
   time.lap();
   llvm::LLVMContext context;
   auto module = cpu ? cpu::lower_to_llvm(*generated.code, context, target, result.launches)
-                    : gpu::lower_to_llvm(*generated.code, context, target, result.launches);
+                    : gpu::lower_to_llvm(*generated.code, context, target, result.launches, result.sizes.size());
   out.lower_ms = time.lap();
   const bool unroll = !cpu || generated.generator.unroll;
   make_native(*module, target, unroll ? loop_optimization::unroll : loop_optimization::keep, result, out);

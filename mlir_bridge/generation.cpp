@@ -13,11 +13,17 @@ namespace {
 
 // Offsets in bytes are unsigned numbers of 32 bits where every tensor allows it; what reaches beyond a tensor by a tile
 // stays in range as well.
-bool fits_32_bits(const module& fusion) {
+// Of an open tensor the kernel assumes it: `bounded` gets its size.
+bool fits_32_bits(const module& fusion, std::vector<dim>& bounded) {
   constexpr std::size_t most = std::size_t{1} << 31;
   for (const instruction& i : fusion.instructions())
-    for (const shape& s : i.outputs())
-      if (!s.is_static() || s.bytes() >= most || s.element_count() >= static_cast<std::int64_t>(most)) return false;
+    for (const shape& s : i.outputs()) {
+      if (s.is_static() && (s.bytes() >= most || s.element_count() >= static_cast<std::int64_t>(most))) return false;
+      if (s.is_static()) continue;
+      dim size = std::max(1, storage_bits(s.type) / 8);
+      for (const dim& d : s.dims) size = size * d;
+      if (std::ranges::find(bounded, size) == bounded.end()) bounded.push_back(size);
+    }
   return true;
 }
 
@@ -39,17 +45,18 @@ generation begin_generation(const portable_kernel& kernel, const target_row& tar
   const bool cpu = target.family == target_family::cpu;
   g.generator = cpu ? kind.cpu : kind.gpu;
   if (std::string missing; is_open(*g.fusion)) {
-    if (!cpu || !has_open_form(*g.fusion, &missing))
-      throw error(error_kind::unsupported, "target '" + target.name + "' has no kernel for all sizes of '" +
-                                               (cpu ? missing : std::string(kind.operation)) +
+    if (!has_open_form(*g.fusion, cpu ? processor::cpu : processor::gpu, &missing))
+      throw error(error_kind::unsupported, "target '" + target.name + "' has no kernel for all sizes of '" + missing +
                                                "': bind its dimensions to values");
     g.generator.emit = g.generator.emit_open;
   }
   if (!g.generator.emit)
     throw error(error_kind::unsupported,
                 "target '" + target.name + "' has no generator for '" + std::string(kind.operation) + "'");
+  const bool narrow = !cpu && fits_32_bits(*g.fusion, g.bounded_sizes);
+  if (!narrow) g.bounded_sizes.clear();
   const codegen::codegen_target& on =
-      cpu ? cpu::host_codegen_target() : gpu::gpu_codegen_target(target.family, fits_32_bits(*g.fusion) ? 32 : 64);
+      cpu ? cpu::host_codegen_target() : gpu::gpu_codegen_target(target.family, narrow ? 32 : 64);
   g.emitter =
       std::make_unique<codegen::kernel_emitter>(*g.fusion, anchor, kernel.symbol(), target, configuration, on, *g.code);
   return g;

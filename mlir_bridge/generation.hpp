@@ -18,6 +18,7 @@ struct generation {
   mlir::OwningOpRef<mlir::ModuleOp> code;
   kernel_generator generator;
   std::unique_ptr<codegen::kernel_emitter> emitter;
+  std::vector<dim> bounded_sizes = {};  // see native_kernel
 };
 
 // Throws error{unsupported} where the anchor's kind has no generator for the target's family.

@@ -38,6 +38,7 @@ struct plan_buffer {
   const std::byte* address = nullptr;
   // The bits of a constant of up to 8 bytes. The host reads them here instead of from the device.
   std::optional<std::uint64_t> known = {};
+  bool by_value = false;  // a GPU launch gets the bytes themselves, which are in host memory
 };
 
 // An argument that is passed as a tensor descriptor.
@@ -210,7 +211,7 @@ struct plan_options {
   constant_hashes* hashes = nullptr;
   // Callbacks that replace the code objects with their symbols, whether these are native or not.
   std::span<const foreign_call> calls = {};
-  // The values of the model's open dimensions, for open kernels (ir/native_kernel.hpp). The host only.
+  // The values of the model's open dimensions, for open kernels (ir/native_kernel.hpp).
   const dim_bindings* sizes = nullptr;
 };
 

@@ -53,13 +53,13 @@ void plan_builder::load_kernels() {
 void plan_builder::set_sizes(std::size_t index) {
   native_kernel& kernel = kernels_[index];
   if (kernel.sizes.empty()) return;
-  if (!options_.sizes || !device_.info().host_memory)
-    throw error(
-        error_kind::unsupported,
-        "a kernel for all sizes needs the values of the model's dimensions, and a host: open it with a session");
+  if (!options_.sizes)
+    throw error(error_kind::unsupported,
+                "a kernel for all sizes needs the values of the model's dimensions: open it with a session");
   auto table = std::make_shared<const std::vector<std::int64_t>>(at_sizes(kernel, *options_.sizes));
   const auto bytes = std::as_bytes(std::span(*table));
-  size_tables_[index] = add_buffer({buffer_place::fixed, bytes.size(), 0, bytes.data()});
+  size_tables_[index] = add_buffer(
+      {.place = buffer_place::fixed, .bytes = bytes.size(), .address = bytes.data(), .by_value = true});
   plan_.owners.push_back(table);
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ir/error.hpp"
-#include "ir/open_form.hpp"
 #include "session/kernel_program.hpp"
 
 namespace kiln {
@@ -17,13 +16,14 @@ bool has_empty_input(const instruction& i) {
 
 }  // namespace
 
-open_kernels::open_kernels(const program& portable, const std::set<std::string>& without) : portable_(portable) {
+open_kernels::open_kernels(const program& portable, processor on, const std::set<std::string>& without)
+    : portable_(portable) {
   for (const module& m : portable.modules())
     for (const instruction& i : m.instructions()) {
       const auto* object = i.op().get_if<code_object>();
       if (!object || object->format != code_format::mlir_bytecode || without.contains(object->payload)) continue;
-      if (recorded_missing_form(portable, object->payload) == std::string())
-        kernels_.try_emplace(object->payload, open_kernel{&i, object, {}, nullptr});
+      if (recorded_missing_form(portable, object->payload, on) == std::string())
+        kernels_.try_emplace(object->payload, open_kernel{&i, object, {}, nullptr, {}});
     }
 }
 
@@ -68,18 +68,20 @@ jit_report open_kernels::compile(const std::vector<open_kernel*>& wanted, const 
     const auto* object = outputs[i].producer->op().get_if<code_object>();
     wanted[i]->hash = content_hash::from_hex(object->payload);
     wanted[i]->bytes = native.kernels().at(wanted[i]->hash);
+    wanted[i]->native = deserialize_native_kernel(*wanted[i]->bytes);
+    wanted[i]->native.object.clear();
   }
   return report;
 }
 
-program open_kernels::use_in(const program& bound) const {
+program open_kernels::use_in(const program& bound, const dim_bindings& sizes) const {
   program result = bound.clone();
   for (module& m : result.modules())
     for (instruction& i : m.instructions()) {
       const auto* object = i.op().get_if<code_object>();
       if (!object || object->format == code_format::native || has_empty_input(i)) continue;
       const auto found = kernels_.find(object->payload);
-      if (found == kernels_.end() || !found->second.bytes) continue;
+      if (found == kernels_.end() || !found->second.bytes || !serves(found->second.native, sizes)) continue;
       result.add_kernel(found->second.hash, found->second.bytes);
       m.set_operation(&i,
                       code_object::make(object->symbol, code_format::native, found->second.hash, target_, i.outputs()));

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/native_kernel.hpp"
+#include "ir/open_form.hpp"
 #include "ir/program.hpp"
 #include "jit/compile_bytecode.hpp"
 
@@ -16,9 +18,9 @@ namespace kiln {
 
 class open_kernels {
  public:
-  // Of the kernels of `portable`, a program with open dims that must outlive this object, those that have such a form,
-  // except the payloads in `without`.
-  open_kernels(const program& portable, const std::set<std::string>& without);
+  // Of the kernels of `portable`, a program with open dims that must outlive this object, those that have such a form
+  // on these processors, except the payloads in `without`.
+  open_kernels(const program& portable, processor on, const std::set<std::string>& without);
 
   // Whether the kernel has such a form.
   bool contains(const std::string& payload) const { return kernels_.contains(payload); }
@@ -26,9 +28,10 @@ class open_kernels {
   // Compiles all of them in the first call, as compile_bytecode does; the report of later calls is empty. A kernel that
   // the compiler refuses is left to specialization, and told to `warn`.
   jit_report finalize(const jit_options& options, const std::function<void(const std::string&)>& warn);
-  // Replaces the code objects that have such a kernel in `bound`, which is the program bound to some sizes. The others
-  // stay portable, as do those with an empty input, which a kernel for all sizes may not read.
-  program use_in(const program& bound) const;
+  // Replaces the code objects that have such a kernel in `bound`, which is the program bound to `sizes`. The others stay
+  // portable, as do those with an empty input, which a kernel for all sizes may not read, and those with more elements
+  // than the kernel can count (serves() in ir/native_kernel.hpp).
+  program use_in(const program& bound, const dim_bindings& sizes) const;
 
  private:
   struct open_kernel {
@@ -36,6 +39,7 @@ class open_kernels {
     const code_object* object = nullptr;
     content_hash hash{};
     std::shared_ptr<const std::vector<std::byte>> bytes;  // a native kernel; null before finalize()
+    native_kernel native;                                 // without its object
   };
   jit_report compile(const std::vector<open_kernel*>& wanted, const jit_options& options);
 

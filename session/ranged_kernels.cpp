@@ -5,8 +5,9 @@
 
 namespace kiln {
 
-ranged_kernels::ranged_kernels(const program& portable) : rows_(portable), open_(portable, rows_.of_static_rows()) {
-  rows_.leave_out([this](const std::string& payload) { return open_.contains(payload); });
+ranged_kernels::ranged_kernels(const program& portable, processor on)
+    : rows_(portable), open_(portable, on, on == processor::cpu ? rows_.of_static_rows() : std::set<std::string>()) {
+  rows_.leave_out([&](const std::string& payload) { return on == processor::gpu || open_.contains(payload); });
 }
 
 jit_report ranged_kernels::finalize(const dim_bindings& sizes, const jit_options& options,
@@ -18,7 +19,7 @@ jit_report ranged_kernels::finalize(const dim_bindings& sizes, const jit_options
 }
 
 program ranged_kernels::use_in(const program& bound, const dim_bindings& sizes) const {
-  return open_.use_in(rows_.use_in(bound, sizes));
+  return open_.use_in(rows_.use_in(bound, sizes), sizes);
 }
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
 // The kernels of a model that serve many sizes: those for any number of rows (row_kernels.hpp), and those for all sizes
 // (open_kernels.hpp). A kernel whose rows have static dims is one for any number of rows, because its inner loops know
-// their lengths; any other kernel that has a form for all sizes is one of these. Used by one thread at a time.
+// their lengths; any other kernel that has a form for all sizes is one of these. GPUs have only the latter, because one launch cannot do many blocks there. Used by
+// one thread at a time.
 #pragma once
 
 #include "session/open_kernels.hpp"
@@ -11,7 +12,7 @@ namespace kiln {
 class ranged_kernels {
  public:
   // `portable`, a program with open dims, must outlive this object.
-  explicit ranged_kernels(const program& portable);
+  ranged_kernels(const program& portable, processor on);
 
   // Compiles what is missing for these sizes. Throws what compile_bytecode throws. Kernels that stay without a form are
   // told to `warn`.

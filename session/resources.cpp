@@ -21,13 +21,8 @@ session_resources::session_resources(session_options options, chosen_device chos
                             cache_ ? cache_->layers() : std::vector<std::filesystem::path>(), chosen_, std::move(hints),
                             [this](const std::string& text) { warn(text); })),
       prepared_(cache_ ? make_prepared_store(*cache_) : nullptr) {
-  if (options_.specialization == specialization::off) {
-    if (!chosen_.device->info().host_memory)
-      throw error(error_kind::unsupported, "device " + chosen_.device->info().name +
-                                               " has no kernels for all sizes yet: let Kiln specialize them");
-    if (options_.tuning != tuning_effort::off)
-      throw error(error_kind::usage, "tuning specializes kernels: tune, or do not specialize");
-  }
+  if (options_.specialization == specialization::off && options_.tuning != tuning_effort::off)
+    throw error(error_kind::usage, "tuning specializes kernels: tune, or do not specialize");
   chosen_.warn = [this](const std::string& text) { warn(text); };
 }
 

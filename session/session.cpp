@@ -92,7 +92,8 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   program bound = bind();
   jit_report of_ranged;
   if (resources_->options().specialization == specialization::off && !portable_.symbols.empty()) {
-    if (!ranged_kernels_) ranged_kernels_.emplace(portable_);
+    const bool host = resources_->device().info().host_memory;
+    if (!ranged_kernels_) ranged_kernels_.emplace(portable_, host ? processor::cpu : processor::gpu);
     resources_->report(session_events::finalizing{});
     of_ranged = ranged_kernels_->finalize(sizes, resources_->compiling_with_progress(),
                                           [this](const std::string& text) { resources_->warn(text); });

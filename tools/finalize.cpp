@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <span>
@@ -20,6 +21,7 @@
 #include "mlir_bridge/kernel/configuration_names.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "runtime/launch_check.hpp"
+#include "session/open_kernels.hpp"
 #include "tools/command.hpp"
 #include "tools/model_options.hpp"
 #include "tools/npy.hpp"
@@ -31,7 +33,7 @@ namespace kiln::tools {
 namespace {
 
 struct options {
-  std::string file, target, folder, native_file;
+  std::string file, target, folder, native_file, specialize = "eager";
   std::vector<std::string> dims, configuration;
   cache_choice cache;
   worker_choice workers;
@@ -54,7 +56,13 @@ std::string_view object_extension(target_family family) {
 }
 
 std::string_view text_of(buffer_kind kind) {
-  return kind == buffer_kind::input ? "input" : kind == buffer_kind::output ? "output" : "scratch";
+  switch (kind) {
+    case buffer_kind::input: return "input";
+    case buffer_kind::output: return "output";
+    case buffer_kind::scratch: break;
+    case buffer_kind::sizes: return "sizes";
+  }
+  return "scratch";
 }
 
 nlohmann::ordered_json describe_statistics(const launch_statistics& s) {
@@ -77,19 +85,23 @@ nlohmann::ordered_json describe_tensor_map(const tensor_map& m) {
           {"l2_promotion_bytes", m.l2_promotion_bytes}};
 }
 
-// The kernel's argument buffer: pointers of 8 bytes, and tensor maps of 128 bytes passed by value and aligned to 64.
-nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& kernel, const instruction& use) {
+// The kernel's argument buffer: pointers of 8 bytes; tensor maps of 128 bytes passed by value and aligned to 64; and the
+// table of sizes, which is passed by value on a GPU.
+nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& kernel, const instruction& use,
+                                       const std::vector<std::int64_t>& sizes, bool by_value) {
   auto arguments = nlohmann::ordered_json::array(), maps = nlohmann::ordered_json::array();
   std::size_t end = 0;
   for (std::size_t i = 0; i < l.arguments.size(); ++i) {
     const launch_argument& a = l.arguments[i];
     std::size_t size = a.kind == buffer_kind::input    ? use.inputs()[a.index].type().bytes()
                        : a.kind == buffer_kind::output ? use.outputs()[a.index].bytes()
+                       : a.kind == buffer_kind::sizes  ? sizes.size() * sizeof(std::int64_t)
                                                        : static_cast<std::size_t>(kernel.scratch[a.index].bytes);
     const bool mapped = std::ranges::find(l.tensor_maps, i, &tensor_map::argument) != l.tensor_maps.end();
     const std::size_t offset = mapped ? (end + 63) / 64 * 64 : end;
-    end = offset + (mapped ? 128 : 8);
+    end = offset + (mapped ? 128 : a.kind == buffer_kind::sizes && by_value ? size : 8);
     arguments.push_back({{"kind", text_of(a.kind)}, {"index", a.index}, {"size", size}, {"offset", offset}});
+    if (a.kind == buffer_kind::sizes) arguments.back()["values"] = sizes;
   }
   for (const tensor_map& m : l.tensor_maps) maps.push_back(describe_tensor_map(m));
   return {{"symbol", l.symbol},
@@ -133,6 +145,8 @@ kernel_configuration parse_configuration(const std::vector<std::string>& setting
 
 int finalize_file(const options& o, const output_options& output) {
   target_row target = find_target(o.target);
+  if (!o.native_file.empty() && o.specialize == "off")
+    throw error(error_kind::usage, "--native-file: its kernels are specialized; leave --specialize off away");
   if (!o.native_file.empty() && target.name == "native")
     throw error(error_kind::usage,
                 "--native-file: the file may be used on other machines, so name a fixed target such as x86-64-v3");
@@ -148,8 +162,17 @@ int finalize_file(const options& o, const output_options& output) {
   jit_options jit{.target = target, .configuration = parse_configuration(o.configuration), .cache = cache.get()};
   jit.workers = workers_for_files(o.workers);
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
-  jit_report report;
-  program native = compile_bytecode(portable.bind(bindings), jit, &report);
+  jit_report report, of_open;
+  program bound = portable.bind(bindings);
+  if (o.specialize == "off") {
+    const bool host = target.family == target_family::cpu;
+    open_kernels open(portable, host ? processor::cpu : processor::gpu, {});
+    of_open = open.finalize(jit, [](const std::string& text) { spdlog::warn("{}", text); });
+    bound = open.use_in(bound, bindings);
+  }
+  program native = compile_bytecode(bound, jit, &report);
+  std::ranges::move(of_open.kernels, std::back_inserter(report.kernels));
+  report.hits += of_open.hits, report.misses += of_open.misses, report.elapsed_ms += of_open.elapsed_ms;
   progress.finish();
   check_stop();  // write nothing after the time limit
 
@@ -163,6 +186,7 @@ int finalize_file(const options& o, const output_options& output) {
       const auto* c = i.op().get_if<code_object>();
       if (!c || gives_no_elements(i)) continue;  // no kernel is made for an empty result
       native_kernel kernel = deserialize_native_kernel(native.kernel(content_hash::from_hex(c->payload)));
+      const std::vector<std::int64_t> sizes = at_sizes(kernel, bindings);
       check_launches(i, kernel, enum_name(target.family));
       if (!written.try_emplace(c->payload, kernels.size()).second) continue;
       std::string object =
@@ -174,7 +198,8 @@ int finalize_file(const options& o, const output_options& output) {
                                                      : 0);
       write_file(std::filesystem::path(o.folder) / object, {reinterpret_cast<const char*>(kernel.object.data()), size});
       auto launches = nlohmann::ordered_json::array();
-      for (const launch& l : kernel.launches) launches.push_back(describe_launch(l, kernel, i));
+      for (const launch& l : kernel.launches)
+        launches.push_back(describe_launch(l, kernel, i, sizes, target.family != target_family::cpu));
       auto shapes = [](const auto& list) {
         auto texts = nlohmann::ordered_json::array();
         for (const shape& s : list) texts.push_back(s.str());
@@ -243,6 +268,10 @@ action declare_finalize(CLI::App& app) {
                  "of their defaults")
       ->delimiter(',');
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
+  app.add_option("--specialize", o->specialize,
+                 "eager: compile every kernel for these dimensions; off: write kernels that serve all sizes where there "
+                 "are some, and their launches for these dimensions")
+      ->check(CLI::IsMember({"eager", "off"}));
   add_cache_option(app, o->cache);
   add_remote_option(app, o->cache);
   app.add_flag("--no-cache", o->cache.disabled, "Neither read nor write the cache");

@@ -32,7 +32,7 @@ open_kernel_summary summarize_open(const program& p, const instruction& i, const
     result.rows = rows->str();
     result.static_rows = symbols_of(i) == rows->symbols();
   }
-  const auto missing = recorded_missing_form(p, payload);
+  const auto missing = recorded_missing_form(p, payload, processor::cpu);
   result.all_sizes = missing && missing->empty();
   result.missing = missing.value_or("");
   return result;

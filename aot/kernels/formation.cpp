@@ -34,10 +34,12 @@ class kernel_pool {
     if (fresh) {
       content_hash payload = program_.add_kernel(write_(*copy.body, copy.symbol));
       if (auto rows = independent_rows(*copy.body)) record_rows(program_, payload.hex(), *rows);
-      if (std::string missing; has_open_dims(*copy.body)) {
-        has_open_form(*copy.body, &missing);
-        record_open_form(program_, payload.hex(), missing);
-      }
+      if (has_open_dims(*copy.body))
+        for (const processor on : {processor::cpu, processor::gpu}) {
+          std::string missing;
+          has_open_form(*copy.body, on, &missing);
+          record_open_form(program_, payload.hex(), on, missing);
+        }
       formed_.push_back({payload, copy.symbol, std::shared_ptr<const module>(std::move(copy.body)), 0});
     }
     formed_kernel& kernel = formed_[found->second];

@@ -22,7 +22,8 @@ struct codegen_target {
   int index_bits = 64;            // of offsets, indices and loop variables
   unsigned global_space = 0;      // address spaces of buffers,
   unsigned table_space = 0;       // of constant tables,
-  unsigned stack_space = 0;       // and of stack memory
+  unsigned stack_space = 0;       // of stack memory,
+  unsigned sizes_space = 0;       // and of an open kernel's table of sizes
   int buffer_alignment = 1;       // bytes, of every buffer that a kernel is given; 1: that of its elements
   bool llvm_bf16 = false;         // LLVM converts between f32 and bf16 (otherwise integer arithmetic does)
   std::int64_t item_operations =

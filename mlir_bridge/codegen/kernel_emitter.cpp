@@ -196,7 +196,7 @@ Value kernel_emitter::pointer(const buffer& b) {
         std::ranges::find(maps, i, &tensor_map::argument) == maps.end())
       return function_.getArgument(first_pointer_ + static_cast<unsigned>(i));
   return add_argument(
-      b, code.on.global_space,
+      b, b.kind == buffer_kind::sizes ? code.on.sizes_space : code.on.global_space,
       code.builder.getDictionaryAttr({code.builder.getNamedAttr("llvm.noalias", code.builder.getUnitAttr())}));
 }
 

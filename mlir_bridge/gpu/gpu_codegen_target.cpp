@@ -16,20 +16,21 @@ void open_stage(kernel_emitter& e) {
   auto function = code.make<mlir::func::FuncOp>(next.symbol, code.builder.getFunctionType({}, {}));
   code.builder.setInsertionPointToStart(function.addEntryBlock());
   e.set_function(function);
-  std::int64_t items = next.grid;
+  const dim items = next.open_grid.value_or(next.grid);
   next.block = item_threads;
-  next.grid = (items + item_threads - 1) / item_threads;
+  if (next.open_grid) next.open_grid = (items + item_threads - 1) / item_threads;
+  else next.grid = (next.grid + item_threads - 1) / item_threads;
   const intrinsic_names& names = intrinsics(e.target.family);
   mlir::Type i32 = code.builder.getI32Type();
   Value thread = code.to_index(call_intrinsic(code, names.thread, i32)),
         group = code.to_index(call_intrinsic(code, names.workgroup[0], i32));
   Value first = code.add(code.mul(group, item_threads), thread);
-  e.set_items(code.min(first, items), code.min(code.add(first, 1), items));
+  e.set_items(e.min(first, items), e.min(code.add(first, 1), items));
 }
 
 void close_stage(kernel_emitter&) {}
 
-constexpr codegen_target make(std::string_view name, int index_bits, unsigned stack_space,
+constexpr codegen_target make(std::string_view name, int index_bits, unsigned stack_space, unsigned sizes_space,
                               decltype(codegen_target::function) function) {
   codegen_target m;
   m.name = name;
@@ -37,6 +38,7 @@ constexpr codegen_target make(std::string_view name, int index_bits, unsigned st
   m.global_space = 1;
   m.table_space = 1;
   m.stack_space = stack_space;
+  m.sizes_space = sizes_space;
   m.buffer_alignment = 16;
   m.llvm_bf16 = true;
   m.item_operations = 1;
@@ -50,10 +52,10 @@ constexpr codegen_target make(std::string_view name, int index_bits, unsigned st
 }  // namespace
 
 const codegen_target& gpu_codegen_target(target_family family, int index_bits) {
-  static constexpr codegen_target amd32 = make("AMD GPU", 32, 5, amd_function),
-                                  amd64 = make("AMD GPU", 64, 5, amd_function),
-                                  nvidia32 = make("NVIDIA GPU", 32, 0, nvidia_function),
-                                  nvidia64 = make("NVIDIA GPU", 64, 0, nvidia_function);
+  static constexpr codegen_target amd32 = make("AMD GPU", 32, 5, 4, amd_function),
+                                  amd64 = make("AMD GPU", 64, 5, 4, amd_function),
+                                  nvidia32 = make("NVIDIA GPU", 32, 0, 0, nvidia_function),
+                                  nvidia64 = make("NVIDIA GPU", 64, 0, 0, nvidia_function);
   if (family == target_family::amdgpu) return index_bits == 32 ? amd32 : amd64;
   return index_bits == 32 ? nvidia32 : nvidia64;
 }

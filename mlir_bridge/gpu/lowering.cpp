@@ -27,6 +27,24 @@ void pass_tensor_map(llvm::Function& function, unsigned argument) {
   function.addParamAttr(argument, llvm::Attribute::get(context, "nvvm.grid_constant"));
 }
 
+// Kernels of every driver may have as many bytes of arguments, and some pointers.
+constexpr std::size_t most_bytes_of_sizes = 3072;
+
+// The table of sizes is an argument by value: the driver copies it with the pointers.
+void pass_sizes(llvm::Function& function, const target_row& target, unsigned argument, std::size_t sizes) {
+  if (sizes * sizeof(std::int64_t) > most_bytes_of_sizes)
+    throw error(error_kind::unsupported, "a kernel for all sizes needs " + std::to_string(sizes) +
+                                             " of them, more than a GPU's kernel has arguments: bind its dimensions");
+  llvm::LLVMContext& context = function.getContext();
+  auto* type = llvm::ArrayType::get(llvm::Type::getInt64Ty(context), sizes);
+  function.removeParamAttr(argument, llvm::Attribute::NoAlias);
+  function.addParamAttr(argument, llvm::Attribute::getWithAlignment(context, llvm::Align(8)));
+  if (target.family == target_family::amdgpu)
+    return function.addParamAttr(argument, llvm::Attribute::getWithByRefType(context, type));
+  function.addParamAttr(argument, llvm::Attribute::getWithByValType(context, type));
+  function.addParamAttr(argument, llvm::Attribute::get(context, "nvvm.grid_constant"));
+}
+
 // Inline assembly means something to a whole warp, or to a group of them: it is neither duplicated nor moved into
 // branches.
 void keep_converged(llvm::Function& function) {
@@ -78,7 +96,9 @@ void divide_inline(llvm::Function& function) {
   }
 }
 
-void make_kernel(llvm::Function& function, const target_row& target, const launch& l) {
+void make_kernel(llvm::Function& function, const target_row& target, const launch& l, std::size_t sizes) {
+  for (std::size_t i = 0; i < l.arguments.size(); ++i)
+    if (l.arguments[i].kind == buffer_kind::sizes) pass_sizes(function, target, static_cast<unsigned>(i), sizes);
   std::string count = std::to_string(l.block);
   if (target.family == target_family::amdgpu) {
     function.setCallingConv(llvm::CallingConv::AMDGPU_KERNEL);
@@ -100,7 +120,7 @@ void make_kernel(llvm::Function& function, const target_row& target, const launc
 }  // namespace
 
 std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
-                                            std::span<const launch> launches) {
+                                            std::span<const launch> launches, std::size_t sizes) {
   auto result = codegen::to_llvm(module, context);
   for (llvm::Function& function : *result) {
     function.setDoesNotThrow();
@@ -119,7 +139,7 @@ std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMCon
     llvm::Function& function = *result->getFunction(l.symbol);
     keep_converged(function);
     divide_inline(function);
-    make_kernel(function, target, l);
+    make_kernel(function, target, l, sizes);
   }
   if (target.family == target_family::amdgpu)
     result->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 600);

@@ -18,8 +18,8 @@ class ModuleOp;
 namespace kiln::gpu {
 
 // The functions of the launches become kernels of their number of threads. Throws error{compile_failed} with MLIR's
-// diagnostics.
+// diagnostics. `sizes`: how many numbers the table of sizes of an open kernel holds.
 std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
-                                            std::span<const launch> launches);
+                                            std::span<const launch> launches, std::size_t sizes = 0);
 
 }  // namespace kiln::gpu

@@ -76,6 +76,7 @@ map_shape choose_shape(const kernel_emitter& e, const pointwise_space& space,
 }
 
 void emit_stage(kernel_emitter& e, const pointwise_space& space, const std::string& name, bool prepare) {
+  if (space.extents().empty()) return emit_open_pointwise(e, space, name, prepare);
   if (auto across = space.transposed_run())
     if (emit_transposed(e, space, *across, name, prepare)) return;
   auto& code = e.code;

@@ -14,6 +14,9 @@ std::vector<candidate> pointwise_choices(kernel_emitter& e);
 // The same for one value of the fusion, into scratch (kernel_emitter::materialize).
 void emit_pointwise_into(kernel_emitter& e, value v, const buffer& destination, bool prepare);
 
+// The same for a space of open sizes (open_pointwise.cpp).
+void emit_open_pointwise(kernel_emitter& e, const pointwise_space& space, const std::string& name, bool prepare);
+
 // The largest power of two that divides all of them, at most `most`.
 std::int64_t common_power(std::int64_t most, std::initializer_list<std::int64_t> numbers);
 // Elements of this type in one 16-byte access.

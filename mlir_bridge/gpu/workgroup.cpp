@@ -11,23 +11,35 @@ namespace kiln::gpu {
 workgroup::workgroup(kernel_emitter& e, const std::string& name, std::array<std::int64_t, 3> grid, std::int64_t threads,
                      bool prepare)
     : e_(e), code_(e.code), threads_(threads) {
-  const gpu_row& row = e.target.gpu;
-  if (threads < 1 || threads > row.max_threads || threads % row.wave)
+  begin(name, grid[0], {grid[1], grid[2]}, prepare);
+}
+
+workgroup::workgroup(kernel_emitter& e, const std::string& name, const dim& groups, std::int64_t threads, bool prepare)
+    : e_(e), code_(e.code), threads_(threads) {
+  begin(name, groups, {1, 1}, prepare);
+}
+
+void workgroup::begin(const std::string& name, const dim& groups, std::array<std::int64_t, 2> grid_yz, bool prepare) {
+  const gpu_row& row = e_.target.gpu;
+  if (threads_ < 1 || threads_ > row.max_threads || threads_ % row.wave)
     throw error(error_kind::unsupported,
-                "target '" + e.target.name + "' has no workgroups of " + std::to_string(threads) + " threads");
-  e.begin_stage(name, 1, prepare);
-  launch& next = e.current();
-  next.grid = grid[0], next.grid_y = grid[1], next.grid_z = grid[2];
-  next.block = threads;
-  const intrinsic_names& names = intrinsics(e.target.family);
+                "target '" + e_.target.name + "' has no workgroups of " + std::to_string(threads_) + " threads");
+  e_.begin_stage(name, 1, prepare);
+  launch& next = e_.current();
+  next.grid_y = grid_yz[0], next.grid_z = grid_yz[1];
+  if (groups.is_static()) next.grid = groups.value();
+  else next.open_grid = groups;
+  const std::array<bool, 3> single{groups == 1, grid_yz[0] == 1, grid_yz[1] == 1};
+  next.block = threads_;
+  const intrinsic_names& names = intrinsics(e_.target.family);
   mlir::Type i32 = code_.builder.getI32Type();
   thread_ = code_.to_index(call_intrinsic(code_, names.thread, i32));
   for (std::size_t axis = 0; axis < 3; ++axis)
     block_[axis] =
-        grid[axis] == 1 ? code_.constant(0) : code_.to_index(call_intrinsic(code_, names.workgroup[axis], i32));
+        single[axis] ? code_.constant(0) : code_.to_index(call_intrinsic(code_, names.workgroup[axis], i32));
   lane_ = code_.rem(thread_, row.wave);
-  wave_ = threads == row.wave ? code_.constant(0) : code_.div(thread_, row.wave);
-  if (e.target.family == target_family::amdgpu && threads != row.wave) {
+  wave_ = threads_ == row.wave ? code_.constant(0) : code_.div(thread_, row.wave);
+  if (e_.target.family == target_family::amdgpu && threads_ != row.wave) {
     // All lanes have the same number, which the compiler does not see by itself.
     Value first =
         call_intrinsic(code_, "llvm.amdgcn.readfirstlane", i32,
@@ -37,7 +49,7 @@ workgroup::workgroup(kernel_emitter& e, const std::string& name, std::array<std:
   // The size is set at the end; on NVIDIA, and so that large regions need no declaration, the memory is given at
   // launch.
   mlir::OpBuilder::InsertionGuard guard(code_.builder);
-  code_.builder.setInsertionPointToStart(e.generated().getBody());
+  code_.builder.setInsertionPointToStart(e_.generated().getBody());
   auto bytes = mlir::LLVM::LLVMArrayType::get(code_.builder.getI8Type(), 0);
   shared_ = code_.make<mlir::LLVM::GlobalOp>(bytes, /*isConstant=*/false, mlir::LLVM::Linkage::External,
                                              next.symbol + "_lds", mlir::Attribute(), /*alignment=*/1024, lds_space);

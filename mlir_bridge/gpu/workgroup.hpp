@@ -24,6 +24,8 @@ class workgroup {
   // Opens the stage. grid counts workgroups. Throws error{unsupported} where the target has no such workgroups.
   workgroup(kernel_emitter& e, const std::string& name, std::array<std::int64_t, 3> grid, std::int64_t threads,
             bool prepare = false);
+  // The same with a grid of one dimension, which may be open.
+  workgroup(kernel_emitter& e, const std::string& name, const dim& groups, std::int64_t threads, bool prepare = false);
   // Ends the stage; lds_bytes of the launch and the size of the shared memory are known now.
   void close();
 
@@ -67,6 +69,7 @@ class workgroup {
   Value load_raw(Value region, Value index, mlir::Type type);
 
  private:
+  void begin(const std::string& name, const dim& groups, std::array<std::int64_t, 2> grid_yz, bool prepare);
   Value exchange(Value bits, std::int64_t mask);  // 32 bits
   Value lds_slot(Value region, Value index, mlir::Type type);
   kernel_emitter& e_;

@@ -46,14 +46,15 @@ bool resizes_open_axis(const instruction& i) {
 
 }  // namespace
 
-bool has_open_form(const module& fusion, std::string* missing) {
+bool has_open_form(const module& fusion, processor on, std::string* missing) {
   auto lacks = [&](std::string_view what) {
     if (missing) *missing = what;
     return false;
   };
   for (const instruction& i : fusion.instructions()) {
     const kernel_kind* kind = find_kind(i.op().name());
-    const bool opens = !kind || (kind->cpu.emit_open && (!kind->cpu.opens || kind->cpu.opens(i)));
+    const kernel_generator* generator = !kind ? nullptr : on == processor::cpu ? &kind->cpu : &kind->gpu;
+    const bool opens = !generator || (generator->emit_open && (!generator->opens || generator->opens(i)));
     if (!opens || resizes_open_axis(i)) return lacks(i.op().name());
     if (const auto* g = i.op().get_if<gather_nd>(); g && !i.inputs()[1].type().dims.back().is_static())
       return lacks(i.op().name());

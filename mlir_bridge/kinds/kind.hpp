@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "ir/module.hpp"
+#include "ir/open_form.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
 
 namespace kiln {
@@ -42,9 +43,9 @@ std::span<const kernel_kind> kernel_kinds();
 // Null for an operation that anchors no kernel.
 const kernel_kind* find_kind(std::string_view operation);
 
-// Whether the fusion can be generated as an open kernel for CPUs: one kernel for all values of its open dims. If not,
-// `missing` (may be null) is set to what has no open form.
-bool has_open_form(const module& fusion, std::string* missing = nullptr);
+// Whether the fusion can be generated as an open kernel for such processors: one kernel for all values of its open
+// dims. If not, `missing` (may be null) is set to what has no open form.
+bool has_open_form(const module& fusion, processor on, std::string* missing = nullptr);
 
 // The fusion's anchor; null where it has none. Throws error{internal} where there are two.
 const instruction* find_anchor(const module& fusion, std::string_view symbol);

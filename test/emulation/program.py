@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import struct
 
 import numpy as np
 
@@ -90,6 +91,9 @@ class Program:
             self.objects[kernel["object"]] = runner.Hsaco(os.path.join(self.folder, kernel["object"]))
         arguments = []
         for a in launch["arguments"]:
+            if a["kind"] == "sizes":  # passed by value
+                arguments.append(struct.pack(f"<{len(a['values'])}q", *a["values"]))
+                continue
             buffer = of_kind[a["kind"]][a["index"]]
             if buffer.size != a["size"]:
                 raise ValueError(f"{buffer.name} has {buffer.size} bytes, the launch says {a['size']}")

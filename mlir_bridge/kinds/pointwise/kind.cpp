@@ -12,7 +12,7 @@ std::span<const kernel_kind> pointwise_kinds() {
        .epilogue = false,
        .operand_reads = {0, 0, 0},
        .cpu = {.emit = cpu::emit_pointwise, .space = cpu::pointwise_choices, .emit_open = cpu::emit_pointwise},
-       .gpu = {.emit = gpu::emit_pointwise, .space = gpu::pointwise_choices}},
+       .gpu = {.emit = gpu::emit_pointwise, .space = gpu::pointwise_choices, .emit_open = gpu::emit_pointwise}},
   };
   return rows;
 }

@@ -268,7 +268,7 @@ TEST(open_kernels, operations_without_one_are_named) {
     op.scales = {1, 1, 2};
     return arguments{m.add(op, {in[0]})};
   });
-  EXPECT_FALSE(has_open_form(*resized, &missing));
+  EXPECT_FALSE(has_open_form(*resized, processor::cpu, &missing));
   EXPECT_EQ(missing, "resize");
 }
 
