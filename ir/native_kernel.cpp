@@ -174,8 +174,9 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
   auto object = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(kernel.object.data()), kernel.object.size());
   auto scratch_list = builder.CreateVector(scratch);
   auto launch_list = builder.CreateVector(launches);
-  schema::FinishNativeKernelBuffer(builder, schema::CreateNativeKernel(builder, object, scratch_list, launch_list,
-                                                                       kernel.registers, kernel.spills, table, bounded));
+  schema::FinishNativeKernelBuffer(
+      builder, schema::CreateNativeKernel(builder, object, scratch_list, launch_list, kernel.registers, kernel.spills,
+                                          table, bounded));
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return {begin, begin + builder.GetSize()};
 }

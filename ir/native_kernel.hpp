@@ -13,8 +13,8 @@
 //
 // GPU ABI (families amdgpu and nvidia): the kernel takes one 8-byte global pointer per launch argument, in the order of
 // `arguments`, and nothing else. An argument with a tensor_map is instead a 128-byte CUtensorMap passed by value,
-// aligned to 64 bytes. The table of sizes is passed by value, too: 8 bytes for each size. The grid counts workgroups (x, y, z), a workgroup has `block` work items in x, and the launch
-// provides `lds_bytes` of dynamic shared memory.
+// aligned to 64 bytes. The table of sizes is passed by value, too: 8 bytes for each size. The grid counts workgroups
+// (x, y, z), a workgroup has `block` work items in x, and the launch provides `lds_bytes` of dynamic shared memory.
 #pragma once
 
 #include <cstddef>

@@ -58,8 +58,8 @@ void plan_builder::set_sizes(std::size_t index) {
                 "a kernel for all sizes needs the values of the model's dimensions: open it with a session");
   auto table = std::make_shared<const std::vector<std::int64_t>>(at_sizes(kernel, *options_.sizes));
   const auto bytes = std::as_bytes(std::span(*table));
-  size_tables_[index] = add_buffer(
-      {.place = buffer_place::fixed, .bytes = bytes.size(), .address = bytes.data(), .by_value = true});
+  size_tables_[index] =
+      add_buffer({.place = buffer_place::fixed, .bytes = bytes.size(), .address = bytes.data(), .by_value = true});
   plan_.owners.push_back(table);
 }
 

@@ -28,9 +28,9 @@ class open_kernels {
   // Compiles all of them in the first call, as compile_bytecode does; the report of later calls is empty. A kernel that
   // the compiler refuses is left to specialization, and told to `warn`.
   jit_report finalize(const jit_options& options, const std::function<void(const std::string&)>& warn);
-  // Replaces the code objects that have such a kernel in `bound`, which is the program bound to `sizes`. The others stay
-  // portable, as do those with an empty input, which a kernel for all sizes may not read, and those with more elements
-  // than the kernel can count (serves() in ir/native_kernel.hpp).
+  // Replaces the code objects that have such a kernel in `bound`, which is the program bound to `sizes`. The others
+  // stay portable, as do those with an empty input, which a kernel for all sizes may not read, and those with more
+  // elements than the kernel can count (serves() in ir/native_kernel.hpp).
   program use_in(const program& bound, const dim_bindings& sizes) const;
 
  private:

@@ -1,7 +1,7 @@
 // The kernels of a model that serve many sizes: those for any number of rows (row_kernels.hpp), and those for all sizes
 // (open_kernels.hpp). A kernel whose rows have static dims is one for any number of rows, because its inner loops know
-// their lengths; any other kernel that has a form for all sizes is one of these. GPUs have only the latter, because one launch cannot do many blocks there. Used by
-// one thread at a time.
+// their lengths; any other kernel that has a form for all sizes is one of these. GPUs have only the latter, because one
+// launch cannot do many blocks there. Used by one thread at a time.
 #pragma once
 
 #include "session/open_kernels.hpp"

@@ -85,8 +85,8 @@ nlohmann::ordered_json describe_tensor_map(const tensor_map& m) {
           {"l2_promotion_bytes", m.l2_promotion_bytes}};
 }
 
-// The kernel's argument buffer: pointers of 8 bytes; tensor maps of 128 bytes passed by value and aligned to 64; and the
-// table of sizes, which is passed by value on a GPU.
+// The kernel's argument buffer: pointers of 8 bytes; tensor maps of 128 bytes passed by value and aligned to 64; and
+// the table of sizes, which is passed by value on a GPU.
 nlohmann::ordered_json describe_launch(const launch& l, const native_kernel& kernel, const instruction& use,
                                        const std::vector<std::int64_t>& sizes, bool by_value) {
   auto arguments = nlohmann::ordered_json::array(), maps = nlohmann::ordered_json::array();
@@ -268,9 +268,10 @@ action declare_finalize(CLI::App& app) {
                  "of their defaults")
       ->delimiter(',');
   app.add_option("--dim", o->dims, "NAME=VALUE for an open dimension");
-  app.add_option("--specialize", o->specialize,
-                 "eager: compile every kernel for these dimensions; off: write kernels that serve all sizes where there "
-                 "are some, and their launches for these dimensions")
+  app.add_option(
+         "--specialize", o->specialize,
+         "eager: compile every kernel for these dimensions; off: write kernels that serve all sizes where there "
+         "are some, and their launches for these dimensions")
       ->check(CLI::IsMember({"eager", "off"}));
   add_cache_option(app, o->cache);
   add_remote_option(app, o->cache);

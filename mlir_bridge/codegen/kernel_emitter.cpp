@@ -15,6 +15,15 @@ dim product(std::span<const dim> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), dim(1), std::multiplies<>());
 }
 
+// An index as a scalar of the width of `other`: data that indexes a tensor may be wider than indices are.
+Value as_wide_as(code_builder& code, Value index, Value other) {
+  const mlir::Type type = code_builder::scalar_of(other);
+  if (index.getType() == type) return index;
+  return type.getIntOrFloatBitWidth() > index.getType().getIntOrFloatBitWidth()
+             ? code.make<mlir::arith::ExtSIOp>(type, index).getResult()
+             : code.make<mlir::arith::TruncIOp>(type, index).getResult();
+}
+
 std::vector<dim> as_sizes(const std::vector<std::int64_t>& dims) { return {dims.begin(), dims.end()}; }
 
 }  // namespace
@@ -66,22 +75,22 @@ Value kernel_emitter::size(const dim& d) {
 }
 
 Value kernel_emitter::add(Value a, const dim& b) {
-  return b.is_static() ? code.add(a, b.value()) : code.add(a, size(b));
+  return b.is_static() ? code.add(a, b.value()) : code.add(a, as_wide_as(code, size(b), a));
 }
 Value kernel_emitter::sub(Value a, const dim& b) {
-  return b.is_static() ? code.sub(a, b.value()) : code.sub(a, size(b));
+  return b.is_static() ? code.sub(a, b.value()) : code.sub(a, as_wide_as(code, size(b), a));
 }
 Value kernel_emitter::mul(Value a, const dim& b) {
-  return b.is_static() ? code.mul(a, b.value()) : code.mul(a, size(b));
+  return b.is_static() ? code.mul(a, b.value()) : code.mul(a, as_wide_as(code, size(b), a));
 }
 Value kernel_emitter::div(Value a, const dim& b) {
-  return b.is_static() ? code.div(a, b.value()) : code.div(a, size(b));
+  return b.is_static() ? code.div(a, b.value()) : code.div(a, as_wide_as(code, size(b), a));
 }
 Value kernel_emitter::rem(Value a, const dim& b) {
-  return b.is_static() ? code.rem(a, b.value()) : code.rem(a, size(b));
+  return b.is_static() ? code.rem(a, b.value()) : code.rem(a, as_wide_as(code, size(b), a));
 }
 Value kernel_emitter::min(Value a, const dim& b) {
-  return b.is_static() ? code.min(a, b.value()) : code.min(a, size(b));
+  return b.is_static() ? code.min(a, b.value()) : code.min(a, as_wide_as(code, size(b), a));
 }
 
 values kernel_emitter::delinearize(Value linear, std::span<const dim> sizes) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "mlir_bridge/codegen/open_sizes.hpp"
+#include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 
@@ -29,34 +31,36 @@ window_stage::window_stage(kernel_emitter& e, const kernel_configuration& config
     : e_(e),
       code_(e.code),
       shape_(std::move(shape)),
-      in_(kernel_emitter::dims(image)),
-      out_(kernel_emitter::dims(result)),
+      in_(kernel_emitter::sizes(image)),
+      out_(kernel_emitter::sizes(result)),
       lanes_(lanes) {
   std::int64_t taps = std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1}, std::multiplies<>());
   written_out_ = taps <= most_written_out;
-  std::int64_t vectors = std::accumulate(out_.begin(), out_.end(), std::int64_t{1}, std::multiplies<>()) / lanes_;
-  std::int64_t width = out_[out_.size() - 2];
+  const dim wide = out_[out_.size() - 2];
+  // Vectors of channels with one pixel of each line.
+  const dim of_lines = std::accumulate(out_.begin(), out_.end() - 2, out_.back() / lanes_, std::multiplies<>());
+  const std::int64_t width = usual_size(wide), vectors = usual_size(of_lines) * width;
   while (written_out_ && pixels_ < most_pixels && pixels_ < width &&
          vectors / (2 * pixels_) >= resident_threads * e.target.gpu.compute_units)
     pixels_ *= 2;
   if (written_out_)
     pixels_ = std::clamp<std::int64_t>(choose(configuration, "pixels", pixels_), 1,
                                        std::max<std::int64_t>(pixels_, std::min(width, most_configured_pixels)));
-  items_ = vectors / width * ((width + pixels_ - 1) / pixels_);
-  threads_ = configured_threads(e.target, configuration, spread_threads(e.target, items_));
+  items_ = of_lines * ((wide + pixels_ - 1) / pixels_);
+  threads_ = configured_threads(e.target, configuration, spread_threads(e.target, usual_size(items_)));
 }
 
 void window_stage::open(const std::string& name) {
-  group_.emplace(e_, name, std::array<std::int64_t, 3>{(items_ + threads_ - 1) / threads_, 1, 1}, threads_);
+  group_.emplace(e_, name, (items_ + threads_ - 1) / threads_, threads_);
   Value item = code_.add(code_.mul(group_->block(), threads_), group_->thread());
-  if (items_ % threads_) {
-    fresh_ = code_.less(item, code_.constant(items_));
-    item = code_.min(item, items_ - 1);
+  if (!divides(threads_, items_)) {
+    fresh_ = code_.less(item, e_.size(items_));
+    item = e_.min(item, items_ - 1);
   }
-  std::vector<std::int64_t> dims = out_;
-  dims.back() /= lanes_;
+  std::vector<dim> dims = out_;
+  dims.back() = dims.back() / lanes_;
   dims[dims.size() - 2] = (dims[dims.size() - 2] + pixels_ - 1) / pixels_;
-  values digits = code_.delinearize(item, dims);
+  values digits = e_.delinearize(item, dims);
   batch_ = digits[0];
   channel_ = code_.mul(digits.back(), lanes_);
   output_.assign(digits.begin() + 1, digits.end() - 1);
@@ -64,10 +68,10 @@ void window_stage::open(const std::string& name) {
 }
 
 bool window_stage::may_leave(std::size_t axis) const {
-  std::int64_t last = (out_[axis + 1] - 1) * shape_.strides[axis] - shape_.pads_begin[axis] +
-                      (shape_.window[axis] - 1) * shape_.dilations[axis];
-  bool past_the_end = axis + 1 == shape_.window.size() && out_[axis + 1] % pixels_ != 0;
-  return shape_.pads_begin[axis] > 0 || last >= in_[axis + 1] || past_the_end;
+  const dim beyond_last = in_[axis + 1] - ((out_[axis + 1] - 1) * shape_.strides[axis] - shape_.pads_begin[axis] +
+                                           (shape_.window[axis] - 1) * shape_.dilations[axis]);
+  bool past_the_end = axis + 1 == shape_.window.size() && !divides(pixels_, out_[axis + 1]);
+  return shape_.pads_begin[axis] > 0 || !beyond_last.is_static() || beyond_last.value() <= 0 || past_the_end;
 }
 
 Value window_stage::start(std::size_t axis, std::size_t pixel) const {
@@ -76,8 +80,8 @@ Value window_stage::start(std::size_t axis, std::size_t pixel) const {
 }
 
 std::pair<axis_index, Value> window_stage::locate(std::size_t axis, Value tap, std::size_t pixel) const {
-  std::int64_t shift = axis + 1 == shape_.window.size() ? static_cast<std::int64_t>(pixel) * shape_.strides[axis] : 0,
-               extent = in_[axis + 1];
+  std::int64_t shift = axis + 1 == shape_.window.size() ? static_cast<std::int64_t>(pixel) * shape_.strides[axis] : 0;
+  const dim& extent = in_[axis + 1];
   shift -= shape_.pads_begin[axis];
   // One sum for each distance, so that pixels and window positions that meet share it.
   if (auto known = code_builder::known(tap)) shift += *known * shape_.dilations[axis];
@@ -85,10 +89,10 @@ std::pair<axis_index, Value> window_stage::locate(std::size_t axis, Value tap, s
   if (!code_builder::known(tap)) i = code_.add(i, code_.mul(tap, shape_.dilations[axis]));
   Value inside;
   if (may_leave(axis)) {
-    inside = code_.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, code_.constant(extent));
-    i = code_.min(code_.max(i, 0), extent - 1);
+    inside = code_.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, e_.size(extent));
+    i = e_.min(code_.max(i, 0), extent - 1);
   }
-  return {{i, 0, {}, 0, extent, 1}, inside};
+  return {{i, 0, {}, 0, known_bound(extent), 1}, inside};
 }
 
 values window_stage::axes(std::size_t axis, std::vector<Value> taps, values state,
@@ -113,13 +117,13 @@ values window_stage::walk(values state, const std::function<values(evaluator&, c
     evaluator own(e_);
     evaluator& ev = written_out_ ? shared : own;
     for (std::size_t pixel = 0; pixel < pixels(); ++pixel) {
-      tap t{pixel, {{batch_, 0, {}, 0, in_[0], 1}}, {}, taps};
+      tap t{pixel, {{batch_, 0, {}, 0, known_bound(in_[0]), 1}}, {}, taps};
       for (std::size_t axis = 0; axis < taps.size(); ++axis) {
         auto [index, inside] = locate(axis, taps[axis], pixel);
         t.where.push_back(index);
         t.inside = both(code_, t.inside, inside);
       }
-      t.where.push_back({channel_, lanes_ > 1 ? 1 : 0, {}, 0, out_.back(), lanes_});
+      t.where.push_back({channel_, lanes_ > 1 ? 1 : 0, {}, 0, known_bound(out_.back()), lanes_});
       s = visit(ev, t, std::move(s));
     }
     return s;
@@ -129,10 +133,11 @@ values window_stage::walk(values state, const std::function<values(evaluator&, c
 Value window_stage::count(std::size_t pixel, const std::vector<std::int64_t>* end) const {
   Value counted = code_.constant(1);
   for (std::size_t axis = 0; axis < shape_.window.size(); ++axis) {
-    std::int64_t dilation = shape_.dilations[axis], extent = in_[axis + 1];
+    std::int64_t dilation = shape_.dilations[axis];
+    const dim& extent = in_[axis + 1];
     Value first = start(axis, pixel);
-    auto elements_below = [&](std::int64_t limit) {  // of the window, at coordinates below limit
-      return code_.min(code_.div(code_.max(code_.sub(code_.constant(limit + dilation - 1), first), 0), dilation),
+    auto elements_below = [&](const dim& limit) {  // of the window, at coordinates below limit
+      return code_.min(code_.div(code_.max(code_.sub(e_.size(limit + dilation - 1), first), 0), dilation),
                        shape_.window[axis]);
     };
     Value inside = end ? elements_below(extent + (*end)[axis])
@@ -145,13 +150,14 @@ Value window_stage::count(std::size_t pixel, const std::vector<std::int64_t>* en
 void window_stage::store(std::span<const Value> results) const {
   for (std::size_t pixel = 0; pixel < pixels(); ++pixel) {
     Value column = code_.add(output_.back(), static_cast<std::int64_t>(pixel)), owner = fresh_;
-    std::int64_t width = out_[out_.size() - 2];
-    if (width % pixels_ && pixel) owner = both(code_, owner, code_.less(column, code_.constant(width)));
+    const dim& width = out_[out_.size() - 2];
+    if (!divides(pixels_, width) && pixel) owner = both(code_, owner, code_.less(column, e_.size(width)));
     auto write = [&] {
-      position where{{batch_, 0, {}, 0, out_[0], 1}};
+      position where{{batch_, 0, {}, 0, known_bound(out_[0]), 1}};
       for (std::size_t axis = 0; axis < output_.size(); ++axis)
-        where.push_back({axis + 1 == output_.size() ? column : output_[axis], 0, {}, 0, out_[axis + 1], 1});
-      where.push_back({channel_, lanes_ > 1 ? 1 : 0, {}, 0, out_.back(), lanes_});
+        where.push_back(
+            {axis + 1 == output_.size() ? column : output_[axis], 0, {}, 0, known_bound(out_[axis + 1]), 1});
+      where.push_back({channel_, lanes_ > 1 ? 1 : 0, {}, 0, known_bound(out_.back()), lanes_});
       evaluator ev(e_);
       ev.bind(e_.anchor_result(), results[pixel]);
       ev.store_outputs(where, lanes_);
@@ -169,7 +175,8 @@ double window_stage::cost() const {
                      line = shape_.window.back();
   const std::int64_t loads = taps / line * (line + (pixels_ - 1) * shape_.strides.back());
   constexpr double element_bytes = 2, of_load = 2;
-  streaming_work work{.groups = (items_ + threads_ - 1) / threads_, .threads = threads_, .access_bytes = lanes_ * 2};
+  streaming_work work{
+      .groups = (usual_size(items_) + threads_ - 1) / threads_, .threads = threads_, .access_bytes = lanes_ * 2};
   work.bytes = static_cast<double>(pixels_ * lanes_) * 2 * element_bytes;
   work.trips = written_out_ ? 1 : static_cast<double>(taps);
   work.cycles = static_cast<double>(loads * threads_) * of_load / 4 +

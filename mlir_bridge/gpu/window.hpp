@@ -54,8 +54,9 @@ class window_stage {
   kernel_emitter& e_;
   code_builder& code_;
   geometry shape_;
-  std::vector<std::int64_t> in_, out_;  // with batch and channels
-  std::int64_t lanes_, pixels_ = 1, threads_ = 64, items_ = 0;
+  std::vector<dim> in_, out_;  // with batch and channels
+  std::int64_t lanes_, pixels_ = 1, threads_ = 64;
+  dim items_ = 0;
   bool written_out_ = true;
   std::optional<workgroup> group_;
   Value fresh_, batch_, channel_;

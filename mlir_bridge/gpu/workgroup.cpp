@@ -35,8 +35,7 @@ void workgroup::begin(const std::string& name, const dim& groups, std::array<std
   mlir::Type i32 = code_.builder.getI32Type();
   thread_ = code_.to_index(call_intrinsic(code_, names.thread, i32));
   for (std::size_t axis = 0; axis < 3; ++axis)
-    block_[axis] =
-        single[axis] ? code_.constant(0) : code_.to_index(call_intrinsic(code_, names.workgroup[axis], i32));
+    block_[axis] = single[axis] ? code_.constant(0) : code_.to_index(call_intrinsic(code_, names.workgroup[axis], i32));
   lane_ = code_.rem(thread_, row.wave);
   wave_ = threads_ == row.wave ? code_.constant(0) : code_.div(thread_, row.wave);
   if (e_.target.family == target_family::amdgpu && threads_ != row.wave) {

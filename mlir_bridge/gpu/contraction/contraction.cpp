@@ -16,7 +16,7 @@ constexpr std::int64_t packed_chunks = 8;
 
 // The sum of nothing.
 void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
-  e.parallel("zeros", {problem.batch, problem.m, problem.n}, 1, [&](std::span<const Value> at) {
+  e.parallel_open("zeros", {problem.batch, problem.m, problem.n}, 1, [&](std::span<const Value> at) {
     result_writer writer(e, problem);
     writer.add(e.code.number(e.code.scalar_type(problem.types().sum), 0), at[0], at[1], at[2], false, false);
     writer.flush();
@@ -27,7 +27,9 @@ void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
 problem_size prepare(kernel_emitter& e, contraction_problem& problem) {
   const product_types types = problem.types();
   if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(types.factor));
-  problem_size size{problem.batch, problem.m, problem.n, problem.k, types};
+  problem_size size{usual_size(problem.batch), usual_size(problem.m), usual_size(problem.n), usual_size(problem.k),
+                    types};
+  size.open = problem.is_open();
   size.a_piece = problem.a.along_rows ? 1 : problem.a.piece, size.b_piece = problem.b.along_rows ? 1 : problem.b.piece;
   return size;
 }

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 
@@ -11,7 +12,7 @@ std::int64_t epilogue_lanes(const kernel_emitter& e, const contraction_problem& 
   std::int64_t lanes = 8;
   for (value v : e.fusion.outputs())
     lanes = std::min<std::int64_t>(lanes, std::max<std::int64_t>(1, 128 / std::max(8, storage_bits(v.type().type))));
-  return std::gcd(lanes, std::gcd(columns, std::gcd(problem.n, problem.last_axis)));
+  return std::gcd(lanes, std::gcd(columns, std::gcd(known_factor(problem.n), known_factor(problem.last_axis))));
 }
 
 void result_writer::add(Value sums, Value batch, Value row, Value column, bool row_may_be_beyond,
@@ -21,12 +22,12 @@ void result_writer::add(Value sums, Value batch, Value row, Value column, bool r
   result r;
   Value safe_row = row, safe_column = column;
   if (row_may_be_beyond) {
-    r.counts = code.less(row, code.constant(problem_.m));
-    safe_row = code.min(row, problem_.m - 1);
+    r.counts = code.less(row, e_.size(problem_.m));
+    safe_row = e_.min(row, problem_.m - 1);
   }
   if (column_may_be_beyond) {
-    r.counts = both(code, r.counts, code.less(column, code.constant(problem_.n)));
-    safe_column = code.min(column, problem_.n - lanes);
+    r.counts = both(code, r.counts, code.less(column, e_.size(problem_.n)));
+    safe_column = e_.min(column, problem_.n - lanes);
   }
   r.where = problem_.locate(code, batch, safe_row, safe_column, lanes);
   const value anchor = e_.anchor_result();
@@ -75,7 +76,7 @@ void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplie
           code.make<mlir::LLVM::LoadOp>(code.type(sum, lanes), byte_address(code, ours, offset), alignment);
       // Vectors beyond the slab are rows beyond the result.
       Value m = code.add(first_m, code.add(row, i * slab.rows));
-      if (last_may_be_missing) m = code.select(code.less(vector, code.constant(vectors)), m, code.constant(problem.m));
+      if (last_may_be_missing) m = code.select(code.less(vector, code.constant(vectors)), m, e.size(problem.m));
       writer.add(elements, place.batch, m, code.add(first_n, column), !place.all_rows || last_may_be_missing,
                  !place.all_columns);
     };

@@ -35,6 +35,8 @@ std::int64_t floor_power(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
 }
 
+std::int64_t columns_of(const contraction_problem& problem) { return (problem.n * problem.batch).value(); }
+
 narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& configuration,
                           const contraction_problem& problem, bool plain) {
   const gpu_row& row = e.target.gpu;
@@ -48,19 +50,20 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
     shape.columns_of_tile = shape.unit->n;
     shape.chunks = shape.unit->b.chunks;
   } else {
-    shape.rows = problem.m;
+    shape.rows = problem.m.value();
     shape.columns_of_tile = row.wave / shape.chunks;
   }
   // The vector unit holds as many chunks of every row of A.
   shape.together = std::clamp<std::int64_t>(problem.b.piece / elements_of_chunk(types.factor), 1,
                                             shape.unit ? most_together : floor_power(2 * most_together / shape.rows));
-  const std::int64_t groups = ceil_div(problem.k, shape.chunks * shape.together * elements_of_chunk(types.factor));
+  const std::int64_t groups =
+      ceil_div(problem.k.value(), shape.chunks * shape.together * elements_of_chunk(types.factor));
   // As many threads as a workgroup may have, each with little: on an H200 within a fiftieth of the best for 1 to 16
   // rows of 4096 (bench/gpu/gemm.py). Several rows, and columns for as many workgroups as there are compute units:
   // copies that run ahead in shared memory take 12.0 us for 16 rows of 4096, however the weights lie; otherwise one
   // column takes 12.5 or 16.3 and two take 12.5.
-  const std::int64_t share = row.async_copy && shape.unit && problem.m > 1
-                                 ? problem.n * problem.batch / (shape.columns_of_tile * row.compute_units * 9 / 10)
+  const std::int64_t share = row.async_copy && shape.unit && problem.m.value() > 1
+                                 ? columns_of(problem) / (shape.columns_of_tile * row.compute_units * 9 / 10)
                                  : 1;
   const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.unit->a.parts) * chunk_bytes : 1;
   const std::int64_t ahead =
@@ -69,7 +72,7 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
   // once.
   const bool packed = shape.together > 1;
   const std::int64_t columns =
-      packed ? std::min<std::int64_t>(ceil_div(problem.n * problem.batch, shape.columns_of_tile * row.compute_units), 2)
+      packed  ? std::min<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2)
       : ahead ? 4
               : std::min<std::int64_t>(share, 2);
   shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
@@ -121,8 +124,8 @@ class narrow_kernel {
         problem_(problem),
         shape_(shape),
         types_(problem.types()),
-        row_columns_(ceil_div(problem.n, shape.columns())),
-        group_(e, "narrow", {problem.batch * row_columns_, 1, 1}, shape.waves * e.target.gpu.wave) {
+        row_columns_(ceil_div(problem.n.value(), shape.columns())),
+        group_(e, "narrow", problem.batch * row_columns_, shape.waves * e.target.gpu.wave) {
     batch_ = code_.div(group_.block(), row_columns_);
     first_column_ = code_.mul(code_.rem(group_.block(), row_columns_), shape.columns());
     group_elements_ = shape.chunks * shape.together * elements_of_chunk(types_.factor);
@@ -132,7 +135,7 @@ class narrow_kernel {
   void emit() {
     if (shape_.unit) product_.emplace(e_, *shape_.unit, types_);
     else chunks_.emplace(e_, types_);
-    const std::int64_t steps = ceil_div(problem_.k, step_);
+    const std::int64_t steps = ceil_div(problem_.k.value(), step_);
     values sums = shape_.stages ? run_copies(steps) : run_loads(steps);
     if (shape_.stages) group_.barrier();
     write(sums);
@@ -180,7 +183,7 @@ class narrow_kernel {
                              .k_tile = k_tile,
                              .k_inner = code_.add(k, c * elements),
                              .k_step = step_,
-                             .beyond = from.depth % step_ != 0}});
+                             .beyond = !divides(step_, from.depth)}});
   }
 
   // Of one step.
@@ -347,7 +350,7 @@ class narrow_kernel {
     write_wave(sums, byte_address(code_, memory, code_.mul(group_.wave(), slab)));
     group_.barrier();
     const std::int64_t lanes = epilogue_lanes(e_, problem_, shape_.columns()), across = shape_.columns() / lanes,
-                       vectors = problem_.m * across;
+                       vectors = problem_.m.value() * across;
     result_writer writer(e_, problem_);
     for (std::int64_t first = 0; first < vectors; first += group_.threads()) {
       const bool last_may_be_missing = first + group_.threads() > vectors;
@@ -366,9 +369,9 @@ class narrow_kernel {
                                        : code_.make<mlir::arith::AddIOp>(total, part).getResult();
       }
       if (last_may_be_missing)
-        row = code_.select(code_.less(vector, code_.constant(vectors)), row, code_.constant(problem_.m));
+        row = code_.select(code_.less(vector, code_.constant(vectors)), row, e_.size(problem_.m));
       writer.add(total, batch_, row, code_.add(first_column_, column), last_may_be_missing,
-                 problem_.n % shape_.columns() != 0);
+                 !divides(shape_.columns(), problem_.n));
     }
     writer.flush();
   }
@@ -389,7 +392,7 @@ class narrow_kernel {
 bool is_narrow(const kernel_emitter& e, const contraction_problem& problem) {
   const product_types types = problem.types();
   const bool matrix = !find_matrix_instructions(e.target.gpu.matrix, types.factor, false).empty();
-  const bool few = problem.m <= (matrix ? most_rows : most_rows_on_vectors);
+  const bool few = !problem.is_open() && problem.m.value() <= (matrix ? most_rows : most_rows_on_vectors);
   if (!few || problem.a.along_rows || problem.b.along_rows || storage_bits(types.sum) != 32) return false;
   // Scattered elements would be read one by one by every lane.
   return problem.b.piece >= elements_of_chunk(types.factor);
@@ -408,13 +411,13 @@ double cost(const kernel_emitter& e, const contraction_problem& problem, const n
   const gpu_row& row = e.target.gpu;
   const product_types types = problem.types();
   const std::int64_t threads = shape.waves * row.wave,
-                     workgroups = problem.batch * ceil_div(problem.n, shape.columns());
+                     workgroups = problem.batch.value() * ceil_div(problem.n.value(), shape.columns());
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::min<std::int64_t>(2048 / threads, row.lds_bytes / (shape.rows * shape.pitch() * 4 * shape.waves)));
-  const std::int64_t steps = ceil_div(problem.k,
+  const std::int64_t steps = ceil_div(problem.k.value(),
                                       shape.chunks * elements_of_chunk(types.factor) * shape.waves * shape.unroll),
                      together = row.compute_units * resident;
-  const double memory = static_cast<double>(problem.batch * problem.n * problem.k * storage_bits(types.factor) / 8) /
+  const double memory = static_cast<double>(columns_of(problem) * problem.k.value() * storage_bits(types.factor) / 8) /
                         (memory_rate * static_cast<double>(row.compute_units));
   const double trips =
       static_cast<double>(steps) * round_trip / static_cast<double>(std::max<std::int64_t>(1, shape.stages - 1)) +

@@ -7,12 +7,12 @@ namespace kiln::gpu {
 
 void pack_b(kernel_emitter& e, contraction_problem& problem, std::int64_t depth_multiple) {
   const element_type factor = problem.types().factor;
-  const std::int64_t chunk = elements_of_chunk(factor), rows = problem.n,
-                     depth = ceil_div(problem.k, depth_multiple) * depth_multiple;
-  const buffer packed = e.add_scratch(factor, {problem.batch, rows, depth}, problem.b_constant);
+  const std::int64_t chunk = elements_of_chunk(factor), rows = problem.n.value(), batch = problem.batch.value(),
+                     depth = ceil_div(problem.k.value(), depth_multiple) * depth_multiple;
+  const buffer packed = e.add_scratch(factor, {batch, rows, depth}, problem.b_constant);
   // Neighbouring threads take neighbouring rows: most weights are [depth, rows].
   e.parallel(
-      "pack", {problem.batch, depth / chunk, rows}, 1,
+      "pack", {batch, depth / chunk, rows}, 1,
       [&](std::span<const Value> at) {
         code_builder& code = e.code;
         evaluator ev(e);
@@ -20,7 +20,7 @@ void pack_b(kernel_emitter& e, contraction_problem& problem, std::int64_t depth_
                                 .row = at[2],
                                 .k_tile = code.constant(0),
                                 .k_inner = code.mul(at[1], chunk),
-                                .beyond = depth != problem.k};
+                                .beyond = dim(depth) != problem.k};
         gathered_chunk chunk_of_row = gather_chunk(e, ev, problem.b, factor, request);
         Value words = chunk_of_row.masked(code);
         store_chunk(

@@ -1,5 +1,9 @@
 #include "mlir_bridge/gpu/contraction/problem.hpp"
 
+#include <algorithm>
+
+#include "mlir_bridge/codegen/open_sizes.hpp"
+
 namespace kiln::gpu {
 
 product_types types_of(element_type a, element_type b) {
@@ -10,6 +14,15 @@ product_types types_of(element_type a, element_type b) {
   if (storage_bits(a) == 64) return {i64, i64};
   // Integers of other kinds are widened on their way into shared memory.
   return {i32, i32};
+}
+
+bool divides(std::int64_t by, const dim& size) { return codegen::known_factor(size) % by == 0; }
+
+std::int64_t usual_size(const dim& size) {
+  constexpr std::int64_t usual = 32;
+  dim_bindings values;
+  for (const std::string& symbol : size.symbols()) values[symbol] = usual;
+  return size.is_static() ? size.value() : std::max<std::int64_t>(1, size.substitute(values).value());
 }
 
 product_types contraction_problem::types() const { return types_of(a.type, b.type); }

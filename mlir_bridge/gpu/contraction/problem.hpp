@@ -28,7 +28,7 @@ struct found_elements {
 };
 
 struct operand {
-  std::int64_t rows = 0, depth = 0;
+  dim rows = 0, depth = 0;
   bool along_rows = false;  // neighbouring rows lie together in memory rather than neighbouring k
   std::int64_t piece =
       1;  // this many k from a multiple of it on lie together, inside or outside of the tensor as one: a power of two
@@ -44,16 +44,22 @@ struct product_types {
 product_types types_of(element_type a, element_type b);
 
 struct contraction_problem {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  dim batch = 1, m = 0, n = 0, k = 0;
   operand a, b;
   // The position in the result of `lanes` columns from `column` on, which is a multiple of them.
   std::function<position(code_builder&, Value batch, Value row, Value column, std::int64_t lanes)> locate;
-  std::int64_t last_axis = 1;  // extent of the result's last axis, which columns walk along
+  dim last_axis = 1;  // extent of the result's last axis, which columns walk along
   // Whether B is to be rearranged first (packing.hpp): its elements are scattered or unaligned, and worth it.
   bool pack_b = false,
        b_constant = false;  // b_constant: it depends on parameters alone (kernel_emitter::only_parameters)
   product_types types() const;
+  bool is_open() const { return !(batch.is_static() && m.is_static() && n.is_static() && k.is_static()); }
 };
+
+// Whether `by` divides the size, whatever it is.
+bool divides(std::int64_t by, const dim& size);
+// The size, or, of an open one, what it may typically be: for costs.
+std::int64_t usual_size(const dim& size);
 
 // A position along one axis, with what is known of it.
 axis_index axis_at(Value base, std::int64_t low, std::int64_t high, std::int64_t multiple, std::int64_t step = 0);

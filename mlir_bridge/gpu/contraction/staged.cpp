@@ -119,10 +119,11 @@ class staged_pipeline {
 };
 
 // Tiles in an order in which those that run at the same time share rows and columns: columns of `height` tiles.
-std::pair<Value, Value> tile_of(code_builder& code, Value number, std::int64_t tiles_m, std::int64_t tiles_n) {
-  std::int64_t height = std::min<std::int64_t>(8, tiles_m);
-  while (tiles_m % height) --height;
-  Value band = code.div(number, height * tiles_n), inside = code.rem(number, height * tiles_n);
+std::pair<Value, Value> tile_of(kernel_emitter& e, Value number, const dim& tiles_m, const dim& tiles_n) {
+  code_builder& code = e.code;
+  std::int64_t height = tiles_m.is_static() ? std::min<std::int64_t>(8, tiles_m.value()) : 1;
+  while (!divides(height, tiles_m)) --height;
+  Value band = e.div(number, height * tiles_n), inside = e.rem(number, height * tiles_n);
   return {code.add(code.mul(band, height), code.rem(inside, height)), code.div(inside, height)};
 }
 
@@ -133,24 +134,25 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
   const product_types types = problem.types();
   const std::int64_t threads = tile.threads(e.target.gpu),
                      step_elements = tile.chunks * elements_of_chunk(types.factor);
-  const std::int64_t tiles_m = ceil_div(problem.m, tile.m), tiles_n = ceil_div(problem.n, tile.n),
-                     tiles = tiles_m * tiles_n;
-  const std::int64_t steps = ceil_div(problem.k, step_elements), steps_of_split = ceil_div(steps, tile.splits),
-                     splits = ceil_div(steps, steps_of_split);
+  const dim tiles_m = ceil_div(problem.m, tile.m), tiles_n = ceil_div(problem.n, tile.n), tiles = tiles_m * tiles_n;
+  const dim steps = ceil_div(problem.k, step_elements);
+  const dim steps_of_split = tile.splits == 1 ? steps : dim(ceil_div(steps.value(), tile.splits));
+  const std::int64_t splits = tile.splits == 1 ? 1 : ceil_div(steps.value(), steps_of_split.value());
   std::optional<split_depth> split;
-  if (splits > 1) split.emplace(e, problem.batch * tiles, splits, threads, tile.m * tile.n / threads, types.sum);
+  if (splits > 1)
+    split.emplace(e, (problem.batch * tiles).value(), splits, threads, tile.m * tile.n / threads, types.sum);
 
-  workgroup group(e, "product", {problem.batch * splits * tiles, 1, 1}, threads);
-  Value number = code.rem(group.block(), tiles), rest = code.div(group.block(), tiles);
+  workgroup group(e, "product", problem.batch * splits * tiles, threads);
+  Value number = e.rem(group.block(), tiles), rest = e.div(group.block(), tiles);
   Value part = code.rem(rest, splits), batch = code.div(rest, splits);
-  auto [tile_m, tile_n] = tile_of(code, number, tiles_m, tiles_n);
-  tile_place place{batch, code.mul(tile_m, tile.m), code.mul(tile_n, tile.n), problem.m % tile.m == 0,
-                   problem.n % tile.n == 0};
+  auto [tile_m, tile_n] = tile_of(e, number, tiles_m, tiles_n);
+  tile_place place{batch, code.mul(tile_m, tile.m), code.mul(tile_n, tile.n), divides(tile.m, problem.m),
+                   divides(tile.n, problem.n)};
 
   tile_loader a(e, group, problem.a, types.factor, tile.m, tile.chunks, batch, place.first_m,
-                problem.a.depth % step_elements != 0);
+                !divides(step_elements, problem.a.depth));
   tile_loader b(e, group, problem.b, types.factor, tile.n, tile.chunks, batch, place.first_n,
-                problem.b.depth % step_elements != 0);
+                !divides(step_elements, problem.b.depth));
   const std::int64_t pipeline_bytes = tile.stages * tile.stage_bytes();
   // Slabs that fit where the pipeline was, and whose rows leave enough registers to what the epilogue loads.
   const std::int64_t slab_bytes =
@@ -159,15 +161,15 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
                                   : make_vector_multiplier(e, group, tile, types, slab_bytes);
   Value memory = group.lds(std::max(pipeline_bytes, product->slabs().elements() * storage_bits(types.sum) / 8), 128);
 
-  Value first = code.mul(part, steps_of_split),
-        last = splits == 1 ? steps > 2 ? unknown(code, e.target.family, code.constant(steps)) : code.constant(steps)
-                           : code.min(code.add(first, steps_of_split), steps);
+  Value first = e.mul(part, steps_of_split), last;
+  if (splits > 1) last = e.min(e.add(first, steps_of_split), steps);
+  else last = steps.is_static() && steps.value() > 2 ? unknown(code, e.target.family, e.size(steps)) : e.size(steps);
   staged_pipeline pipeline(e, group, tile, a, b, *product, memory, step_elements);
   values sums = pipeline.run(first, last);
   group.barrier();
   auto write = [&](const values& total) { write_tile(e, problem, *product, total, place, memory); };
   if (split) {
-    split->combine(group, code.add(code.mul(batch, tiles), number), part, sums, memory, [&](const values& total) {
+    split->combine(group, code.add(e.mul(batch, tiles), number), part, sums, memory, [&](const values& total) {
       group.barrier();
       write(total);
     });

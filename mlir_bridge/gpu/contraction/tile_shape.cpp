@@ -117,7 +117,7 @@ void set(std::int64_t& field, const kernel_configuration& configuration, const c
 bool legal(const tile_shape& tile, const target_row& target, const problem_size& size) {
   const gpu_row& row = target.gpu;
   if (tile.part_m < 1 || tile.part_n < 1 || tile.m % tile.part_m || tile.n % tile.part_n || tile.splits < 1 ||
-      tile.stages < 1)
+      tile.stages < 1 || (size.open && tile.splits != 1))
     return false;
   if (tile.chunks != 2 && tile.chunks != 4 && tile.chunks != 8 && tile.chunks != 16) return false;
   if (tile.async ? tile.stages < 3 : tile.stages > 2) return false;

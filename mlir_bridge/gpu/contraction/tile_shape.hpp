@@ -29,6 +29,7 @@ struct problem_size {
   product_types types;
   std::int64_t a_piece = 16, b_piece = 16;  // consecutive k that are loaded at once
   bool plain = false;                       // both operands can be copied as they are in memory
+  bool open = false;                        // the sizes are usual ones: no workgroups share a tile
 };
 
 // Whether the row can run it: whole fragments, threads, shared memory, registers.

@@ -7,6 +7,7 @@
 #include "ir/error.hpp"
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/access.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma.hpp"
@@ -21,45 +22,56 @@ std::int64_t product(std::span<const std::int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+dim product(std::span<const dim> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), dim(1), std::multiplies<>());
+}
+
 // One spatial axis. A convolution's output o sees input o * stride - pad + w * dilation through window position w; a
 // transposed one's sees i where i * stride = o + pad - w * dilation.
 struct spatial_axis {
-  std::int64_t in, out, window, stride, dilation, pad;
+  dim in, out;
+  std::int64_t window, stride, dilation, pad;
   bool transposed;
 
-  bool may_leave() const { return transposed || pad > 0 || (out - 1) * stride - pad + (window - 1) * dilation >= in; }
+  bool may_leave() const {
+    if (transposed || pad > 0) return true;
+    const dim beyond_last = in - ((out - 1) * stride - pad + (window - 1) * dilation);
+    return !beyond_last.is_static() || beyond_last.value() <= 0;
+  }
   // The input position, inside of the image in any case, and where it is the true one (null: everywhere).
-  std::pair<Value, Value> locate(code_builder& code, Value output, Value tap) const {
+  std::pair<Value, Value> locate(kernel_emitter& e, Value output, Value tap) const {
+    code_builder& code = e.code;
     if (!transposed) {
       Value i = code.add(code.sub(code.mul(output, stride), pad), code.mul(tap, dilation));
       if (!may_leave()) return {i, {}};
-      return {code.min(code.max(i, 0), in - 1), below(code, i, in)};
+      return {e.min(code.max(i, 0), in - 1), below(e, i, in)};
     }
     Value scaled = code.sub(code.add(output, pad), code.mul(tap, dilation)), positive = code.max(scaled, 0),
           i = code.div(positive, stride);
-    Value inside = both(code, below(code, scaled, in * stride),
+    Value inside = both(code, below(e, scaled, in * stride),
                         stride == 1 ? Value() : code.equal(code.rem(positive, stride), code.constant(0)));
-    return {code.min(i, in - 1), inside};
+    return {e.min(i, in - 1), inside};
   }
 
  private:
   // 0 <= i < n in one comparison.
-  static Value below(code_builder& code, Value i, std::int64_t n) {
-    return code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, code.constant(n));
+  static Value below(kernel_emitter& e, Value i, const dim& n) {
+    return e.code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, e.size(n));
   }
 };
 
 struct image_problem {
   value image, weights;
   std::vector<spatial_axis> axes;
-  std::int64_t batch, groups, channels, features;  // channels and features of a group
+  dim batch;
+  std::int64_t groups, channels, features;  // channels and features of a group
   std::vector<std::int64_t> window() const {
     std::vector<std::int64_t> dims;
     for (const spatial_axis& axis : axes) dims.push_back(axis.window);
     return dims;
   }
-  std::vector<std::int64_t> pixels() const {
-    std::vector<std::int64_t> dims{batch};
+  std::vector<dim> pixels() const {
+    std::vector<dim> dims{batch};
     for (const spatial_axis& axis : axes) dims.push_back(axis.out);
     return dims;
   }
@@ -79,7 +91,8 @@ struct depth_place {
 
 operand image_operand(kernel_emitter& e, const image_problem& p, element_type factor) {
   operand result;
-  const std::vector<std::int64_t> pixels = p.pixels(), window = p.window();
+  const std::vector<dim> pixels = p.pixels();
+  const std::vector<std::int64_t> window = p.window();
   const std::int64_t taps = product(window), depth = taps * p.channels;
   result.rows = product(pixels), result.depth = depth;
   result.type = p.image.type().type;
@@ -111,12 +124,12 @@ operand image_operand(kernel_emitter& e, const image_problem& p, element_type fa
     code_builder& code = e.code;
     depth_place depth = place(at);
     found_elements found{{}, depth.inside};
-    values pixel = code.delinearize(code.min(at.row, rows - 1), pixels);
-    position where{axis_at(pixel[0], 0, p.batch, 1)};
+    values pixel = e.delinearize(e.min(at.row, rows - 1), pixels);
+    position where{axis_at(pixel[0], 0, known_bound(p.batch), 1)};
     for (std::size_t i = 0; i < p.axes.size(); ++i) {
-      auto [input, inside] = p.axes[i].locate(code, pixel[1 + i], depth.window[i]);
+      auto [input, inside] = p.axes[i].locate(e, pixel[1 + i], depth.window[i]);
       found.inside = both(code, found.inside, inside);
-      where.push_back(axis_at(input, 0, p.axes[i].in, 1));
+      where.push_back(axis_at(input, 0, known_bound(p.axes[i].in), 1));
     }
     Value channel = p.groups == 1 ? depth.channel : code.add(code.mul(at.batch, p.channels), depth.channel);
     where.push_back(
@@ -169,13 +182,14 @@ contraction_problem find_problem(kernel_emitter& e, bool transposed) {
                     " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
   image_problem p;
   p.image = e.anchor()->inputs()[0], p.weights = e.anchor()->inputs()[1];
-  const std::vector<std::int64_t> in = e.dims(p.image), filter = e.dims(p.weights), out = e.dims(e.anchor_result());
+  const std::vector<std::int64_t> filter = e.dims(p.weights);
+  const std::vector<dim>&in = kernel_emitter::sizes(p.image), &out = kernel_emitter::sizes(e.anchor_result());
   for (std::size_t i = 0; i + 2 < in.size(); ++i)
     p.axes.push_back({in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i], transposed});
   p.batch = in[0];
   p.groups = op.groups;
-  p.channels = in.back() / op.groups;
-  p.features = out.back() / op.groups;
+  p.channels = in.back().value() / op.groups;
+  p.features = out.back().value() / op.groups;
 
   contraction_problem c;
   c.batch = op.groups;
@@ -188,11 +202,11 @@ contraction_problem find_problem(kernel_emitter& e, bool transposed) {
   c.b = weight_operand(e, p, transposed);
   c.pack_b = true;
   c.b_constant = e.only_parameters(p.weights);
-  c.locate = [pixels = p.pixels(), features = p.features, all = out.back()](code_builder& code, Value group, Value row,
-                                                                            Value column, std::int64_t lanes) {
+  c.locate = [&e, pixels = p.pixels(), features = p.features, all = out.back().value()](
+                 code_builder& code, Value group, Value row, Value column, std::int64_t lanes) {
     position where;
-    values pixel = code.delinearize(row, pixels);
-    for (std::size_t i = 0; i < pixel.size(); ++i) where.push_back(axis_at(pixel[i], 0, pixels[i], 1));
+    values pixel = e.delinearize(row, pixels);
+    for (std::size_t i = 0; i < pixel.size(); ++i) where.push_back(axis_at(pixel[i], 0, known_bound(pixels[i]), 1));
     where.push_back(axis_at(code.add(code.mul(group, features), column), 0, all, lanes, lanes > 1 ? 1 : 0));
     return where;
   };
@@ -204,6 +218,12 @@ contraction_problem find_problem(kernel_emitter& e, bool transposed) {
 void emit_convolution(kernel_emitter& e) {
   if (emit_depthwise(e)) return;
   if (!try_wgmma_convolution(e)) emit_contraction(e, find_problem<convolution>(e, false));
+}
+void emit_open_convolution(kernel_emitter& e) {
+  if (!emit_depthwise(e)) emit_contraction(e, find_problem<convolution>(e, false));
+}
+bool opens_image(const instruction& anchor) {
+  return anchor.inputs()[1].type().is_static() && anchor.inputs()[0].type().dims.back().is_static();
 }
 void emit_transposed_convolution(kernel_emitter& e) {
   emit_contraction(e, find_problem<transposed_convolution>(e, true));

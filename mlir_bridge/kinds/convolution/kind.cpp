@@ -14,13 +14,19 @@ std::span<const kernel_kind> convolution_kinds() {
                .emit_open = cpu::emit_open_convolution,
                .opens = cpu::opens_convolution,
                .unroll = true},
-       .gpu = {.emit = gpu::emit_convolution, .space = gpu::convolution_space}},
+       .gpu = {.emit = gpu::emit_convolution,
+               .space = gpu::convolution_space,
+               .emit_open = gpu::emit_open_convolution,
+               .opens = gpu::opens_image}},
       {.operation = "transposed_convolution",
        .contraction = true,
        .epilogue = true,
        .operand_reads = {0, 0, 0},
        .cpu = {.emit = cpu::emit_transposed_convolution, .space = cpu::transposed_convolution_space, .unroll = true},
-       .gpu = {.emit = gpu::emit_transposed_convolution, .space = gpu::transposed_convolution_space}},
+       .gpu = {.emit = gpu::emit_transposed_convolution,
+               .space = gpu::transposed_convolution_space,
+               .emit_open = gpu::emit_transposed_convolution,
+               .opens = gpu::opens_image}},
   };
   return rows;
 }

@@ -18,6 +18,7 @@ namespace kiln::gpu {
 using namespace codegen;
 
 void emit_dot(kernel_emitter& e);
+void emit_open_dot(kernel_emitter& e);
 std::vector<candidate> dot_space(kernel_emitter& e);
 
 }  // namespace kiln::gpu

@@ -5,6 +5,7 @@
 
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/access.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma.hpp"
@@ -15,8 +16,8 @@ namespace kiln::gpu {
 namespace {
 
 struct matrix_place {
-  std::vector<std::int64_t> batch_dims;
-  std::int64_t rows, depth;
+  std::vector<dim> batch_sizes;
+  dim rows, depth;
   bool depth_first;  // [batch..., depth, rows]
 };
 
@@ -35,18 +36,18 @@ std::int64_t elements_at_once(const kernel_emitter& e, value v) {
   std::int64_t most = 1;
   for (value input : v.producer->inputs())
     if (input.type().elements() == v.type().elements()) most = std::max(most, elements_at_once(e, input));
-  return std::gcd(most, kernel_emitter::dims(v).back());
+  return std::gcd(most, known_factor(kernel_emitter::sizes(v).back()));
 }
 
 operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_place place) {
   operand result;
   result.rows = place.rows, result.depth = place.depth;
   result.type = v.type().type;
-  const std::size_t rank = place.batch_dims.size() + 2, depth_axis = place.depth_first ? rank - 2 : rank - 1;
-  result.along_rows = place.rows > 1 && !contiguous_along(e, v, depth_axis);
+  const std::size_t rank = place.batch_sizes.size() + 2, depth_axis = place.depth_first ? rank - 2 : rank - 1;
+  result.along_rows = place.rows != 1 && place.rows != 0 && !contiguous_along(e, v, depth_axis);
   const std::int64_t chunk = elements_of_chunk(factor);
   const bool in_memory = result.along_rows || e.in_memory(v).has_value();
-  result.piece = std::gcd(place.depth, in_memory ? chunk : std::max(chunk, elements_at_once(e, v)));
+  result.piece = std::gcd(known_factor(place.depth), in_memory ? chunk : std::max(chunk, elements_at_once(e, v)));
   result.find = [&e, v, place, most = std::min(result.piece, chunk)](evaluator& ev, const element_request& at) {
     code_builder& code = e.code;
     const std::int64_t piece = std::max(most, at.lanes);
@@ -57,15 +58,16 @@ operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_p
       // All elements of a piece are on the same side of the end.
       Value begin = code.add(first, at.offset / piece * piece);
       shift = at.offset % piece;
-      found.inside = code.less(begin, code.constant(place.depth));
-      first = code.min(begin, place.depth - piece);
+      found.inside = code.less(begin, e.size(place.depth));
+      first = e.min(begin, place.depth - piece);
     }
     Value k = code.add(first, shift);
     position where;
-    values batch = code.delinearize(at.batch, place.batch_dims);
-    for (std::size_t i = 0; i < batch.size(); ++i) where.push_back(axis_at(batch[i], 0, place.batch_dims[i], 1));
-    axis_index row = axis_at(code.min(at.row, place.rows - 1), 0, place.rows, 1);
-    axis_index depth = axis_at(k, 0, place.depth, std::gcd(piece, shift), at.lanes > 1 ? 1 : 0);
+    values batch = e.delinearize(at.batch, place.batch_sizes);
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      where.push_back(axis_at(batch[i], 0, known_bound(place.batch_sizes[i]), 1));
+    axis_index row = axis_at(e.min(at.row, place.rows - 1), 0, known_bound(place.rows), 1);
+    axis_index depth = axis_at(k, 0, known_bound(place.depth), std::gcd(piece, shift), at.lanes > 1 ? 1 : 0);
     where.push_back(place.depth_first ? depth : row);
     where.push_back(place.depth_first ? row : depth);
     found.elements = ev.at(v, where, at.lanes);
@@ -81,28 +83,30 @@ constexpr std::int64_t most_unpacked_rows = 128;
 contraction_problem dot_problem(kernel_emitter& e) {
   const dot& op = *e.anchor()->op().get_if<dot>();
   const value a = e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
-  const std::vector<std::int64_t> a_dims = e.dims(a), out = e.dims(e.anchor_result());
+  const std::vector<dim>&a_sizes = kernel_emitter::sizes(a), &out = kernel_emitter::sizes(e.anchor_result());
   const std::size_t rank = out.size();
-  const std::vector<std::int64_t> batch_dims(out.begin(), out.end() - 2);
+  const std::vector<dim> batch_sizes(out.begin(), out.end() - 2);
 
   contraction_problem p;
-  p.batch = std::accumulate(batch_dims.begin(), batch_dims.end(), std::int64_t{1}, std::multiplies<>());
-  p.m = out[rank - 2], p.n = out[rank - 1], p.k = a_dims[op.transpose_a ? rank - 2 : rank - 1];
+  p.batch = std::accumulate(batch_sizes.begin(), batch_sizes.end(), dim(1), std::multiplies<>());
+  p.m = out[rank - 2], p.n = out[rank - 1], p.k = a_sizes[op.transpose_a ? rank - 2 : rank - 1];
   p.last_axis = p.n;
   const element_type factor = types_of(a.type().type, b.type().type).factor;
-  p.a = matrix_operand(e, a, factor, {batch_dims, p.m, p.k, op.transpose_a});
-  p.b = matrix_operand(e, b, factor, {batch_dims, p.n, p.k, !op.transpose_b});
-  p.locate = [batch_dims, m = p.m, n = p.n](code_builder& code, Value batch, Value row, Value column,
-                                            std::int64_t lanes) {
+  p.a = matrix_operand(e, a, factor, {batch_sizes, p.m, p.k, op.transpose_a});
+  p.b = matrix_operand(e, b, factor, {batch_sizes, p.n, p.k, !op.transpose_b});
+  p.locate = [&e, batch_sizes, m = known_bound(p.m), n = known_bound(p.n)](code_builder&, Value batch, Value row,
+                                                                           Value column, std::int64_t lanes) {
     position where;
-    values digits = code.delinearize(batch, batch_dims);
-    for (std::size_t i = 0; i < digits.size(); ++i) where.push_back(axis_at(digits[i], 0, batch_dims[i], 1));
+    values digits = e.delinearize(batch, batch_sizes);
+    for (std::size_t i = 0; i < digits.size(); ++i)
+      where.push_back(axis_at(digits[i], 0, known_bound(batch_sizes[i]), 1));
     where.push_back(axis_at(row, 0, m, 1));
     where.push_back(axis_at(column, 0, n, lanes, lanes > 1 ? 1 : 0));
     return where;
   };
   // Weights whose rows are scattered or unaligned are rearranged once.
-  if (p.batch == 1 && e.only_parameters(b) && (p.b.along_rows || p.b.piece < elements_of_chunk(factor)))
+  if (p.batch == 1 && b.type().is_static() && e.only_parameters(b) &&
+      (p.b.along_rows || p.b.piece < elements_of_chunk(factor)))
     p.pack_b = p.b_constant = true;
   return p;
 }
@@ -113,6 +117,12 @@ void emit_dot(kernel_emitter& e) {
   const std::vector<std::int64_t> out = e.dims(e.anchor_result());
   if (out[out.size() - 2] > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
   if (!try_wgmma_dot(e)) emit_contraction(e, dot_problem(e));
+}
+
+void emit_open_dot(kernel_emitter& e) {
+  const std::vector<dim>& out = kernel_emitter::sizes(e.anchor_result());
+  if (usual_size(out[out.size() - 2]) > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
+  emit_contraction(e, dot_problem(e));
 }
 
 std::vector<candidate> dot_space(kernel_emitter& e) {

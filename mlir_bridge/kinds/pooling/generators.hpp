@@ -17,7 +17,8 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
-void emit_pooling(kernel_emitter& e);
+void emit_pooling(kernel_emitter& e);  // also of open sizes
+bool opens_pooling(const instruction& anchor);
 std::vector<candidate> pooling_space(kernel_emitter& e);
 
 }  // namespace kiln::gpu

@@ -41,9 +41,9 @@ void emit_pooling(kernel_emitter& e) {
                                              " images has no GPU code; convert the image to f32 first");
   if (type == element_type::boolean)
     throw error(error_kind::unsupported, "pooling of bool images has no GPU code; convert the image to u8 first");
-  if (e.anchor_result().type().element_count() == 0) return;
+  if (e.anchor_result().type().elements() == 0) return;
   if (!e.in_memory(input)) e.materialize(input);  // windows overlap: a prologue is computed once
-  std::int64_t lanes = window_lanes(e, most_lanes(type), kernel_emitter::dims(input).back());
+  std::int64_t lanes = window_lanes(e, most_lanes(type), kernel_emitter::sizes(input).back().value());
   window_stage stage(e, input, e.anchor_result(), {op.window, op.strides, op.dilations, op.pads_begin}, lanes);
   reduction_rule rule(average ? reduction_kind::sum : reduction_kind::max, type);
   stage.open("pooling");
@@ -65,5 +65,7 @@ void emit_pooling(kernel_emitter& e) {
   stage.store(results);
   stage.close();
 }
+
+bool opens_pooling(const instruction& anchor) { return anchor.inputs()[0].type().dims.back().is_static(); }
 
 }  // namespace kiln::gpu

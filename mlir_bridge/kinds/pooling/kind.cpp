@@ -13,7 +13,10 @@ std::span<const kernel_kind> pooling_kinds() {
                .space = cpu::grain_choices,
                .emit_open = cpu::emit_pooling,
                .opens = cpu::opens_pooling},
-       .gpu = {.emit = gpu::emit_pooling, .space = gpu::pooling_space}},
+       .gpu = {.emit = gpu::emit_pooling,
+               .space = gpu::pooling_space,
+               .emit_open = gpu::emit_pooling,
+               .opens = gpu::opens_pooling}},
   };
   return rows;
 }

@@ -25,7 +25,7 @@ window_stage::geometry geometry_of(const convolution& op, const std::vector<std:
 bool is_depthwise(const kernel_emitter& e) {
   const auto* op = e.anchor()->op().get_if<convolution>();
   return op && op->layout == tensor_layout::channels_last && op->groups != 1 &&
-         op->groups == kernel_emitter::dims(e.anchor()->inputs()[0]).back();
+         kernel_emitter::sizes(e.anchor()->inputs()[0]).back() == op->groups;
 }
 
 std::vector<candidate> depthwise_space(kernel_emitter& e) {
@@ -42,13 +42,14 @@ bool emit_depthwise(kernel_emitter& e) {
   const auto* op = e.anchor()->op().get_if<convolution>();
   auto& code = e.code;
   value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
-  auto in = kernel_emitter::dims(image), filter = kernel_emitter::dims(weights),
-       out = kernel_emitter::dims(e.anchor_result());
-  if (e.anchor_result().type().element_count() == 0) return true;
+  const auto filter = kernel_emitter::dims(weights);
+  const std::int64_t channels = kernel_emitter::sizes(image).back().value(),
+                     results_each = kernel_emitter::sizes(e.anchor_result()).back().value();
+  if (e.anchor_result().type().elements() == 0) return true;
   if (!e.in_memory(image)) e.materialize(image);  // windows overlap: prologues are computed once
   if (!e.in_memory(weights)) e.materialize(weights);
-  std::int64_t multiplier = out.back() / in.back();
-  std::int64_t lanes = window_lanes(e, most_lanes(image, weights), multiplier == 1 ? out.back() : multiplier);
+  std::int64_t multiplier = results_each / channels;
+  std::int64_t lanes = window_lanes(e, most_lanes(image, weights), multiplier == 1 ? results_each : multiplier);
   element_type type = is_float(image.type().type) ? compute_type(image.type().type) : element_type::i32;
   bool floating = is_float(type);
   window_stage stage(e, image, e.anchor_result(), geometry_of(*op, filter), lanes);
@@ -58,7 +59,7 @@ bool emit_depthwise(kernel_emitter& e) {
   values results =
       stage.walk(values(stage.pixels(), zero), [&](evaluator& ev, const window_stage::tap& t, values state) {
         position of_image = t.where, of_weights;
-        if (multiplier > 1) of_image.back() = {code.div(stage.channel(), multiplier), 0, {}, 0, in.back(), 1};
+        if (multiplier > 1) of_image.back() = {code.div(stage.channel(), multiplier), 0, {}, 0, channels, 1};
         for (std::size_t axis = 0; axis < t.window.size(); ++axis)
           of_weights.push_back({t.window[axis], 0, {}, 0, filter[axis], 1});
         of_weights.push_back({code.constant(0), 0, {}, 0, 1, any_multiple});
