@@ -76,6 +76,14 @@ Value reduction_rule::finish(code_builder& b, Value total, std::int64_t count) c
   return convert_element(b, mean, type, tensor);
 }
 
+Value reduction_rule::finish_mean(code_builder& b, Value total, Value count) const {
+  count = b.splat(count, code_builder::lanes_of(total));
+  if (is_float(type)) return b.make<arith::DivFOp>(total, count);
+  const Value mean = is_signed_integer(type) ? b.make<arith::DivSIOp>(total, count).getResult()
+                                             : b.make<arith::DivUIOp>(total, count).getResult();
+  return convert_element(b, mean, type, tensor);
+}
+
 arg_reduction_rule::arg_reduction_rule(const arg_reduce& op, element_type type)
     : op(op), type(type), compared(type == element_type::boolean ? element_type::u8 : type) {}
 

@@ -21,6 +21,8 @@ struct reduction_rule {
   mlir::vector::CombiningKind combining() const;
   // The result in the compute type of the tensor.
   Value finish(code_builder& b, Value total, std::int64_t count) const;
+  // The same of a mean of a number of elements that is known at run time, as a scalar of `type`.
+  Value finish_mean(code_builder& b, Value total, Value count) const;
 };
 
 // The index of the largest or smallest element. A state is {best value, its index}; an index of -1 is none yet. NaN

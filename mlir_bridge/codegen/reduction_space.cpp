@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "mlir_bridge/codegen/access.hpp"
+#include "mlir_bridge/codegen/reduction_axes.hpp"
 
 namespace kiln::codegen {
 
@@ -14,37 +14,15 @@ std::int64_t vectors_abreast(std::int64_t extent, std::int64_t lanes) {
 
 reduction_space::reduction_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes)
     : e_(e), code_(e.code), dims_(kernel_emitter::dims(input)) {
-  auto combined = [&](std::size_t axis) {
-    return std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end();
-  };
-  access_analysis analysis(e, kernel_emitter::sizes(input));
-  analysis.add_root(input);
-  // What keeps the input's dims is stored, with its epilogue, at the positions that the loops walk.
-  if (kernel_emitter::dims(e.anchor_result()) == dims_)
-    for (value output : e.fusion.outputs()) analysis.add_root(output);
-  for (const auto& run : analysis.runs()) {
-    // A run of the input may mix kept and combined axes.
-    for (std::size_t i = 0; i < run.size(); ++i) {
-      if (!combined(run[i])) continue;
-      bool joins = i > 0 && combined(run[i - 1]);
-      if (joins) runs_.back().push_back(run[i]), run_extents_.back() *= dims_[run[i]];
-      else runs_.push_back({run[i]}), run_extents_.push_back(dims_[run[i]]);
-    }
-  }
-  for (std::int64_t extent : run_extents_) count *= extent;
-  std::optional<std::size_t> last;
-  for (std::size_t axis = 0; axis < dims_.size(); ++axis)
-    if (dims_[axis] != 1) last = axis;
-  inner = !last || combined(*last);
-  for (std::size_t axis = 0; axis < dims_.size(); ++axis)
-    if (dims_[axis] != 1 && !combined(axis) && (inner || axis != *last))
-      kept.push_back(axis), kept_dims.push_back(dims_[axis]);
-  if (inner) {
-    lane_extent = run_extents_.empty() ? 1 : run_extents_.back();
-  } else {
-    lane_axis = *last;
-    lane_extent = dims_[lane_axis];
-  }
+  const reduction_axes found(e, input, axes);
+  inner = found.inner;
+  kept = found.kept;
+  for (const dim& size : found.kept_sizes) kept_dims.push_back(size.value());
+  lane_axis = found.lane_axis;
+  lane_extent = found.lane_size.value();
+  count = found.count.value();
+  runs_ = found.runs;
+  for (const dim& size : found.run_sizes) run_extents_.push_back(size.value());
 }
 
 position reduction_space::start(std::span<const Value> at) const {

@@ -4,6 +4,9 @@
 #include <bit>
 #include <numeric>
 
+#include "mlir_bridge/codegen/open_sizes.hpp"
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 
@@ -22,7 +25,6 @@ constexpr std::int64_t resident_threads = 2048;  // of one compute unit
 constexpr std::int64_t most_splits = 256;
 constexpr std::int64_t most_pieces_of_candidates = 4096;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t power_above(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
 }
@@ -43,45 +45,66 @@ row_team::row_team(kernel_emitter& e, const kernel_configuration& configuration,
   std::int64_t widest = access_lanes(input.type().type);
   if (compute_type(input.type().type) == element_type::f64) widest = std::min<std::int64_t>(widest, 4);
   widest = std::min<std::int64_t>(widest, 8);
-  lanes_ =
-      common_power(std::clamp<std::int64_t>(choose(configuration, "lanes", widest), 1, widest), {space.lane_extent});
+  lanes_ = common_power(std::clamp<std::int64_t>(choose(configuration, "lanes", widest), 1, widest),
+                        {known_factor(space.lane_size)});
   element_bytes_ = std::max<std::int64_t>(1, storage_bits(input.type().type) / 8);
-  rows_ = std::accumulate(space.kept_dims.begin(), space.kept_dims.end(), std::int64_t{1}, std::multiplies<>());
+  rows_ = std::accumulate(space.kept_sizes.begin(), space.kept_sizes.end(), dim(1), std::multiplies<>());
+  std::int64_t share = 1;
   if (inner()) {
     vectors_ = space.count / lanes_;
     share_ = ceil_div(vectors_, splits_);
-    if (share_ <= device.wave * wave_vectors) team_ = std::min<std::int64_t>(device.wave, power_above(share_));
+    share = usual_share();
+    if (share <= device.wave * wave_vectors) team_ = std::min<std::int64_t>(device.wave, power_above(share));
     else
-      team_ = std::clamp<std::int64_t>(power_above(ceil_div(share_, group_vectors)), device.wave,
+      team_ = std::clamp<std::int64_t>(power_above(ceil_div(share, group_vectors)), device.wave,
                                        splits_ > 1 ? 256 : device.max_threads);
     team_ = std::clamp<std::int64_t>(power_below(choose(configuration, "team", team_)), 1,
-                                     std::min<std::int64_t>(device.max_threads, power_above(share_)));
-    threads_ = std::max(team_, std::max<std::int64_t>(
-                                   device.wave, configured_threads(e.target, configuration,
-                                                                   spread_threads(e.target, rows_ * team_ * splits_))));
+                                     std::min<std::int64_t>(device.max_threads, power_above(share)));
+    threads_ = std::max(
+        team_, std::max<std::int64_t>(
+                   device.wave, configured_threads(e.target, configuration,
+                                                   spread_threads(e.target, usual_size(rows_) * team_ * splits_))));
     // Several waves combine through shared memory, which is one row's.
     if (team_ > device.wave) threads_ = team_;
     rows_per_group_ = threads_ / team_;
   } else {
-    columns_ = space.lane_extent / lanes_;
+    columns_ = space.lane_size / lanes_;
     share_ = ceil_div(space.count, splits_);
-    team_ = std::clamp<std::int64_t>(
-        power_above(std::max<std::int64_t>(1, resident / std::max<std::int64_t>(1, rows_ * columns_ * splits_))), 1,
-        std::min(most_column_members, power_below(share_)));
+    share = usual_share();
+    const std::int64_t items = usual_size(rows_ * columns_) * splits_;
+    team_ =
+        std::clamp<std::int64_t>(power_above(std::max<std::int64_t>(1, resident / std::max<std::int64_t>(1, items))), 1,
+                                 std::min(most_column_members, power_below(share)));
     team_ = std::clamp<std::int64_t>(power_below(choose(configuration, "team", team_)), 1,
-                                     std::min(most_column_members, power_below(share_)));
+                                     std::min(most_column_members, power_below(share)));
     columns_per_group_ = std::min(std::max<std::int64_t>(1, configured_threads(e.target, configuration, 256) / team_),
-                                  power_above(columns_));
+                                  power_above(usual_size(columns_)));
     threads_ = std::max<std::int64_t>(team_ * columns_per_group_, device.wave);
     columns_per_group_ = threads_ / team_;
   }
-  pieces_ = ceil_div(share_, team_);
+  pieces_ = ceil_div(share, team_);
+}
+
+// A row of an open length is taken for one that a whole wave is busy with.
+std::int64_t row_team::usual_share() const {
+  return share_.is_static() ? share_.value() : e_.target.gpu.wave * wave_vectors;
+}
+
+Value row_team::count_as(element_type type) const {
+  const mlir::Type scalar = code_.scalar_type(type);
+  const Value count = e_.size(space.count);
+  if (mlir::isa<mlir::FloatType>(scalar)) return code_.make<arith::UIToFPOp>(scalar, count);
+  const unsigned bits = scalar.getIntOrFloatBitWidth(), own = count.getType().getIntOrFloatBitWidth();
+  if (bits == own) return count;
+  return bits > own ? code_.make<arith::ExtUIOp>(scalar, count).getResult()
+                    : code_.make<arith::TruncIOp>(scalar, count).getResult();
 }
 
 std::int64_t row_team::most_pieces() const { return std::max<std::int64_t>(1, kept_elements / lanes_); }
 
 std::int64_t row_team::wanted_splits() const {
-  std::int64_t busy = inner() ? rows_ * team_ : rows_ * ceil_div(columns_, columns_per_group_) * threads_;
+  if (!(rows_ * share_ * columns_).is_static()) return 1;
+  std::int64_t busy = (inner() ? rows_ * team_ : rows_ * ceil_div(columns_, columns_per_group_) * threads_).value();
   std::int64_t resident = resident_threads * e_.target.gpu.compute_units;
   if (busy * 4 > resident || pieces_ < 16) return 1;
   return std::clamp<std::int64_t>(resident / busy, 1, std::min(most_splits, pieces_ / 4));
@@ -91,7 +114,7 @@ double row_team::cost(std::int64_t passes) const {
   constexpr double exchange = 30, barrier = 120,
                    join = 4000;  // of a step between lanes; of one between waves; of a second stage
   const std::int64_t groups =
-      (inner() ? ceil_div(rows_, rows_per_group_) : rows_ * ceil_div(columns_, columns_per_group_)) * splits_;
+      usual_size(inner() ? ceil_div(rows_, rows_per_group_) : rows_ * ceil_div(columns_, columns_per_group_)) * splits_;
   const auto pieces = static_cast<double>(pieces_);
   const double reads = in_registers() ? 1 : static_cast<double>(passes);
   streaming_work work{.groups = groups, .threads = threads_, .access_bytes = lanes_ * element_bytes_};
@@ -126,71 +149,88 @@ std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std:
 }
 
 void row_team::open(const std::string& name) {
-  std::int64_t groups = inner() ? ceil_div(rows_, rows_per_group_) : rows_ * ceil_div(columns_, columns_per_group_);
-  group_.emplace(e_, name, std::array<std::int64_t, 3>{groups, splits_, 1}, threads_);
+  const dim groups = inner() ? ceil_div(rows_, rows_per_group_) : rows_ * ceil_div(columns_, columns_per_group_);
+  if (groups.is_static()) group_.emplace(e_, name, std::array<std::int64_t, 3>{groups.value(), splits_, 1}, threads_);
+  else group_.emplace(e_, name, groups, threads_);
   split_ = group_->block(1);
   if (inner()) {
     Value row = group_->block();
     if (rows_per_group_ > 1) row = code_.add(code_.mul(row, rows_per_group_), code_.div(group_->thread(), team_));
     member_ = code_.rem(group_->thread(), team_);
-    if (rows_ % rows_per_group_) {
-      row_fresh_ = code_.less(row, code_.constant(rows_));
-      row = code_.min(row, rows_ - 1);
+    if (!divides(rows_per_group_, rows_)) {
+      row_fresh_ = code_.less(row, e_.size(rows_));
+      row = e_.min(row, rows_ - 1);
     }
-    row_ = code_.delinearize(row, space.kept_dims);
+    row_ = e_.delinearize(row, space.kept_sizes);
   } else {
-    std::int64_t blocks = ceil_div(columns_, columns_per_group_);
-    column_ = code_.add(code_.mul(code_.rem(group_->block(), blocks), columns_per_group_),
+    const dim blocks = ceil_div(columns_, columns_per_group_);
+    column_ = code_.add(code_.mul(e_.rem(group_->block(), blocks), columns_per_group_),
                         code_.rem(group_->thread(), columns_per_group_));
     member_ = code_.div(group_->thread(), columns_per_group_);
-    if (columns_ % columns_per_group_) {
-      row_fresh_ = code_.less(column_, code_.constant(columns_));
-      column_ = code_.min(column_, columns_ - 1);
+    if (!divides(columns_per_group_, columns_)) {
+      row_fresh_ = code_.less(column_, e_.size(columns_));
+      column_ = e_.min(column_, columns_ - 1);
     }
-    row_ = code_.delinearize(code_.div(group_->block(), blocks), space.kept_dims);
+    row_ = e_.delinearize(e_.div(group_->block(), blocks), space.kept_sizes);
   }
 }
 
 position row_team::total_position() const {
-  position where = space.start(row_);
+  position where = space.start(code_, row_);
   if (!inner())
-    where[space.lane_axis] = {code_.mul(column_, lanes_), lanes_ > 1 ? 1 : 0, {}, 0, space.lane_extent, lanes_};
+    where[space.lane_axis] = {
+        code_.mul(column_, lanes_), lanes_ > 1 ? 1 : 0, {}, 0, known_bound(space.lane_size), lanes_};
   return where;
 }
 
 // The vector (inner) or element (outer) of this number of what this workgroup combines.
 row_team::place row_team::at_piece(Value index, bool always) const {
   place result{total_position(), {}, -1};
-  std::int64_t all = inner() ? vectors_ : space.count;
-  Value number = splits_ > 1 ? code_.add(code_.mul(split_, share_), index) : index;
+  const dim& all = inner() ? vectors_ : space.count;
+  Value number = splits_ > 1 ? code_.add(e_.mul(split_, share_), index) : index;
   if (!always) {
-    Value own = splits_ > 1 ? code_.min(code_.sub(code_.constant(all), code_.mul(split_, share_)), share_)
-                            : code_.constant(share_);
+    Value own = splits_ > 1 ? e_.min(code_.sub(e_.size(all), e_.mul(split_, share_)), share_) : e_.size(share_);
     result.fresh = code_.less(index, own);
-    number = code_.min(number, all - 1);
+    number = e_.min(number, all - 1);
   }
-  if (space.runs().empty()) return result;
-  std::vector<std::int64_t> dims = space.run_extents();
-  if (inner()) dims.back() /= lanes_;
-  values digits = code_.delinearize(number, dims);
+  if (space.runs.empty()) return result;
+  std::vector<dim> dims = space.run_sizes;
+  if (inner()) dims.back() = dims.back() / lanes_;
+  values digits = e_.delinearize(number, dims);
   for (std::size_t run = 0; run < dims.size(); ++run) {
     bool vector = inner() && run + 1 == dims.size();
-    axis_index& index = result.where[space.runs()[run].back()];
+    axis_index& index = result.where[space.runs[run].back()];
     index = {vector ? code_.mul(digits[run], lanes_) : digits[run],
              vector && lanes_ > 1 ? 1 : 0,
              {},
              0,
-             space.run_extents()[run],
+             known_bound(space.run_sizes[run]),
              vector ? lanes_ : 1};
   }
   return result;
 }
 
+values row_team::walk_open(values state, const step& visit) const {
+  auto piece = [&](Value number, bool always, std::span<const Value> s) {
+    return visit(at_piece(code_.add(code_.mul(number, team_), member_), always), s);
+  };
+  const Value full = e_.size(share_ / team_), abreast_end = e_.size(share_ / (team_ * abreast) * abreast);
+  state = code_.loop(code_.constant(0), abreast_end, abreast, std::move(state), [&](Value p, std::span<const Value> s) {
+    values next(s.begin(), s.end());
+    for (std::int64_t i = 0; i < abreast; ++i) next = piece(code_.add(p, i), true, next);
+    return next;
+  });
+  state = code_.loop(abreast_end, full, 1, std::move(state),
+                     [&](Value p, std::span<const Value> s) { return piece(p, true, s); });
+  return divides(team_, share_) ? state : piece(full, false, state);
+}
+
 values row_team::walk(values state, const step& visit) const {
-  std::int64_t all = inner() ? vectors_ : space.count;
-  bool equal_shares = share_ * splits_ == all;
+  if (!share_.is_static()) return walk_open(std::move(state), visit);
+  const std::int64_t all = (inner() ? vectors_ : space.count).value(), share = share_.value();
+  bool equal_shares = share * splits_ == all;
   // Pieces that every thread has, in every split.
-  std::int64_t full = equal_shares ? share_ / team_ : 0;
+  std::int64_t full = equal_shares ? share / team_ : 0;
   auto piece = [&](Value number, bool always, std::int64_t known, std::span<const Value> s) {
     place at = at_piece(code_.add(code_.mul(number, team_), member_), always);
     at.piece = known;

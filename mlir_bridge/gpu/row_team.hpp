@@ -5,7 +5,7 @@
 //    workgroup with one vector.
 // A team is what Kokkos calls by this name: threads that share a reduction.
 // What a thread owns is walked in pieces: written out where they fit its registers, so that they can be kept there,
-// otherwise in a loop.
+// otherwise in a loop. Of rows of an open length the number of pieces is known at run time only.
 //
 //   row_team team(e, input, axes);
 //   team.open("softmax");
@@ -19,7 +19,7 @@
 
 #include <optional>
 
-#include "mlir_bridge/codegen/reduction_space.hpp"
+#include "mlir_bridge/codegen/reduction_axes.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
@@ -34,14 +34,16 @@ class row_team {
   row_team(kernel_emitter& e, const kernel_configuration& configuration, value input,
            const std::vector<std::int64_t>& axes, std::int64_t splits);
 
-  const reduction_space space;
+  const reduction_axes space;
   bool inner() const { return space.inner; }
   std::int64_t lanes() const { return lanes_; }
   std::int64_t team() const { return team_; }
   std::int64_t splits() const { return splits_; }
   // Whether every thread's pieces are written out (place::piece counts them).
-  bool in_registers() const { return pieces_ <= most_pieces(); }
-  std::int64_t pieces() const { return pieces_; }
+  bool in_registers() const { return share_.is_static() && pieces_ <= most_pieces(); }
+  std::int64_t pieces() const { return pieces_; }  // of rows of an open length: of a usual one
+  // How many elements are combined into one, as a number of this type.
+  Value count_as(element_type type) const;
   // Workgroups that would share the combined elements with profit, where too few of them are at work otherwise.
   std::int64_t wanted_splits() const;
   // In cycles, roughly, where the elements are read `passes` times unless they stay in registers.
@@ -81,12 +83,15 @@ class row_team {
 
  private:
   std::int64_t most_pieces() const;
+  std::int64_t usual_share() const;
   place at_piece(Value index, bool always) const;
   kernel_emitter& e_;
   code_builder& code_;
-  std::int64_t lanes_ = 1, vectors_ = 1, team_ = 1, rows_ = 1, rows_per_group_ = 1, threads_ = 64, splits_ = 1,
-               share_ = 1, pieces_ = 1, element_bytes_ = 4;
-  std::int64_t columns_ = 1, columns_per_group_ = 1;  // vectors of columns, outer
+  values walk_open(values state, const step& visit) const;
+  std::int64_t lanes_ = 1, team_ = 1, rows_per_group_ = 1, threads_ = 64, splits_ = 1, pieces_ = 1, element_bytes_ = 4;
+  dim vectors_ = 1, rows_ = 1, share_ = 1;
+  dim columns_ = 1;  // vectors of columns, outer
+  std::int64_t columns_per_group_ = 1;
   std::optional<workgroup> group_;
   Value member_, column_, split_, row_fresh_;  // row_fresh_: null for always
   values row_;                                 // indices of the kept axes

@@ -1,6 +1,7 @@
 // The generators of this folder and their tuning parameters (kinds/kind.hpp).
 #pragma once
 
+#include "ir/instruction.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
 
 namespace kiln::cpu {
@@ -18,6 +19,8 @@ namespace kiln::gpu {
 using namespace codegen;
 
 void emit_attention(kernel_emitter& e);
+void emit_open_attention(kernel_emitter& e);
+bool opens_attention(const instruction& anchor);  // whether heads and depths are static, as that needs
 std::vector<candidate> attention_space(kernel_emitter& e);
 
 }  // namespace kiln::gpu

@@ -10,7 +10,10 @@ std::span<const kernel_kind> attention_kinds() {
        .epilogue = true,
        .operand_reads = {1, 1, 0},
        .cpu = {.emit = cpu::emit_attention, .space = cpu::attention_space, .emit_open = cpu::emit_open_attention},
-       .gpu = {.emit = gpu::emit_attention, .space = gpu::attention_space}},
+       .gpu = {.emit = gpu::emit_attention,
+               .space = gpu::attention_space,
+               .emit_open = gpu::emit_open_attention,
+               .opens = gpu::opens_attention}},
   };
   return rows;
 }

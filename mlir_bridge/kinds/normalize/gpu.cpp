@@ -25,7 +25,9 @@ struct normalize_emitter {
     return team.total(v, [&](Value a, Value b) { return plus(a, b); });
   }
   Value share(Value total) const {
-    return times(total, code.number(total.getType(), 1.0 / static_cast<double>(team.space.count)));
+    if (team.space.count.is_static())
+      return times(total, code.number(total.getType(), 1.0 / static_cast<double>(team.space.count.value())));
+    return code.make<arith::DivFOp>(total, code.splat(team.count_as(type), code_builder::lanes_of(total)));
   }
 
   // The element at a place: as the last pass left it, or from memory, and 0 where it is another thread's.
@@ -86,7 +88,7 @@ std::vector<candidate> normalize_space(kernel_emitter& e) {
 void emit_normalize(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<normalize>();
   value input = e.anchor()->inputs()[0];
-  if (input.type().element_count() == 0) return;
+  if (input.type().elements() == 0) return;
   if (!row_team(e, input, op.axes).in_registers()) e.materialize(input);
   normalize_emitter emitter{e, e.code, row_team(e, input, op.axes), input, compute_type(input.type().type), op};
   emitter.team.open("normalize");

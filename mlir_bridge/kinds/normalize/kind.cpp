@@ -10,7 +10,7 @@ std::span<const kernel_kind> normalize_kinds() {
        .epilogue = true,
        .operand_reads = {3, 3, 3},
        .cpu = {.emit = cpu::emit_normalize, .space = cpu::row_choices, .emit_open = cpu::emit_open_normalize},
-       .gpu = {.emit = gpu::emit_normalize, .space = gpu::normalize_space}},
+       .gpu = {.emit = gpu::emit_normalize, .space = gpu::normalize_space, .emit_open = gpu::emit_normalize}},
   };
   return rows;
 }

@@ -5,6 +5,7 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/reduction_rule.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
@@ -25,7 +26,7 @@ struct reduction {
   std::function<values(std::int64_t lanes)> start;
   std::function<values(const row_team&, const row_team::place&, Value x, std::span<const Value>)> meet;
   row_team::combiner join;
-  std::function<Value(std::span<const Value>, std::int64_t count)> finish;
+  std::function<Value(std::span<const Value>, const row_team&)> finish;
   // Between threads: the state in a form that joins in one instruction, and back. Null for as it is.
   std::function<values(std::span<const Value>)> pack = {}, unpack = {};
   row_team::combiner join_packed = {};
@@ -66,9 +67,9 @@ void store_result(kernel_emitter& e, const reduction& r, const position& where, 
 }
 
 // Stage two: a team of threads joins the partial results [splits, results] of one result.
-void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials,
-                   const reduction_space& space) {
+void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials, const row_team& team) {
   auto& code = e.code;
+  const reduction_axes& space = team.space;
   std::int64_t splits = partials[0].dims()[0], results = partials[0].dims()[1], wave = e.target.gpu.wave;
   std::int64_t threads = 4 * wave, per_group = threads / wave;
   workgroup group(e, "join", {(results + per_group - 1) / per_group, 1, 1}, threads);
@@ -91,12 +92,12 @@ void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buff
                                            code.less(result, code.constant(results)))
                 .getResult(),
             [&] {
-              std::vector<std::int64_t> dims = space.kept_dims;
-              if (!space.inner) dims.push_back(space.lane_extent);
-              values digits = code.delinearize(result, dims);
-              position where = space.start(std::span(digits).first(space.kept.size()));
-              if (!space.inner) where[space.lane_axis] = {digits.back(), 0, {}, 0, space.lane_extent, 1};
-              store_result(e, r, where, r.finish(state, space.count), 1);
+              std::vector<dim> dims = space.kept_sizes;
+              if (!space.inner) dims.push_back(space.lane_size);
+              values digits = e.delinearize(result, dims);
+              position where = space.start(code, std::span(digits).first(space.kept.size()));
+              if (!space.inner) where[space.lane_axis] = {digits.back(), 0, {}, 0, known_bound(space.lane_size), 1};
+              store_result(e, r, where, r.finish(state, team), 1);
             });
   group.close();
 }
@@ -104,7 +105,8 @@ void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buff
 // Workgroups that can share what is combined into one, with something to do for each.
 std::int64_t most_splits(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes) {
   const row_team team(e, input, axes);
-  return std::clamp<std::int64_t>(team.space.count / (team.inner() ? team.lanes() : 1) / 8, 1, 256);
+  if (!input.type().is_static()) return 1;
+  return std::clamp<std::int64_t>(team.space.count.value() / (team.inner() ? team.lanes() : 1) / 8, 1, 256);
 }
 
 std::vector<candidate> reduction_space_of(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes) {
@@ -117,7 +119,7 @@ std::vector<candidate> reduction_space_of(kernel_emitter& e, value input, const 
 
 void emit_reduction(kernel_emitter& e, const reduction& r) {
   auto& code = e.code;
-  if (r.input.type().element_count() == 0)
+  if (r.input.type().elements() == 0)
     throw error(error_kind::unsupported,
                 r.name + " of an empty tensor (" + r.input.type().str() + ") has no GPU code; fold it ahead of time");
   const std::int64_t wanted = row_team(e, r.input, r.axes).wanted_splits(),
@@ -125,11 +127,11 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
                                                        std::max(wanted, most_splits(e, r.input, r.axes)));
   row_team team(e, r.input, r.axes, splits);
   std::vector<buffer> partials;
-  std::int64_t results =
-      std::accumulate(team.space.kept_dims.begin(), team.space.kept_dims.end(), std::int64_t{1}, std::multiplies<>()) *
-      (team.inner() ? 1 : team.space.lane_extent);
+  const dim results =
+      std::accumulate(team.space.kept_sizes.begin(), team.space.kept_sizes.end(), dim(1), std::multiplies<>()) *
+      (team.inner() ? dim(1) : team.space.lane_size);
   if (team.splits() > 1)
-    for (element_type type : r.state) partials.push_back(e.add_scratch(type, {team.splits(), results}));
+    for (element_type type : r.state) partials.push_back(e.add_scratch(type, {team.splits(), results.value()}));
   team.open(r.name);
   values state = team.walk(r.start(team.lanes()), [&](const row_team::place& at, std::span<const Value> s) {
     evaluator ev(e);
@@ -140,18 +142,19 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
   team.when_leader([&] {
     position where = team.total_position();
     std::int64_t lanes = team.total_lanes();
-    if (partials.empty()) return store_result(e, r, where, r.finish(state, team.space.count), lanes);
+    if (partials.empty()) return store_result(e, r, where, r.finish(state, team), lanes);
     // The position among the results: kept axes, then the columns.
     values digits;
     for (std::size_t axis : team.space.kept) digits.push_back(where[axis].base);
-    std::vector<std::int64_t> dims = team.space.kept_dims;
-    if (!team.inner()) digits.push_back(where[team.space.lane_axis].base), dims.push_back(team.space.lane_extent);
-    Value at = code.add(code.mul(team.split(), results), code.linearize(digits, dims));
+    std::vector<std::int64_t> dims;
+    for (const dim& size : team.space.kept_sizes) dims.push_back(size.value());
+    if (!team.inner()) digits.push_back(where[team.space.lane_axis].base), dims.push_back(team.space.lane_size.value());
+    Value at = code.add(e.mul(team.split(), results), code.linearize(digits, dims));
     for (std::size_t i = 0; i < partials.size(); ++i)
       code.store(e.pointer(partials[i]), at, r.state[i], state[i], lanes);
   });
   team.close();
-  if (!partials.empty()) join_partials(e, r, partials, team.space);
+  if (!partials.empty()) join_partials(e, r, partials, team);
 }
 
 }  // namespace
@@ -177,7 +180,12 @@ void emit_reduce(kernel_emitter& e) {
     return values{rule.combine(code, state[0], team.masked(at, rule.widen(code, x), rule.start(code, team.lanes())))};
   };
   r.join = [&](std::span<const Value> a, std::span<const Value> b) { return values{rule.combine(code, a[0], b[0])}; };
-  r.finish = [&](std::span<const Value> state, std::int64_t count) { return rule.finish(code, state[0], count); };
+  r.finish = [&](std::span<const Value> state, const row_team& team) {
+    const dim& count = team.space.count;
+    if (count.is_static() || op.kind != reduction_kind::mean)
+      return rule.finish(code, state[0], count.is_static() ? count.value() : 1);
+    return rule.finish_mean(code, state[0], team.count_as(rule.type));
+  };
   if (is_float(rule.type) && compute_type(rule.type) == element_type::f32 &&
       (op.kind == reduction_kind::max || op.kind == reduction_kind::min)) {
     r.pack = [&](std::span<const Value> state) {
@@ -216,7 +224,7 @@ void emit_arg_reduce(kernel_emitter& e) {
     return rule.meet(code, convert_element(code, x, input.type().type, rule.compared), index, fresh, state);
   };
   r.join = [&](std::span<const Value> a, std::span<const Value> b) { return rule.join(code, a, b); };
-  r.finish = [&, index_type](std::span<const Value> state, std::int64_t) {
+  r.finish = [&, index_type](std::span<const Value> state, const row_team&) {
     return convert_element(code, state[1], index_type, element_type::i64);
   };
   emit_reduction(e, r);

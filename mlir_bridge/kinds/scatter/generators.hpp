@@ -19,7 +19,9 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
+// Also of open sizes.
 void emit_scatter_elements(kernel_emitter& e);
 void emit_scatter_nd(kernel_emitter& e);
+bool opens_scatter_nd(const instruction& anchor);
 
 }  // namespace kiln::gpu

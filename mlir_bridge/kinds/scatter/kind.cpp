@@ -11,14 +11,14 @@ std::span<const kernel_kind> scatter_kinds() {
        .cpu = {.emit = cpu::emit_scatter_elements,
                .space = cpu::grain_choices,
                .emit_open = cpu::emit_scatter_elements},
-       .gpu = {.emit = gpu::emit_scatter_elements}},
+       .gpu = {.emit = gpu::emit_scatter_elements, .emit_open = gpu::emit_scatter_elements}},
       {.operation = "scatter_nd",
        .operand_reads = {1, 1, 1},
        .cpu = {.emit = cpu::emit_scatter_nd,
                .space = cpu::grain_choices,
                .emit_open = cpu::emit_scatter_nd,
                .opens = cpu::opens_scatter_nd},
-       .gpu = {.emit = gpu::emit_scatter_nd}},
+       .gpu = {.emit = gpu::emit_scatter_nd, .emit_open = gpu::emit_scatter_nd, .opens = gpu::opens_scatter_nd}},
   };
   return rows;
 }

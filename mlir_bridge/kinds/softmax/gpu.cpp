@@ -115,7 +115,7 @@ void emit_softmax(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<softmax>();
   value input = e.anchor()->inputs()[0];
   std::vector<std::int64_t> axes{normalize_axis(op.axis, input.type().rank())};
-  if (input.type().element_count() == 0) return;
+  if (input.type().elements() == 0) return;
   if (!row_team(e, input, axes).in_registers()) e.materialize(input);
   softmax_emitter emitter{e, e.code, row_team(e, input, axes), input, compute_type(input.type().type), op.logarithm};
   emitter.team.open("softmax");

@@ -10,7 +10,7 @@ std::span<const kernel_kind> softmax_kinds() {
        .epilogue = true,
        .operand_reads = {3, 3, 3},
        .cpu = {.emit = cpu::emit_softmax, .space = cpu::row_choices, .emit_open = cpu::emit_open_softmax},
-       .gpu = {.emit = gpu::emit_softmax, .space = gpu::softmax_space}},
+       .gpu = {.emit = gpu::emit_softmax, .space = gpu::softmax_space, .emit_open = gpu::emit_softmax}},
   };
   return rows;
 }

@@ -20,11 +20,14 @@ std::vector<candidate> attention_space(kernel_emitter& e);
 struct attention_problem {
   explicit attention_problem(kernel_emitter& e);
 
+  kernel_emitter& emitter;
   const attention& op;
   value query, key, value_, mask;  // mask.producer is null without one
-  attention_extents n;
-  std::int64_t share, rows;  // query heads of one head of keys; rows of one head of keys
-  std::vector<std::int64_t> batch_dims;
+  attention_extents n;             // usual ones where sizes are open
+  std::int64_t share, rows;        // query heads of one head of keys; rows of one head of keys, a usual number if open
+  std::vector<dim> batch_sizes;
+  dim batch, queries, keys, all_rows;  // what may be open of n.batch, n.queries, n.keys and rows
+  bool is_open() const { return !(batch.is_static() && queries.is_static() && keys.is_static()); }
 
   // Where the work of a thread is: the batch and the head of keys.
   struct place {
@@ -54,7 +57,7 @@ struct attention_problem {
   values scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j, const values& products,
                 bool masked) const;
   // The query's number within its head.
-  Value query_of(code_builder& code, Value row) const { return share == 1 ? row : code.rem(row, n.queries); }
+  Value query_of(code_builder&, Value row) const { return share == 1 ? row : emitter.rem(row, queries); }
   // One more than the last key that a row sees.
   Value end_of_row(code_builder& code, Value row) const;
 
@@ -63,6 +66,14 @@ struct attention_problem {
                   std::int64_t multiple) const;
   position of_head(head_layout layout, const place& p, Value head, Value j, Value depth, std::int64_t lanes,
                    std::int64_t multiple) const;
+};
+
+// Opens the workgroups of `tiles` of rows of each head of keys, and says which tile is a workgroup's: in a grid of
+// three dimensions, or of one if a size is open.
+struct attention_group {
+  attention_group(kernel_emitter& e, const attention_problem& problem, const dim& tiles, std::int64_t threads);
+  workgroup group;
+  Value tile, key_head, batch;
 };
 
 // Both products with matrix instructions, 16-bit types. False where they do not fit: the caller does it on the vector

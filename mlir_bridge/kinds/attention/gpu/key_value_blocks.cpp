@@ -1,6 +1,7 @@
 #include "mlir_bridge/kinds/attention/gpu/key_value_blocks.hpp"
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/contraction/problem.hpp"
 
 namespace kiln::gpu {
 
@@ -82,7 +83,7 @@ void key_value_blocks::when_used(const piece& here, const std::function<void()>&
 void key_value_blocks::fetch(const attention_problem::place& at, Value first_key) {
   fetched_keys_.clear();
   fetched_values_.clear();
-  Value last = code_.constant(p_.n.keys - 1);
+  Value last = e_.size(p_.keys - 1);
   for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) {
     piece here = piece_of_round(i, key_pieces());
     Value j = code_.add(first_key, code_.div(here.number, key_pitch_)),
@@ -103,7 +104,7 @@ void key_value_blocks::fetch(const attention_problem::place& at, Value first_key
       inside = code_.less(depth, code_.constant(p_.n.value_depth)), depth = code_.min(depth, p_.n.value_depth - chunk);
     for (std::int64_t k = 0; k < chunk; ++k) {
       Value j = code_.add(base, lanes_.key(0, k));
-      Value seen = p_.n.keys % key_block_ ? both(code_, inside, code_.less(j, code_.constant(p_.n.keys))) : inside;
+      Value seen = divides(key_block_, p_.keys) ? inside : both(code_, inside, code_.less(j, e_.size(p_.keys)));
       fetched_values_.push_back(
           chunk_of(e_, p_.value_, p_.of_value(at, code_.min(j, last), depth, chunk, chunk), seen));
     }

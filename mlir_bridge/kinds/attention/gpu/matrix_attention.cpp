@@ -40,15 +40,16 @@ std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, cons
   // The result's sums and the queries of a wave stay in registers.
   if (p.n.depth > 256 || p.n.value_depth > 256) return std::nullopt;
   // Waves without rows of their own help to bring the keys.
-  shape.waves =
-      p.n.keys > shape.keys ? 4 : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
+  shape.waves = p.is_open() || p.n.keys > shape.keys
+                    ? 4
+                    : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
   shape.waves = std::clamp<std::int64_t>(choose(configuration, "waves", shape.waves), 1, 8);
   const std::int64_t keys = choose(configuration, "keys", shape.keys);
   if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 &&
       key_value_blocks::shared_bytes(p, lanes, keys) <= e.target.gpu.lds_bytes)
     shape.keys = keys;
   const std::int64_t workgroups = ceil_div(p.rows, shape.waves * lanes.row_tile) * p.n.key_heads * p.n.batch;
-  shape.key_parts = split_keys::worthwhile(e, configuration, p, workgroups, shape.keys);
+  if (!p.is_open()) shape.key_parts = split_keys::worthwhile(e, configuration, p, workgroups, shape.keys);
   return shape;
 }
 
@@ -82,39 +83,40 @@ class matrix_attention {
         lanes(layout),
         product(e, unit, {type, element_type::f32}),
         key_block(shape.keys),
-        tiles(ceil_div(p.rows, shape.waves * lanes.row_tile)),
+        tiles(ceil_div(p.all_rows, shape.waves * lanes.row_tile)),
         split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, shape.waves * lanes.row_tile)
                                   : std::nullopt),
-        group(e, "attention", {tiles * shape.key_parts, p.n.key_heads, p.n.batch}, shape.waves * e.target.gpu.wave),
+        own_place(e, p, tiles * shape.key_parts, shape.waves * e.target.gpu.wave),
+        group(own_place.group),
         blocks(e, p, lanes, group, key_block) {}
 
   void emit() {
     blocks.allocate();
-    at = p.at(code, group.block(2), group.block(1));
+    at = p.at(code, own_place.batch, own_place.key_head);
     lane_group = lanes.lane_group(code, group.lane());
     const std::int64_t tile_rows = group.waves() * lanes.row_tile;
     // With a causal mask the last rows have most to do: they begin first.
-    Value number = code.rem(group.block(0), tiles),
-          tile = p.op.causal ? code.sub(code.constant(tiles - 1), number) : number;
-    key_part = code.div(group.block(0), tiles);
+    Value number = p.is_open() ? own_place.tile : e.rem(own_place.tile, tiles),
+          tile = p.op.causal ? code.sub(e.size(tiles - 1), number) : number;
+    key_part = p.is_open() ? code.constant(0) : e.div(own_place.tile, tiles);
     Value first_row = code.mul(tile, tile_rows);
     Value own =
         code.add(code.add(first_row, code.mul(group.wave(), lanes.row_tile)), lanes.row_of_lane(code, group.lane()));
     for (std::int64_t part = 0; part < lanes.row_parts; ++part) {
       Value row = code.add(own, part * lanes.part_rows);
-      valid_rows.push_back(p.rows % tile_rows == 0 ? Value() : code.less(row, code.constant(p.rows)));
-      rows.push_back(code.min(row, p.rows - 1));
+      valid_rows.push_back(divides(tile_rows, p.all_rows) ? Value() : code.less(row, e.size(p.all_rows)));
+      rows.push_back(e.min(row, p.all_rows - 1));
       row_ends.push_back(p.end_of_row(code, rows.back()));
     }
     read_queries();
     // Keys up to `whole` are seen by all rows of the workgroup and need no mask; keys from `end` on by none.
-    Value whole = code.constant(p.n.keys / key_block * key_block), end = code.constant(p.n.keys);
-    if (p.op.causal && (p.share == 1 || p.n.queries % tile_rows == 0)) {
-      Value last = code.min(code.add(first_row, tile_rows - 1), p.rows - 1);
+    Value whole = e.size(p.keys / key_block * key_block), end = e.size(p.keys);
+    if (p.op.causal && (p.share == 1 || divides(tile_rows, p.queries))) {
+      Value last = e.min(code.add(first_row, tile_rows - 1), p.all_rows - 1);
       end = code.max(p.end_of_row(code, last), 0);
-      whole =
-          code.mul(code.div(code.min(code.max(p.end_of_row(code, code.min(first_row, p.rows - 1)), 0), end), key_block),
-                   key_block);
+      whole = code.mul(
+          code.div(code.min(code.max(p.end_of_row(code, e.min(first_row, p.all_rows - 1)), 0), end), key_block),
+          key_block);
     } else if (p.op.causal) {
       whole = code.constant(0);
     }
@@ -134,7 +136,7 @@ class matrix_attention {
     state = walk(first, whole, std::move(state), false);
     state = walk(whole, end, std::move(state), true);
     write(state);
-    if (split) split->join(group, {group.block(2), group.block(1), key_part, first_row}, tile, blocks.memory());
+    if (split) split->join(group, {own_place.batch, own_place.key_head, key_part, first_row}, tile, blocks.memory());
     group.close();
   }
 
@@ -295,7 +297,7 @@ class matrix_attention {
       Value row = rows[static_cast<std::size_t>(part)], valid_row = valid_rows[static_cast<std::size_t>(part)];
       Value sum = state[static_cast<std::size_t>(parts() + part)];
       for (std::int64_t mask : lanes.row_masks()) sum = code.make<arith::AddFOp>(sum, group.shuffle_xor(sum, mask));
-      const split_keys::place of_part{group.block(2), group.block(1), key_part, row};
+      const split_keys::place of_part{own_place.batch, own_place.key_head, key_part, row};
       if (split) when(valid_row, [&] { split->store_state(of_part, state[static_cast<std::size_t>(part)], sum); });
       Value inverse = split ? Value() : code.make<arith::DivFOp>(code.number(sum.getType(), 1), sum).getResult();
       for (std::int64_t g = 0; g < result_groups(); ++g) {
@@ -329,9 +331,11 @@ class matrix_attention {
   element_type type;
   const lane_layout& lanes;
   matrix_product product;
-  std::int64_t key_block, tiles;
+  std::int64_t key_block;
+  dim tiles;
   std::optional<split_keys> split;
-  workgroup group;
+  attention_group own_place;
+  workgroup& group;
   key_value_blocks blocks;
   Value key_part, lane_group;
   attention_problem::place at;

@@ -1,6 +1,9 @@
 #include <numbers>
+#include <numeric>
 
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wgmma_attention.hpp"
 
@@ -8,21 +11,53 @@ namespace kiln::gpu {
 
 namespace arith = mlir::arith;
 
+namespace {
+
+shape usual(const shape& type) {
+  shape result = type;
+  for (dim& size : result.dims) size = usual_size(size);
+  return result;
+}
+
+}  // namespace
+
 attention_problem::attention_problem(kernel_emitter& e)
-    : op(*e.anchor()->op().get_if<attention>()),
+    : emitter(e),
+      op(*e.anchor()->op().get_if<attention>()),
       query(e.anchor()->inputs()[0]),
       key(e.anchor()->inputs()[1]),
       value_(e.anchor()->inputs()[2]),
       mask(e.anchor()->inputs().size() == 4 ? e.anchor()->inputs()[3] : value{}),
-      n(op, query.type(), key.type(), value_.type()),
+      n(op, usual(query.type()), usual(key.type()), usual(value_.type())),
       share(n.heads / n.key_heads),
       rows(share * n.queries) {
-  auto dims = kernel_emitter::dims(query);
-  batch_dims.assign(dims.begin(), dims.end() - 3);
+  const std::vector<dim>& sizes = kernel_emitter::sizes(query);
+  batch_sizes.assign(sizes.begin(), sizes.end() - 3);
+  batch = std::accumulate(batch_sizes.begin(), batch_sizes.end(), dim(1), std::multiplies<>());
+  queries = sizes[head_axes(op.query_layout, sizes.size()).position];
+  keys = kernel_emitter::sizes(key)[head_axes(op.key_layout, sizes.size()).position];
+  all_rows = queries * share;
 }
 
-attention_problem::place attention_problem::at(code_builder& code, Value batch, Value key_head) const {
-  return {code.delinearize(batch, batch_dims), key_head};
+namespace {
+
+workgroup opened(kernel_emitter& e, const attention_problem& p, const dim& tiles, std::int64_t threads) {
+  if (p.is_open()) return workgroup(e, "attention", tiles * p.n.key_heads * p.batch, threads);
+  return workgroup(e, "attention", {tiles.value(), p.n.key_heads, p.n.batch}, threads);
+}
+
+}  // namespace
+
+attention_group::attention_group(kernel_emitter& e, const attention_problem& problem, const dim& tiles,
+                                 std::int64_t threads)
+    : group(opened(e, problem, tiles, threads)), tile(group.block(0)), key_head(group.block(1)), batch(group.block(2)) {
+  if (!problem.is_open()) return;
+  const values digits = e.delinearize(group.block(), std::vector<dim>{problem.batch, problem.n.key_heads, tiles});
+  batch = digits[0], key_head = digits[1], tile = digits[2];
+}
+
+attention_problem::place attention_problem::at(code_builder&, Value of_batch, Value key_head) const {
+  return {emitter.delinearize(of_batch, batch_sizes), key_head};
 }
 
 position attention_problem::of_head(head_layout layout, const place& p, Value head, Value j, Value depth,
@@ -38,13 +73,13 @@ position attention_problem::of_head(head_layout layout, const place& p, Value he
 
 position attention_problem::of_row(code_builder& code, head_layout layout, const place& p, Value row, Value depth,
                                    std::int64_t lanes, std::int64_t multiple) const {
-  Value head = share == 1 ? p.key_head : code.add(code.mul(p.key_head, share), code.div(row, n.queries));
+  Value head = share == 1 ? p.key_head : code.add(code.mul(p.key_head, share), emitter.div(row, queries));
   return of_head(layout, p, head, query_of(code, row), depth, lanes, multiple);
 }
 
 Value attention_problem::end_of_row(code_builder& code, Value row) const {
-  if (!op.causal) return code.constant(n.keys);
-  return code.min(code.add(query_of(code, row), n.keys - n.queries + 1), n.keys);
+  if (!op.causal) return emitter.size(keys);
+  return emitter.min(emitter.add(query_of(code, row), keys - queries + 1), keys);
 }
 
 Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value row, Value j, Value product,
@@ -54,16 +89,23 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
   Value score = code.make<arith::MulFOp>(product, code.number(product.getType(), op.scale * std::numbers::log2e));
   if (!mask.producer) return score;
   // numpy's rule from the right: [..., head, query, key], axes of extent 1 stand still.
-  auto dims = kernel_emitter::dims(mask);
-  Value head = share == 1 ? p.key_head : code.add(code.mul(p.key_head, share), code.div(row, n.queries));
+  const std::vector<dim>& sizes = kernel_emitter::sizes(mask);
+  Value head = share == 1 ? p.key_head : code.add(code.mul(p.key_head, share), e.div(row, queries));
   position all;
   for (Value b : p.batch) all.push_back({b, 0, {}});
   all.push_back({head, 0, {}});
   all.push_back({query_of(code, row), 0, {}});
-  all.push_back({j, lanes > 1 ? 1 : 0, {}, 0, n.keys, multiple});
-  position where(all.end() - static_cast<std::ptrdiff_t>(dims.size()), all.end());
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    if (dims[i] == 1) where[i] = {code.constant(0), 0, {}, 0, 1, any_multiple};
+  all.push_back({j, lanes > 1 ? 1 : 0, {}, 0, known_bound(keys), multiple});
+  std::vector<dim> full = batch_sizes;
+  full.insert(full.end(), {n.heads, queries, keys});
+  const auto skipped = static_cast<std::ptrdiff_t>(full.size() - sizes.size());
+  position where(all.begin() + skipped, all.end());
+  full.erase(full.begin(), full.begin() + skipped);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 1) where[i] = {code.constant(0), 0, {}, 0, 1, any_multiple};
+    // An open axis of the mask that is perhaps 1.
+    else if (sizes[i] != full[i]) where[i] = {e.min(where[i].base, sizes[i] - 1), 0, {}};
+  }
   evaluator ev(e);
   Value m = ev.at(mask, where, lanes);
   if (mask.type().type == element_type::boolean)
@@ -78,9 +120,9 @@ values attention_problem::scores(kernel_emitter& e, const place& p, Value row, V
   code_builder& code = e.code;
   const auto run = static_cast<std::int64_t>(products.size());
   values result;
-  if (masked || !mask.producer || n.keys % run) {
+  if (masked || !mask.producer || !divides(run, keys) || kernel_emitter::sizes(mask).back() != keys) {
     for (std::int64_t i = 0; i < run; ++i) {
-      Value at_key = code.add(j, i), v = masked_score(e, p, row, masked ? code.min(at_key, n.keys - 1) : at_key,
+      Value at_key = code.add(j, i), v = masked_score(e, p, row, masked ? e.min(at_key, keys - 1) : at_key,
                                                       products[static_cast<std::size_t>(i)], 1);
       result.push_back(masked ? code.select(code.less(at_key, row_end), v,
                                             code.number(v.getType(), -std::numeric_limits<double>::infinity()))
@@ -115,6 +157,19 @@ std::vector<candidate> attention_space(kernel_emitter& e) {
     for (candidate& c : others) c.configuration["wgmma"] = 0;
   result.insert(result.end(), others.begin(), others.end());
   return result;
+}
+
+bool opens_attention(const instruction& anchor) {
+  const auto& op = *anchor.op().get_if<attention>();
+  const shape &query = anchor.inputs()[0].type(), &key = anchor.inputs()[1].type(), &v = anchor.inputs()[2].type();
+  return query.dims[head_axes(op.query_layout, query.rank()).head].is_static() &&
+         key.dims[head_axes(op.key_layout, key.rank()).head].is_static() && query.dims.back().is_static() &&
+         v.dims.back().is_static() && compute_type(query.type) == element_type::f32;
+}
+
+void emit_open_attention(kernel_emitter& e) {
+  attention_problem problem(e);
+  if (!emit_matrix_attention(e, problem)) emit_vector_attention(e, problem);
 }
 
 void emit_attention(kernel_emitter& e) {

@@ -40,11 +40,12 @@ void emit_vector_attention(kernel_emitter& e, const attention_problem& p) {
                                                                                 std::min(most_waves, p.rows));
   const std::int64_t per_lane = (p.n.value_depth + wave - 1) / wave;  // depths of the result that a lane has
   const std::int64_t steps = p.n.depth % 4 == 0 ? 4 : 1;              // depths at a time
-  workgroup group(e, "attention", {(p.rows + waves - 1) / waves, p.n.key_heads, p.n.batch}, waves * wave);
-  auto at = p.at(code, group.block(2), group.block(1));
+  attention_group place(e, p, (p.all_rows + waves - 1) / waves, waves * wave);
+  workgroup& group = place.group;
+  auto at = p.at(code, place.batch, place.key_head);
   Value weights = code.address(group.lds(waves * wave * 4), code.mul(group.wave(), wave), element_type::f32);
-  Value row_number = code.add(code.mul(group.block(0), waves), group.wave());
-  Value row = code.min(row_number, p.rows - 1), row_end = code.max(p.end_of_row(code, row), 0);
+  Value row_number = code.add(code.mul(place.tile, waves), group.wave());
+  Value row = e.min(row_number, p.all_rows - 1), row_end = code.max(p.end_of_row(code, row), 0);
   mlir::Type f32 = code.builder.getF32Type();
   Value none = code.number(f32, lowest), zero = code.number(f32, 0);
   auto larger = [&](Value a, Value b) { return code.make<arith::MaxNumFOp>(a, b).getResult(); };
@@ -55,9 +56,9 @@ void emit_vector_attention(kernel_emitter& e, const attention_problem& p) {
 
   values state{none, zero};  // largest score, sum of this lane's weights, results
   for (std::int64_t i = 0; i < per_lane; ++i) state.push_back(zero);
-  state = code.loop(
-      code.constant(0), code.constant(p.n.keys), wave, state, [&](Value first_key, std::span<const Value> carried) {
-        Value j = code.add(first_key, group.lane()), in_range = code.less(j, row_end), key = code.min(j, p.n.keys - 1);
+  state =
+      code.loop(code.constant(0), e.size(p.keys), wave, state, [&](Value first_key, std::span<const Value> carried) {
+        Value j = code.add(first_key, group.lane()), in_range = code.less(j, row_end), key = e.min(j, p.keys - 1);
         Value product = code.loop(0, p.n.depth, steps, {code.number(code.type(element_type::f32, steps), 0)},
                                   [&](Value depth, std::span<const Value> sum) {
                                     evaluator ev(e);
@@ -77,7 +78,7 @@ void emit_vector_attention(kernel_emitter& e, const attention_problem& p) {
         for (std::int64_t i = 0; i < per_lane; ++i)
           sums.push_back(code.make<arith::MulFOp>(carried[static_cast<std::size_t>(2 + i)], factor));
         // All lanes walk the wave's keys together.
-        Value count = code.min(code.sub(code.constant(p.n.keys), first_key), wave);
+        Value count = code.min(code.sub(e.size(p.keys), first_key), wave);
         sums = code.loop(code.constant(0), count, 1, sums, [&](Value k, std::span<const Value> so_far) {
           Value w = code.load(weights, k, element_type::f32, 1);
           values result;
@@ -96,7 +97,7 @@ void emit_vector_attention(kernel_emitter& e, const attention_problem& p) {
   Value inverse = code.make<arith::DivFOp>(code.number(f32, 1), group.reduce_wave(state[1], plus));
   for (std::int64_t i = 0; i < per_lane; ++i) {
     Value depth = code.add(group.lane(), i * wave);
-    Value valid = code.make<arith::AndIOp>(code.less(row_number, code.constant(p.rows)),
+    Value valid = code.make<arith::AndIOp>(code.less(row_number, e.size(p.all_rows)),
                                            code.less(depth, code.constant(p.n.value_depth)));
     code.when(valid, [&] {
       evaluator ev(e);

@@ -22,11 +22,7 @@ void store_result(kernel_emitter& e, const position& where, const std::vector<st
 Value finished(kernel_emitter& e, const reduction_rule& r, const open_rows& rows, Value total) {
   if (r.kind != reduction_kind::mean || rows.count.is_static())
     return r.finish(e.code, total, rows.count.is_static() ? rows.count.value() : 1);
-  const Value count = e.code.splat(rows.count_as(r.type), code_builder::lanes_of(total));
-  if (is_float(r.type)) return e.code.make<mlir::arith::DivFOp>(total, count);
-  const Value mean = is_signed_integer(r.type) ? e.code.make<mlir::arith::DivSIOp>(total, count).getResult()
-                                               : e.code.make<mlir::arith::DivUIOp>(total, count).getResult();
-  return convert_element(e.code, mean, r.type, r.tensor);
+  return r.finish_mean(e.code, total, rows.count_as(r.type));
 }
 
 }  // namespace
