@@ -142,14 +142,18 @@ std::string sizes_of(const nlohmann::ordered_json& kernel) {
 }
 
 void print_open_kernels(const model_summary& summary) {
-  std::size_t others = 0;
-  std::string names;
-  for (const auto& [operation, count] : summary.missing_forms()) {
-    others += count;
-    names += fmt::format("{}{} {}", names.empty() ? ": " : ", ", operation, count);
-  }
-  print("{} kernels have open dimensions: {} are compiled once, {} for each set of sizes{}\n",
-        summary.open_kernels.size(), summary.open_kernels.size() - others, others, names);
+  auto print_line = [&](std::string_view start, const std::map<std::string, std::size_t>& missing) {
+    std::size_t others = 0;
+    std::string names;
+    for (const auto& [operation, count] : missing) {
+      others += count;
+      names += fmt::format("{}{} {}", names.empty() ? ": " : ", ", operation, count);
+    }
+    print("{}: {} are compiled once, {} for each set of sizes{}\n", start, summary.open_kernels.size() - others, others,
+          names);
+  };
+  print_line(fmt::format("{} kernels have open dimensions", summary.open_kernels.size()), summary.missing_forms());
+  print_line("on GPUs", summary.gpu_missing_forms());
 }
 
 int inspect_file(const options& o, const output_options& output) {
@@ -191,11 +195,14 @@ int inspect_file(const options& o, const output_options& output) {
     kernels.back()["static_rows"] = kernel.static_rows;
     kernels.back()["all_sizes"] = kernel.all_sizes;
     kernels.back()["missing"] = kernel.missing;
+    kernels.back()["gpu_all_sizes"] = kernel.gpu_all_sizes;
+    kernels.back()["gpu_missing"] = kernel.gpu_missing;
   }
   document["kernels"] = kernels;
   std::vector<std::string> input_names;
   for (value v : p.main().parameters()) input_names.push_back(module::parameter_name(v));
   document["missing_forms"] = summary.missing_forms();
+  document["gpu_missing_forms"] = summary.gpu_missing_forms();
   document["inputs"] = describe_values(p.main().parameters(), input_names);
   document["outputs"] = describe_values(p.main().outputs(), p.main().output_names());
   document["code_objects"] = summary.code_objects;

@@ -35,6 +35,9 @@ open_kernel_summary summarize_open(const program& p, const instruction& i, const
   const auto missing = recorded_missing_form(p, payload, processor::cpu);
   result.all_sizes = missing && missing->empty();
   result.missing = missing.value_or("");
+  const auto gpu_missing = recorded_missing_form(p, payload, processor::gpu);
+  result.gpu_all_sizes = gpu_missing && gpu_missing->empty();
+  result.gpu_missing = gpu_missing.value_or("");
   return result;
 }
 
@@ -44,6 +47,13 @@ std::map<std::string, std::size_t> model_summary::missing_forms() const {
   std::map<std::string, std::size_t> result;
   for (const auto& [payload, kernel] : open_kernels)
     if (!kernel.compiled_once()) ++result[kernel.missing.empty() ? "unknown" : kernel.missing];
+  return result;
+}
+
+std::map<std::string, std::size_t> model_summary::gpu_missing_forms() const {
+  std::map<std::string, std::size_t> result;
+  for (const auto& [payload, kernel] : open_kernels)
+    if (!kernel.gpu_all_sizes) ++result[kernel.gpu_missing.empty() ? "unknown" : kernel.gpu_missing];
   return result;
 }
 

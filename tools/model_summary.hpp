@@ -18,6 +18,9 @@ struct open_kernel_summary {
   bool all_sizes = false;    // it can be compiled for all sizes (ir/open_form.hpp)
   std::string missing;       // else the operation that has no code for all sizes, "" if the file does not say
   bool compiled_once() const { return all_sizes || static_rows; }
+  // The same on GPUs, which have no kernels for any number of rows.
+  bool gpu_all_sizes = false;
+  std::string gpu_missing;
 };
 
 struct model_summary {
@@ -30,6 +33,7 @@ struct model_summary {
   std::map<std::string, open_kernel_summary> open_kernels;  // by payload
   // Kernels that are not compiled once, counted by the operation that is missing.
   std::map<std::string, std::size_t> missing_forms() const;
+  std::map<std::string, std::size_t> gpu_missing_forms() const;
 };
 
 model_summary summarize(const program& p);

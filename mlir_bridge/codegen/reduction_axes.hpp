@@ -1,5 +1,5 @@
-// The axes of a tensor whose elements an anchor combines (reduce, softmax, normalize, arg_reduce), for sizes that may be
-// open.
+// The axes of a tensor whose elements an anchor combines (reduce, softmax, normalize, arg_reduce), for sizes that may
+// be open.
 //  * inner: the last axis is combined;
 //  * otherwise the last axis is kept, and is the lane axis: vectors run along it.
 #pragma once

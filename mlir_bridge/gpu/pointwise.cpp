@@ -43,7 +43,8 @@ std::int64_t lanes_of_widest(const kernel_emitter& e, const pointwise_space& spa
   std::int64_t lanes = 16;
   for (const map_root& r : space.roots()) lanes = std::min(lanes, access_lanes(r.destination.type));
   for (value p : e.fusion.parameters())
-    if (p.type().element_count() * 2 >= elements) lanes = std::min(lanes, access_lanes(p.type().type));
+    if (!p.type().is_static() || p.type().element_count() * 2 >= elements)
+      lanes = std::min(lanes, access_lanes(p.type().type));
   return lanes;
 }
 
