@@ -63,6 +63,21 @@ TEST(native_kernel, open_kernels_get_their_sizes_when_they_are_known) {
   EXPECT_THROW(serialize(k), error);  // an argument names a table that does not exist
 }
 
+// Offsets of 32 bits: what an open kernel computes with must be below 2^31.
+TEST(native_kernel, serves_sizes_below_its_bounds) {
+  const dim batch = dim::symbol("batch");
+  native_kernel k;
+  k.sizes = {batch, batch * 1000 - 7};
+  EXPECT_TRUE(serves(k, {{"batch", std::int64_t{1} << 33}})) << "it bounds nothing";
+  k.bounded_sizes = {batch * 4};
+  const native_kernel read = deserialize_native_kernel(serialize(k));
+  EXPECT_EQ(read.bounded_sizes, k.bounded_sizes);
+  EXPECT_TRUE(serves(read, {{"batch", 1000}}));
+  EXPECT_FALSE(serves(read, {{"batch", 1 << 30}})) << "a bounded size";
+  EXPECT_FALSE(serves(read, {{"batch", 1 << 22}})) << "an entry of the table";
+  EXPECT_THROW(serves(read, {}), error);
+}
+
 TEST(native_kernel, any_alignment_will_do) {
   auto bytes = serialize(sample());
   for (std::size_t shift = 1; shift < 16; ++shift) {

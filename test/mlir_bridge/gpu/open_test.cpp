@@ -1,0 +1,102 @@
+// Kernels for all sizes (ir/native_kernel.hpp) for every GPU row: one object whose launches have grids that follow from
+// the sizes, and get the table of sizes. Numbers come from test/emulation/open_sizes.py.
+#include <algorithm>
+
+#include "gpu_targets.hpp"
+#include "ir/error.hpp"
+
+namespace kiln::test {
+namespace {
+
+constexpr auto f16 = element_type::f16, f32 = element_type::f32;
+const dim batch = dim::symbol("batch"), seq = dim::symbol("seq");
+
+shape of(element_type type, std::vector<dim> dims) { return {type, std::move(dims)}; }
+
+std::unique_ptr<module> one(const std::vector<shape>& inputs, operation op) {
+  return gpu_fusion(inputs, [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; });
+}
+
+// Every launch that is not about weights reads sizes and has an open grid.
+void check_open(const module& fusion) {
+  for (const target_row& target : gpu_targets()) {
+    SCOPED_TRACE(target.name);
+    native_kernel kernel = finalize_for(fusion, target);
+    EXPECT_FALSE(kernel.sizes.empty());
+    EXPECT_FALSE(kernel.bounded_sizes.empty());
+    ASSERT_FALSE(kernel.launches.empty());
+    for (const launch& l : kernel.launches) {
+      if (l.prepare) continue;
+      EXPECT_TRUE(l.open_grid) << l.symbol;
+      EXPECT_TRUE(std::ranges::count(l.arguments, buffer_kind::sizes, &launch_argument::kind) == 1) << l.symbol;
+      EXPECT_EQ(l.statistics.spills, 0) << l.symbol;
+    }
+    const std::vector<std::int64_t> table = at_sizes(kernel, {{"batch", 3}, {"seq", 7}});
+    EXPECT_EQ(table.size(), kernel.sizes.size());
+    const std::int64_t few = kernel.launches.back().grid;
+    at_sizes(kernel, {{"batch", 300}, {"seq", 700}});
+    EXPECT_GT(kernel.launches.back().grid, few);
+    EXPECT_TRUE(serves(kernel, {{"batch", 3}, {"seq", 7}}));
+    EXPECT_FALSE(serves(kernel, {{"batch", 1 << 16}, {"seq", 1 << 12}}));
+  }
+}
+
+TEST(gpu_open, pointwise_and_movement) {
+  check_open(*gpu_fusion({of(f16, {batch, seq, 5}), of(f16, {5})}, [&](module& m, const std::vector<value>& p) {
+    const value bias = m.add(broadcast{{batch, seq, 5}}, {p[1]});
+    return std::vector<value>{m.add(elementwise{scalar_function::add}, {p[0], bias})};
+  }));
+  check_open(*one({of(f32, {batch, seq, 3})}, transpose{{1, 0, 2}}));
+}
+
+TEST(gpu_open, rows_of_known_and_of_open_length) {
+  check_open(*one({of(f16, {batch, seq, 64})}, softmax{}));
+  check_open(*one({of(f32, {batch, 4, seq})}, softmax{}));
+  check_open(*one({of(f32, {batch, seq, 6})}, softmax{1, false}));
+  check_open(*one({of(f16, {batch, seq, 768})}, normalize{{2}, 1e-5, true}));
+  check_open(*one({of(f32, {batch, seq, 9})}, reduce{reduction_kind::mean, {1}, false}));
+}
+
+TEST(gpu_open, products) {
+  check_open(*one({of(f16, {batch, seq, 64}), of(f16, {batch, 64, 48})}, dot{}));
+  check_open(*one({of(f32, {batch, 5, seq}), of(f32, {batch, seq, 9})}, dot{}));
+}
+
+TEST(gpu_open, attention) {
+  const shape q = of(f16, {batch, 2, seq, 64});
+  check_open(*one({q, q, q}, attention{.scale = 0.125, .causal = true}));
+  const shape wide = of(f32, {batch, 2, seq, 24});
+  check_open(*one({wide, wide, wide}, attention{}));
+}
+
+TEST(gpu_open, windows_over_images) {
+  check_open(*one({of(f16, {batch, seq, seq, 16})},
+                  pooling{.kind = pooling_kind::max,
+                          .window = {3, 3},
+                          .strides = {2, 2},
+                          .dilations = {1, 1},
+                          .pads_begin = {1, 1},
+                          .pads_end = {1, 1},
+                          .layout = tensor_layout::channels_last}));
+  check_open(*one({of(f16, {batch, seq, seq, 16}), of(f16, {3, 3, 16, 24})},
+                  convolution{.strides = {1, 1},
+                              .dilations = {1, 1},
+                              .pads_begin = {1, 1},
+                              .pads_end = {1, 1},
+                              .groups = 1,
+                              .layout = tensor_layout::channels_last}));
+}
+
+TEST(gpu_open, refusals_name_the_operation) {
+  const auto fusion = one({of(f32, {batch, seq})}, cumulative_sum{.axis = 1});
+  try {
+    finalize_for(*fusion, gpu_targets().front());
+    FAIL() << "it was finalized";
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::unsupported);
+    EXPECT_NE(std::string(e.what()).find("cumulative_sum"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
