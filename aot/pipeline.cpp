@@ -37,7 +37,7 @@ namespace kiln {
 
 namespace {
 
-// Kernel formation needs their work, so they cannot be disabled: kernels take images with the channels last only.
+// Passes that cannot be disabled, because kernel formation relies on them: kernels support only channels-last images.
 constexpr std::array<std::string_view, 2> needed{"channels_last", "dead_code"};
 
 std::vector<pass> all_passes(folding_budget* folding, const compile_options& options) {
@@ -66,7 +66,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
       fuse_attention{log},
       sink_reshapes{log},
       simplify("simplify_reshaped"),
-      // The biases of a composition must be one before the next contraction takes it.
+      // The biases of a composition must be merged into one before the next contraction can absorb it.
       until_stable{"compose", enabled({merge_parallel_contractions{log}, compose_contractions{log},
                                        constant_folding{.budget = folding}, simplify_arithmetic{log}})},
       fuse_horizontally{log},

@@ -27,7 +27,7 @@ struct compile_options {
   quantization_report* quantized = nullptr;
   // Folder for the program's text after every pass; empty: no dumps.
   std::filesystem::path dump_dir;
-  // Passes that do not run; see disableable_passes(). An unknown name throws error{usage}.
+  // Names of passes to skip; see disableable_passes(). An unknown name throws error{usage}.
   std::vector<std::string> disabled;
   // Receives the rewrites; may be null.
   rewrite_log* log = nullptr;
@@ -38,7 +38,7 @@ struct compile_options {
 // The passes that compile_options::disabled may name, sorted.
 std::vector<std::string> disableable_passes();
 
-// Throws error{usage} for a name that compile_options::disabled may not contain; it names the nearest one.
+// Throws error{usage} for a name that disableable_passes() lacks, with the nearest valid name.
 void check_disabled_passes(std::span<const std::string> names);
 
 // Runs every graph pass, in the order shown in pipeline.cpp.

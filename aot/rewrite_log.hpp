@@ -1,5 +1,6 @@
-// What the optimizer did, for `kiln compile --explain`: which rewrites fired where and what they saved by estimate, and
-// which ones were considered and refused. Passes get a pointer, which may be null. One program at a time.
+// What the optimizer did, for `kiln compile --explain`: which rewrites fired at which places with which estimated
+// savings, and which were considered and refused. Passes get a pointer to the log, which may be null. Each log serves
+// one program.
 #pragma once
 
 #include <map>
@@ -11,29 +12,31 @@
 
 namespace kiln {
 
-// Estimated savings of one run of the model.
+// Estimated savings per run of the model.
 struct estimated_work {
   double flop = 0, bytes = 0;
 };
 
 struct rewrite_record {
   std::size_t count = 0;
-  std::vector<std::string> places;  // origins of the first instructions, each once
-  estimated_work saved;             // only of rewrites that estimate it
+  // Origins of the first few instructions, without duplicates.
+  std::vector<std::string> places;
+  // The total over rewrites that estimate their savings.
+  estimated_work saved;
 };
 
 class rewrite_log {
  public:
   static constexpr std::size_t most_places = 8;
-  // (pass, rule)
+  // (pass name, rule name).
   using key = std::pair<std::string, std::string>;
 
   void fired(std::string_view pass, std::string_view rule, const std::string& origin, estimated_work saved = {});
-  // Each refusal counts once, however often a pass looks at the same place.
+  // Counts a refusal once per place, however often a pass considers that place.
   void refused(std::string_view pass, std::string_view reason, const std::string& origin);
 
   const std::map<key, rewrite_record>& rewrites() const { return rewrites_; }
-  // By (pass, reason).
+  // Keyed by (pass, reason).
   const std::map<key, rewrite_record>& refusals() const { return refusals_; }
 
  private:

@@ -16,7 +16,8 @@ double estimated_bytes(const shape& type) {
 
 bool is_anchor(const instruction& at) { return role_of(at.op()) == kernel_role::anchor; }
 
-// The values in memory that the kernel of `member` reads through inlined operations and aliases.
+// Calls `each` with every value in memory that the kernel of `member` reads, directly or through inlined operations and
+// aliases.
 void each_source(const partition& parts, const instruction& member, const std::function<void(value)>& each) {
   std::set<const instruction*> seen;
   std::function<void(value)> follow = [&](value v) {

@@ -10,13 +10,16 @@
 namespace kiln {
 
 struct kernel_boundary {
-  std::string producer, consumer;                // operations
-  std::string producer_origin, consumer_origin;  // nodes of the model
+  // Names of the two operations.
+  std::string producer, consumer;
+  // Names of the model's nodes from which the two operations were imported.
+  std::string producer_origin, consumer_origin;
   std::string_view reason;
-  double bytes = 0;  // of the value between them
+  // Size of the value between the two kernels.
+  double bytes = 0;
 };
 
-// One for each value that one kernel of the partition writes and another one reads.
+// Returns one entry for each value that one kernel of the partition writes and another kernel reads.
 std::vector<kernel_boundary> find_boundaries(const module& m, const partition& parts);
 
 }  // namespace kiln

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-// One way in which a fusion reads a value: through which index map (0: at the fusion's own indices), and how many
-// elements.
+// One use of a value by a fusion: the index map through which the value is read (0 means the fusion's own indices) and
+// the number of elements that are read.
 struct reading {
   std::size_t fusion;
   std::size_t map;
@@ -130,7 +130,8 @@ class partitioner {
     return c && (c->type == element_type::i8 || c->type == element_type::u8) && is_float(at.inputs()[0]);
   }
 
-  // The 8-bit tensor behind conversion to a float and arithmetic with constants, or null: DequantizeLinear.
+  // Returns the 8-bit tensor from which DequantizeLinear (a conversion to float and arithmetic with constants) computes
+  // the result of `at`. Returns null if there is none.
   static value quantized_source(const instruction& at) {
     const operation& op = at.op();
     if (at.outputs().size() != 1 || !is_float(at.outputs()[0].type)) return {};
@@ -145,8 +146,9 @@ class partitioner {
     return affine && is_constant_like(at.inputs()[1]) ? quantized_source(*at.inputs()[0].producer) : value{};
   }
 
-  // Whether the readers of a dequantized tensor should dequantize on their own, because the 8-bit tensor takes less
-  // memory. Not so where they are computed right behind it, in the same kernel, or need it in memory.
+  // Returns true if the readers of a dequantized tensor should dequantize it themselves, because the 8-bit tensor takes
+  // less memory. Returns false if the readers are in the same kernel as the dequantization, or need the float tensor in
+  // memory.
   bool stays_narrow(const instruction& at) {
     const value source = quantized_source(at);
     if (!source || module::constant(source)) return false;
@@ -163,7 +165,7 @@ class partitioner {
     });
   }
 
-  // Whether v is computed from `source` element by element, in a few operations: x * sigmoid(x).
+  // Returns true if v is computed from `source` element by element in a few operations, as x * sigmoid(x) is.
   static bool comes_of(value v, value source, int& operations) {
     if (v == source) return true;
     if (operations-- <= 0 || !keeps_indices(v.producer->op())) return false;
@@ -241,14 +243,15 @@ class partitioner {
     }
     if (at.readings.size() == 1 && evaluations <= elements) return true;
     if (at.readings.size() > most_readings) return false;
-    // QuantizeLinear ends here: nothing before it takes less memory.
+    // The result of QuantizeLinear takes less memory than any value before it, so the search stops here.
     if (is_quantization(*at.at)) return false;
     double cost = element_cost(at.at->op());
     return cost * evaluations <= (cost + write_cost) * elements + read_cost * evaluations + launch_cost &&
            (cost < 8 || evaluations <= 64 * elements);
   }
 
-  // Makes `n` an output: of a reader's fusion if that fusion reads it at its own indices, else of a new fusion.
+  // Makes `n` an output of its reader's fusion if that fusion reads it at its own indices. Otherwise makes it an output
+  // of a new fusion.
   void materialize(std::size_t n) {
     for (const reading& r : nodes_[n].readings) {
       const group& g = groups_[r.fusion];
@@ -283,7 +286,7 @@ class partitioner {
     }
   }
 
-  // A part of one value, with the elements of the innermost axis side by side.
+  // Returns true if v is a part of one value and the elements of its innermost axis are contiguous.
   bool is_view(value v) {
     while (v.producer->op().is<reshape>() && only_unit_dims_change(v.producer->inputs()[0].type().dims, v.type().dims))
       v = v.producer->inputs()[0];

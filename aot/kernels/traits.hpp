@@ -15,7 +15,8 @@ enum class kernel_role : std::uint8_t {
 
 kernel_role role_of(const operation& op);
 
-// True for anchors that can apply operations that keep indices (ir/ops/elementwise.hpp) to their result in the kernel.
+// Returns true if the kernel of this anchor can apply operations that keep indices (ir/ops/elementwise.hpp) to its
+// result.
 bool takes_epilogue(const operation& op);
 
 double element_cost(const operation& op);
@@ -23,8 +24,8 @@ double element_cost(const operation& op);
 // How often the anchor reads each element of operand `index`; 0 if the operand must be in memory.
 double operand_reads(const operation& anchor, std::size_t index);
 
-// True if the anchor can also read operand `index`, which must otherwise be in memory, as a part of what is in memory:
-// through slices that keep the innermost axis dense.
+// Operands of an anchor must usually be in memory. Returns true if operand `index` may also be a slice of a tensor in
+// memory, provided that the innermost axis stays contiguous.
 bool reads_views(const operation& anchor, std::size_t index);
 
 // True for contractions, including attention. They reuse each loaded element in registers. Their inner loops only

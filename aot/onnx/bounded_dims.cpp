@@ -25,7 +25,7 @@ axes bounded_axes(const shape& type) {
 
 const shape& in(const instruction& i, std::size_t k) { return i.inputs()[k].type(); }
 
-// True if `axis` is not bounded, in the first `inputs` inputs.
+// Returns true if `axis` is not bounded in any of the first `inputs` inputs.
 bool whole(const instruction& i, std::int64_t axis, std::size_t inputs = 1) {
   for (std::size_t k = 0; k < inputs; ++k)
     if (bounded_axes(in(i, k)).contains(static_cast<std::size_t>(normalize_axis(axis, in(i, k).rank())))) return false;
@@ -38,8 +38,8 @@ bool all_whole(const instruction& i, std::span<const std::int64_t> over) {
 
 bool any(const instruction&) { return true; }
 
-// True if the valid elements stay a prefix of each group of elements: for every bounded axis, the numbers of elements
-// before it and of elements from it on do not change.
+// Returns true if the valid elements stay a prefix of each group of elements: for every bounded axis, the number of
+// elements before the axis and the number from the axis on do not change.
 bool keeps_places(const instruction& i) {
   auto places = [](const shape& type) {
     std::vector<std::pair<dim, dim>> result;
@@ -54,7 +54,8 @@ bool keeps_places(const instruction& i) {
   return places(in(i, 0)) == places(i.outputs()[0]);
 }
 
-// True for a slice that takes elements in order, counted from the beginning. The valid ones are a prefix of the result.
+// Returns true if the slice takes elements in ascending order and counts from the beginning. Then the valid elements of
+// the result are a prefix.
 bool goes_forward(const instruction& i) {
   const auto& op = *i.op().get_if<slice>();
   for (std::size_t axis : bounded_axes(in(i, 0)))
@@ -62,7 +63,7 @@ bool goes_forward(const instruction& i) {
   return true;
 }
 
-// For a product.
+// Check for a matrix product: returns true if the axis that it sums over is not bounded.
 bool free_rows(const instruction& i) {
   const auto& op = *i.op().get_if<dot>();
   return whole(i, op.transpose_a ? -2 : -1);
@@ -74,7 +75,8 @@ bool batch_only(const instruction& i) {
          std::ranges::all_of(std::span(i.inputs()).subspan(1), [](value v) { return bounded_axes(v.type()).empty(); });
 }
 
-// The queries and the entries of the batch are independent of each other; the keys are not.
+// Check for attention: returns true if the keys are not bounded. Queries and batch entries may be, because they are
+// independent of each other.
 bool whole_keys(const instruction& i) {
   for (std::size_t k = 0; k < i.inputs().size(); ++k) {
     const auto rank = in(i, k).rank();
@@ -90,14 +92,15 @@ bool keeps_bounded_sizes(const instruction& i) {
                              [&](std::size_t axis) { return in(i, 0).dims[axis] == i.outputs()[0].dims[axis]; });
 }
 
-// Kernels of the library. RoiAlign computes each region on its own.
+// Check for kernels of the library: of these, only RoiAlign supports bounded axes, because it computes each region
+// separately.
 bool independent_regions(const instruction& i) {
   return i.op().get_if<code_object>()->symbol == "RoiAlign" && bounded_axes(in(i, 0)).empty() &&
          bounded_axes(in(i, 1)) == axes{0};
 }
 
-// Operations that support bounded axes, each with a check whether this instruction works element by element along them.
-// Operations without a row do not support them.
+// Operations that support bounded axes. Each has a check that returns true if the instruction computes element by
+// element along its bounded axes. Operations that are not listed do not support bounded axes.
 struct row {
   std::string_view operation;
   bool (*place_by_place)(const instruction&);
@@ -111,7 +114,7 @@ constexpr row rows[] = {
     {"reshape", keeps_places},
     {"slice", goes_forward},
     {"concat", [](const instruction& i) { return whole(i, i.op().get_if<concat>()->axis, i.inputs().size()); }},
-    // Indices count from the beginning (from_beginning) and are those of valid elements.
+    // Indices are counted from the beginning (from_beginning) and refer to valid elements only.
     {"gather", any},
     {"gather_elements", any},
     {"gather_nd", [](const instruction& i) { return !bounded_axes(in(i, 1)).contains(in(i, 1).rank() - 1); }},
@@ -143,7 +146,7 @@ bool is_concerned(const instruction& i) {
          std::ranges::any_of(i.outputs(), has_count);
 }
 
-// Whether the largest counts give the largest size, by the form of the expression.
+// Returns true if the form of the expression shows that the largest counts give the largest size.
 bool grows_with_counts(const dim& d) {
   return std::ranges::all_of(d.terms(), [](const auto& term) {
     const auto& [atoms, coefficient] = term;
@@ -156,7 +159,7 @@ bool grows_with_counts(const dim& d) {
   });
 }
 
-// The same by trying each value of the count, if there is only one.
+// Checks the same by evaluating the expression for each value of the count. Possible only if there is one count.
 bool grows_with_count(const dim& d, std::span<const bounded_dim> counts) {
   constexpr std::int64_t most_tried = 1 << 16;
   const auto symbols = d.symbols();
@@ -172,7 +175,7 @@ bool grows_with_count(const dim& d, std::span<const bounded_dim> counts) {
   return true;
 }
 
-// The counts that the module computes.
+// Returns the counts that this module computes.
 std::vector<bounded_dim> counts_of(const import_state& state, const module& m) {
   std::set<const instruction*> here;
   for (const instruction& i : m.instructions()) here.insert(&i);
@@ -182,7 +185,7 @@ std::vector<bounded_dim> counts_of(const import_state& state, const module& m) {
   return result;
 }
 
-// Instructions in `masked` may combine elements along a bounded axis.
+// Refuses instructions that combine elements along a bounded axis. Instructions in `masked` are exempt.
 void check_uses(const module& m, std::span<const bounded_dim> counts, const std::set<const instruction*>& masked) {
   for (const instruction& i : m.instructions()) {
     if (!is_concerned(i)) continue;
@@ -204,7 +207,8 @@ void check_uses(const module& m, std::span<const bounded_dim> counts, const std:
   }
 }
 
-// Counts are values of the module; every other symbol is an open dimension, whose value is the sum of as many ones.
+// Returns an emitter that appends to `main`. Counts are values of the module. Every other symbol is an open dimension;
+// its value is computed as the sum of a tensor of ones of that size.
 dim_emitter appending(const import_state& state, module& main) {
   auto number = [&main](std::int64_t x) { return main.add_constant(literal::from_int64({x})); };
   auto symbol = [&state, &main, number](const std::string& name) {
@@ -237,7 +241,8 @@ void mark_outputs(const import_state& state, module& main) {
   std::vector<value> outputs = main.outputs(), counts;
   std::vector<std::string> names = main.output_names(), added;
   const dim_emitter emit = appending(state, main);
-  std::map<std::string, value> known;  // by the text of the expression
+  // Keyed by the text of the expression.
+  std::map<std::string, value> known;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto dims = outputs[i].type().dims;
     for (std::size_t axis : bounded_axes(outputs[i].type())) {
@@ -257,7 +262,7 @@ void mark_outputs(const import_state& state, module& main) {
   main.set_outputs(std::move(outputs), std::move(names));
 }
 
-// Sizes that depend on data are assumed to be equal only if their bounds are.
+// A guard may assume that two data-dependent sizes are equal only if their bounds are equal.
 void check_guards(import_state& state) {
   std::erase_if(state.result.guards, [&](const dim_guard& g) {
     if (!is_bounded(g.a) && !is_bounded(g.b)) return false;
@@ -272,7 +277,8 @@ void check_guards(import_state& state) {
 
 void settle_bounded_dims(import_state& state) {
   if (state.bounded.empty()) return;
-  // A body comes behind the module that uses it. The shapes of an instruction with a body follow from the body.
+  // A body module comes after the module that uses it, and the shapes of an instruction with a body follow from the
+  // body. So visit the modules in reverse order.
   for (module& m : std::views::reverse(state.result.modules())) {
     const std::vector<bounded_dim> counts = counts_of(state, m);
     std::vector<instruction*> mixing;

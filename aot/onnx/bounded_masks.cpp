@@ -32,21 +32,21 @@ std::vector<combination> combinations_of(const instruction& i) {
   if (i.inputs().empty()) return {};
   const element_type type = i.inputs()[0].type().type;
   if (const auto* op = i.op().get_if<reduce>()) return {{0, op->axes, neutral_of(op->kind, type)}};
-  // arg-max takes the first of equal elements, so padding, which is last, cannot win.
+  // arg-max selects the first of equal elements. Padding comes last, so it is never selected.
   if (const auto* op = i.op().get_if<arg_reduce>(); op && !op->select_last)
     return {{0, {op->axis}, op->largest ? lowest(type) : highest(type)}};
-  // Equal elements keep their order, so padding comes last.
+  // top-k keeps the order of equal elements. Padding comes last, so it is never preferred.
   if (const auto* op = i.op().get_if<top_k>()) return {{0, {op->axis}, op->largest ? lowest(type) : highest(type)}};
   if (const auto* op = i.op().get_if<softmax>()) return {{0, {op->axis}, lowest(type)}};
   if (const auto* op = i.op().get_if<cumulative_sum>()) return {{0, {op->axis}, literal::scalar(type, 0)}};
-  // Padding may be infinite, so it is masked on both sides.
+  // Padding may hold infinities, and 0 * inf is NaN, so both operands are masked.
   if (const auto* op = i.op().get_if<dot>())
     return {{0, {op->transpose_a ? -2 : -1}, literal::scalar(type, 0)},
             {1, {op->transpose_b ? -1 : -2}, literal::scalar(i.inputs()[1].type().type, 0)}};
   return {};
 }
 
-// Adds instructions in front of one.
+// Adds instructions in front of a given instruction.
 class inserting {
  public:
   inserting(module& m, instruction& before, std::span<const bounded_dim> counts)
@@ -59,7 +59,7 @@ class inserting {
   }
   value number(std::int64_t x) { return module_.add_constant(literal::from_int64({x})); }
 
-  // The value of a dimension, i64[1].
+  // Returns the value of a dimension as i64[1].
   value value_of(const dim& d) {
     auto symbol = [&](const std::string& name) {
       for (const bounded_dim& each : counts_)
@@ -107,7 +107,7 @@ class masking {
 
   value count_of(const dim& d) { return write_.value_of(d); }
 
-  // Returns the count.
+  // Masks the padding of the input along the axis. Returns the count of valid elements along it.
   value mask(std::size_t input, std::size_t axis, const literal& neutral) {
     value x = i_.inputs()[input];
     const auto dims = x.type().dims;
@@ -144,7 +144,8 @@ instruction* mask_padding(module& main, instruction& i, std::span<const bounded_
   return masking(main, i, counts).run();
 }
 
-// Element p of the result, counted among the valid elements, is element p of the valid elements of the data.
+// Each element of the result is the valid element of the data at the same position, when only valid elements are
+// counted.
 std::set<const instruction*> reshape_valid(const import_state& state, module& m, instruction& i,
                                            std::span<const bounded_dim> counts) {
   using fn = scalar_function;
@@ -153,7 +154,7 @@ std::set<const instruction*> reshape_valid(const import_state& state, module& m,
   const std::vector<dim> from = x.type().dims, to = i.outputs()[0].dims;
   auto spread = [&](value v) { return write.add(broadcast{to}, {v}); };
   auto combined = [&](fn f, value a, value b) { return write.add(elementwise{f}, {a, b}); };
-  // The strides of valid elements are products of counts; those in memory are products of capacities.
+  // In the sequence of valid elements, strides are products of counts. In memory, strides are products of capacities.
   auto stride = [](const std::vector<dim>& dims, std::size_t axis) {
     dim product = 1;
     for (std::size_t k = axis + 1; k < dims.size(); ++k) product = product * dims[k];
@@ -167,7 +168,7 @@ std::set<const instruction*> reshape_valid(const import_state& state, module& m,
   const std::vector<dim> room = capacity_of(state, x.type()).dims;
   value source = spread(write.number(0));
   for (std::size_t axis = 0; axis < from.size(); ++axis) {
-    // Without valid elements there is nothing to divide by.
+    // With no valid elements the stride is 0. Divide by 1 instead.
     value one = write.number(1);
     value step = combined(fn::max, write.value_of(stride(from, axis)), one);
     value size = combined(fn::max, write.value_of(from[axis]), one);

@@ -11,7 +11,8 @@ namespace {
 
 using fn = scalar_function;
 
-// An integer type's extreme as a scalar. Doubles cannot represent those of 64 bits.
+// Returns the smallest or largest value of an integer type as a scalar. A double cannot represent the extremes of
+// 64-bit types.
 literal extreme(element_type type, bool high) {
   if (is_float(type))
     return literal::scalar(type,
@@ -98,14 +99,15 @@ value joined(node& n, const std::vector<value>& parts, std::int64_t axis) {
   const auto at = static_cast<std::size_t>(axis);
   value together = b.add(concat{axis}, parts);
   const dim total = together.type().dims[at];
-  // Only the last part may be bounded without a gap in the middle.
+  // If only the last part is bounded, padding is already at the end and no elements have to move.
   const bool gaps = std::any_of(parts.begin(), parts.end() - 1, [&](value v) { return is_bounded(v.type().dims[at]); });
   if (!gaps) {
     if (is_bounded(total)) allow_padding(state, together);
     return together;
   }
   allow_padding(state, together);
-  // Element i of the result is element i of `together`, moved by the padding of all parts that end at or before i.
+  // Element i of the result comes from element i of `together`, shifted by the padding of all parts that end at or
+  // before i.
   value place = places_of(b, {total}, 0), source = place;
   dim end = 0;
   for (std::size_t k = 0; k + 1 < parts.size(); ++k) {

@@ -6,11 +6,12 @@
 
 namespace kiln::onnx_import {
 
-// Whether a count appears in the expression.
+// Returns true if a data-dependent count appears in the expression (or in a dimension of the type).
 bool is_bounded(const dim& d);
 bool has_bounded_dims(const shape& type);
 
-// The largest value of the expression: every count is replaced by its bound. Without counts it is the expression.
+// Returns an upper bound: replaces every count in the expression by its bound. An expression without counts is returned
+// unchanged.
 dim capacity_of(const import_state& state, const dim& d);
 shape capacity_of(const import_state& state, const shape& type);
 
@@ -19,27 +20,28 @@ shape capacity_of(const import_state& state, const shape& type);
 // of If and Loop.
 value shortened(node& n, value data, std::int64_t axis, value count);
 
-// Replaces padding along `axis` by `fill`, which has the data's type and broadcasts to it. Data without padding is
-// returned as it is.
+// Replaces padding along `axis` by `fill`, which has the data's type and broadcasts to its shape. Returns data without
+// padding unchanged.
 value masked(builder& b, value data, std::int64_t axis, value fill);
-// The same for every axis.
+// Replaces padding along every axis by `fill`.
 value masked(builder& b, value data, value fill);
 
-// Indices along an axis of `size` elements; negative ones count from the end. Makes them count from the beginning if
-// the size is bounded, because kernels know only the largest size.
+// `indices` index an axis of `size` elements; negative ones count from the end. If the size is bounded, converts them
+// to indices that count from the beginning, because kernels only get the capacity of the axis.
 value from_beginning(builder& b, value indices, const dim& size);
 
 // Joins tensors along an axis whose sizes may be bounded: the valid elements follow each other without padding.
 value joined(node& n, const std::vector<value>& parts, std::int64_t axis);
 
-// `data` with at least `length` elements along `axis`; `length` has no counts. Elements past the valid ones may have
-// any value.
+// Returns `data` padded to at least `length` elements along `axis`. `length` must not depend on counts. Elements past
+// the valid ones have unspecified values.
 value with_room(node& n, value data, std::int64_t axis, const dim& length);
 
-// Allows an instruction that combines elements along a bounded axis, because its handler has dealt with the padding.
+// Exempts an instruction that combines elements along a bounded axis from the check in bounded_dims.cpp, because its
+// handler has dealt with the padding.
 void allow_padding(import_state& state, value made);
 
-// The smallest and the largest value of a type, infinite for floats; a scalar.
+// Return the smallest and the largest value of a type as a scalar; for floats, -inf and +inf.
 literal lowest(element_type type);
 literal highest(element_type type);
 

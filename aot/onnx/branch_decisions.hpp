@@ -1,7 +1,7 @@
-// Ifs whose condition is a comparison of sizes and whose branches give results of different ranks, such as
-// `If(n == 1) Squeeze else Identity` (torch's squeeze of an open dimension). The rank of a value is fixed at import, so
-// the importer assumes one branch and a guard checks the sizes at run time. It assumes the else branch first, which
-// exporters write for the general case, and starts again with the other one where the model makes no sense then.
+// Handles an If whose condition compares sizes and whose branches return different ranks, such as `If(n == 1) Squeeze
+// else Identity` (torch's squeeze of an open dimension). Ranks are fixed at import, so the importer assumes one branch
+// and adds a guard that checks the sizes at run time. It first assumes the else branch, which exporters use for the
+// general case. If the rest of the model cannot be imported then, it starts again with the other branch.
 #pragma once
 
 #include <map>
@@ -17,19 +17,19 @@ class branch_decisions {
  public:
   using equalities = std::map<std::string, dim>;  // import_state::equal
 
-  // Of one attempt to import the model. The number of an If in the order of import.
+  // Call at the beginning of each attempt to import the model.
   void begin() { seen_ = 0, wanted_.reset(); }
   int number() { return seen_++; }
-  // The branch of this If that is assumed, if one is.
+  // Returns the branch that is assumed for the If with this number (in the order of import), or nullopt.
   std::optional<bool> taken(int number) const;
-  // The attempt cannot go on without an assumption for this If. The innermost If of several that ask gets it.
+  // Records that the attempt needs an assumption for this If. If several nested Ifs ask, the innermost one gets it.
   void want(int number) {
     if (!wanted_) wanted_ = number;
   }
   bool wanted() const { return wanted_.has_value(); }
 
-  // After an attempt that failed: makes the assumption that it wants, or replaces the last one that has an alternative.
-  // `equal` becomes what it was at that time. Returns false if everything was tried.
+  // Call after a failed attempt. Adds the assumption that the attempt needs, or replaces the last assumption that has
+  // an alternative, and restores `equal` to its value at that point. Returns false if all combinations were tried.
   bool next_attempt(equalities& equal);
 
  private:

@@ -25,7 +25,8 @@ bool is_cheap(const operation& op) {
          op.is<reduce>() || op.is<cumulative_sum>() || op.is<broadcast>();
 }
 
-// Weights of 4 and 8 bits stay as they are for the passes (aot/passes/int4_weights.hpp, integer_contractions.hpp).
+// Constants of 4 and 8 bits keep their type, because later passes recognize them (aot/passes/int4_weights.hpp,
+// integer_contractions.hpp).
 bool stays_quantized(const operation& op, const std::vector<value>& inputs) {
   if (!op.is<convert>()) return false;
   const shape& type = inputs[0].type();
@@ -170,8 +171,8 @@ std::optional<dim> builder::uniform(value v) const {
 
 namespace {
 
-// Bounds of all elements of an integer tensor: of a range of numbers, or of a tensor whose elements are equal. Looks at
-// few operations, because a graph may share subgraphs.
+// Returns bounds that hold for all elements of an integer tensor, if it is a range of numbers or all elements are
+// equal. The depth is limited because subgraphs may be shared.
 std::optional<std::pair<dim, dim>> bounds_of(const builder& b, value v, int depth = 6) {
   if (depth == 0) return std::nullopt;
   if (auto each = b.uniform(v)) return std::pair(*each, *each);
@@ -188,13 +189,14 @@ std::optional<std::pair<dim, dim>> bounds_of(const builder& b, value v, int dept
   if (!left || !right) return std::nullopt;
   if (e->function == scalar_function::add) return std::pair(left->first + right->first, left->second + right->second);
   if (e->function != scalar_function::mul) return std::nullopt;
-  if (right->first == right->second) std::swap(left, right);  // the factor is the same for all elements
+  // After the swap, `right` has the same value for all elements.
+  if (right->first == right->second) std::swap(left, right);
   const dim factor = left->first;
   if (!(factor == left->second) || !b.facts().at_least(factor, 0)) return std::nullopt;
   return std::pair(factor * right->first, factor * right->second);
 }
 
-// The result of comparing two tensors if it is the same for all elements because of their bounds.
+// Returns the result of a comparison of two tensors if their bounds make it the same for all elements.
 std::optional<dim> decided_comparison(const builder& b, const operation& op, const std::vector<value>& inputs) {
   const auto* e = op.get_if<elementwise>();
   if (!e || inputs.size() != 2 || !is_integer(inputs[0].type().type)) return std::nullopt;
@@ -386,7 +388,7 @@ value builder::pad_axis(value x, std::int64_t axis, const dim& before, const dim
     case pad_mode::constant_: {
       value taken = add(gather{axis}, {x, inside});
       value same = binary(scalar_function::equal, position, inside);
-      // An axis that may be empty has no last element.
+      // An axis of bounded size may be empty and then has no last element.
       if (is_bounded(size))
         same = binary(scalar_function::logical_and, same, binary(scalar_function::greater_equal, position, 0.0));
       value is_inside = along_axis(same, axis, rank);

@@ -7,7 +7,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// Why the declaration contradicts the type; empty if it does not.
+// Returns the reason why the declaration contradicts the type, or an empty string if it does not.
 std::string contradiction(const shape& type, const ::onnx::TypeProto& declared) {
   if (!declared.has_tensor_type()) return {};
   const auto& tensor = declared.tensor_type();

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t least_detached = std::size_t{64} << 10;
 constexpr int max_depth = 64;  // above the importer's own limit
 
-// The messages on the way to a tensor, and their fields that lead on.
+// Protobuf messages that can contain a tensor, and for each the fields that lead to one.
 enum class message : std::uint8_t { model, graph, function, node, attribute, tensor, other };
 struct field_row {
   message in;
@@ -31,7 +31,8 @@ constexpr auto fields = std::to_array<field_row>({
     {message::attribute, 10, message::tensor},
     {message::attribute, 11, message::graph},
 });
-constexpr std::uint32_t raw_data = 9, external_data = 13, data_location = 14;  // of TensorProto
+// Field numbers in TensorProto.
+constexpr std::uint32_t raw_data = 9, external_data = 13, data_location = 14;
 
 message held_by(message in, std::uint32_t number) {
   auto found = std::ranges::find_if(fields, [&](const field_row& f) { return f.in == in && f.number == number; });
@@ -45,8 +46,10 @@ class reader {
 
   struct field {
     std::uint32_t number, wire;
-    std::size_t begin;         // of the tag
-    std::size_t content, end;  // of a length-delimited field
+    // Offset of the tag.
+    std::size_t begin;
+    // Offsets of a length-delimited field's content.
+    std::size_t content, end;
   };
   bool done() const { return at_ == bytes_.size(); }
   std::optional<field> next() {
@@ -104,7 +107,7 @@ bool is_detached(const reader::field& f) {
   return f.wire == 2 && f.number == raw_data && f.end - f.content >= least_detached;
 }
 
-// Whether the tensor in [begin, end) has data that is detached.
+// Returns true if the tensor in [begin, end) has data that is to be detached.
 bool has_detached_data(std::span<const std::byte> model, std::size_t begin, std::size_t end) {
   reader fields_of(model.first(end), begin);
   while (!fields_of.done()) {
@@ -125,7 +128,8 @@ bool rewrite(std::span<const std::byte> model, std::size_t begin, std::size_t en
     auto f = fields_of.next();
     if (!f) return false;
     message inner = f->wire == 2 ? held_by(kind, f->number) : message::other;
-    // The tensor may say that its data is in the model; fields that follow would win.
+    // Drop an existing location (a tensor may state that its data is in the model). For repeated fields, protobuf uses
+    // the last one.
     if (detaches && (f->number == external_data || f->number == data_location)) continue;
     if (detaches && is_detached(*f)) {
       put_entry(out, "location", own_file_location);

@@ -13,7 +13,7 @@ value value_of_atom(const dim_atom& atom, const dim_emitter& emit) {
   if (atom.is == dim_atom::kind::symbol) return emit.symbol(atom.text);
   value result = value_of_dim(atom.operands.at(0), emit);
   if (atom.is == dim_atom::kind::quotient) {
-    // Division rounds towards zero; without its remainder the numerator is a multiple of the divisor.
+    // Integer division truncates. Subtracting the remainder first makes the numerator a multiple of the divisor.
     value divisor = value_of_dim(atom.operands.at(1), emit);
     value multiple = combined(fn::sub, result, combined(fn::mod, result, divisor, emit), emit);
     return combined(fn::div, multiple, divisor, emit);

@@ -10,15 +10,16 @@
 
 namespace kiln::onnx_import {
 
-// How value_of_dim adds what it needs to a module. All values are i64[1].
+// Callbacks with which value_of_dim adds constants and operations to a module. All values are i64[1].
 struct dim_emitter {
   std::function<value(operation op, std::vector<value> inputs)> add;
   std::function<value(std::int64_t number)> number;
-  std::function<value(const std::string& symbol)> symbol;  // the value of one symbol
+  // Returns the value of a symbol.
+  std::function<value(const std::string& symbol)> symbol;
 };
 
-// The value of the expression as i64[1]. Symbols, and therefore numerators and divisors, must not be negative, but
-// intermediate sums may be: a quotient is rounded down.
+// Returns the value of the expression as i64[1]. Symbols must not be negative, and so numerators and divisors are not.
+// Intermediate sums may be negative: a quotient is rounded down.
 value value_of_dim(const dim& d, const dim_emitter& emit);
 
 }  // namespace kiln::onnx_import

@@ -7,7 +7,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// Field numbers that are newer than the schema that we compile against.
+// Field numbers that the protobuf schema we compile against does not have yet.
 constexpr int function_attribute_proto = 11, function_overload = 13, node_overload = 8;
 
 // Calls f with the content of each length-delimited field of this number.

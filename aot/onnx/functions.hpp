@@ -1,4 +1,4 @@
-// Functions that a model defines: how nodes name them, and the attributes that a call binds.
+// Functions that a model defines: the key that identifies a function, and how a call binds its attributes.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace kiln::onnx_import {
 
-// Domain, name and overload (IR version 10).
+// Domain, name and overload (since IR version 10).
 using function_key = std::tuple<std::string, std::string, std::string>;
 function_key key_of(const ::onnx::FunctionProto& function);
 function_key key_of(const ::onnx::NodeProto& call);
 
-// "ai.onnx" is the long form of the standard domain.
+// Returns the domain with "ai.onnx", the long form of the standard domain, replaced by the short form.
 std::string standard_domain(const std::string& domain);
 
-// The attributes of a call: its own, then the function's defaults.
+// Returns the attributes of a call. Attributes that the call lacks get the function's defaults.
 std::vector<::onnx::AttributeProto> call_attributes(const ::onnx::FunctionProto& function,
                                                     const ::onnx::NodeProto& call);
 

@@ -30,7 +30,8 @@ std::string label_of(const ::onnx::NodeProto& proto, int index) {
 // Paddle writes -1 for an open dimension.
 bool is_open(const ::onnx::TensorShapeProto::Dimension& d) { return !d.has_dim_value() || d.dim_value() == -1; }
 
-// Names by which exporters say that they know nothing. Two dimensions with such a name may differ.
+// Placeholder names that exporters write for unknown dimensions. Two dimensions with such a name may have different
+// sizes.
 constexpr std::string_view no_names[] = {"", "?", "*", "-1", "None", "none", "unknown"};
 
 std::string dimension_name(const ::onnx::ValueInfoProto& info, int index) {

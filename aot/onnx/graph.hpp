@@ -24,7 +24,7 @@
 
 namespace kiln::onnx_import {
 
-// A data-dependent count that is represented by a symbol (bounded_dims.hpp).
+// A data-dependent count, represented in shapes by a symbol (bounded_dims.hpp).
 struct bounded_dim {
   dim symbol;
   value count;   // i64[1], in the main module
@@ -39,22 +39,25 @@ struct import_state {
   import_budget budget;
   // By domain; of the model, or of the function being expanded.
   std::map<std::string, std::int64_t> opsets;
-  // Functions defined by the model.
+  // Functions that the model defines.
   std::map<function_key, const ::onnx::FunctionProto*> functions;
   dim_knowledge known = {};
   dim_params dimensions = {};  // dimensions of the main graph's inputs
   // Whether elements of the main graph's small integer inputs are treated as symbols.
   bool values_as_symbols = false;
   std::map<std::string, dim> equal = {};  // symbols that are defined by other dimensions (unify.hpp)
-  branch_decisions* branches = nullptr;   // of all attempts to import the model
-  int depth = 0;                          // nesting depth of graphs, bounded
-  int bodies = 0;                         // number of modules created for bodies, used to name them
+  // Shared by all attempts to import the model.
+  branch_decisions* branches = nullptr;
+  int depth = 0;   // nesting depth of graphs, bounded
+  int bodies = 0;  // number of modules created for bodies, used to name them
   std::vector<bounded_dim> bounded = {};
-  std::set<const instruction*> padding_allowed = {};  // their handlers deal with padding (bounded_values.hpp)
+  // Instructions whose handlers have dealt with padding (bounded_values.hpp).
+  std::set<const instruction*> padding_allowed = {};
   // For a value: the positions of its nonzero elements and their count, once they have been computed.
   std::map<value, std::array<value, 2>> non_zero = {};
   text_lists texts = {};
-  std::map<value, compound> compounds = {};  // by placeholder (sequences.hpp)
+  // Sequences and optionals, keyed by their placeholder (sequences.hpp).
+  std::map<value, compound> compounds = {};
 };
 
 class scope {
@@ -73,7 +76,7 @@ class scope {
 
   // Returns an empty value if no scope knows the name.
   value find(const std::string& name);
-  // The same for values of this scope that are already imported.
+  // Like the function above, but only for values of this scope that are already imported.
   value imported(const std::string& name) const;
   void define(const std::string& name, value v);
   literal tensor(::onnx::TensorProto& proto, const std::string& what) { return take_tensor(proto, state_.files, what); }

@@ -22,7 +22,7 @@ namespace {
 
 using namespace onnx_import;
 
-// Most operators are supported from opset 6 on: see the table.
+// Most operators are supported from opset 6 on; the operator table has the exact versions.
 constexpr std::int64_t oldest_opset = 1;
 
 std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
@@ -95,8 +95,8 @@ void check_sequences(const import_options& options, const ::onnx::GraphProto& gr
   }
 }
 
-// Instructions that compute a count stay alive as long as there are symbols (settle_bounded_dims), even if only shapes
-// use the count.
+// Counts may be used only by shapes. Instructions that compute a count must stay until settle_bounded_dims replaces the
+// symbols.
 void erase_dead(import_state& state) {
   std::unordered_map<const instruction*, value> counts;
   for (const bounded_dim& c : state.bounded) counts.emplace(c.count.producer, c.count);
@@ -113,7 +113,7 @@ void erase_dead(import_state& state) {
   state.result.erase_unreachable_modules();
 }
 
-// Programs have no strings: an output of strings is indices into a list, which becomes metadata.
+// Programs have no strings. An output of strings becomes indices into a list of strings, which is stored as metadata.
 void record_texts(import_state& state, const std::vector<value>& outputs, const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto* list = state.texts.of(outputs[i]);
@@ -157,17 +157,18 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   return std::move(state.result);
 }
 
-// An import consumes the parsed message. If two different symbols have to be equal, it starts again with one of them
-// replaced; this terminates, because there is one symbol less each time. If values are needed, it starts again with the
-// elements of small inputs as symbols; if a branch has to be assumed, with that assumption (branch_decisions.hpp).
-// Tensors of a mapped file stay in it.
+// Each attempt to import consumes the parsed message. The import starts again in three cases. If two different symbols
+// must be equal, one replaces the other; this terminates, because each attempt has one symbol less. If values are
+// needed, the elements of small inputs become symbols. If a branch must be assumed, the next attempt assumes it
+// (branch_decisions.hpp). Tensors stay in the mapped file.
 program import_model(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
                      const std::string& what, const std::filesystem::path& folder, const import_options& options) {
   std::string detached = file ? detach_tensors(bytes) : std::string();
   if (file) bytes = std::as_bytes(std::span(detached));
   std::map<std::string, dim> equal;
   branch_decisions branches;
-  std::exception_ptr first_failure;  // of an attempt that had all assumptions it wanted
+  // The failure of the first attempt that had all the assumptions it asked for.
+  std::exception_ptr first_failure;
   bool values_as_symbols = false;
   constexpr int most_attempts = 256;
   for (int attempt = 1;; ++attempt) {

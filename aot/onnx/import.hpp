@@ -29,11 +29,11 @@ using dim_spec = std::variant<std::int64_t, dim_range>;
 // Parses "NAME=VALUE" or "NAME=MIN:MAX[:OPT,...]", the argument of `--dim`. Throws error{usage}.
 std::pair<std::string, dim_spec> parse_dim_spec(std::string_view text);
 
-// Parses "NAME=VALUE[,VALUE...]", the argument of `--value`: the elements of an input in row-major order, as they were
-// written. Throws error{usage}.
+// Parses "NAME=VALUE[,VALUE...]", the argument of `--value`: the elements of an input in row-major order, kept as text.
+// Throws error{usage}.
 std::pair<std::string, std::vector<std::string>> parse_value_spec(std::string_view text);
 
-// The dims of the elements of an input that is a sequence; nullopt stands for an optional without value.
+// The dims of each element of a sequence input. nullopt means an optional without a value.
 using sequence_spec = std::optional<std::vector<std::vector<std::int64_t>>>;
 
 // Parses "NAME=[2,3][2,5]" or "NAME=none", the argument of `--sequence`. Throws error{usage}.
@@ -42,8 +42,8 @@ std::pair<std::string, sequence_spec> parse_sequence_spec(std::string_view text)
 struct import_options {
   // By the model's dim_param. A name that the model lacks is error{usage}.
   std::map<std::string, dim_spec> dims = {};
-  // Elements of inputs that become constants, by the input's name. The program does not have these inputs. A name that
-  // the model lacks is error{usage}, and so is a wrong number of elements.
+  // Inputs that become constants: the elements as text, keyed by the input's name. The program does not have these
+  // inputs. An unknown name or a wrong number of elements throws error{usage}.
   std::map<std::string, std::vector<std::string>> values = {};
   // Operators compiled from HIP sources. They take precedence over the built-in operators and are only read during the
   // import.
@@ -52,8 +52,8 @@ struct import_options {
   std::size_t max_nodes = std::size_t{1} << 20;
   // The folder of external data files, or one file that is used for all of them. If empty, the model's folder is used.
   std::filesystem::path external_weights = {};
-  // Inputs that are sequences or optionals. Their elements become the inputs NAME.0, NAME.1, ..., an optional tensor
-  // the input NAME. Outputs that are sequences become such outputs, too.
+  // Inputs that are sequences or optionals. Each element of a sequence becomes an input NAME.0, NAME.1, ...; an
+  // optional tensor becomes the input NAME. Sequence outputs are expanded in the same way.
   std::map<std::string, sequence_spec> sequences = {};
 };
 

@@ -14,9 +14,9 @@ class import_budget {
   // Call before a node is imported. Throws error{unsupported} if there are too many nodes, and the errors of
   // check_stop().
   void take_node();
-  // Call before a node of a function's body, `bytes` bytes long, is copied for a call. Throws error{unsupported} if the
-  // copies are more than a quarter of the nodes that the model may have: a file of 2 KB can ask for billions of them,
-  // while other nodes take bytes in the file.
+  // Call before a node of a function's body (`bytes` bytes long) is copied for a call. Throws error{unsupported} if
+  // copied nodes exceed a quarter of the node limit. Without this limit, nested calls in a 2 KB file could expand to
+  // billions of nodes; all other nodes take space in the file.
   void take_function_node(std::size_t bytes);
   // Throws error{unsupported} if the total of all copied bytes is too large.
   void take_copy(std::size_t bytes);

@@ -8,17 +8,17 @@
 
 namespace kiln::onnx_import {
 
-// Returns the constant that stands for an input. An open dimension of a vector is the number of elements. Throws
-// error{usage} if the elements do not fit the input's type or dims.
+// Returns the constant that replaces an input. An open dimension of a vector is set to the number of given elements.
+// Throws error{usage} if the elements do not fit the input's type or dims.
 value given_input(builder& b, const std::string& name, const shape& declared, const std::vector<std::string>& elements);
 
-// Throws error{usage} for a value of an input that the graph does not have.
+// Throws error{usage} if a value is given for an input that the graph does not have.
 void check_given_inputs(const import_options& options, const ::onnx::GraphProto& graph);
 
 // The parameters of the module that v depends on, in order of first use.
 std::vector<std::string> inputs_behind(value v);
 
-// What a person can do to make v known at import: "give input 'axes' with --value axes=..., or ...".
+// Returns advice for the user on how to make v known at import: "give input 'axes' with --value axes=..., or ...".
 std::string advice_to_know(value v);
 
 }  // namespace kiln::onnx_import

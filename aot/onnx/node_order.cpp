@@ -9,7 +9,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// The names that a node reads, also inside its bodies.
+// Returns the names that a node and its bodies read.
 std::vector<std::string> names_read(const ::onnx::NodeProto& node) {
   std::vector<std::string> names(node.input().begin(), node.input().end());
   for (const auto& a : node.attribute())
@@ -35,7 +35,7 @@ void order_nodes(::onnx::GraphProto& graph) {
         ordered &= found->second < i;
       }
   if (ordered) return;
-  // Depth first from each node in turn: its producers, then itself.
+  // Depth-first search: visits the producers of each node before the node itself.
   enum class state : std::uint8_t { untouched, open, done };
   std::vector<state> states(needed.size(), state::untouched);
   std::vector<int> order;

@@ -17,7 +17,7 @@ void flatten(const import_state& state, value v, const std::string& name, std::v
     flatten(state, c->elements[i], c->is_optional ? name : name + "." + std::to_string(i), values, names);
 }
 
-// The tensor type of the elements, behind any number of sequences and optionals.
+// Strips all sequence and optional types and returns the tensor type of the elements.
 const ::onnx::TypeProto& element_of(const ::onnx::TypeProto& type, const std::string& what) {
   if (type.has_sequence_type()) return element_of(type.sequence_type().elem_type(), what);
   if (type.has_optional_type()) return element_of(type.optional_type().elem_type(), what);
@@ -38,7 +38,7 @@ void refuse_compound(const node& n, std::size_t i) {
 }
 
 value add_compound(import_state& state, builder& b, compound c) {
-  // Not by way of the builder, which gives equal scalars only once.
+  // Do not use builder::scalar: it returns the same constant for equal scalars, but each placeholder must be distinct.
   value placeholder = b.target().add_constant(literal::scalar(element_type::boolean, 0));
   state.compounds.emplace(placeholder, std::move(c));
   return placeholder;

@@ -4,7 +4,8 @@
 namespace kiln::onnx_import {
 namespace {
 
-// Bytes of the largest dense tensor that is made from a sparse one. A small file must not cause a huge allocation.
+// Upper bound on the size in bytes of a dense tensor made from a sparse one. A small file must not cause a huge
+// allocation.
 constexpr std::int64_t most_bytes = std::int64_t{1} << 31;
 
 [[noreturn]] void fail(const std::string& what, const std::string& why) {
@@ -36,7 +37,7 @@ literal take_dense(::onnx::SparseTensorProto& tensor, external_files& files, con
                 what + ": sparse tensors of " + std::string(name(values.type().type)) + " are not supported");
   shape type{values.type().type, dims_of(tensor, bits, what)};
   std::int64_t count = values.type().element_count(), rank = static_cast<std::int64_t>(type.rank());
-  // Indices are positions in the flattened tensor [count], or coordinates [count, rank].
+  // Indices are either positions in the flattened tensor [count] or coordinates [count, rank].
   bool flat = indices.type().rank() == 1;
   if (values.type().rank() != 1 || indices.type().type != element_type::i64 ||
       indices.type().element_count() != (flat ? count : count * rank))

@@ -50,8 +50,8 @@ std::span<const std::byte> exactly(std::span<const std::byte> bytes, const shape
   return bytes;
 }
 
-// The typed fields store small types in wider entries (f16 as its bits in an int32). An entry holds one byte of a type
-// of fewer than 8 bits.
+// TensorProto's typed fields store small types in wider entries, for example f16 as its bits in an int32. For types of
+// fewer than 8 bits, an entry holds one packed byte.
 template <class Field>
 literal from_field(const Field& field, shape type, const std::string& what) {
   bool packed = storage_bits(type.type) < 8;

@@ -24,7 +24,7 @@ element_type element_type_of(std::int64_t data_type, const std::string& what);
 // all of them. Each file is mapped once.
 class external_files {
  public:
-  // `model`, if not null, is the model's own file, whose detached tensors are read from it (detach_tensors.hpp).
+  // `model` is the model's own file, from which detached tensors are read (detach_tensors.hpp); it may be null.
   explicit external_files(std::filesystem::path folder, std::shared_ptr<const mapped_file> model = nullptr)
       : folder_(std::move(folder)) {
     if (model) files_[own_file_location] = std::move(model);

@@ -19,7 +19,8 @@ namespace kiln::onnx_import {
 struct dim_knowledge {
   dim_facts facts;
   std::vector<dim_guard> guards;  // become the program's guards
-  // 1 where the branch of a choice that is being imported is taken, and 0 elsewhere: its guards count only there.
+  // Guards apply only where this expression is 1. While a branch of a choice is imported, it is 1 where the branch is
+  // taken and 0 elsewhere.
   dim when = 1;
 };
 

@@ -9,10 +9,10 @@
 namespace kiln {
 namespace {
 
-// A convolution that reads or writes one element of memory could do about so many multiplications in that time
-// (bench/convolution_pairs.py).
+// Cost model: the time in which a convolution reads or writes one element of memory is enough for about this many
+// multiplications (measured by bench/convolution_pairs.py).
 constexpr double products_per_element = 8;
-// Bound of the time that the composed weights take to compute: about a second.
+// Upper bound on the multiplications for computing composed weights at compile time: about a second.
 constexpr double most_products_ahead = double{1u << 30};
 
 double products_ahead(const linear_map& outer, const linear_map& inner) {
@@ -40,7 +40,7 @@ value biased(rewriter& write, value v, const std::vector<double>& bias) {
   return write.apply(scalar_function::add, {v, write.broadcast_to(data, v.type().dims)});
 }
 
-// Returns null if the composition is refused.
+// Returns the composed product, or null if the composition is refused.
 value composed(rewriter& write, value root, rewrite_log* log) {
   auto outer = find_linear_map(write.in(), root);
   auto inner = outer ? find_linear_map(write.in(), outer->input) : std::nullopt;

@@ -1,8 +1,8 @@
-// Replaces a product with constant weights whose input is another one, A(B(x)), by one product with the composed
-// weights, where the composition is exact (linear_map.hpp) and saves work by the rule below. Products are convolutions
-// and matrix products; the first one may have a bias. Chains of three and more are composed pair by pair.
+// Replaces two products with constant weights in sequence, A(B(x)), by one product with composed weights, if the
+// composition is exact (linear_map.hpp) and reduces the estimated cost. Products are convolutions and matrix products;
+// the inner one may have a bias. Longer chains are composed pair by pair.
 //
-// Runs on channels_first convolutions, after factors and batch normalizations have gone into the weights.
+// Runs on channels_first convolutions, after factors and batch normalizations have been folded into the weights.
 #pragma once
 
 #include "aot/passes/linear_map.hpp"
@@ -12,10 +12,10 @@ namespace kiln {
 
 class rewrite_log;
 
-// Work in units of one multiplication: multiplications, and a price for each element of memory traffic.
+// Estimated cost in units of one multiplication: the multiplications plus a price per element of memory traffic.
 double estimated_cost(double products, double elements_moved);
 
-// Whether the composition costs less than both maps and the intermediate result between them.
+// Returns true if the composition costs less than the two maps and the memory traffic of the intermediate result.
 bool composition_saves_work(const linear_map& outer, const linear_map& inner, const linear_map& composed);
 
 struct compose_contractions {

@@ -16,7 +16,7 @@ std::optional<double> splat_of(value v);
 bool is_splat(value v, double number);
 
 bool is_constant_like(value v);
-// The elements of a constant-like value.
+// Returns the elements of a value for which is_constant_like holds.
 literal evaluate_constant_like(value v);
 bool is_float(value v);
 

@@ -15,14 +15,15 @@
 namespace kiln {
 namespace {
 
-// The joined weights are copies until the model is written.
+// Upper bound on the bytes of joined weights. They are copies that stay in memory until the model is written.
 constexpr std::size_t most_joined_bytes = std::size_t{1} << 30;
 
 struct joined_axes {
-  std::size_t weights, result;  // the axis of the columns
+  // The axis along which columns lie, in the weights and in the result.
+  std::size_t weights, result;
 };
 
-// The axes of the columns of a product that can be joined with others; none for anything else.
+// Returns the column axes of a product that can be joined with others; nullopt for any other instruction.
 std::optional<joined_axes> axes_of(const instruction& at) {
   const auto* d = at.op().get_if<dot>();
   const auto* c = at.op().get_if<convolution>();
@@ -37,7 +38,7 @@ std::optional<joined_axes> axes_of(const instruction& at) {
   return joined_axes{0, 1};
 }
 
-// Products with one key can be joined: the same operation on the same operand, weights of the same window and type.
+// Products with equal keys can be joined: same operation, same operand, and weights of the same window and type.
 std::string key_of(const instruction& at, joined_axes axes) {
   std::vector<dim> window = at.inputs()[1].type().dims;
   window[axes.weights] = 1;
@@ -46,7 +47,7 @@ std::string key_of(const instruction& at, joined_axes axes) {
          std::to_string(reinterpret_cast<std::uintptr_t>(x.producer));
 }
 
-// The same value of each of the products, which is a slice of `whole`.
+// A value that exists once for each of the joined products and equals a slice of `whole`.
 struct joined_value {
   value whole;
   std::vector<value> parts;
@@ -59,7 +60,7 @@ class fusion_of_products {
     for (const instruction* p : products_) lengths_.push_back(p->outputs()[0].dims[axes.result].value());
   }
 
-  // Returns the number of launches that are saved; 0 if the products stay as they are.
+  // Joins the products if this saves launches. Returns the number of saved launches, 0 if nothing changed.
   std::size_t apply() {
     plan();
     const std::size_t after = 1 + readers_that_need_a_launch();
@@ -69,14 +70,15 @@ class fusion_of_products {
   }
 
  private:
-  // An elementwise operation that follows all products, or an addition of constants to some of them, the first
-  // included.
+  // An elementwise operation that follows all of the products, or an addition of constants that follows at least the
+  // first one.
   struct step {
     operation op;
-    // For each operand: the number of a joined value, or -1 and a constant for each part (null: zeros).
+    // For each operand: the index of a joined value, or -1 and one constant per product (null means zeros).
     std::vector<int> operands = {};
     std::vector<std::vector<value>> constants = {};
-    std::vector<value> results = {};  // of the parts
+    // The results, one for each product.
+    std::vector<value> results = {};
   };
 
   int find(std::size_t part, value v) const {
@@ -91,7 +93,8 @@ class fusion_of_products {
     return source && source.type().is_static() ? source : value{};
   }
 
-  // The step that `user` of part 0 begins, with its partners in the other parts; none if some part has no partner.
+  // Returns the step that `user` of the first product begins, together with the corresponding operations of the other
+  // products. Returns nullopt if one has no such operation.
   std::optional<step> step_of(instruction* user) {
     if (!user->op().is<elementwise>() || user->outputs().size() != 1) return std::nullopt;
     step made{.op = user->op(), .results = {user->output()}};
@@ -127,7 +130,7 @@ class fusion_of_products {
     return add_zeros(made, begin);
   }
 
-  // A part without a bias gets zeros if other parts have one: keys often have none.
+  // If some products have a bias and this one has none, adds zeros as its bias. In attention, keys often have no bias.
   static bool add_zeros(step& made, value part) {
     const auto* e = made.op.get_if<elementwise>();
     if (!e || e->function != scalar_function::add || made.operands.size() != 2) return false;
@@ -137,7 +140,7 @@ class fusion_of_products {
     return true;
   }
 
-  // Follows the products as far as all of them go the same way.
+  // Collects steps for as long as the same operation follows all products.
   void plan() {
     values_.emplace_back();
     for (instruction* p : products_) values_[0].push_back(p->output());
@@ -157,7 +160,8 @@ class fusion_of_products {
     });
   }
 
-  // Readers of the parts that read memory, or operations in front of them: each takes a launch of its own.
+  // Returns the number of readers that need a launch of their own: those that must read memory, and operations in front
+  // of them.
   std::size_t readers_that_need_a_launch() const {
     std::set<const instruction*> readers, seen;
     for (const auto& parts : values_)
@@ -169,11 +173,11 @@ class fusion_of_products {
     return readers.size();
   }
 
-  // `moved_only`: nothing was computed between the part and `v`.
+  // `moved_only` is true if nothing is computed between the product's part and `v`.
   void visit(value v, instruction* user, bool moved_only, std::set<const instruction*>& seen,
              std::set<const instruction*>& readers) const {
     if (role_of(user->op()) == kernel_role::inlinable) {
-      // A concat or gather is a kernel of its own in any case.
+      // A concat or gather is a separate kernel in any case.
       if (!keeps_indices(user->op()) && is_irregular(user->op()) && !user->op().is<transpose>()) return;
       if (!seen.insert(user).second) return;
       const bool moves = moved_only && !keeps_indices(user->op());
@@ -199,11 +203,12 @@ class fusion_of_products {
                                               : joined_constants(s.constants[k], whole[0].type()));
       whole.push_back(write_.add(s.op, std::move(operands)));
     }
-    // The last ones first: a part without a bias is in two rows, and its readers take the later one.
+    // Replace the last values first: a part to which a zero bias was added appears in two rows, and its readers must
+    // get the later one.
     for (std::size_t i = whole.size(); i-- > 0;) replace_parts(values_[i], whole[i]);
   }
 
-  // A value for each column of the joined product.
+  // Concatenates one constant per product to one value for each column of the joined product.
   value joined_constants(const std::vector<value>& parts, const shape& type) {
     std::vector<double> numbers;
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -235,7 +240,8 @@ class fusion_of_products {
   std::vector<instruction*> products_;
   joined_axes axes_;
   std::vector<std::int64_t> lengths_;
-  std::vector<std::vector<value>> values_;  // joined values: the products, then the steps' results
+  // The joined values: first the products, then the results of the steps.
+  std::vector<std::vector<value>> values_;
   std::vector<step> steps_;
 };
 

@@ -1,9 +1,10 @@
-// Products of the same operand with several constant weights become one product whose result is sliced: q, k and v;
-// branches of a network that begin with the same kind of convolution. Elementwise operations that follow all of the
-// products alike, with constants per column, follow the one product instead.
+// Replaces several products of one operand with constant weights by one product, whose result is sliced. Examples: the
+// projections q, k and v; branches of a network that begin with the same kind of convolution. Elementwise operations
+// with per-column constants that follow all of the products are applied once, to the joined product.
 //
-// A slice is not a launch where its reader can address the part (attention, normalizations, reductions). The products
-// stay apart if copies of the slices and operations that lose their epilogue would take as many launches as are saved.
+// A slice needs no launch if its reader can address a part of a tensor (attention, normalizations, reductions). The
+// products are not joined if copies of slices and operations that no longer fuse would cost as many launches as are
+// saved.
 #pragma once
 
 #include "aot/passes/pass.hpp"

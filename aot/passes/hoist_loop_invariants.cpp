@@ -13,7 +13,7 @@
 namespace kiln {
 namespace {
 
-// The body parameters in front of the invariants: iteration, condition, carried values.
+// Returns the number of body parameters in front of the invariants: iteration, condition, carried values.
 std::size_t first_invariant(const loop& op) { return 2 + static_cast<std::size_t>(op.carried); }
 
 bool may_move(const instruction& at) {
@@ -31,7 +31,7 @@ class hoisting {
     for (std::size_t i = first_invariant(op); i < parameters.size(); ++i) moved_[parameters[i]] = at->inputs()[i];
   }
 
-  // Returns how many values became invariants.
+  // Returns how many values were turned into invariants.
   std::size_t apply() {
     const std::vector<value> frontier = find_frontier();
     if (frontier.empty()) return 0;
@@ -41,7 +41,8 @@ class hoisting {
       inputs.push_back(outside_value(inside));
       value parameter = body_.add_parameter(unused_name(), inside.type());
       body_.replace(inside, parameter);
-      moved_[parameter] = inputs.back();  // later values of the frontier may be computed from it
+      // Values later in the frontier may be computed from this one.
+      moved_[parameter] = inputs.back();
     }
     parameters_first();
     body_.erase_dead();
@@ -52,7 +53,8 @@ class hoisting {
   }
 
  private:
-  // New parameters are at the end of the list, behind their readers. The order of parameters means something.
+  // Moves new parameters from the end of the instruction list to the front, before their readers. The order of the
+  // parameters themselves is kept, because it matches the operands.
   void parameters_first() {
     auto& list = body_.instructions();
     std::vector<place> parameters;
@@ -61,9 +63,10 @@ class hoisting {
     for (std::size_t i = parameters.size(); i-- > 0;) list.splice(list.begin(), list, parameters[i]);
   }
 
-  // Values that can move and that something which cannot move reads, if anything was computed on the way to them.
+  // Returns the invariant values that are computed in the body and read by an instruction that cannot move.
   std::vector<value> find_frontier() {
-    std::map<const instruction*, bool> invariant;  // and whether it was computed
+    // Maps an invariant instruction to true if something is computed on the way to it.
+    std::map<const instruction*, bool> invariant;
     for (instruction& at : body_.instructions()) {
       const bool given = moved_.contains(at.output()) || at.op().is<constant>();
       const bool follows = may_move(at) && !at.inputs().empty() &&
@@ -90,7 +93,7 @@ class hoisting {
     });
   }
 
-  // The value in the module around the loop; copies what it is computed from.
+  // Returns the value in the module around the loop. Copies the instructions that compute it.
   value outside_value(value inside) {
     if (auto found = moved_.find(inside); found != moved_.end()) return found->second;
     instruction& at = *inside.producer;
@@ -113,7 +116,8 @@ class hoisting {
   module& outside_;
   rewriter write_;
   module& body_;
-  std::map<value, value> moved_;  // from the body to the module around it
+  // Maps values of the body to values of the module around it.
+  std::map<value, value> moved_;
 };
 
 }  // namespace
@@ -124,7 +128,8 @@ bool hoist_loop_invariants::apply(program& p) const {
     for (const instruction& at : m.instructions())
       for (const module* body : at.bodies()) ++uses[body];
   bool changed = false;
-  // Inner bodies come after the modules around them: values move one level at a time, the inner loops first.
+  // Inner bodies come after the modules around them. Values move out by one level per loop, so process inner loops
+  // first.
   for (auto m = p.modules().rbegin(); m != p.modules().rend(); ++m) {
     for (place here = m->instructions().begin(); here != m->instructions().end(); ++here) {
       if (!here->op().is<loop>() || !m->has_uses(&*here) || uses[here->bodies()[0]] != 1) continue;

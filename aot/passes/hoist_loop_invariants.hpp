@@ -1,6 +1,6 @@
-// Moves operations out of the bodies of Loops if they depend on constants and on the loop's invariants alone: they give
-// the same result in every iteration. The results become invariants of the loop. Values that are only moved or
-// broadcast stay inside, because kernels read them for free.
+// Loop-invariant code motion: moves operations that depend only on constants and loop invariants out of the bodies of
+// Loops. Their results become invariants of the loop. Values that are only moved or broadcast stay inside, because
+// kernels read them at no cost.
 #pragma once
 
 #include "aot/passes/pass.hpp"

@@ -18,12 +18,12 @@ constexpr auto i32 = element_type::i32, u8 = element_type::u8, f32 = element_typ
 
 // --- activations become unsigned
 
-// q + 128 for a tensor of i8.
+// Returns q + 128 as u8, for a tensor q of i8.
 value made_unsigned(rewriter& write, value q) {
   const auto& dims = q.type().dims;
   auto plus_128 = [&](value x) { return write.apply(add, {x, write.splat(x.type(), 128)}); };
   value x = q.producer->op().is<convert>() ? q.producer->inputs()[0] : value{};
-  // QuantizeLinear ends with clamp(x, -128, 127).
+  // q is the result of QuantizeLinear, which ends with clamp(x, -128, 127).
   if (x && is_float(x) && is_function(x, clamp) && is_splat(x.producer->inputs()[1], -128) &&
       is_splat(x.producer->inputs()[2], 127)) {
     value moved = plus_128(x.producer->inputs()[0]);
@@ -38,8 +38,8 @@ bool is_conversion_from_i8(const instruction& at) {
   return c && (c->type == f32 || c->type == i32) && at.inputs()[0].type().type == element_type::i8;
 }
 
-// QuantizeLinear to i8 gives u8 instead, for all who convert its result. The sums would otherwise have to be corrected
-// for the sign of each factor, and readers that need both would keep two copies.
+// Makes QuantizeLinear to i8 produce u8 for all readers that convert its result. Otherwise the sums would have to be
+// corrected for the sign of each factor, and a tensor with both kinds of readers would be stored twice.
 bool make_activations_unsigned(module& m) {
   std::map<value, value> done;
   for (place here = m.instructions().begin(); here != m.instructions().end(); ++here) {
@@ -59,7 +59,7 @@ bool make_activations_unsigned(module& m) {
 
 // --- one contraction
 
-// The axis of the weights, and of the result, along which their columns lie.
+// The axis along which the columns lie, in the weights and in the result.
 struct column_axes {
   std::size_t weights, result;
 };
@@ -81,7 +81,7 @@ class rewritten_contraction {
         axes_(columns_of(contraction)),
         product_(contraction.op().get_if<dot>()) {}
 
-  // The value that replaces the contraction, or null and the reason.
+  // Returns the value that replaces the contraction, or null and the reason.
   value make(std::string_view& reason) {
     reason = find_parameters();
     if (!reason.empty()) return {};
@@ -134,7 +134,7 @@ class rewritten_contraction {
     return data ? std::optional(data->to_doubles()) : std::nullopt;
   }
 
-  // Fills the padding of a convolution with the zero point, unless that is 0.
+  // Fills the padding of a convolution with the zero point, if that is not 0.
   value padded(value image, operation& op) {
     convolution c = *op.get_if<convolution>();
     auto none = [](const std::vector<std::int64_t>& pads) {
@@ -157,13 +157,13 @@ class rewritten_contraction {
         where, {write.broadcast_to(inside, result.type().dims), result, write.broadcast_to(zero, result.type().dims)});
   }
 
-  // The zero point of the activations, which is not known yet, in i32.
+  // Returns the zero point of the activations, computed at run time, in i32.
   value zero_point() {
     value zero = write.convert_to(left_zero_, i32);
     return zero_ ? write.apply(add, {zero, write.splat(zero.type(), static_cast<double>(zero_))}) : zero;
   }
 
-  // One number for each column, with the dims of `like`.
+  // Returns one number per column, reshaped so that it broadcasts to `like`.
   value for_columns(value numbers, value like) {
     if (numbers.type().elements() == dim(1)) return write.broadcast_to(write.reshape_to(numbers, {}), like.type().dims);
     std::vector<dim> along(like.type().rank(), dim(1));
@@ -173,11 +173,12 @@ class rewritten_contraction {
 
   value column_numbers(const std::vector<std::int64_t>& numbers, std::int64_t factor = 1) {
     std::vector<std::int32_t> narrow;
-    for (std::int64_t n : numbers) narrow.push_back(static_cast<std::int32_t>(n * factor));  // wraps like the sums
+    // Wraps modulo 2^32, as the sums do.
+    for (std::int64_t n : numbers) narrow.push_back(static_cast<std::int32_t>(n * factor));
     return write.constant(literal::of(shape{i32, {static_cast<std::int64_t>(narrow.size())}}, narrow));
   }
 
-  // Σ (a − zero of a) × (b − zero of b) from Σ a × b.
+  // Computes Σ (a − zero of a) × (b − zero of b) from Σ a × b.
   value corrected(value sum, value a) {
     if (left_zero_)
       sum = write.apply(sub, {sum, write.apply(mul, {write.broadcast_to(zero_point(), sum.type().dims),
@@ -212,7 +213,8 @@ class rewritten_contraction {
   const column_axes axes_;
   const dot* product_;
   integer_weights weights_;
-  std::int64_t zero_ = 0;  // of the activations, plus left_zero_ where that is set
+  // Zero point of the activations; left_zero_, if set, is added to it.
+  std::int64_t zero_ = 0;
   value left_zero_ = {}, left_scale_ = {}, right_scale_ = {};
 };
 

@@ -1,16 +1,15 @@
-// Computes products and convolutions of quantized tensors in integers. DequantizeLinear of an 8-bit tensor and of 8-bit
-// constant weights before a dot or convolution becomes
-//   dot or convolution of u8 and i8, sums in i32 → − zero point × column sums of the weights → × scales
-// and MatMulInteger, ConvInteger and the QLinear operators, which are imported with i32 factors, the same without
-// scales. What follows (bias, activation, QuantizeLinear) stays as it is; kernel formation makes it the epilogue. The
-// weights stay 8 bits wide in the file.
-//   * Activations: one scale and zero point for the tensor, which may be computed at run time. Signed activations
-//   become
-//     unsigned (+ 128), because processors multiply u8 by i8.
-//   * Weights: scale and zero point for the tensor or for each column. A zero point that does not fit into the signed
+// Computes products and convolutions of quantized tensors in integers. A dot or convolution whose operands are
+// DequantizeLinear of an 8-bit tensor and DequantizeLinear of constant 8-bit weights becomes
+//   dot or convolution of u8 and i8 with sums in i32 → − zero point × column sums of the weights → × scales
+// MatMulInteger, ConvInteger and the QLinear operators, which are imported with i32 factors, are rewritten in the same
+// way without scales. The operations that follow (bias, activation, QuantizeLinear) do not change; kernel formation
+// makes them the epilogue. The weights stay 8 bits wide in the file.
+//   * Activations have one scale and one zero point per tensor, which may be computed at run time. Signed
+//     activations are made unsigned (+ 128), because processors multiply u8 by i8.
+//   * Weights have a scale and a zero point per tensor or per column. A zero point that does not fit into the signed
 //     weights is corrected with row sums of the activations (dot only).
-//   * Padding is filled with the zero point, which stands for 0.
-// Run it before constant folding, which would convert the weights to floats.
+//   * Padding is filled with the zero point, which represents 0.
+// Must run before constant folding, which would convert the weights to floats.
 #pragma once
 
 #include "ir/module.hpp"

@@ -1,4 +1,5 @@
-// Max pooling of a dequantized tensor becomes max pooling of the 8-bit tensor: a positive scale keeps the order.
+// Replaces max pooling of a dequantized tensor by max pooling of the 8-bit tensor. This is exact because a positive
+// scale preserves the order.
 #pragma once
 
 #include "ir/module.hpp"

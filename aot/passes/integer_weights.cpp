@@ -36,7 +36,7 @@ integer_weights make(const literal& data, std::size_t axis, std::vector<std::int
     const std::int64_t w = from[i] - zeros[c];
     fits &= w >= -128 && w <= 127;
   });
-  // Unsigned weights that do not fit move by 128, and so do their zero points.
+  // If weights minus zero points do not fit into signed bytes, shift unsigned weights and their zero points by 128.
   const std::int64_t shift = std::is_unsigned_v<T> ? 128 : 0;
   std::vector<std::byte> bytes(from.size());
   integer_weights made{.sums = std::vector<std::int64_t>(columns), .magnitudes = std::vector<std::int64_t>(columns)};

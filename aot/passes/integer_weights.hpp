@@ -1,5 +1,5 @@
-// The constant right factor of a product or convolution of integers: signed bytes, with what has to be known of each
-// column (output channel) to correct the sums for zero points.
+// The constant right factor of an integer product or convolution as signed bytes, with the per-column (output channel)
+// sums that are needed to correct for zero points.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,18 @@
 namespace kiln {
 
 struct integer_weights {
-  literal elements = {};                      // i8
-  std::vector<std::int64_t> zeros = {};       // of each column: the weight is elements − zero; empty if all are 0
-  std::vector<std::int64_t> sums = {};        // of each column's weights
-  std::vector<std::int64_t> magnitudes = {};  // of each column: the sum of |element|
+  // The weights as i8.
+  literal elements = {};
+  // Zero point of each column: the weight is elements − zero. Empty if all are 0.
+  std::vector<std::int64_t> zeros = {};
+  // Sum of the weights of each column.
+  std::vector<std::int64_t> sums = {};
+  // Sum of |element| of each column.
+  std::vector<std::int64_t> magnitudes = {};
 };
 
-// `data` holds i8 or u8, with columns along `axis`. `zeros` has one element, or one for each column. Weights that fit
-// into signed bytes are stored without a zero point.
+// Converts `data` (i8 or u8, columns along `axis`). `zeros` has one element or one per column. If the weights minus
+// their zero points fit into signed bytes, they are stored so, without a zero point.
 integer_weights make_integer_weights(const literal& data, std::size_t axis, const std::vector<std::int64_t>& zeros);
 
 }  // namespace kiln

@@ -42,7 +42,7 @@ std::optional<linear_map> find_unbiased(value v) {
   return map;
 }
 
-// Dims that `literal` has for the weights of this map, before a product's matrix is transposed.
+// Returns the dims of a row-major weight literal of this map, before a product's matrix is transposed.
 std::vector<std::int64_t> row_major_dims(const linear_map& map) {
   std::vector<std::int64_t> dims{map.filters, map.channels / map.groups};
   dims.insert(dims.end(), map.window.begin(), map.window.end());
@@ -56,7 +56,7 @@ std::vector<double> transposed(const std::vector<double>& from, std::size_t rows
   return to;
 }
 
-// One spatial axis of a composition. `biased`: the inner map has a bias.
+// Composes one spatial axis. `biased` is true if the inner map has a bias. Returns the reason for a refusal, or "".
 std::string_view compose_axis(const linear_map& outer, const linear_map& inner, std::size_t axis, bool biased,
                               linear_map& made) {
   const convolution &o = outer.geometry, &i = inner.geometry;
@@ -172,7 +172,8 @@ linear_numbers composed_numbers(const linear_map& outer, const linear_map& inner
                      wide = composed.channels / composed.groups;
   linear_numbers made{std::vector<double>(static_cast<std::size_t>(outer.filters * wide * taps)), second.bias};
   if (!first.bias.empty()) made.bias.resize(static_cast<std::size_t>(outer.filters));
-  // On each axis one of the windows has one element, so the composed tap is the sum of the two positions.
+  // On each axis at least one of the two windows has a single element, so the composed tap is the sum of the two
+  // positions.
   std::vector<std::int64_t> tap_of(static_cast<std::size_t>(taps_outer * taps_inner));
   for (std::int64_t a = 0; a < taps_outer; ++a)
     for (std::int64_t b = 0; b < taps_inner; ++b) {

@@ -17,39 +17,46 @@
 namespace kiln {
 
 struct linear_map {
-  value input = {};                         // [B, C, spatial...]; for a product [M, C]
-  value weights = {};                       // as the operation has them
-  value bias = {};                          // one number per output channel, or one for all; null without one
-  value result = {};                        // with the bias
-  bool is_dot = false, transposed = false;  // transposed: the product's weights are [F, C]
+  // [B, C, spatial...]; for a matrix product [M, C].
+  value input = {};
+  // In the layout of the operation.
+  value weights = {};
+  // One number per output channel, or one for all channels; null if there is no bias.
+  value bias = {};
+  // The result, including the bias.
+  value result = {};
+  // With `transposed`, the weights of a matrix product are [F, C].
+  bool is_dot = false, transposed = false;
   std::int64_t channels = 0, filters = 0, groups = 1;
   convolution geometry = {};              // its lists have an entry for each spatial axis
   std::vector<std::int64_t> window = {};  // one entry for each spatial axis
 
   std::int64_t taps() const;
-  // Multiplications of the whole map, and elements of its weights. Symbolic dims are assumed to be small.
+  // Number of multiplications in the whole map, and of elements in its weights. Symbolic dims are assumed to be small.
   double products() const;
   double weight_elements() const;
 };
 
-// `v` as a linear map: a product, or a bias added to a product that nothing else uses. None for any other value.
+// Returns `v` as a linear map if it is a product, or a bias added to a product that has no other use. Otherwise
+// nullopt.
 std::optional<linear_map> find_linear_map(const module& m, value v);
 
-// Weights and bias as numbers; weights are [filters, channels / groups, window...].
+// Weights and bias as doubles; weights are [filters, channels / groups, window...].
 struct linear_numbers {
-  std::vector<double> weights, bias;  // no bias: empty
+  // `bias` is empty if there is none.
+  std::vector<double> weights, bias;
 };
 linear_numbers numbers_of(const linear_map& map);
 
-// The same weights for fewer groups, of which the map's number is a multiple: zeros where groups were apart.
+// Expands the weights to a smaller number of groups, which divides the map's number, with zeros between groups.
 std::vector<double> with_groups(const linear_map& map, const std::vector<double>& weights, std::int64_t groups);
 
-// The literal for weights [filters, channels / groups, window...] in the layout of `like`'s operation; none if a number
-// is too large for the type.
+// Returns weights [filters, channels / groups, window...] as a literal in the layout of `like`'s operation, or nullopt
+// if a number is too large for the type.
 std::optional<literal> weight_literal(const linear_map& like, const std::vector<double>& weights);
 
-// outer(inner(x)) as one map: its geometry, window, groups and channels are set; `input` is inner's. If the composition
-// is not exact or not supported, `refusal` says why.
+// The composition outer(inner(x)) as one map: its geometry, window, groups and channels are set, and `input` is
+// inner's. If the composition is not exact or not supported, `refusal` holds the reason.
 struct composition {
   linear_map map;
   std::string_view refusal = {};

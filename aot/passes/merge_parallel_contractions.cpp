@@ -16,7 +16,7 @@ namespace {
 
 bool is_sum(value v) { return is_function(v, scalar_function::add) && is_float(v); }
 
-// Terms of the sum: operands of `root` and of the sums that only it uses.
+// Returns the terms of the sum: operands of `root`, and of sums whose only user is `root`.
 std::vector<value> terms_of(const module& m, value root) {
   std::vector<value> terms, open{root};
   while (!open.empty()) {
@@ -32,7 +32,7 @@ std::vector<value> terms_of(const module& m, value root) {
   return terms;
 }
 
-// image · factor, one number per channel, as a convolution of each channel by itself.
+// Returns image · factor with one number per channel, as a depthwise convolution with a window of one element.
 std::optional<linear_map> find_scaling(value v) {
   if (!is_function(v, scalar_function::mul) || !is_float(v) || v.type().rank() < 3) return std::nullopt;
   for (std::size_t k : {0, 1}) {
@@ -58,7 +58,8 @@ std::optional<linear_map> find_scaling(value v) {
 struct branch {
   linear_map map;
   std::size_t term;
-  bool scales = false;  // the image itself, scaled
+  // The branch is the image itself, scaled per channel.
+  bool scales = false;
 };
 
 std::optional<branch> find_branch(const module& m, value term, std::size_t number) {
@@ -68,12 +69,12 @@ std::optional<branch> find_branch(const module& m, value term, std::size_t numbe
   return std::nullopt;
 }
 
-// The dilation along an axis; a window of one element has any.
+// Returns the dilation along an axis. A window of one element fits any dilation, so `any` is returned.
 std::int64_t dilation_of(const branch& b, std::size_t axis, std::int64_t any) {
   return b.map.window[axis] == 1 ? any : b.map.geometry.dilations[axis];
 }
 
-// The convolution whose window holds those of both. None if the taps of one lie between those of the other.
+// Returns the convolution whose window contains the windows of both. nullopt if the taps do not lie on a common grid.
 std::optional<linear_map> common_map(const branch& a, const branch& b) {
   const linear_map &left = a.map, &right = b.map;
   if (left.is_dot != right.is_dot || left.filters != right.filters || left.result.type() != right.result.type() ||
@@ -90,14 +91,14 @@ std::optional<linear_map> common_map(const branch& a, const branch& b) {
     made.window[i] = std::max(of_left / step + left.window[i], of_right / step + right.window[i]);
     made.geometry.dilations[i] = step;
     made.geometry.pads_begin[i] = first;
-    // The same extent of the result as of the left one.
+    // The result must be as large as that of the left branch.
     made.geometry.pads_end[i] = left.geometry.pads_end[i] + (made.window[i] - left.window[i]) * step - of_left;
     if (made.geometry.pads_begin[i] < 0 || made.geometry.pads_end[i] < 0) return std::nullopt;
   }
   return made;
 }
 
-// Adds the branch's weights to those of `made`, [filters, channels / groups, window...].
+// Adds the branch's weights to `sum`, which has the layout of `made`: [filters, channels / groups, window...].
 void add_weights(const branch& b, const linear_map& made, std::vector<double>& sum) {
   linear_numbers own = numbers_of(b.map);
   if (b.scales) own.weights.resize(static_cast<std::size_t>(b.map.filters), own.weights[0]);
@@ -116,7 +117,8 @@ void add_weights(const branch& b, const linear_map& made, std::vector<double>& s
   }
 }
 
-// The sum of two branches, of which `a` is a product; null if it is not one product, or a more expensive one.
+// Returns the sum of two branches as one product; `a` must be a product. Null if the sum is no single product or costs
+// more.
 value merged(rewriter& write, const branch& a, const branch& b, rewrite_log* log) {
   auto made = common_map(a, b);
   if (!made) return {};
@@ -140,7 +142,7 @@ value merged(rewriter& write, const branch& a, const branch& b, rewrite_log* log
   return result;
 }
 
-// Merges the first two branches of the sum that can be; the sum without them and with their sum, or null.
+// Merges the first pair of branches that can be merged. Returns the new sum, or null.
 value merge_two(rewriter& write, value root, rewrite_log* log) {
   const module& m = write.in();
   std::vector<value> terms = terms_of(m, root);
@@ -177,7 +179,8 @@ bool merge_parallel_contractions::apply(module& m) const {
     if (value made = merge_two(write, root, log)) {
       m.replace(root, made);
       changed = true;
-      // The new sum may have more branches to merge. The old one goes first: its terms must not count as used by it.
+      // Erase the old sum first, because it would count as a user of its terms. Then continue with the new sum, which
+      // may have more branches to merge.
       while (&*here != made.producer) --here;
       m.erase_dead();
       continue;

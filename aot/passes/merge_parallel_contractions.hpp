@@ -1,9 +1,9 @@
-// A sum of convolutions of the same image becomes one convolution, whose weights are the sum of theirs in a common
-// window: the branches of RepVGG, MobileOne and RepViT as they are trained. A branch that only scales the image's
-// channels (a batch normalization of the identity) counts as a convolution with a window of one element. Matrix
-// products of the same rows are summed likewise.
+// Replaces a sum of convolutions of the same image by one convolution whose weights are the sum of their weights in a
+// common window. Examples are the training-time branches of RepVGG, MobileOne and RepViT. A branch that only scales the
+// channels (a batch normalization of the identity) counts as a convolution with a window of one element. Sums of matrix
+// products of the same rows are merged likewise.
 //
-// Runs on channels_first convolutions, after factors and batch normalizations have gone into the weights.
+// Runs on channels_first convolutions, after factors and batch normalizations have been folded into the weights.
 #pragma once
 
 #include "aot/passes/pass.hpp"

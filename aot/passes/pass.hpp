@@ -44,7 +44,7 @@ class pass {
     };
   }
   const std::string& name() const { return name_; }
-  // The passes inside of this one; empty for most.
+  // Returns the names of the passes that this pass runs; empty for most passes.
   const std::vector<std::string>& inner() const { return inner_; }
   bool apply(program& target) const { return apply_(target); }
 

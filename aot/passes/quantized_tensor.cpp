@@ -21,7 +21,7 @@ value behind_float_conversions(value v) {
   return v;
 }
 
-// q − zero, where the zero point may be subtracted in several steps.
+// Matches q − zero. The zero point may be subtracted in several steps.
 bool find_difference(value v, quantized_tensor& found) {
   v = behind_float_conversions(v);
   while (is_function(v, scalar_function::sub)) {

@@ -122,8 +122,9 @@ value composed_slices(rewriter& write, value root, const match::captures& found)
   return write.add(both, {found["x"]});
 }
 
-// A slice along `axis`, of which a reshape makes the axes `split` of `dims`: the elements of one step along the first
-// of them, if the slice begins and ends between such steps and so does the whole axis.
+// A reshape splits `axis` into the axes `split` of `dims`, and a slice selects a range of `axis`. Returns the number of
+// elements per step of the first of the split axes if the slice begins and ends at such steps and the axis is a
+// multiple of it.
 std::optional<std::int64_t> whole_parts(const slice& s, std::size_t axis, const dim& whole,
                                         const std::vector<dim>& dims, const std::vector<std::size_t>& split) {
   std::int64_t part = 1;
@@ -136,8 +137,8 @@ std::optional<std::int64_t> whole_parts(const slice& s, std::size_t axis, const 
   return fits ? std::optional(part) : std::nullopt;
 }
 
-// reshape(slice(x)) → slice(reshape(x)) if the reshape leaves the sliced axes alone, or splits one into parts of which
-// the slice takes whole ones. Next to the producer of x, a reshape is free.
+// reshape(slice(x)) → slice(reshape(x)), if the reshape does not touch the sliced axes, or splits one into parts of
+// which the slice takes whole ones. A reshape directly behind the producer of x costs nothing.
 value slice_after_reshape(rewriter& write, value root, const match::captures& found) {
   const slice& s = *found["part"].producer->op().get_if<slice>();
   const auto& whole = found["x"].type().dims;

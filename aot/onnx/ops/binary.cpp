@@ -8,8 +8,8 @@ namespace {
 
 using fn = scalar_function;
 
-// The second operand, ready for numpy's broadcasting. Before opset 7 its dims are consecutive dims of the first
-// operand: the last ones, or those from the attribute `axis` on.
+// Returns the second operand with dims that follow numpy's broadcasting rules. Before opset 7 its dims match
+// consecutive dims of the first operand: the last ones, or those from the attribute `axis` on.
 value second_operand(node& n) {
   value y = n.in(1);
   if (n.opset >= 7 || !n.integer("broadcast", 0) || !n.has_attribute("axis")) return y;

@@ -7,7 +7,7 @@ namespace kiln::onnx_import {
 void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
   for (const auto& name : outer_names(body)) {
     value v = n.owner.find(name);
-    // An unknown name is reported by the node that uses it.
+    // Skip unknown names; the node that uses the name reports the error.
     if (!v || module::constant(v) || std::ranges::find(into.names, name) != into.names.end()) continue;
     into.names.push_back(name);
     into.values.push_back(v);

@@ -1,5 +1,5 @@
-// Bodies of control flow: a body becomes a module. Outer values that it uses become arguments; constants are repeated
-// inside.
+// Converts a control-flow body into a module. Outer values that the body uses become its arguments; constants are
+// copied into it.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace kiln::onnx_import {
 
-// The outer values that bodies take as arguments, without constants, in order of first use.
+// The outer values that a body takes as arguments, in order of first use. Constants are not among them.
 struct captures {
   std::vector<std::string> names;
   std::vector<value> values;
@@ -17,7 +17,7 @@ struct captures {
 
 void capture(node& n, const ::onnx::GraphProto& body, captures& into);
 
-// A module for a body, its builder and scope. Parameters are added in the order that the caller needs.
+// The module of a body with its builder and scope. The caller adds the parameters in the order it needs.
 struct body_module {
   body_module(node& n, const std::string& role)
       : made(n.owner.state().result.add_module(role + "_" + std::to_string(n.owner.state().bodies++))),
@@ -38,7 +38,7 @@ struct body_module {
   builder& outer;
 };
 
-// "0", "1", ...: names for the outputs of a body.
+// Returns the names "0", "1", ... for the outputs of a body.
 std::vector<std::string> numbered(std::size_t count);
 std::vector<value> all_outputs(value first, std::size_t count);
 

@@ -8,8 +8,8 @@ namespace {
 
 using fn = scalar_function;
 
-// Attention over the joined projections [B, S, Q + K + V], whose columns `sizes` gives. `mask`, `past`, `bias` and
-// `length` are the numbers of these inputs.
+// Inputs of attention over the concatenated projections [B, S, Q + K + V]; `sizes` holds the widths Q, K and V. `mask`,
+// `past`, `bias` and `length` are the indices of these inputs in the node.
 struct attention_inputs {
   std::size_t mask, past, bias, length;
 };
@@ -60,7 +60,7 @@ std::int64_t projected_columns(node& n) {
   return n.dims(1)[1].value();
 }
 
-// An input that this operator does not have.
+// Input index that no node reaches; it marks an input that the operator does not have.
 constexpr std::size_t none = 99;
 
 // inputs: X [B, S, D], weights [D, Q+K+V], bias, mask, past [2, B, N, P, H], attention bias, past length. outputs: [B,
@@ -136,12 +136,13 @@ attention_problem projections(node& n, std::int64_t heads, std::size_t bias = 3)
   return p;
 }
 
-// The numbers of the optional inputs of MultiHeadAttention and its form for decoding.
+// Indices of the optional inputs of MultiHeadAttention and DecoderMaskedMultiHeadAttention.
 struct optional_inputs {
   std::size_t mask, bias, past_key, past_value, length, indirection;
 };
 
-// Appends the past, masks and attends; outputs: [B, S, V], present key, present value, scores.
+// Appends the new keys and values to the past, adds the masks and computes attention. Outputs: [B, S, V], present key,
+// present value, scores.
 std::vector<value> attend_to_past(node& n, attention_problem p, const optional_inputs& at) {
   builder& b = n.b;
   if (n.has(at.indirection))
@@ -178,8 +179,9 @@ std::vector<value> multi_head_attention(node& n) {
   return attend_to_past(n, projections(n, number_of_heads(n)), {4, 5, 6, 7, 8, 9});
 }
 
-// The same for one query. inputs: query, key, value, padding mask, attention bias, past key, past value, past length,
-// beam width, cache indirection, bias. Its buffers are shared only with the attribute.
+// MultiHeadAttention for a single query. inputs: query, key, value, padding mask, attention bias, past key, past value,
+// past length, beam width, cache indirection, bias. Past and present share one buffer only if the attribute
+// past_present_share_buffer is set.
 std::vector<value> decoder_attention(node& n) {
   bool shared = n.integer("past_present_share_buffer", 0) != 0;
   return attend_to_past(n, projections(n, number_of_heads(n), 10), {3, 4, 5, 6, shared ? 7 : none, 9});

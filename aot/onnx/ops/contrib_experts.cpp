@@ -1,4 +1,4 @@
-// MoE and QMoE: mixtures of experts, of which each token uses the k best.
+// MoE and QMoE: mixtures of experts, in which each token uses the k experts with the highest scores.
 #include <algorithm>
 
 #include "aot/onnx/operators.hpp"
@@ -10,14 +10,15 @@ namespace {
 
 using fn = scalar_function;
 
-// The matrices of one layer of all experts: weights [experts, outputs, inputs] and an optional bias [experts, outputs].
+// One layer of all experts: weights [experts, outputs, inputs] and an optional bias [experts, outputs].
 struct expert_layer {
   value weights, bias;
 };
 
 struct expert_layers {
   expert_layer first, second;
-  expert_layer third = {};  // the linear half of a gated activation whose halves are not fused; may be empty
+  // The linear half of a gated activation, if its weights are separate from the gate's; may be empty.
+  expert_layer third = {};
 };
 
 struct activation_row {
@@ -36,7 +37,7 @@ constexpr activation_row activations[] = {
     {"identity", [](builder&, value x) { return x; }},
 };
 
-// gate * sigmoid(alpha * gate) * (linear + beta), with both halves clamped first.
+// Returns gate * sigmoid(alpha * gate) * (linear + beta). Both halves are clamped first.
 value gated_swish(node& n, value gate, value linear) {
   builder& b = n.b;
   if (n.integer("swiglu_limit_after_activation", 0)) refuse("swiglu_limit_after_activation=1 is not supported");
@@ -50,7 +51,7 @@ value gated_swish(node& n, value gate, value linear) {
   return b.binary(fn::mul, swish, beta == 0 ? linear : b.binary(fn::add, linear, beta));
 }
 
-// Splits the last axis into the gate and the linear half: interleaved (fusion 1) or one after the other (fusion 2).
+// Splits the last axis into the gate and the linear half. They are interleaved (fusion 1) or concatenated (fusion 2).
 std::pair<value, value> halves(builder& b, value fused, std::int64_t fusion) {
   auto dims = fused.type().dims;
   if (!dims.back().is_static() || dims.back().value() % 2)
@@ -66,7 +67,7 @@ std::pair<value, value> halves(builder& b, value fused, std::int64_t fusion) {
           b.with_dims(b.slice_axis(pairs, last + 1, 1, 1), dims)};
 }
 
-// x [experts, tokens, inputs] through one layer of every expert.
+// Applies one layer of every expert to x [experts, tokens, inputs].
 value through(builder& b, value x, const expert_layer& layer) {
   value y = b.add(dot{false, true, x.type().type}, {x, layer.weights});
   if (!layer.bias) return y;
@@ -98,7 +99,8 @@ value activated_hidden(node& n, value x, const expert_layers& experts) {
   refuse("activation_type '" + kind + "' is not supported");
 }
 
-// The weight of each expert for each token, f32[tokens, experts]; 0 for experts that are not among the k best.
+// Returns the weight of each expert for each token, f32[tokens, experts]. It is 0 for experts that the token does not
+// use.
 value mixing_weights(node& n, value scores, value routing) {
   builder& b = n.b;
   const auto dims = scores.type().dims;
@@ -115,7 +117,7 @@ value mixing_weights(node& n, value scores, value routing) {
   return b.binary(fn::div, weights, b.where(b.binary(fn::equal, sum, 0.0), b.scalar(element_type::f32, 1), sum));
 }
 
-// The k best experts of each token and their weights, [tokens, k].
+// The k best experts of each token and their weights; both are [tokens, k].
 struct selection {
   value experts, weights;
 };
@@ -132,7 +134,7 @@ selection best_experts(node& n, value scores, value routing) {
   return {experts, b.binary(fn::div, weights, sum)};
 }
 
-// The mixture for a few tokens [tokens, inputs]: copies the weights of the selected experts, so that only those are
+// Computes the mixture for a few tokens [tokens, inputs]. Copies the weights of the selected experts, so only these are
 // read and multiplied.
 value few_tokens(node& n, value x, value scores, const expert_layers& experts, value routing) {
   builder& b = n.b;
@@ -150,8 +152,8 @@ value few_tokens(node& n, value x, value scores, const expert_layers& experts, v
   return b.reduced(reduction_kind::sum, b.binary(fn::mul, out, b.with_dims(best.weights, {tokens, k, 1})), {1}, false);
 }
 
-// Whether copying the weights of the selected experts (a read, a write and another read) moves less than reading those
-// of all experts. Packed weights are read where they are.
+// Returns true if copying the weights of the selected experts (a read, a write and another read) moves fewer bytes than
+// reading the weights of all experts. Packed weights are not copied.
 bool selects_few(node& n, const dim& tokens, const dim& experts, value weights) {
   const std::int64_t copies = 3 * n.integer("k", 1);
   auto most = n.b.facts().upper(tokens);
@@ -159,9 +161,9 @@ bool selects_few(node& n, const dim& tokens, const dim& experts, value weights) 
          *most <= experts.value() / std::max<std::int64_t>(copies, 1);
 }
 
-// Returns the mixture for the tokens of input 0 and the router's scores of input 1. `routing`, if not empty, holds the
-// weights of the selected experts [tokens, experts] instead of the softmax of the scores. With more than a few tokens
-// every expert is evaluated for every token; the weights of those that are not selected are 0.
+// Computes the mixture for the tokens (input 0) and the router's scores (input 1). `routing`, if not empty, holds the
+// weights [tokens, experts] to use in place of the softmax of the scores. Unless there are only a few tokens, every
+// expert is evaluated for every token, and experts that are not selected have weight 0.
 value mixture(node& n, const expert_layers& experts, value routing) {
   builder& b = n.b;
   if (n.integer("use_sparse_mixer", 0)) refuse("use_sparse_mixer=1 is not supported");
@@ -193,7 +195,8 @@ std::vector<value> experts(node& n) {
       {})};
 }
 
-// Weights [experts, outputs, inputs] from integers of a few bits, scales and zero points, one for each row or block.
+// Dequantizes weights to [experts, outputs, inputs] from packed integers with scales and zero points per row or per
+// block.
 value restored(node& n, std::size_t i, std::size_t scales, std::size_t zeros, std::string_view layer) {
   builder& b = n.b;
   std::int64_t bits =

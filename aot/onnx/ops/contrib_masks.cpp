@@ -9,7 +9,7 @@ namespace {
 
 using fn = scalar_function;
 
-// The finite number that onnxruntime adds to scores that a causal mask hides.
+// Returns the finite number that onnxruntime adds to the scores of keys hidden by a causal mask.
 double lowest(element_type type) { return type == element_type::f16 ? -65504 : -std::numeric_limits<float>::max(); }
 
 // Converts a padding mask to an f32 addend for the scores that broadcasts to [B, N, S, T]: 0 for a valid key, `fill`
@@ -25,7 +25,7 @@ value padding_scores(node& n, value mask, const dim& batch, const dim& queries, 
     return added(b.binary(fn::greater, b.with_dims(mask, {dims[0], 1, 1, keys}), 0.0));
   if (dims.size() == 3 && dims[1] == queries && dims[2] == keys)
     return added(b.binary(fn::greater, b.with_dims(mask, {dims[0], 1, queries, keys}), 0.0));
-  // Packed sequences: the lengths of the keys, then running sums that only a kernel for packed tokens needs.
+  // Lengths of packed sequences: the key lengths, then cumulative sums, which only a kernel for packed tokens needs.
   bool packed = dims.size() == 1 && dims[0] == batch * dim(3) + dim(2);
   if (dims.size() == 1 && (packed || dims[0] == batch || dims[0] == batch * dim(2))) {
     value key = b.iota_like(mask.type().type, {keys}, 0);
@@ -41,7 +41,7 @@ value padding_scores(node& n, value mask, const dim& batch, const dim& queries, 
     if (starts) kept = b.binary(fn::logical_and, kept, b.binary(fn::greater_equal, key, bounds(1)));
     return added(kept);
   }
-  // Megatron's: a triangle for the longest sequence, of which the rows after the past are used.
+  // Megatron's form: a triangular mask for the maximum sequence length. Only the rows after the past are used.
   if (dims.size() == 4) {
     value own = b.slice_from(b.slice_from(mask, 2, keys - queries, queries, 1), 3, dim(0), keys, 1);
     return added(b.binary(fn::greater, own, 0.0));

@@ -53,8 +53,8 @@ value zero_points_of(node& n, const blocked_weights& w, element_type type) {
   return packed_numbers(n, 3, "zero_points", w.rows, w.blocks, w.bits, type, dims);
 }
 
-// A [..., depth] times the transpose of weights [rows, depth], plus an optional bias. All leading axes of A become rows
-// of one product.
+// Multiplies A [..., depth] by the transpose of weights [rows, depth] and adds an optional bias. All leading axes of A
+// are merged into the rows of one product.
 value times_transposed(node& n, value weights, value bias) {
   builder& b = n.b;
   const auto w = weights.type().dims;
@@ -86,7 +86,7 @@ std::vector<value> matmul_n_bits(node& n) {
   return {times_transposed(n, weights, n.has(5) ? n.in(5) : value{})};
 }
 
-// The 16 values of bitsandbytes' 4-bit types, for a block whose largest magnitude is 1.
+// Code tables of bitsandbytes' 4-bit types, normalized to a block whose largest magnitude is 1.
 constexpr double fp4_values[] = {0,   0.00520833,  0.66666667,  1,  0.33333333,  0.5,  0.16666667,  0.25,
                                  -0., -0.00520833, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25};
 constexpr double nf4_values[] = {-1.0,
@@ -106,9 +106,9 @@ constexpr double nf4_values[] = {-1.0,
                                  0.7229568362236023,
                                  1.0};
 
-// A [..., K] times the transpose of weights [N, K], or with transB=0 A [..., N] times the weights. The weights are
-// indices into a table of 16 values, the first of two in the high bits of a byte, with one scale for each block of the
-// flattened matrix.
+// Multiplies A [..., K] by the transpose of weights [N, K]; with transB=0, multiplies A [..., N] by the weights. The
+// weights are 4-bit indices into a table of 16 values, the first of each pair in the high bits of the byte. Each block
+// of the flattened matrix has one scale.
 std::vector<value> matmul_bnb4(node& n) {
   builder& b = n.b;
   std::int64_t rows = n.integer("N", 0), depth = n.integer("K", 0), block = n.integer("block_size", 0),

@@ -84,7 +84,7 @@ std::vector<value> skip_simplified_layer_normalization(node& n) {
   return skip_normalization(n, false, std::nullopt, 3);
 }
 
-// The number of ones in each row of the mask, i32[batch]; 0 if the node has no mask.
+// Returns the number of ones in each row of the mask, i32[batch]; zeros if the node has no mask.
 value tokens_in_masks(node& n, std::size_t mask, const dim& batch) {
   builder& b = n.b;
   if (!n.has(mask)) return b.broadcast_to(b.scalar(element_type::i32, 0), {batch});
@@ -110,8 +110,8 @@ std::vector<value> embed_layer_normalization(node& n) {
   return results;
 }
 
-// Normalizes groups of channels of x; x is f32 or f64. The attribute `channels_last` tells where the channels are.
-// Applies scale and bias of each channel, and the activation.
+// Group normalization of x (f32 or f64), followed by scale and bias per channel and the activation. The attribute
+// `channels_last` gives the position of the channel axis.
 value normalized_groups(node& n, value x, value scale, value bias) {
   builder& b = n.b;
   const auto dims = x.type().dims;
@@ -165,8 +165,9 @@ std::vector<value> skip_group_norm(node& n) {
   return {b.to_type(normalized_groups(n, sum, n.in(1), n.in(2)), type), b.to_type(sum, type)};
 }
 
-// The tables and gamma and beta of 8 bits, with a scale each (inputs 8 to 12) and a zero point each (13 to 17); the
-// other inputs are those of EmbedLayerNormalization. outputs: normalized, number of tokens in each mask.
+// EmbedLayerNormalization with 8-bit tables, gamma and beta. Inputs 8 to 12 are their scales, inputs 13 to 17 their
+// zero points; the other inputs are those of EmbedLayerNormalization. outputs: normalized embeddings, number of tokens
+// in each mask.
 std::vector<value> quantized_embed_layer_normalization(node& n) {
   builder& b = n.b;
   const auto ids = n.dims(0);

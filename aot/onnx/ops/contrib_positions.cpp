@@ -1,4 +1,5 @@
-// Biases of attention scores from onnxruntime's domain: T5's buckets, WavLM's gates, and the softmax with a bias.
+// Biases of attention scores from onnxruntime's domain: T5's bucketed relative positions, WavLM's gated ones, and
+// softmax with a bias.
 #include <cmath>
 
 #include "aot/onnx/operators.hpp"
@@ -9,8 +10,8 @@ namespace {
 
 using fn = scalar_function;
 
-// The bucket of each distance key - query, i64. Near distances have a bucket each; far ones share buckets that grow
-// with the logarithm of the distance (Raffel et al., T5).
+// Returns the bucket of each distance (key - query) as i64. Each small distance has a bucket of its own; bucket widths
+// of large distances grow logarithmically (Raffel et al., T5).
 value bucket_of(node& n, value distance, std::int64_t buckets) {
   builder& b = n.b;
   bool both_ways = n.integer("is_bidirectional", 0) != 0;
@@ -36,7 +37,8 @@ value bucket_of(node& n, value distance, std::int64_t buckets) {
   return b.binary(fn::add, base, b.where(b.binary(fn::less, distance, static_cast<double>(exact)), distance, far));
 }
 
-// inputs: table (its dims say [buckets, heads], its data is [heads, buckets]), number of queries, number of keys.
+// inputs: table (declared as [buckets, heads], but its data is laid out as [heads, buckets]), number of queries, number
+// of keys.
 std::vector<value> relative_position_bias(node& n) {
   builder& b = n.b;
   auto queries = n.known(1, "query_length"), keys = n.known(2, "key_length");
@@ -72,7 +74,7 @@ std::vector<value> gated_relative_position_bias(node& n) {
   return {b.binary(fn::mul, factor, n.in(2))};
 }
 
-// softmax(scores + bias) over the axes from `axis` on, as one.
+// softmax(scores + bias) over all axes from `axis` on, treated as one axis.
 std::vector<value> bias_softmax(node& n) {
   builder& b = n.b;
   value sum = b.binary(fn::add, n.in(0), n.in(1));

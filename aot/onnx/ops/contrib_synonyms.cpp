@@ -28,13 +28,13 @@ value channels_last(builder& b, value x) {
 
 namespace {
 
-// Imports the node as a standard operator of an opset, with other inputs.
+// Imports the node as a standard operator of the given opset, with the given inputs.
 std::vector<value> as_standard(node& n, std::string_view name, std::int64_t opset, std::vector<value> inputs) {
   node call(n.owner, n.b, n.proto, opset, std::move(inputs));
   return find_operator("", name)->import(call);
 }
 
-// A standard operator whose attributes, inputs and outputs are those of the opset in the row.
+// A contrib operator that equals a standard operator: same attributes, inputs and outputs as in the given opset.
 struct synonym {
   std::string_view name, standard;
   std::int64_t opset;
@@ -56,7 +56,8 @@ std::vector<value> renamed(node& n) {
   return as_standard(n, s.standard, s.opset, n.all());
 }
 
-// The image is input 0 and the result; the weights have the standard layout.
+// Imports a channels-last form of a standard operator. Input 0 and the result are images with channels last; weights
+// have the standard layout.
 std::vector<value> of_channels_last(node& n) {
   auto inputs = n.all();
   inputs[0] = channels_second(n.b, n.in(0));
@@ -92,7 +93,7 @@ std::vector<value> range(node& n) {
   return as_standard(n, "Range", 11, inputs);
 }
 
-// i16 times i16, accumulated in i32.
+// Multiplies i16 by i16 and accumulates in i32.
 std::vector<value> matmul_integer_16(node& n) {
   auto wide = [&](std::size_t i) { return n.b.to_type(n.in(i), element_type::i32); };
   return {matmul(n.b, wide(0), wide(1), element_type::i32)};

@@ -11,7 +11,7 @@ namespace {
 
 using fn = scalar_function;
 
-// A table of integers with one scale and zero point for each block along an axis. zero may be empty.
+// A table of integers with one scale and one zero point per block along an axis. `zero` may be empty.
 struct blocked_table {
   value elements, scales, zeros;
 };
@@ -41,7 +41,7 @@ blocked_table table_of(node& n) {
   return table;
 }
 
-// inputs: data, indices, scales, zero points. Indices out of range give zeros.
+// inputs: data, indices, scales, zero points. An index out of range gives zeros.
 std::vector<value> gather_block_quantized(node& n) {
   builder& b = n.b;
   blocked_table table = table_of(n);
@@ -57,7 +57,8 @@ std::vector<value> gather_block_quantized(node& n) {
   value inside = b.binary(fn::logical_and, b.binary(fn::greater_equal, index, 0.0),
                           b.binary(fn::less, index, static_cast<double>(rows)));
   value safe = b.where(inside, index, b.scalar(element_type::i64, 0));
-  // Few elements are looked up: gather before the arithmetic. The blocks move with their axis.
+  // Gather first: few elements are looked up, so dequantizing only these is cheaper. The block axis moves with the
+  // gather.
   auto picked = [&](value v) { return b.to_type(b.add(gather{along}, {v, safe}), element_type::f32); };
   auto spread = [&](value v) {
     if (v.type().rank() == 0) return v;
@@ -75,7 +76,8 @@ std::vector<value> gather_block_quantized(node& n) {
   return {b.to_type(result, n.type(2).type)};
 }
 
-// The coordinates of `count` samples between two edges [R, 1], given as fractions of an axis; f32[R, count].
+// Returns the coordinates of `count` samples between the edges `low` and `high` [R, 1], which are fractions of the
+// axis. The result is f32[R, count].
 value sample_positions(builder& b, value low, value high, std::int64_t count, std::int64_t size) {
   auto last = static_cast<double>(size - 1);
   if (count == 1) return b.binary(fn::mul, b.binary(fn::add, low, high), last / 2);
@@ -84,8 +86,8 @@ value sample_positions(builder& b, value low, value high, std::int64_t count, st
                   b.binary(fn::mul, b.iota_like(element_type::f32, {1, count}, 1), step));
 }
 
-// inputs: images [N, C, H, W], boxes [R, 4] of y1, x1, y2, x2 in fractions of the image, the image of each box, the
-// size of the crops.
+// inputs: images [N, C, H, W]; boxes [R, 4] with y1, x1, y2, x2 as fractions of the image; the image index of each box;
+// the size of the crops.
 std::vector<value> crop_and_resize(node& n) {
   builder& b = n.b;
   const auto dims = n.dims(0);
@@ -139,12 +141,12 @@ std::vector<value> crop_and_resize(node& n) {
   return {b.to_type(b.permuted(crop, {0, 3, 1, 2}), type)};
 }
 
-// One step of Gauss-Jordan elimination with row pivots on rows [batch, size, columns]: column `step` becomes that of
-// the identity.
+// One step of Gauss-Jordan elimination with partial pivoting on [batch, size, columns]. Afterwards column `step` equals
+// that of the identity.
 value eliminated_step(builder& b, value rows, value step) {
   const auto dims = rows.type().dims;
   const dim batch = dims[0], size = dims[1];
-  // Swap row `step` with the row at or below it that has the largest number in column `step`.
+  // Swap row `step` with the row at or below it whose element in column `step` has the largest magnitude.
   value row = b.iota_like(element_type::i64, {1, size}, 1);
   value column = b.with_dims(b.add(gather{2}, {rows, step}), {batch, size});
   value candidates =
@@ -152,7 +154,7 @@ value eliminated_step(builder& b, value rows, value step) {
   value pivot = b.add(arg_reduce{true, 1, true, false}, {candidates});
   value from = b.where(b.binary(fn::equal, row, step), pivot, b.where(b.binary(fn::equal, row, pivot), step, row));
   value swapped = b.add(gather_elements{1}, {rows, b.broadcast_to(b.with_dims(from, {batch, size, 1}), dims)});
-  // Divide the row by its pivot, and subtract it from all others.
+  // Divide the pivot row by its pivot, and subtract multiples of it from all other rows.
   value own = b.with_dims(b.add(gather{1}, {swapped, step}), {batch, 1, dims[2]});
   value factors = b.with_dims(b.add(gather{2}, {swapped, step}), {batch, size, 1});
   value unit = b.binary(fn::div, own, b.with_dims(b.add(gather{2}, {own, step}), {batch, 1, 1}));
@@ -161,7 +163,7 @@ value eliminated_step(builder& b, value rows, value step) {
   return b.where(is_own, b.broadcast_to(unit, dims), rest);
 }
 
-// Returns X with A X = B, for A [batch, size, size] and B [batch, size, columns]: a loop over the columns of [A | B].
+// Solves A X = B for A [batch, size, size] and B [batch, size, columns] with a loop over the columns of [A | B].
 value solved(node& n, value a, value right) {
   builder& b = n.b;
   const dim size = a.type().dims[1];
@@ -180,7 +182,7 @@ value solved(node& n, value a, value right) {
   return b.slice_axis(done, 2, size.value(), right.type().dims[2]);
 }
 
-// The matrices of an input as [batch, rows, columns] in the compute type.
+// Returns an input of matrices as [batch, rows, columns] in the compute type.
 value batched_matrices(node& n, std::size_t i) {
   const auto dims = n.dims(i);
   if (dims.size() < 2) invalid("needs matrices, not " + n.type(i).str());
@@ -198,7 +200,7 @@ std::vector<value> inverse(node& n) {
   return {b.with_dims(b.to_type(solved(n, a, b.to_type(diagonal, a.type().type)), n.type(0).type), n.dims(0))};
 }
 
-// Complex numbers are pairs along the last axis. The conjugate form multiplies by the conjugate of the second.
+// Complex multiplication; the last axis holds (real, imaginary) pairs. With Conjugate, the second factor is conjugated.
 template <bool Conjugate>
 std::vector<value> complex_product(node& n) {
   builder& b = n.b;

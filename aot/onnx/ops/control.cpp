@@ -1,145 +1,15 @@
-// If and Loop.
+// Loop, and the table of control-flow operators.
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <functional>
-#include <optional>
 
-#include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/body_module.hpp"
 #include "aot/onnx/ops/growing_loop.hpp"
-#include "aot/onnx/ops/merged_branches.hpp"
-#include "ir/bind_shapes.hpp"
-#include "ir/ops/choice.hpp"
+#include "aot/onnx/ops/if.hpp"
 
 namespace kiln::onnx_import {
 namespace {
-
-void check_no_inputs(const ::onnx::GraphProto& graph) {
-  if (graph.input_size() != 0) invalid("a branch has inputs");
-}
-
-// The branch as part of the enclosing graph.
-std::vector<value> inlined(node& n, ::onnx::GraphProto& graph) {
-  scope inside(n.owner.state(), n.b, &n.owner);
-  inside.run(graph);
-  return inside.outputs(graph);
-}
-
-// While it lives, guards count only where `condition` is 1, too.
-class taken_where {
- public:
-  taken_where(dim& when, const dim& condition) : when_(when), around_(when) { when_ = around_ * condition; }
-  ~taken_where() { when_ = around_; }
-  taken_where(const taken_where&) = delete;
-
- private:
-  dim& when_;
-  const dim around_;
-};
-
-// As modules of their own. Throws what the import of a branch throws.
-struct branch_bodies {
-  std::vector<module*> bodies;
-  std::vector<std::vector<shape>> types;  // of their outputs
-};
-
-// Guards that a branch needs count where `condition` takes it.
-branch_bodies import_branches(node& n, std::span<::onnx::GraphProto* const> graphs, const captures& outer,
-                              const std::optional<dim>& condition = std::nullopt) {
-  branch_bodies result;
-  dim& when = n.owner.state().known.when;
-  for (auto* graph : graphs) {
-    const taken_where inside(when, condition ? graph == graphs[0] ? *condition : dim(1) - *condition : dim(1));
-    body_module body(n, graph == graphs[0] ? "then" : "else");
-    body.capture(outer);
-    body.inside.run(*graph);
-    auto outputs = body.inside.outputs(*graph);
-    result.types.emplace_back();
-    for (value v : outputs) {
-      if (find_compound(n.owner.state(), v))
-        throw value_needed("a branch gives a sequence or an optional, so its condition must be known at import");
-      result.types.back().push_back(v.type());
-    }
-    auto names = numbered(outputs.size());
-    body.made.set_outputs(std::move(outputs), std::move(names));
-    result.bodies.push_back(&body.made);
-  }
-  const auto& types = result.types;
-  if (types[0].size() != types[1].size()) invalid("its branches have different numbers of outputs");
-  if (types[0].empty()) invalid("its branches have no outputs");
-  return result;
-}
-
-bool same_ranks(const std::vector<shape>& a, const std::vector<shape>& b) {
-  return std::ranges::equal(
-      a, b, {}, [](const shape& s) { return s.dims.size(); }, [](const shape& s) { return s.dims.size(); });
-}
-
-// A condition that compares sizes. The branches stay, and the sizes choose one, unless they give different ranks or one
-// of them makes no sense for sizes that are not its own.
-std::vector<value> import_if_on_sizes(node& n, ::onnx::GraphProto& yes, ::onnx::GraphProto& no,
-                                      const known_elements& condition) {
-  branch_decisions& branches = *n.owner.state().branches;
-  const int number = branches.number();
-  if (auto taken = branches.taken(number)) {
-    n.b.need_equal(condition[0], *taken ? 1 : 0,
-                   std::string("other sizes take the ") + (*taken ? "else" : "then") +
-                       " branch, which gives another rank; compile the model for them with --dim, or fix with --value "
-                       "the input that keeps this node from running");
-    return inlined(n, *taken ? yes : no);
-  }
-  captures outer;
-  capture(n, yes, outer);
-  capture(n, no, outer);
-  try {
-    branch_bodies made = import_branches(n, std::array{&yes, &no}, outer, condition[0]);
-    if (!same_ranks(made.types[0], made.types[1]))
-      throw value_needed("its branches give different ranks; give the input that chooses one with --value");
-    return all_outputs(n.b.add(choice{condition}, outer.values, made.bodies), made.types[0].size());
-  } catch (const error&) {
-    const auto is_data = [](const std::string& symbol) { return symbol.starts_with(value_prefix); };
-    if (std::ranges::none_of(condition[0].symbols(), is_data)) branches.want(number);  // data is not assumed
-    throw;
-  }
-}
-
-std::vector<value> import_if(node& n) {
-  auto &yes = n.graph("then_branch"), &no = n.graph("else_branch");
-  check_no_inputs(yes);
-  check_no_inputs(no);
-  refuse_compound(n, 0);
-  value condition = n.b.with_dims(n.in(0), {});
-  // The condition is known at import: the branch becomes part of the enclosing graph.
-  if (auto taken = n.b.constant_of(condition)) return inlined(n, taken->at_int(0) ? yes : no);
-  auto known = n.b.known(condition);
-  if (known && has_bounded_dims({element_type::i64, *known})) known.reset();
-  if (known) return import_if_on_sizes(n, yes, no, *known);
-  if (needs_bounded_dims(n, yes) || needs_bounded_dims(n, no)) {
-    auto first = inlined(n, yes), second = inlined(n, no);
-    return merged_branches(n, condition, first, second);
-  }
-  captures outer;
-  capture(n, yes, outer);
-  capture(n, no, outer);
-  const std::size_t guards = n.owner.state().known.guards.size();
-  auto [bodies, types] = import_branches(n, std::array{&yes, &no}, outer);
-  if (n.owner.state().known.guards.size() > guards && !n.owner.state().values_as_symbols)
-    throw value_needed("a branch fits certain sizes only, so its condition must be known at import");
-  for (std::size_t i = 0; i < types[0].size(); ++i) {
-    if (types[0][i] == types[1][i]) continue;
-    // If elements of inputs decide, only one of the branches is left when they are given.
-    if (!n.owner.state().values_as_symbols || &n.b.target() != &n.owner.state().result.main())
-      throw value_needed("its branches give different shapes, " + types[0][i].str() + " and " + types[1][i].str());
-    std::vector<std::vector<value>> results;
-    for (const module* body : bodies) results.push_back(n.b.target().inline_module(*body, outer.values));
-    return merged_branches(n, condition, results[0], results[1]);
-  }
-  std::vector<value> arguments{condition};
-  arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
-  return all_outputs(n.b.add(if_else{}, arguments, bodies), types[0].size());
-}
 
 loop_parts parts_of(node& n, const ::onnx::GraphProto& graph) {
   builder& b = n.b;
@@ -162,8 +32,8 @@ loop_parts parts_of(node& n, const ::onnx::GraphProto& graph) {
   return {trips, condition, carried, body_outputs};
 }
 
-// One copy of the body for each trip, in the enclosing module. Carried values may be sequences and may change their
-// shapes from trip to trip.
+// Imports one copy of the body per trip into the enclosing module. Carried values may be sequences, and their shapes
+// may change from trip to trip.
 std::vector<value> unrolled_loop(node& n, const ::onnx::GraphProto& graph, const loop_parts& parts,
                                  std::int64_t trips) {
   builder& b = n.b;
@@ -236,7 +106,8 @@ std::vector<value> loop_with_body(node& n, ::onnx::GraphProto& graph, const loop
   return all_outputs(b.add(op, arguments, {&body.made}), body_outputs - 1);
 }
 
-// Returns the result of the first way that is supported; refuses for the reason of the first one.
+// Tries several ways of importing a node in order and returns the result of the first one that succeeds. If none is
+// supported, throws the error of the first way.
 std::vector<value> first_way(node& n, std::span<const std::function<std::vector<value>()>> ways) {
   import_state& state = n.owner.state();
   const int depth = state.depth;
@@ -247,7 +118,7 @@ std::vector<value> first_way(node& n, std::span<const std::function<std::vector<
       return way();
     } catch (const error& e) {
       if (e.kind() != error_kind::unsupported || state.bounded.size() != bounded) throw;
-      // The elements of inputs may be what is missing.
+      // The next attempt of the import has the elements of small inputs as symbols, which may be enough for this way.
       if (const auto* needed = dynamic_cast<const value_needed*>(&e); needed && !state.values_as_symbols) throw;
       if (!why) why = std::current_exception();
       state.depth = depth;
@@ -256,9 +127,9 @@ std::vector<value> first_way(node& n, std::span<const std::function<std::vector<
   std::rethrow_exception(why);
 }
 
-// A loop whose trips are few and known is imported trip by trip if its body cannot become a module: it carries
-// sequences, its values change their shapes, or operators need the number of the trip. Other loops may carry values
-// that grow (growing_loop.hpp).
+// A body becomes a module if possible. It cannot if the loop carries sequences, if carried values change their shapes,
+// or if operators need the index of the trip at import. Then a loop with a small, known trip count is unrolled. For
+// other loops, carried values may grow evenly (growing_loop.hpp).
 std::vector<value> import_loop(node& n) {
   constexpr std::int64_t most_unrolled = 256;
   auto& graph = n.graph("body");

@@ -10,7 +10,7 @@ namespace {
 
 using fn = scalar_function;
 
-// The sizes of one DeformConv. Positions are those of the result, places those of the window.
+// The sizes of one DeformConv. "Positions" are elements of the result, "places" are elements of the window.
 struct sizes {
   dim batch, positions;
   std::int64_t channels, offset_groups, places;
@@ -18,7 +18,8 @@ struct sizes {
   std::array<dim, 2> result;
 };
 
-// Where each place of the window reads along one axis, f32 [batch * offset groups, places * positions].
+// Returns the coordinates along one axis at which each place of the window reads, f32 [batch * offset groups, places *
+// positions].
 value coordinates(node& n, const window& w, const sizes& s, std::size_t axis) {
   builder& b = n.b;
   const std::vector<dim> grid{s.places, s.result[0], s.result[1]};
@@ -35,7 +36,8 @@ value coordinates(node& n, const window& w, const sizes& s, std::size_t axis) {
   return b.binary(fn::add, b.to_type(offsets, element_type::f32), b.with_dims(regular, {columns}));
 }
 
-// The image at these coordinates by bilinear interpolation, 0 outside of it; f32 [rows, columns, channels of a group].
+// Samples the image at these coordinates with bilinear interpolation; outside the image is 0. The result is f32 [rows,
+// columns, channels of a group].
 value sampled(builder& b, value table, const std::array<value, 2>& at, const sizes& s) {
   const std::vector<dim> dims = at[0].type().dims;
   std::array<value, 2> low{b.unary(fn::floor, at[0]), b.unary(fn::floor, at[1])};

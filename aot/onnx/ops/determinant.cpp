@@ -1,4 +1,4 @@
-// Det: Gaussian elimination with partial pivoting, one step per column over all matrices at once.
+// Det: Gaussian elimination with partial pivoting. Each step eliminates one column of all matrices in the batch.
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/window.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 using fn = scalar_function;
 constexpr std::int64_t most_columns = 64;
 
-// The first column of matrices [batch, rows, columns], as [batch, rows].
+// Returns the first column of matrices [batch, rows, columns] as [batch, rows].
 value first_column(builder& b, value matrices) {
   const auto& dims = matrices.type().dims;
   return b.with_dims(b.slice_axis(matrices, 2, 0, 1), {dims[0], dims[1]});
@@ -30,7 +30,7 @@ std::vector<value> determinant(node& n) {
   value rest = b.to_type(b.with_dims(n.in(0), {batch, size, size}), wide);
   value product = b.broadcast_to(b.scalar(wide, 1), {batch});
   for (std::int64_t left = size; left > 0; --left) {
-    // Swap the row with the largest first element to the top.
+    // Swap the row whose first element has the largest magnitude to the top.
     value chosen = b.add(arg_reduce{true, 1, false, false}, {b.unary(fn::abs, first_column(b, rest))});
     value pivot_row = b.add(gather_nd{1}, {rest, b.with_dims(chosen, {batch, 1})});
     value pivot = b.with_dims(b.slice_axis(pivot_row, 1, 0, 1), {batch});
@@ -40,7 +40,7 @@ std::vector<value> determinant(node& n) {
     value top = b.slice_axis(rest, 1, 0, 1), below = b.slice_axis(rest, 1, 1, left - 1);
     value row = b.binary(fn::add, b.iota_like(element_type::i64, {left - 1, 1}, 0), 1.0);
     below = b.where(b.binary(fn::equal, row, b.with_dims(chosen, {batch, 1, 1})), top, below);
-    // A column of zeros has the pivot 0 and makes the product 0; nothing is subtracted then.
+    // If the column is all zeros, the pivot is 0 and so is the determinant. Divide by 1 then; nothing is subtracted.
     value divisor = b.where(b.binary(fn::equal, pivot, 0.0), b.scalar(wide, 1), pivot);
     value factors = b.binary(fn::div, b.slice_axis(below, 2, 0, 1), b.with_dims(divisor, {batch, 1, 1}));
     value others = b.with_dims(b.slice_axis(pivot_row, 1, 1, left - 1), {batch, 1, left - 1});

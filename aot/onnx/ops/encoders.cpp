@@ -12,7 +12,7 @@ namespace {
 
 using fn = scalar_function;
 
-// A list of numbers or texts that an attribute of several possible types holds.
+// A list of numbers or texts from one of several attributes of different types.
 struct category_list {
   std::optional<literal> numbers;
   std::vector<std::string> texts;
@@ -21,7 +21,7 @@ struct category_list {
   }
 };
 
-// The attribute PREFIX_strings, _int64s, _floats or _tensor.
+// Reads the list from whichever of the attributes PREFIX_strings, _int64s, _floats and _tensor the node has.
 category_list categories(node& n, const std::string& prefix) {
   category_list result;
   if (auto list = n.integers(prefix + "_int64s"); list && !list->empty()) {
@@ -38,7 +38,7 @@ category_list categories(node& n, const std::string& prefix) {
   return result;
 }
 
-// The position of each of x's texts in the list, or of each of its numbers; [..., K] of bool.
+// Compares each element of x with each entry of the list. Returns bool [..., K].
 value hits(node& n, value x, const category_list& keys) {
   builder& b = n.b;
   auto lifted = x.type().dims;
@@ -50,7 +50,7 @@ value hits(node& n, value x, const category_list& keys) {
     for (std::int64_t i = 0; n.opset >= 4 && is_float(keys.numbers->type().type) && i < keys.size(); ++i)
       has_nan |= std::isnan(keys.numbers->at(i));
     if (!has_nan) return equal;
-    // From version 4 on, a missing value is a category of its own.
+    // From version 4 on, NaN is a category and equals itself.
     return b.binary(fn::logical_or, equal,
                     b.binary(fn::logical_and, b.unary(fn::is_nan, apart), b.unary(fn::is_nan, table)));
   }
@@ -61,7 +61,7 @@ value hits(node& n, value x, const category_list& keys) {
   return b.binary(fn::equal, b.with_dims(x, lifted), b.integers(places));
 }
 
-// Maps each key to its value, and everything else to the default.
+// Maps each key to its value, and elements that are no key to the default.
 std::vector<value> label_encoder(node& n) {
   builder& b = n.b;
   value x = n.in(0);
@@ -95,7 +95,7 @@ std::vector<value> label_encoder(node& n) {
   return {b.where(found, b.add(gather{0}, {b.constant(*values.numbers), place}), b.scalar(type, otherwise))};
 }
 
-// Returns 1 at the index of the category.
+// Returns 1 at the index of the element's category and 0 elsewhere.
 std::vector<value> one_hot_encoder(node& n) {
   builder& b = n.b;
   category_list keys = categories(n, "cats");

@@ -13,11 +13,12 @@ namespace {
 using fn = scalar_function;
 
 struct comparison {
-  std::string_view name;  // in nodes_modes
+  // Name of the comparison in the attribute nodes_modes.
+  std::string_view name;
   branch kind;
   fn function;
 };
-// In the order of the numbers of TreeEnsemble. not_equal is the negation of its function.
+// Indexed by TreeEnsemble's enumeration of modes. not_equal is stored as the negation of `equal`.
 constexpr comparison comparisons[] = {
     {"BRANCH_LEQ", branch::less_equal, fn::less_equal},
     {"BRANCH_LT", branch::less, fn::less},
@@ -42,7 +43,7 @@ branch kind_of(const std::string& mode) {
   return found->kind;
 }
 
-// Fails for inner nodes that are reached twice, so cycles terminate. A leaf may have several parents.
+// Refuses an inner node that is reached twice, so cycles terminate. A leaf may have several parents.
 std::int64_t depth_of(const forest& f) {
   std::vector<bool> reached(f.size());
   std::vector<std::int64_t> level = f.roots;
@@ -72,7 +73,8 @@ element_type type_for(const shape& x, const std::optional<literal>& thresholds) 
   return wide ? element_type::f64 : element_type::f32;
 }
 
-// The sets of TreeEnsemble's member nodes: one list for all of them, with NaN behind each set.
+// Returns the set of each of TreeEnsemble's member nodes. The attribute holds all sets in one list, each terminated by
+// NaN.
 std::map<std::int64_t, std::vector<double>> members_of(node& n, const std::vector<branch>& kinds) {
   std::map<std::int64_t, std::vector<double>> result;
   auto all = tensor_attribute(n, "membership_values");
@@ -184,11 +186,11 @@ forest_with_leaves forest_of_tensors(node& n, const shape& x) {
 
 namespace {
 
-// Whether the feature [N, trees] is in the set of the current node.
+// Returns whether the feature [N, trees] is in the set of the current node.
 value is_member(builder& b, const forest& f, value feature, value at) {
   std::size_t most = 1;
   for (const auto& [i, set] : f.members) most = std::max(most, set.size());
-  // NaN is in no set.
+  // Sets are padded with NaN, which equals no feature.
   std::vector<double> table(f.size() * most, std::numeric_limits<double>::quiet_NaN());
   for (const auto& [i, set] : f.members)
     std::ranges::copy(set, table.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * most));

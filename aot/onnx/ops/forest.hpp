@@ -8,15 +8,16 @@
 
 namespace kiln::onnx_import {
 
-// How an inner node compares its feature with its threshold; a member node asks whether the feature is in a set.
+// How an inner node compares its feature with its threshold. A `member` node tests whether the feature is in a set.
 enum class branch : std::int8_t { leaf = -1, less_equal, less, greater_equal, greater, equal, not_equal, member };
 
 struct forest {
-  // Indexed by node.
+  // Lists are indexed by node.
   std::vector<branch> kinds;
   std::vector<std::int64_t> features, yes, no, missing_is_yes;
   std::vector<double> thresholds;
-  std::map<std::int64_t, std::vector<double>> members;  // the sets of member nodes
+  // The sets of `member` nodes, keyed by node.
+  std::map<std::int64_t, std::vector<double>> members;
   std::vector<std::int64_t> roots;
   element_type type = element_type::f32;  // of features and thresholds: f32 or f64
   std::int64_t depth = 0;                 // number of levels below the roots
@@ -24,7 +25,7 @@ struct forest {
   std::size_t size() const { return kinds.size(); }
 };
 
-// The forest of TreeEnsembleRegressor and TreeEnsembleClassifier, and where it keeps the nodes (tree, node).
+// Returns the forest of TreeEnsembleRegressor or TreeEnsembleClassifier, and the index of each (tree, node).
 using tree_node = std::pair<std::int64_t, std::int64_t>;
 struct indexed_forest {
   forest trees;
@@ -32,7 +33,7 @@ struct indexed_forest {
 };
 indexed_forest forest_of_lists(node& n, const shape& x);
 
-// The forest of TreeEnsemble (ai.onnx.ml 5). Leaf i is node `leaves_from` + i.
+// The forest of TreeEnsemble (ai.onnx.ml 5). Leaf i is stored as node `leaves_from` + i.
 struct forest_with_leaves {
   forest trees;
   std::int64_t leaves_from = 0;
@@ -42,11 +43,11 @@ forest_with_leaves forest_of_tensors(node& n, const shape& x);
 // Returns the leaf of each row of x [N, features] in each tree, i64[N, trees].
 value leaves_of(builder& b, const forest& f, value x);
 
-// The weight of a leaf without a weight for a target. It changes no aggregate.
+// Returns the weight that stands for "this leaf has no weight for this target": the neutral element of the aggregate.
 double absent_weight(const forest& f, std::string_view how);
 
-// Aggregates the weights [nodes, targets] of the leaves of all trees: SUM, AVERAGE, MIN or MAX. Returns [N, targets].
-// Where no tree has a weight for a target, the result is 0.
+// Aggregates the weights [nodes, targets] of the reached leaves over all trees with SUM, AVERAGE, MIN or MAX. Returns
+// [N, targets]; 0 where no tree has a weight for the target.
 value aggregated(builder& b, const forest& f, value leaves, const literal& weights, const std::string& how);
 
 }  // namespace kiln::onnx_import

@@ -82,7 +82,7 @@ std::vector<value> grid_sample(node& n) {
     invalid("the grid " + grid.type().str() + " does not fit " + x.type().str());
   value table = b.with_dims(b.permuted(x, channels_last), {batch, pixels, channels});
   grid = b.to_type(b.with_dims(grid, {batch, points, static_cast<std::int64_t>(axes_count)}), element_type::f32);
-  // By spatial axis of the image; the grid has them in reverse order, x first.
+  // One entry per spatial axis of the image. The grid stores coordinates in reverse order (x first).
   std::vector<image_axis> axes;
   std::vector<value> cells;  // the integer coordinate of the first neighbour
   std::vector<std::vector<value>> weights;
@@ -96,7 +96,8 @@ std::vector<value> grid_sample(node& n) {
         corners ? b.binary(fn::mul, b.binary(fn::add, g, 1.0), (extent - 1) / 2)
                 : b.binary(fn::mul, b.binary(fn::sub, b.binary(fn::mul, b.binary(fn::add, g, 1.0), extent), 1.0), 0.5);
     if (mode == "nearest") at = b.unary(fn::round, at);
-    // Like torch and onnxruntime, cubic interpolation pads its neighbours only, not the point itself.
+    // For cubic interpolation, torch and onnxruntime apply the padding mode to each neighbour, not to the sampled
+    // point.
     if (mode != "cubic") at = padded_coordinate(b, at, axes[k], pad_with);
     value cell = mode == "nearest" ? b.unary(fn::round, at) : b.unary(fn::floor, at);
     weights.push_back(weights_of(b, b.binary(fn::sub, at, cell), mode));

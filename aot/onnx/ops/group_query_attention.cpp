@@ -10,7 +10,7 @@ namespace {
 
 using fn = scalar_function;
 
-// Positions of the queries of each batch entry among its keys.
+// Positions of the queries of each batch entry in its sequence of keys.
 struct places {
   value past;      // i64[B, 1]: number of keys before the first query
   value total;     // i64[B, 1]: number of valid keys
@@ -30,8 +30,8 @@ places places_of(node& n, const dim& batch, const dim& queries) {
   return at;
 }
 
-// Returns the valid part of the past of each batch entry, then the new rows, then zeros. past [B, G, P, H], fresh [B,
-// G, S, H]. The result has P rows if they hold all keys, else P + S.
+// Returns, for each batch entry, the valid part of its past, then the new rows, then zeros. past [B, G, P, H], fresh
+// [B, G, S, H]. The result has P rows if these hold all keys, otherwise P + S.
 value appended(node& n, value past, value fresh, const places& at) {
   builder& b = n.b;
   const auto p = past.type().dims;
@@ -42,7 +42,8 @@ value appended(node& n, value past, value fresh, const places& at) {
   if (total && total->size() == 1 && b.facts().at_least(p[2], total->front())) dims[2] = p[2];
   const dim keys = dims[2];
   value key = b.iota_like(element_type::i64, {1, keys}, 1);
-  value gap = b.binary(fn::sub, b.dims_tensor({p[2]}, 0), at.past);  // rows of the past that are not valid
+  // Number of rows of the past that are not valid.
+  value gap = b.binary(fn::sub, b.dims_tensor({p[2]}, 0), at.past);
   value index = b.binary(fn::add, key, b.where(b.binary(fn::less, key, at.past), b.scalar(element_type::i64, 0), gap));
   index = b.binary(fn::min, index, b.dims_tensor({last}, 0));
   value rows = b.add(gather_elements{2}, {both, b.broadcast_to(b.with_dims(index, {batch, 1, keys, 1}), dims)});
@@ -50,7 +51,7 @@ value appended(node& n, value past, value fresh, const places& at) {
   return b.where(b.with_dims(written, {batch, 1, keys, 1}), rows, b.scalar(rows.type().type, 0));
 }
 
-// RMS normalization of each head [B, S, N, H] with the weights [H] of input i.
+// RMS normalization of each head of [B, S, N, H]; input i holds the weights [H].
 value normalized_heads(node& n, value x, std::size_t i, std::string_view epsilon) {
   builder& b = n.b;
   element_type wide = compute_type(x.type().type);
@@ -63,7 +64,7 @@ value group_rotated(node& n, value x, const places& at) {
   value positions;
   if (n.has(9)) {
     positions = b.to_type(n.in(9), element_type::i64);
-    // Of the positions of a first prompt the operator reads only the first.
+    // For the first prompt the operator reads only the first position and counts up from it.
     const auto dims = positions.type().dims;
     if (n.has(6) && dims.size() == 2) {
       value start = b.with_dims(b.slice_axis(b.slice_axis(positions, 0, 0, 1), 1, 0, 1), {});
@@ -80,9 +81,9 @@ value group_rotated(node& n, value x, const places& at) {
                  n.integer("rotary_interleaved", 0) != 0);
 }
 
-// inputs: query [B, S, N*H] (or query, key and value concatenated), key, value, past key, past value, last key of each
-// batch entry, total number of keys, cosines, sines, positions, attention bias, sink. outputs: [B, S, N*H], present
-// key, present value.
+// inputs: query [B, S, N*H] (or query, key and value concatenated), key, value, past key, past value, index of the last
+// key of each batch entry, total number of keys, cosines, sines, positions, attention bias, sink. outputs: [B, S, N*H],
+// present key, present value.
 std::vector<value> group_query_attention(node& n) {
   builder& b = n.b;
   for (std::size_t i : {12, 13})
@@ -113,7 +114,7 @@ std::vector<value> group_query_attention(node& n) {
   const dim keys = p.key.type().dims[2];
   p.scale = attention_scale(n, p.query.type().dims[3]);
   p.soft_cap = n.real("softcap", 0);
-  // Query i of a batch entry sees the keys up to its own position, or only the last `window` of them.
+  // Query i of a batch entry attends to the keys up to its own position, or only to the last `window` of these.
   value place = b.with_dims(at.of_query, {batch, 1, queries, 1}), order = b.iota_like(element_type::i64, {keys}, 0);
   value last = b.with_dims(b.binary(fn::sub, at.total, 1.0), {batch, 1, 1, 1});
   if (n.integer("causal", 1)) last = b.binary(fn::min, place, last);

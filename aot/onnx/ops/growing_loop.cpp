@@ -42,7 +42,8 @@ class growing {
               body.b.slice_axis(buffer, static_cast<std::int64_t>(axis), 0, initial_[i].dims[axis] + passed * each);
       body.inside.define(name, buffer);
     }
-    std::vector<value> collected;  // parameters
+    // Parameters of the body that hold the collected values.
+    std::vector<value> collected;
     for (const shape& each : scanned_) {
       std::vector<dim> dims = each.dims;
       dims.insert(dims.begin(), trips_);
@@ -82,7 +83,7 @@ class growing {
   }
 
  private:
-  // Finds by how much each value grows in the first trip, and the shapes of the collected values.
+  // Imports the first trip to find the growth of each carried value and the shapes of the collected values.
   void measure() {
     ::onnx::GraphProto copy = graph_;
     state_.budget.take_copy(2 * copy.ByteSizeLong());
@@ -112,7 +113,7 @@ class growing {
     refuse("carried value " + std::to_string(i) + " changes its shape from " + initial_[i].str() + " to " + type.str());
   }
 
-  // A symbol for the number of the trip, so that sizes in the body follow from it.
+  // Creates a symbol for the index of the trip, so that sizes in the body can be expressed with it.
   dim number_of_trips(body_module& body, value trip, value place) {
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state_.bounded.size()));
     body.b.set_count(symbol, place);
@@ -129,7 +130,7 @@ class growing {
     return v;
   }
 
-  // What the body returns for a carried value, with the size of its buffer.
+  // Returns the value that the body passes on for a carried value, padded to the size of its buffer.
   value grown(node& inside, value v, std::size_t i, const dim& passed, const shape& buffer) {
     for (std::size_t axis = 0; axis < v.type().rank(); ++axis) {
       const dim wanted = initial_[i].dims[axis] + (passed + dim(1)) * growth_[i][axis];
@@ -141,12 +142,13 @@ class growing {
     return v;
   }
 
-  // Cuts the buffers to the trips that were made.
+  // Truncates the buffers to the number of trips that were executed.
   std::vector<value> finished(std::vector<value> results, bool stops) {
     value done = results.back();
     results.pop_back();
     if (!stops && b_.constant_of(parts_.condition) && b_.constant_of(parts_.condition)->at_int(0)) return results;
-    std::map<std::string, value> counts;  // tensors that grow alike have the same size
+    // Keyed by the expression of the size: tensors that grow alike share a count.
+    std::map<std::string, value> counts;
     auto cut = [&](value& v, std::size_t axis, const dim& start, const dim& each) {
       auto [found, fresh] = counts.try_emplace(start.str() + "+" + each.str());
       if (fresh)
@@ -165,10 +167,12 @@ class growing {
   import_state& state_;
   const ::onnx::GraphProto& graph_;
   const loop_parts& parts_;
-  dim trips_;             // at most
+  // Upper bound on the number of trips.
+  dim trips_;
   bool counted_ = false;  // whether the number of trips depends on data
   std::vector<shape> initial_, scanned_;
-  std::vector<std::vector<dim>> growth_;  // by carried value and axis
+  // Elements added per trip, by carried value and axis.
+  std::vector<std::vector<dim>> growth_;
 };
 
 }  // namespace

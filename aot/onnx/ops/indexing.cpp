@@ -22,7 +22,8 @@ std::vector<value> gathered_elements(node& n) {
   return {n.b.add(gather_elements{axis}, {n.in(0), indices})};
 }
 
-// Index tuples [..., k] into the axes of `dims` from `first` on; they count from the beginning afterwards.
+// Converts index tuples [..., k] into the axes of `dims` from `first` on, so that negative indices count from the
+// beginning.
 value tuples_from_beginning(builder& b, value indices, const std::vector<dim>& dims, std::size_t first) {
   const dim width = indices.type().dims.empty() ? dim(0) : indices.type().dims.back();
   if (!width.is_static() || first + static_cast<std::size_t>(width.value()) > dims.size()) return indices;
@@ -47,7 +48,7 @@ scatter_reduction reduction_of(node& n) {
   return result;
 }
 
-// Data with one more element along the axis, which takes the updates that are padding.
+// Returns the data with one more element along the axis. Updates that are padding are written to this element.
 value with_spare(node& n, value data, std::int64_t axis) {
   const dim size = data.type().dims[static_cast<std::size_t>(axis)];
   if (is_bounded(size)) return with_room(n, data, axis, capacity_of(n.owner.state(), size) + dim(1));
@@ -77,7 +78,7 @@ std::vector<value> scattered_nd(node& n) {
   const dim width = indices.type().dims.empty() ? dim(0) : indices.type().dims.back();
   if (!width.is_static() || width.value() < 1 || static_cast<std::size_t>(width.value()) > dims.size())
     refuse("indices " + indices.type().str() + " into " + data.type().str());
-  // Padding writes to the spare element of the first axis.
+  // Redirect updates that are padding to the spare element of the first axis.
   std::vector<value> parts{b.dims_tensor({capacity_of(n.owner.state(), dims[0])})};
   if (width.value() > 1) parts.push_back(b.integers(std::vector<std::int64_t>(width.value() - 1, 0)));
   value spare = parts.size() == 1 ? parts[0] : b.add(concat{0}, parts);
@@ -93,8 +94,8 @@ std::vector<value> segment_sums(node& n) {
   return {n.b.add(segment_sum{n.integer("segments", 0)}, {n.in(0), n.in(1)})};
 }
 
-// The largest (smallest) k along an axis. If k depends on sizes, as many are taken as k can be at most, and the first k
-// of them are the result.
+// Returns the largest (or smallest) k elements along an axis. If k depends on sizes, computes as many as k can be at
+// most and returns the first k of them.
 std::vector<value> top(node& n) {
   builder& b = n.b;
   dim k;
@@ -110,7 +111,8 @@ std::vector<value> top(node& n) {
   const bool largest = n.integer("largest", 1) != 0;
   constexpr std::int64_t most_chosen = 1 << 16;
   auto most = b.facts().upper(k);
-  if (!most || (!k.is_static() && *most > most_chosen)) n.numbers(1, "k");  // refuses, and names the dimension
+  // Refuses the node with a message that names the dimension.
+  if (!most || (!k.is_static() && *most > most_chosen)) n.numbers(1, "k");
   value x = n.in(0);
   const dim size = x.type().dims[at], room = capacity_of(n.owner.state(), size);
   if (!k.is_static() && !b.facts().at_least(room, *most)) {

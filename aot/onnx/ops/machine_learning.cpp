@@ -22,7 +22,8 @@ std::vector<float> floats_of(const node& n, std::string_view name) {
 std::optional<literal> tensor_attribute(node& n, std::string_view name) {
   for (auto& a : *n.proto.mutable_attribute())
     if (a.name() == name && a.has_t()) {
-      ::onnx::TensorProto copy = a.t();  // a list may be read twice
+      // Copy, because the attribute may be read twice.
+      ::onnx::TensorProto copy = a.t();
       return n.owner.tensor(copy, "attribute '" + std::string(name) + "'");
     }
   return std::nullopt;
@@ -57,8 +58,8 @@ value feature_rows(node& n, bool keep_double) {
 
 namespace {
 
-// The inverse of the normal distribution's function: sqrt(2) * erfinv(2 x - 1), with erfinv by Winitzki's formula,
-// which onnxruntime uses.
+// Returns the quantile function of the normal distribution, sqrt(2) * erfinv(2 x - 1). erfinv is Winitzki's
+// approximation, which onnxruntime uses as well.
 value probit(builder& b, value x) {
   constexpr double a = 0.147;
   value y = b.binary(fn::sub, b.binary(fn::mul, x, 2.0), 1.0);
@@ -70,7 +71,7 @@ value probit(builder& b, value x) {
   return b.binary(fn::mul, b.binary(fn::mul, b.unary(fn::sign, y), size), std::numbers::sqrt2);
 }
 
-// Scores of exactly 0 stay 0 and are excluded from the sum.
+// Softmax over the nonzero scores. Scores of exactly 0 stay 0 and are excluded from the sum.
 value softmax_without_zeros(builder& b, value scores) {
   element_type type = scores.type().type;
   value zero = b.scalar(type, 0), is_zero = b.binary(fn::equal, scores, 0.0);
@@ -190,8 +191,8 @@ std::vector<value> array_feature_extractor(node& n) {
   return {n.b.add(gather{static_cast<std::int64_t>(x.type().rank()) - 1}, {x, n.b.to_type(picked, element_type::i64)})};
 }
 
-// A list of maps is not a tensor. Returns the scores themselves, with columns in the order of the labels, which become
-// metadata of the program.
+// Maps are not tensors. Returns the scores themselves, with columns in the order of the labels, and stores the labels
+// as metadata of the program.
 std::vector<value> zip_map(node& n) {
   nlohmann::json labels = nlohmann::json::array();
   if (auto numbers = labels_of(n); !numbers.empty()) labels = numbers;

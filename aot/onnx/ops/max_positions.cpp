@@ -13,7 +13,7 @@ namespace {
 using fn = scalar_function;
 using numbers = std::vector<std::int64_t>;
 
-// The strides of spatial axes in the flattened image.
+// Returns the strides of the spatial axes in the flattened image.
 numbers spatial_strides(const numbers& dims, bool column_major) {
   if (!column_major) return row_major_strides(dims);
   numbers strides(dims.size(), 1);
@@ -21,7 +21,8 @@ numbers spatial_strides(const numbers& dims, bool column_major) {
   return strides;
 }
 
-// What each place of the window reads, [N, C, places, result...]. Padding is lower than any element of the image.
+// Returns the elements that each place of the window reads, [N, C, places, result...]. Padding is lower than every
+// element of the image.
 value windows(builder& b, value x, const pooling& op, const numbers& image, const std::vector<dim>& result) {
   const std::size_t axes = image.size();
   if (!is_float(x.type().type)) x = b.to_type(x, element_type::i32);
@@ -49,8 +50,8 @@ value windows(builder& b, value x, const pooling& op, const numbers& image, cons
   return read.size() == 1 ? read[0] : b.add(concat{2}, read);
 }
 
-// inputs: X, positions in the flattened result, and optionally the result's shape. Without it, the result is as large
-// as the smallest image that the pooling reduces to X.
+// inputs: X, positions in the flattened result, and optionally the result's shape. Without the shape, the result has
+// the smallest dims that the pooling reduces to those of X.
 std::vector<value> max_unpool(node& n) {
   builder& b = n.b;
   const auto dims = n.dims(0);
@@ -75,13 +76,13 @@ std::vector<value> max_unpool(node& n) {
   return {result};
 }
 
-// round() of C: halves go away from zero.
+// Rounds like C's round(): halves away from zero.
 value rounded_away(builder& b, value x) {
   return b.binary(fn::mul, b.unary(fn::sign, x), b.unary(fn::floor, b.binary(fn::add, b.unary(fn::abs, x), 0.5)));
 }
 
-// Whether each index of an axis lies in each bin of each region, bool [regions, bins, length]. `first` and `last` are
-// the region's bounds [regions, 1].
+// Returns whether each index of an axis lies in each bin of each region, bool [regions, bins, length]. `first` and
+// `last` are the regions' bounds [regions, 1].
 value in_bins(builder& b, value first, value last, std::int64_t bins, std::int64_t length) {
   const dim regions = first.type().dims[0];
   value extent = b.binary(fn::max, b.binary(fn::add, b.binary(fn::sub, last, first), 1.0), 1.0);

@@ -1,4 +1,4 @@
-// The positions of the maxima of a pooling, the second result of MaxPool.
+// Positions of the maxima of a pooling (the second output of MaxPool).
 #pragma once
 
 #include "aot/onnx/node.hpp"
@@ -6,8 +6,9 @@
 
 namespace kiln::onnx_import {
 
-// The index of each maximum of `op`, a maximum pooling of input 0, in the flattened input; i64 with the dims of the
-// result, `result`. The first of equal elements counts. storage_order=1 counts the spatial axes in column-major order.
+// Returns the index of each maximum of `op`, a maximum pooling of input 0, in the flattened input. The result is i64
+// with the dims `result`. Of equal elements, the first is chosen. With storage_order=1 the spatial axes are flattened
+// in column-major order.
 value max_positions(node& n, const pooling& op, const std::vector<dim>& result);
 
 }  // namespace kiln::onnx_import

@@ -21,7 +21,7 @@ bool makes_bounded_dims(const ::onnx::GraphProto& branch) {
   });
 }
 
-// Values of two tensors, one of which is selected.
+// Selects elementwise between two tensors whose sizes may differ.
 class selection {
  public:
   selection(node& n, value condition) : n_(n), b_(n.b), condition_(condition) {}
@@ -44,7 +44,7 @@ class selection {
   }
 
  private:
-  // Outputs of equal sizes share a count.
+  // Returns the selected size. Axes with the same pair of sizes share one count.
   value count_of(const dim& left, const dim& right) {
     auto [found, fresh] = counts_.try_emplace({left.str(), right.str()});
     if (fresh) found->second = b_.where(condition_, b_.dims_tensor({left}), b_.dims_tensor({right}));

@@ -1,5 +1,5 @@
-// An If whose branches give different sizes that depend on data: both branches are computed, and the results of one of
-// them are selected.
+// An If whose branches return different data-dependent sizes. Both branches are computed, and the condition selects the
+// results of one.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace kiln::onnx_import {
 
-// Whether a branch reads or makes a tensor whose size depends on data, so that it cannot be a module of its own.
+// Returns true if a branch reads or creates a tensor whose size depends on data. Such a branch cannot be a module.
 bool needs_bounded_dims(node& n, const ::onnx::GraphProto& branch);
 
-// Selects the outputs `yes` where the condition, a scalar, holds, and `no` elsewhere. Sizes may differ along any axis.
-// Refuses outputs of different ranks or types.
+// Returns the outputs `yes` if the scalar condition is true, otherwise `no`. Sizes may differ along any axis. Refuses
+// outputs of different ranks or types.
 std::vector<value> merged_branches(node& n, value condition, const std::vector<value>& yes,
                                    const std::vector<value>& no);
 

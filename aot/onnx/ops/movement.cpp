@@ -39,7 +39,8 @@ dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
   if (at.is_static() && at.value() >= far) return high;
   if (at.is_static() && at.value() <= -far) return low;
   if (facts.at_least(-1, at)) at = at + size;
-  else if (!facts.at_least(at, 0))  // from the end for some sizes; exporters mean the others
+  // For some sizes this index counts from the end. Exporters mean the other sizes.
+  else if (!facts.at_least(at, 0))
     n.b.need_equal(
         facts.min(at, 0), 0,
         "slices at '" + at.str() + "', which must not be negative; compile the model for these sizes with --dim");

@@ -1,5 +1,5 @@
-// TfIdfVectorizer of numbers: how often each n-gram of a list occurs in a row. An n-gram may skip tokens between its
-// own.
+// TfIdfVectorizer on numbers: counts how often each n-gram of a list occurs in a row. Tokens between those of an n-gram
+// may be skipped.
 #include <algorithm>
 
 #include "aot/onnx/operators.hpp"
@@ -12,8 +12,10 @@ using fn = scalar_function;
 using numbers = std::vector<std::int64_t>;
 
 struct vocabulary {
-  numbers tokens, starts, columns;  // all n-grams in a row; where those of each length begin; the column of each n-gram
-  std::int64_t width = 0;           // columns of the result
+  // All n-grams concatenated; the offset of the first n-gram of each length; the output column of each n-gram.
+  numbers tokens, starts, columns;
+  // Number of columns of the result.
+  std::int64_t width = 0;
 };
 
 vocabulary vocabulary_of(const node& n) {
@@ -41,7 +43,7 @@ vocabulary vocabulary_of(const node& n) {
   return v;
 }
 
-// Occurrences of the n-grams of one length in rows i64 [N, tokens], f32 [N, n-grams].
+// Counts the occurrences of the n-grams of one length in rows i64 [N, tokens]. Returns f32 [N, n-grams].
 value occurrences(builder& b, value rows, const numbers& grams, std::int64_t length, std::int64_t most_skipped) {
   const std::int64_t tokens = rows.type().dims[1].value(), count = static_cast<std::int64_t>(grams.size()) / length;
   const dim batch = rows.type().dims[0];
@@ -85,7 +87,7 @@ std::vector<value> tf_idf(node& n) {
                           ? b.broadcast_to(b.scalar(element_type::f32, 0), {batch, count})
                           : occurrences(b, x, grams, length, skipped));
   }
-  // A column without an n-gram reads the zeros behind all n-grams.
+  // A column without an n-gram reads the column of zeros that is appended here.
   counted.push_back(b.broadcast_to(b.scalar(element_type::f32, 0), {batch, 1}));
   numbers source(static_cast<std::size_t>(v.width), static_cast<std::int64_t>(v.columns.size()));
   for (std::size_t i = 0; i < v.columns.size(); ++i)

@@ -29,7 +29,7 @@ value packed_elements(node& n, std::size_t i, std::string_view what, const std::
   literal data = bytes_of(n, i, what, count * bits / 8);
   if (bits == 8) return n.b.constant(data.reshaped(dims));
   std::vector<std::byte> bytes(data.bytes().begin(), data.bytes().end());
-  // There is no 2-bit type: each byte becomes two bytes of 4-bit elements.
+  // Expand 2-bit elements to 4 bits: each byte becomes two bytes.
   if (bits == 2) {
     auto from = data.as<std::uint8_t>();
     bytes.assign(bytes.size() * 2, std::byte{});

@@ -5,15 +5,15 @@
 
 namespace kiln::onnx_import {
 
-// Refuses numbers of bits other than 2, 4 and 8, and returns the rest.
+// Returns `bits` if it is 2, 4 or 8; refuses any other number.
 std::int64_t checked_bits(std::int64_t bits);
 
-// Returns the constant input i (u8, `what` in messages) as elements of `bits` bits with the given dims: u4 for 2 and 4
-// bits, u8 for 8 bits.
+// Returns the packed constant input i (u8; `what` is its name in messages) as elements with the given dims: u4 for 2
+// and 4 bits, u8 for 8 bits.
 value packed_elements(node& n, std::size_t i, std::string_view what, const std::vector<dim>& dims, std::int64_t bits);
 
-// Returns `rows` times `count` numbers of the constant input i in a floating type, as `dims`. Each row begins at a
-// byte.
+// Unpacks `rows` times `count` numbers from the constant input i to a floating type, with the dims `dims`. Each row
+// begins at a byte.
 value packed_numbers(node& n, std::size_t i, std::string_view what, std::int64_t rows, std::int64_t count,
                      std::int64_t bits, element_type type, const std::vector<dim>& dims);
 

@@ -48,7 +48,7 @@ std::vector<value> quantize(node& n) {
   value real = b.to_type(n.in(0), wide), scale = b.to_type(spread(n, n.in(1)), wide);
   value scaled = b.to_type(b.binary(fn::div, real, scale), wide == element_type::f64 ? wide : element_type::f32);
   if (small_float)
-    // The zero point of such a type is always 0.
+    // For these types ONNX requires a zero point of 0, so it need not be added.
     return {n.integer("saturate", 1) ? saturated_f8(b, scaled, type) : b.to_type(scaled, type)};
   value zero = n.has(2) ? spread(n, n.in(2)) : b.scalar(type, 0);
   return {quantized(b, scaled, zero)};

@@ -32,7 +32,7 @@ value stack(builder& b, const std::vector<value>& values, std::int64_t axis) {
   return lifted.size() == 1 ? lifted[0] : b.add(concat{axis}, lifted);
 }
 
-// The lengths of sequences of different lengths, i64[B]; empty if all are as long as X.
+// Returns the lengths of the sequences, i64[B]; empty if every sequence is as long as X.
 value varying_lengths(node& n, const dim& steps) {
   if (!n.has(4)) return {};
   auto known = n.b.known(n.in(4));
@@ -40,11 +40,11 @@ value varying_lengths(node& n, const dim& steps) {
   return n.b.with_dims(n.b.to_type(n.in(4), element_type::i64), {n.type(4).elements()});
 }
 
-// A layer whose sequences have their own lengths. The states must not change behind a sequence's end, and its results
-// there are 0.
+// Helps with a layer whose sequences have different lengths. Past the end of a sequence its states must not change and
+// its results must be 0.
 class sequence_lengths {
  public:
-  // lengths i64[B] may be empty: then every member returns its argument.
+  // `lengths` is i64[B] or empty. If it is empty, every member function returns its argument.
   sequence_lengths(builder& b, value lengths, const dim& steps) : b_(b), lengths_(lengths) {
     if (!lengths) return;
     batch_ = lengths.type().dims[0];
@@ -55,9 +55,10 @@ class sequence_lengths {
   }
   explicit operator bool() const { return static_cast<bool>(lengths_); }
 
-  // Turns each sequence [T, B, C] around within its length.
+  // Reverses each sequence of [T, B, C] within its length.
   value reversed(value x) const { return b_.add(gather_elements{0}, {x, b_.broadcast_to(turned_, x.type().dims)}); }
-  // Behind the end, the gates of an LSTM keep the cell: input gate 0, forget gate 1. ONNX orders them i, o, f, c.
+  // Sets the gates of an LSTM past the end so that the cell keeps its value: input gate 0, forget gate 1. ONNX orders
+  // gates i, o, f, c.
   value holding_cell(value products, const dim& hidden) const {
     if (!lengths_) return products;
     constexpr double closed = -1e30;
@@ -69,7 +70,7 @@ class sequence_lengths {
     return b_.where(valid_, products, held);
   }
   value masked(value y) const { return lengths_ ? b_.where(valid_, y, b_.scalar(y.type().type, 0)) : y; }
-  // The state [B, H] after the last step of each sequence.
+  // Returns the state [B, H] after the last step of each sequence.
   value last(value y, value initial) const {
     value row = b_.with_dims(lengths_, {1, batch_, 1}), at = b_.binary(fn::max, b_.binary(fn::sub, row, 1.0), 0.0);
     const dim hidden = y.type().dims[2];

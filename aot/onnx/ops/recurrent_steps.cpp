@@ -13,7 +13,8 @@ using fn = scalar_function;
 
 struct activation_row {
   std::string_view name;
-  int parameters;  // 0, 1 (alpha) or 2
+  // Number of parameters: 0, 1 (alpha) or 2 (alpha, beta).
+  int parameters;
   double alpha, beta;
   value (*apply)(builder& b, value x, const recurrent_activation& a);
 };
@@ -71,7 +72,7 @@ const activation_row& row_of(const std::string& name) {
   return *found;
 }
 
-// One time step, in the module of the loop's body.
+// One time step, built in the module of the loop's body.
 struct cell {
   builder& b;
   const recurrent_direction& layer;
@@ -82,7 +83,7 @@ struct cell {
     const recurrent_activation& a = layer.activations.at(which);
     return row_of(a.name).apply(b, v, a);
   }
-  // Of a gate, whose sum is clipped.
+  // Applies an activation to a gate after clipping its sum.
   value activated(std::size_t which, value v) const {
     return applied(which, layer.clip > 0 ? clamped(b, v, -layer.clip, layer.clip) : v);
   }
@@ -91,7 +92,7 @@ struct cell {
   value add(value p, value q) const { return b.binary(fn::add, p, q); }
   value mul(value p, value q) const { return b.binary(fn::mul, p, q); }
   value rest(value share) const { return b.binary(fn::sub, b.scalar(share.type().type, 1), share); }
-  // The share of the cell that gate `i` sees: the order of peepholes is input, output, forget.
+  // Adds the peephole contribution of the cell state to gate `i`. Peepholes are ordered input, output, forget.
   value peeped(value sum, std::int64_t i, value state) const {
     return peepholes ? add(sum, mul(b.slice_axis(peepholes, 0, i * hidden, hidden), state)) : sum;
   }
@@ -116,7 +117,8 @@ struct cell {
     value forget = layer.input_forget ? rest(input) : activated(0, peeped(gate_of(gates, 2), 2, c));
     c = add(mul(forget, c), mul(input, activated(1, gate_of(gates, 3))));
     value output = activated(0, peeped(gate_of(gates, 1), 1, c));
-    h = mul(output, applied(2, c));  // onnxruntime does not clip the cell
+    // onnxruntime does not clip the cell, so neither do we.
+    h = mul(output, applied(2, c));
   }
 
   void step() {
@@ -143,7 +145,7 @@ std::vector<recurrent_activation> activations_of(const node& n, const std::vecto
   if (names.size() < (d + 1) * defaults.size())
     invalid("has " + std::to_string(names.size()) + " activations, a direction needs " +
             std::to_string(defaults.size()));
-  // The parameters are lists of their own, from which each activation that has them takes the next.
+  // Parameters are in separate lists (alpha, beta). Each activation that has a parameter takes the next entry.
   std::vector<recurrent_activation> all;
   std::size_t alpha = 0, beta = 0;
   for (std::string name : names) {
@@ -187,7 +189,8 @@ std::vector<value> stepped_direction(node& n, const recurrent_direction& layer) 
   cell now{b, layer, hidden, b.add(gather{0}, {products, time}), weights, bias, h, c, peepholes};
   now.step();
   value y = now.h;
-  if (lengths) {  // past the end of a sequence, the state stays and the output is 0
+  // Past the end of a sequence, the state stays and the output is 0.
+  if (lengths) {
     value inside = b.binary(fn::less, time, b.to_type(lengths, element_type::i64));
     inside = b.with_dims(inside, {batch, 1});
     y = b.where(inside, now.h, b.scalar(now.h.type().type, 0));

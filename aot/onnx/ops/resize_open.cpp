@@ -11,7 +11,7 @@ namespace {
 using fn = scalar_function;
 using enum element_type;
 
-// Coordinates and weights of one axis as tensors of f64, by the same formulas as in resize_weights.cpp.
+// Computes coordinates and weights of one axis as f64 tensors, with the formulas of resize_weights.cpp.
 class open_axis {
  public:
   open_axis(node& n, const resize& op, const open_resampling& how)
@@ -21,7 +21,7 @@ class open_axis {
     source_ = source();
   }
 
-  // The element of the input for each output element, for the mode `nearest`.
+  // Returns, for mode `nearest`, the index of the input element for each output element.
   value nearest() const {
     value at = source_;
     switch (op_.nearest) {
@@ -34,13 +34,13 @@ class open_axis {
     return b_.to_type(at, i64);
   }
 
-  // Weights [from, to].
+  // Returns the weight matrix [from, to].
   value matrix() const {
     value place = b_.with_dims(b_.iota_like(f64, {how_.from}, 0), {how_.from, 1});
     value weights = kernel(sub(place, source_));
     value total = b_.reduced(reduction_kind::sum, weights, {0}, true);
     if (!op_.exclude_outside) {
-      // Neighbours beyond the ends repeat the ends.
+      // Neighbours beyond the ends take the value of the end element.
       const dim count = neighbours();
       value beyond = b_.with_dims(b_.iota_like(f64, {count}, 0), {count, 1});
       value before = sum(kernel(sub(sub(number(-1), beyond), source_)));
@@ -53,7 +53,7 @@ class open_axis {
     return axis_.antialias || op_.exclude_outside ? div(weights, total) : weights;
   }
 
-  // Where the result is the model's extrapolation_value, bool[to].
+  // Returns where the result is the model's extrapolation_value, bool[to].
   value outside() const {
     return b_.binary(fn::logical_or, b_.binary(fn::less, source_, number(0)),
                      b_.binary(fn::greater, source_, sub(from_, number(1))));
@@ -68,7 +68,7 @@ class open_axis {
   value div(value x, value y) const { return b_.binary(fn::div, x, y); }
   value sum(value x) const { return b_.reduced(reduction_kind::sum, x, {0}, true); }
 
-  // Coordinates of the input that the output elements show, [to].
+  // Returns the input coordinate of each output element, [to].
   value source() const {
     const value half = number(0.5), one = number(1), width = mul(scale_, from_);
     const value pixel = div(add(y_, half), scale_), single = b_.binary(fn::equal, width, one);
@@ -96,7 +96,7 @@ class open_axis {
 
   std::int64_t reach() const { return op_.mode == resize_mode::cubic ? 2 : 1; }
 
-  // An upper bound of the number of neighbours beyond each end.
+  // Returns an upper bound on the number of neighbours beyond each end.
   dim neighbours() const {
     if (!axis_.antialias) return reach() + 1;
     if (axis_.scale > 0)

@@ -1,5 +1,4 @@
-// Resampling of one axis whose size is open: the matrix of weights (resize_weights.hpp) is computed when the model
-// runs.
+// Resamples an axis whose size is open: the weight matrix (resize_weights.hpp) is computed at run time.
 #pragma once
 
 #include "aot/onnx/graph.hpp"
@@ -7,14 +6,14 @@
 
 namespace kiln::onnx_import {
 
-// An axis of a Resize with sizes that may be symbolic. `axis.from` and `axis.to` are not read; a scale of 0 stands for
-// the ratio of the sizes.
+// An axis of a Resize whose sizes may be symbolic. `axis.from` and `axis.to` are ignored; a scale of 0 means the ratio
+// of the sizes.
 struct open_resampling {
   resampling axis;
   dim from, to;
 };
 
-// Resamples the last axis of `x`, which is of a float type: [..., from] to [..., to].
+// Resamples the last axis of `x` (a float type): [..., from] becomes [..., to].
 value resampled(node& n, value x, const resize& op, const open_resampling& how);
 
 }  // namespace kiln::onnx_import

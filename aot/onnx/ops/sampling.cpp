@@ -1,5 +1,5 @@
-// Bernoulli and Multinomial: draws that compare probabilities with uniform random numbers of our library, which are the
-// same in every run for the same seed.
+// Bernoulli and Multinomial. They compare probabilities with uniform random numbers from our library. The same seed
+// gives the same numbers in every run.
 #include "aot/onnx/custom.hpp"
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using fn = scalar_function;
 
-// Random numbers in [0, 1), f32 with the dims of `like`, which is f32 too. The node's attribute `seed` is used.
+// Returns uniform random numbers in [0, 1), f32 with the dims of `like` (also f32). Reads the node's attribute `seed`.
 value uniform_like(node& n, value like) {
   ::onnx::NodeProto proto;
   proto.set_op_type("RandomUniformLike");
@@ -28,8 +28,8 @@ std::vector<value> bernoulli(node& n) {
   return {b.to_type(b.binary(fn::less, uniform_like(n, chance), chance), type)};
 }
 
-// inputs: logarithms of probabilities that need not add up to 1, [batch, classes]. A draw is the number of classes
-// whose cumulative probability it reaches.
+// inputs: unnormalized log-probabilities [batch, classes]. A draw is the number of classes whose cumulative probability
+// is at most the random number.
 std::vector<value> multinomial(node& n) {
   builder& b = n.b;
   if (n.rank(0) != 2) invalid("needs [batch, classes], not " + n.type(0).str());
@@ -43,7 +43,7 @@ std::vector<value> multinomial(node& n) {
   value reached = b.with_dims(b.add(cumulative_sum{1, false, false}, {shares}), {batch, 1, classes});
   value draw = uniform_like(n, b.broadcast_to(b.scalar(element_type::f32, 0), {batch, draws}));
   value passed = b.to_type(b.binary(fn::greater_equal, b.with_dims(draw, {batch, draws, 1}), reached), type);
-  // The sum of the shares may be rounded below 1.
+  // Rounding can make the cumulative probability of the last class less than 1, so limit the index.
   value last = b.to_type(b.dims_tensor({classes - dim(1)}, 0), type);
   return {b.binary(fn::min, b.reduced(reduction_kind::sum, passed, {2}, false), last)};
 }

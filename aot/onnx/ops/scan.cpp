@@ -5,7 +5,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// Imports Scan as a loop over the elements of its scan inputs. The body reads them at the index of the iteration.
+// Imports Scan as a Loop. In each iteration the body reads the scan inputs at the iteration's index.
 std::vector<value> import_scan(node& n) {
   auto& graph = n.graph("body");
   builder& b = n.b;
@@ -65,7 +65,7 @@ std::vector<value> import_scan(node& n) {
   body.made.set_outputs(std::move(outputs), std::move(names));
   auto results =
       all_outputs(b.add(loop{static_cast<std::int64_t>(states), length}, arguments, {&body.made}), states + collected);
-  // Scan outputs are stacked along axis 0, first to last.
+  // Stack the scan outputs of all iterations along axis 0, in order.
   for (std::size_t i = 0; i < collected; ++i) {
     value& v = results[states + i];
     auto dims = v.type().dims;
@@ -83,8 +83,8 @@ std::vector<value> import_scan(node& n) {
   return results;
 }
 
-// Scan of opset 8: every input after the sequence lengths has a leading batch axis, and each entry of the batch is
-// scanned by itself.
+// Scan of opset 8: every input after the sequence lengths has a leading batch axis, and each batch entry is scanned
+// separately.
 std::vector<value> import_batched_scan(node& n) {
   builder& b = n.b;
   if (n.has(0)) refuse("sequence lengths (input 0) are not supported");

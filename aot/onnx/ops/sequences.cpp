@@ -1,4 +1,5 @@
-// Operators on sequences and optionals: they rearrange values that the importer knows (sequences.hpp).
+// Operators on sequences and optionals. They only rearrange values, because the importer tracks the elements
+// (sequences.hpp).
 #include "aot/onnx/sequences.hpp"
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
@@ -24,7 +25,7 @@ std::vector<value> sequence_length(node& n) {
   return {n.b.scalar(element_type::i64, static_cast<double>(sequence_in(n, 0).elements.size()))};
 }
 
-// The position in [0, end) that input i gives. A negative one counts from `length`.
+// Returns the position that input i gives. Must be in [0, end); a negative one counts from `length`.
 std::size_t position(node& n, std::size_t i, std::size_t length, std::size_t end) {
   refuse_compound(n, i);
   auto given = n.numbers(i, "position");
@@ -36,7 +37,7 @@ std::size_t position(node& n, std::size_t i, std::size_t length, std::size_t end
   return static_cast<std::size_t>(at);
 }
 
-// Elements of equal shape along a new axis.
+// Stacks elements of equal shape along a new axis.
 value stacked(builder& b, const std::vector<value>& elements, std::int64_t axis) {
   std::vector<value> lifted;
   for (value v : elements) {
@@ -52,7 +53,7 @@ std::vector<value> sequence_at(node& n) {
   const bool alike = !elements.empty() && std::ranges::all_of(elements, [&](value v) {
     return v.type() == elements[0].type() && !find_compound(n.owner.state(), v);
   });
-  // A position that depends on data selects among elements of one shape.
+  // If the position depends on data, gather from the stacked elements; they must have one shape.
   if (alike && !n.b.known(n.in(1))) {
     value at = n.b.to_type(n.b.with_dims(n.in(1), {}), element_type::i64);
     return {n.b.add(gather{0}, {stacked(n.b, elements, 0), at})};
@@ -75,7 +76,8 @@ std::vector<value> sequence_erase(node& n) {
   return {made(n, std::move(elements))};
 }
 
-// The lengths of the parts of an axis: `split` gives them, or one for all parts but a shorter last one; 1 by default.
+// Returns the lengths of the parts of an axis. `split` holds one length per part, or one length for all parts (the last
+// may be shorter); the default is 1.
 std::vector<std::int64_t> part_lengths(node& n, std::int64_t total) {
   std::vector<std::int64_t> lengths;
   std::int64_t each = 1;
@@ -128,8 +130,8 @@ std::vector<value> concat_from_sequence(node& n) {
   return {elements.size() == 1 ? elements[0] : n.b.add(concat{axis}, elements)};
 }
 
-// Imports the body once for each element of the first input. Other inputs are sequences of the same length, or tensors
-// that every element gets.
+// Imports the body once per element of the first input. The other inputs are sequences of the same length, or tensors
+// that are passed to every call.
 std::vector<value> sequence_map(node& n) {
   const ::onnx::GraphProto& body = n.graph("body");
   import_state& state = n.owner.state();
@@ -168,7 +170,8 @@ std::vector<value> optional_has_element(node& n) {
 
 std::vector<value> optional_get_element(node& n) {
   const compound* c = find_compound(n.owner.state(), n.in(0));
-  if (!c || !c->is_optional) return {n.in(0)};  // from opset 18 on, any value is an optional that has it
+  // From opset 18 on, a tensor or sequence is accepted as an optional that has a value.
+  if (!c || !c->is_optional) return {n.in(0)};
   if (c->elements.empty()) invalid("the optional is empty");
   return {c->elements[0]};
 }

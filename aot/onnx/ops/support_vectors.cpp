@@ -1,4 +1,4 @@
-// SVMClassifier and SVMRegressor of the ai.onnx.ml domain, with libsvm's conventions: one decision for each pair of
+// SVMClassifier and SVMRegressor of the ai.onnx.ml domain, with libsvm's conventions: a decision value for each pair of
 // classes, votes, and probabilities by pairwise coupling (Wu, Lin and Weng 2004).
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace {
 
 using fn = scalar_function;
 
-// The kernel function of every row of x [N, F] with every row of `vectors` [M, F], f32[N, M].
+// Evaluates the kernel function for every row of x [N, F] with every row of `vectors` [M, F]. Returns f32[N, M].
 value kernel_of(node& n, value x, value vectors) {
   builder& b = n.b;
   auto parameters = floats_of(n, "kernel_params");
@@ -45,10 +45,11 @@ value matrix(builder& b, std::int64_t rows, std::int64_t columns, const std::vec
   return b.constant(literal::of<float>({element_type::f32, {rows, columns}}, numbers));
 }
 
-// The classes of a classifier that has support vectors.
+// A classifier with support vectors, and how they are grouped by class.
 struct machine {
   std::int64_t classes = 0;
-  std::vector<std::int64_t> starts;  // of each class among the support vectors, and their number
+  // Index of each class's first support vector, followed by the number of support vectors.
+  std::vector<std::int64_t> starts;
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs;  // (i, j) with i < j, in libsvm's order
 };
 
@@ -67,7 +68,7 @@ machine machine_of(node& n) {
   return m;
 }
 
-// The decision of each pair of classes, [N, pairs]: positive votes for the first class.
+// Returns the decision value of each pair of classes, [N, pairs]. A positive value votes for the pair's first class.
 value decisions(node& n, const machine& m, value kernels) {
   builder& b = n.b;
   auto coefficients = floats_of(n, "coefficients"), rho = floats_of(n, "rho");
@@ -87,7 +88,7 @@ value decisions(node& n, const machine& m, value kernels) {
   return b.binary(fn::add, sums, float_table(n, "rho", {pairs}));
 }
 
-// The number of votes of each class, f32[N, classes].
+// Returns the number of votes of each class, f32[N, classes].
 value votes(builder& b, const machine& m, value scores) {
   auto pairs = static_cast<std::int64_t>(m.pairs.size());
   std::vector<float> won(static_cast<std::size_t>(pairs * m.classes)), lost(won.size());
@@ -103,8 +104,8 @@ value votes(builder& b, const machine& m, value scores) {
   return b.binary(fn::add, counted(first, won), counted(second, lost));
 }
 
-// One step of pairwise coupling for all rows: p [N, K] moves towards the minimum of pᵀQp. Rows that have converged
-// stay.
+// One step of pairwise coupling for all rows: moves p [N, K] towards the minimum of pᵀQp. Rows that have converged do
+// not change.
 value coupled_step(builder& b, value q, value p, std::int64_t classes) {
   const dim rows = p.type().dims[0];
   auto total = [&](value v) { return b.reduced(reduction_kind::sum, v, {1}, true); };
@@ -128,7 +129,8 @@ value coupled_step(builder& b, value q, value p, std::int64_t classes) {
   return b.where(converged, before, p);
 }
 
-// The probabilities of the classes from those of the pairs r [N, K, K]: r[i][j] of i against j.
+// Returns the probabilities of the classes, given pairwise probabilities r [N, K, K]: r[i][j] is the probability of i
+// against j.
 value coupled(node& n, value r, std::int64_t classes) {
   builder& b = n.b;
   const dim rows = r.type().dims[0];
@@ -151,7 +153,7 @@ value coupled(node& n, value r, std::int64_t classes) {
   return b.add(loop{1, -1}, {trips, b.scalar(element_type::boolean, 1), start, q}, {&body});
 }
 
-// The probabilities of the classes, from the decisions of the pairs.
+// Returns the probabilities of the classes from the pairwise decision values.
 value probabilities(node& n, const machine& m, value scores) {
   builder& b = n.b;
   auto pairs = static_cast<std::int64_t>(m.pairs.size());
@@ -161,7 +163,7 @@ value probabilities(node& n, const machine& m, value scores) {
   chance = b.binary(fn::max, b.binary(fn::min, chance, 1 - 1e-7), 1e-7);
   value other = b.binary(fn::sub, b.scalar(element_type::f32, 1), chance);
   if (m.classes > 32) refuse("probabilities of more than 32 classes are not supported");
-  // Columns of `both` are the pairs, then the pairs turned around; the diagonal is not used.
+  // Columns of `both`: the pairs (i, j), then the pairs (j, i). The diagonal is never read.
   value both = b.add(concat{1}, {chance, other});
   std::vector<std::int64_t> order;
   for (std::int64_t i = 0; i < m.classes; ++i)
@@ -176,7 +178,7 @@ value probabilities(node& n, const machine& m, value scores) {
 
 value best_class(builder& b, value scores) { return b.add(arg_reduce{true, 1, false, false}, {scores}); }
 
-// The scores of a linear machine, which has a row of coefficients for each class and no support vectors.
+// Scores of a linear SVM, which has one row of coefficients per class and no support vectors.
 std::vector<value> linear_machine(node& n, value x) {
   builder& b = n.b;
   auto classes = static_cast<std::int64_t>(number_of_labels(n));
@@ -192,7 +194,7 @@ std::vector<value> classifier(node& n) {
   machine m = machine_of(n);
   value scores = decisions(n, m, kernel_of(n, x, support_vectors(n, x.type().dims[1])));
   value index = best_class(b, votes(b, m, scores)), results = scores;
-  // The votes decide the class, even if the probabilities disagree.
+  // The class is decided by votes, even if the probabilities give another one.
   if (n.has_attribute("prob_a")) results = transformed_scores(n, probabilities(n, m, scores));
   else if (m.classes == 2) results = two_class_scores(n, scores, n.text("post_transform", "NONE") == "NONE");
   else results = transformed_scores(n, scores);

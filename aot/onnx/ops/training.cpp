@@ -1,5 +1,5 @@
-// Optimizer steps (ai.onnx.preview.training): Adagrad, Adam and Momentum, formula by formula as the operators'
-// documents state them.
+// Optimizer steps (ai.onnx.preview.training): Adagrad, Adam and Momentum, with the formulas of the operators'
+// specification.
 #include "aot/onnx/operators.hpp"
 
 namespace kiln::onnx_import {
@@ -8,8 +8,8 @@ namespace {
 using fn = scalar_function;
 constexpr std::string_view training_domain = "ai.onnx.preview.training";
 
-// The inputs are the learning rate R, the update count T and then `lists` lists of tensors, one after the other: the
-// parameters, their gradients and accumulated values.
+// Inputs of an optimizer step: the learning rate R, the update count T, then `lists` lists of tensors: parameters,
+// gradients, and accumulated values.
 struct step {
   step(node& n, std::size_t lists) : n(n), b(n.b), type(n.type(2).type), rate(b.to_type(scalar_of(0), type)) {
     if (n.inputs() < 2 + lists || (n.inputs() - 2) % lists != 0)
@@ -25,9 +25,9 @@ struct step {
   value mul(value x, value y) const { return b.binary(fn::mul, x, y); }
   value div(value x, value y) const { return b.binary(fn::div, x, y); }
   value sub(value x, value y) const { return b.binary(fn::sub, x, y); }
-  // The gradient with the derivative of the L2 norm of the parameter.
+  // Returns the gradient plus the derivative of the L2 regularization.
   value gradient(std::size_t i) const { return add(mul(real(n.real("norm_coefficient", 0)), in(0, i)), in(1, i)); }
-  // `yes` for any update after the first one.
+  // Returns `no` for the first update and `yes` for every later one.
   value after_first(value yes, value no) const { return b.where(b.binary(fn::greater, scalar_of(1), 0.0), yes, no); }
 
   node& n;

@@ -83,7 +83,8 @@ std::vector<value> classifier(node& n) {
     // All weights belong to one class. If it is the first class in the list, they are one score for two classes, namely
     // that of the second one. If it is the second class, the first class scores 0, and onnxruntime ignores a single
     // base value.
-    bool positive = std::ranges::all_of(weights, [](double w) { return w >= 0; });  // then they are probabilities
+    // If all weights are nonnegative, the scores are probabilities.
+    bool positive = std::ranges::all_of(weights, [](double w) { return w >= 0; });
     std::map<std::int64_t, std::int64_t> only{{ids[0], 0}};
     bool first = ids[0] == 0;
     value s = summed(n, f, at, weight_table(n, f, "class", 1, &only));
@@ -105,7 +106,7 @@ std::vector<value> classifier(node& n) {
 constexpr std::string_view aggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
 constexpr std::string_view transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
 
-// TreeEnsemble (ai.onnx.ml 5): leaves have numbers of their own, enumerations are integers.
+// TreeEnsemble (ai.onnx.ml 5): leaves are numbered separately from nodes, and modes are integers.
 std::vector<value> ensemble(node& n) {
   value x = feature_rows(n, true);
   forest_with_leaves f = forest_of_tensors(n, x.type());

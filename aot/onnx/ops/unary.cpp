@@ -19,7 +19,7 @@ std::vector<value> function(node& n) {
 
 std::vector<value> identity(node& n) { return {n.in(0)}; }
 
-// The power of two beside x that `round_mode` asks for; the conversion to f8e8m0 gives the nearest one.
+// Returns the power of two that `round_mode` selects for x. A conversion to f8e8m0 rounds to the nearest one.
 value power_of_two(node& n, value x) {
   builder& b = n.b;
   std::string mode = n.text("round_mode", "up");
