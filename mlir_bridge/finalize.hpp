@@ -1,5 +1,5 @@
-// Portable kernel → native kernel for a target of any family, in memory. Any number of threads may finalize at once
-// (one kernel each). Throws error{unsupported}, which names what the target's generators do not support, and
+// Compiles a portable kernel to a native kernel for a target of any family, in memory. Any number of threads may call,
+// with one kernel each. Throws error{unsupported}, which names the operation that the target's generators lack, and
 // error{compile_failed} if LLVM fails.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace kiln {
 
-// `kernel` has static shapes (specialized); it is consumed.
+// `kernel` must have static shapes (specialized) or be an open kernel; it is consumed.
 native_kernel finalize(portable_kernel kernel, const target_row& target, const kernel_configuration& configuration,
                        finalize_trace* trace = nullptr);
 

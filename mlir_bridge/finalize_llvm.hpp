@@ -1,6 +1,6 @@
-// LLVM IR that was made elsewhere (spirv/) → native code, by the same back ends and the same linker as our own kernels.
-// Any number of threads at once (one module and context each). Throws error{unsupported} for what a target lacks,
-// error{compile_failed} where LLVM gives up.
+// Compiles LLVM IR from other sources (spirv/) to native code with the back ends and linker of our own kernels. Any
+// number of threads at once, each with its own module and context. Throws error{unsupported} for something that a
+// target lacks, error{compile_failed} if LLVM fails.
 #pragma once
 
 #include <span>
@@ -16,12 +16,12 @@ class Module;
 
 namespace kiln {
 
-// Defines the functions kiln.math.NAME that `names` lists ("exp.f32", "pow.f64") for a GPU: those of
+// Defines the functions kiln.math.NAME listed in `names` ("exp.f32", "pow.f64") for a GPU, with the implementations of
 // mlir_bridge/gpu/device_functions.hpp.
 void define_math(llvm::Module& module, std::span<const std::string> names, const target_row& target);
 
-// `kernel` has its launches, whose symbols the module exports; its object, registers, spills and statistics are filled.
-// Loops are vectorized on a CPU. The module is consumed.
+// `kernel` lists its launches, whose symbols the module exports. Fills its object, registers, spills and statistics. On
+// a CPU, loops are vectorized. Consumes the module.
 void finalize_llvm(llvm::Module& module, const target_row& target, native_kernel& kernel,
                    finalize_trace* trace = nullptr);
 

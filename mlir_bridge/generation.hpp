@@ -1,5 +1,5 @@
-// A kernel before and after its generator: the kind says which generator it is, and what it works on. Internal to
-// mlir_bridge.
+// The state of one kernel while its generator runs: which generator its kind selects, and the emitter it writes to.
+// Internal to mlir_bridge.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace kiln {
 
-// begin_generation makes one; generator.emit(*emitter) then generates. The target and the configuration must outlive
-// it, the kernel's context too. Members are destroyed from the last to the first.
+// begin_generation creates it; generator.emit(*emitter) then generates the code. The target, the configuration and the
+// kernel's context must outlive it. Members are destroyed from the last to the first.
 struct generation {
   std::unique_ptr<module> fusion;
   mlir::OwningOpRef<mlir::ModuleOp> code;
@@ -21,7 +21,7 @@ struct generation {
   std::vector<dim> bounded_sizes = {};  // see native_kernel
 };
 
-// Throws error{unsupported} where the anchor's kind has no generator for the target's family.
+// Throws error{unsupported} if the anchor's kind has no generator for the target's family.
 generation begin_generation(const portable_kernel& kernel, const target_row& target,
                             const kernel_configuration& configuration);
 

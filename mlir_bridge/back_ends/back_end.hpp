@@ -1,5 +1,5 @@
-// How LLVM IR becomes the code of one family of targets: one constant object for each, in cpu/, amd/ and nvidia/.
-// Internal to mlir_bridge; native_code.hpp is what the rest of it calls.
+// The table of functions with which one family of targets turns LLVM IR into code. Each of cpu/, amd/ and nvidia/
+// defines one constant object. Internal to mlir_bridge; the other folders use native_code.hpp.
 #pragma once
 
 #include <span>
@@ -15,18 +15,20 @@ class Module;
 namespace kiln {
 
 struct back_end {
-  // Registers LLVM's back end. Any thread, any number of times.
+  // Registers LLVM's back end. Any thread may call it any number of times.
   void (*initialize)();
-  bool aggressive = false;  // LLVM's code generator at its highest level (instead of its default)
+  // Runs LLVM's code generator at its highest optimization level instead of the default one.
+  bool aggressive = false;
   bool small_code_model = false;
 
-  // Optional. Before and after LLVM's optimizer.
+  // Optional hooks, called before and after LLVM's optimizer.
   void (*before_optimization)(llvm::Module&, const target_row&, std::span<launch>) = nullptr;
   void (*after_optimization)(llvm::Module&, const target_row&) = nullptr;
-  // Fills the kernel's object, and `assembly` where it is not null, from the optimized module, which is consumed.
+  // Generates the kernel's object from the optimized module, which is consumed. If `assembly` is not null, also stores
+  // the assembly text there.
   void (*emit)(llvm::Module&, const target_row&, native_kernel&, std::string* assembly);
-  // Optional. Fills the statistics of the launches, and the kernel's registers and spills, from its object. Throws
-  // error{compile_failed} where a launch has no code.
+  // Optional. Reads the statistics of each launch, and the kernel's registers and spills, from the object. Throws
+  // error{compile_failed} if the object has no code for a launch.
   void (*add_statistics)(native_kernel&) = nullptr;
 };
 

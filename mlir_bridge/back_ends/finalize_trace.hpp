@@ -1,4 +1,5 @@
-// What a finalizer did, for people: filled where the caller asks. Texts are large.
+// Intermediate texts and times of one finalization, for `kiln` commands that print them. The texts are large, so they
+// are filled only on request.
 #pragma once
 
 #include <string>
@@ -6,9 +7,12 @@
 namespace kiln {
 
 struct finalize_trace {
-  bool want_texts = false;  // in: whether to fill the three texts
-  std::string mlir;         // as generated
-  std::string llvm_ir;      // after optimization
+  // Set by the caller: whether to fill the three texts.
+  bool want_texts = false;
+  // The MLIR that the generator made.
+  std::string mlir;
+  // The LLVM IR after optimization.
+  std::string llvm_ir;
   std::string assembly;
   double generate_ms = 0, lower_ms = 0, optimize_ms = 0, codegen_ms = 0;
 };

@@ -1,5 +1,5 @@
-// LLVM IR → relocatable object, in memory. Any number of threads at once: each has its own TargetMachine per target.
-// Internal to mlir_bridge.
+// Compiles LLVM IR to a relocatable object in memory. Any number of threads may compile at once: each thread has its
+// own TargetMachine per target. Internal to mlir_bridge.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,20 @@ class Module;
 
 namespace kiln {
 
-// What LLVM may do with loops. Our generators vectorize; unrolling costs compile time and gains nothing where the
-// generator has written several accumulators already. `vectorize` is for code that no generator of ours has made: loops
-// and straight code.
+// The loop optimizations that LLVM may apply. Our generators vectorize themselves, and unrolling only costs compile
+// time if a generator already uses several accumulators. `vectorize` (loop and SLP vectorization) is for code from
+// other sources.
 enum class loop_optimization : std::uint8_t { keep, unroll, vectorize };
 
 namespace codegen {
 
-// Sets the module's data layout and triple, optimizes it, and readies it for code (back_end::after_optimization).
-// Throws error{unsupported} for a triple that this build has no back end for.
+// Sets the module's data layout and triple, runs LLVM's optimizer, and prepares the module for code generation
+// (back_end::after_optimization). Throws error{unsupported} for a triple that this build has no back end for.
 void optimize(llvm::Module& module, const target_row& target, loop_optimization loops);
-// The assembly text (PTX for NVIDIA).
+// Returns the assembly text (PTX for NVIDIA).
 std::string emit_assembly(llvm::Module& module, const target_row& target);
-// Consumes the optimized module's function bodies; `assembly` gets the text as well where it is not null (it compiles a
-// second time).
+// Returns the object; consumes the function bodies of the optimized module. If `assembly` is not null, code is
+// generated a second time, as text.
 std::vector<std::byte> emit_object(llvm::Module& module, const target_row& target, std::string* assembly);
 
 }  // namespace codegen

@@ -1,6 +1,6 @@
-// LLVM IR → native code, for a target of any family: optimize, generate code, link where the family links, and read
-// back what the compiler reports of every launch. Any number of threads at once (one module and context each). Internal
-// to mlir_bridge.
+// Compiles LLVM IR to native code for a target of any family: optimizes, generates code, links if the family needs it,
+// and reads the compiler's statistics for every launch. Any number of threads at once, each with its own module and
+// context. Internal to mlir_bridge.
 #pragma once
 
 #include "ir/native_kernel.hpp"
@@ -10,9 +10,9 @@
 
 namespace kiln {
 
-// `kernel` has its launches, whose symbols the module exports; its object, registers, spills and statistics are filled.
-// The module is consumed. Throws error{unsupported} for what the target lacks, error{compile_failed} where LLVM gives
-// up.
+// `kernel` lists its launches, whose symbols the module exports. Fills its object, registers, spills and statistics.
+// Consumes the module. Throws error{unsupported} for something that the target lacks, error{compile_failed} if LLVM
+// fails.
 void make_native(llvm::Module& module, const target_row& target, loop_optimization loops, native_kernel& kernel,
                  finalize_trace& trace);
 

@@ -1,5 +1,6 @@
-// How the loads of a fusion depend on the loop axes: what decides which axes may be walked as one, where a loop must
-// be cut so that concat and pad are free inside the pieces, and whether a transpose needs tiles.
+// Analyses how the loads of a fusion depend on the loop axes. From this follow which adjacent axes can be collapsed
+// into one loop, where a loop must be split so that concat and pad cost nothing inside the pieces, and whether a
+// transpose needs tiles.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +14,23 @@ namespace kiln::codegen {
 
 class access_analysis {
  public:
-  // The loop axes are those of `domain`; add_root says what is evaluated at the loop's own position.
+  // The loop axes are those of `domain`. add_root adds a value that is evaluated at the loop's own position.
   access_analysis(const kernel_emitter& e, std::vector<dim> domain) : e_(e), domain_(std::move(domain)) {}
   void add_root(value v);
 
-  // Maximal runs of axes that every access treats as one long axis: each is a list of domain axes, outermost first.
-  // Axes of extent 1 belong to no run. An index of a run goes to its last axis and 0 to the others.
+  // Returns the maximal runs: lists of adjacent domain axes, outermost first, that every access treats as one long
+  // axis. Axes of extent 1 are in no run. To address a run, use the index for its last axis and 0 for the others.
   std::vector<std::vector<std::size_t>> runs() const;
-  // Positions along the last domain axis where the code changes, without 0 and the extent; none if the axis is open.
+  // Returns the positions along the last domain axis where the code changes (0 and the extent are not among them).
+  // Empty if the axis is open.
   std::vector<std::int64_t> cuts() const;
-  // The axis that some load walks contiguously while it strides along the last axis; none for kernels without
-  // transposes.
+  // Returns the axis along which some load is contiguous while the load is strided along the last axis. nullopt for
+  // kernels without transposes.
   std::optional<std::size_t> transposed_axis() const;
 
  private:
-  // A position along one axis as a function of the loop indices: offset + Σ coefficient × index. Opaque where it is
-  // not.
+  // A position along one axis as an affine function of the loop indices: offset + Σ coefficient × index. `affine` is
+  // false for any other function.
   struct form {
     bool affine = true;
     std::vector<dim> coefficients;

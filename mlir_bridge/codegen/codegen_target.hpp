@@ -1,6 +1,6 @@
-// What differs between the targets that the shared code builder, evaluator and kernel emitter write code for: a CPU,
-// whose stages are loops over a range of work items, and GPUs, whose stages are grids of threads. One constant object
-// per target; plain data.
+// Describes the differences between the targets of the shared code builder, evaluator and kernel emitter: on a CPU,
+// stages are loops over a range of work items; on a GPU, they are grids of threads. One constant object of plain data
+// per target.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,14 @@ struct codegen_target {
   std::int64_t item_operations =
       16384;  // elementary operations that a work item of kernel_emitter::parallel should hold
 
-  // The function of a stage and its two ends: open sets the emitter's work items, close adds what the launch needs.
+  // Callbacks at both ends of a stage's function: open_stage sets the emitter's work items, close_stage completes the
+  // launch.
   void (*open_stage)(kernel_emitter&) = nullptr;
   void (*close_stage)(kernel_emitter&) = nullptr;
-  // Stages that fill a buffer with a value of the fusion (kernel_emitter::materialize).
+  // Emits stages that fill a buffer with a value of the fusion (kernel_emitter::materialize).
   void (*pointwise_into)(kernel_emitter&, kiln::value v, const buffer& destination, bool prepare) = nullptr;
-  // libm's functions by their f64 names, exp, log, erf and tanh among them, on f32 or f64 values of any number of
-  // lanes; "exp.fast" and the like are for f16 data.
+  // Generates a libm function, given by its f64 name, on f32 or f64 values of any number of lanes. exp, log, erf and
+  // tanh are among them. Names with the suffix ".fast" are approximations for f16 data.
   mlir::Value (*function)(code_builder&, std::string_view name, std::span<const mlir::Value> operands) = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// How the elements of one instruction's result come from elements of its operands: a rule for each inlinable operation.
-// Internal to the evaluator.
+// Rules that compute the elements of one instruction's result from elements of its operands, one for each inlinable
+// operation. Internal to the evaluator.
 #pragma once
 
 #include "ir/ops/all.hpp"
@@ -44,19 +44,21 @@ struct evaluator_rules {
   axis_index affine(const axis_index& index, std::int64_t factor, const dim& offset);
   axis_index times(const axis_index& index, const dim& factor);
   axis_index sum(const axis_index& a, const axis_index& b);
-  // index → {index / divisor, index % divisor}, for non-negative indices.
+  // Returns {index / divisor, index % divisor}. Indices must not be negative.
   std::pair<axis_index, axis_index> divide(const axis_index& index, const dim& divisor);
-  // Position 0 of an axis of one element, the same index of one that is as large; decided at run time if need be.
+  // Broadcasting: returns position 0 if the axis `from` has one element, and the index itself if `from` equals `to`.
+  // For open sizes the choice is made at run time.
   axis_index stretched(const axis_index& index, const dim& from, const dim& to);
   axis_index fixed(std::int64_t position);
-  // Whether all lanes lie on one side of every boundary, so that one comparison of the base speaks for all of them.
+  // Returns true if all lanes are on the same side of every boundary. Then one comparison of the base holds for all
+  // lanes.
   bool on_one_side(const axis_index& index, std::span<const dim> boundaries) const;
-  // An element of an index tensor as a position in [0, extent): negative ones count from the end, wild ones are
-  // clamped.
+  // Reads an element of an index tensor as a position in [0, extent): negative indices count from the end, and indices
+  // out of range are clamped.
   axis_index looked_up(value indices, const position& at, const dim& extent);
   axis_index padded(const axis_index& index, const pad& op, std::size_t axis, const dim& extent);
   Value concat_from(const concat& op, std::size_t first, std::size_t last, const std::vector<dim>& begins);
-  // Runs body with what it emits forgotten afterwards: for code inside a branch.
+  // Runs `body` and discards the cached values afterwards, because code inside a branch is not visible outside it.
   Value nested(const std::function<Value()>& body);
   Value branch(Value condition, const std::function<Value()>& then, const std::function<Value()>& otherwise);
   Value reads_table(element_type type, const std::vector<double>& numbers, const axis_index& index);

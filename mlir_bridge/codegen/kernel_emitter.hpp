@@ -1,5 +1,5 @@
-// One portable kernel on its way to machine code: which buffers it has and which stages (launches) run it. A generator
-// gets a kernel_emitter and emits one or more stages; finalize.cpp lowers what they built. Internal to mlir_bridge.
+// The state of one portable kernel during code generation: its buffers and its stages (launches). A generator gets a
+// kernel_emitter and emits one or more stages; finalize.cpp lowers them to machine code. Internal to mlir_bridge.
 //
 // The kernel is the fusion: an ir module. Its parameters are the kernel's inputs and its outputs the kernel's outputs;
 // at most one instruction is the anchor. Its shapes are static, except for an *open* kernel (ir/native_kernel.hpp):
@@ -36,7 +36,7 @@
 
 namespace kiln::codegen {
 
-// A dense row-major tensor in memory: an input, an output or scratch of the kernel.
+// A dense row-major tensor in memory: an input, an output or a scratch buffer of the kernel.
 struct buffer {
   buffer_kind kind = buffer_kind::input;
   std::uint32_t index = 0;
@@ -48,8 +48,8 @@ struct buffer {
 
 class kernel_emitter {
  public:
-  // Builds into `target_module`, which must outlive it. `symbol` prefixes the stages' names; `anchor` is an instruction
-  // of the fusion, or null.
+  // Emits into `target_module`, which must outlive this object. `symbol` is the prefix of the stages' names. `anchor`
+  // is an instruction of the fusion, or null.
   kernel_emitter(const module& fusion, const instruction* anchor, std::string symbol, const target_row& target,
                  const kernel_configuration& configuration, const codegen_target& on, mlir::ModuleOp target_module);
 
@@ -64,13 +64,13 @@ class kernel_emitter {
   value anchor_result(std::uint32_t index = 0) const { return {const_cast<instruction*>(anchor_), index}; }
   static std::vector<std::int64_t> dims(value v) { return v.type().static_dims(); }  // throws if one is open
   static const std::vector<dim>& sizes(value v) { return v.type().dims; }
-  // f32 lanes of one vector register (8 on v3, 16 on v4).
+  // Number of f32 lanes in one vector register (8 on x86-64-v3, 16 on v4).
   std::int64_t native_lanes() const { return target.vector_bits / 32; }
-  // Lanes to use along an axis of this extent for this compute type: a power of two, at most one register's worth and
-  // at most extent.
+  // Returns how many lanes to use along an axis of this extent for this compute type: a power of two, at most one
+  // register and at most the extent.
   std::int64_t lanes_for(element_type type, std::int64_t extent) const;
 
-  // --- sizes. A static one is a constant; an open one is read from the table of sizes at the entry of the stage.
+  // --- sizes. A static size is a constant. An open one is read from the table of sizes at the entry of the stage.
   Value size(const dim& d);
   Value add(Value a, const dim& b);
   Value sub(Value a, const dim& b);
@@ -78,50 +78,52 @@ class kernel_emitter {
   Value div(Value a, const dim& b);
   Value rem(Value a, const dim& b);
   Value min(Value a, const dim& b);
-  // code_builder::delinearize, for sizes that may be open.
+  // Like code_builder::delinearize, but sizes may be open.
   values delinearize(Value linear, std::span<const dim> sizes);
-  const std::vector<dim>& open_sizes() const { return open_sizes_; }  // what the table holds
+  // The expressions whose values the table of sizes holds.
+  const std::vector<dim>& open_sizes() const { return open_sizes_; }
 
   // --- memory
   buffer input(std::size_t parameter) const;
   buffer output(std::size_t index) const;
   buffer add_scratch(element_type type, const std::vector<std::int64_t>& dims, bool prepared = false);
   buffer add_open_scratch(element_type type, std::vector<dim> sizes, bool prepared = false);
-  // Zero before every run, which leaves it zero (scratch_buffer::zeroed).
+  // Adds scratch that is zero before every run; the kernel must leave it zero (scratch_buffer::zeroed).
   buffer add_zeroed_scratch(element_type type, const std::vector<std::int64_t>& dims);
-  // The buffer that already holds v (a parameter, perhaps reshaped), if one does.
+  // Returns the buffer that already holds v, if there is one: v is a parameter, or a reshape of one.
   std::optional<buffer> in_memory(value v) const;
-  // v in memory in its storage type: in_memory(v), or scratch filled by a pointwise stage that this emits. No stage may
-  // be open.
+  // Returns a buffer that holds v in its storage type: in_memory(v), or scratch filled by a pointwise stage that this
+  // function emits. No stage may be open.
   buffer materialize(value v);
-  // From here on v is what `b` holds: for stages after the one that computed it.
+  // Declares that `b` holds v, for the stages after the one that computed it.
   void hold(value v, const buffer& b) { materialized_[v] = b; }
-  // True where v depends on parameters alone through movement and convert operations, so that a `prepare` stage may
-  // read it. Whether those parameters are constants is the runtime's business.
+  // Returns true if v depends only on parameters, through movement and convert operations, so that a `prepare` stage
+  // may compute it. Only the runtime knows whether those parameters are constants.
   bool only_parameters(value v) const;
 
   // --- stages, one at a time
-  // The function of a launch: grid work items, of which a call (a thread, on a GPU) does [begin(), end()).
+  // Opens the function of a launch. Its grid counts work items; one call (a thread, on a GPU) executes [begin(),
+  // end()).
   void begin_stage(const std::string& name, const dim& grid, bool prepare = false);
   void end_stage();
-  // Emits code in a stage that is thrown away, to see what becomes of it. No stage may be open.
+  // Emits code in a temporary stage that is discarded, and returns the result of `body`. No stage may be open.
   bool try_out(const std::function<bool()>& body);
   bool in_stage() const { return static_cast<bool>(function_); }
   Value begin() const { return begin_; }  // index
   Value end() const { return end_; }      // index
   Value pointer(const buffer& b);         // llvm.ptr, noalias; adds the argument on first use
-  // A descriptor of b for the tensor copy engine, passed by value: adds the argument, whose address this is (generic
-  // address space, aligned to 64 bytes). `map.argument` is filled in. Only where the target has tensor_copy.
+  // Adds an argument with a descriptor of b for the tensor copy engine, passed by value, and returns the argument's
+  // address (generic address space, aligned to 64 bytes). Sets `map.argument`. Only on targets with tensor_copy.
   Value tensor_map_address(const buffer& b, tensor_map map);
-  // For codegen_target::open_stage and close_stage: the launch, its function (insertion point: its end) and its buffers
-  // so far.
+  // For codegen_target::open_stage and close_stage: the current launch, its function (the insertion point is at its
+  // end) and its buffers so far.
   launch& current() { return launches_.back(); }
   const std::vector<buffer>& arguments() const { return arguments_; }
   mlir::ModuleOp generated() const { return target_module_; }
   void set_function(mlir::func::FuncOp function);
   void set_items(Value begin, Value end) { begin_ = begin, end_ = end; }
-  // begin_stage + loops + end_stage for work over `dims`, about `cost` elementary operations at each index: groups
-  // indices so that a work item is worth scheduling. body gets one index per dim.
+  // begin_stage, loops and end_stage for work over `dims`, with about `cost` elementary operations per index. Groups
+  // indices so that a work item is worth scheduling. `body` gets one index per dim.
   void parallel(const std::string& name, const std::vector<std::int64_t>& dims, std::int64_t cost,
                 const std::function<void(std::span<const Value>)>& body, bool prepare = false);
   void parallel_open(const std::string& name, const std::vector<dim>& sizes, std::int64_t cost,
@@ -140,12 +142,15 @@ class kernel_emitter {
   std::vector<scratch_buffer> scratch_;
   std::map<value, buffer> materialized_;
   std::vector<launch> launches_;
-  mlir::func::FuncOp function_;  // of the open stage
-  unsigned first_pointer_ = 0;   // arguments of the function before the buffers
+  // The function of the open stage.
+  mlir::func::FuncOp function_;
+  // Number of arguments of the function before the buffers.
+  unsigned first_pointer_ = 0;
   Value begin_, end_;
   std::vector<buffer> arguments_;
   std::vector<dim> open_sizes_;
-  std::map<std::string, Value> read_sizes_;  // in the open stage, by text
+  // Sizes that were read in the open stage, keyed by the text of their expression.
+  std::map<std::string, Value> read_sizes_;
   Value add_argument(const buffer& b, unsigned address_space, mlir::DictionaryAttr attributes);
   std::map<std::pair<element_type, std::vector<double>>, mlir::LLVM::GlobalOp> tables_;
 };

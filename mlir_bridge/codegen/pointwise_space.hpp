@@ -1,5 +1,6 @@
-// What a kernel or stage without an anchor loops over: the positions of its results, axes that every access walks as
-// one joined into runs. Shared by the map generators of CPUs and GPUs, which decide how the runs are cut into work.
+// The iteration space of a kernel or stage without an anchor: the positions of its results, with adjacent axes that
+// every access treats as one collapsed into runs. The pointwise generators of CPUs and GPUs share it and decide how
+// runs are divided into work items.
 #pragma once
 
 #include <optional>
@@ -10,38 +11,39 @@
 
 namespace kiln::codegen {
 
-// A value and the buffer that it is written to.
+// A value and the buffer that it is stored to.
 struct map_root {
   value v;
   buffer destination;
 };
 
-// The outputs of a fusion without an anchor.
+// Returns the outputs of a fusion without an anchor.
 std::vector<map_root> output_roots(const kernel_emitter& e);
 
 class pointwise_space {
  public:
-  // All roots have equal dims. Reshapes at their end are dropped: they are the same bytes.
+  // All roots must have equal dims. Reshapes at the end of a root are skipped, because they do not change the bytes.
   pointwise_space(kernel_emitter& e, std::vector<map_root> roots);
 
   const std::vector<map_root>& roots() const { return roots_; }
-  // Elements of each run, outermost first; at least one run (of one element for scalars).
+  // Returns the number of elements of each run, outermost first. There is at least one run (with one element, for
+  // scalars).
   const std::vector<dim>& sizes() const { return sizes_; }
-  // The same as numbers; empty if one is open.
+  // Returns the same as numbers; empty if one is open.
   const std::vector<std::int64_t>& extents() const { return extents_; }
-  // Positions along the last run where concat or pad change sides, without 0 and the extent; none where that run joins
-  // several axes.
+  // Returns the positions along the last run where concat or pad switch operands, without 0 and the extent. Empty if
+  // the last run combines several axes.
   std::vector<std::int64_t> cuts() const;
-  // The run that some load walks contiguously while it strides along the last run (a transpose).
+  // Returns the run along which some load is contiguous while that load is strided along the last run (a transpose).
   std::optional<std::size_t> transposed_run() const;
-  // The widest type that the roots are computed in decides how many lanes fill a register.
+  // Returns the widest type that the roots are computed in. It determines how many lanes fill a register.
   element_type widest() const;
-  // Arithmetic operations for one element.
+  // Returns the number of arithmetic operations per element.
   std::int64_t operations() const;
 
-  // A position from one index for each run.
+  // Returns the position for one index per run.
   position at(const std::vector<axis_index>& of_runs) const;
-  // All roots at the position, and their way to memory.
+  // Returns the values of all roots at the position, ready to be stored.
   values evaluate(const position& where, std::int64_t lanes) const;
   void store(const position& where, std::span<const Value> results) const;
   void emit(const position& where, std::int64_t lanes) const { store(where, evaluate(where, lanes)); }

@@ -1,4 +1,4 @@
-// A value that is part of a tensor in memory, for generators that address it with strides instead of copying it.
+// A value that is a part of a tensor in memory. Generators can address it with strides instead of copying it.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,8 @@ struct strided_view {
   std::vector<std::int64_t> strides;
 };
 
-// Looks through slices and through reshapes that only add or remove axes of extent 1. None for other values.
+// Returns the view of v, looking through slices and reshapes that only add or remove axes of extent 1. nullopt if v is
+// no such value.
 std::optional<strided_view> find_strided_view(const kernel_emitter& e, value v);
 
 }  // namespace kiln::codegen

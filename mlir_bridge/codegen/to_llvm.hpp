@@ -1,4 +1,4 @@
-// From what the generators built (func, scf, arith, math, vector, llvm) to LLVM IR. Internal to mlir_bridge.
+// Lowers the generators' MLIR (func, scf, arith, math, vector, llvm) to LLVM IR. Internal to mlir_bridge.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ class ModuleOp;
 
 namespace kiln::codegen {
 
-// exp, log, tanh and erf become MLIR's polynomials; floating point operations carry the flags of our numerics.
-// Functions have no target's attributes yet. Throws error{compile_failed} with MLIR's diagnostics.
+// Expands exp, log, tanh and erf to MLIR's polynomials, and sets our fast-math flags on floating-point operations.
+// Functions do not have target attributes yet. Throws error{compile_failed} with MLIR's diagnostics.
 std::unique_ptr<llvm::Module> to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context);
 
 }  // namespace kiln::codegen

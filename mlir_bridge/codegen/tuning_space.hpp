@@ -1,6 +1,6 @@
-// What a tuner may try for a kernel: a generator's space function lists configurations with what each is expected to
-// cost, and candidates.cpp orders, checks and limits them. A space stands next to the generator whose names it gives.
-// Plain data; internal to mlir_bridge.
+// Tuning spaces: the space function of a generator lists configurations with their estimated costs, and candidates.cpp
+// sorts, checks and limits them. A space is defined next to the generator that reads its names. Plain data; internal to
+// mlir_bridge.
 #pragma once
 
 #include <span>
@@ -13,23 +13,23 @@ namespace kiln::codegen {
 
 class kernel_emitter;
 
-// cost: in any unit, the same for all candidates of one kernel.
+// `cost` may be in any unit that is the same for all candidates of a kernel.
 struct candidate {
   kernel_configuration configuration;
   double cost = 0;
 };
 
-// The space of the emitter's fusion, in any order; configurations that come to the same code, or to none, are dropped
-// later. What it emits is thrown away.
+// Returns the tuning space of the emitter's fusion, in any order. Configurations that generate no code, or the same
+// code as another one, are dropped later. Code that the function emits is discarded.
 using space_function = std::vector<candidate> (*)(kernel_emitter&);
 inline std::vector<candidate> default_only(kernel_emitter&) { return {}; }
 
-// One named choice and the values worth trying.
+// A parameter and the values worth trying.
 struct choice {
   std::string name;
   std::vector<std::int64_t> values;
 };
-// Every way to choose, the last choice changing fastest.
+// Returns all combinations of the choices. The last choice varies fastest.
 std::vector<kernel_configuration> combinations(std::span<const choice> choices);
 
 }  // namespace kiln::codegen

@@ -1,4 +1,4 @@
-// The CPU as a target of the shared code generation: stages with the host ABI of ir/native_kernel.hpp. Internal to
+// The CPU as a target of the shared code generation. Stages have the host ABI of ir/native_kernel.hpp. Internal to
 // mlir_bridge/cpu.
 #pragma once
 

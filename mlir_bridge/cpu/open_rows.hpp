@@ -1,7 +1,7 @@
-// Loops over the axes that an anchor combines (reduce, softmax, normalize, arg_reduce) if sizes are open: what
-// codegen/reduction_space.hpp is for static shapes.
-//  * inner: the last axis is combined. A work item owns whole rows; lanes run along the last axis.
-//  * otherwise the last axis is kept: lanes run along it, and every lane combines its own elements.
+// Loops over the axes that an anchor combines (reduce, softmax, normalize, arg_reduce) if sizes are open.
+// codegen/reduction_space.hpp does the same for static shapes.
+//  * inner mode: the last axis is combined. A work item owns whole rows; lanes run along the last axis.
+//  * outer mode: the last axis is kept. Lanes run along it, and each lane combines its own elements.
 #pragma once
 
 #include <functional>
@@ -19,41 +19,48 @@ using codegen::values;
 
 class open_rows {
  public:
-  // Vectors are of `type`, which the elements are computed in.
+  // `type` is the type that elements are computed in; vectors are of this type.
   open_rows(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, element_type type);
 
   bool inner = true;
-  std::int64_t lanes = 1;          // of the vectors along a combined row
-  dim count = 1;                   // elements combined into one
-  dim row_size = 1;                // inner: of the last combined axis
-  std::size_t lane_axis = 0;       // inner: the last combined axis; otherwise the last axis
-  std::vector<std::size_t> outer;  // combined axes that are walked one by one
+  // Lanes of the vectors along a combined row.
+  std::int64_t lanes = 1;
+  // Number of elements that are combined into one.
+  dim count = 1;
+  // Inner mode: size of the last combined axis.
+  dim row_size = 1;
+  // Inner mode: the last combined axis. Outer mode: the last axis.
+  std::size_t lane_axis = 0;
+  // Other combined axes; each has a loop of its own.
+  std::vector<std::size_t> outer;
 
-  // The number of elements combined into one, as a number of this type.
+  // Returns the number of elements that are combined into one, as a value of this type.
   Value count_as(element_type type) const;
 
-  // Inner mode: body(at) for each index of the kept axes.
+  // Inner mode: emits a stage that calls body(at) for each index of the kept axes.
   void parallel_rows(const std::string& name, std::int64_t cost,
                      const std::function<void(std::span<const Value>)>& body) const;
-  // The position of a kept index, with 0 along everything else.
+  // Returns the position of a kept index, with 0 along all other axes.
   position start(std::span<const Value> at) const;
 
-  // `valid` (i1 lanes, or null for all) masks lanes beyond the end of the row; their elements are copies of others.
+  // `valid` (i1 lanes, or null for all) masks lanes beyond the end of the row. The elements in these lanes are copies
+  // of others.
   using visitor = std::function<values(const position& where, Value valid, std::span<const Value> state)>;
   using combiner = std::function<values(std::span<const Value> a, std::span<const Value> b)>;
-  // Inner mode: every element of a row, with `copies` states beside each other that `combine` joins.
+  // Inner mode: visits every element of a row with `copies` independent states, which `combine` merges at the end.
   values walk(std::span<const Value> at, std::int64_t copies, const values& initial, const visitor& visit,
               const combiner& combine) const;
-  // Inner mode: every element of a row once more, last vectors overlapping: for writing.
+  // Inner mode: visits every element of a row again, for writing. The last vectors may overlap.
   void write(std::span<const Value> at, const std::function<void(const position&, std::int64_t lanes)>& visit) const;
-  // One innermost row from its position: offsets along it that are multiples of the lanes, the last vector beyond its
-  // end. For rows that are kept in a buffer with room for a whole vector.
+  // Visits one innermost row by offsets that are multiples of the lanes; the last vector may extend past the end. For
+  // rows in a buffer that is padded to whole vectors.
   values sweep(const values& initial, const std::function<values(Value offset, std::span<const Value>)>& visit) const;
 
-  // Outer mode: body(position of the lanes at 0 of the combined axes, lanes) for each vector of the last axis.
+  // Outer mode: calls body(position, lanes) for each vector of the last axis. The position is 0 along the combined
+  // axes.
   void parallel_columns(const std::string& name, std::int64_t cost,
                         const std::function<void(const position&, std::int64_t lanes)>& body) const;
-  // Outer mode: all combined positions of a vector.
+  // Outer mode: visits all combined positions for a vector of columns.
   values walk_column(const position& column, const values& initial,
                      const std::function<values(const position&, std::span<const Value>)>& visit) const;
 
@@ -64,11 +71,12 @@ class open_rows {
   kernel_emitter& e_;
   codegen::code_builder& code_;
   std::vector<dim> sizes_;
-  std::vector<std::size_t> kept_;  // axes of the parallel index
+  // Axes of the parallel index.
+  std::vector<std::size_t> kept_;
   element_type type_;
 };
 
-// The index of each lane of a position along an axis.
+// Returns the index of each lane of a position along an axis.
 Value lane_indices(codegen::code_builder& code, const axis_index& index, std::int64_t lanes);
 
 }  // namespace kiln::cpu

@@ -1,5 +1,5 @@
-// Elementwise work and data movement: kernels without an anchor, and values that other generators want in memory.
-// Internal to mlir_bridge.
+// Generates elementwise work and data movement: kernels without an anchor, and values that other generators need in
+// memory. Internal to mlir_bridge.
 #pragma once
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
@@ -9,10 +9,10 @@ namespace kiln::cpu {
 
 using namespace codegen;
 
-// All outputs of the fusion.
+// Computes all outputs of the fusion.
 void emit_pointwise(kernel_emitter& e);
 std::vector<candidate> pointwise_choices(kernel_emitter& e);
-// The same for one value of the fusion, into scratch (kernel_emitter::materialize).
+// Computes one value of the fusion into scratch (kernel_emitter::materialize).
 void emit_pointwise_into(kernel_emitter& e, value v, const buffer& destination, bool prepare);
 
 }  // namespace kiln::cpu

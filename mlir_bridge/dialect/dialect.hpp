@@ -1,6 +1,6 @@
-// The generated classes of the `kiln` dialect (ops.td): kiln::dialect::DotOp, ConvolutionOp, ... and KilnDialect
-// itself. Internal to mlir_bridge. The verifier of every operation rebuilds the IR operation and compares its shape
-// rule with the result types, so code that receives a verified kernel need not check shapes, ranks or attribute values
+// The generated classes of the `kiln` dialect (ops.td): kiln::dialect::DotOp, ConvolutionOp, ... and KilnDialect.
+// Internal to mlir_bridge. The verifier of every operation rebuilds the IR operation and compares the inferred shape
+// with the result types. So code that receives a verified kernel need not check shapes, ranks or attribute values
 // again.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace kiln::dialect {
 
-// Rebuilds the IR operation of `op` and compares what it infers with the result types; emits an error where they
+// Rebuilds the IR operation of `op` and compares the shapes it infers with the result types; emits an error if they
 // differ.
 mlir::LogicalResult check_shapes(mlir::Operation* op);
 

@@ -32,23 +32,24 @@ class KilnDialect;
 
 inline constexpr std::uint64_t current_version = 5;
 
-// The operations that versions after 3 introduced.
+// Operations introduced after version 3.
 struct introduction {
   std::uint64_t version;
   std::string_view operation;
 };
 inline constexpr introduction introductions[]{{4, "kiln.segment_sum"}, {5, "kiln.bit_cast"}};
 
-// Part of every diagnostic about a version above current_version; how a reader tells "newer" from "broken".
+// Part of every diagnostic about a version above current_version. Readers search for it to distinguish a newer file
+// from a corrupted one.
 inline constexpr const char* newer_mark = "was written by a newer Kiln";
 
-// The version to label a kernel of the current form with.
+// Returns the version with which a kernel of the current form is labelled.
 std::uint64_t needed_version(mlir::ModuleOp module);
 
-// For BytecodeWriterConfig::setDialectVersion.
+// Returns the argument of BytecodeWriterConfig::setDialectVersion.
 std::unique_ptr<mlir::DialectVersion> make_version(std::uint64_t number);
 
-// Registers reading and writing of the version and of #kiln.dims, and the upgrade steps.
+// Registers reading and writing of the version and of #kiln.dims, and the upgrades from older versions.
 void add_bytecode_interface(KilnDialect& dialect);
 
 }  // namespace kiln::dialect

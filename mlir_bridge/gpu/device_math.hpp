@@ -1,4 +1,5 @@
-// The expansions behind device_functions.hpp, in terms of one small notation. Internal to mlir_bridge/gpu.
+// The expansions behind device_functions.hpp, written with one small set of arithmetic helpers. Internal to
+// mlir_bridge/gpu.
 #pragma once
 
 #include <initializer_list>
@@ -10,10 +11,10 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
-// Below, tan, asinh and atanh are their argument, in f64 as well; a division there may lose denormals.
+// For |x| below this, tan, asinh and atanh return x, in f64 as well. A division there could flush denormals.
 inline constexpr double straight = 1e-8;
 
-// Arithmetic on floats of one width and any number of lanes.
+// Arithmetic on floats of one width with any number of lanes.
 struct device_math {
   code_builder& b;
   const approximations& hardware;
@@ -39,7 +40,7 @@ struct device_math {
   }
   Value is_nan(Value x) const { return b.make<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::UNO, x, x); }
   Value select(Value c, Value x, Value y) const { return b.select(c, x, y); }
-  // coefficients, highest power first
+  // Evaluates a polynomial; coefficients are given from the highest power down.
   Value polynomial(Value x, std::initializer_list<double> coefficients) const;
 
   bool wide(Value x) const { return code_builder::scalar_of(x).isF64(); }
@@ -50,11 +51,11 @@ struct device_math {
   Value from_bits(Value bits, Value like) const { return b.make<mlir::arith::BitcastOp>(like.getType(), bits); }
   Value to_integer(Value x) const { return b.make<mlir::arith::FPToSIOp>(integers(x), x); }
   Value to_float(Value i, Value like) const { return b.make<mlir::arith::SIToFPOp>(like.getType(), i); }
-  // x * 2^n for n within twice the exponent's range; denormal results are rounded twice at most.
+  // Returns x * 2^n for |n| up to twice the exponent's range. Denormal results may be rounded twice.
   Value scale(Value x, Value n) const;
-  // One f32 intrinsic on each lane.
+  // Applies an f32 intrinsic to each lane.
   Value each_lane(std::string_view intrinsic, Value x) const;
-  // f32 and lanes: a function of scalars lane by lane, for what is too large to repeat as vectors.
+  // Applies a scalar f32 function lane by lane. For functions whose code is too large to be repeated for vectors.
   Value by_lane(std::span<const Value> operands, const std::function<Value(std::span<const Value>)>& body) const;
 
   // device_exponentials.cpp
@@ -88,7 +89,8 @@ struct device_math {
 
  private:
   struct reduced_angle {
-    Value remainder, quadrant;  // |remainder| <= pi/4; i32
+    // |remainder| <= pi/4; quadrant is i32.
+    Value remainder, quadrant;
   };
   reduced_angle reduce_angle(Value x) const;
   Value sine_polynomial(Value r) const;

@@ -1,5 +1,5 @@
-// GPUs as targets of the shared code generation (codegen/codegen_target.hpp): a stage is a kernel of threads, each of
-// which does one work item. Offsets are 32 bits wide where every tensor of the kernel is small enough, which saves
+// GPUs as targets of the shared code generation (codegen/codegen_target.hpp). A stage is a kernel of threads, each of
+// which executes one work item. Offsets have 32 bits if every tensor of the kernel is small enough, which saves
 // registers and instructions. Internal to mlir_bridge/gpu.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace kiln::gpu {
 
-// Threads of a workgroup of a stage that begin_stage opens.
+// Number of threads per workgroup in stages that begin_stage opens.
 inline constexpr std::int64_t item_threads = 256;
 
-// index_bits: 32 or 64. The result lives for ever.
+// `index_bits` is 32 or 64. The result is a static object.
 const codegen::codegen_target& gpu_codegen_target(target_family family, int index_bits);
 
 }  // namespace kiln::gpu

@@ -1,4 +1,4 @@
-// What the two GPU families call the same things: the names of LLVM's intrinsics, as data. Internal to mlir_bridge/gpu.
+// Names of LLVM's intrinsics for each GPU family, as a table. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <array>
@@ -14,12 +14,15 @@ namespace kiln::gpu {
 using namespace codegen;
 
 struct intrinsic_names {
-  std::string_view thread;                    // of a workgroup, in x
-  std::array<std::string_view, 3> workgroup;  // of the grid
+  // Index of a thread in its workgroup (x).
+  std::string_view thread;
+  // Index of a workgroup in the grid (x, y, z).
+  std::array<std::string_view, 3> workgroup;
 };
 const intrinsic_names& intrinsics(target_family family);
 
-// One call of an LLVM intrinsic; `result` may be null for none. Overloaded intrinsics get their suffix from the types.
+// Emits a call of an LLVM intrinsic. `result` is null for intrinsics without a result. Overloaded intrinsics get their
+// suffix from the types.
 Value call_intrinsic(code_builder& code, std::string_view name, mlir::Type result, std::span<const Value> operands);
 inline Value call_intrinsic(code_builder& code, std::string_view name, mlir::Type result,
                             std::initializer_list<Value> operands = {}) {

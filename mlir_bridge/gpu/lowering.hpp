@@ -1,4 +1,4 @@
-// From what the generators built to LLVM IR with a GPU's kernel conventions. Internal to mlir_bridge/gpu.
+// Lowers the generators' MLIR to LLVM IR with the kernel conventions of a GPU. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <memory>

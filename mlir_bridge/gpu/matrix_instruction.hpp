@@ -30,9 +30,11 @@ namespace kiln::gpu {
 
 struct factor_map {
   int row_divisor = 1, row_modulus = 1;
-  int parts = 1, part_rows = 0;       // pieces of the lane's data that are `part_rows` rows apart
-  int chunk_divisor = 1, chunks = 1;  // lanes that share a group of chunks
-  bool whole_row = false;             // every lane reads all chunks of the group
+  // The lane's data consists of `parts` pieces that are `part_rows` rows apart.
+  int parts = 1, part_rows = 0;
+  // Layout of the lanes that share a group of chunks.
+  int chunk_divisor = 1, chunks = 1;
+  bool whole_row = false;  // every lane reads all chunks of the group
 };
 
 struct result_map {
@@ -44,19 +46,23 @@ struct result_map {
 
 struct matrix_instruction {
   matrix_unit unit;
-  element_type factor;   // f16, bf16, i8, f32 (f32: exact on MFMA, rounded to tf32 on mma.sync)
-  bool reduced = false;  // rounds its factors to fewer bits than their type has (tf32): only where the user allows it
+  // f16, bf16, i8 or f32. f32 is exact on MFMA and rounded to tf32 on mma.sync.
+  element_type factor;
+  // Rounds its factors to fewer bits than their type has (tf32). Used only if the user allows it.
+  bool reduced = false;
   int m, n, k;
-  int bytes;                   // of k that a lane gives to one instruction, for each part
-  std::string_view intrinsic;  // LLVM's, without the "llvm." prefix
+  // Bytes along k that a lane contributes to one instruction, for each part.
+  int bytes;
+  // Name of LLVM's intrinsic without the prefix "llvm.".
+  std::string_view intrinsic;
   factor_map a, b;
   result_map d;
 };
 
-// All of them.
+// Returns the whole table.
 std::span<const matrix_instruction> matrix_instructions();
 
-// Those of a unit for factors of a type, the best for large tiles first.
+// Returns the instructions of a unit for factors of a type. The best one for large tiles comes first.
 std::vector<const matrix_instruction*> find_matrix_instructions(matrix_unit unit, element_type factor,
                                                                 bool allow_reduced);
 

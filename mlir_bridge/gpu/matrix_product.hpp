@@ -1,5 +1,5 @@
-// One matrix instruction as code: fragments that lanes hold as chunks of 16 bytes, sums, and where sums belong. What a
-// table row (matrix_instruction.hpp) means to a generator. Internal to mlir_bridge/gpu.
+// Generates code for one matrix instruction (a row of matrix_instruction.hpp): loads fragments as 16-byte chunks,
+// multiplies, and writes sums to their rows and columns. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace kiln::gpu {
 
-// A lane's chunks of one tile of a factor: for each part its one chunk, or all chunks of the group where the map says
+// The chunks of one tile of a factor that a lane holds: one chunk per part, or all chunks of the group if the map has
 // whole_row.
 struct fragment {
   values chunks;  // four 32-bit words each
@@ -20,13 +20,13 @@ class matrix_product {
  public:
   matrix_product(kernel_emitter& e, const matrix_instruction& instruction, const product_types& types);
 
-  // A lane's sums of one tile are one vector, or so many scalars.
+  // Returns how many values hold a lane's sums of one tile: one vector, or this many scalars.
   std::int64_t values_per_tile() const;
   values zeros(std::int64_t tiles) const;
-  // How many instructions a fragment feeds.
+  // Returns how many instructions one fragment feeds.
   std::int64_t steps_of_fragment() const;
   void add(const fragment& a, const fragment& b, std::int64_t step, std::span<Value> sums) const;
-  // Writes a tile's sums to a matrix of 4-byte elements in shared memory, at row 0 and the given column.
+  // Writes a tile's sums to a matrix of 4-byte elements in shared memory, from row 0 and the given column on.
   void write(std::span<const Value> sums, Value lane, Value memory, std::int64_t column, std::int64_t pitch) const;
 
  private:
@@ -38,7 +38,7 @@ class matrix_product {
   bool nvidia_;
 };
 
-// Orders shared memory between the lanes of a wave.
+// Emits a barrier for shared memory between the lanes of a wave.
 void wave_barrier(code_builder& code, target_family family);
 
 }  // namespace kiln::gpu

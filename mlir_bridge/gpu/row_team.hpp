@@ -27,9 +27,9 @@ namespace kiln::gpu {
 
 class row_team {
  public:
-  // splits: workgroups that share what is combined into one, each with a part of it (a second stage joins them). The
-  // configuration's "lanes" of a vector, "team" (its threads, a power of two) and "threads" of a workgroup overrule the
-  // choice.
+  // `splits` is the number of workgroups that share the elements combined into one; a second stage combines their
+  // results. "lanes" (of a vector), "team" (its threads, a power of two) and "threads" (of a workgroup) of the
+  // configuration overrule the choice.
   row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits = 1);
   row_team(kernel_emitter& e, const kernel_configuration& configuration, value input,
            const std::vector<std::int64_t>& axes, std::int64_t splits);
@@ -46,7 +46,7 @@ class row_team {
   Value count_as(element_type type) const;
   // Workgroups that would share the combined elements with profit, where too few of them are at work otherwise.
   std::int64_t wanted_splits() const;
-  // In cycles, roughly, where the elements are read `passes` times unless they stay in registers.
+  // Estimates the cost in cycles if elements are read `passes` times. Elements that stay in registers are read once.
   double cost(std::int64_t passes) const;
 
   void open(const std::string& name);
@@ -54,31 +54,34 @@ class row_team {
   workgroup& group() { return *group_; }
 
   struct place {
-    position where;           // of `lanes` elements in the input
-    Value fresh;              // i1: not seen otherwise; null for always
-    std::int64_t piece = -1;  // where written out
+    // Position of `lanes` elements in the input.
+    position where;
+    // i1: false for elements that another visit covers; null means always true.
+    Value fresh;
+    // Index of the piece if the code is unrolled, otherwise -1.
+    std::int64_t piece = -1;
   };
   using step = std::function<values(const place&, std::span<const Value>)>;
   values walk(values state, const step& visit) const;
   void each(const std::function<void(const place&)>& visit) const;
-  // v where the place is fresh, `neutral` (of as many lanes) elsewhere.
+  // Returns v where the place is fresh, and `neutral` (with as many lanes) elsewhere.
   Value masked(const place& at, Value v, Value neutral) const;
 
-  // The states of all members combined, lanes of a row included: scalars for inner teams, vectors of columns for outer
-  // ones.
+  // Combines the states of all members, and of all lanes for inner teams. The result is a scalar for inner teams and a
+  // vector of columns for outer ones.
   using combiner = workgroup::tuple_combiner;
   values total(values state, const combiner& combine);
   Value total(Value state, const workgroup::combiner& combine);
-  // A total for use with the elements of a place.
+  // Broadcasts a total so that it can be combined with the elements of a place.
   Value spread(Value total) const { return e_.code.splat(total, inner() ? lanes_ : 1); }
 
-  // The position of the total: 0 along the combined axes; the columns of an outer team are its lanes.
+  // Returns the position of the total: 0 along the combined axes. The lanes of an outer team are its columns.
   position total_position() const;
   std::int64_t total_lanes() const { return inner() ? 1 : lanes_; }
   Value split() const { return split_; }
-  // Code for the one thread that writes a total.
+  // Emits code that only the thread which writes a total executes.
   void when_leader(const std::function<void()>& body);
-  // Code that writes at a place, where this thread does.
+  // Emits code that is executed only if this thread writes at `at`.
   void when_owner(const place& at, const std::function<void()>& body) const;
 
  private:
@@ -93,11 +96,13 @@ class row_team {
   dim columns_ = 1;  // vectors of columns, outer
   std::int64_t columns_per_group_ = 1;
   std::optional<workgroup> group_;
-  Value member_, column_, split_, row_fresh_;  // row_fresh_: null for always
-  values row_;                                 // indices of the kept axes
+  // row_fresh_ is null if it is always true.
+  Value member_, column_, split_, row_fresh_;
+  // Indices of the kept axes.
+  values row_;
 };
 
-// What a tuner may vary of a team over these axes. `shares`: splits to try beside one.
+// Returns the tuning space of a team over these axes. `shares` lists the numbers of splits to try besides 1.
 std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes,
                                       std::int64_t passes, std::span<const std::int64_t> shares = {});
 

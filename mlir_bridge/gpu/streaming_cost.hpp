@@ -1,5 +1,5 @@
-// What work that memory limits costs a GPU: the estimate by which candidates of maps, row teams, windows and transposes
-// are ordered. Internal to mlir_bridge/gpu.
+// Estimates the time of work that is limited by memory. Orders the candidates of pointwise kernels, row teams, windows
+// and transposes. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,19 @@
 namespace kiln::gpu {
 
 struct streaming_work {
-  std::int64_t groups = 1, threads = 64;  // workgroups, and threads of one
-  double bytes = 0;                       // that a thread moves
-  std::int64_t access_bytes = 16;         // of one access of a thread
-  double trips = 1;                       // to memory, one after the other
-  double cycles = 0;                      // of a workgroup, beside memory
+  // Number of workgroups, and of threads per workgroup.
+  std::int64_t groups = 1, threads = 64;
+  // Bytes that one thread moves.
+  double bytes = 0;
+  // Bytes of one access of a thread.
+  std::int64_t access_bytes = 16;
+  // Number of dependent memory accesses (latencies in sequence).
+  double trips = 1;
+  // Cycles of a workgroup apart from memory accesses.
+  double cycles = 0;
 };
 
-// Cycles until the last workgroup is done.
+// Returns the cycles until the last workgroup has finished.
 double streaming_cycles(const gpu_row& row, const streaming_work& work);
 
 }  // namespace kiln::gpu

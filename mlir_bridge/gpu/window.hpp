@@ -1,6 +1,6 @@
-// Windows over channels_last images, for pooling and depthwise convolution: a thread owns a vector of channels of a few
-// neighbouring output pixels; neighbouring threads own neighbouring channels. Window positions are written out where
-// there are few of them, so that pixels share what they load. Internal to mlir_bridge/gpu.
+// Windows over channels_last images, for pooling and depthwise convolution. A thread owns a vector of channels for a
+// few neighbouring output pixels; neighbouring threads own neighbouring channels. A small window is unrolled, so that
+// pixels share their loads. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ class window_stage {
   struct geometry {
     std::vector<std::int64_t> window, strides, dilations, pads_begin;
   };
-  // lanes: channels of one vector; they divide the channels of the result. The configuration's "pixels" of a thread (a
-  // power of two, where the window is written out) and "threads" of a workgroup overrule the choice.
+  // `lanes` is the number of channels in a vector and divides the channels of the result. "pixels" per thread (a power
+  // of two, if the window is unrolled) and "threads" per workgroup of the configuration overrule the choice.
   window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes);
   window_stage(kernel_emitter& e, const kernel_configuration& configuration, value image, value result, geometry shape,
                std::int64_t lanes);
@@ -25,30 +25,36 @@ class window_stage {
   void open(const std::string& name);
   void close() { group_->close(); }
   std::int64_t lanes() const { return lanes_; }
-  double cost() const;  // in cycles, roughly
+  // Rough estimate in cycles.
+  double cost() const;
   std::size_t pixels() const { return static_cast<std::size_t>(pixels_); }
-  Value channel() const { return channel_; }  // the first of the vector, in the result
+  // Index of the vector's first channel in the result.
+  Value channel() const { return channel_; }
 
   struct tap {
     std::size_t pixel;
-    position where;  // in the image, with the result's channels in last place
-    Value inside;    // i1; null for always. Outside, `where` is some place inside.
-    values window;   // the position in the window
+    // Position in the image; the last axis is the result's channel.
+    position where;
+    // i1, null for always true. If false, `where` is an arbitrary position inside the image.
+    Value inside;
+    // Position in the window.
+    values window;
   };
-  // visit gets an evaluator for everything it reads.
+  // Visits every tap. `visit` must use the evaluator it gets for everything it reads.
   values walk(values state, const std::function<values(evaluator&, const tap&, values)>& visit) const;
-  // Window positions of a pixel that lie inside of the image, or before its end plus `end` (one entry for each axis)
-  // counted from the padded start.
+  // Returns how many window positions of a pixel lie inside the image. With `end` (one entry per axis), positions up to
+  // the image's end plus `end`, counted from the padded start, are included.
   Value count(std::size_t pixel, const std::vector<std::int64_t>* end) const;
-  // The epilogue at each pixel; results of the anchor.
+  // Evaluates the epilogue for each pixel and stores it. `results` are the anchor's results.
   void store(std::span<const Value> results) const;
 
  private:
   values axes(std::size_t axis, std::vector<Value> taps, values state,
               const std::function<values(const std::vector<Value>&, values)>& body) const;
-  // Along an axis: the image's coordinate of a window position, and whether it is inside.
+  // Returns the image coordinate of a window position along an axis, and whether it is inside the image.
   std::pair<axis_index, Value> locate(std::size_t axis, Value tap, std::size_t pixel) const;
-  Value start(std::size_t axis, std::size_t pixel) const;  // of the window, in image coordinates
+  // Image coordinate at which the window starts.
+  Value start(std::size_t axis, std::size_t pixel) const;
   bool may_leave(std::size_t axis) const;
 
   kernel_emitter& e_;
@@ -60,12 +66,14 @@ class window_stage {
   bool written_out_ = true;
   std::optional<workgroup> group_;
   Value fresh_, batch_, channel_;
-  values output_;  // spatial coordinates; the last one of the first pixel
+  // Spatial coordinates of the output. The last one is that of the first pixel.
+  values output_;
 };
 
-// Channels of a vector: the configuration's "lanes" or `most`, a power of two that divides `extent`.
+// Returns the channels per vector: "lanes" of the configuration or `most`, reduced to a power of two that divides
+// `extent`.
 std::int64_t window_lanes(const kernel_emitter& e, std::int64_t most, std::int64_t extent);
-// What a tuner may vary of a window stage, `most` lanes at most that divide `extent`.
+// Returns the tuning space of a window stage with at most `most` lanes, which divide `extent`.
 std::vector<candidate> window_space(kernel_emitter& e, value image, const window_stage::geometry& shape,
                                     std::int64_t most, std::int64_t extent);
 

@@ -1,5 +1,5 @@
-// A stage whose threads work together: waves, shared memory (LDS), barriers, shuffles. What is checked against the
-// target's row: threads and LDS.
+// A stage whose threads cooperate with waves, shared memory (LDS), barriers and shuffles. Numbers of threads and LDS
+// bytes are checked against the target's row.
 //
 //   workgroup group(e, "softmax", {rows, 1, 1}, 256);
 //   Value region = group.lds(1024);               // before or between uses; regions lie one after another
@@ -21,7 +21,8 @@ inline constexpr unsigned lds_space = 3;
 
 class workgroup {
  public:
-  // Opens the stage. grid counts workgroups. Throws error{unsupported} where the target has no such workgroups.
+  // Opens the stage; `grid` counts workgroups. Throws error{unsupported} if the target does not support such
+  // workgroups.
   workgroup(kernel_emitter& e, const std::string& name, std::array<std::int64_t, 3> grid, std::int64_t threads,
             bool prepare = false);
   // The same with a grid of one dimension, which may be open.
@@ -33,37 +34,39 @@ class workgroup {
   std::int64_t wave_size() const { return e_.target.gpu.wave; }
   std::int64_t waves() const { return threads_ / wave_size(); }
   Value thread() const { return thread_; }
-  Value lane() const { return lane_; }  // thread % wave size
-  Value wave() const { return wave_; }  // thread / wave size, the same for all its threads
+  // thread % wave size.
+  Value lane() const { return lane_; }
+  // thread / wave size; uniform within a wave.
+  Value wave() const { return wave_; }
   Value block(std::size_t axis = 0) const { return block_[axis]; }
 
-  // A pointer (address space 3) to `bytes` of shared memory. Offsets are counted by the code builder's load and store
-  // as usual.
+  // Allocates `bytes` of shared memory and returns a pointer (address space 3). The code builder's load and store count
+  // offsets in elements, as usual.
   Value lds(std::int64_t bytes, std::int64_t alignment = 16);
-  // Another view of memory that lds() gave out: offset bytes from the start of the workgroup's shared memory.
+  // Returns another pointer into memory from lds(): `offset` bytes from the start of the workgroup's shared memory.
   Value lds_at(std::int64_t offset);
   std::int64_t lds_used() const { return used_; }
-  // Uses no more than `bytes` from here on: what was given out beyond is given out again. The caller puts a barrier
-  // between.
+  // Frees everything beyond the first `bytes` for new allocations. The caller must put a barrier in between.
   void release_lds(std::int64_t bytes) { used_ = bytes; }
 
-  // All threads arrive; what they wrote to shared memory is seen by all. Traffic to global memory is not waited for.
+  // Barrier for all threads. Afterwards all of them see earlier writes to shared memory. Does not wait for accesses to
+  // global memory.
   void barrier();
-  // The value of thread lane ^ mask of the wave (scalars of any width); mask is a power of two, or 3, 7, 15.
+  // Returns the value of lane ^ mask in the wave (scalars of any width). `mask` is a power of two, or 3, 7 or 15.
   Value shuffle_xor(Value v, std::int64_t mask);
-  // The same combined over all lanes of the wave, or over aligned groups of `width` lanes, in every lane; `combine` is
-  // commutative and associative.
+  // Combines the value over all lanes of the wave, or over aligned groups of `width` lanes; every lane gets the result.
+  // `combine` must be commutative and associative.
   using combiner = std::function<Value(Value, Value)>;
   Value reduce_wave(Value v, const combiner& combine, std::int64_t width = 0);
-  // The same over the workgroup, in every thread, always in the same order. Contains two barriers; the LDS it uses is
-  // given back.
+  // Combines the value over the workgroup in a fixed order; every thread gets the result. Contains two barriers; the
+  // LDS that it uses is free again afterwards.
   Value reduce(Value v, const combiner& combine);
-  // Of several values at once (a value and its index).
+  // The same for several values at once (for example a value and its index).
   using tuple_combiner = std::function<values(std::span<const Value>, std::span<const Value>)>;
   values reduce_wave(values v, const tuple_combiner& combine, std::int64_t width = 0);
   values reduce(values v, const tuple_combiner& combine);
 
-  // Values of any type in shared memory, as they are: index counts values of that type.
+  // Values of any type in shared memory without conversion; `index` counts values of that type.
   static std::int64_t lds_bytes_of(Value v);
   void store_raw(Value region, Value index, Value v);
   Value load_raw(Value region, Value index, mlir::Type type);

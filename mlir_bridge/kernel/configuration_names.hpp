@@ -1,5 +1,5 @@
-// The names that generators and compilers read from a kernel_configuration. A name that is not among them does nothing
-// for any kernel, so the command line refuses it. A test compares the list with the sources.
+// The names that generators and compilers read from a kernel_configuration. No kernel reads any other name, so the
+// command line refuses others. A test compares the list with the sources.
 #pragma once
 
 #include <span>

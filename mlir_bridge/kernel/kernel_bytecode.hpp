@@ -13,15 +13,15 @@
 
 namespace kiln {
 
-// The newest version of the dialect, which write_kernel writes where a kernel needs it; every version from 1 on can be
-// read.
+// The newest version of the dialect. write_kernel writes it if a kernel needs it; every version from 1 on can be read.
 int dialect_version();
 
-// `symbol` is part of the bytes. Throws error{unsupported} for an operator that cannot stand inside a kernel or a
-// constant that does not have one value in every element, error{invalid_model} where shapes do not fit.
+// `symbol` becomes a part of the bytes. Throws error{unsupported} for an operator that is not allowed in a kernel or a
+// constant whose elements are not all equal, error{invalid_model} if shapes do not match.
 std::vector<std::byte> write_kernel(const module& fusion, std::string_view symbol);
 
-// The textual form of MLIR, and back. Throw as portable_kernel::parse does; a text's version is always the current one.
+// Convert to and from MLIR's textual form. Throw as portable_kernel::parse does. The version of a text is always the
+// current one.
 std::string print_kernel(std::span<const std::byte> bytecode);
 std::vector<std::byte> parse_kernel_text(std::string_view text);
 

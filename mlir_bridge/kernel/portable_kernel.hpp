@@ -1,5 +1,5 @@
-// A kernel's bytecode, parsed: what code generation starts from. Parse a payload once, clone() it per candidate,
-// specialize() the clone. This header needs no MLIR; the code generators include
+// A parsed portable kernel, the input of code generation. Parse a payload once, clone() it per candidate, and
+// specialize() the clone. This header needs no MLIR; code generators include
 // mlir_bridge/kernel/portable_kernel_impl.hpp.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace kiln {
 
-// An MLIRContext with every dialect that code generation uses, loaded. Expensive (milliseconds): one per process or
-// compile pool. Any number of threads may parse, clone, specialize and compile different kernels in it at once. Copies
+// An MLIRContext with all dialects of code generation loaded. Creating one takes milliseconds: make one per process or
+// thread pool. Any number of threads may parse, clone, specialize and compile different kernels in it at once. Copies
 // share the context.
 class compiler_context {
  public:
@@ -26,24 +26,25 @@ class compiler_context {
   std::shared_ptr<implementation> impl_;
 };
 
-// One kernel in a context, which it keeps alive. Not thread-safe; two kernels may be used by two threads.
+// One kernel and its context, which it keeps alive. Not thread-safe, but threads may use different kernels at the same
+// time.
 class portable_kernel {
  public:
   // Verifies everything. Throws error{newer_version} for a dialect version above dialect_version(), error{unsupported}
-  // where there is anything but kernel operations, error{corrupted} for all else. MLIR's diagnostics are in the
-  // message, never on stderr. MLIR's reader can crash or loop on bytes that write_kernel did not write: a file's
-  // payloads are parsed in a worker (jit/compile_worker.hpp).
+  // if there is an operation that is not a kernel operation, error{corrupted} for all other errors. The message
+  // contains MLIR's diagnostics; nothing is printed to stderr. MLIR's reader can crash or loop on bytes that
+  // write_kernel did not write, so payloads from files are parsed in a worker process (jit/compile_worker.hpp).
   static portable_kernel parse(const compiler_context& context, std::span<const std::byte> bytecode);
   portable_kernel(portable_kernel&&) noexcept;
   portable_kernel& operator=(portable_kernel&&) noexcept;
   ~portable_kernel();
   portable_kernel clone() const;
 
-  // Replaces symbolic dimensions by what they are for these shapes, and derives every type of the kernel anew.
-  // `outputs` may be empty; they are needed where a symbol occurs in no input (a scalar broadcast to [batch, 64]).
-  // Throws error{invalid_model} where the shapes do not fit the kernel or leave a dimension open (the kernel is then
-  // half changed: throw it away). Afterwards every shape is static, unless the shapes are exactly the kernel's own,
-  // with open dims: this asks for an open kernel (ir/native_kernel.hpp), and nothing is replaced.
+  // Replaces symbolic dimensions by their values for these shapes, and infers every type of the kernel again. `outputs`
+  // may be empty; they are needed if a symbol occurs in no input (a scalar broadcast to [batch, 64]). Throws
+  // error{invalid_model} if the shapes do not match the kernel or leave a dimension open; the kernel is then partly
+  // changed and must be discarded. Afterwards every shape is static, with one exception: if the shapes equal the
+  // kernel's own open shapes, nothing is replaced, and code generation makes an open kernel (ir/native_kernel.hpp).
   void specialize(std::span<const shape> inputs, std::span<const shape> outputs = {});
 
   std::string symbol() const;
@@ -59,8 +60,8 @@ class portable_kernel {
   std::unique_ptr<implementation> impl_;
 };
 
-// The kernel as an IR module named after its symbol, for the reference implementation and for tests. Parameters are
-// named "input0", "input1", ... and outputs "output0", ..., as a kernel has no names for them.
+// Returns the kernel as an IR module named after its symbol, for the reference implementation and for tests. Kernels do
+// not store names, so parameters are "input0", "input1", ... and outputs "output0", ...
 std::unique_ptr<module> to_fusion(const portable_kernel& kernel);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// What code generation sees of a compiler_context and a portable_kernel. Internal to mlir_bridge.
+// Implementation types of compiler_context and portable_kernel for code generators. Internal to mlir_bridge.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace kiln {
 
-// Every dialect, external model and LLVM IR translation of mlir_bridge, in one place (context.cpp). A code generator
-// that needs another adds it there.
+// Registers all dialects, external models and LLVM IR translations that mlir_bridge uses. A code generator that needs
+// another one adds it in context.cpp.
 void register_dialects(mlir::DialectRegistry& registry);
 
 struct compiler_context::implementation {
@@ -22,17 +22,19 @@ struct compiler_context::implementation {
 };
 
 struct portable_kernel::implementation {
-  std::shared_ptr<compiler_context::implementation> context;  // before the module: destroyed after it
+  // Declared before the module, so that it is destroyed after the module.
+  std::shared_ptr<compiler_context::implementation> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  // The one kiln.kernel of the module.
+  // Returns the only kiln.kernel of the module.
   dialect::KernelOp kernel() const { return *module.get().getOps<dialect::KernelOp>().begin(); }
 };
 
-// Gives a context one handler that sends the diagnostics of each thread to that thread's innermost diagnostic_capture,
-// and drops them where there is none; MLIR's own scoped handlers would mix up threads that share the context.
+// Installs one diagnostic handler that sends each thread's diagnostics to the innermost diagnostic_capture of that
+// thread, and drops them if there is none. MLIR's scoped handlers would mix the diagnostics of threads that share a
+// context.
 void route_diagnostics(mlir::MLIRContext& context);
 
-// Collects the errors that MLIR reports on this thread while it lives.
+// Collects the errors that MLIR reports on this thread during the lifetime of this object.
 class diagnostic_capture {
  public:
   diagnostic_capture();
@@ -47,8 +49,8 @@ class diagnostic_capture {
   diagnostic_capture* outer_;
 };
 
-// Reads and verifies a kernel's bytecode; throws as portable_kernel::parse does. The context must have routed
-// diagnostics.
+// Reads and verifies a kernel's bytecode. Throws as portable_kernel::parse does. route_diagnostics must have been
+// called for the context.
 mlir::OwningOpRef<mlir::ModuleOp> read_kernel(mlir::MLIRContext& context, std::span<const std::byte> bytecode);
 
 }  // namespace kiln

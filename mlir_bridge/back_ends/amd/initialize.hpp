@@ -1,5 +1,5 @@
-// LLVM's AMDGPU back end, registered once: code generation, assembly in both directions, disassembly. Any thread may
-// call it, any number of times.
+// Registers LLVM's AMDGPU back end once: code generation, assembler and disassembler. Any thread may call it any number
+// of times.
 #pragma once
 
 namespace kiln::gpu {

@@ -1,10 +1,10 @@
 // Links one AMDGPU relocatable object into a code object (a shared ELF that the HIP runtime loads), with LLD in this
-// process. No file system is involved: the object goes in through a memfd and comes out through a pipe, both named by
+// process. Nothing is written to the file system: the input is a memfd and the output a pipe, both named by
 // /proc/self/fd.
 //
-// Threads: any; links happen one after another, since LLD keeps global state. Nothing is printed.
-// Errors: error{compile_failed} with LLD's words for what does not link; error{io} when the system has no file
-// descriptors.
+// Any thread may call; links are serialized, because LLD keeps global state. Nothing is printed.
+// Errors: error{compile_failed} with LLD's message if the object does not link; error{io} if no file descriptors are
+// left.
 #pragma once
 
 #include <cstddef>

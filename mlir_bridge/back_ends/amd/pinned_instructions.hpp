@@ -1,4 +1,4 @@
-// Keeps matrix instructions out of branches that only some lanes of a wave take. Internal to mlir_bridge.
+// Keeps matrix instructions out of branches in which only some lanes of a wave are active. Internal to mlir_bridge.
 //
 // A matrix instruction works with the registers of all lanes. In such a branch EXEC, the mask of active lanes, is
 // narrowed: there WMMA is undefined, and the moves that prepare a matrix instruction's operands skip lanes. LLVM marks
@@ -19,17 +19,20 @@ class Module;
 
 namespace kiln::gpu {
 
-// Matrix instructions that this LLVM does not mark as convergent.
+// Matrix instructions that this LLVM fails to mark as convergent.
 struct unmarked_instructions {
-  std::string_view processor;  // prefix of its name
-  std::string_view intrinsic;  // prefix of the name of the LLVM intrinsic
-  std::string_view opcode;     // prefix of LLVM's names for the machine instructions
+  // Prefix of the processor's name.
+  std::string_view processor;
+  // Prefix of the name of the LLVM intrinsic.
+  std::string_view intrinsic;
+  // Prefix of LLVM's opcode names.
+  std::string_view opcode;
 };
 std::span<const unmarked_instructions> unmarked_matrix_instructions();
 
-// Pins each of these instructions to its block: where nothing else keeps it there, it gets a use of its result in the
-// block that generates no code (llvm.fake.use). Turning the pass off instead costs scalar registers, and its switch is
-// an option of the whole process, which LLD resets with every link. After optimization.
+// Keeps each of these instructions in its basic block. If the block has no other use of the result, adds one that
+// generates no code (llvm.fake.use). Disabling MachineSinking instead would cost scalar registers, and its switch is a
+// process-wide option that LLD resets with every link. Run it after optimization.
 void pin_matrix_instructions(llvm::Module& module, const target_row& target);
 
 }  // namespace kiln::gpu

@@ -1,4 +1,4 @@
-// Counts out of PTX text. Errors: error{corrupted} for text that is not PTX. Any thread.
+// Reads statistics from PTX text. Errors: error{corrupted} for text that is not PTX. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@ namespace kiln::gpu {
 struct ptx_entry_info {
   std::string name;
   std::int64_t mma = 0, wgmma = 0;  // matrix instructions: mma.sync (and its .sp form), wgmma.mma_async
-  std::int64_t local_bytes = 0;     // declared `.local` memory: spills and arrays that did not become registers
+  // Declared `.local` memory in bytes: spills, and arrays that were not promoted to registers.
+  std::int64_t local_bytes = 0;
 };
 
-// The `.entry` functions of PTX text in their order. A terminating NUL is allowed.
+// Returns the `.entry` functions of a PTX text in order. The text may end with a NUL.
 std::vector<ptx_entry_info> read_ptx(std::string_view text);
 
 }  // namespace kiln::gpu

@@ -1,7 +1,8 @@
-// Chooses how a contraction is cut into tiles and work items, from the target's registers and caches and the kernel's
-// configuration: "tile_m" rows and "tile_n" columns of a tile, "tile_k" steps that all tiles of an item take before the
-// next ones, "unroll" steps at once (1: more let the back end run out of registers with the largest tiles), "pack" and
-// "panels_inside" 0 or 1, "prefetch" steps ahead, "items" in all.
+// Chooses the tiles and work items of a contraction from the target's registers and caches and from the configuration.
+// The configuration has "tile_m" and "tile_n" (rows and columns of a tile), "tile_k" (steps that all tiles of an item
+// take before the next ones), "unroll" (steps per loop iteration; the default is 1, because more make the back end
+// spill with the largest tiles), "pack" and "panels_inside" (0 or 1), "prefetch" (steps ahead) and "items" (total
+// number).
 #pragma once
 
 #include "mlir_bridge/codegen/tuning_space.hpp"
@@ -9,25 +10,25 @@
 
 namespace kiln::cpu {
 
-// Lanes of a register for sums of this type.
+// Returns how many sums of this type fit into a vector register.
 std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation);
 
-// A tile for lines of `rows` rows and panels that fill up the last one (packed), by a cost in cycles of the two FMA and
-// load ports. Configured sizes win where they fit. A vector of a factor takes `factor_registers`.
+// Chooses the tile with the lowest estimated cost, in cycles of the two FMA and load ports, for lines of `rows` rows
+// and packed panels. Configured sizes win if they fit. A vector of a factor takes `factor_registers` registers.
 tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation,
                        std::int64_t factor_registers = 1);
 
-// All columns in panels of the tile's width, the last one partly filled.
+// Divides all columns into panels of the tile's width; the last one may be partly filled.
 std::vector<column_segment> packed_segments(const tile_shape& tile, std::int64_t columns);
-// The same where nothing may be read beside the columns: what does not fill a panel goes into ever narrower ones.
+// The same without reading past the last column: columns that do not fill a panel go into ever narrower panels.
 std::vector<column_segment> exact_segments(const tile_shape& tile, std::int64_t columns);
 
-// Sets tiles_per_item and panels_per_item: items large enough to reuse what they load and to be worth scheduling, small
-// enough that a few dozen threads have something to do.
+// Sets tiles_per_item and panels_per_item. Items should be large enough to reuse their loads and to be worth
+// scheduling, and numerous enough for a few dozen threads.
 void choose_items(const kernel_emitter& e, contraction& c);
 
-// What a tuner may vary of a contraction whose tiles lie in `lines` lines of `rows` rows, with `columns` columns and
-// `products` multiply-adds (steps times taps) for each element, `steps` of them in a row.
+// The extents that the tuning space depends on: tiles lie in `lines` lines of `rows` rows and in `columns` columns.
+// Each element takes `products` multiply-adds (steps times taps), `steps` of them in a row.
 struct contraction_extents {
   std::int64_t lines = 1, rows = 1, columns = 1, steps = 1, products = 1;
   std::int64_t factor_registers = 1;  // as in choose_tile

@@ -1,5 +1,5 @@
-// The right factor of a contraction of open sizes, packed in panels as wide as a tile: [batch..., panel, step, column
-// of the panel]. The last panel is filled up with copies of the last column.
+// Packs the right factor of a contraction with open sizes into panels as wide as a tile: [batch..., panel, step, column
+// of the panel]. The last panel is padded with copies of the last column.
 #pragma once
 
 #include <functional>
@@ -11,20 +11,23 @@ namespace kiln::cpu {
 
 struct open_factor {
   value source;
-  std::vector<dim> batch;  // leading sizes of the panels
+  // Sizes of the leading (batch) axes of the panels.
+  std::vector<dim> batch;
   dim columns, steps;
-  std::size_t column_axis;  // of the source
-  // The indices of an element of the source.
+  // Axis of the columns in the source tensor.
+  std::size_t column_axis;
+  // Returns the indices of an element in the source tensor.
   std::function<values(std::span<const Value> of_batch, Value step, Value column)> locate;
 };
 
 class open_panels {
  public:
-  // Emits the stage that packs; no stage may be open. A factor that is a constant is packed once.
+  // Emits the packing stage; no stage may be open. If the factor is a constant, the runtime runs this stage once.
   open_panels(kernel_emitter& e, const open_factor& factor, const tile_shape& tile);
 
   const dim& count() const { return count_; }
-  bool whole() const { return whole_; }  // every panel is full
+  // True if every panel is full.
+  bool whole() const { return whole_; }
   open_right panel(std::span<const Value> of_batch, Value panel) const;
 
  private:
@@ -37,10 +40,10 @@ class open_panels {
   buffer packed_;
 };
 
-// The size, or what an open one is assumed to be for the size of work items.
+// Returns the size, or for an open size the value that is assumed when work items are sized.
 std::int64_t usual_size(const dim& size);
 
-// The offset of an element in a buffer.
+// Returns the offset of an element in a buffer.
 Value offset_in(kernel_emitter& e, const buffer& memory, std::span<const Value> at);
 
 values joined(std::span<const Value> first, std::initializer_list<Value> rest);

@@ -1,5 +1,5 @@
-// The micro tile of contractions whose sizes are open (tile.hpp is for static ones): rows × vectors of sums in
-// registers, for factors whose strides and number of steps are values.
+// The micro tile of contractions with open sizes (tile.hpp is for static sizes): rows × vectors of sums in registers.
+// Strides and the number of steps are run-time values.
 #pragma once
 
 #include <functional>
@@ -9,29 +9,32 @@
 
 namespace kiln::cpu {
 
-// The tile that open contractions use: as many sums as the target's registers hold.
+// Returns the tile for open contractions: as many sums as the target's registers hold.
 tile_shape open_tile(const kernel_emitter& e, element_type accumulation);
 
-// The left factor: one scalar for each row and step. Strides count elements.
+// The left factor: one scalar per row and step. Strides count elements.
 struct open_left {
   element_type type = element_type::f32;
-  values rows;  // the address of step 0 of each row of the tile
-  Value step;   // from one step to the next
+  // Address of step 0 for each row of the tile.
+  values rows;
+  // Stride from one step to the next.
+  Value step;
 };
 
-// The right factor: `columns` consecutive elements for each step, the first at `offset`.
+// The right factor: `columns` consecutive elements per step, the first at `offset`.
 struct open_right {
   Value pointer;
   element_type type = element_type::f32;
   Value offset, step;
 };
 
-// sums + the sums over [0, steps) of left * right, row-major: [row * vectors + vector].
+// Returns `sums` plus the sum over steps [0, steps) of left * right. Sums are in row-major order: [row * vectors +
+// vector].
 values open_sums(code_builder& code, const tile_shape& tile, const open_left& left, const open_right& right,
                  Value steps, element_type accumulation, values sums);
 
-// Writes sums to a buffer of [rows, columns] on the stack, and reads the valid part of it: body(row, column, vector)
-// for rows [0, rows) and columns [0, columns). `divides`: the columns are known to fill whole vectors.
+// Writes sums to a buffer [rows, columns] on the stack and calls body(row, column, vector) for its valid part: rows [0,
+// rows) and columns [0, columns). `divides` is set if the columns are known to fill whole vectors.
 class open_tile_store {
  public:
   open_tile_store(kernel_emitter& e, const tile_shape& tile, element_type accumulation);

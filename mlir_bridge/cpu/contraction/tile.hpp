@@ -15,48 +15,53 @@ struct tile_shape {
   std::int64_t columns() const { return vectors * lanes; }
 };
 
-// Rows [first, last) of a tile; the others are left as they are and nothing of theirs is read.
+// Rows [first, last) of a tile. Sums of other rows do not change, and elements of other rows are not read.
 struct row_range {
   std::int64_t first = 0, last = 0;
   friend auto operator<=>(const row_range&, const row_range&) = default;
 };
 
-// One factor of the products in memory; strides in elements. The left factor gives one scalar for each row and step,
-// the right factor `columns` consecutive elements for each step (its row_stride is not used).
+// One factor of the products in memory, with strides in elements. The left factor provides one scalar per row and step;
+// the right factor `columns` consecutive elements per step (its row_stride is unused).
 struct factor {
   Value pointer;
   element_type type = element_type::f32;
   std::int64_t row_stride = 0;
   std::int64_t step_stride = 1;
-  std::int64_t prefetch_steps = 0;  // right factor: fetch this many steps ahead
-  // Right factor: its elements are lanes of four bytes, and the left factor gives four bytes for each row and step.
+  // For the right factor: how many steps ahead it is prefetched.
+  std::int64_t prefetch_steps = 0;
+  // If set, the elements of the right factor are lanes of four bytes, and the left factor provides four bytes per row
+  // and step.
   std::optional<byte_products> bytes = {};
 };
 
-// Memory that will be needed soon: one address is prefetched into the second-level cache at each step.
+// Memory that is used after this loop. Each step prefetches one address of it into the second-level cache.
 struct upcoming {
-  Value pointer = {};  // null: nothing
-  Value offset = {};   // of step 0
+  // Null if nothing is to be prefetched.
+  Value pointer = {};
+  // Offset at step 0.
+  Value offset = {};
   std::int64_t step_stride = 0;
   element_type type = element_type::f32;
 };
 
-// What products of this type are summed in: f64 for f64, f32 for the other floats, at least i32 for integers.
+// Returns the type in which products of this type are summed: f64 for f64, f32 for other floats, at least i32 for
+// integers.
 element_type accumulation_type(element_type type);
 
-// A value of compute type `from` as one of type `to` (both floats, or `to` an integer at least as wide).
+// Converts a value of compute type `from` to type `to`; both are floats, or `to` is an integer at least as wide.
 Value widen(code_builder& code, Value v, element_type from, element_type to);
 
 values zero_tile(code_builder& code, const tile_shape& tile, element_type accumulation);
 
 // tile[r, c] += sum over k in [0, steps) of left[left_offset + r * row_stride + k * step_stride] * right[right_offset +
-// k * step_stride + c] for the rows of `rows`; returns the whole tile. Offsets are those of row 0, which itself may lie
-// outside of the tensor.
+// k * step_stride + c], for r in `rows`. Returns the whole tile. left_offset is the offset of row 0, which may itself
+// be outside the tensor.
 values accumulate(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_offset,
                   const factor& right, Value right_offset, std::int64_t steps, std::int64_t unroll,
                   element_type accumulation, values sums, const upcoming& next = {});
 
-// The same over a number of steps that is known only when the kernel runs.
+// The same for a number of steps that is known only at run time.
 values accumulate(code_builder& code, const tile_shape& tile, const factor& left, Value left_offset,
                   const factor& right, Value right_offset, Value steps, element_type accumulation, values sums);
 

@@ -1,4 +1,4 @@
-// Hands the finished sums of a micro tile to the fusion's epilogue, which stores them to every output.
+// Passes the finished sums of a micro tile to the fusion's epilogue, which stores them to every output.
 #pragma once
 
 #include <functional>
@@ -10,22 +10,27 @@ namespace kiln::cpu {
 
 using namespace codegen;
 
-// Where a tile lies in the result.
+// The position of a tile in the result.
 struct tile_place {
-  Value valid_rows = {};  // of the tile's rows; only these are stored
+  // Only this many of the tile's rows are stored.
+  Value valid_rows = {};
   bool rows_always_full = false;
-  Value column = {};              // index of the first column along the last axis
-  std::int64_t last_columns = 0;  // 0: the columns are always all there; else how many the last panel has,
-  Value in_last_panel = {};       // and whether this is it
-  std::function<values(Value row)> locate = {};  // indices of a row of the tile along all axes but the last
+  // Index of the first column along the last axis.
+  Value column = {};
+  // Number of columns in the last panel; 0 if every panel is full.
+  std::int64_t last_columns = 0;
+  // True if this tile is in the last panel.
+  Value in_last_panel = {};
+  // Returns the indices of a row of the tile along all axes except the last.
+  std::function<values(Value row)> locate = {};
 };
 
 class tile_writer {
  public:
-  // To be made in the open stage, before its loops: takes room on the stack.
+  // Create it in the open stage in front of the loops, because it allocates stack memory.
   tile_writer(kernel_emitter& emitter, const tile_shape& shape, element_type accumulation);
   void write(const values& sums, const tile_place& place);
-  // Fetches what write() will read and write there, while the sums are being computed.
+  // Prefetches what write() will read and write at this place. Call it before the sums are computed.
   void fetch(const tile_place& place);
 
  private:
@@ -36,16 +41,17 @@ class tile_writer {
   kernel_emitter& e;
   tile_shape shape_;
   element_type accumulation_;
-  bool light_;  // an epilogue small enough to be repeated for every vector of the tile
+  // True if the epilogue is cheap enough to be emitted once per vector of the tile.
+  bool light_;
   Value memory_;
 };
 
-// Sums as the value that the anchor has: its element type's compute type.
+// Converts a sum to the compute type of the anchor's result.
 Value to_result(code_builder& code, Value sum, element_type accumulation, element_type result);
 
-// The fusion's work for each element of the result, in instructions of machine code, roughly.
+// Returns roughly how many machine instructions the epilogue takes per element.
 std::int64_t epilogue_cost(const kernel_emitter& e);
-// What is small enough to be repeated for every vector of a tile.
+// Upper bound of epilogue_cost for epilogues that are emitted once per vector of a tile.
 inline constexpr std::int64_t light_epilogue = 6;
 
 }  // namespace kiln::cpu

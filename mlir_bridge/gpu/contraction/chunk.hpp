@@ -1,6 +1,6 @@
-// Matrices in shared memory: rows of chunks of 16 bytes along k, swizzled so that neither eight threads that read the
-// same chunk of eight rows, nor eight that read four chunks of two rows, nor those that write, meet in a bank. Internal
-// to mlir_bridge/gpu.
+// Matrices in shared memory: rows of 16-byte chunks along k. Chunks are swizzled so that none of three access patterns
+// has bank conflicts: eight threads reading the same chunk of eight rows, eight threads reading four chunks of two
+// rows, and the writing threads. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include "ir/element_type.hpp"
@@ -18,29 +18,29 @@ inline std::int64_t elements_of_chunk(element_type type) { return chunk_bytes * 
 
 Value bit_and(code_builder& code, Value a, std::int64_t mask);
 Value bit_xor(code_builder& code, Value a, Value b);
-// A condition that both may leave out.
+// Returns the conjunction of two conditions. Either may be null (true).
 Value both(code_builder& code, Value a, Value b);
 
-// What chunk numbers of a row are exclusive-ored with; depends on row % 8 only.
+// Returns the number that chunk indices of a row are XORed with. It depends only on row % 8.
 Value swizzle(code_builder& code, Value row, std::int64_t chunks_of_row);
 
-// `bytes` from `pointer`.
+// Returns the address `bytes` bytes after `pointer`.
 Value byte_address(code_builder& code, Value pointer, Value bytes);
 Value byte_address(code_builder& code, Value pointer, std::int64_t bytes);
 
-// Four 32-bit words.
+// Returns the type of a chunk: a vector of four 32-bit words.
 mlir::Type chunk_type(code_builder& code);
 Value load_chunk(code_builder& code, Value address);
 void store_chunk(code_builder& code, Value address, Value chunk);
 
-// The bits of a vector as another type of the same size.
+// Bitcasts a vector to another type of the same size.
 Value reinterpret(code_builder& code, Value v, mlir::Type type);
-// The same number, the same for all threads, without the compiler knowing which: it unrolls short loops entirely, and
-// reads ahead until registers run out.
+// Returns `index` (uniform across threads) in a form whose value the compiler cannot deduce. Otherwise it unrolls short
+// loops completely and hoists loads until it runs out of registers.
 Value unknown(code_builder& code, target_family family, Value index);
-// Elements [first, first + count) of a vector; a scalar for one.
+// Returns elements [first, first + count) of a vector; a scalar if count is 1.
 Value part_of(code_builder& code, Value vector, std::int64_t first, std::int64_t count);
-// Vectors or scalars one after another.
+// Concatenates vectors or scalars.
 Value joined(code_builder& code, std::span<const Value> parts);
 
 }  // namespace kiln::gpu

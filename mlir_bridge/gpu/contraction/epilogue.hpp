@@ -1,5 +1,5 @@
-// A workgroup's sums to the fusion's outputs: through shared memory, so that every thread evaluates and stores several
-// columns of one row at once. Internal to mlir_bridge/gpu.
+// Passes a workgroup's sums to the fusion's outputs. The sums go through shared memory, so that each thread evaluates
+// and stores several columns of one row at a time. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/gpu/contraction/multiplier.hpp"
@@ -8,23 +8,24 @@ namespace kiln::gpu {
 
 struct tile_place {
   Value batch, first_m, first_n;
-  bool all_rows = false, all_columns = false;  // no tile reaches beyond the result
+  // Set if no tile extends beyond the result's rows or columns.
+  bool all_rows = false, all_columns = false;
 };
 
-// `memory` points to product.slabs().elements() elements of shared memory that nobody uses any more: a barrier is the
-// caller's business.
+// `memory` points to product.slabs().elements() elements of shared memory that are no longer in use. The caller must
+// put a barrier in front.
 void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplier& product, const values& sums,
                 const tile_place& place, Value memory);
 
-// Columns that one thread evaluates at once.
+// Returns how many columns one thread evaluates at a time.
 std::int64_t epilogue_lanes(const kernel_emitter& e, const contraction_problem& problem, std::int64_t columns);
 
-// Sums [row, column ...) of the given lanes to every output. Stores under `counts` (null: always); row and column may
-// be beyond the result then.
+// Evaluates and stores sums [row, column ...) to every output. Stores only if `counts` is true (null means always);
+// otherwise row and column may be beyond the result.
 class result_writer {
  public:
   result_writer(kernel_emitter& e, const contraction_problem& problem) : e_(e), problem_(problem) {}
-  // Evaluates; the stores come with flush(), so that many evaluations' loads are in flight together.
+  // Evaluates the epilogue. The stores are delayed until flush(), so that the loads of many evaluations overlap.
   void add(Value sums, Value batch, Value row, Value column, bool row_may_be_beyond, bool column_may_be_beyond);
   void flush();
 

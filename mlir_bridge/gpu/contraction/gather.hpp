@@ -1,4 +1,5 @@
-// One chunk of an operand from global memory into registers, as it lies in shared memory. Internal to mlir_bridge/gpu.
+// Loads one chunk of an operand from global memory into registers, in the layout of shared memory. Internal to
+// mlir_bridge/gpu.
 #pragma once
 
 #include <vector>
@@ -7,31 +8,36 @@
 
 namespace kiln::gpu {
 
-// Parts of a chunk, and where they count. What masks them is applied late: until then nothing waits for the loads.
+// The parts of a chunk, and the conditions under which they are valid. Masking is applied late, because it would wait
+// for the loads.
 struct gathered_chunk {
-  values parts;               // factor type, of equal lanes
-  std::vector<Value> inside;  // of each part; null: always
-  // The chunk, with zeros outside; `also` (may be null) must hold for all of it.
+  // In the factor's type; all parts have the same number of lanes.
+  values parts;
+  // Condition for each part; null means always valid.
+  std::vector<Value> inside;
+  // Returns the chunk with zeros where it is invalid. If `also` is not null, the whole chunk is valid only if it is
+  // true.
   Value masked(code_builder& code, Value also = {}) const;
 };
 
-// request.k_inner is that of the chunk's first element.
+// `request.k_inner` is that of the chunk's first element.
 gathered_chunk gather_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor,
                             element_request request);
 
-// `count` chunks that follow each other along k, of an operand whose pieces hold them: found by one request.
+// Loads `count` chunks that are consecutive along k with one request. A piece of the operand must hold all of them.
 std::vector<gathered_chunk> gather_chunks(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor,
                                           element_request request, std::int64_t count);
 
-// Where the chunk lies in global memory, if it is one aligned piece of a tensor as it stands there: for copies that
-// pass registers by. `inside` may be null.
+// The address of a chunk that is one aligned piece of a tensor in global memory, so that it can be copied without
+// registers. `inside` may be null.
 struct chunk_place {
   Value address, inside;
 };
 std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor,
                                           element_request request);
 
-// Whether all chunks of the operand can be copied so. Tried out in a stage that is thrown away; no stage may be open.
+// Returns true if all chunks of the operand can be copied this way. Emits a temporary stage to find out; no stage may
+// be open.
 bool is_plain(kernel_emitter& e, const operand& from, element_type factor);
 
 }  // namespace kiln::gpu

@@ -1,5 +1,6 @@
-// The inner product of a workgroup's tile: from chunks in shared memory to sums in registers, and back through shared
-// memory as rows. One implementation for matrix instructions and one for the vector unit. Internal to mlir_bridge/gpu.
+// The inner product of a workgroup's tile: reads chunks from shared memory, keeps sums in registers, and writes the
+// sums back to shared memory as rows. There is one implementation for matrix instructions and one for the vector unit.
+// Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <memory>
@@ -9,15 +10,20 @@
 
 namespace kiln::gpu {
 
-// The sums leave registers in `count` slabs, one after the other: matrices in shared memory that `members` threads
-// write and read together.
+// Sums are moved out of registers in `count` slabs, one at a time. A slab is a matrix in shared memory that `members`
+// threads write and read together.
 struct slab_geometry {
-  std::int64_t count = 1, rows = 0, columns = 0;  // slabs follow each other along m
+  // Slabs follow each other along m.
+  std::int64_t count = 1, rows = 0, columns = 0;
   std::int64_t members = 0;
-  Value member;                   // this thread's number among them
-  std::int64_t owners = 1;        // how many slabs there are at a time
-  Value owner;                    // which of them is ours
-  Value first_row, first_column;  // of slab 0 in the workgroup's tile
+  // Index of this thread among the members.
+  Value member;
+  // Number of slabs that exist at the same time.
+  std::int64_t owners = 1;
+  // Index of this thread's slab among them.
+  Value owner;
+  // Position of slab 0 in the workgroup's tile.
+  Value first_row, first_column;
   std::int64_t pitch() const {
     return columns + 4;
   }  // elements; rows begin in different banks, and at multiples of 16 bytes
@@ -28,16 +34,17 @@ class multiplier {
  public:
   virtual ~multiplier() = default;
   virtual values zeros() = 0;
-  // sums + A * B for one step; `a` and `b` point to the tiles in shared memory.
+  // Returns sums + A * B for one step. `a` and `b` point to the tiles in shared memory.
   virtual values multiply(Value a, Value b, values sums) = 0;
   const slab_geometry& slabs() const { return slabs_; }
-  // Writes slab i of the sums; `memory` is ours.
+  // Writes slab i of the sums to `memory`, this thread's slab.
   virtual void write_slab(std::int64_t i, const values& sums, Value memory) = 0;
-  // Orders what a slab's members wrote and read.
+  // Barrier between the members of a slab, for its shared memory.
   virtual void synchronize() = 0;
 
  protected:
-  // The most of `parts` equal parts, of so many elements each, that slabs of `bytes` hold.
+  // Returns the largest number of `parts` equal parts (of `elements` elements each) that fits into slabs of the given
+  // size.
   static std::int64_t parts_of_slab(std::int64_t parts, std::int64_t elements, std::int64_t element_bytes,
                                     std::int64_t bytes) {
     for (std::int64_t some = parts; some > 1; --some)
@@ -47,17 +54,17 @@ class multiplier {
   slab_geometry slabs_;
 };
 
-// Slabs take about `slab_bytes` of shared memory, or as little as they can.
+// Slabs take about `slab_bytes` of shared memory, or the smallest possible size above that.
 std::unique_ptr<multiplier> make_matrix_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile,
                                                    const product_types& types, std::int64_t slab_bytes);
 std::unique_ptr<multiplier> make_vector_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile,
                                                    const product_types& types, std::int64_t slab_bytes);
 
-// The vector unit's sum of four-byte pieces: adds the products of two chunks.
+// Product of 4-byte pieces on the vector unit: adds the products of two chunks to a sum.
 class chunk_product {
  public:
   chunk_product(kernel_emitter& e, const product_types& types);
-  // A chunk as what is multiplied: its elements, or its words.
+  // Splits a chunk into the operands of the multiplication: its elements, or its words.
   values split(Value chunk) const;
   Value add_product(Value a, Value b, Value sum) const;
 

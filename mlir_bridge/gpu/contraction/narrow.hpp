@@ -1,16 +1,17 @@
-// Products of a few rows (decoding, batches of one): every weight is read once, straight from memory into the lanes
-// that multiply it, by waves that share the depth. What limits them is memory. Internal to mlir_bridge/gpu.
+// Products of a few rows (decoding, batches of one), which are limited by memory bandwidth. Every weight is read once,
+// from global memory directly into the lanes that multiply it. Waves share the depth. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/gpu/contraction/tile_shape.hpp"
 
 namespace kiln::gpu {
 
-// Emits the stage and returns true, or emits nothing: too many rows, a short depth, or a B whose rows are scattered.
+// Emits the stage and returns true. Returns false and emits nothing for too many rows, a short depth, or a B with
+// scattered rows.
 bool try_narrow(kernel_emitter& e, const contraction_problem& problem);
 
-// The tuner's choices: "narrow_columns", "narrow_waves" and, where there are asynchronous copies, "narrow_stages"; none
-// where the function above emits nothing.
+// Returns the tuning space: "narrow_columns", "narrow_waves" and, on targets with asynchronous copies, "narrow_stages".
+// Empty if try_narrow would return false.
 std::vector<candidate> narrow_space(kernel_emitter& e, const contraction_problem& problem);
 
 }  // namespace kiln::gpu

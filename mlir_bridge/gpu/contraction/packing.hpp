@@ -1,5 +1,5 @@
-// B rearranged: [batch, rows, depth] with k innermost, the depth filled up with zeros, so that every chunk is one
-// aligned load without a condition. A stage of its own, which a runtime runs once at load where B is constant. Internal
+// Rearranges B to [batch, rows, depth] with k innermost and the depth padded with zeros, so that every chunk is one
+// aligned, unconditional load. This is a separate stage; if B is constant, the runtime runs it once at load. Internal
 // to mlir_bridge/gpu.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace kiln::gpu {
 
-// Emits the stage and makes problem.b read what it writes. Steps along k must divide `depth_multiple`.
+// Emits the stage and makes problem.b read its result. The depth is padded to a multiple of `depth_multiple`.
 void pack_b(kernel_emitter& e, contraction_problem& problem, std::int64_t depth_multiple);
 
 }  // namespace kiln::gpu

@@ -1,7 +1,7 @@
-// What dot, convolution and transposed convolution are to the GPU: for every batch, the product of a matrix A of rows m
-// and a matrix B of rows n along a common depth k, given to the fusion's epilogue. Everything that differs between the
-// operations is in how an element of A, B and the result is found. Internal to mlir_bridge/gpu; plain data, made for
-// one kernel_emitter which it refers to.
+// The form of dot, convolution and transposed convolution that the GPU's generators work on: for every batch, the
+// product of a matrix A with rows m and a matrix B with rows n along a common depth k, followed by the fusion's
+// epilogue. The operations differ only in how elements of A, B and the result are located. Internal to mlir_bridge/gpu.
+// Plain data that refers to one kernel_emitter.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,22 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
-// Which elements of an operand: `lanes` of them from depth k = k_tile + k_inner + offset on, where k_tile is the same
-// for all threads.
+// Requests `lanes` elements of an operand from depth k = k_tile + k_inner + offset on. k_tile is uniform across
+// threads.
 struct element_request {
   Value batch, row, k_tile, k_inner;
   std::int64_t offset = 0, lanes = 1;
-  std::int64_t k_step = 1;  // k_tile is a multiple of this, and k_inner + offset is below
-  bool beyond = false;      // k may reach beyond the depth
+  // k_tile is a multiple of k_step, and k_inner + offset is less than k_step.
+  std::int64_t k_step = 1;
+  // True if k may exceed the depth.
+  bool beyond = false;
 };
 
 struct found_elements {
-  Value elements;  // compute type; of some element of the tensor where `inside` is false
-  Value inside;    // i1, the same for `piece` elements; null: always true
+  // In compute type. Where `inside` is false, these are arbitrary elements of the tensor.
+  Value elements;
+  // i1, one condition for each `piece` elements; null means always true.
+  Value inside;
 };
 
 struct operand {
@@ -32,12 +36,13 @@ struct operand {
   bool along_rows = false;  // neighbouring rows lie together in memory rather than neighbouring k
   std::int64_t piece =
       1;  // this many k from a multiple of it on lie together, inside or outside of the tensor as one: a power of two
-  element_type type = element_type::f32;  // of the elements
-  // Rows beyond the last one give any row's elements; nothing outside of the tensor is read.
+  // Element type of the operand.
+  element_type type = element_type::f32;
+  // For rows beyond the last one, returns the elements of any row. Never reads outside the tensor.
   std::function<found_elements(evaluator&, const element_request&)> find;
 };
 
-// What products are made in: the type of the factors in shared memory, and of the sums.
+// The types of a product: that of the factors in shared memory, and that of the sums.
 struct product_types {
   element_type factor, sum;
 };
@@ -46,7 +51,7 @@ product_types types_of(element_type a, element_type b);
 struct contraction_problem {
   dim batch = 1, m = 0, n = 0, k = 0;
   operand a, b;
-  // The position in the result of `lanes` columns from `column` on, which is a multiple of them.
+  // Returns the position in the result of `lanes` columns from `column` on, which is a multiple of `lanes`.
   std::function<position(code_builder&, Value batch, Value row, Value column, std::int64_t lanes)> locate;
   dim last_axis = 1;  // extent of the result's last axis, which columns walk along
   // Whether B is to be rearranged first (packing.hpp): its elements are scattered or unaligned, and worth it.
@@ -64,10 +69,10 @@ std::int64_t usual_size(const dim& size);
 // A position along one axis, with what is known of it.
 axis_index axis_at(Value base, std::int64_t low, std::int64_t high, std::int64_t multiple, std::int64_t step = 0);
 
-// Emits the stages that compute the problem and the fusion's outputs. The one place where generators that know nothing
-// of dot and convolution are chosen; those that do are asked by emit_dot and emit_convolution.
+// Emits the stages that compute the problem and the fusion's outputs. This function chooses among the generators that
+// work on contraction_problem; emit_dot and emit_convolution first try the generators specific to their operation.
 void emit_contraction(kernel_emitter& e, contraction_problem problem);
-// The spaces of the generators that may be chosen. No stage may be open.
+// Returns the tuning spaces of the generators that may be chosen. No stage may be open.
 std::vector<candidate> contraction_space(kernel_emitter& e, contraction_problem problem);
 
 }  // namespace kiln::gpu

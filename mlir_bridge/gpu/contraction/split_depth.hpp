@@ -1,5 +1,6 @@
-// Several workgroups sum parts of one tile's depth; the last of them to arrive adds the parts in a fixed order, so that
-// results are the same in every run, and goes on to the epilogue. One launch. Internal to mlir_bridge/gpu.
+// Split-K: several workgroups each sum a part of one tile's depth. The last one to finish adds the parts in a fixed
+// order, so that results are the same in every run, and continues with the epilogue. Takes one launch. Internal to
+// mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/gpu/workgroup.hpp"
@@ -8,11 +9,11 @@ namespace kiln::gpu {
 
 class split_depth {
  public:
-  // Before the stage opens: scratch for `tiles` tiles of threads * sums 4- or 8-byte sums each.
+  // Create it before the stage opens. Allocates scratch for `tiles` tiles with threads * sums 4- or 8-byte sums each.
   split_depth(kernel_emitter& e, std::int64_t tiles, std::int64_t splits, std::int64_t threads, std::int64_t registers,
               element_type sum);
-  // Writes `sums` and counts; `finish` runs in the last workgroup of the tile, with the total. Contains barriers.
-  // `memory` points to 4 bytes of shared memory that are no longer in use.
+  // Writes `sums` to scratch and increments the tile's counter. `finish` runs in the tile's last workgroup with the
+  // total. Contains barriers. `memory` points to 4 bytes of shared memory that are no longer in use.
   void combine(workgroup& group, Value tile, Value split, const values& sums, Value memory,
                const std::function<void(const values&)>& finish);
 

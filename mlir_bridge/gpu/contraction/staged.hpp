@@ -5,7 +5,7 @@
 
 namespace kiln::gpu {
 
-// One stage. `tile` is legal for the target (tile_shape.hpp).
+// Emits one stage. `tile` must be legal for the target (tile_shape.hpp).
 void emit_staged(kernel_emitter& e, const contraction_problem& problem, const tile_shape& tile);
 
 }  // namespace kiln::gpu

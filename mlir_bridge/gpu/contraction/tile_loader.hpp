@@ -1,4 +1,4 @@
-// How the threads of a workgroup bring one operand's part of a step into shared memory. Internal to mlir_bridge/gpu.
+// Loads one operand's part of a step into shared memory with all threads of a workgroup. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/gpu/contraction/gather.hpp"
@@ -8,8 +8,8 @@ namespace kiln::gpu {
 
 class tile_loader {
  public:
-  // Rows `first_row` to first_row + rows of `from`, `chunks` chunks at a time. `beyond`: the last step reaches beyond
-  // the depth.
+  // Loads rows [first_row, first_row + rows) of `from`, `chunks` chunks per step. `beyond` is true if the last step may
+  // exceed the depth.
   tile_loader(kernel_emitter& e, workgroup& group, const operand& from, element_type factor, std::int64_t rows,
               std::int64_t chunks, Value batch, Value first_row, bool beyond);
 
@@ -19,12 +19,13 @@ class tile_loader {
   using fetched = std::vector<gathered_chunk>;
   fetched fetch(Value k_tile);
   void store(const fetched& chunks, Value memory);
-  // Global → shared memory without registers (cp.async), which the caller commits and waits for.
+  // Copies from global to shared memory without registers (cp.async). The caller commits the copies and waits for them.
   void copy(Value k_tile, Value memory);
 
  private:
   struct place {
-    Value row, chunk, bytes;  // in the tile; bytes in shared memory
+    // Row and chunk in the tile; bytes is the offset in shared memory.
+    Value row, chunk, bytes;
   };
   element_request request(const place& at, Value k_tile) const;
 
@@ -35,7 +36,8 @@ class tile_loader {
   std::int64_t rows_, chunks_;
   Value batch_, first_row_;
   bool beyond_;
-  std::vector<place> places_;  // of this thread
+  // The chunks that this thread copies.
+  std::vector<place> places_;
 };
 
 }  // namespace kiln::gpu

@@ -1,6 +1,6 @@
-// The instructions of sm_90a that LLVM has no operation for, as inline PTX: barriers in shared memory, the tensor copy
-// engine, matrix instructions of warpgroups, clusters. Addresses of shared memory are i32 numbers, as PTX has them.
-// Internal to mlir_bridge/gpu.
+// Emits, as inline PTX, the instructions of sm_90a that LLVM has no operation for: barriers in shared memory, the
+// tensor copy engine, warpgroup matrix instructions, clusters. Shared-memory addresses are i32, as in PTX. Internal to
+// mlir_bridge/gpu.
 #pragma once
 
 #include <string>
@@ -12,18 +12,20 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
-// One warpgroup's product of 64 rows: how its factors lie in shared memory, in blocks of 128 bytes of k (or of rows,
-// where not k_inner).
+// The shape of a warpgroup's product and the layout of its factors in shared memory: blocks of 128 bytes along k, or
+// along rows if not k_inner.
 struct wgmma_shape {
-  std::int64_t columns = 256;   // of one instruction, a multiple of 16
-  std::int64_t row_blocks = 1;  // of 64 rows each, one after the other in shared memory
+  // Columns of one instruction, a multiple of 16.
+  std::int64_t columns = 256;
+  // Number of blocks of 64 rows; they are contiguous in shared memory.
+  std::int64_t row_blocks = 1;
   element_type a = element_type::f16, b = element_type::f16;
   bool a_k_inner = true, b_k_inner = true;
 };
 
 class hopper_code {
  public:
-  // bounded: a wait of more than about 2^28 cycles ends the kernel with an error instead of hanging.
+  // With `bounded`, a wait of more than about 2^28 cycles ends the kernel with an error instead of hanging.
   hopper_code(code_builder& code, bool bounded) : code_(code), bounded_(bounded) {}
 
   Value number(std::int64_t v) { return code_.integer(code_.builder.getI32Type(), v); }
@@ -31,24 +33,31 @@ class hopper_code {
   Value shared_address(Value pointer);  // ptr addrspace(3) → i32
 
   // --- warps, registers, clusters
-  Value uniform(Value v);  // lane 0's value, which the compiler then knows to be one for all lanes
+  // Returns lane 0's value, so that the compiler treats it as uniform.
+  Value uniform(Value v);
   void synchronize_warp();
-  void set_register_limit(std::int64_t registers, bool increase);  // of a whole warpgroup; a multiple of 8
-  void synchronize_cluster();                                      // all threads of all workgroups of the cluster
+  // For a whole warpgroup; a multiple of 8.
+  void set_register_limit(std::int64_t registers, bool increase);
+  // Barrier for all threads of all workgroups of the cluster.
+  void synchronize_cluster();
   void synchronize_threads(std::int64_t barrier,
                            std::int64_t threads);  // whole warps of the workgroup; barriers 1 to 15
-  Value load_word_of(Value rank, Value address);   // 32 bits of another workgroup's shared memory, at our address of it
+  // Loads 32 bits of another workgroup's shared memory, from the same address as in ours.
+  Value load_word_of(Value rank, Value address);
 
-  // --- barriers (8 bytes of shared memory): a phase ends when `count` arrivals and all expected bytes have come
+  // --- barriers (8 bytes of shared memory). A phase ends after `count` arrivals, when all expected bytes have arrived.
   void initialize_barrier(Value barrier, std::int64_t count);
-  void publish_barriers();                 // to the copy engine and the cluster, before the workgroup's barrier
-  void wait(Value barrier, Value parity);  // for the end of the phase of this parity
+  // Makes the barriers visible to the copy engine and the cluster. Call it before the workgroup's barrier.
+  void publish_barriers();
+  // Waits for the end of the phase with this parity.
+  void wait(Value barrier, Value parity);
   void arrive(Value barrier);
-  void arrive_at(Value barrier, Value rank);  // at the same barrier of another workgroup of the cluster
+  // Arrives at the same barrier of another workgroup of the cluster.
+  void arrive_at(Value barrier, Value rank);
   void arrive_expecting(Value barrier, std::int64_t bytes);
 
-  // --- tensor copy engine: a box of the tensor at `coordinates` (i32, innermost first); `mask`: to these workgroups of
-  // the cluster (null: to ours)
+  // --- tensor copy engine. Copies a box of the tensor at `coordinates` (i32, innermost first) to the workgroups of the
+  // cluster in `mask` (null: to this one).
   void prefetch_map(Value map);
   void copy_box(Value to, Value map, std::span<const Value> coordinates, Value barrier,
                 std::optional<std::int64_t> mask, Value mask_shift);
@@ -57,13 +66,14 @@ class hopper_code {
   static std::int64_t count_sums(const wgmma_shape& s) { return s.row_blocks * s.columns / 2; }
   mlir::Type sum_type(const wgmma_shape& s);
   values undefined_sums(const wgmma_shape& s);
-  // sums + A * B (A * B alone where `accumulate`, an i32, is 0) over one block of 128 bytes of k; the result may be
+  // Returns sums + A * B (only A * B if `accumulate`, an i32, is 0) over one block of 128 bytes of k. The result may be
   // read after finish().
   values multiply_block(const wgmma_shape& s, Value a_address, Value b_address, Value accumulate, const values& sums);
-  void wait_all_but_last();  // the blocks before the last one no longer read shared memory
+  // Afterwards, only the last block still reads shared memory.
+  void wait_all_but_last();
   values finish(const values& sums);
 
-  // --- any other instruction: it stays where it is among those of this class
+  // --- any other instruction. It is not reordered with respect to the instructions of this class.
   values assembly(const std::string& text, const std::string& constraints, std::span<const Value> operands,
                   std::vector<mlir::Type> results = {});
   values assembly(const std::string& text, const std::string& constraints, std::initializer_list<Value> operands,

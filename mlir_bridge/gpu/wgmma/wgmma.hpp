@@ -1,6 +1,6 @@
-// Large matrix products on sm_90a: the tensor copy engine fills a ring of stages in shared memory, warpgroups multiply
-// out of it, workgroups stay for several tiles. f16 and bf16 with f32 sums, 8-bit integers with i32 sums. Internal to
-// mlir_bridge/gpu.
+// Large matrix products on sm_90a with warpgroup matrix instructions. The tensor copy engine fills a ring buffer of
+// stages in shared memory, warpgroups multiply from it, and workgroups are persistent: each computes several tiles.
+// Supports f16 and bf16 with f32 sums, and 8-bit integers with i32 sums. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,13 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
-// Emit the whole kernel of a dot, or of a convolution, and return true; or emit nothing and return false: the target
-// has no tensor copy, an operand is computed rather than in memory or has rows that are no multiple of 16 bytes, or
-// other instructions are expected to be faster.
+// Emits the whole kernel of a dot or of a convolution and returns true. Returns false and emits nothing if the target
+// has no tensor copy engine, if an operand is computed rather than in memory or has rows that are not a multiple of 16
+// bytes, or if other instructions are expected to be faster.
 bool try_wgmma_dot(kernel_emitter& e);
 bool try_wgmma_convolution(kernel_emitter& e);
 
-// What a tuner may try on the fusion's anchor; empty where the functions above return false in any case.
+// Returns the tuning space for the fusion's anchor; empty if the functions above always return false.
 std::vector<candidate> wgmma_space(kernel_emitter& e);
 
 }  // namespace kiln::gpu

@@ -1,6 +1,6 @@
-// From a consumer warp's sums to the outputs of the fusion: the epilogue in registers, two columns at a time, then
-// through shared memory so that stores are 16 bytes wide; or straight to memory where rows are not whole. Internal to
-// mlir_bridge/gpu.
+// Passes a consumer warp's sums to the outputs of the fusion. The epilogue is evaluated in registers, two columns at a
+// time. Results then go through shared memory, so that stores are 16 bytes wide, or directly to memory if rows are
+// partial. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
@@ -9,14 +9,16 @@
 
 namespace kiln::gpu {
 
-// Shared memory of one warp; 0 where stores go straight to memory.
+// Returns the bytes of shared memory per warp; 0 if stores go directly to memory.
 std::int64_t epilogue_bytes(const kernel_emitter& e, const wgmma_problem& problem);
 
-// Where the warp's 16 rows of the first block of 64 begin; i32 numbers.
+// The start of the warp's 16 rows in the first block of 64, as i32.
 struct wgmma_place {
-  Value batch, row, column;  // of the result
+  // Position in the result.
+  Value batch, row, column;
   Value lane;
-  Value shared;  // ptr addrspace(3) to epilogue_bytes
+  // Pointer (addrspace 3) to epilogue_bytes of shared memory.
+  Value shared;
 };
 
 void emit_wgmma_epilogue(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile,

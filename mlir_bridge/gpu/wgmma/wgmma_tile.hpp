@@ -1,5 +1,5 @@
-// How the wgmma kernel divides a matrix product: tiles of workgroups and clusters, warpgroups, depth of the pipeline.
-// Plain data, and the choice of it by budgets and a cost in cycles. Internal to mlir_bridge/gpu.
+// The division of a matrix product by the wgmma kernel: tiles of workgroups and clusters, warpgroups, pipeline depth.
+// Plain data, and its choice by resource limits and estimated cycles. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include <optional>
@@ -12,44 +12,53 @@
 namespace kiln::gpu {
 
 struct wgmma_tile {
-  std::int64_t m = 128, n = 256;              // of a workgroup
-  std::int64_t stages = 4;                    // blocks of 128 bytes of k in shared memory
-  std::int64_t consumers = 2;                 // warpgroups that multiply; one more warpgroup copies
-  std::int64_t cluster_m = 1, cluster_n = 1;  // workgroups that share copies: of A along n, of B along m
+  // Tile of a workgroup.
+  std::int64_t m = 128, n = 256;
+  // Number of blocks of 128 bytes of k in shared memory.
+  std::int64_t stages = 4;
+  // Warpgroups that multiply. One more warpgroup copies.
+  std::int64_t consumers = 2;
+  // Workgroups that share copies: of A along n, of B along m.
+  std::int64_t cluster_m = 1, cluster_n = 1;
   std::int64_t splits =
       1;  // workgroups of a cluster that share a tile's k and add up their sums; then no copies are shared
-  std::int64_t group = 8;  // rows of clusters that are walked together, for the L2 cache
-  bool bounded = false;    // waits end with an error (for trying a kernel)
+  // Rows of clusters that are visited together, for reuse in the L2 cache.
+  std::int64_t group = 8;
+  // Waits end with an error instead of hanging; used when a kernel is tried.
+  bool bounded = false;
 
   std::int64_t cluster() const { return cluster_m * cluster_n * splits; }
   std::int64_t threads() const { return (consumers + 1) * 128; }
   std::int64_t row_blocks() const { return m / consumers / 64; }
-  std::int64_t sums() const { return row_blocks() * n / 2; }  // registers of a consumer's thread
+  // Registers that the sums take in a consumer thread.
+  std::int64_t sums() const { return row_blocks() * n / 2; }
   std::int64_t stage_bytes() const { return (m + n) * 128; }
 };
 
-// What of a product decides.
+// The properties of a product that the choice depends on.
 struct wgmma_size {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::int64_t element_bytes = 2;
   bool a_k_inner = true, b_k_inner = true;
-  std::int64_t epilogue_bytes = 0;  // shared memory of one consumer warp
+  // Shared memory of one consumer warp.
+  std::int64_t epilogue_bytes = 0;
 };
 
-// How many clusters of one workgroup on each compute unit run at the same time.
+// Returns how many clusters run at the same time, with one workgroup per compute unit.
 std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target);
 
-// Whether registers, shared memory and the shape of instructions and copies allow it.
+// Returns true if registers, shared memory and the shapes of instructions and copies allow the tile.
 bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& target);
 
-// All legal ones worth measuring.
+// Returns all legal tiles worth measuring.
 std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_row& target);
-// The tuner's form of them, by the same cost.
+// Returns the same tiles as a tuning space, ordered by the same cost.
 std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, const target_row& target);
 
-// The one that is expected to be fastest, changed by the configuration's "tile_m", "tile_n", "stages", "consumers",
-// "cluster_m", "cluster_n", "splits", "group", "bounded"; none where the result is not legal or where mma.sync is
-// expected to be faster ("wgmma" = 1 and 0 overrule the expectation; the others count beside "wgmma" = 1 only).
+// Returns the tile that is expected to be fastest, changed by "tile_m", "tile_n", "stages", "consumers", "cluster_m",
+// "cluster_n", "splits", "group" and "bounded" of the configuration. Returns nullopt if the result is not legal or if
+// mma.sync is expected to be faster. "wgmma" = 1 or 0 overrules this expectation; the other names are read only with
+// "wgmma" = 1.
 std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target,
                                             const kernel_configuration& configuration);
 
