@@ -70,14 +70,13 @@ TEST(gpu_open, attention) {
 }
 
 TEST(gpu_open, windows_over_images) {
-  check_open(*one({of(f16, {batch, seq, seq, 16})},
-                  pooling{.kind = pooling_kind::max,
-                          .window = {3, 3},
-                          .strides = {2, 2},
-                          .dilations = {1, 1},
-                          .pads_begin = {1, 1},
-                          .pads_end = {1, 1},
-                          .layout = tensor_layout::channels_last}));
+  check_open(*one({of(f16, {batch, seq, seq, 16})}, pooling{.kind = pooling_kind::max,
+                                                            .window = {3, 3},
+                                                            .strides = {2, 2},
+                                                            .dilations = {1, 1},
+                                                            .pads_begin = {1, 1},
+                                                            .pads_end = {1, 1},
+                                                            .layout = tensor_layout::channels_last}));
   check_open(*one({of(f16, {batch, seq, seq, 16}), of(f16, {3, 3, 16, 24})},
                   convolution{.strides = {1, 1},
                               .dilations = {1, 1},

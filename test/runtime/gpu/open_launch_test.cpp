@@ -1,0 +1,60 @@
+// The launches of kernels for all sizes on a GPU: the grid follows from the sizes, and the table of sizes is passed by
+// value.
+#include <array>
+#include <cstring>
+
+#include "ir/error.hpp"
+#include "runtime/plan_pointers.hpp"
+#include "stand_in_driver.hpp"
+
+namespace kiln::testing {
+namespace {
+
+class gpu_open_launches : public on_stand_in {};
+INSTANTIATE_TEST_SUITE_P(stand_in, gpu_open_launches, ::testing::ValuesIn(stand_ins), name_of);
+
+// y = kernel(x), bound to a batch of 5.
+program open_program() {
+  program p;
+  module& m = p.main();
+  native_kernel kernel = make_kernel({make_launch("twice", 1, {{buffer_kind::sizes, 0}, in(0), out(0)})});
+  const dim batch = dim::symbol("batch");
+  kernel.sizes = {batch, batch * 3};
+  kernel.launches[0].open_grid = batch + 1;
+  m.set_outputs({call(p, m, "open", kernel, {m.add_parameter("x", vector_type)}, {vector_type})}, {"y"});
+  return p;
+}
+
+TEST_P(gpu_open_launches, sizes_are_passed_by_value) {
+  auto device = open_stand_in(GetParam());
+  const program p = open_program();
+  const dim_bindings sizes{{"batch", 5}};
+  plan_options options;
+  options.sizes = &sizes;
+  const plan made = make_plan(p, *device, options);
+  std::array<std::byte, 64> arena{};
+  plan_pointers pointers(made, *device, arena.data(), arena.data());
+  const auto* step = std::get_if<launch_step>(&made.blocks[0].steps.at(0).what);
+  ASSERT_NE(step, nullptr);
+  const launch_request request = pointers.launch(*step);
+  EXPECT_EQ(request.grid, 6);
+  ASSERT_EQ(request.parameters.size(), 3u);
+  std::array<std::int64_t, 2> table{};
+  std::memcpy(table.data(), request.parameters[0], sizeof table);
+  EXPECT_EQ(table, (std::array<std::int64_t, 2>{5, 15}));
+}
+
+TEST_P(gpu_open_launches, sizes_must_be_known) {
+  auto device = open_stand_in(GetParam());
+  const program p = open_program();
+  try {
+    make_plan(p, *device);
+    FAIL() << "a plan was made";
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::unsupported);
+    EXPECT_NE(std::string(e.what()).find("open it with a session"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing
