@@ -27,7 +27,7 @@ code_fingerprint fingerprint(const std::string& code, const native_kernel& aroun
   return {hash.low64, hash.high64};
 }
 
-// Of what the generator makes with this configuration.
+// Returns the fingerprint of the code that the generator emits with this configuration.
 code_fingerprint generated(const portable_kernel& kernel, const target_row& target,
                            const kernel_configuration& configuration) {
   generation g = begin_generation(kernel, target, configuration);
@@ -36,7 +36,7 @@ code_fingerprint generated(const portable_kernel& kernel, const target_row& targ
                      {.object = {}, .scratch = g.emitter->scratch(), .launches = g.emitter->launches()});
 }
 
-// None where the generator refuses, because of shared memory for example.
+// Returns nullopt if the generator refuses the configuration, for example because it needs too much shared memory.
 std::optional<code_fingerprint> generated_if_possible(const portable_kernel& kernel, const target_row& target,
                                                       const kernel_configuration& configuration) {
   try {

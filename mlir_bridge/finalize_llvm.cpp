@@ -16,7 +16,7 @@ namespace {
 
 constexpr char math_prefix[] = "kiln.math.";
 
-// One function of one width, in the dialects that our generators use.
+// Adds one function for one width, in the dialects that our generators use.
 void add_function(mlir::ModuleOp library, const std::string& name, const codegen::codegen_target& on) {
   auto dot = name.rfind('.');
   std::string function = name.substr(0, dot);

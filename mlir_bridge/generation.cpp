@@ -11,8 +11,8 @@
 namespace kiln {
 namespace {
 
-// Offsets in bytes are unsigned numbers of 32 bits where every tensor allows it; what reaches beyond a tensor by a tile
-// stays in range as well.
+// Returns true if byte offsets fit into unsigned 32-bit numbers for every tensor, including offsets that exceed a
+// tensor by up to a tile.
 // Of an open tensor the kernel assumes it: `bounded` gets its size.
 bool fits_32_bits(const module& fusion, std::vector<dim>& bounded) {
   constexpr std::size_t most = std::size_t{1} << 31;

@@ -48,8 +48,8 @@ llvm::TargetMachine& machine_for(const target_row& target) {
   return *machine;
 }
 
-// LLVM reports what a target does not support (too much shared memory, a missing instruction) to its context. Without a
-// handler it ends the process.
+// Collects LLVM's errors about features that a target does not support (too much shared memory, a missing instruction).
+// Without a handler on the context, LLVM ends the process.
 class listener {
  public:
   explicit listener(llvm::LLVMContext& context) : context_(context), before_(context.getDiagnosticHandler()) {
@@ -58,7 +58,7 @@ class listener {
   ~listener() { context_.setDiagnosticHandler(std::move(before_)); }
   listener(const listener&) = delete;
   listener& operator=(const listener&) = delete;
-  // error{compile_failed} with the first of LLVM's errors.
+  // Throws error{compile_failed} with the first of LLVM's errors, if there was one.
   void check() const {
     if (!problems_.empty()) throw error(error_kind::compile_failed, "LLVM: " + problems_);
   }

@@ -95,7 +95,7 @@ Value code_builder::to_index(Value integer) {
 Value code_builder::integer(mlir::Type type, std::int64_t v) {
   auto& cached = constants_[{const_cast<void*>(type.getAsOpaquePointer()), v}];
   if (cached) return cached;
-  // At the entry of the function, where it dominates every use.
+  // Insert at the entry of the function, where the constant dominates every use.
   mlir::OpBuilder::InsertionGuard guard(builder);
   mlir::Operation* function = builder.getInsertionBlock()->getParentOp();
   while (!mlir::isa<mlir::func::FuncOp>(function)) function = function->getParentOp();
@@ -141,7 +141,7 @@ std::optional<std::int64_t> code_builder::known(Value v) {
 
 template <class Op>
 Value code_builder::arithmetic(int opcode, Value a, Value b) {
-  // A scalar joins a vector as a splat.
+  // A scalar operand of a vector operation is splatted.
   if (lanes_of(a) != lanes_of(b)) {
     if (lanes_of(a) == 1) a = splat(a, lanes_of(b));
     else b = splat(b, lanes_of(a));
@@ -176,7 +176,7 @@ Value code_builder::select(Value condition, Value a, Value b) { return make<mlir
 values code_builder::delinearize(Value linear, std::span<const std::int64_t> dims) {
   values digits(dims.size());
   for (std::size_t i = dims.size(); i-- > 0;) {
-    // The first digit needs no remainder: the index is in range.
+    // The linear index is in range, so the first digit needs no remainder.
     digits[i] = i == 0 ? linear : rem(linear, dims[i]);
     if (i) linear = div(linear, dims[i]);
   }
@@ -299,7 +299,7 @@ namespace {
 
 unsigned storage_alignment(element_type type) { return static_cast<unsigned>(std::max(1, storage_bits(type) / 8)); }
 
-// Of an access at a multiple of `multiple` elements.
+// Returns the alignment in bytes of an access at a multiple of `multiple` elements.
 unsigned access_alignment(const codegen_target& on, element_type type, std::int64_t multiple) {
   std::int64_t power = multiple & -multiple;
   return static_cast<unsigned>(std::max<std::int64_t>(
@@ -313,7 +313,7 @@ Value code_builder::address(Value pointer, Value offset, element_type type) {
   if (known(offset) == std::int64_t{0}) return pointer;
   if (on.index_bits < 64 &&
       mlir::cast<mlir::LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == on.global_space) {
-    // A 32-bit number of bytes beside a 64-bit base, which no thread changes, is an addressing mode of every GPU.
+    // All GPUs have an addressing mode with a uniform 64-bit base and a 32-bit byte offset.
     Value bytes = make<mlir::arith::ExtUIOp>(builder.getI64Type(), mul(offset, storage_alignment(type)));
     return make<mlir::LLVM::GEPOp>(pointer.getType(), builder.getI8Type(), pointer,
                                    llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(bytes)},
@@ -347,7 +347,7 @@ Value code_builder::to_storage(Value computed, element_type type) {
     case element_type::f16: return make<mlir::arith::TruncFOp>(with_lanes(builder.getF16Type(), lanes), computed);
     case element_type::bf16: {
       if (on.llvm_bf16) return make<mlir::arith::TruncFOp>(with_lanes(builder.getBF16Type(), lanes), computed);
-      // Round to nearest even by integer arithmetic on the bits; a NaN keeps its upper bits and becomes quiet.
+      // Rounds to nearest even with integer arithmetic on the bits. A NaN keeps its upper bits and becomes quiet.
       mlir::Type i32 = with_lanes(builder.getI32Type(), lanes);
       Value bits = make<mlir::arith::BitcastOp>(i32, computed);
       Value high = make<mlir::arith::ShRUIOp>(bits, integer(i32, 16));

@@ -12,15 +12,16 @@ bool is_empty(const shape& type) {
 }
 bool is_empty(value v) { return is_empty(v.type()); }
 
-// Concatenation: the parts that have elements.
+// A concatenation: keeps only the parts that have elements.
 value remaining_parts(module& m, instruction& i, const concat& op) {
   std::vector<value> parts;
   std::ranges::copy_if(i.inputs(), std::back_inserter(parts), [](value v) { return !is_empty(v); });
   return parts.size() == 1 ? parts[0] : m.insert(&i, op, parts);
 }
 
-// Everything else does not depend on its operands' elements: a product, a convolution or an attention over nothing is
-// 0, a reduction is its neutral element, padding around nothing is the fill. The reference knows which.
+// In all other cases the result does not depend on elements of the operands. A product, convolution or attention over
+// no elements is 0, a reduction gives its neutral element, and padding of an empty tensor gives the fill. The value is
+// computed by the reference implementation.
 value independent_value(module& m, instruction& i) {
   std::vector<literal> zeros;
   for (value v : i.inputs()) zeros.push_back(literal::filled(v.type(), 0));
@@ -34,7 +35,8 @@ value independent_value(module& m, instruction& i) {
 value replacement(module& m, instruction& i) {
   const operation& op = i.op();
   if (const auto* c = op.get_if<concat>()) return remaining_parts(m, i, *c);
-  if (op.is<scatter_elements>() || op.is<scatter_nd>()) return i.inputs()[0];  // nothing is scattered
+  // There are no updates.
+  if (op.is<scatter_elements>() || op.is<scatter_nd>()) return i.inputs()[0];
   return independent_value(m, i);
 }
 
@@ -43,7 +45,8 @@ value replacement(module& m, instruction& i) {
 void replace_empty_operands(module& fusion) {
   bool changed = false;
   for (instruction& i : fusion.instructions()) {
-    // A recurrent layer (several outputs) without time steps gives its initial state, by the generator's own loop.
+    // A recurrent layer (several outputs) without time steps returns its initial state. The generator's loop handles
+    // this.
     if (i.outputs().size() != 1 || is_empty(i.outputs()[0]) ||
         std::ranges::none_of(i.inputs(), [](value v) { return is_empty(v); }))
       continue;

@@ -126,7 +126,8 @@ std::pair<axis_index, axis_index> evaluator_rules::divide(const axis_index& inde
     quotient = fixed(0);
     return {quotient, index};
   }
-  // The lanes stay within one quotient, or move whole quotients, or must be divided one by one.
+  // There are three cases: all lanes have the same quotient, each lane moves by whole quotients, or lanes are divided
+  // one by one.
   std::int64_t span = index.step * lanes;
   bool together =
       !index.each && (index.step == 0 || (index.step > 0 && divisor % span == 0 && index.multiple % span == 0));
@@ -189,14 +190,14 @@ Value evaluator_rules::rule(const elementwise& op) {
 
 namespace {
 
-// The number in a scalar constant, perhaps behind a broadcast.
+// Returns the number in a scalar constant, or in a broadcast of one.
 std::optional<double> fixed_number(value v) {
   while (v.producer->op().is<broadcast>()) v = v.producer->inputs()[0];
   const literal* data = module::constant(v);
   return data && data->type().element_count() == 1 ? std::optional(data->at(0)) : std::nullopt;
 }
 
-// QuantizeLinear ends like this.
+// Returns true for the clamp with which QuantizeLinear ends.
 bool is_clamped_to_i32(value v) {
   const auto* e = v.producer->op().get_if<elementwise>();
   if (!e || e->function != scalar_function::clamp) return false;
@@ -216,7 +217,8 @@ Value evaluator_rules::rule(const convert& op) {
 Value evaluator_rules::rule(const bit_cast& op) {
   Value v = ev.at(operand(), where, lanes);
   const element_type from = operand().type().type;
-  if (is_packed(from)) return v;  // an integer of its width in either type
+  // Packed elements are integers of their width in both types.
+  if (is_packed(from)) return v;
   Value stored = code.to_storage(v, from);
   mlir::Type type = code.with_lanes(code.storage_type(op.type), lanes);
   return code.to_compute(
@@ -263,11 +265,12 @@ Value evaluator_rules::rule(const slice& op) {
 }
 
 Value evaluator_rules::rule(const reshape&) {
-  const auto &to = operand_dims(), &from = result_dims();  // an index of `from` becomes one of `to`
+  // Maps an index of `from` to an index of `to`.
+  const auto &to = operand_dims(), &from = result_dims();
   position source(to.size());
   std::size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
-    // The smallest groups of axes with equal products.
+    // Find the smallest groups of axes with equal products.
     std::size_t i_begin = i, j_begin = j;
     dim a = 1, b = 1;
     if (i < from.size()) a = from[i++];
@@ -310,14 +313,16 @@ axis_index evaluator_rules::padded(const axis_index& index, const pad& op, std::
   if (inner.low >= 0 && extent.is_static() && inner.high <= extent.value()) return inner;
   Value i = ev.each_lane(inner, index.uniform() ? 1 : lanes);
   switch (op.mode) {
-    case pad_mode::constant_: break;  // the caller masks what lies outside
+    // The caller masks positions outside.
+    case pad_mode::constant_: break;
     case pad_mode::edge: break;
     case pad_mode::reflect: {
       if (extent == 1) {
         i = code.mul(i, 0);
         break;
       }
-      // The period of 0 1 .. n-1 n-2 .. 1; any pad width. An open extent may be 1, whose period would be 0.
+      // Mirrored indices 0 1 .. n-1 n-2 .. 1 have this period, for any pad width. An open extent can be 1, for which
+      // the formula gives 0, so it is limited.
       const dim period = extent.is_static() ? 2 * (extent - 1) : dim::max(2 * (extent - 1), 1);
       const dim lift = (op.before[axis] / period + 1) * period;
       i = e.rem(e.add(i, lift), period);
@@ -343,7 +348,8 @@ Value evaluator_rules::rule(const pad& op) {
   Value fill =
       fills ? (is_float(operand().type().type) ? code.number(type, op.fill) : code.integer(type, whole)) : Value();
   position source;
-  Value all_inside, lane_inside;  // conditions for all lanes at once, and lane by lane
+  // Conditions for all lanes together, and for each lane.
+  Value all_inside, lane_inside;
   for (std::size_t axis = 0; axis < where.size(); ++axis) {
     axis_index inner = affine(where[axis], 1, -op.before[axis]);
     const std::int64_t most = known_bound(extents[axis]);
@@ -361,7 +367,7 @@ Value evaluator_rules::rule(const pad& op) {
       Value in = code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, end);
       Value& condition = together ? all_inside : lane_inside;
       condition = condition ? code.make<mlir::arith::AndIOp>(condition, in).getResult() : in;
-      // Inside the branch the index is known to be inside.
+      // Inside the branch the index is known to be in range.
       if (together) {
         inner.low = std::max<std::int64_t>(inner.low, 0);
         inner.high = std::min(inner.high, most);
@@ -398,7 +404,7 @@ Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::siz
         code.less(index.base, e.size(begins[middle])), [&] { return concat_from(op, first, middle, begins); },
         [&] { return concat_from(op, middle, last, begins); });
   }
-  // Lanes in different inputs: read each input at clamped positions and pick.
+  // The lanes are in different inputs. Read each input at clamped positions and select.
   Value each = ev.each_lane(index, lanes), result;
   for (std::size_t i = first; i < last; ++i) {
     const dim extent = begins[i + 1] - begins[i];
@@ -451,7 +457,7 @@ Value evaluator_rules::rule(const gather_nd& op) {
   return ev.at(operand(), source, lanes);
 }
 
-// Separable: the taps of every axis (index and weight) come from tables, since the shapes are static.
+// Resize is separable. Since shapes are static, the taps of every axis (index and weight) are in constant tables.
 Value evaluator_rules::rule(const resize& op) {
   struct axis_taps {
     std::size_t axis;
@@ -492,7 +498,7 @@ Value evaluator_rules::rule(const resize& op) {
   if (!mixed.empty() && !is_float(type))
     throw error(error_kind::unsupported, "the CPU generators interpolate floating point images only, not " +
                                              std::string(name(type)) + "; convert the image to f32 before resizing it");
-  // The weighted sum over every combination of taps, innermost axis first.
+  // Computes the weighted sum over all combinations of taps, innermost axis first.
   std::function<Value(std::size_t)> interpolate = [&](std::size_t level) -> Value {
     if (level == mixed.size()) return ev.at(operand(), source, lanes);
     Value total;

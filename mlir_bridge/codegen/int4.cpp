@@ -16,7 +16,7 @@ Value bits_as(code_builder& code, Value v, mlir::Type type) {
   return v.getType() == type ? v : code.make<mlir::LLVM::BitcastOp>(type, v).getResult();
 }
 
-// The bytes that a value was loaded as, where it was loaded as a whole.
+// Returns the bytes from which a value was loaded, if it was loaded with one load.
 Value bytes_of(Value v) {
   auto cast = v.getDefiningOp<mlir::LLVM::BitcastOp>();
   return cast && code_builder::scalar_of(cast.getArg()).isInteger(8) ? cast.getArg() : Value();
@@ -26,7 +26,7 @@ Value shuffled(code_builder& code, Value a, Value b, llvm::ArrayRef<std::int64_t
   return code.make<mlir::vector::ShuffleOp>(a, b, picked);
 }
 
-// Each element in 32 bits: its word shifted so that the element is uppermost, and back.
+// Converts each element to 32 bits: shifts its word left until the element is in the top bits, then shifts right.
 Value widened(code_builder& code, Value bytes, std::int64_t lanes, bool is_signed) {
   mlir::Type i32 = code.builder.getI32Type(), wide = code.with_lanes(i32, lanes);
   Value spread;
@@ -48,9 +48,9 @@ Value widened(code_builder& code, Value bytes, std::int64_t lanes, bool is_signe
                    : code.make<arith::ShRUIOp>(high, back).getResult();
 }
 
-// As f16, two by two: in the lower bits of 1024 an element counts once, in the next four bits 16 times ("Who Says
-// Elephants Can't Run", Kim et al. 2022). A word {0, ..., 7} gives the pairs {0, 4}, {1, 5}, {2, 6}, {3, 7}. Signed
-// elements are first raised by 8, by turning their highest bit.
+// Converts pairs of elements to f16. An element in the lowest mantissa bits of 1024 adds its value; in the next four
+// bits it adds 16 times its value ("Who Says Elephants Can't Run", Kim et al. 2022). A word {0, ..., 7} gives the pairs
+// {0, 4}, {1, 5}, {2, 6}, {3, 7}. 8 is first added to signed elements by flipping their highest bit.
 Value halves(code_builder& code, Value bytes, std::int64_t lanes, bool is_signed) {
   mlir::Type i32 = code.builder.getI32Type(), pair = mlir::VectorType::get({2}, code.builder.getF16Type());
   Value words = bits_as(code, bytes, code.with_lanes(i32, lanes / int4_of_word));
@@ -83,7 +83,7 @@ Value halves(code_builder& code, Value bytes, std::int64_t lanes, bool is_signed
   return all[0];
 }
 
-// GPUs, whose buffers have an address space of their own, compute with pairs of f16 at twice the rate of f32.
+// GPUs compute with pairs of f16 at twice the rate of f32. They are recognized by the address space of their buffers.
 bool has_pairs(const code_builder& code) { return code.on.global_space != 0; }
 
 }  // namespace

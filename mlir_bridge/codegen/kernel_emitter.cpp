@@ -64,7 +64,7 @@ Value kernel_emitter::size(const dim& d) {
   const auto place = std::ranges::find(open_sizes_, d) - open_sizes_.begin();
   if (place == std::ssize(open_sizes_)) open_sizes_.push_back(d);
   const Value table = pointer({buffer_kind::sizes, 0, element_type::i64, {}});
-  // At the entry of the function, where it dominates every use.
+  // Insert at the entry of the function, where the size dominates every use.
   mlir::OpBuilder::InsertionGuard guard(code.builder);
   code.builder.setInsertionPointToStart(&function_.getBody().front());
   auto i64 = code.builder.getI64Type();
@@ -96,7 +96,7 @@ Value kernel_emitter::min(Value a, const dim& b) {
 values kernel_emitter::delinearize(Value linear, std::span<const dim> sizes) {
   values digits(sizes.size());
   for (std::size_t i = sizes.size(); i-- > 0;) {
-    // The first digit needs no remainder: the index is in range.
+    // The linear index is in range, so the first digit needs no remainder.
     digits[i] = i == 0 ? linear : rem(linear, sizes[i]);
     if (i) linear = div(linear, sizes[i]);
   }

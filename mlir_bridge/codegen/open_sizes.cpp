@@ -17,7 +17,8 @@ bool is_smaller_part(const dim& a, const dim& b) {
   if (a.is_static() && b.is_static()) return a.value() < b.value();
   dim quotient;
   if (b != 0 && a != 0 && divides_exactly(b, a, quotient)) return true;
-  return a.is_static();  // a number is a part of an open size more often than the reverse
+  // A heuristic: a number is a factor of an open size more often than the reverse.
+  return a.is_static();
 }
 
 bool dim_order::operator()(const dim& a, const dim& b) const {

@@ -9,7 +9,8 @@ namespace kiln::codegen {
 
 namespace {
 
-// Outputs that end in a reshape are the same bytes as what is reshaped: loop over that instead, where all roots agree.
+// An output that ends in a reshape has the same bytes as the reshape's operand. If all roots agree in this, loops over
+// the operands instead.
 std::vector<map_root> without_reshapes(const kernel_emitter& e, std::vector<map_root> roots) {
   auto stripped = roots;
   for (map_root& r : stripped) {
@@ -45,7 +46,7 @@ pointwise_space::pointwise_space(kernel_emitter& e, std::vector<map_root> roots)
 }
 
 std::vector<std::int64_t> pointwise_space::cuts() const {
-  // Cuts are positions along the last domain axis.
+  // Cuts are positions along the last domain axis, so they need a run that consists of this axis alone.
   bool alone = runs_.back().size() == 1 && runs_.back()[0] + 1 == domain_.size();
   return alone ? analysis_.cuts() : std::vector<std::int64_t>();
 }

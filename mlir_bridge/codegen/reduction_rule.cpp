@@ -39,7 +39,7 @@ Value reduction_rule::start(code_builder& b, std::int64_t lanes) const {
   bool largest = kind == reduction_kind::max;
   if (is_float(type))
     return b.number(t, largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity());
-  // The smallest or largest integer (or bool).
+  // Returns the smallest or largest integer (or bool).
   int bits = type == element_type::boolean ? 1 : storage_bits(type);
   bool is_signed = is_signed_integer(type);
   std::uint64_t ones = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;

@@ -57,7 +57,7 @@ values reduction_space::walk_row(std::span<const Value> at, std::int64_t lanes, 
       set(where, last, i, lanes > 1 ? 1 : 0);
       return visit(where, lanes, valid, state);
     };
-    // Copies beyond the first start afresh in every row of an outer run.
+    // In every row of an outer run, the copies except the first start from the neutral state.
     values carried = entry;
     for (std::int64_t c = 1; c < copies; ++c) carried.insert(carried.end(), initial.begin(), initial.end());
     std::int64_t whole = extent / stride * stride;
@@ -76,7 +76,7 @@ values reduction_space::walk_row(std::span<const Value> at, std::int64_t lanes, 
     joined = code_.loop(whole, vectors, lanes, joined,
                         [&](Value i, std::span<const Value> state) { return step(i, {}, state); });
     if (vectors == extent) return joined;
-    // The rest overlaps what has been seen: its first lanes are masked.
+    // The last vector overlaps elements that were visited before; these first lanes are masked.
     std::int64_t fresh = extent - vectors;
     Value numbers = code_.lane_numbers(lanes);
     Value valid = code_.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::sge, numbers,
@@ -109,8 +109,8 @@ values reduction_space::walk_column(std::span<const Value> at, Value lane, std::
 
 void reduction_space::parallel_columns(const std::string& name, element_type type, std::int64_t cost,
                                        const std::function<void(std::span<const Value>, Value, std::int64_t)>& body) {
-  // The lane axis is cut into blocks of whole vectors, each a parallel index of its own; the last block takes what is
-  // left over.
+  // Divides the lane axis into blocks of whole vectors, each with a parallel index of its own. The last block also
+  // takes the remainder.
   std::int64_t lanes = e_.lanes_for(type, lane_extent);
   std::int64_t block = lanes * vectors_abreast(lane_extent, lanes);
   std::int64_t blocks = std::max<std::int64_t>(1, lane_extent / block);

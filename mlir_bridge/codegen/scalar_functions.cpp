@@ -16,7 +16,7 @@ namespace {
 namespace arith = mlir::arith;
 namespace math = mlir::math;
 
-// What one rule sees: the builder, the operands' element type, the operands.
+// The arguments of a rule: the builder, the operands' element type, the operands.
 struct call {
   code_builder& b;
   element_type type;
@@ -60,11 +60,11 @@ Value binary(const call& c) {
   return c.make<Op>(c.x[0], c.x[1]);
 }
 
-// A GPU's form of a function that is precise enough for f16; bf16 has the same range as f32, which some of those forms
-// lack.
+// Returns true if the target's approximate form of a function is precise enough, which holds for f16. It is not used
+// for bf16, which has the range of f32: some approximations do not cover it.
 bool takes_fast_form(const call& c) { return c.b.on.function && c.type == element_type::f16; }
 
-// A function that MLIR expands for f32 and that libm does for f64.
+// A function that MLIR expands for f32. For f64, libm is called.
 template <class Op>
 Value expanded(const call& c, const char* name) {
   if (takes_fast_form(c)) return call_libm(c.b, std::string(name) + ".fast", c.x);
@@ -72,7 +72,8 @@ Value expanded(const call& c, const char* name) {
   return c.make<Op>(c.x[0]);
 }
 
-// An integer division or remainder that is 0 where the divisor is, and does not trap on the smallest number by -1.
+// Integer division or remainder. Returns 0 if the divisor is 0, and does not trap for the smallest number divided by
+// -1.
 template <class Signed, class Unsigned>
 Value guarded(const call& c, Value a, Value divisor, bool remainder) {
   Value zero = c.number(0), one = c.number(1);
@@ -105,7 +106,7 @@ Value floored_remainder(const call& c) {
   return c.b.select(c.make<arith::AndIOp>(nonzero, differ), sum, r);
 }
 
-// The number that every lane of a float value is, where that is known.
+// Returns the number that all lanes of a float value equal, if it is known.
 std::optional<double> splat_number(Value v) {
   while (auto broadcast = v.getDefiningOp<mlir::vector::BroadcastOp>()) v = broadcast.getSource();
   auto constant = v.getDefiningOp<arith::ConstantOp>();
@@ -118,14 +119,15 @@ std::optional<double> splat_number(Value v) {
 }
 
 Value square_root_power(const call& c) {
-  // pow(-inf, 0.5) is inf where sqrt(-inf) is NaN.
+  // pow(-inf, 0.5) is inf, but sqrt(-inf) is NaN.
   Value infinity = c.number(std::numeric_limits<double>::infinity());
   Value magnitude = c.b.select(c.equal(c.x[0], c.number(-std::numeric_limits<double>::infinity())), infinity, c.x[0]);
   return c.make<math::SqrtOp>(magnitude);
 }
 
 Value integer_power(const call& c) {
-  // Square and multiply over the bits of a non-negative exponent; the reference's answers for a negative one.
+  // Square-and-multiply over the bits of a non-negative exponent. For a negative exponent, returns the reference's
+  // results.
   Value base = c.x[0], exponent = c.x[1], zero = c.number(0), one = c.number(1);
   std::int64_t bits = storage_bits(c.type);
   Value wide_one = one;
@@ -160,7 +162,7 @@ Value power(const call& c) {
 
 Value shift(const call& c, bool left) {
   Value zero = c.number(0), width = c.number(storage_bits(c.type));
-  // An unsigned comparison takes negative amounts for large ones.
+  // The comparison is unsigned, so negative shift amounts count as large ones.
   Value outside = c.b.make<arith::CmpIOp>(arith::CmpIPredicate::uge, c.x[1], width);
   Value by = c.b.select(outside, zero, c.x[1]);
   if (left) return c.b.select(outside, zero, c.make<arith::ShLIOp>(c.x[0], by));
@@ -328,7 +330,8 @@ Value call_libm(code_builder& b, const std::string& function, std::span<const Va
     callee = b.make<mlir::func::FuncOp>(
         symbol, b.builder.getFunctionType(llvm::SmallVector<mlir::Type>(operands.size(), scalar), {scalar}));
     callee.setPrivate();
-    // No memory, always returns: calls with equal operands merge and leave loops.
+    // The function accesses no memory and always returns, so LLVM can merge calls with equal operands and hoist them
+    // out of loops.
     callee->setAttr("llvm.will_return", b.builder.getUnitAttr());
   }
   values lanes;
@@ -342,8 +345,8 @@ Value call_libm(code_builder& b, const std::string& function, std::span<const Va
 
 namespace {
 
-// Float → integer: NaN is 0 and values saturate, at 64 bits for the wide types, at 32 bits for the others, which then
-// wrap.
+// Converts floats to integers. NaN becomes 0. Values saturate at 64 bits for 64-bit types; for other types they
+// saturate at 32 bits and then wrap.
 Value float_to_integer(code_builder& b, Value v, element_type to) {
   std::int64_t lanes = b.lanes_of(v);
   bool wide = storage_bits(to) == 64 || to == element_type::u32;
@@ -355,12 +358,12 @@ Value float_to_integer(code_builder& b, Value v, element_type to) {
   return target == type ? saturated : b.make<arith::TruncIOp>(target, saturated).getResult();
 }
 
-// Whether values of the type are computed in f32 and must be rounded.
+// Returns true if values of the type are computed in f32 and must be rounded to the type.
 bool is_rounded(element_type type) { return is_float(type) && storage_bits(type) <= 16; }
 
 }  // namespace
 
-// LLVM takes vectors apart to saturate them on a CPU, which this does not need.
+// For saturating conversions on a CPU, LLVM splits vectors into scalars. Values in range need no saturation.
 Value float_in_range_to_integer(code_builder& b, Value v, element_type to) {
   std::int64_t lanes = b.lanes_of(v);
   Value number = b.make<arith::CmpFOp>(arith::CmpFPredicate::ORD, v, v);

@@ -14,7 +14,7 @@ using compare = arith::CmpIPredicate;
 constexpr std::int64_t infinity = 0x7f800000, quiet_nan = 0x7fc00000;
 constexpr int f32_mantissa = 23, f32_bias = 127;
 
-// Integer arithmetic on lanes of i32.
+// Helper for integer arithmetic on lanes of i32.
 struct words {
   code_builder& code;
   std::int64_t lanes;
@@ -57,8 +57,8 @@ Value small_float_to_f32(code_builder& code, Value codes, element_type type) {
   const int shift = f32_mantissa - f.mantissa_bits;
   Value magnitude = w.bits_and(bits, sign_bit(f) - 1);
   Value normal = w.add(w.left(magnitude, shift), std::int64_t{f32_bias - f.bias} << f32_mantissa);
-  // Below the normal numbers the code counts the smallest one. The product is exact, and no f32 here is subnormal,
-  // which a GPU may take for 0.
+  // A subnormal number is its code times the smallest number. The product is exact, and no f32 in it is subnormal (a
+  // GPU may flush subnormal f32 to 0).
   Value count = code.make<arith::UIToFPOp>(w.float_type(), magnitude);
   Value smallest = code.number(w.float_type(), std::ldexp(1.0, 1 - f.bias - f.mantissa_bits));
   Value subnormal = w.as_bits(code.make<arith::MulFOp>(count, smallest));
@@ -91,8 +91,8 @@ Value f32_to_small_float(code_builder& code, Value numbers, element_type type) {
   Value odd = w.bits_and(w.right(magnitude, shift), 1);
   Value carried = w.add(code.make<arith::AddIOp>(magnitude, odd), (std::int64_t{1} << (shift - 1)) - 1);
   Value normal = w.add(w.right(carried, shift), -(std::int64_t{f32_bias - f.bias} << f.mantissa_bits));
-  // Next to 2^exponent the spacing of f32 is the smallest number of the format, so the sum is rounded to a multiple of
-  // it.
+  // Near 2^exponent the spacing of f32 equals the smallest number of the format, so adding 2^exponent rounds the value
+  // to a multiple of it.
   const int exponent = f32_mantissa + 1 - f.bias - f.mantissa_bits;
   Value raised =
       code.make<arith::AddFOp>(w.as_float(magnitude), code.number(w.float_type(), std::ldexp(1.0, exponent)));

@@ -26,7 +26,7 @@ namespace {
 
 using mlir::failed;
 
-// f32 functions without an instruction become polynomials. Only these operations are visited.
+// Expands f32 functions without a hardware instruction to polynomials. Visits only these operations.
 mlir::LogicalResult expand_math(mlir::ModuleOp module) {
   llvm::SmallVector<mlir::Operation*> operations;
   module.walk([&](mlir::Operation* op) {
@@ -70,9 +70,9 @@ mlir::LogicalResult to_llvm_dialect(mlir::ModuleOp module) {
   return mlir::applyFullConversion(module, target, std::move(patterns));
 }
 
-// Contraction to fma and free signs of zero everywhere. Reassociation only where a generator asked for it (horizontal
-// reductions): it would undo the two-step range reductions of exp and log. Reciprocals only of constants: an estimated
-// 1/sqrt(inf) is NaN.
+// Allows contraction to fma and ignoring the sign of zero everywhere. Reassociation is only allowed where a generator
+// requested it (horizontal reductions), because it would undo the two-step range reductions of exp and log. Reciprocals
+// are only allowed for constants, because an estimated 1/sqrt(inf) is NaN.
 void set_math_flags(llvm::Module& module) {
   for (llvm::Function& function : module)
     for (llvm::BasicBlock& block : function)

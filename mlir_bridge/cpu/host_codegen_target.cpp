@@ -6,7 +6,8 @@
 namespace kiln::cpu {
 namespace {
 
-// The stage itself is a private function of (begin, end, pointers...), whose pointers can be noalias.
+// Opens a private function (begin, end, pointers...) for the stage. Its pointers are noalias, which those of the host
+// ABI cannot be.
 void open_stage(kernel_emitter& e) {
   auto& code = e.code;
   auto function = code.make<mlir::func::FuncOp>(
@@ -17,7 +18,7 @@ void open_stage(kernel_emitter& e) {
   e.set_items(function.getArgument(0), function.getArgument(1));
 }
 
-// The exported function with the host ABI: loads the pointers and calls the stage.
+// Emits the exported function with the host ABI, which loads the pointers and calls the stage.
 void close_stage(kernel_emitter& e) {
   auto& code = e.code;
   auto& builder = code.builder;

@@ -14,7 +14,8 @@ void set_function_attributes(llvm::Module& module, const target_row& target, std
     function.setDoesNotThrow();
     if (function.isIntrinsic()) continue;
     if (function.isDeclaration()) {
-      // libm: no memory (we read no errno), and not to be replaced by relatives that a loader would have to know.
+      // Marks libm functions as not accessing memory (errno is not read). LLVM must not replace them by other libm
+      // functions, because the loader only resolves known ones.
       if (function.getReturnType()->isFloatingPointTy()) {
         function.setDoesNotAccessMemory();
         function.setWillReturn();

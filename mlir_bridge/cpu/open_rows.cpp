@@ -11,9 +11,9 @@ using codegen::any_multiple;
 
 namespace {
 
-// Elements that a row of unknown length is assumed to have, for the size of work items.
+// Assumed number of elements in a row of unknown length, for sizing work items.
 constexpr std::int64_t usual_row = 128;
-// Columns of a work item.
+// Number of columns per work item.
 constexpr std::int64_t column_block = 64;
 
 std::int64_t usual_count(const dim& count) { return count.is_static() ? count.value() : usual_row; }

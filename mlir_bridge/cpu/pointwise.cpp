@@ -1,9 +1,9 @@
-// Kernels without an anchor, and stages that bring a value into memory: loops over the outputs' elements, vectors along
-// the last axis. Axes that every access walks as one are joined; the loop over the last axis is cut where concat or pad
-// change sides; where a load strides along the last axis (a transpose), the loops run over tiles so that its cache
-// lines are used whole. If the last axis is open, its loop is one of whole vectors and one for what is left. The
-// configuration's "block" (elements of the loops inside one parallel index), "tile" (rows of a transpose) and "grain"
-// (kernel_emitter::parallel) overrule the choice.
+// Kernels without an anchor, and stages that store a value to memory: loops over the elements of the outputs, with
+// vectors along the last axis. Axes that every access treats as one are collapsed. The loop over the last axis is split
+// where concat or pad switch operands. If a load is strided along the last axis (a transpose), the loops run over
+// tiles, so that whole cache lines are used. If the last axis is open, its loop consists of whole vectors and a
+// remainder. "block" (elements of the loops inside one parallel index), "tile" (rows of a transpose) and "grain"
+// (kernel_emitter::parallel) of the configuration overrule the choice.
 #include "mlir_bridge/cpu/pointwise.hpp"
 
 #include <algorithm>
@@ -18,9 +18,12 @@ namespace kiln::cpu {
 
 namespace {
 
-constexpr std::int64_t standard_row_elements = 16384;  // of the loops inside one parallel index
-constexpr std::int64_t standard_tile = 16;             // rows of a transposed tile
-constexpr std::size_t most_segments = 64;              // densely connected networks join dozens of tensors
+// Elements of the loops inside one parallel index.
+constexpr std::int64_t standard_row_elements = 16384;
+// Rows of a transposed tile.
+constexpr std::int64_t standard_tile = 16;
+// Densely connected networks concatenate dozens of tensors.
+constexpr std::size_t most_segments = 64;
 
 class pointwise_stage {
  public:
@@ -80,8 +83,8 @@ class pointwise_stage {
     for (auto [low, high] : segments) emit_row(at, low, high);
   }
 
-  // One row of the last run, [low, high): whole vectors, the last of them overlapping the one before where they do not
-  // divide.
+  // Emits one row of the last run, [low, high), with whole vectors. If the length is not divisible, the last vector
+  // overlaps the one before.
   void emit_row(const values& at, std::int64_t low, std::int64_t high) {
     std::int64_t lanes = e_.lanes_for(type_, high - low);
     bool divides = (high - low) % lanes == 0;
@@ -99,7 +102,7 @@ class pointwise_stage {
     space_.emit(space_.at(of_runs), lanes);
   }
 
-  // A long last run, cut into blocks that are work items; the last block also takes what is left over.
+  // Divides a long last run into blocks that are work items. The last block also takes the remainder.
   void emit_blocks(const std::string& name, std::int64_t cost, bool prepare) {
     auto& code = e_.code;
     std::int64_t extent = sizes_.back().value(), lanes = e_.lanes_for(type_, extent);
@@ -123,7 +126,8 @@ class pointwise_stage {
         prepare);
   }
 
-  // Some load is contiguous along run `across` and strided along the last one: blocks of `tile` rows stay in the cache.
+  // For a load that is contiguous along run `across` and strided along the last one: loops over tiles of `tile` rows,
+  // whose cache lines stay in the cache.
   void emit_tiles(const std::string& name, std::size_t across, const std::vector<segment>& segments, std::int64_t cost,
                   bool prepare) {
     auto& code = e_.code;
@@ -153,7 +157,7 @@ class pointwise_stage {
 
   // --- an open last run
 
-  // One vector (or element) of an open row.
+  // Emits one vector (or element) of an open row.
   void emit_open_element(const values& at, const span_part& part) {
     emit_element(at, part.first, part.lanes, {0, INT64_MAX}, part.multiple);
   }
@@ -174,7 +178,7 @@ class pointwise_stage {
 
   void emit_open_tiles(const std::string& name, std::size_t across, std::int64_t cost, bool prepare) {
     auto& code = e_.code;
-    // Columns of a work item: whole cache lines of what is stored.
+    // Columns per work item: whole cache lines of the stored tensor.
     constexpr std::int64_t block = 256;
     const dim &rows = sizes_[across], &columns = sizes_.back();
     std::vector<dim> outer(sizes_.begin(), sizes_.end());
@@ -211,8 +215,8 @@ void emit_pointwise(kernel_emitter& e) { pointwise_stage(e, output_roots(e)).emi
 std::vector<candidate> pointwise_choices(kernel_emitter& e) {
   const pointwise_stage stage(e, output_roots(e));
   std::vector<candidate> result;
-  // Transposes: a cache line of the loads is used whole from 16 elements on, and a tile's lines stay in the first-level
-  // cache.
+  // For transposes: from 16 elements on, whole cache lines of the loads are used, and the lines of a tile fit into the
+  // first-level cache.
   if (stage.space().transposed_run())
     for (std::int64_t tile : {4, 8, 16, 32, 64})
       for (std::int64_t grain : {1 << 14, 1 << 16})

@@ -4,7 +4,7 @@
 namespace kiln::dialect {
 namespace {
 
-// A splat in the file is one element; as a literal it is all of them.
+// A splat takes one element in a file but all elements as a literal, so its size is limited.
 constexpr std::size_t largest_literal = std::size_t{1} << 30;
 
 unsigned element_bits(const mlir::DenseElementsAttr& data) { return data.getElementType().getIntOrFloatBitWidth(); }
@@ -35,7 +35,8 @@ literal to_literal(ConstantOp op) {
                             : data.getSplatValue<llvm::APInt>();
   std::uint64_t raw = pattern.getZExtValue();
   unsigned bits = element_bits(data);
-  if (bits == 2) raw |= raw << 2, bits = 4;  // every element of a byte
+  // Repeat the element in all positions of the byte.
+  if (bits == 2) raw |= raw << 2, bits = 4;
   if (bits == 4) raw |= raw << 4;
   std::size_t width = bits < 8 ? 1 : bits / 8;
   if (type.bytes() > largest_literal)

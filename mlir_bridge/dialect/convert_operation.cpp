@@ -22,8 +22,8 @@ struct attribute_writer {
   mlir::Attribute operator()(const std::vector<dim>&) { return {}; }
 };
 
-// Overwrites the value of one field (whose alternative says what it must be) with what the kernel has; false where the
-// kinds differ.
+// Overwrites the value of a field with the attribute of the kernel. The alternative that the field holds determines the
+// required kind. Returns false if the kinds differ.
 struct attribute_reader {
   mlir::Attribute from;
   std::span<const shape> results;

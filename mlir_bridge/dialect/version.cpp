@@ -20,7 +20,7 @@ void rename(mlir::Operation* op, llvm::StringRef from, llvm::StringRef to) {
   if (mlir::Attribute value = op->removeAttr(from)) op->setAttr(to, value);
 }
 
-// How operations called `operation` in version `from` are written in version `from` + 1. In ascending order of `from`.
+// Rewrites operations called `operation` from version `from` to version `from` + 1. Sorted by `from`.
 struct upgrade_step {
   std::uint64_t from;
   llvm::StringRef operation;
@@ -62,8 +62,8 @@ class bytecode_interface final : public mlir::BytecodeDialectInterface {
     return DimsAttr::get(getContext(), dims);
   }
 
-  // A writer may ask for an older version (BytecodeWriterConfig::setDialectVersion); what it writes must then be of
-  // that version.
+  // A caller may request an older version (BytecodeWriterConfig::setDialectVersion). The kernel must then use only
+  // features of that version.
   void writeVersion(mlir::DialectBytecodeWriter& writer) const override {
     auto wanted = writer.getDialectVersion<KilnDialect>();
     writer.writeVarInt(succeeded(wanted) ? static_cast<const dialect_version*>(*wanted)->number : current_version);
@@ -91,7 +91,7 @@ class bytecode_interface final : public mlir::BytecodeDialectInterface {
   }
 };
 
-// The element types that version 5 introduced.
+// Returns true for element types that version 5 introduced.
 bool is_of_version_5(mlir::Type type) {
   return mlir::isa<mlir::Float8E4M3FNUZType, mlir::Float8E5M2FNUZType, mlir::Float8E8M0FNUType, mlir::Float4E2M1FNType>(
              type) ||

@@ -1,4 +1,4 @@
-// AMD GPUs: code objects, linked by LLD in this process.
+// The back end for AMD GPUs: code objects, linked by LLD in this process.
 #include <algorithm>
 
 #include "ir/error.hpp"

@@ -23,7 +23,8 @@ T value_or_throw(llvm::Expected<T> value) {
   return std::move(*value);
 }
 
-// One metadata value: a number, a string, a list, or a map (keys and items side by side). Other kinds stay empty.
+// A metadata value: a number, a string, a list, or a map (keys and values in two parallel lists). Values of other kinds
+// are left empty.
 struct metadata {
   enum class kind { other, number, text, list, map } what = kind::other;
   std::int64_t number = 0;
@@ -43,7 +44,8 @@ struct metadata {
   }
 };
 
-constexpr int depth_limit = 16;  // the format needs 5
+// AMDGPU metadata has 5 levels.
+constexpr int depth_limit = 16;
 
 metadata read_metadata(llvm::msgpack::Reader& reader, int depth) {
   if (depth > depth_limit) throw_corrupted("its metadata is nested too deeply");
@@ -82,7 +84,7 @@ metadata read_metadata(llvm::msgpack::Reader& reader, int depth) {
   return result;
 }
 
-// The bytes of the AMDGPU metadata note.
+// Returns the bytes of the AMDGPU metadata note.
 std::string find_note(std::span<const std::byte> object) {
   auto file =
       value_or_throw(llvm::object::ELF64LEFile::create({reinterpret_cast<const char*>(object.data()), object.size()}));
@@ -104,7 +106,7 @@ std::int64_t number_or_zero(const metadata& map, std::string_view key) {
   return map.find(key) ? map.at(key, metadata::kind::number).number : 0;
 }
 
-// Which key fills which number. Optional ones are absent from objects of older compilers or smaller hardware.
+// Maps metadata keys to fields. Objects from older compilers or for smaller hardware lack the optional ones.
 struct field {
   std::string_view key;
   std::int64_t kernel_info::* member;

@@ -37,7 +37,7 @@ T value_or_throw(llvm::Expected<T> value) {
   return std::move(*value);
 }
 
-// LLVM's machine-code layer for one processor. Members are in the order in which they need each other.
+// LLVM's machine-code layer for one processor. Each member depends on the ones before it.
 class decoder {
  public:
   explicit decoder(const std::string& processor) : triple_("amdgcn-amd-amdhsa") {
@@ -48,8 +48,8 @@ class decoder {
     llvm::MCTargetOptions options;
     registers_.reset(target->createMCRegInfo(triple_));
     assembly_.reset(target->createMCAsmInfo(*registers_, triple_, options));
-    // LLVM prints a warning for a processor that it does not know, and its disassembler ends the process: ask a neutral
-    // one first.
+    // For an unknown processor LLVM only prints a warning here, but its disassembler then ends the process. So first
+    // check the name with a subtarget without a processor.
     std::unique_ptr<llvm::MCSubtargetInfo> neutral(target->createMCSubtargetInfo(triple_, "", ""));
     if (!processor.starts_with("gfx") || !neutral->isCPUStringValid(processor))
       throw error(error_kind::unsupported, fmt::format("cannot disassemble code for processor '{}'", processor));
@@ -111,7 +111,8 @@ llvm::ArrayRef<std::uint8_t> code_of(const llvm::object::ELF64LEFile& file, std:
       if (std::string_view(value_or_throw(s.getName(names))) != symbol) continue;
       const auto* section = value_or_throw(file.getSection(s.st_shndx));
       llvm::ArrayRef<std::uint8_t> contents = value_or_throw(file.getSectionContents(*section));
-      std::uint64_t begin = s.st_value - section->sh_addr;  // a relocatable's sections have address 0
+      // Sections of a relocatable object have address 0.
+      std::uint64_t begin = s.st_value - section->sh_addr;
       if (begin > contents.size() || s.st_size > contents.size() - begin)
         throw_corrupted(fmt::format("symbol '{}' lies outside its section", symbol));
       return contents.slice(begin, s.st_size);
@@ -122,8 +123,8 @@ llvm::ArrayRef<std::uint8_t> code_of(const llvm::object::ELF64LEFile& file, std:
 
 template <class Visit>
 void decode_kernel(std::span<const std::byte> object, std::string_view symbol, Visit visit) {
-  // The metadata names the processor. LLVM's own way from the ELF flags ends in undefined behaviour for a processor
-  // that it does not know.
+  // Use the processor's name from the metadata. LLVM's own derivation from the ELF flags is undefined behaviour for an
+  // unknown processor.
   const decoder machine(read_processor(object));
   machine.decode(code_of(value_or_throw(llvm::object::ELF64LEFile::create(
                              {reinterpret_cast<const char*>(object.data()), object.size()})),
@@ -131,7 +132,7 @@ void decode_kernel(std::span<const std::byte> object, std::string_view symbol, V
                  visit);
 }
 
-// Mnemonics by prefix; a dual-issue line may hold one in either half.
+// Groups of mnemonics, by prefix. A dual-issue line can hold one mnemonic in each half.
 struct matrix_family {
   std::string_view prefix;
   std::int64_t matrix_instruction_counts::* member;

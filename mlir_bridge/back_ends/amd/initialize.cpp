@@ -13,7 +13,8 @@ void initialize_amd() {
     LLVMInitializeAMDGPUTarget();
     LLVMInitializeAMDGPUTargetMC();
     LLVMInitializeAMDGPUAsmPrinter();
-    LLVMInitializeAMDGPUAsmParser();  // inline assembly
+    // Needed for inline assembly.
+    LLVMInitializeAMDGPUAsmParser();
     LLVMInitializeAMDGPUDisassembler();
   });
 }

@@ -58,9 +58,8 @@ descriptor memory_file(std::span<const std::byte> bytes) {
   return file;
 }
 
-// A pipe whose read end a thread empties until finish(). LLD writes an output that is no regular file from memory in
-// one go, while for a regular file it would want to create a temporary one beside it, which /proc/self/fd does not
-// allow.
+// A pipe that a thread reads until finish(). LLD writes an output that is not a regular file in one go from memory. For
+// a regular file it would create a temporary file in the same folder, which is not possible in /proc/self/fd.
 class output_pipe {
  public:
   output_pipe() : output_pipe(open_pipe()) {}
@@ -94,7 +93,7 @@ class output_pipe {
     reader_.join();
   }
 
-  // Not until end of file: LLD may leave its copy of the write end open when it gives up half way.
+  // Do not read until end of file: LLD may leave its copy of the write end open after an error.
   void read_until_stopped() {
     std::array<pollfd, 2> wanted{pollfd{read_end_.number(), POLLIN, 0}, pollfd{stop_.number(), POLLIN, 0}};
     while (true) {
@@ -115,7 +114,7 @@ class output_pipe {
   std::thread reader_;
 };
 
-// Refuses what LLD would answer with a fatal error: it is not sure to work again after one.
+// Refuses files for which LLD would report a fatal error, because LLD may not be usable after one.
 llvm::Error check_tables(const llvm::object::ELF64LEFile& file) {
   auto sections = file.sections();
   if (!sections) return sections.takeError();
@@ -154,8 +153,8 @@ void check_relocatable(std::span<const std::byte> bytes) {
   if (llvm::Error problem = check_tables(*file)) refuse(llvm::toString(std::move(problem)));
 }
 
-// LLD ends the process on a fatal error unless crash recovery is on; its signal handlers stay installed only as long as
-// a link lasts.
+// Enables crash recovery during a link, without which LLD ends the process on a fatal error. The signal handlers are
+// removed after the link.
 struct crash_recovery {
   crash_recovery() { llvm::CrashRecoveryContext::Enable(); }
   ~crash_recovery() { llvm::CrashRecoveryContext::Disable(); }
@@ -181,7 +180,7 @@ std::vector<std::byte> link_code_object(std::span<const std::byte> relocatable) 
   descriptor input = memory_file(relocatable);
   output_pipe output;
   std::string in = input.path(), out = output.path(), words;
-  // One thread, in the caller's: no pool of LLD's outlives the link.
+  // LLD uses only the calling thread, so no thread pool outlives the link.
   std::array<const char*, 7> arguments{"ld.lld",   "-shared", "--no-undefined", "--threads=1",
                                        in.c_str(), "-o",      out.c_str()};
   llvm::raw_string_ostream stream(words);

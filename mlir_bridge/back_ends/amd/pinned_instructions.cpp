@@ -14,7 +14,7 @@ namespace kiln::gpu {
 
 namespace {
 
-// Both are marked in later versions: llvm/llvm-project pull requests 178314 and 178627.
+// Later LLVM versions mark both: llvm/llvm-project pull requests 178314 and 178627.
 constexpr std::array rows{
     unmarked_instructions{"gfx11", "llvm.amdgcn.wmma.", "V_WMMA_"},
     unmarked_instructions{"gfx950", "llvm.amdgcn.mfma.scale.", "V_MFMA_SCALE_"},
@@ -29,7 +29,7 @@ bool is_unmarked(const llvm::Instruction& instruction, const target_row& target)
   });
 }
 
-// The last instruction of the block that uses the value, or the value itself.
+// Returns the last instruction of the block that uses the value, or the value's own instruction if there is none.
 llvm::Instruction* last_use(llvm::Instruction& value) {
   llvm::Instruction* last = &value;
   for (llvm::User* user : value.users())
@@ -41,8 +41,8 @@ llvm::Instruction* last_use(llvm::Instruction& value) {
 
 void pin(llvm::Instruction& value) {
   llvm::IRBuilder<> builder(value.getContext());
-  // A value that lives on after the block is used at its end, where the use keeps no register for longer and is in no
-  // load's way.
+  // A value that is live after the block gets the extra use at the block's end. This extends no live range and does not
+  // interfere with loads.
   const bool lives_on = llvm::any_of(value.users(), [&](llvm::User* user) {
     return llvm::isa<llvm::PHINode>(user) || llvm::cast<llvm::Instruction>(user)->getParent() != value.getParent();
   });
@@ -50,8 +50,8 @@ void pin(llvm::Instruction& value) {
   builder.CreateIntrinsic(builder.getVoidTy(), llvm::Intrinsic::fake_use, {&value});
 }
 
-// From the last instruction to the first: an instruction stays if it has effects, if one that stays uses its value, or
-// if the block is a loop that needs the value in its next round.
+// Visits instructions from last to first. An instruction stays in the block if it has side effects, if an instruction
+// that stays uses its value, or if the block is a loop whose next iteration needs the value.
 void pin_in_block(llvm::BasicBlock& block, const target_row& target) {
   llvm::SmallPtrSet<const llvm::User*, 32> staying;
   std::vector<llvm::Instruction*> pinned;

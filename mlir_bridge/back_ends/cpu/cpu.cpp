@@ -1,4 +1,4 @@
-// x86-64: relocatable ELF objects, which the runtime loads (runtime/object_loader.hpp).
+// The back end for x86-64: relocatable ELF objects, which the runtime loads (runtime/object_loader.hpp).
 #include <mutex>
 
 #include "llvm/IR/Module.h"

@@ -13,7 +13,7 @@ void begin_as_dependent(llvm::Module& module, const target_row& target, std::spa
     llvm::Function& function = *module.getFunction(l.symbol);
     llvm::BasicBlock& entry = function.getEntryBlock();
     llvm::IRBuilder<> builder(&entry, entry.getFirstNonPHIOrDbgOrAlloca());
-    // LLVM's intrinsic of this name claims not to touch memory, so loads could be moved before it.
+    // Inline assembly, because LLVM's intrinsic is declared as not accessing memory, so loads could be moved before it.
     builder.CreateCall(type, llvm::InlineAsm::get(type, "griddepcontrol.wait;", "~{memory}", /*hasSideEffects=*/true))
         ->setConvergent();
     function.setConvergent();

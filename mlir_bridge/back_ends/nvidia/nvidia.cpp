@@ -1,4 +1,4 @@
-// NVIDIA GPUs: PTX text with its terminating NUL, which the driver or ptxas assembles on the device.
+// The back end for NVIDIA GPUs: PTX text with a terminating NUL, which the driver or ptxas assembles.
 #include <algorithm>
 #include <mutex>
 #include <span>
@@ -24,8 +24,8 @@ void initialize() {
   });
 }
 
-// Rows of the table name the PTX version that nearly all kernels need, so that older drivers take them, too. Products
-// of unsigned by signed bytes on warpgroups came with PTX 8.4 (CUDA 12.4).
+// The target table names the lowest PTX version that nearly all kernels can use, so that older drivers accept them.
+// Warpgroup products of unsigned by signed bytes need PTX 8.4 (CUDA 12.4).
 void raise_version(std::string& ptx) {
   constexpr std::string_view lower = ".version 8.0\n", higher = ".version 8.4\n";
   const bool mixed = ptx.find(".s32.u8.s8 ") != std::string::npos || ptx.find(".s32.s8.u8 ") != std::string::npos;

@@ -22,7 +22,8 @@ std::vector<ptx_entry_info> read_ptx(std::string_view text) {
   if (text.find(".version") == std::string_view::npos)
     throw error(error_kind::corrupted, "damaged PTX: it has no .version");
   std::string all(text);
-  std::vector<std::pair<std::string, std::size_t>> entries;  // name, position
+  // Name of the entry, offset in the text.
+  std::vector<std::pair<std::string, std::size_t>> entries;
   for (std::sregex_iterator i(all.begin(), all.end(), entry_form), end; i != end; ++i)
     entries.emplace_back((*i)[1], i->position());
   std::vector<ptx_entry_info> result;

@@ -9,20 +9,22 @@ namespace kiln::cpu {
 
 namespace {
 
-// Multiply-adds that make a work item worth scheduling (about 10 µs), and how many items feed a large machine.
+// Number of multiply-adds that makes a work item worth scheduling (about 10 µs). The next constant is the number of
+// items that keeps a large machine busy.
 constexpr std::int64_t item_products = 1 << 19;
 constexpr std::int64_t wanted_items = 256;
-// Up to so many rows a product waits for its right factor. How far ahead that is fetched, from memory and from the
-// second-level cache.
+// Up to this many rows, a product is limited by loading its right factor. The next constants are the prefetch distances
+// from memory and from the second-level cache.
 constexpr std::int64_t few_rows = 32;
 constexpr std::int64_t far_prefetch_bytes = 8 << 10, near_prefetch_bytes = 2 << 10;
-// Multiply-adds of an element during which its place in the results can be fetched.
+// Results are prefetched only if an element takes at least this many multiply-adds.
 constexpr std::int64_t fetching_products = 64;
 
-// Sums of an item that wait in memory where steps are done in blocks.
+// Upper bound on the bytes of partial sums of an item, which stay in memory if steps are processed in blocks.
 constexpr std::int64_t partial_bytes = 64 << 10;
 
-// The largest part of the steps that divides them and is at most `most`; 0 where that is all of them, or little.
+// Returns the largest divisor of `steps` that is at most `most`. Returns 0 if blocks would be too small, or one block
+// holds all steps.
 std::int64_t block_of_steps(std::int64_t steps, std::int64_t most) {
   if (most <= 0 || most >= steps) return 0;
   std::int64_t block = most;
@@ -30,8 +32,9 @@ std::int64_t block_of_steps(std::int64_t steps, std::int64_t most) {
   return 2 * block > most ? block : 0;
 }
 
-// Cycles of one step of rows × vectors sums: two multiply-adds and two loads start in a cycle, a multiply-add takes
-// four, and a panel's data comes from the second-level cache at half a register in a cycle.
+// Estimates the cycles of one step of rows × vectors sums: two multiply-adds and two loads start per cycle, a
+// multiply-add has a latency of four cycles, and a panel is read from the second-level cache at half a register per
+// cycle.
 double step_cycles(std::int64_t rows, std::int64_t vectors) {
   const double r = static_cast<double>(rows), v = static_cast<double>(vectors);
   return std::max({r * v / 2, (r + v) / 2, 2 * v, 4.0}) + 0.5;
@@ -58,7 +61,7 @@ tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t 
     if (vectors > 1 && (vectors - 1) * lanes >= columns) break;
     for (std::int64_t r = 1; r <= std::min<std::int64_t>(rows, registers - 1); ++r) {
       if (fixed_rows > 0 && r != std::min(fixed_rows, rows)) continue;
-      // Sums, one step's right factors and one left factor.
+      // Registers for the sums, the right factors of one step, and one left factor.
       if (r * vectors + (vectors + 1) * factor_registers > registers && r > 1) continue;
       const std::int64_t panels = (columns + vectors * lanes - 1) / (vectors * lanes);
       const double line =
@@ -106,9 +109,9 @@ void choose_items(const kernel_emitter& e, contraction& c) {
   const std::int64_t total = c.batches * c.groups * phases * tiles * c.rows * c.columns * products;
   const std::int64_t wanted =
       choose(e.configuration, "items", std::clamp<std::int64_t>(total / item_products, 1, wanted_items));
-  // Half of the second-level cache holds what is read again and again: the panels of an item while its tiles go by,
-  // each tile's rows coming from far away only once; or, where a panel is too large for that, the rows of an item while
-  // its panels go by.
+  // Use half of the second-level cache for the data that is read repeatedly. This is either the panels of an item,
+  // which are read once per tile, or, if a panel is too large for that, the rows of an item, which are read once per
+  // panel.
   std::int64_t width = 0;
   for (const column_segment& segment : c.segments) width = std::max(width, segment.columns());
   const std::int64_t row_bytes = std::max<std::int64_t>(
@@ -128,7 +131,7 @@ void choose_items(const kernel_emitter& e, contraction& c) {
         c.rows * width * static_cast<std::int64_t>(storage_bytes(accumulation_type(c.left.type), 1));
     c.tiles_per_item = std::clamp<std::int64_t>(partial_bytes / tile_bytes, 1, tiles);
   }
-  // Tiles that share a block of steps.
+  // Minimum number of tiles that share a block of steps.
   const std::int64_t fewest_tiles = c.step_block ? std::min<std::int64_t>(c.tiles_per_item, 4) : 1;
   auto items = [&] {
     return c.batches * c.groups * phases * ((tiles + c.tiles_per_item - 1) / c.tiles_per_item) *
@@ -139,15 +142,15 @@ void choose_items(const kernel_emitter& e, contraction& c) {
     std::int64_t& n = c.panels_per_item > 1 && !enough_tiles ? c.panels_per_item : c.tiles_per_item;
     n = std::max((n + 1) / 2, &n == &c.tiles_per_item ? fewest_tiles : 1);
   }
-  // A few rows use up the right factor faster than it comes from memory; others still wait for what comes from the
-  // second-level cache.
+  // With a few rows, the right factor is consumed faster than memory delivers it, so prefetch it from memory. With more
+  // rows, prefetch from the second-level cache.
   const std::int64_t step_bytes = width * static_cast<std::int64_t>(storage_bytes(c.right.type, 1));
   const std::int64_t ahead = tiles * c.rows <= few_rows        ? far_prefetch_bytes
                              : panel_bytes > e.target.l1_bytes ? near_prefetch_bytes
                                                                : 0;
   c.prefetch_steps = choose(e.configuration, "prefetch", ahead ? std::max<std::int64_t>(1, ahead / step_bytes) : 0);
-  // Results that will have left the second-level cache since they, or what a short epilogue adds to them, were last
-  // touched, where sums take long enough.
+  // Prefetch results if they have been evicted from the second-level cache since they (or the operands of a short
+  // epilogue) were last used, and if computing the sums takes long enough.
   const std::int64_t result_bytes = e.anchor_result().type().element_count() *
                                     static_cast<std::int64_t>(storage_bytes(e.anchor_result().type().type, 1));
   c.fetch_results =
@@ -156,11 +159,12 @@ void choose_items(const kernel_emitter& e, contraction& c) {
 
 namespace {
 
-// Cycles of the whole contraction on one core: products as in choose_tile, and what panels that leave the second-level
-// cache cost.
+// Estimates the cycles of the whole contraction on one core: the products as in choose_tile, plus the cost of panels
+// that do not stay in the second-level cache.
 double cost(const kernel_emitter& e, const contraction_extents& x, const tile_shape& tile, element_type type,
             bool panels_inside, std::int64_t block) {
-  constexpr double far_bytes = 8, memory_bytes = 4;  // in a cycle, from the third-level cache and from memory
+  // Bytes per cycle from the third-level cache and from memory.
+  constexpr double far_bytes = 8, memory_bytes = 4;
   const auto bytes = static_cast<double>(storage_bytes(type, 1));
   const std::int64_t panels = (x.columns + tile.columns() - 1) / tile.columns(), whole = x.rows / tile.rows,
                      rest = x.rows % tile.rows, tiles = whole + (rest ? 1 : 0);
@@ -198,7 +202,7 @@ std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction
   for (std::int64_t vectors = 1;
        vectors <= std::max<std::int64_t>(4, registers / 2) && (vectors - 1) * lanes < x.columns; ++vectors)
     for (std::int64_t rows = 1; rows <= std::min(x.rows, registers - 1); ++rows) {
-      // Small tiles wait for the multiply-adds before them.
+      // With small tiles, multiply-adds wait for the latency of earlier ones.
       const std::int64_t sums = rows * vectors;
       if (sums + (vectors + 1) * x.factor_registers > registers ||
           (sums * 2 < registers && rows < x.rows && vectors * lanes < x.columns))

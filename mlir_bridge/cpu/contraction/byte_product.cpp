@@ -35,7 +35,7 @@ Value shift_right(code_builder& code, Value v, std::int64_t bits, bool is_signed
   return code.make<mlir::arith::ShRUIOp>(v, count);
 }
 
-// Byte i of each lane as a number.
+// Returns byte i of each lane as an i32.
 Value byte_of(code_builder& code, Value lanes, std::int64_t i, bool is_signed) {
   return shift_right(code, shift_left(code, lanes, 24 - 8 * i), 24, is_signed);
 }

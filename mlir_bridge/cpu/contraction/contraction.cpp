@@ -36,7 +36,7 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Rows r of a tile with 0 <= base + r * stride < in, and r < valid.
+// Returns the rows r of a tile with 0 <= base + r * stride < in and r < valid.
 row_range rows_inside(std::int64_t base, std::int64_t stride, std::int64_t in, std::int64_t rows, std::int64_t valid) {
   row_range range{std::min(rows, ceil_div(std::max<std::int64_t>(0, -base), stride)),
                   std::min({rows, valid, ceil_div(std::max<std::int64_t>(0, in - base), stride)})};
@@ -120,7 +120,7 @@ class contraction_emitter {
   }
 
  private:
-  // A number of the current phase of an axis.
+  // Returns a field of the current phase of an axis.
   Value of_phase(std::size_t axis, std::int64_t axis_phase::* field) {
     const auto& phases = c.axes[axis].phases;
     Value v = code.constant(phases[0].*field);
@@ -131,8 +131,8 @@ class contraction_emitter {
     return v;
   }
 
-  // All tiles of an item take a block of steps before they take the next one, so that the block's part of the panel is
-  // read from a near cache; their sums are in memory meanwhile.
+  // All tiles of an item process a block of steps before they start the next block, so that the block's part of the
+  // panel stays in a near cache. Partial sums are kept in memory in between.
   void emit_blocks(const column_segment& segment, tile_writer& writer, Value panel, Value first_tile, Value last_tile) {
     const std::int64_t sums_of_tile = c.rows * segment.vectors;
     auto place = [&](Value tile, std::int64_t i) {
@@ -169,7 +169,7 @@ class contraction_emitter {
     });
   }
 
-  // Sets where the tile is, and runs the body if it is anywhere.
+  // Sets the position of the tile, and emits the body for tiles that exist.
   void at_tile(Value tile, const std::function<void()>& body) {
     std::vector<std::int64_t> dims;
     for (std::size_t i = 0; i + 1 < c.axes.size(); ++i) dims.push_back(c.axes[i].outputs());
@@ -177,7 +177,7 @@ class contraction_emitter {
     outputs = code.delinearize(tile, dims);
     outputs.back() = code.mul(outputs.back(), c.rows);
     valid_rows = code.min(code.sub(of_phase(c.axes.size() - 1, &axis_phase::outputs), outputs.back()), c.rows);
-    // Phases with fewer outputs than others leave some tiles empty.
+    // If phases have different numbers of outputs, some tiles are empty.
     Value exists;
     for (std::size_t i = 0; i < c.axes.size(); ++i) {
       Value count = of_phase(i, &axis_phase::outputs);
@@ -193,7 +193,7 @@ class contraction_emitter {
     return code.add(code.mul(panel, segment.columns()), segment.first_column);
   }
 
-  // The tile's sums, over all steps or those of the block at hand, on top of `sums`.
+  // Adds the products of the tile to `sums`, over all steps or those of the current block.
   values sums_of(const column_segment& segment, Value panel, values sums) {
     const tile_shape shape{c.rows, segment.vectors, segment.lanes};
     Value left_offset = code.add(code.mul(batch, c.left_batch), code.mul(group, c.left_group));
@@ -206,7 +206,7 @@ class contraction_emitter {
     return reduce(0, shape, left_offset, right_offset, code.constant(0), std::move(sums));
   }
 
-  // Where the tile at hand lies in the result.
+  // Returns the position of the current tile in the result.
   tile_place place_of(const column_segment& segment, Value panel) {
     tile_place place;
     place.valid_rows = valid_rows;
@@ -258,7 +258,8 @@ class contraction_emitter {
     });
   }
 
-  // Whether the taps of the last axis are simply more steps.
+  // Returns true if the taps of the last axis are contiguous in memory, so that they can be treated as additional
+  // steps.
   bool taps_are_contiguous() const {
     const contraction_axis& axis = c.axes.back();
     return axis.phases.size() == 1 && axis.phases[0].taps == axis.window && axis.phases[0].window_first == 0 &&
@@ -274,10 +275,10 @@ class contraction_emitter {
 
   Value ceil_div_positive(Value a, std::int64_t b) { return code.div(code.add(code.max(a, 0), b - 1), b); }
 
-  // accumulate() for those rows whose input position is inside, `position` being that of row 0.
+  // Calls accumulate() for the rows whose input position is inside the tensor. `position` is that of row 0.
   values accumulate_rows(Value position, const tile_shape& shape, Value left_offset, Value right_offset,
                          std::int64_t steps, values sums) {
-    // Rows that lie side by side and are read once: the next tile's come from far away.
+    // Contiguous rows that are read only once: prefetch the rows of the next tile, which come from memory.
     upcoming next;
     const bool dense = c.axes.back().window == 1 && steps_are_contiguous() && left.row_stride == c.steps * c.left_step;
     if (dense && c.panels_inside)
@@ -293,7 +294,7 @@ class contraction_emitter {
     if (!axis.clipped()) first = code.constant(0), end = valid_rows;
     std::function<values(std::size_t)> chain = [&](std::size_t i) -> values {
       if (i + 1 == ranges.size()) return run(ranges[i]);
-      // An empty range comes in many forms; any of them is one without rows in between.
+      // An empty range can have any bounds, so compare its length.
       Value matches = ranges[i].first == ranges[i].last
                           ? Value(code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::sge, first, end))
                           : Value(code.make<mlir::arith::AndIOp>(code.equal(first, code.constant(ranges[i].first)),
@@ -307,11 +308,14 @@ class contraction_emitter {
   code_builder& code;
   const contraction& c;
   const element_type accumulation;
-  const std::vector<row_range> ranges;  // most frequent first
+  // The most frequent range first.
+  const std::vector<row_range> ranges;
   factor left, right;
-  std::vector<tile_writer> writers;  // one for each segment
+  // One for each segment.
+  std::vector<tile_writer> writers;
   Value batch, group, valid_rows;
-  Value partials, first_step;  // where steps are done in blocks
+  // Used if steps are processed in blocks.
+  Value partials, first_step;
   values phase, outputs;
 };
 

@@ -7,7 +7,7 @@ namespace kiln::cpu {
 
 namespace {
 
-// Elements of the source in vectors of columns, those that do not count as zeros.
+// Loads a vector of columns from the source; invalid elements become zero.
 Value load_columns(kernel_emitter& e, const right_source& source, Value group, Value tap, Value step, Value column,
                    std::int64_t lanes) {
   code_builder& code = e.code;
@@ -19,7 +19,7 @@ Value load_columns(kernel_emitter& e, const right_source& source, Value group, V
   return code.select(source.counts(step, columns), elements, code.number(elements.getType(), 0));
 }
 
-// The stage that fills c.right, whose elements are of `type`: `load` gives those of a vector of columns.
+// Emits the stage that fills c.right with elements of `type`. `load` returns a vector of columns.
 void emit_packing(kernel_emitter& e, contraction& c, std::int64_t taps, const tile_shape& tile, element_type type,
                   bool prepare,
                   const std::function<Value(std::span<const Value> at, Value column, std::int64_t lanes)>& load) {

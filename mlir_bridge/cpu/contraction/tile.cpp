@@ -26,8 +26,8 @@ values zero_tile(code_builder& code, const tile_shape& tile, element_type accumu
 
 namespace {
 
-// Without the inbounds flag: the first row of a tile that hangs over the border of an image has an address outside of
-// it.
+// Does not set the inbounds flag: if a tile extends over the border of an image, the address of its first row is
+// outside the tensor.
 Value element_address(code_builder& code, Value pointer, mlir::LLVM::GEPArg offset, element_type type) {
   return code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.storage_type(type), pointer,
                                       llvm::ArrayRef<mlir::LLVM::GEPArg>{offset});
@@ -46,7 +46,7 @@ Value multiply_add(code_builder& code, Value a, Value b, Value sum) {
   return code.add(code.mul(a, b), sum);
 }
 
-// The loop is as long as it should be; LLVM would write out short ones whole, at a high price in compile time.
+// Disables LLVM's unrolling. LLVM would unroll short loops completely, which takes much compile time and gains nothing.
 void forbid_unrolling(mlir::scf::ForOp loop) {
   mlir::MLIRContext* context = loop.getContext();
   auto yes = mlir::BoolAttr::get(context, true);
@@ -60,7 +60,7 @@ void forbid_unrolling(mlir::scf::ForOp loop) {
                     /*mustProgress=*/{}, /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{}, /*parallelAccesses=*/{}));
 }
 
-// one_step() for factors of bytes.
+// The same as one_step() for 8-bit factors.
 values one_byte_step(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_at,
                      const factor& right, Value right_at, values sums) {
   const byte_products& products = *right.bytes;
@@ -79,8 +79,8 @@ values one_byte_step(code_builder& code, const tile_shape& tile, row_range rows,
   return sums;
 }
 
-// One step of a tile: the vectors of the right factor at `right_at` times the scalars of the rows, `row_stride` apart,
-// at `left_at`.
+// Emits one step of a tile: multiplies the vectors of the right factor at `right_at` by the scalars of the rows, which
+// are `row_stride` apart, from `left_at` on.
 values one_step(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_at,
                 const factor& right, Value right_at, element_type accumulation, values sums) {
   values columns;
@@ -132,7 +132,7 @@ values accumulate(code_builder& code, const tile_shape& tile, row_range rows, co
   };
   unroll = std::clamp<std::int64_t>(unroll, 1, steps);
   const std::int64_t even = steps / unroll * unroll;
-  // Only the rows of the range are carried: the others pass by.
+  // The loop carries only the sums of rows in the range.
   const auto from = static_cast<std::ptrdiff_t>(rows.first * tile.vectors),
              to = static_cast<std::ptrdiff_t>(rows.last * tile.vectors);
   values carried(sums.begin() + from, sums.begin() + to);

@@ -9,7 +9,7 @@ namespace kiln::cpu {
 
 namespace {
 
-// Functions that become one or two instructions; the others are polynomials.
+// Returns true for functions that compile to one or two instructions. Others are polynomials.
 bool is_simple(scalar_function f) {
   switch (f) {
     case scalar_function::add:
@@ -95,7 +95,7 @@ void tile_writer::write_from_memory(const values& sums, const tile_place& place)
       at.back() = code.add(place.column, code.mul(v, shape_.lanes));
       store(code.load(memory_, code.add(first, code.mul(v, shape_.lanes)), accumulation_, shape_.lanes), at);
     });
-    // What is left of the last panel, in ever shorter vectors.
+    // Stores the columns of a partly filled last panel with ever shorter vectors.
     if (place.last_columns % shape_.lanes)
       code.when(place.in_last_panel, [&] {
         std::int64_t done = place.last_columns / shape_.lanes * shape_.lanes;
