@@ -1,6 +1,6 @@
-// Exponentials, logarithms and what follows from them, erf and fmod. Coefficients of f32 polynomials are least maximum
-// fits made for this file (relative error below 2e-8) or, for erf, N. Juffa's; those of f64 are fdlibm's (log) and
-// Cephes' (tanh).
+// Exponentials, logarithms and functions built on them, erf and fmod. Coefficients of the f32 polynomials are minimax
+// fits made for this file (relative error below 2e-8); those of erf are N. Juffa's. The f64 coefficients are fdlibm's
+// (log) and Cephes' (tanh).
 #include <array>
 #include <limits>
 #include <numbers>
@@ -37,7 +37,7 @@ Value device_math::scale(Value x, Value n) const {
   return mul(mul(x, power(half)), power(b.sub(n, half)));
 }
 
-// e^x = 2^n * e^r with n whole and |r| <= ln2 / 2, r in two steps.
+// e^x = 2^n * e^r with an integer n and |r| <= ln2 / 2. r is reduced in two steps.
 Value device_math::exp(Value x, int doublings) const {
   bool w = wide(x);
   Value low = number(x, w ? -746 : -105), high = number(x, w ? 711 : 90);
@@ -91,7 +91,7 @@ Value device_math::log(Value x) const {
 }
 
 Value device_math::log1p(Value x) const {
-  // What rounding 1 + x lost comes back as a first-order term.
+  // The rounding error of 1 + x is added back as a first-order term.
   Value sum = add(x, 1.0), lost = sub(x, sub(sum, number(x, 1)));
   Value result = log(sum), corrected = add(result, div(lost, sum));
   Value extreme = b.make<arith::OrIOp>(equal(sum, 0), equal(sum, infinity));
@@ -152,7 +152,7 @@ Value device_math::atanh(Value x) const {
 
 namespace {
 
-// -log(1 - erf(t)) and erf(t) / t - 1 for small t.
+// Returns -log(1 - erf(t)), and erf(t) / t - 1 for small t.
 Value erf_exponent(const device_math& m, Value t) {
   Value s = m.mul(t, t);
   Value r = m.polynomial(t, {-1.72853470e-5, 3.83197126e-4}), u = m.polynomial(t, {-3.88396438e-3, 2.42546219e-2});
@@ -183,7 +183,7 @@ Value device_math::fast_erf(Value x) const {
 
 namespace {
 
-// What pow is besides |x|^y.
+// Completes pow from |x|^y: the sign and the special cases.
 Value signed_power(const device_math& m, Value x, Value y, Value magnitude) {
   code_builder& b = m.b;
   Value a = m.abs(x), whole = b.make<mlir::math::TruncOp>(y), half = m.mul(y, 0.5);
@@ -205,7 +205,7 @@ Value signed_power(const device_math& m, Value x, Value y, Value magnitude) {
 }  // namespace
 
 Value device_math::pow(Value x, Value y) const {
-  // The logarithm of an f32 needs more digits than an f32 has.
+  // For f32, the logarithm needs more digits than an f32 has.
   if (wide(x)) return signed_power(*this, x, y, exp(mul(y, log(abs(x)))));
   mlir::Type f64 = code_builder::with_lanes(b.builder.getF64Type(), code_builder::lanes_of(x));
   Value logarithm = log(b.make<arith::ExtFOp>(f64, abs(x))), power = exp(mul(b.make<arith::ExtFOp>(f64, y), logarithm));
@@ -216,7 +216,7 @@ Value device_math::fast_pow(Value x, Value y) const {
   return signed_power(*this, x, y, fast_exp2(mul(y, each_lane(hardware.log2, abs(x)))));
 }
 
-// Long division of the mantissas, as many bits at a time as fit an integer beside the divisor. Exact.
+// Long division of the mantissas. Each step produces as many bits as fit into an integer besides the divisor. Exact.
 Value device_math::fmod(Value x, Value y) const {
   bool w = wide(x);
   format f = format_of(w);

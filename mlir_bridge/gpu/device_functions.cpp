@@ -43,7 +43,8 @@ namespace {
 
 struct function_row {
   std::string_view name;
-  bool f64;  // whether f64 operands have it too
+  // True if the function also supports f64 operands.
+  bool f64;
   Value (*build)(const device_math&, std::span<const Value>);
 };
 

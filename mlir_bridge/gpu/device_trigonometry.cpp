@@ -1,5 +1,6 @@
-// sin, cos, tan and their inverses, f32. Angles are reduced to a quadrant with pi/2 in three parts, and beyond where
-// that holds by multiplication with the bits of 2/pi that matter (Payne and Hanek), exactly as N. Juffa wrote it down.
+// sin, cos, tan and their inverses for f32. Angles are reduced to a quadrant with pi/2 in three parts. Larger angles,
+// for which that is not exact, are multiplied by the relevant bits of 2/pi (Payne and Hanek), as in N. Juffa's
+// implementation.
 #include <array>
 #include <limits>
 #include <numbers>
@@ -48,7 +49,7 @@ device_math::reduced_angle device_math::reduce_angle(Value x) const {
       return result;
     };
     Value high = word_at(-1), middle = word_at(0), low = word_at(1), next = word_at(2);
-    // Shifted by pairs of words, so that a shift of 0 needs no case.
+    // Shifts pairs of words, so that a shift by 0 is no special case.
     auto joined = [&](Value a, Value c) {
       Value pair = either(left(wide64(a), number64(32)), wide64(c));
       return b.make<arith::TruncIOp>(i32, right(left(pair, wide64(shift)), number64(32))).getResult();
@@ -58,7 +59,7 @@ device_math::reduced_angle device_math::reduce_angle(Value x) const {
     Value product = right(b.mul(m, wide64(low)), number64(32));
     product = b.add(b.mul(m, wide64(middle)), product);
     product = b.add(left(wide64(b.mul(mantissa, high)), number64(32)), product);
-    // The quadrant, rounded, and what is left: 62 bits.
+    // The rounded quadrant, and the remainder in 62 bits.
     Value quadrant = b.make<arith::TruncIOp>(i32, right(b.add(product, number64(std::int64_t{1} << 61)), number64(62)));
     Value rest = b.make<arith::AndIOp>(product, number64((std::int64_t{1} << 62) - 1));
     rest = b.sub(rest, b.select(b.make<arith::CmpIOp>(arith::CmpIPredicate::uge, rest, number64(std::int64_t{1} << 61)),

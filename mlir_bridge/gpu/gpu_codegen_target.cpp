@@ -8,8 +8,8 @@
 namespace kiln::gpu {
 namespace {
 
-// The kernel itself: its arguments are the buffers. A stage of work items gives one to each thread, the last threads
-// perhaps none.
+// Opens the kernel; its arguments are the buffers. Each thread of the stage gets one work item. The last threads may
+// have none.
 void open_stage(kernel_emitter& e) {
   auto& code = e.code;
   launch& next = e.current();

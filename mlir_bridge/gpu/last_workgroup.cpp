@@ -28,7 +28,7 @@ void when_last(kernel_emitter& e, workgroup& group, const buffer& counters, Valu
   Value arrived = code.make<mlir::LLVM::LoadOp>(i32, memory, 4u);
   code.when(code.equal(arrived, code.integer(i32, count - 1)), [&] {
     fence(mlir::LLVM::AtomicOrdering::acquire, of_all);
-    // The next run finds the counter at zero.
+    // Reset the counter for the next run.
     code.when(code.equal(group.thread(), code.constant(0)),
               [&] { code.make<mlir::LLVM::StoreOp>(code.integer(i32, 0), address, 4u); });
     body();

@@ -18,7 +18,7 @@ namespace kiln::gpu {
 
 namespace {
 
-// A descriptor for the tensor copy engine is an argument by value that stays where the driver put it.
+// Passes a tensor map by value; the pointer refers to the driver's copy in parameter memory.
 void pass_tensor_map(llvm::Function& function, unsigned argument) {
   llvm::LLVMContext& context = function.getContext();
   function.addParamAttr(
@@ -45,8 +45,8 @@ void pass_sizes(llvm::Function& function, const target_row& target, unsigned arg
   function.addParamAttr(argument, llvm::Attribute::get(context, "nvvm.grid_constant"));
 }
 
-// Inline assembly means something to a whole warp, or to a group of them: it is neither duplicated nor moved into
-// branches.
+// Marks inline assembly as convergent, because it acts on whole warps or groups of them. LLVM then neither duplicates
+// it nor moves it into branches.
 void keep_converged(llvm::Function& function) {
   for (llvm::BasicBlock& block : function)
     for (llvm::Instruction& instruction : block)
@@ -56,7 +56,7 @@ void keep_converged(llvm::Function& function) {
       }
 }
 
-// A division of f32 or of a vector of them as the target's quick one.
+// Replaces a division of f32, or of a vector of f32, by the target's approximate division.
 void divide_by_lanes(llvm::BinaryOperator& division) {
   llvm::IRBuilder<> builder(&division);
   auto divide = [&](llvm::Value* a, llvm::Value* b) {
@@ -75,9 +75,9 @@ void divide_by_lanes(llvm::BinaryOperator& division) {
   division.eraseFromParent();
 }
 
-// Where the driver compiles PTX to be linked, it does not look into functions that are called, its own for IEEE
-// division among them: it then waits for every warpgroup instruction before the next one, and a kernel takes twice as
-// long. Instructions without a call are exact to two units in the last place.
+// If the driver compiles PTX that is to be linked, it does not analyze called functions, among them its own function
+// for IEEE division. It then inserts a wait before every warpgroup instruction, which doubles a kernel's time. So
+// divisions use instructions without a call, which are accurate to two units in the last place.
 void divide_inline(llvm::Function& function) {
   auto is_warpgroup_product = [](const llvm::Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
@@ -104,7 +104,7 @@ void make_kernel(llvm::Function& function, const target_row& target, const launc
     function.setCallingConv(llvm::CallingConv::AMDGPU_KERNEL);
     function.addFnAttr("amdgpu-flat-work-group-size", count + "," + count);
     function.addFnAttr("uniform-work-group-size", "true");
-    // Nothing that we generate asks the driver for more than buffers and ids.
+    // Generated kernels need only buffers and ids from the driver; declare everything else as unused.
     for (const char* absent :
          {"amdgpu-no-dispatch-ptr", "amdgpu-no-queue-ptr", "amdgpu-no-implicitarg-ptr", "amdgpu-no-dispatch-id",
           "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr", "amdgpu-no-multigrid-sync-arg", "amdgpu-no-default-queue",

@@ -77,7 +77,8 @@ std::span<const matrix_instruction> matrix_instructions() { return table; }
 
 std::vector<const matrix_instruction*> find_matrix_instructions(matrix_unit unit, element_type factor,
                                                                 bool allow_reduced) {
-  if (unit == u::wgmma) unit = u::mma_sync;  // sm_90 has both
+  // sm_90 has both; this table describes mma.sync.
+  if (unit == u::wgmma) unit = u::mma_sync;
   std::vector<const matrix_instruction*> found;
   for (const matrix_instruction& row : table)
     if (row.unit == unit && row.factor == factor && (allow_reduced || !row.reduced)) found.push_back(&row);

@@ -19,7 +19,7 @@ std::int64_t matrix_product::steps_of_fragment() const { return std::max<std::in
 
 namespace {
 
-// What the AMD intrinsics take a lane's factor as.
+// Returns the type in which the AMD intrinsics take a lane's part of a factor.
 mlir::Type factor_type(code_builder& code, const matrix_instruction& unit) {
   const std::int64_t lanes = unit.bytes * 8 / storage_bits(unit.factor);
   switch (unit.factor) {
@@ -49,7 +49,7 @@ Value matrix_product::factor(const fragment& f, std::int64_t step) const {
 void matrix_product::add(const fragment& a, const fragment& b, std::int64_t step, std::span<Value> sums) const {
   const std::string name = "llvm." + std::string(unit_.intrinsic);
   if (nvidia_) {
-    // Registers in PTX's order: for every word of k, all parts.
+    // PTX orders registers by word of k first, then by part.
     mlir::Type word = code_.builder.getI32Type();
     if (unit_.factor == element_type::f16) word = mlir::VectorType::get({2}, code_.builder.getF16Type());
     values operands;
@@ -90,7 +90,7 @@ void matrix_product::write(std::span<const Value> sums, Value lane, Value memory
   Value base = byte_address(code_, memory, code_.mul(code_.add(code_.mul(row, pitch), first), 4));
   for (std::int64_t r = 0; r < d.registers;) {
     auto at = static_cast<std::size_t>(r);
-    // Neighbouring columns of one row leave together.
+    // Store neighbouring columns of one row together.
     const bool pair = r + 1 < d.registers && d.row_of_register[at] == d.row_of_register[at + 1] &&
                       d.column_of_register[at] + 1 == d.column_of_register[at + 1];
     values elements{sum_register(sums, r)};
@@ -106,7 +106,8 @@ void wave_barrier(code_builder& code, target_family family) {
     call_intrinsic(code, "llvm.nvvm.bar.warp.sync", {}, {code.integer(code.builder.getI32Type(), -1)});
     return;
   }
-  // A wave's accesses to shared memory happen in their order; only the compiler has to keep it.
+  // The hardware executes a wave's accesses to shared memory in order; the fence only stops the compiler from
+  // reordering them.
   code.make<mlir::LLVM::FenceOp>(mlir::LLVM::AtomicOrdering::release, "wavefront");
   call_intrinsic(code, "llvm.amdgcn.wave.barrier", {});
   code.make<mlir::LLVM::FenceOp>(mlir::LLVM::AtomicOrdering::acquire, "wavefront");

@@ -1,7 +1,7 @@
-// Elementwise work and data movement: every thread computes a few vectors of 16 bytes of the widest tensor,
-// neighbouring threads neighbouring vectors, all loads before all stores. What the vectors leave over at the end of a
-// flat tensor is done one by one. The configuration's "lanes" of a vector, "vectors" of a thread and "threads" of a
-// workgroup overrule the choice.
+// Elementwise work and data movement. Every thread computes a few vectors; a vector is 16 bytes of the widest tensor.
+// Neighbouring threads own neighbouring vectors, and all loads are issued before the first store. Elements at the end
+// of a flat tensor that do not fill a vector are computed one by one. "lanes" (of a vector), "vectors" (per thread) and
+// "threads" (per workgroup) of the configuration overrule the choice.
 #include "mlir_bridge/gpu/pointwise.hpp"
 
 #include <algorithm>
@@ -34,11 +34,13 @@ std::int64_t configured_threads(const target_row& target, const kernel_configura
 
 namespace {
 
-constexpr std::int64_t most_vectors = 4;  // of one thread
+// Per thread.
+constexpr std::int64_t most_vectors = 4;
 constexpr std::int64_t most_configured_vectors = 8;
-constexpr std::int64_t resident_threads = 2048;  // of one compute unit
+// Per compute unit.
+constexpr std::int64_t resident_threads = 2048;
 
-// Of the tensors that are as large as the result: their accesses are what costs.
+// Only considers tensors as large as the result, because their accesses dominate the time.
 std::int64_t lanes_of_widest(const kernel_emitter& e, const pointwise_space& space, std::int64_t elements) {
   std::int64_t lanes = 16;
   for (const map_root& r : space.roots()) lanes = std::min(lanes, access_lanes(r.destination.type));
@@ -48,7 +50,7 @@ std::int64_t lanes_of_widest(const kernel_emitter& e, const pointwise_space& spa
   return lanes;
 }
 
-// How threads share the elements.
+// The division of the elements among threads.
 struct map_shape {
   std::int64_t lanes = 1, vectors = 0, each = 1, threads = 64;  // of a vector; all of them; of a thread; of a workgroup
 };
@@ -114,7 +116,7 @@ void emit_stage(kernel_emitter& e, const pointwise_space& space, const std::stri
     else code.when(code.less(code.add(first, i * threads), code.constant(vectors)), store);
   }
   if (left) {
-    // The first threads of the first workgroup.
+    // The first threads of the first workgroup compute the remaining elements.
     code.when(code.less(first, code.constant(left)),
               [&] { space.emit(space.at({{code.add(first, vectors * lanes), 0, {}, 0, last, 1}}), 1); });
   }
@@ -130,7 +132,7 @@ std::vector<candidate> pointwise_choices(kernel_emitter& e) {
   if (elements == 0) return {};
   if (auto across = space.transposed_run())
     if (auto tiles = transposed_space(e, space, *across); !tiles.empty()) return tiles;
-  // What an element moves: all inputs as large as the result, and the results.
+  // Number of bits moved per element: all inputs as large as the result, and the results.
   std::int64_t bits = 0;
   for (const map_root& r : space.roots()) bits += storage_bits(r.destination.type);
   for (value p : e.fusion.parameters())

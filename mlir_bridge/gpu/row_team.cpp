@@ -16,12 +16,17 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t kept_elements = 64;  // of one thread, in registers
-constexpr std::int64_t wave_vectors = 4;    // of one thread, up to which a wave does a row alone
-constexpr std::int64_t group_vectors = 2;   // of one thread that more threads are taken for
+// Elements of one thread that are kept in registers.
+constexpr std::int64_t kept_elements = 64;
+// Up to this many vectors per thread, a single wave computes a row.
+constexpr std::int64_t wave_vectors = 4;
+// Vectors per thread above which more threads are used.
+constexpr std::int64_t group_vectors = 2;
 constexpr std::int64_t most_column_members = 32;
-constexpr std::int64_t abreast = 4;              // loads in flight in a loop
-constexpr std::int64_t resident_threads = 2048;  // of one compute unit
+// Loads in flight in a loop.
+constexpr std::int64_t abreast = 4;
+// Per compute unit.
+constexpr std::int64_t resident_threads = 2048;
 constexpr std::int64_t most_splits = 256;
 constexpr std::int64_t most_pieces_of_candidates = 4096;
 
@@ -64,7 +69,7 @@ row_team::row_team(kernel_emitter& e, const kernel_configuration& configuration,
         team_, std::max<std::int64_t>(
                    device.wave, configured_threads(e.target, configuration,
                                                    spread_threads(e.target, usual_size(rows_) * team_ * splits_))));
-    // Several waves combine through shared memory, which is one row's.
+    // Several waves combine their results in shared memory, which only one row can use.
     if (team_ > device.wave) threads_ = team_;
     rows_per_group_ = threads_ / team_;
   } else {
@@ -183,7 +188,7 @@ position row_team::total_position() const {
   return where;
 }
 
-// The vector (inner) or element (outer) of this number of what this workgroup combines.
+// Returns the place of the vector (inner) or element (outer) with this index among those that this workgroup combines.
 row_team::place row_team::at_piece(Value index, bool always) const {
   place result{total_position(), {}, -1};
   const dim& all = inner() ? vectors_ : space.count;
@@ -229,7 +234,7 @@ values row_team::walk(values state, const step& visit) const {
   if (!share_.is_static()) return walk_open(std::move(state), visit);
   const std::int64_t all = (inner() ? vectors_ : space.count).value(), share = share_.value();
   bool equal_shares = share * splits_ == all;
-  // Pieces that every thread has, in every split.
+  // The number of pieces that every thread has in every split.
   std::int64_t full = equal_shares ? share / team_ : 0;
   auto piece = [&](Value number, bool always, std::int64_t known, std::span<const Value> s) {
     place at = at_piece(code_.add(code_.mul(number, team_), member_), always);
@@ -264,7 +269,7 @@ Value row_team::masked(const place& at, Value v, Value neutral) const {
 
 values row_team::total(values state, const combiner& combine) {
   if (inner()) {
-    // Lanes pairwise, then threads.
+    // Combine the lanes pairwise first, then the threads.
     for (std::int64_t n = lanes_; n > 1; n /= 2) {
       values low, high;
       for (Value v : state) {
@@ -279,8 +284,8 @@ values row_team::total(values state, const combiner& combine) {
                                         : group_->reduce(std::move(state), combine);
   }
   if (team_ == 1) return state;
-  // Members side by side in shared memory; the threads share the columns among them, one or a few each, and leave the
-  // totals with the first member's.
+  // Members store their vectors side by side to shared memory. Each thread then combines one or a few of the columns
+  // and stores the totals in place of the first member's vector.
   std::int64_t before = group_->lds_used(), width = std::max<std::int64_t>(1, lanes_ / team_),
                parts = columns_per_group_ * lanes_ / width;
   values slots, all;

@@ -6,11 +6,14 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr double memory_rate = 24;               // bytes that a compute unit moves in a cycle
-constexpr double round_trip = 900, start = 300;  // cycles: of a load, of a workgroup
+// Bytes that a compute unit moves per cycle.
+constexpr double memory_rate = 24;
+// Latency of a load, and cost of starting a workgroup, in cycles.
+constexpr double round_trip = 900, start = 300;
 constexpr std::int64_t whole_access =
     8;  // bytes of one thread, below which accesses rather than bytes are what memory does
-constexpr std::int64_t resident_threads = 2048;  // of one compute unit
+// Per compute unit.
+constexpr std::int64_t resident_threads = 2048;
 
 }  // namespace
 

@@ -1,7 +1,7 @@
-// Transposes: a square tile is computed along the axis that the loads walk, goes through shared memory in the type of
-// the result, and is stored along the last axis. Chunks of 16 bytes are swizzled so that neither side meets bank
+// Transposes: a square tile is computed along the axis along which loads are contiguous, stored to shared memory in the
+// type of the result, and written along the last axis. Chunks of 16 bytes are swizzled so that neither access has bank
 // conflicts:
-//   element (l, a) of the tile (l along the last run, a across) lies at l * side + (a / chunk ^ l / chunk % chunks) *
+//   element (l, a) of the tile (l along the last run, a across) is at l * side + (a / chunk ^ l / chunk % chunks) *
 //   chunk + a % chunk.
 #include <algorithm>
 #include <numeric>
@@ -16,7 +16,8 @@ namespace kiln::gpu {
 namespace {
 
 constexpr std::int64_t standard_threads = 256;
-constexpr std::int64_t smallest_extent = 16;  // of either axis; below, tiles would be mostly empty
+// Minimum extent of both axes. Tiles of smaller ones would be mostly empty.
+constexpr std::int64_t smallest_extent = 16;
 
 struct tile_region {
   Value pointer;
@@ -34,7 +35,7 @@ std::int64_t count(const std::vector<std::int64_t>& dims) {
   return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-// Runs with the two that a tile covers counted in tiles.
+// Returns the extents of the runs, with the two that a tile covers counted in tiles.
 std::vector<std::int64_t> tiles_of(const pointwise_space& space, std::size_t across, std::int64_t side) {
   std::vector<std::int64_t> dims = space.extents();
   dims[across] = (dims[across] + side - 1) / side, dims.back() = (dims.back() + side - 1) / side;
@@ -42,10 +43,11 @@ std::vector<std::int64_t> tiles_of(const pointwise_space& space, std::size_t acr
 }
 
 struct tile_choice {
-  std::int64_t side = 64, threads = standard_threads, bytes = 0;  // shared memory for all results
+  // `bytes` is the shared memory for all results.
+  std::int64_t side = 64, threads = standard_threads, bytes = 0;
 };
 
-// None where tiles do not pay or do not fit.
+// Returns nullopt if tiles are not worthwhile or do not fit.
 std::optional<tile_choice> choose_tile(const kernel_emitter& e, const pointwise_space& space, std::size_t across,
                                        const kernel_configuration& configuration) {
   if (space.extents()[across] < smallest_extent || space.extents().back() < smallest_extent) return std::nullopt;
@@ -80,7 +82,7 @@ std::vector<candidate> transposed_space(kernel_emitter& e, const pointwise_space
                           .threads = threads,
                           .bytes = 2 * bytes / static_cast<double>(threads),
                           .trips = 2};
-      // Once into shared memory and once out of it, which strides.
+      // The tile is written to shared memory once and read once, with strides.
       work.cycles = bytes / 128 * 4;
       result.push_back({std::move(configuration), streaming_cycles(e.target.gpu, work)});
     }
@@ -117,7 +119,7 @@ bool emit_transposed(kernel_emitter& e, const pointwise_space& space, std::size_
       of_runs.push_back(run == across ? a : run == last ? l : axis_index{block[run], 0, {}, 0, extents[run], 1});
     return space.at(of_runs);
   };
-  // Vectors of the tile, `per_line` to a line, as (line, position in it).
+  // Distributes vectors of the tile, `per_line` per line, over the threads. Calls body(line, position in the line).
   auto each = [&](std::int64_t lanes, const std::function<void(Value line, Value at)>& body) {
     std::int64_t per_line = side / lanes, vectors = per_line * side;
     for (std::int64_t first = 0; first < vectors; first += threads) {

@@ -12,10 +12,13 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t most_written_out = 50;  // window positions
-constexpr std::int64_t most_pixels = 4;        // of one thread
+// Largest number of window positions that are unrolled.
+constexpr std::int64_t most_written_out = 50;
+// Pixels per thread.
+constexpr std::int64_t most_pixels = 4;
 constexpr std::int64_t most_configured_pixels = 8;
-constexpr std::int64_t resident_threads = 2048;  // of one compute unit
+// Per compute unit.
+constexpr std::int64_t resident_threads = 2048;
 
 Value both(code_builder& code, Value a, Value b) {
   return !a ? b : !b ? a : code.make<mlir::arith::AndIOp>(a, b).getResult();
@@ -83,7 +86,7 @@ std::pair<axis_index, Value> window_stage::locate(std::size_t axis, Value tap, s
   std::int64_t shift = axis + 1 == shape_.window.size() ? static_cast<std::int64_t>(pixel) * shape_.strides[axis] : 0;
   const dim& extent = in_[axis + 1];
   shift -= shape_.pads_begin[axis];
-  // One sum for each distance, so that pixels and window positions that meet share it.
+  // Sum constant distances first, so that pixels and window positions with equal distances share the result.
   if (auto known = code_builder::known(tap)) shift += *known * shape_.dilations[axis];
   Value i = code_.add(code_.mul(output_[axis], shape_.strides[axis]), shift);
   if (!code_builder::known(tap)) i = code_.add(i, code_.mul(tap, shape_.dilations[axis]));
@@ -168,8 +171,8 @@ void window_stage::store(std::span<const Value> results) const {
 }
 
 double window_stage::cost() const {
-  // Along the last axis the windows of neighbouring pixels overlap: a thread loads what they share once, and so does a
-  // cache for the other axes.
+  // Windows of neighbouring pixels overlap. Along the last axis, a thread loads the shared elements once; along other
+  // axes, a cache serves them.
   const std::int64_t taps = std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1},
                                             std::multiplies<>()),
                      line = shape_.window.back();

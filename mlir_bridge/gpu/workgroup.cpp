@@ -39,14 +39,14 @@ void workgroup::begin(const std::string& name, const dim& groups, std::array<std
   lane_ = code_.rem(thread_, row.wave);
   wave_ = threads_ == row.wave ? code_.constant(0) : code_.div(thread_, row.wave);
   if (e_.target.family == target_family::amdgpu && threads_ != row.wave) {
-    // All lanes have the same number, which the compiler does not see by itself.
+    // The value is uniform across lanes, which the compiler cannot deduce.
     Value first =
         call_intrinsic(code_, "llvm.amdgcn.readfirstlane", i32,
                        {code_.on.index_bits == 32 ? wave_ : code_.make<mlir::arith::TruncIOp>(i32, wave_).getResult()});
     wave_ = code_.to_index(first);
   }
-  // The size is set at the end; on NVIDIA, and so that large regions need no declaration, the memory is given at
-  // launch.
+  // The final size is set when the stage is closed. On NVIDIA the memory is allocated dynamically at launch, so that
+  // more than the static limit can be used.
   mlir::OpBuilder::InsertionGuard guard(code_.builder);
   code_.builder.setInsertionPointToStart(e_.generated().getBody());
   auto bytes = mlir::LLVM::LLVMArrayType::get(code_.builder.getI8Type(), 0);
@@ -60,7 +60,7 @@ void workgroup::close() {
                                              " bytes of shared memory, target '" + e_.target.name + "' has " +
                                              std::to_string(e_.target.gpu.lds_bytes));
   if (e_.target.family == target_family::amdgpu && most_ > 0) {
-    // Declared in full, so that the compiler knows how many workgroups share a compute unit.
+    // The declaration has the full size, so that the compiler can compute how many workgroups share a compute unit.
     shared_.setGlobalType(mlir::LLVM::LLVMArrayType::get(code_.builder.getI8Type(), static_cast<unsigned>(most_)));
     shared_.setLinkage(mlir::LLVM::Linkage::Internal);
     mlir::OpBuilder::InsertionGuard guard(code_.builder);
@@ -95,7 +95,8 @@ void workgroup::barrier() {
                    {code_.make<mlir::arith::ConstantOp>(code_.builder.getI32IntegerAttr(0)).getResult()});
     return;
   }
-  // Fences over shared memory alone (LLVM's AMDGPU memory model, "MMRA"): global loads in flight stay in flight.
+  // The fences are restricted to shared memory (LLVM's AMDGPU memory model, "MMRA"), so they do not wait for global
+  // loads.
   mlir::MLIRContext* context = code_.builder.getContext();
   auto local = mlir::LLVM::MMRATagAttr::get(context, "amdgpu-synchronize-as", "local");
   auto fence = [&](mlir::LLVM::AtomicOrdering order) {
@@ -112,11 +113,12 @@ Value workgroup::exchange(Value bits, std::int64_t mask) {
   auto number = [&](std::int64_t n) { return code_.integer(i32, n); };
   if (e_.target.family == target_family::nvidia)
     return call_intrinsic(code_, "llvm.nvvm.shfl.sync.bfly.i32", i32, {number(-1), bits, number(mask), number(31)});
-  // AMD: moves within a row of 16 lanes are part of an instruction (DPP), across rows gfx10 and later have a
-  // permutation; neither touches LDS.
+  // AMD: shuffles within a row of 16 lanes are part of an instruction (DPP). For shuffles across rows, gfx10 and later
+  // have a permutation instruction. Neither uses LDS.
   constexpr std::int64_t quad_permutations[] = {0, 0xb1, 0x4e, 0x1b};  // lane ^ 1, ^ 2, ^ 3 of four
   constexpr std::int64_t half_mirror = 0x141, mirror = 0x140, row_xor = 0x160;
-  bool has_row_xor = wave_size() == 32;  // gfx10 and later
+  // gfx10 and later.
+  bool has_row_xor = wave_size() == 32;
   std::int64_t control = mask < 4                   ? quad_permutations[mask]
                          : mask == 7                ? half_mirror
                          : mask == 15               ? mirror
@@ -159,7 +161,8 @@ Value workgroup::shuffle_xor(Value v, std::int64_t mask) {
 values workgroup::reduce_wave(values v, const tuple_combiner& combine, std::int64_t width) {
   if (!width) width = wave_size();
   for (std::int64_t reach = 1; reach < width; reach *= 2) {
-    // Lanes of a group of `reach` agree by now, so on gfx9 the other half of a row may be read mirrored, without LDS.
+    // All lanes in a group of `reach` already hold the same value. So on gfx9 the other half of a row can be read
+    // mirrored, without LDS.
     bool mirrored = e_.target.family == target_family::amdgpu && (reach == 4 || reach == 8) && width > reach;
     std::int64_t mask = mirrored ? 2 * reach - 1 : reach;
     values other;
@@ -213,7 +216,7 @@ Value workgroup::lds_slot(Value region, Value index, mlir::Type type) {
 
 namespace {
 
-// Truth values lie in memory as bytes.
+// Booleans are stored as bytes.
 mlir::Type memory_type(code_builder& code, mlir::Type type) {
   auto scalar = mlir::getElementTypeOrSelf(type);
   if (!scalar.isInteger(1)) return type;

@@ -15,7 +15,7 @@
 namespace kiln {
 namespace {
 
-// Diagnostics come without a word about who caused them other than the thread they come on.
+// Diagnostics do not identify the compile that caused them, only the thread.
 thread_local diagnostic_capture* innermost = nullptr;
 
 }  // namespace
@@ -33,7 +33,8 @@ compiler_context::implementation::implementation() {
   mlir::DialectRegistry registry;
   register_dialects(registry);
   context.appendDialectRegistry(registry);
-  context.loadAllAvailableDialects();  // now: loading is not allowed while several threads use the context
+  // Load now, because loading is not allowed while several threads use the context.
+  context.loadAllAvailableDialects();
   route_diagnostics(context);
 }
 

@@ -21,7 +21,7 @@ std::unique_ptr<module> to_fusion(const portable_kernel& kernel) {
       for (std::size_t i = 0; i < inputs.size(); ++i) names.push_back("output" + std::to_string(i));
       outputs = std::move(inputs);
     } else {
-      // In its place, where add_constant would move it to the front.
+      // Append the constant here; add_constant would move it to the front.
       auto constant_op = llvm::dyn_cast<dialect::ConstantOp>(op);
       value first = constant_op ? fusion->add(constant{dialect::to_literal(constant_op)}, {})
                                 : fusion->add(dialect::to_operation(&op), std::move(inputs));

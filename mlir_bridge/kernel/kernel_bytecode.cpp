@@ -15,10 +15,10 @@
 namespace kiln {
 namespace {
 
-// MLIR's container format: fixed, so that a newer LLVM does not change our bytes.
+// Version of MLIR's container format. Fixed, so that a newer LLVM writes the same bytes.
 constexpr std::int64_t bytecode_format = 6;
 
-// A small context for one call: kernels are written and printed far from where they are compiled.
+// A small context for one call, because kernels are written and printed without a compiler_context.
 struct dialect_context {
   dialect_context() : context(mlir::MLIRContext::Threading::DISABLED) {
     context.loadDialect<dialect::KilnDialect>();
@@ -119,7 +119,8 @@ std::vector<std::byte> parse_kernel_text(std::string_view text) {
         for (mlir::BlockArgument argument : block.getArguments()) argument.setLoc(nowhere);
   });
   std::vector<std::byte> bytes = to_bytes(*module);
-  read_kernel(owner.context, bytes);  // exactly one kernel, and nothing else
+  // Checks that there is exactly one kernel and nothing else.
+  read_kernel(owner.context, bytes);
   return bytes;
 }
 

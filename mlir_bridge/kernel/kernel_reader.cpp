@@ -9,7 +9,7 @@
 namespace kiln {
 namespace {
 
-// What MLIR's own reader says of a container format that is younger than it; our dialect's words are version.hpp's.
+// Parts of the messages for newer files: ours (version.hpp), and that of MLIR's reader for a newer container format.
 constexpr std::string_view newer_marks[] = {dialect::newer_mark, "is newer than the current version"};
 
 error refusal(const std::string& diagnostics) {
@@ -22,7 +22,7 @@ error refusal(const std::string& diagnostics) {
 }  // namespace
 
 mlir::OwningOpRef<mlir::ModuleOp> read_kernel(mlir::MLIRContext& context, std::span<const std::byte> bytecode) {
-  // A copy, which is aligned as the reader demands and ends with a zero.
+  // Copy the bytes, because the reader requires alignment and a terminating zero.
   auto buffer =
       llvm::MemoryBuffer::getMemBufferCopy({reinterpret_cast<const char*>(bytecode.data()), bytecode.size()}, "kernel");
   if (!mlir::isBytecode(buffer->getMemBufferRef()))

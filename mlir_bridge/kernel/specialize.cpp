@@ -1,7 +1,7 @@
-// Symbolic dimensions → numbers. What a dimension is comes from three places: the text of a dimension that was given
-// for an input or an output stands for its value everywhere; symbols and quotients that follow from such dimensions
-// uniquely give all dimensions made of them; and everything else is what the shape rules infer from the operands.
-// aot/kernels/fusion_module.cpp forms kernels for which this is enough.
+// Replaces symbolic dimensions by numbers. Values come from three sources. If a dimension of an input or output is
+// given, the text of its expression has this value everywhere. Symbols and quotients that follow uniquely from such
+// dimensions determine all expressions over them. All other dimensions are inferred by the shape rules from the
+// operands. aot/kernels/fusion_module.cpp forms only kernels for which this is enough.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,8 +13,8 @@
 namespace kiln {
 namespace {
 
-// The only s >= 0 with expression(symbol = s) = target, if there is exactly one. Dimensions grow with their symbols, so
-// bisection finds it.
+// Returns the s >= 0 with expression(symbol = s) = target if there is exactly one. Dimensions increase monotonically
+// with their symbols, so this is a bisection.
 std::optional<std::int64_t> solve(const dim& expression, const std::string& symbol, std::int64_t target) {
   constexpr std::int64_t largest = std::int64_t{1} << 31;
   auto at = [&](std::int64_t s) { return expression.substitute({{symbol, s}}).value(); };
@@ -88,7 +88,7 @@ class dim_solver {
                                                    " would be both " + rest.str() + " and " + std::to_string(target));
   }
 
-  // With what is known in the place of symbols and of atoms (quotients, minima, maxima).
+  // Substitutes known values for symbols and atoms (quotients, minima, maxima).
   dim reduced(const dim& d) const {
     dim total = 0;
     for (const auto& [atoms, coefficient] : d.substitute(bindings_).terms()) {
@@ -102,7 +102,7 @@ class dim_solver {
     return total;
   }
 
-  // rest = coefficient * atom + constant gives the atom.
+  // rest = coefficient * atom + constant determines the atom.
   bool learn_atom(const dim& rest, std::int64_t target) {
     auto terms = rest.terms();
     if (rest.is_static() || terms.size() > 2 || (terms.size() == 2 && !terms.begin()->first.empty()) ||
@@ -119,7 +119,8 @@ class dim_solver {
   }
 
   std::map<std::string, std::int64_t> values_;
-  dim_bindings atoms_;  // by their text
+  // Keyed by the atom's text.
+  dim_bindings atoms_;
   std::vector<std::pair<dim, std::int64_t>> open_;
   dim_bindings bindings_;
 };
@@ -144,7 +145,8 @@ void set_types(mlir::ValueRange values, std::span<const shape> types) {
 void retype(mlir::Operation& op, dim_solver& solver) {
   std::vector<shape> declared = dialect::to_shapes(op.getResultTypes()), wanted;
   for (const shape& type : declared) wanted.push_back(solver.apply(type));
-  // The fields that hold dims come from `wanted`; where one of them is still open, so is what is inferred from it.
+  // Fields that hold dims are taken from `wanted`. If one of them is still open, the inferred dims that depend on it
+  // are open, too.
   std::vector<shape> inferred = dialect::to_operation(&op, wanted).infer(dialect::to_shapes(op.getOperandTypes()));
   for (std::size_t i = 0; i < declared.size(); ++i) {
     if (!inferred[i].is_static())

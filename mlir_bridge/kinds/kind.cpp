@@ -34,7 +34,7 @@ const kernel_kind* find_kind(std::string_view operation) {
 
 namespace {
 
-// Resizing an open axis would need its taps at run time.
+// Resizing an open axis would require computing its taps at run time.
 bool resizes_open_axis(const instruction& i) {
   const auto* op = i.op().get_if<resize>();
   if (!op) return false;

@@ -11,8 +11,8 @@ namespace {
 constexpr const char* amd = "amdgcn-amd-amdhsa";
 constexpr const char* nvidia = "nvptx64-nvidia-cuda";
 
-// Sizes are those of the vendors' architecture documents: LDS per workgroup, vector registers per thread and per
-// compute unit, L1 and L2 of the device, compute units of its largest common product.
+// Sizes are from the vendors' architecture documents: LDS per workgroup, vector registers per thread and per compute
+// unit, L1 and L2 of the device, compute units of its largest common product.
 const std::array<target_row, 14>& table() {
   using enum matrix_unit;
   constexpr auto cpu = target_family::cpu, gcn = target_family::amdgpu, ptx = target_family::nvidia;

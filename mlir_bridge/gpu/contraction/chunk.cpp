@@ -16,8 +16,8 @@ Value swizzle(code_builder& code, Value row, std::int64_t chunks_of_row) {
   if (chunks_of_row == 1) return code.constant(0);
   if (chunks_of_row == 2) return code.rem(code.div(row, 4), 2);
   if (chunks_of_row == 4) return code.rem(code.div(row, 2), 4);
-  // The three lowest bits in reverse: rows 2i and 2i + 1 differ in the highest, so that their first four chunks lie in
-  // different halves.
+  // Reverses the three lowest bits of the row. Rows 2i and 2i + 1 then differ in the highest bit, so that their first
+  // four chunks are in different halves of the banks.
   Value low = code.mul(code.rem(row, 2), 4), middle = bit_and(code, row, 2), high = code.rem(code.div(row, 4), 2);
   return code.add(code.add(low, middle), high);
 }

@@ -1,4 +1,4 @@
-// Which generator computes a contraction, and what is done to its operands first.
+// Selects the generator of a contraction and prepares its operands.
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/epilogue.hpp"
 #include "mlir_bridge/gpu/contraction/gather.hpp"
@@ -11,10 +11,10 @@ namespace kiln::gpu {
 
 namespace {
 
-// The depth of packed operands is filled up to this: a multiple of every tile's step.
+// The depth of packed operands is padded to a multiple of this many chunks, which is a multiple of every tile's step.
 constexpr std::int64_t packed_chunks = 8;
 
-// The sum of nothing.
+// Writes the result of a contraction with depth 0: all sums are 0.
 void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
   e.parallel_open("zeros", {problem.batch, problem.m, problem.n}, 1, [&](std::span<const Value> at) {
     result_writer writer(e, problem);
@@ -23,7 +23,7 @@ void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
   });
 }
 
-// Brings B into the form that generators read.
+// Converts B to the form that the generators read, and returns the problem's size.
 problem_size prepare(kernel_emitter& e, contraction_problem& problem) {
   const product_types types = problem.types();
   if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(types.factor));
@@ -55,7 +55,7 @@ std::vector<candidate> contraction_space(kernel_emitter& e, contraction_problem 
   problem_size size = prepare(e, problem);
   look_for_copies(e, problem, size);
   std::vector<candidate> result = staged_space(e.target, size), narrow = narrow_space(e, problem);
-  // Few rows are the narrow generator's unless told otherwise.
+  // Few rows use the narrow generator unless the configuration selects another one.
   if (!narrow.empty())
     for (candidate& c : result) c.configuration["narrow"] = 0;
   result.insert(result.end(), narrow.begin(), narrow.end());

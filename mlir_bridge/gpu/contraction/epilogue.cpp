@@ -33,7 +33,7 @@ void result_writer::add(Value sums, Value batch, Value row, Value column, bool r
   const value anchor = e_.anchor_result();
   const element_type sum = problem_.types().sum, type = anchor.type().type;
   evaluator ev(e_);
-  // Floating sums keep their precision until something is stored.
+  // Floating-point sums are not rounded to the anchor's type; only stores round.
   const bool same = code.scalar_type(sum) == code.scalar_type(type);
   ev.bind(anchor, same ? sums : convert_element(code, sums, sum, type));
   for (value v : e_.fusion.outputs()) r.outputs.push_back(ev.at(v, r.where, lanes));
@@ -74,7 +74,7 @@ void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplie
       const auto alignment = static_cast<unsigned>(std::min<std::int64_t>(16, lanes * element_bytes));
       Value elements =
           code.make<mlir::LLVM::LoadOp>(code.type(sum, lanes), byte_address(code, ours, offset), alignment);
-      // Vectors beyond the slab are rows beyond the result.
+      // Vectors beyond the slab are beyond the result's last row.
       Value m = code.add(first_m, code.add(row, i * slab.rows));
       if (last_may_be_missing) m = code.select(code.less(vector, code.constant(vectors)), m, e.size(problem.m));
       writer.add(elements, place.batch, m, code.add(first_n, column), !place.all_rows || last_may_be_missing,

@@ -9,8 +9,8 @@ namespace kiln::gpu {
 
 namespace {
 
-// The f16 value that v widens, if it does: a product of two f16 is exact in f32, so that it need not be made there to
-// be rounded once.
+// If v is a widened f16 value, returns the f16 value. A product of two f16 is exact in f32 and is then rounded once, so
+// multiplying directly in f16 gives the same result.
 Value as_f16(code_builder& code, Value v) {
   auto is_f16 = [](Value x) { return code_builder::scalar_of(x).isF16(); };
   mlir::Operation* op = v.getDefiningOp();
@@ -26,7 +26,7 @@ Value as_f16(code_builder& code, Value v) {
   return b ? code.make<mlir::arith::MulFOp>(a, b).getResult() : Value();
 }
 
-// A value of compute type as the factor is stored.
+// Converts a value of compute type to the type in which factors are stored.
 Value as_factor(code_builder& code, Value v, element_type from, element_type factor) {
   if (from == element_type::f16 && factor == from)
     if (Value narrow = as_f16(code, v)) return narrow;
@@ -41,7 +41,7 @@ Value gathered_chunk::masked(code_builder& code, Value also) const {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Value condition = both(code, inside[i], also), part = parts[i];
     if (condition) {
-      // Whole words are chosen where there are any.
+      // If parts consist of whole 32-bit words, select words.
       const mlir::Type type = part.getType();
       const std::int64_t bits = code_builder::lanes_of(part) * code_builder::scalar_of(part).getIntOrFloatBitWidth();
       const mlir::Type words = bits % 32 == 0 ? code_builder::with_lanes(code.builder.getI32Type(), bits / 32)
@@ -94,7 +94,7 @@ std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, cons
   request.offset = 0;
   request.lanes = from.piece;
   found_elements found = from.find(ev, request);
-  // What is computed is a plain load: its address is what is wanted, and the load itself, without a use, disappears.
+  // The generated code is a plain load. Take its address; the load itself has no use and is removed.
   mlir::Operation* op = found.elements.getDefiningOp();
   if (auto widened = mlir::dyn_cast_or_null<mlir::arith::ExtFOp>(op)) op = widened.getIn().getDefiningOp();
   auto load = mlir::dyn_cast_or_null<mlir::LLVM::LoadOp>(op);

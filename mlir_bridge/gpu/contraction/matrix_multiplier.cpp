@@ -1,4 +1,4 @@
-// Tiles of matrix instructions: every wave reads its fragments as whole chunks (matrix_instruction.hpp).
+// Tiles of matrix instructions. Every wave reads its fragments as whole chunks (matrix_instruction.hpp).
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/multiplier.hpp"
 #include "mlir_bridge/gpu/intrinsics.hpp"
@@ -42,7 +42,7 @@ class matrix_multiplier final : public multiplier {
       for (std::int64_t step = 0; step < product_.steps_of_fragment(); ++step)
         for (std::int64_t i = 0; i < a_.tiles; ++i)
           for (std::int64_t j = 0; j < b_.tiles; ++j) {
-            // Back and forth, so that neighbouring instructions share a factor.
+            // Visit columns in alternating directions, so that consecutive instructions share a factor.
             const std::int64_t column = i % 2 ? b_.tiles - 1 - j : j;
             auto at = sums.begin() + (i * b_.tiles + column) * per_tile;
             product_.add(left[static_cast<std::size_t>(i)], right[static_cast<std::size_t>(column)], step,
@@ -67,8 +67,10 @@ class matrix_multiplier final : public multiplier {
 
  private:
   struct side_of_wave {
-    Value bytes;  // of the lane's row in the tile, without the chunk
-    Value chunk;  // of the lane within a group of chunks, swizzled
+    // Offset of the lane's row in the tile, without the chunk.
+    Value bytes;
+    // Swizzled index of the lane's chunk within a group of chunks.
+    Value chunk;
     std::int64_t tiles = 0, rows_of_tile = 0;
   };
 
@@ -80,12 +82,12 @@ class matrix_multiplier final : public multiplier {
             bit_xor(code_, chunk, swizzle(code_, row, tile_.chunks)), tiles, rows_of_tile};
   }
 
-  // The lane's chunks of every tile for one group of chunks, which begins at `first`.
+  // Reads the lane's chunks of every tile for the group of chunks that begins at `first`.
   std::vector<fragment> read(const side_of_wave& side, const factor_map& map, Value memory, std::int64_t first) {
     values addresses;
     for (std::int64_t c = 0; c < (map.whole_row ? map.chunks : 1); ++c) {
-      // Groups begin at multiples of a power of two above every lane's chunk: exclusive or moves the swizzled chunk
-      // there.
+      // A group begins at a multiple of a power of two that exceeds every lane's chunk index, so XOR moves the swizzled
+      // chunk to the group.
       Value chunk = code_.mul(bit_xor(code_, side.chunk, code_.constant(first + c)), chunk_bytes);
       addresses.push_back(byte_address(code_, memory, code_.add(side.bytes, chunk)));
     }

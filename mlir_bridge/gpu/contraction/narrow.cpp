@@ -16,17 +16,22 @@ namespace kiln::gpu {
 namespace {
 
 constexpr std::int64_t most_rows = 16, most_rows_on_vectors = 4, most_unroll = 4, most_together = 4;
-// Of packed weights that a thread asks for before it unpacks any.
+// Upper bound on the loads of packed weights that a thread issues before it unpacks the first one.
 constexpr std::int64_t most_packed_loads = 8;
 
-// How a workgroup works: all rows, `tiles` times so many columns, waves that take turns along k.
+// The work of a workgroup: all rows, `tiles` tiles of columns, and waves that take turns along k.
 struct narrow_shape {
-  const matrix_instruction* unit = nullptr;  // null: the vector unit
-  std::int64_t rows = 1;                     // computed, at least those of the problem
+  // Null for the vector unit.
+  const matrix_instruction* unit = nullptr;
+  // Number of rows that are computed, at least that of the problem.
+  std::int64_t rows = 1;
   std::int64_t columns_of_tile = 8, tiles = 1, waves = 8, unroll = 1;
-  std::int64_t chunks = 4;    // that a wave takes of each row at once
-  std::int64_t together = 1;  // chunks of B that one load brings: weights of fewer bits than the factor
-  std::int64_t stages = 0;    // steps in shared memory on their way (cp.async); 0: loads into registers
+  // Chunks that a wave reads from each row at a time.
+  std::int64_t chunks = 4;
+  // Chunks of B that one load provides; more than 1 if weights have fewer bits than the factor.
+  std::int64_t together = 1;
+  // Steps that are copied to shared memory in advance (cp.async); 0 means loads into registers.
+  std::int64_t stages = 0;
   std::int64_t columns() const { return columns_of_tile * tiles; }
   std::int64_t pitch() const { return columns() + 4; }
 };
@@ -44,7 +49,7 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
   narrow_shape shape;
   for (const matrix_instruction* unit : find_matrix_instructions(row.matrix, types.factor, false))
     if (unit->m == 16 && !shape.unit) shape.unit = unit;
-  // One row wastes the most of a matrix instruction, but there is nothing else to do while weights arrive.
+  // A matrix instruction is mostly wasted on a single row, but the kernel is waiting for the weights anyway.
   if (shape.unit) {
     shape.rows = shape.unit->m;
     shape.columns_of_tile = shape.unit->n;
@@ -53,23 +58,23 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
     shape.rows = problem.m.value();
     shape.columns_of_tile = row.wave / shape.chunks;
   }
-  // The vector unit holds as many chunks of every row of A.
+  // The vector unit needs as many chunks of every row of A in registers.
   shape.together = std::clamp<std::int64_t>(problem.b.piece / elements_of_chunk(types.factor), 1,
                                             shape.unit ? most_together : floor_power(2 * most_together / shape.rows));
   const std::int64_t groups =
       ceil_div(problem.k.value(), shape.chunks * shape.together * elements_of_chunk(types.factor));
-  // As many threads as a workgroup may have, each with little: on an H200 within a fiftieth of the best for 1 to 16
-  // rows of 4096 (bench/gpu/gemm.py). Several rows, and columns for as many workgroups as there are compute units:
-  // copies that run ahead in shared memory take 12.0 us for 16 rows of 4096, however the weights lie; otherwise one
-  // column takes 12.5 or 16.3 and two take 12.5.
+  // Use as many threads as a workgroup may have, each with little work. On an H200 this is within 2 % of the best for 1
+  // to 16 rows of 4096 (bench/gpu/gemm.py). With several rows, and columns for as many workgroups as there are compute
+  // units, asynchronous copies take 12.0 us for 16 rows of 4096 in either layout of the weights. Without copies, one
+  // column takes 12.5 or 16.3 us and two columns take 12.5 us.
   const std::int64_t share = row.async_copy && shape.unit && problem.m.value() > 1
                                  ? columns_of(problem) / (shape.columns_of_tile * row.compute_units * 9 / 10)
                                  : 1;
   const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.unit->a.parts) * chunk_bytes : 1;
   const std::int64_t ahead =
       plain && share >= 4 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
-  // Packed weights take two columns, and half the threads: two workgroups ask for all that their compute unit reads at
-  // once.
+  // Packed weights use two columns and half the threads. Two workgroups then request everything that their compute unit
+  // reads at a time.
   const bool packed = shape.together > 1;
   const std::int64_t columns =
       packed  ? std::min<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2)
@@ -78,7 +83,7 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
   shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
   shape.waves = choose(configuration, "narrow_waves",
                        std::min<std::int64_t>((packed ? 256 : 512) / row.wave, floor_power(groups)));
-  // Every wave leaves its sums in shared memory.
+  // Every wave stores its sums to shared memory.
   const std::int64_t most_waves =
       std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
   shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
@@ -93,8 +98,8 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
   return shape;
 }
 
-// Moves the loads of what was emitted at the end of the block after `before`, and what their addresses need, in front
-// of the rest of it.
+// In the code that was emitted at the end of the block after `before`, moves loads and the computation of their
+// addresses in front of everything else.
 void loads_first(mlir::Block& block, mlir::Operation* before) {
   std::vector<mlir::Operation*> emitted;
   for (auto at = before ? std::next(before->getIterator()) : block.begin(); at != block.end(); ++at)
@@ -143,7 +148,8 @@ class narrow_kernel {
   }
 
  private:
-  // On the vector unit neighbouring lanes take neighbouring chunks of one row; A's rows are parts of every lane.
+  // On the vector unit, neighbouring lanes read neighbouring chunks of one row. Every lane holds all rows of A as its
+  // parts.
   factor_map b_map() const {
     return shape_.unit ? shape_.unit->b
                        : factor_map{static_cast<int>(shape_.chunks), static_cast<int>(shape_.columns_of_tile), 1, 0, 1,
@@ -162,10 +168,12 @@ class narrow_kernel {
   struct wanted_chunk {
     const operand* from;
     element_request request;
-    std::int64_t count = 1;  // chunks that follow each other
+    // Number of consecutive chunks.
+    std::int64_t count = 1;
   };
 
-  // Of the lane's chunks of `tiles` tiles, in the order of their fragments, the first of each `together`.
+  // Appends the chunks that this lane needs of `tiles` tiles in the order of their fragments: the first chunk of each
+  // `together`.
   void want(std::vector<wanted_chunk>& wanted, const operand& from, const factor_map& map, Value first_row,
             std::int64_t tiles, std::int64_t rows_of_tile, Value k_tile, std::int64_t u) {
     const std::int64_t elements = elements_of_chunk(types_.factor) * shape_.together;
@@ -186,7 +194,7 @@ class narrow_kernel {
                              .beyond = !divides(step_, from.depth)}});
   }
 
-  // Of one step.
+  // Appends the chunks of B for one step.
   std::vector<wanted_chunk> wanted_of_b(Value step, std::int64_t u) {
     std::vector<wanted_chunk> result;
     want(result, problem_.b, b_map(), first_column_, shape_.tiles, shape_.columns_of_tile, code_.mul(step, step_), u);
@@ -198,14 +206,14 @@ class narrow_kernel {
     want(result, problem_.a, a_map(), code_.constant(0), 1, shape_.rows, code_.mul(step, step_), u);
     return result;
   }
-  // B's tiles, then A's one.
+  // Returns the chunks of B's tiles, then those of A's only tile.
   std::vector<wanted_chunk> wanted(Value step, std::int64_t u) {
     std::vector<wanted_chunk> result = wanted_of_b(step, u), of_a = wanted_of_a(step, u);
     result.insert(result.end(), of_a.begin(), of_a.end());
     return result;
   }
 
-  // Adds chunks to those of each of the `together` turns.
+  // Appends the loaded chunks to those of each of the `together` turns.
   void gather(evaluator& ev, const std::vector<wanted_chunk>& wanted, std::vector<values>& result) {
     result.resize(static_cast<std::size_t>(shape_.together));
     for (const wanted_chunk& w : wanted) {
@@ -229,8 +237,9 @@ class narrow_kernel {
     multiply(fragment{values(chunks.begin() + static_cast<std::ptrdiff_t>(next), chunks.end())}, right, sums);
   }
 
-  // Everything is requested before anything is multiplied; of packed weights, which become four times as many
-  // registers, before anything is unpacked, and A, which is near, when its turn comes.
+  // All loads are issued before the first multiplication. Packed weights take four times as many registers once
+  // unpacked, so their loads are all issued before the first unpacking. A is loaded when it is needed, because it is in
+  // a near cache.
   values run_loads(std::int64_t steps) {
     return code_.loop(0, steps, 1, zeros(), [&](Value step, std::span<const Value> so_far) {
       evaluator ev(e_);
@@ -250,8 +259,8 @@ class narrow_kernel {
     });
   }
 
-  // Every lane copies the chunks that it will read itself into a ring of stages: it waits for its own copies and for
-  // nobody else.
+  // Every lane copies the chunks that it reads into its own part of a ring buffer of stages. So it waits only for its
+  // own copies, without barriers.
   values run_copies(std::int64_t steps) {
     const auto count = static_cast<std::int64_t>(wanted(code_.constant(0), 0).size());
     const std::int64_t chunk_step = group_.wave_size() * chunk_bytes, stage_step = shape_.waves * count * chunk_step;
@@ -319,7 +328,7 @@ class narrow_kernel {
     }
   }
 
-  // A wave's sums as a matrix in shared memory.
+  // Writes a wave's sums as a matrix to shared memory.
   void write_wave(values sums, Value memory) {
     if (product_) {
       const auto count = static_cast<std::size_t>(product_->values_per_tile());
@@ -394,7 +403,7 @@ bool is_narrow(const kernel_emitter& e, const contraction_problem& problem) {
   const bool matrix = !find_matrix_instructions(e.target.gpu.matrix, types.factor, false).empty();
   const bool few = !problem.is_open() && problem.m.value() <= (matrix ? most_rows : most_rows_on_vectors);
   if (!few || problem.a.along_rows || problem.b.along_rows || storage_bits(types.sum) != 32) return false;
-  // Scattered elements would be read one by one by every lane.
+  // If the elements were scattered, every lane would read them one by one.
   return problem.b.piece >= elements_of_chunk(types.factor);
 }
 
@@ -403,8 +412,8 @@ bool can_be_copied(kernel_emitter& e, const contraction_problem& problem) {
   return e.target.gpu.async_copy && is_plain(e, problem.a, factor) && is_plain(e, problem.b, factor);
 }
 
-// Cycles until the last workgroup is done: B once at the rate of memory, or the round trips of a workgroup's steps
-// where they are longer.
+// Estimates the cycles until the last workgroup has finished: the time to read B once at the memory bandwidth, or the
+// latencies of a workgroup's steps, whichever is longer.
 double cost(const kernel_emitter& e, const contraction_problem& problem, const narrow_shape& shape) {
   constexpr double memory_rate = 24, round_trip = 900, ends = 2500,
                    of_wave = 60;  // bytes a cycle of one compute unit; cycles

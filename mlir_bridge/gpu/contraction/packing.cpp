@@ -10,7 +10,7 @@ void pack_b(kernel_emitter& e, contraction_problem& problem, std::int64_t depth_
   const std::int64_t chunk = elements_of_chunk(factor), rows = problem.n.value(), batch = problem.batch.value(),
                      depth = ceil_div(problem.k.value(), depth_multiple) * depth_multiple;
   const buffer packed = e.add_scratch(factor, {batch, rows, depth}, problem.b_constant);
-  // Neighbouring threads take neighbouring rows: most weights are [depth, rows].
+  // Neighbouring threads read neighbouring rows, because most weights are [depth, rows].
   e.parallel(
       "pack", {batch, depth / chunk, rows}, 1,
       [&](std::span<const Value> at) {

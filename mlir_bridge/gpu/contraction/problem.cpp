@@ -12,7 +12,7 @@ product_types types_of(element_type a, element_type b) {
   if (a == i8 && b == i8) return {i8, i32};
   if (a == f64) return {f64, f64};
   if (storage_bits(a) == 64) return {i64, i64};
-  // Integers of other kinds are widened on their way into shared memory.
+  // Other integers are widened when they are stored to shared memory.
   return {i32, i32};
 }
 

@@ -17,7 +17,7 @@ split_depth::split_depth(kernel_emitter& e, std::int64_t tiles, std::int64_t spl
 void split_depth::combine(workgroup& group, Value tile, Value split, const values& sums, Value memory,
                           const std::function<void(const values&)>& finish) {
   code_builder& code = e_.code;
-  // Sums as vectors of four, or one by one: neighbouring threads write neighbouring vectors.
+  // Store sums as vectors of four, or one by one. Neighbouring threads write neighbouring vectors.
   std::vector<values> vectors;
   std::int64_t registers = 0;
   auto each = [&](const auto& visit) {

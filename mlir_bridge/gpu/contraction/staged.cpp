@@ -1,5 +1,5 @@
-// The pipeline through shared memory: each step's parts of A and B are brought there by all threads while the previous
-// step is multiplied.
+// The pipeline through shared memory: all threads load each step's parts of A and B while the previous step is
+// multiplied.
 #include "mlir_bridge/gpu/contraction/staged.hpp"
 
 #include <optional>
@@ -30,7 +30,7 @@ class staged_pipeline {
         memory_(memory),
         step_elements_(step_elements) {}
 
-  // The sums of steps [first, last), at least one.
+  // Returns the sums over steps [first, last); there must be at least one.
   values run(Value first, Value last) { return tile_.async ? run_async(first, last) : run_registers(first, last); }
 
  private:
@@ -54,9 +54,10 @@ class staged_pipeline {
     Value before_last = code_.sub(last, 1);
     carried = code_.loop(first, before_last, 1, carried, [&](Value step, std::span<const Value> now) {
       Value stage = now.back(), next = tile_.stages == 1 ? zero : code_.sub(code_.constant(1), stage);
-      // Requested at the top, put into shared memory at the end: never carried around the loop, which LLVM would undo.
+      // Loads are issued at the beginning of the iteration and stored to shared memory at its end. They are not carried
+      // around the loop, because LLVM would undo that.
       auto next_a = a_.fetch(depth(code_.add(step, 1))), next_b = b_.fetch(depth(code_.add(step, 1)));
-      // Only what computes may move across.
+      // Only arithmetic may be moved across this point.
       if (e_.target.family == target_family::amdgpu)
         call_intrinsic(code_, "llvm.amdgcn.sched.barrier", {}, {code_.integer(code_.builder.getI32Type(), 1)});
       values sums = multiply(stage, values(now.begin(), now.end() - 1));
@@ -118,7 +119,7 @@ class staged_pipeline {
   std::int64_t step_elements_;
 };
 
-// Tiles in an order in which those that run at the same time share rows and columns: columns of `height` tiles.
+// Orders tiles in columns of `height` tiles, so that tiles which are computed at the same time share rows and columns.
 std::pair<Value, Value> tile_of(kernel_emitter& e, Value number, const dim& tiles_m, const dim& tiles_n) {
   code_builder& code = e.code;
   std::int64_t height = tiles_m.is_static() ? std::min<std::int64_t>(8, tiles_m.value()) : 1;
@@ -154,7 +155,8 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
   tile_loader b(e, group, problem.b, types.factor, tile.n, tile.chunks, batch, place.first_n,
                 !divides(step_elements, problem.b.depth));
   const std::int64_t pipeline_bytes = tile.stages * tile.stage_bytes();
-  // Slabs that fit where the pipeline was, and whose rows leave enough registers to what the epilogue loads.
+  // The size of slabs that fit into the pipeline's memory and whose rows leave enough registers for the epilogue's
+  // loads.
   const std::int64_t slab_bytes =
       std::min(pipeline_bytes, threads * slab_elements_of_thread * storage_bits(types.sum) / 8);
   auto product = tile.instruction ? make_matrix_multiplier(e, group, tile, types, slab_bytes)

@@ -18,7 +18,7 @@ tile_loader::tile_loader(kernel_emitter& e, workgroup& group, const operand& fro
       first_row_(first_row),
       beyond_(beyond) {
   const std::int64_t total = rows * chunks, threads = std::min(group.threads(), total);
-  // Threads beyond the last chunk do what others do, with the same result.
+  // Threads beyond the last chunk repeat the work of other threads; they write the same bytes.
   Value thread = code_.rem(group.thread(), threads);
   if (group.threads() == threads) thread = group.thread();
   for (std::int64_t i = 0; i < (total + threads - 1) / threads; ++i) {

@@ -10,15 +10,16 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr bool allow_reduced = false;  // f32 stays exact: no tf32
+// f32 products are exact; tf32 is not used.
+constexpr bool allow_reduced = false;
 
-// Whether the vector unit multiplies words of several elements.
+// Returns true if the vector unit has instructions that multiply words of several elements.
 bool has_dots(const gpu_row& row, element_type factor) {
   return (factor == element_type::f16 && row.dots != dot_unit::none) ||
          (factor == element_type::i8 && row.dots == dot_unit::f16_and_i8);
 }
 
-// Multiply-adds of one compute unit in a cycle.
+// Returns the multiply-adds of one compute unit per cycle.
 double rate(const gpu_row& row, const tile_shape& tile, const product_types& types) {
   const int bits = storage_bits(types.factor);
   if (!tile.instruction) {
@@ -35,21 +36,21 @@ double rate(const gpu_row& row, const tile_shape& tile, const product_types& typ
   }
 }
 
-// 32-bit registers of one thread.
+// Estimates the 32-bit registers of one thread.
 std::int64_t registers(const tile_shape& tile, const gpu_row& row, const problem_size& size) {
   const product_types& types = size.types;
   const bool scattered_a = size.a_piece < elements_of_chunk(types.factor),
              scattered_b = size.b_piece < elements_of_chunk(types.factor);
   const std::int64_t threads = tile.threads(row);
   std::int64_t result = 40 + tile.m * tile.n / threads * (storage_bits(types.sum) / 32);
-  // Elements that arrive one by one lie in a register each until they are joined.
+  // Elements that are loaded one by one take a register each until they are combined.
   if (!tile.async)
     result += (tile.m * (scattered_a ? 3 : 1) + tile.n * (scattered_b ? 3 : 1)) * tile.chunks * 4 / threads;
   if (const matrix_instruction* unit = tile.instruction) {
     auto fragments = [](const factor_map& map, std::int64_t tiles) {
       return tiles * map.parts * (map.whole_row ? map.chunks : 1) * 4;
     };
-    // LLVM reads the next group of chunks early; ptxas counts registers first.
+    // LLVM prefetches the next group of chunks; ptxas does so only if registers are left.
     const std::int64_t once = fragments(unit->a, tile.part_m / unit->m) + fragments(unit->b, tile.part_n / unit->n);
     result += tile.chunks > unit->a.chunks && unit->unit != matrix_unit::mma_sync ? 2 * once : once;
   } else {
@@ -60,24 +61,26 @@ std::int64_t registers(const tile_shape& tile, const gpu_row& row, const problem
 }
 
 std::int64_t shared_bytes(const tile_shape& tile, const product_types& types) {
-  // At least one slab (multiplier.hpp).
+  // There must be room for at least one slab (multiplier.hpp).
   const std::int64_t element = storage_bits(types.sum) / 8;
   const std::int64_t slab = tile.instruction ? tile.parts() * tile.instruction->m * (tile.part_n + 4) * element
                                              : tile.m / tile.part_m * (tile.n + 4) * element;
   return std::max(tile.stages * tile.stage_bytes(), slab);
 }
 
-// Cycles until the last workgroup is done. The constants were fitted to 200 kernels on an H200 (bench/gpu/gemm.py):
-// within 30 % of what they took.
+// Estimates the cycles until the last workgroup has finished. The constants were fitted to 200 kernels on an H200
+// (bench/gpu/gemm.py); estimates are within 30 % of the measured times.
 double cost(const tile_shape& tile, const target_row& target, const problem_size& size) {
   const gpu_row& row = target.gpu;
   const std::int64_t threads = tile.threads(row), depth = tile.chunks * elements_of_chunk(size.types.factor);
   const std::int64_t steps = ceil_div(ceil_div(size.k, depth), tile.splits);
   const std::int64_t workgroups = size.batch * ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n) * tile.splits;
-  const double lds_rate = 128, memory_rate = 48, round_trip = 900, scattered_rate = 12;  // bytes or elements in a cycle
-  // What one step of one workgroup asks of its compute unit.
+  // Bytes or elements per cycle; round_trip in cycles.
+  const double lds_rate = 128, memory_rate = 48, round_trip = 900, scattered_rate = 12;
+  // The cycles that one step of a workgroup takes on its compute unit.
   const double multiply = static_cast<double>(tile.m * tile.n * depth) / rate(row, tile, size.types);
-  const double repeated = tile.instruction && tile.instruction->a.whole_row ? 2 : 1;  // lanes that read the same
+  // Number of lanes that read the same data.
+  const double repeated = tile.instruction && tile.instruction->a.whole_row ? 2 : 1;
   const double shared = static_cast<double>(tile.parts() * (tile.part_m + tile.part_n) + tile.m + tile.n) *
                         static_cast<double>(tile.chunks * chunk_bytes) / lds_rate * repeated /
                         (tile.instruction ? 1 : 8);
@@ -92,8 +95,8 @@ double cost(const tile_shape& tile, const target_row& target, const problem_size
                    std::int64_t{2048} / threads}));
   const std::int64_t per_unit = ceil_div(workgroups, row.compute_units), together = std::min(per_unit, resident),
                      rounds = ceil_div(per_unit, together);
-  // A wave copies its share and multiplies, one after the other, on its quarter of the unit, where only waves of the
-  // same quarter wait for it.
+  // A wave copies its share and then multiplies, both on one quarter of the compute unit. Only waves of the same
+  // quarter can hide its latency.
   const double waves = static_cast<double>(threads) / row.wave;
   const double reuse = static_cast<double>(tile.part_m * tile.part_n) / static_cast<double>(tile.part_m + tile.part_n);
   const double alone = static_cast<double>((tile.m + tile.n) * tile.chunks) / static_cast<double>(threads) * 30 +
@@ -127,12 +130,12 @@ bool legal(const tile_shape& tile, const target_row& target, const problem_size&
   const std::int64_t threads = tile.threads(row);
   if (threads > std::min(row.max_threads, 512) || threads % row.wave) return false;
   if (shared_bytes(tile, size.types) > row.lds_bytes) return false;
-  // Each piece of a chunk has a condition in scalar registers while it is on its way.
+  // Each piece of a chunk keeps its condition in scalar registers while it is loaded.
   const std::int64_t pieces =
       tile.m * tile.chunks / threads * ceil_div(elements_of_chunk(size.types.factor), size.a_piece);
   if (size.a_piece < elements_of_chunk(size.types.factor) && pieces > 24) return false;
   const std::int64_t most = std::min<std::int64_t>(row.registers, row.register_file / threads);
-  // What the compiler needs beside these differs; this much room has kept every kernel of the tests without spills.
+  // The compiler needs a varying number of other registers. With this reserve, no kernel of the tests spills.
   return registers(tile, row, size) <= (target.family == target_family::nvidia ? most * 19 / 20 : most * 7 / 10);
 }
 
@@ -145,11 +148,12 @@ std::vector<tile_shape> candidates(const target_row& target, const problem_size&
   auto add = [&](tile_shape tile) {
     if (legal(tile, target, size)) result.push_back(tile);
   };
-  const std::int64_t depth = ceil_div(size.k, elements_of_chunk(size.types.factor));  // in chunks
+  // In chunks.
+  const std::int64_t depth = ceil_div(size.k, elements_of_chunk(size.types.factor));
   for (const matrix_instruction* unit : units)
     for (std::int64_t m : {16, 32, 64, 128, 256})
       for (std::int64_t n : {16, 32, 64, 128, 256}) {
-        // Tiles that are mostly beyond the result are no use.
+        // Skip tiles that are mostly beyond the result.
         if ((m > 32 && m >= 2 * size.m) || (n > 32 && n >= 2 * size.n)) continue;
         for (std::int64_t parts_m : {1, 2, 4, 8, 16, 32})
           for (std::int64_t parts_n : {1, 2, 4, 8, 16, 32}) {

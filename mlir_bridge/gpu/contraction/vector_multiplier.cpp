@@ -1,5 +1,5 @@
-// Tiles on the vector unit: every thread sums part_m x part_n elements, rows and columns interleaved over the threads.
-// For types without a matrix instruction, and for GPUs without them.
+// Tiles on the vector unit: every thread computes part_m x part_n sums, with rows and columns interleaved over the
+// threads. Used for types without a matrix instruction and on GPUs without a matrix unit.
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/multiplier.hpp"
@@ -11,7 +11,7 @@ chunk_product::chunk_product(kernel_emitter& e, const product_types& types)
     : code_(e.code), types_(types), kind_(kind::multiply_add) {
   const gpu_row& row = e.target.gpu;
   if (types.factor == element_type::f16 && row.dots != dot_unit::none) kind_ = kind::dot_f16;
-  // RDNA 3 and later have the instruction with a sign for each factor instead.
+  // RDNA 3 and later have an instruction with a separate signedness for each factor instead.
   const bool mixed = row.matrix == matrix_unit::wmma_gfx11 || row.matrix == matrix_unit::wmma_gfx12;
   if (types.factor == element_type::i8 && row.dots == dot_unit::f16_and_i8)
     kind_ = mixed ? kind::dot_i8_mixed : kind::dot_i8;
@@ -93,7 +93,7 @@ class vector_multiplier final : public multiplier {
             Value& sum = sums[i * right.size() + j];
             sum = product_.add_product(left[i][piece], right[j][piece], sum);
           }
-      // Otherwise the compiler reads all chunks at once and runs out of registers.
+      // Without this barrier the compiler loads all chunks at once and runs out of registers.
       if (family_ == target_family::amdgpu && c + 1 < tile_.chunks)
         call_intrinsic(code_, "llvm.amdgcn.sched.barrier", {}, {code_.integer(code_.builder.getI32Type(), 0)});
     }
@@ -115,12 +115,12 @@ class vector_multiplier final : public multiplier {
   void synchronize() override { group_.barrier(); }
 
  private:
-  // Chunk c of this thread's rows: first, first + step, ...
+  // Reads chunk c of this thread's rows: first, first + step, ...
   std::vector<values> read(Value tile, Value first, std::int64_t step, std::int64_t count, std::int64_t c) {
     std::vector<values> result;
     const std::int64_t row_bytes = tile_.chunks * chunk_bytes;
     for (std::int64_t i = 0; i < count; ++i) {
-      // Rows eight apart are swizzled alike.
+      // The swizzle of rows that are eight apart is the same.
       Value row = code_.add(first, step % 8 ? i * step : 0);
       Value chunk = code_.mul(bit_xor(code_, code_.constant(c), swizzle(code_, row, tile_.chunks)), chunk_bytes);
       Value address = byte_address(code_, tile, code_.add(code_.mul(first, row_bytes), chunk));

@@ -92,8 +92,8 @@ void hopper_code::arrive(Value barrier) {
 }
 
 void hopper_code::arrive_at(Value barrier, Value rank) {
-  // Nothing that the copying thread must see was written before: a release for the whole cluster would cost more than a
-  // block of products.
+  // A release at the scope of the workgroup (the default) is enough, because the copying thread does not have to see
+  // any earlier writes. A release for the whole cluster would cost more than the products of a block.
   assembly(
       "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $0, $1;\nmbarrier.arrive.shared::cluster.b64 _, "
       "[remote];\n}",
@@ -134,9 +134,9 @@ void hopper_code::copy_box(Value to, Value map, std::span<const Value> coordinat
 
 namespace {
 
-// Rows of 128 bytes, swizzled as the copy engine does with 128 bytes; eight of them are a pattern of 1024 bytes. Where
-// k is inner, 8 rows follow each other at `stride`. Where rows are inner, `stride` is from 8 k to the next 8, and
-// `leading` from 64 rows to the next 64.
+// Layout: rows of 128 bytes with the copy engine's 128-byte swizzle; a pattern is eight rows (1024 bytes). If k is
+// inner, groups of 8 rows are `stride` apart. If rows are inner, `stride` is the distance between groups of 8 k, and
+// `leading` the distance between groups of 64 rows.
 constexpr std::int64_t pattern_bytes = 1024, block_bytes = 8192;
 
 std::string_view type_name(element_type type) {
@@ -162,11 +162,12 @@ values hopper_code::undefined_sums(const wgmma_shape& s) {
 }
 
 Value hopper_code::descriptor(Value address, bool k_inner) {
-  constexpr std::int64_t unit = 16;  // bytes
+  // Descriptors count in units of 16 bytes.
+  constexpr std::int64_t unit = 16;
   std::int64_t leading = k_inner ? unit : block_bytes;
   std::int64_t fixed = ((leading / unit) << 16) | ((pattern_bytes / unit) << 32) | (std::int64_t{1} << 62);
   mlir::Type i64 = code_.builder.getI64Type();
-  // Addresses in a cluster also hold the workgroup's rank, above the 18 bits that count here.
+  // Addresses in a cluster contain the workgroup's rank above the 18 bits that descriptors need.
   Value offset = code_.make<mlir::arith::AndIOp>(address, number(0x3ffff));
   Value start = code_.make<mlir::arith::ExtUIOp>(i64, code_.div(offset, unit));
   return code_.make<mlir::arith::OrIOp>(start, code_.integer(i64, fixed));
@@ -177,7 +178,7 @@ values hopper_code::multiply_block(const wgmma_shape& s, Value a_address, Value 
   const bool integers = is_integer(s);
   const std::int64_t count = count_sums(s), of_block = s.columns / 2;
   const std::int64_t depth = integers ? 32 : 16, steps = 4;
-  // In units of 16 bytes: 32 bytes of a row, or 16 rows of 128 bytes.
+  // In units of 16 bytes: 32 bytes of a row if k is inner, otherwise 16 rows of 128 bytes.
   auto step = [](bool k_inner) { return k_inner ? 2 : 128; };
   const std::string a = fmt::format("${}", 2 * count), b = fmt::format("${}", 2 * count + 1),
                     first = fmt::format("${}", 2 * count + 2);
@@ -209,7 +210,7 @@ values hopper_code::multiply_block(const wgmma_shape& s, Value a_address, Value 
 void hopper_code::wait_all_but_last() { assembly("wgmma.wait_group.sync.aligned 1;", "~{memory}", {}); }
 
 values hopper_code::finish(const values& sums) {
-  // The sums go through, so that nothing reads them earlier.
+  // Pass the sums through the assembly, so that they are not read before it.
   std::string constraints;
   mlir::Type type = sums[0].getType();
   for (std::size_t i = 0; i < sums.size(); ++i) constraints += type.isF32() ? "=f," : "=r,";

@@ -6,12 +6,14 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t rows = 16;         // of a warp in a block of 64
-constexpr std::int64_t store_bytes = 16;  // of one thread
+// Rows of a warp in a block of 64.
+constexpr std::int64_t rows = 16;
+// Bytes that one thread stores at a time.
+constexpr std::int64_t store_bytes = 16;
 
 std::int64_t bytes_of(element_type type) { return std::max(8, storage_bits(type)) / 8; }
 
-// A slab of an output in shared memory: 16 rows of up to 128 bytes, which begin four banks apart.
+// Part of an output in shared memory: 16 rows of up to 128 bytes. Consecutive rows start four banks apart.
 struct slab {
   std::int64_t size, columns, pitch,
       offset;  // bytes of an element; columns; bytes of a row; bytes from the warp's memory
@@ -72,8 +74,8 @@ class writer {
   }
 
  private:
-  // Registers of a warpgroup's product: thread l of warp w has rows 16 w + l / 4 and 8 more, columns 8 j + 2 (l % 4)
-  // and the next.
+  // Register layout of a warpgroup's product: thread l of warp w holds rows 16 w + l / 4 and 16 w + l / 4 + 8, columns
+  // 8 j + 2 (l % 4) and the next one.
   Value fragment(std::int64_t block, std::int64_t column, int half) {
     const auto first = static_cast<std::size_t>(block * tile_.n / 2 + column / 8 * 4 + half * 2);
     Value pair[2] = {sums_[first], sums_[first + 1]};
@@ -109,7 +111,7 @@ class writer {
     }
   }
 
-  // The epilogue's inputs are read at positions inside, even for sums outside, which are not stored.
+  // Inputs of the epilogue are read at positions inside the tensor, even for sums outside, which are not stored.
   void stage_fragment(std::int64_t block, std::int64_t column, std::int64_t c, int half) {
     Value row = row_of(block, half), first = column_of(column + c);
     if (masks_rows_) row = code_.min(row, problem_.m - 1);
@@ -150,7 +152,7 @@ class writer {
             first = code_.add(code_.add(place_.column, code_.mul(piece, elements)), column);
       Value inside = both(masks_rows_ ? code_.less(row, hopper_.number(problem_.m)) : Value(),
                           masks_columns_ ? code_.less(first, hopper_.number(problem_.n)) : Value());
-      // More threads than rows of the slab have pieces for, where they are narrow.
+      // Narrow slabs need fewer threads than there are.
       if (lines > rows) inside = both(inside, code_.less(own, hopper_.number(rows)));
       if (inside) code_.when(inside, copy);
       else copy();
@@ -184,7 +186,8 @@ std::int64_t epilogue_bytes(const kernel_emitter& e, const wgmma_problem& proble
   for (value v : e.fusion.outputs())
     if (problem.n * bytes_of(v.type().type) % store_bytes) return 0;
   for (const slab& s : make_slabs(e)) bytes += rows * s.pitch;
-  constexpr std::int64_t most = 4608;  // two slabs of 128-byte rows
+  // Two slabs of 128-byte rows.
+  constexpr std::int64_t most = 4608;
   return bytes <= most ? bytes : 0;
 }
 

@@ -10,13 +10,16 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t row_bytes = 128;  // of k (of rows, where k is not inner) in shared memory
-constexpr std::int64_t block_rows = 64;  // boxes where k is not inner, and rows of one matrix instruction
+// Bytes of k in a row of shared memory (of rows, if k is not inner).
+constexpr std::int64_t row_bytes = 128;
+// Rows of a matrix instruction, and size of boxes if k is not inner.
+constexpr std::int64_t block_rows = 64;
 constexpr std::int64_t block_bytes = block_rows * row_bytes;
 constexpr std::int64_t pattern_alignment = 1024;
-constexpr std::int64_t group_threads = 128;  // of a warpgroup
-// The register file holds 65536: 168 for each of 384 threads. With many sums the consumers take what the copying
-// warpgroup does not need.
+// Threads of a warpgroup.
+constexpr std::int64_t group_threads = 128;
+// The register file has 65536 registers: 168 for each of 384 threads. With more sums than this, consumers need
+// registers that the producer warpgroup releases.
 constexpr std::int64_t most_sums_without_limits = 96;
 constexpr std::int64_t producer_registers = 40, consumer_registers = 232;
 static_assert((producer_registers + 2 * consumer_registers) * group_threads <= 65536);
@@ -40,7 +43,7 @@ class wgmma_writer {
   void write() {
     workgroup group(e_, "wgmma", {clusters_ * t_.cluster(), 1, 1}, t_.threads());
     set_launch_attributes();
-    // In this order: copies of A, copies of B, whatever the epilogue adds.
+    // Arguments are added in this order: tensor map of A, tensor map of B, then those of the epilogue.
     a_map_ = e_.tensor_map_address(p_.a.memory,
                                    make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.m / t_.cluster_n : k_elements_));
     b_map_ = e_.tensor_map_address(p_.b.memory,
@@ -84,7 +87,7 @@ class wgmma_writer {
           consume(warpgroup, warp_bytes);
           return values();
         });
-    // A workgroup must not exit while others still copy to its shared memory or arrive at its barriers.
+    // A workgroup must not exit while other workgroups copy to its shared memory or arrive at its barriers.
     if (t_.cluster() > 1) hopper_.synchronize_cluster();
     group.close();
   }
@@ -101,8 +104,8 @@ class wgmma_writer {
     e_.function()->setAttr("passthrough", code_.builder.getArrayAttr(attributes));
   }
 
-  // x / (first ? a : b) for x below 2^32 / max(a, b), by a multiplication: a division by what is no constant may become
-  // a call, beside which ptxas lets no warpgroup instruction overlap with another.
+  // Returns x / (first ? a : b) for x below 2^32 / max(a, b), computed with a multiplication. A division by a variable
+  // may become a call, and next to a call ptxas does not overlap warpgroup instructions.
   Value quotient(Value x, Value first, std::int64_t a, std::int64_t b) {
     mlir::Type i64 = code_.builder.getI64Type();
     constexpr std::int64_t one = std::int64_t{1} << 32;
@@ -114,7 +117,8 @@ class wgmma_writer {
 
   // --- the tiles of this workgroup
   struct tile_place {
-    Value batch, row, column;  // of the workgroup's tile: i32
+    // Position of the workgroup's tile, as i32.
+    Value batch, row, column;
   };
   tile_place place_of(Value tile) {
     tile_place place;
@@ -149,7 +153,7 @@ class wgmma_writer {
                       [&](Value block, std::span<const Value> now) { return body(hopper_.narrow(block), now); });
   }
 
-  // Which stage is next, and the parity of its phase.
+  // The next stage, and the parity of its phase.
   struct cursor {
     Value stage, parity;
   };
@@ -162,13 +166,13 @@ class wgmma_writer {
   Value empty(Value stage) { return code_.add(empty_, code_.mul(stage, 8)); }
   Value stage_address(Value stage) { return code_.add(stages_, code_.mul(stage, t_.stage_bytes())); }
 
-  // --- the copying warpgroup
+  // --- the producer: the warpgroup that copies
   void produce() {
     if (limits_registers()) hopper_.set_register_limit(producer_registers, false);
     code_.when(code_.equal(thread_, hopper_.number(t_.consumers * group_threads)), [&] {
       hopper_.prefetch_map(a_map_);
       hopper_.prefetch_map(b_map_);
-      // A fresh barrier is in phase 0: waiting for the phase before it returns at once.
+      // A new barrier is in phase 0. Waiting for the phase before it returns immediately.
       each_tile({hopper_.number(0), hopper_.number(1)}, [&](Value tile, std::span<const Value> outer) {
         tile_place place = place_of(tile);
         return each_block({outer[0], outer[1]}, [&](Value block, std::span<const Value> carried) {
@@ -187,10 +191,11 @@ class wgmma_writer {
         });
       });
     });
-    if (t_.splits > 1) hopper_.synchronize_cluster();  // with the consumers in add_splits
+    // Matches the cluster barrier of the consumers in add_splits.
+    if (t_.splits > 1) hopper_.synchronize_cluster();
   }
 
-  // Our part of `rows` rows from `row` on, to all the `sharers` workgroups that `mask` << `shift` names.
+  // Copies our part of `rows` rows from `row` on to the `sharers` workgroups in `mask` << `shift`.
   void copy(const wgmma_operand& from, Value map, Value memory, Value row, Value k, Value batch, Value barrier,
             std::int64_t rows, std::int64_t sharers, Value part, std::int64_t mask, Value shift) {
     auto box = [&](Value to, Value first_row) {
@@ -205,7 +210,7 @@ class wgmma_writer {
       box(code_.add(to, i * block_bytes), code_.add(first_row, i * block_rows));
   }
 
-  // --- the multiplying warpgroups
+  // --- the consumers: the warpgroups that multiply
   void consume(Value warpgroup, std::int64_t warp_bytes) {
     if (limits_registers()) hopper_.set_register_limit(consumer_registers, true);
     Value in_group = code_.rem(thread_, group_threads);
@@ -236,7 +241,7 @@ class wgmma_writer {
       wgmma_tile part_of_tile = t_;
       Value column = place.column;
       if (t_.splits > 1) {
-        // Each workgroup of the cluster finishes some of the columns.
+        // Each workgroup of the cluster completes a part of the columns.
         sums = add_splits(sums);
         part_of_tile.n = t_.n / t_.splits, part_of_tile.cluster_n = t_.splits;
         column = code_.add(column, code_.mul(rank_, part_of_tile.n));
@@ -246,11 +251,12 @@ class wgmma_writer {
     });
   }
 
-  // The sums of all workgroups of the cluster for our n / splits columns. They meet in the memory of the stages:
-  // register i of thread t at i * threads + t.
+  // Returns the sums of all workgroups of the cluster for our n / splits columns. They are exchanged in the memory of
+  // the stages: register i of thread t is at i * threads + t.
   values add_splits(const values& sums) {
     const std::int64_t threads = t_.consumers * group_threads, of_block = t_.n / 2, ours = of_block / t_.splits;
-    hopper_.synchronize_threads(1, threads);  // no consumer multiplies out of it any more
+    // Wait until no consumer reads the stages any more.
+    hopper_.synchronize_threads(1, threads);
     auto offset = [&](Value i) { return code_.mul(code_.add(code_.mul(i, threads), thread_), 4); };
     for (std::size_t i = 0; i < sums.size(); ++i)
       code_.make<mlir::LLVM::StoreOp>(
@@ -278,7 +284,8 @@ class wgmma_writer {
                                          mlir::LLVM::GEPNoWrapFlags::inbounds);
   }
 
-  // Releases the stage before `stage`: for each workgroup that copies into it, one thread arrives at its barrier.
+  // Releases the stage before `stage`: one thread per workgroup that copies to the stage arrives at that workgroup's
+  // barrier.
   void release(Value stage, Value in_group, Value condition) {
     Value previous =
         code_.select(code_.equal(stage, hopper_.number(0)), hopper_.number(t_.stages - 1), code_.sub(stage, 1));
@@ -288,7 +295,7 @@ class wgmma_writer {
     if (condition) arrives = code_.make<mlir::arith::AndIOp>(arrives, condition);
     code_.when(arrives, [&] {
       if (sharers == 1) return hopper_.arrive(empty(previous));
-      // Threads 0 to cluster_n - 1: along our row of the cluster; the others: along our column, without ourselves.
+      // Threads 0 to cluster_n - 1 address our row of the cluster, the other threads our column without ourselves.
       Value along_row = code_.add(code_.mul(rank_m_, t_.cluster_n), in_group);
       Value step = code_.sub(in_group, t_.cluster_n - 1);
       Value other = code_.rem(code_.add(rank_m_, step), t_.cluster_m);

@@ -9,8 +9,10 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t map_alignment = 16;   // bytes, of strides
-constexpr std::int64_t box_row_bytes = 128;  // what one swizzled row holds
+// Alignment of strides in bytes.
+constexpr std::int64_t map_alignment = 16;
+// Bytes of one swizzled row.
+constexpr std::int64_t box_row_bytes = 128;
 
 std::int64_t bytes_of(element_type type) { return storage_bits(type) / 8; }
 
@@ -19,13 +21,13 @@ bool copies(const wgmma_operand& o) {
   return o.pitch * size % map_alignment == 0 && o.batch_pitch * size % map_alignment == 0;
 }
 
-// f16 or bf16 both, or 8-bit integers of either sign.
+// Returns true for f16 times f16, bf16 times bf16, and 8-bit integers of any signedness.
 bool multiplies(element_type a, element_type b) {
   auto small = [](element_type t) { return t == element_type::i8 || t == element_type::u8; };
   return (a == b && (a == element_type::f16 || a == element_type::bf16)) || (small(a) && small(b));
 }
 
-// [rows, k] with k inner and whole 16-byte rows, written by a stage of its own.
+// Emits a stage that copies the operand to [rows, k] with k innermost and rows padded to whole 16 bytes.
 wgmma_operand transposed_copy(kernel_emitter& e, const wgmma_operand& from, std::int64_t batch) {
   wgmma_operand to = from;
   const std::int64_t elements = map_alignment / bytes_of(from.memory.type), matrices = from.batch_pitch ? batch : 1;
@@ -50,7 +52,7 @@ wgmma_operand transposed_copy(kernel_emitter& e, const wgmma_operand& from, std:
   return to;
 }
 
-// Whether the copy engine can read it, perhaps once it is rearranged.
+// Returns true if the copy engine can read the operand, possibly after it is rearranged.
 bool make_copyable(const kernel_emitter& e, wgmma_operand& o, value v) {
   if (copies(o) && (o.k_inner || !is_integer(o.memory.type))) return true;
   o.rearrange = is_integer(o.memory.type) && e.only_parameters(v);

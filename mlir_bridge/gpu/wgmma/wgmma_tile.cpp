@@ -11,9 +11,10 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Beside the stages: barriers, and what aligning costs.
+// Shared memory besides the stages: barriers and alignment.
 constexpr std::int64_t barrier_bytes = 256;
-constexpr std::int64_t epilogue_registers = 40;  // of a consumer, beside its sums
+// Registers of a consumer thread besides its sums.
+constexpr std::int64_t epilogue_registers = 40;
 constexpr std::int64_t most_stages = 8;
 
 std::int64_t blocks_of(const wgmma_size& size) { return ceil_div(size.k * size.element_bytes, 128); }
@@ -21,8 +22,8 @@ std::int64_t tiles_of(const wgmma_tile& tile, const wgmma_size& size) {
   return ceil_div(size.m, tile.m * tile.cluster_m) * ceil_div(size.n, tile.n * tile.cluster_n) * size.batch;
 }
 
-// A tile for each cluster, something to do for each of its workgroups, the sums in the memory of the stages, whole
-// instructions' columns to add up.
+// Returns true if the tile can be split along k: there is a tile for each cluster and work for each of its workgroups,
+// the sums fit into the memory of the stages, and each workgroup adds up whole instructions' columns.
 bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   const std::int64_t blocks = blocks_of(size), each = ceil_div(blocks, tile.splits);
   return tile.cluster_m == 1 && tile.cluster_n == 1 && (tile.splits - 1) * each < blocks &&
@@ -34,9 +35,9 @@ std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
   return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes;
 }
 
-// Cycles of the whole product, as measured on an H200 (bench/gpu/wgmma_check.py: 1024^3 to 8192^3 and less square
-// ones): the matrix unit multiplies 2048 pairs of 16 bits a cycle, or twice as many of 8 bits, and the rest is overhead
-// of a block, a tile and the launch.
+// Estimates the cycles of the whole product, fitted to measurements on an H200 (bench/gpu/wgmma_check.py: 1024^3 to
+// 8192^3 and less square ones). The matrix unit multiplies 2048 pairs of 16-bit elements per cycle, or twice as many of
+// 8 bits; the rest is overhead per block, per tile and per launch.
 double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   constexpr double launch = 1900, of_tile = 500, of_block = 90, stalls = 1.07, shared_stalls = 1.1, of_split = 1500;
   const double blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
@@ -62,8 +63,7 @@ void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& tar
 }  // namespace
 
 std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target) {
-  // Larger clusters do not fill the parts of the GPU that they may not cross, of 16 compute units and sometimes two
-  // more.
+  // A cluster must be within one GPC of 16, sometimes 18, compute units. Larger clusters do not fill a GPC.
   const std::int64_t units = tile.cluster() > 2 ? target.gpu.compute_units / 16 * 16 : target.gpu.compute_units;
   return std::max<std::int64_t>(1, units / tile.cluster());
 }
@@ -73,13 +73,13 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
                       tile.m % (tile.consumers * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
   if (!pieces || tile.stages < 2 || tile.cluster() < 1 || tile.cluster() > 8 || tile.group < 1) return false;
   if (tile.splits < 1 || (tile.splits > 1 && !splits_well(tile, size, target))) return false;
-  // Each workgroup of a cluster copies an equal part of what is shared: whole patterns of 8 rows, or whole boxes of 64
+  // Each workgroup of a cluster copies an equal part of the shared data: whole patterns of 8 rows, or whole boxes of 64
   // rows.
   if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64)))
     return false;
   if (size.element_bytes == 1 && (!size.a_k_inner || !size.b_k_inner)) return false;
-  // Two consumers may take registers from the copying warpgroup (wgmma_kernel.cpp); otherwise all threads have equally
-  // many.
+  // With two consumers, they can take registers from the producer warpgroup (wgmma_kernel.cpp). Otherwise all threads
+  // have the same number.
   const std::int64_t registers =
       tile.consumers == 2 ? 232
                           : std::min<std::int64_t>(target.gpu.registers, target.gpu.register_file / tile.threads());
@@ -94,7 +94,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
       wgmma_tile tile{
           .m = row.m, .n = row.n, .consumers = row.consumers, .cluster_m = cluster[0], .cluster_n = cluster[1]};
       fill_stages(tile, size, target);
-      // Workgroups of a cluster without work of their own only help others.
+      // Skip clusters that are not fully used: workgroups without a tile would only help to copy.
       if (ceil_div(size.m, tile.m) % tile.cluster_m || ceil_div(size.n, tile.n) % tile.cluster_n) continue;
       if (legal(tile, size, target)) result.push_back(tile);
     }
@@ -125,13 +125,13 @@ std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, con
 std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target,
                                             const kernel_configuration& configuration) {
   const std::int64_t wanted = choose(configuration, "wgmma", -1);
-  // Tiles of a configuration without "wgmma" are another generator's.
+  // A configuration that has a tile but not "wgmma" belongs to another generator.
   if (wanted == 0 || (wanted < 0 && configuration.contains("tile_m"))) return std::nullopt;
   auto all = wgmma_candidates(size, target);
   std::erase_if(all, [](const wgmma_tile& tile) { return tile.cluster() > 1; });
   auto best = std::ranges::min_element(all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target); });
   if (best == all.end()) return std::nullopt;
-  // Small products do not fill the pipeline of one workgroup on each compute unit.
+  // Small products do not fill the pipeline of one workgroup per compute unit.
   const std::int64_t workgroups = ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch;
   if (wanted < 0 &&
       (size.m <= 32 || size.n <= 32 || size.k * size.element_bytes < 256 || workgroups * 8 < target.gpu.compute_units))
@@ -147,8 +147,8 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   tile.splits = choose(configuration, "splits", configuration.contains("tile_m") ? 1 : tile.splits);
   fill_stages(tile, size, target);
   tile.stages = choose(configuration, "stages", tile.stages);
-  // Tiles that all run at once need no order, and one division less saves the register that an epilogue with many may
-  // lack.
+  // If all tiles run at the same time, their order does not matter. Without the grouping there is one division less,
+  // which saves a register for epilogues that need many.
   tile.group = choose(configuration, "group", tiles_of(tile, size) <= resident_clusters(tile, target) ? 1 : tile.group);
   tile.bounded = choose(configuration, "bounded", 0) != 0;
   if (!legal(tile, size, target)) return std::nullopt;

@@ -1,8 +1,8 @@
-// attention: a work item does tiles of query rows against all keys of one head of keys. For each tile the scores of a
-// chunk of keys are made in the first-level cache, become weights there (the largest score so far is taken away, sums
-// and results are corrected when a larger one comes: Milakov and Gimelshein, "Online normalizer calculation for
-// softmax"), and meet the values. Nothing the size of the score matrix is in memory. Query heads that share keys are
-// rows beside each other, so that a key is read once for all of them.
+// Attention on CPUs. A work item computes tiles of query rows against all keys of one key head. For each tile, the
+// scores of a chunk of keys are computed in the first-level cache and converted to weights there by subtracting the
+// running maximum; sums and results are rescaled when the maximum grows (Milakov and Gimelshein, "Online normalizer
+// calculation for softmax"). The weights are then multiplied by the values. The score matrix is never stored as a
+// whole. Query heads that share a key head are consecutive rows, so that a key is read once for all of them.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -23,14 +23,15 @@ namespace {
 namespace arith = mlir::arith;
 
 constexpr double lowest = -std::numeric_limits<double>::infinity();
-// Up to so many rows, keys are read as they lie; more pay for packing them.
+// Up to this many rows, keys are read in their original layout. With more rows, packing pays off.
 constexpr std::int64_t most_direct_rows = 8, direct_tile_rows = 4, keys_at_once = 4;
 constexpr std::int64_t tile_rows = 6, tile_vectors = 2;
-// Stack for the queries and results of a tile and for its scores, and multiply-adds that make a work item worth
-// scheduling.
+// Stack memory for the queries and results of a tile, and for its scores.
 constexpr std::int64_t row_bytes = 24 << 10, score_bytes = 24 << 10;
-constexpr std::int64_t most_keys =
-    256;  // of a chunk, where there are several: their keys and values stay in a cache for all tiles at hand
+// Keys of a chunk, if there are several chunks. Their keys and values stay in a cache for all tiles that are processed
+// together.
+constexpr std::int64_t most_keys = 256;
+// Number of multiply-adds that makes a work item worth scheduling.
 constexpr std::int64_t item_products = 1 << 19;
 
 class attention_emitter {
@@ -86,7 +87,7 @@ class attention_emitter {
     sums = code.stack(sum_type, tiles_at_once * tile.rows);
     corrections = code.stack(sum_type, tile.rows);
     results = chunk < n.keys ? code.stack(sum_type, tiles_at_once * tile.rows * n.value_depth) : Value();
-    // The rows of both products are the same; as many vectors of values as there is room for.
+    // Both products have the same rows. Use as many vectors of values as registers allow.
     const std::int64_t room = std::max<std::int64_t>(1, (e.target.vector_registers - 2) / (tile.rows + 1)),
                        lanes = std::min(
                            register_lanes(e, sum_type),
@@ -107,7 +108,8 @@ class attention_emitter {
   }
 
  private:
-  // Rows divide evenly into tiles of at most `tile_m`; few rows leave room for several vectors of values.
+  // Rows are divided evenly into tiles of at most `tile_m`. With few rows, registers are left for several vectors of
+  // values.
   tile_shape packed_tile() const {
     const std::int64_t most = choose(e.configuration, "tile_m", tile_rows), tiles = (rows + most - 1) / most;
     const std::int64_t lanes = std::min(register_lanes(e, sum_type),
@@ -117,7 +119,8 @@ class attention_emitter {
     return {(rows + tiles - 1) / tiles, vectors, lanes};
   }
 
-  // The values, each head's together where they are read many times: rows far apart share few sets of a cache.
+  // Copies the values of each head to contiguous memory if they are read many times. Otherwise rows are far apart and
+  // map to few sets of a cache.
   buffer gathered_values(std::int64_t group_count) {
     gathered = op.value_layout == head_layout::sequence_first && n.key_heads > 1 && !direct;
     if (!gathered) return e.materialize(value_);
@@ -133,7 +136,7 @@ class attention_emitter {
     return made;
   }
 
-  // Keys in panels of [depth, columns], so that their scores are columns of a tile.
+  // Packs keys in panels of [depth, columns], so that scores are the columns of a tile.
   void pack_keys(std::int64_t group_count) {
     packed.groups = group_count;
     packed.steps = n.depth;
@@ -146,14 +149,14 @@ class attention_emitter {
                 }});
   }
 
-  // [batch..., head] and a position and a depth as indices of a tensor in this layout.
+  // Maps [batch..., head], a position and a depth to the indices of a tensor in this layout.
   static values in_layout(values at, Value position, Value depth, head_layout layout) {
     at.insert(layout == head_layout::heads_first ? at.end() : at.end() - 1, position);
     if (depth) at.push_back(depth);
     return at;
   }
 
-  // Row `row` of the group: its query head and its query. Rows beyond the last are the last again.
+  // The query head and the query of row `row` of the group. Rows beyond the last one repeat the last one.
   struct query_row {
     values head;  // [batch..., head]
     Value position;
@@ -172,15 +175,15 @@ class attention_emitter {
   }
   Value at_row(Value row, std::int64_t pitch) { return code.mul(row, pitch); }
 
-  // body(index, lanes) over [0, count): whole vectors, then single elements.
+  // Calls body(index, lanes) over [0, count): whole vectors, then single elements.
   void sweep(Value count, std::int64_t lanes, const std::function<void(Value, std::int64_t)>& body) {
     Value even = code.mul(code.div(count, code.constant(lanes)), lanes);
     code.loop(code.constant(0), even, lanes, [&](Value i) { body(i, lanes); });
     code.loop(even, count, 1, [&](Value i) { body(i, 1); });
   }
 
-  // Tiles [first, last), at most as many as there is room for: all of them meet a chunk of keys before the next one
-  // comes.
+  // Computes tiles [first, last), as many as fit into the stack memory. All of them process a chunk of keys before the
+  // next chunk.
   void emit_tiles(Value first, Value last) {
     auto each_tile = [&](const std::function<void()>& body) {
       code.loop(first, last, 1, [&](Value t) {
@@ -243,7 +246,7 @@ class attention_emitter {
     });
   }
 
-  // How many keys some row of the tile sees.
+  // Returns the number of keys that at least one row of the tile sees.
   Value keys_seen() {
     if (!op.causal || n.queries == 1) return code.constant(n.keys);
     Value last_row = code.min(code.add(first_row, tile.rows - 1), rows - 1),
@@ -255,7 +258,7 @@ class attention_emitter {
     return code.min(code.max(code.add(last, n.keys - n.queries + 1), 0), n.keys);
   }
 
-  // scores[r, j] = query row r · key first + j. Beyond `count` there may be anything.
+  // scores[r, j] = query row r · key first + j. Entries beyond `count` are unspecified.
   void make_scores(Value first, Value count) {
     if (direct) return make_scores_directly(first, count);
     factor left{query_tile, sum_type, n.depth, 1},
@@ -273,7 +276,7 @@ class attention_emitter {
     });
   }
 
-  // Few rows: sums along the depth, several keys at once.
+  // For few rows: sums run along the depth, for several keys at a time.
   void make_scores_directly(Value first, Value count) {
     const std::int64_t lanes = register_lanes(e, sum_type), even = n.depth / lanes * lanes;
     Value pointer = e.pointer(keys_at);
@@ -309,7 +312,7 @@ class attention_emitter {
     code.loop(even_keys, count, 1, [&](Value j) { some(j, 1); });
   }
 
-  // Where the group's first position is in a buffer, and how far it is to the next.
+  // Returns the address of the group's first position in a buffer, and the distance to the next position.
   std::pair<Value, std::int64_t> place_of_group(head_layout layout, std::int64_t positions, std::int64_t depth) {
     if (layout == head_layout::heads_first) return {code.mul(group, positions * depth), depth};
     values digits = code.delinearize(group, std::vector<std::int64_t>{n.batch, n.key_heads});
@@ -317,12 +320,12 @@ class attention_emitter {
             n.key_heads * depth};
   }
 
-  // Masked scores of one row become exp(score - largest so far); the row's sum and correction follow.
+  // Converts the masked scores of one row to exp(score - running maximum) and updates the row's sum and correction.
   void make_weights(Value r, Value first, Value count) {
     const std::int64_t lanes = tile.lanes;
     Value start = at_row(r, chunk), kept_row = code.add(slot, r);
     if (mask || op.causal) apply_masks(r, start, first, count);
-    // What a whole vector would read beyond the keys counts for nothing.
+    // Entries beyond the keys, up to a whole vector, are set to weight 0.
     Value whole = code.mul(code.div(code.add(count, lanes - 1), code.constant(lanes)), lanes);
     code.loop(count, whole, 1, [&](Value j) { code.store(scores, code.add(start, j), sum_type, number(lowest)); });
     Value top =
@@ -332,7 +335,7 @@ class attention_emitter {
     Value before = code.load(tops, kept_row, sum_type, 1);
     if (lanes > 1) top = code.horizontal(mlir::vector::CombiningKind::MAXNUMF, top);
     top = larger_number(top, before);
-    // Nothing was seen so far: any finite number does in the place of -inf, whose difference to itself is none.
+    // All scores so far were masked. Use 0 for the running maximum, because -inf - (-inf) is NaN.
     Value safe = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, number(lowest)), number(0), top);
     Value sum =
         code.loop(code.constant(0), whole, lanes, {number(0, lanes)}, [&](Value j, std::span<const Value> so_far) {
@@ -433,19 +436,26 @@ class attention_emitter {
   value mask;
   const attention_extents n;
   const element_type sum_type;
-  const std::int64_t share, rows;         // query heads per head of keys, and query rows per head of keys
-  std::vector<std::int64_t> groups;       // batch dims and heads of keys
-  bool direct = false, gathered = false;  // keys as they lie; values copied
-  tile_shape tile;                        // rows of queries × keys
-  std::int64_t chunk = 0;                 // keys whose scores are there at once
+  // Query heads per key head, and query rows per key head.
+  const std::int64_t share, rows;
+  // Batch dims and key heads.
+  std::vector<std::int64_t> groups;
+  // `direct`: keys are not packed. `gathered`: values are copied.
+  bool direct = false, gathered = false;
+  // Query rows × keys.
+  tile_shape tile;
+  // Number of keys whose scores are computed at a time.
+  std::int64_t chunk = 0;
   std::int64_t tiles_at_once = 1;
   contraction packed;
   buffer keys_at, values_at;
-  std::vector<column_segment> segments;  // of the values' depth
+  // Segments of the values' depth.
+  std::vector<column_segment> segments;
   std::vector<tile_writer> writers;
   Value query_tile, scores, tops, sums, corrections, results;
   Value group, first_row;
-  Value slot;  // the tile's first row among those of the tiles at hand
+  // Index of the tile's first row among those of the current tiles.
+  Value slot;
   values group_at;
 };
 
@@ -465,8 +475,8 @@ std::vector<candidate> attention_space(kernel_emitter& e) {
     for (std::int64_t vectors : {1, 2, 3, 4})
       for (std::int64_t keys : {64, 128, 256, 512}) {
         if (tile_m * vectors + vectors + 1 > registers) continue;
-        // As for a contraction's tile: multiply-adds, or what they load; and blocks of keys that leave a cache, or are
-        // few at a time.
+        // Like the tile of a contraction: limited by multiply-adds or by loads. Adds the cost of key blocks that do not
+        // stay in a cache, or that are short.
         const double r = static_cast<double>(tile_m), v = static_cast<double>(vectors),
                      step = std::max({r * v / 2, (r + v) / 2, 2 * v, 4.0}) + 0.5;
         result.push_back({{{"tile_m", tile_m}, {"tile_n", vectors * lanes}, {"keys", keys}},

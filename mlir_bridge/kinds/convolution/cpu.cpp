@@ -1,4 +1,4 @@
-// convolution on channels_last images: output pixels of a line are the rows of tiles, output channels the columns.
+// Convolution of channels_last images. Output pixels of a line are the rows of tiles, output channels the columns.
 #include <functional>
 #include <numeric>
 
@@ -14,7 +14,7 @@ namespace kiln::cpu {
 
 namespace {
 
-// A line that fills tiles of about this many rows well is left alone.
+// Lines of at least about this many pixels that fill tiles well are not joined.
 constexpr std::int64_t joined_line = 14;
 
 std::int64_t product(std::span<const std::int64_t> dims) {
@@ -28,8 +28,8 @@ void require_channels_last(const kernel_emitter& e, tensor_layout layout) {
                     " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
 }
 
-// How many groups to compute as one, whose weights are zero between them: small groups would leave most lanes of a
-// vector empty.
+// Returns how many groups to compute as one group, with zeros as weights between them. Small groups would leave most
+// lanes of a vector empty.
 std::int64_t merged_groups(const kernel_emitter& e, std::int64_t groups, std::int64_t features, element_type type) {
   std::int64_t best = 1;
   for (std::int64_t q = 2; q <= groups && q * features <= register_lanes(e, accumulation_type(type)); ++q)
@@ -37,7 +37,7 @@ std::int64_t merged_groups(const kernel_emitter& e, std::int64_t groups, std::in
   return best;
 }
 
-// [batch, outputs..., channels] without the channels.
+// Returns [batch, outputs..., channels] without the channels.
 values image_position(Value batch, std::span<const Value> outputs) {
   values where{batch};
   where.insert(where.end(), outputs.begin(), outputs.end());
@@ -73,8 +73,8 @@ void emit_convolution(kernel_emitter& e) {
   }
   c.locate = [](Value batch, Value, std::span<const Value> outputs) { return image_position(batch, outputs); };
   if (pointwise) {
-    // All lines of all images are alike. Short lines are joined: tiles then reach over their ends, and each row finds
-    // its place on its own.
+    // All lines of all images are computed alike. Short lines are joined: a tile may then extend over the end of a
+    // line, and the position of each row is computed separately.
     const std::vector<std::int64_t> pixels(out.begin(), out.end() - 1);
     const std::int64_t line = pixels.back(), lines = product(pixels) / line;
     const bool join = choose(e.configuration, "join", line < joined_line || line % joined_line > joined_line / 2) != 0;
@@ -134,7 +134,7 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
   x.products = x.steps * taps;
   std::vector<candidate> result = blocking_space(e, x, image.type().type);
   if (taps > 1 || op.groups > 1) return result;
-  // Single pixels may be one line.
+  // Images of single pixels can be joined to one line.
   x.rows *= x.lines, x.lines = 1;
   for (candidate& c : result) c.configuration["join"] = 0;
   for (candidate& c : blocking_space(e, x, image.type().type)) {

@@ -1,6 +1,5 @@
-// convolution and transposed convolution on channels_last images as implicit matrix products: rows m are output pixels,
-// k is a position in the window and, innermost, an input channel of the group; columns n are output channels of the
-// group.
+// Convolution and transposed convolution of channels_last images as implicit matrix products. Rows m are output pixels;
+// k is a window position and, innermost, an input channel of the group; columns n are output channels of the group.
 #include <functional>
 #include <numeric>
 
@@ -26,8 +25,8 @@ dim product(std::span<const dim> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), dim(1), std::multiplies<>());
 }
 
-// One spatial axis. A convolution's output o sees input o * stride - pad + w * dilation through window position w; a
-// transposed one's sees i where i * stride = o + pad - w * dilation.
+// One spatial axis. A convolution's output o reads input o * stride - pad + w * dilation at window position w. A
+// transposed convolution's output o reads input i if i * stride = o + pad - w * dilation.
 struct spatial_axis {
   dim in, out;
   std::int64_t window, stride, dilation, pad;
@@ -38,7 +37,7 @@ struct spatial_axis {
     const dim beyond_last = in - ((out - 1) * stride - pad + (window - 1) * dilation);
     return !beyond_last.is_static() || beyond_last.value() <= 0;
   }
-  // The input position, inside of the image in any case, and where it is the true one (null: everywhere).
+  // Returns an input position that is always inside the image, and a condition that it is the true one (null: always).
   std::pair<Value, Value> locate(kernel_emitter& e, Value output, Value tap) const {
     code_builder& code = e.code;
     if (!transposed) {
@@ -54,7 +53,7 @@ struct spatial_axis {
   }
 
  private:
-  // 0 <= i < n in one comparison.
+  // Tests 0 <= i < n with one comparison.
   static Value below(kernel_emitter& e, Value i, const dim& n) {
     return e.code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, i, e.size(n));
   }
@@ -83,7 +82,7 @@ bool channels_are_contiguous(kernel_emitter& e, value image) {
   return !access.transposed_axis();
 }
 
-// k as a window position and a channel.
+// k, split into a window position and a channel.
 struct depth_place {
   values window;
   Value channel, inside;
@@ -104,7 +103,7 @@ operand image_operand(kernel_emitter& e, const image_problem& p, element_type fa
     Value tap;
     const std::int64_t shift = at.offset % piece, begin = at.offset - shift;
     if (channels % at.k_step == 0) {
-      // A step stays within one window position, which is the same for all threads.
+      // A step stays within one window position, which is uniform across threads.
       tap = code.div(at.k_tile, channels);
       found.channel = code.add(code.add(code.rem(at.k_tile, channels), at.k_inner), at.offset);
     } else {
@@ -140,8 +139,8 @@ operand image_operand(kernel_emitter& e, const image_problem& p, element_type fa
   return result;
 }
 
-// Weights are [window..., channels of a group, all features], transposed ones [window..., features of a group, all
-// channels].
+// Weights are [window..., channels of a group, all features]; those of transposed convolutions are [window..., features
+// of a group, all channels].
 operand weight_operand(kernel_emitter& e, const image_problem& p, bool transposed) {
   operand result;
   const std::vector<std::int64_t> window = p.window();

@@ -1,4 +1,4 @@
-// cumulative_sum: sequential along its axis, vectors across the others where the axis is not the last one.
+// cumulative_sum is sequential along its axis. If the axis is not the last one, vectors run along the other axes.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
@@ -11,7 +11,7 @@ void emit_cumulative_sum(kernel_emitter& e) {
   auto& code = e.code;
   value input = e.anchor()->inputs()[0];
   element_type type = input.type().type;
-  // Scalars add in f64: a long chain of f32 additions would lose digits.
+  // Scalars are summed in f64, because a long chain of f32 additions loses digits.
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, input.type().rank()));
   auto dims = kernel_emitter::dims(input);
   std::int64_t extent = dims[axis];

@@ -1,6 +1,6 @@
-// cumulative_sum. A workgroup walks a row in tiles: each thread adds its few elements, lanes and waves pass on what
-// lies before them. Where many rows lie side by side, a thread does one row alone. The configuration's "each" (elements
-// of a thread in a tile) and "threads" overrule the choice.
+// cumulative_sum. A workgroup processes a row in tiles: each thread sums its few elements, then lanes and waves
+// exchange the sums of the elements before theirs. If there are many rows, each thread computes a row alone. "each"
+// (elements of a thread in a tile) and "threads" of the configuration overrule the choice.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
@@ -24,7 +24,8 @@ struct scan_emitter {
   value input;
   element_type type;
   std::size_t axis;
-  std::vector<std::int64_t> rows;  // the dims, 1 along the axis
+  // The dims, with 1 along the axis.
+  std::vector<std::int64_t> rows;
   std::int64_t extent;
 
   Value add(Value a, Value b) const {
@@ -76,8 +77,8 @@ struct scan_emitter {
         sums.push_back(add(sums.back(), inside ? code.select(inside, x, zero) : x));
         places.push_back(place), valid.push_back(inside);
       }
-      // Sums of the lanes before this one: groups of lanes meet in pairs, and the upper one notes what the lower one
-      // brings.
+      // Returns the sum of the lanes before this one: groups of lanes are combined in pairs, and the upper group adds
+      // the total of the lower one.
       Value before = zero, total = sums.back();
       for (std::int64_t mask = 1; mask < wave; mask *= 2) {
         Value other = group.shuffle_xor(total, mask);
@@ -125,7 +126,7 @@ std::vector<candidate> cumulative_sum_space(kernel_emitter& e) {
   std::vector<candidate> result;
   for (std::int64_t each : {1, 2, 4, 8})
     for (std::int64_t threads : {64, 128, 256, 512, 1024}) {
-      // Tiles of a row follow each other: a trip to memory, the steps between lanes, two barriers.
+      // Tiles of a row are sequential; each takes a memory latency, the exchange between lanes, and two barriers.
       constexpr double exchange = 30, barriers = 300;
       const std::int64_t tiles = (extent + threads * each - 1) / (threads * each);
       streaming_work work{

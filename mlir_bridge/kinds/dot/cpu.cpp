@@ -1,4 +1,4 @@
-// dot: rows of the left matrix are rows of tiles, batches are groups with matrices of their own.
+// Matrix products on CPUs. Rows of the left matrix are the rows of tiles; batches are groups with separate matrices.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -17,16 +17,18 @@ namespace kiln::cpu {
 
 namespace {
 
-// Below this many rows the panels would be read too few times to pay for making them.
+// With fewer rows, panels are read too few times to pay for packing.
 constexpr std::int64_t packing_rows = 4;
-// The same where there are many right matrices, which are activations then and packed again on every run.
+// The same limit if there are many right matrices. These are activations, which are packed on every run.
 constexpr std::int64_t packing_rows_batched = 48;
 
 struct dot_extents {
   std::vector<std::int64_t> batch;
   std::int64_t m, n, k;
-  bool streaming, by_rows;             // few rows, which have generators of their own unless "pack" says otherwise
-  std::optional<byte_products> bytes;  // set for 8-bit factors that are worth packing
+  // True for few rows, which have separate generators unless "pack" of the configuration selects this one.
+  bool streaming, by_rows;
+  // Set for 8-bit factors that are worth packing.
+  std::optional<byte_products> bytes;
 };
 
 dot_extents extents_of(const kernel_emitter& e, const dot& op) {
@@ -48,8 +50,8 @@ dot_extents extents_of(const kernel_emitter& e, const dot& op) {
   return x;
 }
 
-// The left matrices as [batches, m, room] with k innermost, in scratch that a stage of its own fills; zeros follow each
-// row's k elements.
+// Copies the left matrices to [batches, m, room] with k innermost, in scratch that a separate stage fills. The k
+// elements of each row are followed by zeros.
 buffer rows_of_bytes(kernel_emitter& e, value a, const dot_extents& x, bool transposed, std::int64_t room) {
   code_builder& code = e.code;
   const element_type type = a.type().type;
@@ -105,8 +107,8 @@ std::vector<candidate> dot_space(kernel_emitter& e) {
              usually = x.m >= (groups > 1 ? packing_rows_batched : packing_rows);
   for (const candidate& c :
        blocking_space(e, {.lines = groups, .rows = x.m, .columns = x.n, .steps = x.k, .products = x.k}, type)) {
-    // Panels are a stream; without them lines far apart are read side by side. Those that are no constant are made on
-    // every run.
+    // Panels are read sequentially. Without them, lines that are far apart are read at the same time. Panels of
+    // non-constant matrices are packed on every run.
     const double packing = constant && groups == 1 ? 0 : static_cast<double>(groups * x.n * x.k) / 4;
     for (std::int64_t pack : {1, 0}) {
       if (!pack && op.transpose_b) continue;
@@ -118,7 +120,7 @@ std::vector<candidate> dot_space(kernel_emitter& e) {
       result.push_back(std::move(next));
     }
   }
-  // Few rows wait for memory: other ways to walk it cost about the same.
+  // Products of few rows are limited by memory, so other variants cost about the same.
   const double memory = static_cast<double>(groups * x.n * x.k) / 2;
   if (x.streaming)
     for (std::int64_t lines : {2, 4, 8, 16})
@@ -147,7 +149,8 @@ void emit_dot(kernel_emitter& e) {
   c.bytes = x.bytes;
   c.steps = c.bytes ? (k + bytes_of_lane - 1) / bytes_of_lane : k;
   c.columns = n;
-  const std::int64_t room = c.bytes ? c.steps * bytes_of_lane : k;  // of a row of the left matrix
+  // Elements of a row of the left matrix, including padding.
+  const std::int64_t room = c.bytes ? c.steps * bytes_of_lane : k;
   const bool rows_along_k = c.bytes || !op.transpose_a;
   c.left = c.bytes && (op.transpose_a || room != k) ? rows_of_bytes(e, a, x, op.transpose_a, room) : e.materialize(a);
   c.left_group = m * room;

@@ -1,4 +1,4 @@
-// dot and batched dot as contraction problems.
+// Expresses dot and batched dot as contraction problems.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -18,10 +18,11 @@ namespace {
 struct matrix_place {
   std::vector<dim> batch_sizes;
   dim rows, depth;
-  bool depth_first;  // [batch..., depth, rows]
+  // The layout is [batch..., depth, rows].
+  bool depth_first;
 };
 
-// Whether walking along `axis` of v walks along memory, more than walking along the last axis does.
+// Returns true if elements along `axis` of v are closer together in memory than those along the last axis.
 bool contiguous_along(kernel_emitter& e, value v, std::size_t axis) {
   access_analysis access(e, kernel_emitter::sizes(v));
   access.add_root(v);
@@ -29,8 +30,8 @@ bool contiguous_along(kernel_emitter& e, value v, std::size_t axis) {
   return access.transposed_axis().value_or(last) == axis;
 }
 
-// How many elements along the last axis are worth asking for at once: what 16 bytes hold of the narrowest tensor in
-// memory that v is made of element by element, as far as neighbours there are neighbours in v.
+// Returns how many elements along the last axis to load at a time: as many as 16 bytes hold of the narrowest tensor in
+// memory that v is computed from elementwise, if neighbours in that tensor are neighbours in v.
 std::int64_t elements_at_once(const kernel_emitter& e, value v) {
   if (auto memory = e.in_memory(v)) return chunk_bytes * 8 / storage_bits(memory->type);
   std::int64_t most = 1;
@@ -76,8 +77,7 @@ operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_p
   return result;
 }
 
-// With more rows than this, weights that are made of fewer bits are made once, in memory, for the copies that matrix
-// units need.
+// With more rows than this, packed weights are unpacked to memory once, because matrix units need them there.
 constexpr std::int64_t most_unpacked_rows = 128;
 
 contraction_problem dot_problem(kernel_emitter& e) {

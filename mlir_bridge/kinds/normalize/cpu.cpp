@@ -1,4 +1,4 @@
-// normalize: mean and variance in two passes (one would lose digits where the mean is large), then the scaled
+// normalize: mean and variance in two passes (a single pass would lose digits if the mean is large), then the scaled
 // difference.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"

@@ -1,5 +1,5 @@
-// normalize: the mean, then the variance of the differences to it (in one pass it would lose digits where the mean is
-// large), then the scaled differences. A row in registers is read once.
+// normalize: the mean, then the variance of the differences to it (in one pass it would lose digits if the mean is
+// large), then the scaled differences. A row that fits into registers is read once.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/gpu/row_team.hpp"
 #include "mlir_bridge/kinds/normalize/generators.hpp"
@@ -30,7 +30,7 @@ struct normalize_emitter {
     return code.make<arith::DivFOp>(total, code.splat(team.count_as(type), code_builder::lanes_of(total)));
   }
 
-  // The element at a place: as the last pass left it, or from memory, and 0 where it is another thread's.
+  // Returns the element at a place, from registers or from memory, or 0 if another thread owns it.
   Value element(const row_team::place& at) const {
     if (at.piece >= 0 && static_cast<std::size_t>(at.piece) < kept.size())
       return kept[static_cast<std::size_t>(at.piece)];

@@ -1,5 +1,5 @@
 // Fusions without an anchor: elementwise work and data movement. Their generators are cpu/pointwise and gpu/pointwise,
-// which other generators use to bring a value into memory.
+// which other generators use to store a value to memory.
 #include "mlir_bridge/kinds/kind.hpp"
 #include "mlir_bridge/cpu/pointwise.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"

@@ -1,4 +1,5 @@
-// pooling over channels_last images: an output pixel's window is clipped once, then folded for vectors of channels.
+// Pooling of channels_last images: an output pixel's window is clipped to the image once, then combined for vectors of
+// channels.
 #include <limits>
 
 #include "ir/error.hpp"
@@ -43,7 +44,7 @@ void emit_pooling(kernel_emitter& e) {
   std::size_t spatial = op.window.size();
   std::int64_t channels = in.back().value(), window = 1;
   for (std::int64_t w : op.window) window *= w;
-  // Windows overlap: a prologue is computed once.
+  // Windows overlap, so compute a prologue once.
   if (!e.in_memory(input)) e.materialize(input);
   std::int64_t lanes = e.lanes_for(type, channels);
   std::int64_t vectors = vectors_abreast(channels, lanes), block = lanes * vectors;
@@ -57,7 +58,8 @@ void emit_pooling(kernel_emitter& e) {
       std::int64_t dilation = op.dilations[i];
       const dim& extent = in[i + 1];
       Value start = code.sub(code.mul(at[i + 1], op.strides[i]), op.pads_begin[i]);
-      auto elements_below = [&](const dim& limit) {  // of the window, at positions below limit
+      // Number of window positions below `limit`.
+      auto elements_below = [&](const dim& limit) {
         Value distance = code.max(code.sub(e.size(limit + dilation - 1), start), 0);
         return code.min(code.div(distance, dilation), op.window[i]);
       };

@@ -42,7 +42,8 @@ void emit_pooling(kernel_emitter& e) {
   if (type == element_type::boolean)
     throw error(error_kind::unsupported, "pooling of bool images has no GPU code; convert the image to u8 first");
   if (e.anchor_result().type().elements() == 0) return;
-  if (!e.in_memory(input)) e.materialize(input);  // windows overlap: a prologue is computed once
+  // Windows overlap, so compute a prologue once.
+  if (!e.in_memory(input)) e.materialize(input);
   std::int64_t lanes = window_lanes(e, most_lanes(type), kernel_emitter::sizes(input).back().value());
   window_stage stage(e, input, e.anchor_result(), {op.window, op.strides, op.dilations, op.pads_begin}, lanes);
   reduction_rule rule(average ? reduction_kind::sum : reduction_kind::max, type);

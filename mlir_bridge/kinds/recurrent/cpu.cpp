@@ -1,6 +1,5 @@
-// recurrent (RNN, GRU, LSTM): a work item is one batch entry, its time steps in order. The product h · Rᵀ reads R
-// transposed, so that vectors run along the gates; the transposition is a prepare stage. State and gates are f32 in
-// scratch.
+// recurrent (RNN, GRU, LSTM): a work item computes all time steps of one batch entry. The product h · Rᵀ reads R
+// transposed, so that vectors run along the gates; a prepare stage transposes it. State and gates are f32 in scratch.
 #include <array>
 
 #include "ir/ops/all.hpp"
@@ -23,7 +22,8 @@ struct recurrent_stage {
   element_type type, state_type;
   buffer inputs_gates, transposed, bias, initial_hidden, initial_cell;
   buffer hidden_state, cell_state, sums, gated;  // [B, H], [B, H], [B, G*H], [B, H]
-  std::array<std::optional<buffer>, 3> results;  // Y, final h, final c, where wanted
+  // Y, final h and final c, if requested.
+  std::array<std::optional<buffer>, 3> results;
 
   Value one_of(scalar_function f, Value x) const {
     std::array<Value, 1> operands{x};
@@ -58,7 +58,7 @@ struct recurrent_stage {
     });
   }
 
-  // Elements of the hidden axis in vectors; the last one is masked out by doing the rest one by one: state is updated
+  // Loops over the hidden axis in vectors. The remainder is computed element by element, because the state is updated
   // in place.
   void along_hidden(const std::function<void(Value, std::int64_t)>& body) {
     std::int64_t lanes = e.lanes_for(state_type, hidden), whole = hidden / lanes * lanes;

@@ -1,6 +1,6 @@
-// recurrent (RNN, GRU, LSTM): a workgroup is one batch entry, its time steps in order. The state lies in shared memory;
-// in the product h · Rᵀ a thread owns columns, and reads R transposed, so that neighbouring threads read neighbouring
-// weights. The transposition is a prepare stage.
+// recurrent (RNN, GRU, LSTM): a workgroup computes all time steps of one batch entry. The state is in shared memory. In
+// the product h · Rᵀ a thread owns columns and reads R transposed, so that neighbouring threads read neighbouring
+// weights. A prepare stage transposes R.
 #include <algorithm>
 #include <array>
 
@@ -17,7 +17,8 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t abreast = 4;  // of the hidden axis, in the product
+// Elements of the hidden axis per step of the product.
+constexpr std::int64_t abreast = 4;
 
 struct recurrent_stage {
   kernel_emitter& e;
@@ -28,7 +29,8 @@ struct recurrent_stage {
   element_type type, state_type;
   buffer inputs_gates, transposed, bias;
   Value b, hidden_state, cell_state, sums, gated;  // shared memory: [H], [H], [G*H], [H]
-  std::array<std::optional<buffer>, 3> results;    // Y, final h, final c, where wanted
+  // Y, final h and final c, if requested.
+  std::array<std::optional<buffer>, 3> results;
 
   Value one_of(scalar_function f, Value x) const {
     std::array<Value, 1> operands{x};
@@ -39,7 +41,7 @@ struct recurrent_stage {
   Value local(Value region, Value i) const { return code.load(region, i, state_type, 1); }
   void keep(Value region, Value i, Value v) const { code.store(region, i, state_type, v); }
 
-  // Each thread's elements of [low, high), which all finish together.
+  // Distributes the elements of [low, high) over the threads, followed by a barrier.
   void share(std::int64_t low, std::int64_t high, const std::function<void(Value)>& body) const {
     code.loop(code.add(group.thread(), low), code.constant(high), group.threads(), body);
     group.barrier();

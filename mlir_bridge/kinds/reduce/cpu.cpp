@@ -1,4 +1,4 @@
-// reduce: sums, means, products and extremes over any axes, and arg_reduce along one.
+// reduce (sums, means, products and extremes over any axes) and arg_reduce (along one axis).
 #include <algorithm>
 
 #include "ir/error.hpp"
@@ -13,7 +13,7 @@ namespace kiln::cpu {
 
 namespace {
 
-// Positions of the kept axes alone; the combined ones are 0.
+// Returns a position with the kept axes' indices; combined axes are 0.
 position kept_position(code_builder& code, const reduction_space& space, std::size_t rank, std::span<const Value> at) {
   position where(rank, axis_index{code.constant(0), 0, {}, 0, 1, any_multiple});
   for (std::size_t i = 0; i < space.kept.size(); ++i) where[space.kept[i]] = {at[i], 0, {}, 0, space.kept_dims[i], 1};
@@ -26,7 +26,7 @@ void store_result(kernel_emitter& e, const position& where, Value result, std::i
   ev.store_outputs(where, lanes);
 }
 
-// The outputs of a reduction over nothing: every element is the neutral one.
+// Returns true for a reduction over no elements: every result is the neutral element.
 bool is_empty(const std::vector<std::int64_t>& dims) { return std::ranges::find(dims, 0) != dims.end(); }
 
 }  // namespace
@@ -71,7 +71,7 @@ void emit_reduce(kernel_emitter& e) {
   std::int64_t native = e.lanes_for(r.type, space.lane_extent);
   space.parallel_columns(
       "reduce", r.type, space.count, [&](std::span<const Value> at, Value first, std::int64_t width) {
-        // Several vectors side by side share the loops over the combined axes.
+        // Several adjacent vectors share the loops over the combined axes.
         std::int64_t vectors = width / native;
         values start(static_cast<std::size_t>(vectors), r.start(code, native));
         values total = space.walk_column(

@@ -1,5 +1,5 @@
-// reduce and arg_reduce. Where few results combine many elements, workgroups share them: each leaves a partial result
-// in scratch, and a second stage joins those, always in the same order.
+// reduce and arg_reduce. If few results combine many elements, several workgroups share each result: each stores a
+// partial result to scratch, and a second stage combines these in a fixed order.
 #include <algorithm>
 #include <numeric>
 
@@ -16,23 +16,25 @@ namespace kiln::gpu {
 
 namespace {
 
-// What differs between reduce and arg_reduce: a state of one or two values, and its way from elements to the result.
+// The differences between reduce and arg_reduce: a state of one or two values, how elements are added to it, and how it
+// becomes the result.
 struct reduction {
   std::string name;
   value input;
   std::vector<std::int64_t> axes;
   bool keep_dims;
-  std::vector<element_type> state;  // element types of the state, for scratch
+  // Element types of the state in scratch.
+  std::vector<element_type> state;
   std::function<values(std::int64_t lanes)> start;
   std::function<values(const row_team&, const row_team::place&, Value x, std::span<const Value>)> meet;
   row_team::combiner join;
   std::function<Value(std::span<const Value>, const row_team&)> finish;
-  // Between threads: the state in a form that joins in one instruction, and back. Null for as it is.
+  // Convert the state to a form that combines in one instruction, and back. Null if no conversion is needed.
   std::function<values(std::span<const Value>)> pack = {}, unpack = {};
   row_team::combiner join_packed = {};
 };
 
-// total(state, combine) of packed states.
+// Returns the total of packed states.
 values total_of(const reduction& r, values state,
                 const std::function<values(values, const row_team::combiner&)>& total) {
   if (!r.pack) return total(std::move(state), r.join);
@@ -46,8 +48,8 @@ Value flip_negative(code_builder& code, Value bits) {
   return code.select(code.less(bits, code.integer(bits.getType(), 0)), flipped, bits);
 }
 
-// An f32 as an i32 of the same order, NaN at the winning end: a maximum of floats that keeps NaN takes several
-// instructions, one of integers takes one.
+// Maps an f32 to an i32 with the same order, with NaN at the preferred end. A maximum of floats that propagates NaN
+// takes several instructions, one of integers a single one.
 Value ordered_bits(code_builder& code, Value x, bool nan_is_largest) {
   mlir::Type integer = code_builder::with_lanes(code.builder.getI32Type(), code_builder::lanes_of(x));
   Value bits = flip_negative(code, code.make<arith::BitcastOp>(integer, x));
@@ -66,7 +68,7 @@ void store_result(kernel_emitter& e, const reduction& r, const position& where, 
   ev.store_outputs(reduced_position(e.code, where, r.axes, r.keep_dims), lanes);
 }
 
-// Stage two: a team of threads joins the partial results [splits, results] of one result.
+// The second stage: a team of threads combines the partial results [splits, results] of one result.
 void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials, const row_team& team) {
   auto& code = e.code;
   const reduction_axes& space = team.space;
@@ -102,7 +104,7 @@ void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buff
   group.close();
 }
 
-// Workgroups that can share what is combined into one, with something to do for each.
+// Returns the largest number of workgroups that can share a result such that each has work.
 std::int64_t most_splits(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes) {
   const row_team team(e, input, axes);
   if (!input.type().is_static()) return 1;
@@ -143,7 +145,7 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
     position where = team.total_position();
     std::int64_t lanes = team.total_lanes();
     if (partials.empty()) return store_result(e, r, where, r.finish(state, team), lanes);
-    // The position among the results: kept axes, then the columns.
+    // The position in the results: kept axes, then the columns.
     values digits;
     for (std::size_t axis : team.space.kept) digits.push_back(where[axis].base);
     std::vector<std::int64_t> dims;

@@ -1,6 +1,6 @@
-// scatter_elements and scatter_nd: a copy of the data, then the updates in order, so that the last of several at one
-// place wins. Parallel only over what cannot collide. An epilogue runs as a pointwise stage over the scattered tensor.
-// Sizes may be open.
+// scatter_elements and scatter_nd: copies the data, then applies the updates in order, so that the last of several
+// updates of one element wins. Only updates that cannot collide run in parallel. An epilogue is a pointwise stage over
+// the scattered tensor. Sizes may be open.
 #include <array>
 
 #include "ir/error.hpp"
@@ -15,7 +15,7 @@ namespace kiln::cpu {
 
 namespace {
 
-// Where the scattered tensor is built: the only output itself, or scratch that an epilogue reads.
+// The buffer in which the scattered tensor is built: the only output, or scratch that an epilogue reads.
 struct destination {
   kernel_emitter& e;
   bool direct;
@@ -41,7 +41,7 @@ Value joined(code_builder& code, scatter_reduction reduction, element_type type,
   return apply(code, functions[static_cast<std::size_t>(reduction)], type, operands);
 }
 
-// Negative indices count from the end; wild ones are clamped into the tensor.
+// Negative indices count from the end; indices out of range are clamped.
 Value place(kernel_emitter& e, Value index, element_type type, const dim& extent) {
   code_builder& code = e.code;
   Value wide = convert_element(code, index, type, element_type::i64);
@@ -49,7 +49,7 @@ Value place(kernel_emitter& e, Value index, element_type type, const dim& extent
   return e.min(code.max(wrapped, 0), extent - 1);
 }
 
-// Elements that an axis of unknown length is assumed to have, for the size of work items.
+// Returns the size, or for an open one the size that is assumed when work items are sized.
 std::int64_t usual(const dim& size) { return size.is_static() ? size.value() : 64; }
 
 }  // namespace
@@ -63,7 +63,7 @@ void emit_scatter_elements(kernel_emitter& e) {
   emit_pointwise_into(e, data, to.target, false);
   const auto &dims = kernel_emitter::sizes(data), &loops = kernel_emitter::sizes(indices);
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
-  // Updates at different positions of the other axes cannot meet.
+  // Updates at different positions of the other axes cannot collide.
   std::vector<dim> rows = loops;
   rows[axis] = loops[axis] == 0 ? 0 : 1;
   e.parallel_open("scatter_elements", rows, usual(loops[axis]) * 4, [&](std::span<const Value> at) {
@@ -97,7 +97,8 @@ void emit_scatter_nd(kernel_emitter& e) {
   for (std::size_t i = 0; i + 1 < index_dims.size(); ++i) tuples = tuples * index_dims[i];
   for (std::size_t i = static_cast<std::size_t>(width); i < dims.size(); ++i) slice = slice * dims[i];
   const auto strides = buffer{buffer_kind::scratch, 0, type, dims}.strides();
-  // Tuples may name the same slice, so they go in order; the elements of slices are independent of each other.
+  // Tuples may address the same slice, so they are processed in order. Elements of a slice are independent of each
+  // other.
   constexpr std::int64_t piece = 4096;
   const dim pieces = (slice + piece - 1) / piece;
   const std::int64_t lanes = e.lanes_for(type, known_bound(slice));

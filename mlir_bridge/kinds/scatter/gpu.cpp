@@ -1,6 +1,6 @@
-// scatter_elements and scatter_nd: a copy of the data, then every update at once. Of updates at one place the first one
-// applies all of them, in order, or without a reduction the last one alone writes: no atomics, and always the same
-// result. An epilogue runs as a pointwise stage over the scattered tensor.
+// scatter_elements and scatter_nd: copies the data, then processes all updates in parallel without atomics and with
+// deterministic results. With a reduction, the first of several updates of one element applies all of them in order;
+// without one, only the last update writes. An epilogue is a pointwise stage over the scattered tensor.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -18,7 +18,7 @@ namespace {
 
 namespace arith = mlir::arith;
 
-// Where the scattered tensor is built: the only output itself, or scratch that an epilogue reads.
+// The buffer in which the scattered tensor is built: the only output, or scratch that an epilogue reads.
 struct destination {
   kernel_emitter& e;
   bool direct;
@@ -44,7 +44,7 @@ Value joined(code_builder& code, scatter_reduction reduction, element_type type,
   return apply(code, functions[static_cast<std::size_t>(reduction)], type, operands);
 }
 
-// Negative indices count from the end; wild ones are clamped into the tensor.
+// Negative indices count from the end; indices out of range are clamped.
 Value place(kernel_emitter& e, Value index, element_type type, const dim& extent) {
   code_builder& code = e.code;
   Value wide = convert_element(code, index, type, element_type::i64);
@@ -52,8 +52,8 @@ Value place(kernel_emitter& e, Value index, element_type type, const dim& extent
   return code.to_index(e.min(code.max(wrapped, 0), extent - 1));
 }
 
-// Update `own` of `count`, all of which name places: place_of(i) as an index, update_of(i) in compute type. The place
-// is stored to where this update is the one to do so.
+// Update `own` of `count` updates: place_of(i) is the index of the element that update i changes, update_of(i) its
+// value in compute type. Stores only if this update is the one that must write.
 struct colliding_updates {
   kernel_emitter& e;
   code_builder& code;
@@ -67,7 +67,8 @@ struct colliding_updates {
     Value here = place_of(own), yes = code.integer(code.builder.getI1Type(), 1),
           no = code.integer(code.builder.getI1Type(), 0);
     bool replaces = reduction == scatter_reduction::none;
-    // Without a reduction a later update at the same place wins, with one an earlier update does the work.
+    // Without a reduction, this update does nothing if a later one changes the same element; with one, if an earlier
+    // one does.
     Value low = replaces ? code.add(own, 1) : code.constant(0), high = replaces ? e.size(count) : own;
     Value other = count == 1 ? no : code.loop(low, high, 1, {no}, [&](Value i, std::span<const Value> s) {
       return values{code.make<arith::OrIOp>(s[0], code.equal(place_of(i), here)).getResult()};
@@ -100,10 +101,11 @@ void emit_scatter_elements(kernel_emitter& e) {
   value data = e.anchor()->inputs()[0], indices = e.anchor()->inputs()[1], updates = e.anchor()->inputs()[2];
   const std::vector<dim>&sizes = kernel_emitter::sizes(data), &loops = kernel_emitter::sizes(indices);
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, sizes.size()));
-  e.materialize(indices);  // read again and again
+  // They are read many times.
+  e.materialize(indices);
   if (op.reduction != scatter_reduction::none) e.materialize(updates);
   destination to(e);
-  // Updates at different positions of the other axes cannot meet.
+  // Updates at different positions of the other axes cannot collide.
   e.parallel_open("scatter_elements", loops, 1, [&](std::span<const Value> at) {
     Value target = e.pointer(to.target);
     auto position_of = [&](Value i) {
@@ -144,7 +146,7 @@ void emit_scatter_nd(kernel_emitter& e) {
   for (std::size_t i = 0; i + 1 < index_sizes.size(); ++i) tuples = tuples * index_sizes[i];
   for (std::size_t i = static_cast<std::size_t>(width); i < sizes.size(); ++i) slice = slice * sizes[i];
   buffer source = e.materialize(updates), index_buffer = e.materialize(indices);
-  // The slice that each tuple names.
+  // The index of the slice that each tuple addresses.
   std::optional<buffer> slices;
   if (tuples != 0 && slice != 0) {
     slices = e.add_open_scratch(code.index_element(), {tuples});

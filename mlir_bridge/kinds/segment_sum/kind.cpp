@@ -1,5 +1,5 @@
-// segment_sum: an index of the output finds the rows of its segment by two binary searches and adds them in their
-// order, so nothing is shared and the result is always the same. One generator for every target: it only uses
+// segment_sum: each element of the output finds the rows of its segment with two binary searches and adds them in
+// order, so elements are independent and results deterministic. One generator serves all targets, because it only uses
 // kernel_emitter::parallel.
 #include "ir/ops/segment_sum.hpp"
 
@@ -17,13 +17,13 @@ namespace {
 
 using namespace codegen;
 
-// The number of ids, which ascend, that are smaller than `bound` (i64).
+// Returns how many of the ascending ids are smaller than `bound` (i64).
 Value count_below(kernel_emitter& e, const buffer& ids, Value bound) {
   code_builder& code = e.code;
   const std::int64_t rows = ids.dims()[0];
   const auto largest_step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
   Value pointer = e.pointer(ids);
-  // So many ids are known to be smaller; the step to the next guess halves.
+  // The state is the number of ids known to be smaller, and the step to the next guess, which is halved each time.
   values start{code.constant(0), code.constant(largest_step)};
   auto guess = [&](Value, std::span<const Value> state) {
     Value last = code.sub(code.add(state[0], state[1]), 1);
@@ -43,7 +43,7 @@ void emit_segment_sum(kernel_emitter& e) {
   const std::int64_t rows = kernel_emitter::dims(data)[0];
   if (std::ranges::find(dims, 0) != dims.end()) return;
   buffer ids = rows == 0 ? buffer{} : e.materialize(e.anchor()->inputs()[1]);
-  // Vectors along the last axis that divide it; where rows are scalars there is none.
+  // Vectors along the last axis must divide it. If rows are scalars, there are none.
   std::int64_t lanes = dims.size() == 1 ? 1 : std::gcd(e.lanes_for(type, dims.back()), dims.back());
   std::vector<std::int64_t> grid = dims;
   if (lanes > 1) grid.back() /= lanes;

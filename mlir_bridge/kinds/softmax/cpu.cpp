@@ -1,4 +1,4 @@
-// softmax and log(softmax): the largest element, the sum of exponentials, the quotient.
+// softmax and log(softmax) in three passes: the maximum, the sum of exponentials, the quotient.
 #include <array>
 #include <limits>
 
@@ -17,7 +17,7 @@ using mlir::vector::CombiningKind;
 
 constexpr std::int64_t longest_stack_row = 8192;  // elements of f32
 
-// Of two, the one that compares larger: a NaN may be lost, but reaches the result through the sum.
+// Returns the larger of two numbers. A NaN may be dropped here, but reaches the result through the sum.
 Value larger_number(code_builder& b, Value x, Value y) {
   return b.select(b.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, x, y), x, y);
 }
@@ -84,7 +84,7 @@ void emit_softmax(kernel_emitter& e) {
     return;
   }
   std::int64_t lanes = e.lanes_for(type, space.lane_extent);
-  // What the first pass computed (a prologue) or the second (exponentials) is kept in a row on the stack where it fits.
+  // If a row fits, the results of the first pass (a prologue) or of the second (exponentials) are kept on the stack.
   bool on_stack = space.lane_extent <= longest_stack_row;
   bool keeps_input = on_stack && !e.in_memory(input), keeps_exponentials = on_stack && !op.logarithm;
   e.parallel("softmax", space.kept_dims, space.count * 20, [&](std::span<const Value> at) {
@@ -111,7 +111,8 @@ void emit_softmax(kernel_emitter& e) {
           Value x = offset_known(where) ? again(where, n) : read(where, n);
           Value power = exponential(code, shifted(x, code.splat(highest, n)));
           if (keeps_exponentials && offset_known(where)) {
-            // A tail that overlaps must not read what was overwritten: only the new lanes count, the others are stored
+            // An overlapping last vector must not use elements that were already overwritten: only its new lanes are
+            // used, and the other lanes are stored unchanged.
             // as they were.
             if (valid && keeps_input)
               power = code.select(valid, power, code.load(row, space.row_offset(where), type, n));

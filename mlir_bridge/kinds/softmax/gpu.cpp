@@ -1,5 +1,5 @@
-// softmax and log(softmax). A row in registers is read once; a longer one twice, with a running maximum and a sum that
-// follows it.
+// softmax and log(softmax). A row that fits into registers is read once. A longer one is read twice, with a running
+// maximum and a sum that is rescaled when the maximum grows.
 #include <array>
 #include <limits>
 #include <numbers>
@@ -27,9 +27,10 @@ struct softmax_emitter {
   Value minus(Value a, Value b) const { return code.make<arith::SubFOp>(a, b); }
   Value plus(Value a, Value b) const { return code.make<arith::AddFOp>(a, b); }
   Value times(Value a, Value b) const { return code.make<arith::MulFOp>(a, b); }
-  // A NaN may be lost, but reaches the result through the sum.
+  // A NaN may be dropped here, but reaches the result through the sum.
   Value larger_number(Value a, Value b) const { return code.make<arith::MaxNumFOp>(a, b); }
-  // Of differences to the maximum: never positive, so the error of one multiplication is small beside the result.
+  // Arguments are differences to the maximum and never positive, so the error of a single multiplication is small
+  // compared to the result.
   Value power(Value x) const {
     if (exact) return exponential(code, x);
     std::array<Value, 1> operands{times(x, code.number(x.getType(), std::numbers::log2e))};
@@ -46,7 +47,7 @@ struct softmax_emitter {
       ev.store_outputs(at.where, team.lanes());
     });
   }
-  // What is subtracted from or multiplied with every element, from the sum.
+  // Returns the value that is subtracted from or multiplied with every element, computed from the sum.
   Value last_of(Value sum) const {
     if (!logarithm) return code.make<arith::DivFOp>(code.number(sum.getType(), 1), sum);
     std::array<Value, 1> operands{sum};
@@ -77,7 +78,7 @@ struct softmax_emitter {
     });
   }
 
-  // {maximum, sum of exp(x - maximum)} of two disjoint sets.
+  // Combines {maximum, sum of exp(x - maximum)} of two disjoint sets.
   values join(std::span<const Value> a, std::span<const Value> b) const {
     Value top = larger_number(a[0], b[0]);
     return {top, plus(times(a[1], power(minus(a[0], top))), times(b[1], power(minus(b[0], top))))};
@@ -85,7 +86,7 @@ struct softmax_emitter {
 
   void emit_looped() {
     mlir::Type vector = code.type(type, team.lanes());
-    // Not -inf, whose difference to itself is NaN.
+    // A finite number instead of -inf, because -inf - (-inf) is NaN.
     Value lowest =
               code.number(vector, exact ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest()),
           zero = code.number(vector, 0);

@@ -1,6 +1,6 @@
-// top_k: a heap of the k best so far, its root the worst of them, then sorted in place; O(n log k) at worst, and for
-// most elements one comparison. The heap lives in the outputs themselves (or in scratch, for an output that nobody
-// wants).
+// top_k with a heap of the k best elements so far (its root is the worst of them), which is sorted in place at the end.
+// O(n log k) in the worst case; most elements take one comparison. The heap is stored in the outputs, or in scratch for
+// an output that is not used.
 #include <array>
 #include <bit>
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace arith = mlir::arith;
 
-// One row of the two results: `k` entries, `stride` elements apart.
+// One row of the two results: `k` entries that are `stride` elements apart.
 struct heap {
   kernel_emitter& e;
   code_builder& code;
@@ -32,7 +32,7 @@ struct heap {
     code.store(indices_pointer, offset(i), element_type::i64, index);
   }
 
-  // NaN is above every number.
+  // NaN compares greater than every number.
   Value above(Value a, Value b) const {
     if (!is_float(type)) {
       element_type compared = type == element_type::boolean ? element_type::u8 : type;
@@ -45,14 +45,14 @@ struct heap {
     return code.make<arith::OrIOp>(greater, code.make<arith::AndIOp>(nan_a, number_b).getResult());
   }
   Value better_value(Value a, Value b) const { return largest ? above(a, b) : above(b, a); }
-  // Strictly ahead in the result's order: by value, then by index.
+  // Returns true if a comes strictly before b in the result: by value, then by index.
   Value ahead(Value a, Value a_index, Value b, Value b_index) const {
     Value first = better_value(a, b), second = better_value(b, a);
     Value tied = code.make<arith::XOrIOp>(second, code.integer(second.getType(), 1));
     return code.make<arith::OrIOp>(first, code.make<arith::AndIOp>(tied, code.less(a_index, b_index)).getResult());
   }
 
-  // Moves the entry at `root` down until no child is worse than it, among the first `size` entries of at most `k`.
+  // Moves the entry at `root` down until no child is worse. The heap is the first `size` of at most `k` entries.
   void sift_down(Value root, Value size, std::int64_t k) const {
     std::int64_t depth = std::bit_width(static_cast<std::uint64_t>(k));
     Value v = load_value(root), index = load_index(root);
@@ -62,7 +62,7 @@ struct heap {
       return code.branch(
           code.less(left, size),
           [&] {
-            // With no right child the left one stands in for it.
+            // If there is no right child, use the left one.
             Value other = code.select(code.less(right, size), right, left);
             Value left_value = load_value(left), left_index = load_index(left), other_value = load_value(other),
                   other_index = load_index(other);
@@ -120,7 +120,7 @@ void emit_top_k(kernel_emitter& e) {
     code.loop(0, k / 2, 1, [&](Value i) { h.sift_down(code.sub(code.constant(k / 2 - 1), i), code.constant(k), k); });
     code.loop(k, extent, 1, [&](Value i) {
       Value x = element(i), zero = code.constant(0);
-      // A later element that ties with the root stays behind it.
+      // A later element equal to the root is not inserted, because it comes after the root.
       code.when(h.better_value(x, h.load_value(zero)), [&] {
         h.store(zero, x, i);
         h.sift_down(zero, code.constant(k), k);

@@ -1,7 +1,7 @@
-// top_k by counting: the place of an element is the number of elements ahead of it, so every element finds its own
-// place, equal ones in order of index, always with the same result. Long rows are cut into chunks whose best become the
-// candidates of the next stage. The configuration's "chunk" (elements) and "at_once" (candidates that are not cut any
-// more) overrule the choice.
+// top_k by counting: the position of an element in the result is the number of elements before it, so every element
+// finds its own position. Equal elements are ordered by index; the result is deterministic. Long rows are divided into
+// chunks, whose best elements are the candidates of the next stage. "chunk" (elements) and "at_once" (candidates that
+// are not divided further) of the configuration overrule the choice.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -18,7 +18,8 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t one_chunk = 16384;  // candidates that are compared all with all
+// Candidates that are all compared with each other.
+constexpr std::int64_t one_chunk = 16384;
 constexpr std::int64_t chunk_size = 4096;
 
 struct top_k_emitter {
@@ -31,7 +32,7 @@ struct top_k_emitter {
   std::size_t axis;
   std::int64_t rows;
 
-  // The index in the dims without the axis, as indices with `along` on the axis.
+  // Returns indices from the index of a row and the index `along` the axis.
   values place(Value row, Value along) const {
     std::vector<std::int64_t> others = dims;
     others[axis] = 1;
@@ -40,7 +41,8 @@ struct top_k_emitter {
     return where;
   }
 
-  // Unsigned integers in the order of the result, best largest. NaN is above every number, zeros are equal.
+  // Converts elements to unsigned integers whose order is that of the result; the best is the largest. NaN is greater
+  // than every number, and both zeros are equal.
   Value key(Value x) const {
     mlir::Type integer = code.scalar_type(key_type);
     unsigned bits = integer.getIntOrFloatBitWidth();
@@ -65,8 +67,9 @@ struct top_k_emitter {
   }
 
   struct candidates {
-    buffer keys;                    // [rows, count]
-    std::optional<buffer> indices;  // in the row of the input; none: their own
+    buffer keys;  // [rows, count]
+    // Indices in the row of the input; without them, each key's own position.
+    std::optional<buffer> indices;
     std::int64_t count;
   };
 
@@ -169,7 +172,8 @@ void emit_top_k(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<top_k>();
   value input = e.anchor()->inputs()[0];
   if (op.k == 0 || input.type().element_count() == 0) return;
-  if (!e.in_memory(input)) e.materialize(input);  // read twice
+  // It is read twice.
+  if (!e.in_memory(input)) e.materialize(input);
   auto dims = kernel_emitter::dims(input);
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
   element_type type = compute_type(input.type().type),

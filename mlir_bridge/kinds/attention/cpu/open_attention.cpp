@@ -37,7 +37,7 @@ class open_attention {
     heads = query.type().dims[of_query.head], key_heads = key.type().dims[of_key.head];
     queries = query.type().dims[of_query.position], keys = key.type().dims[of_key.position];
     depth = query.type().dims.back(), value_depth = value_.type().dims.back();
-    // Vectors that fill the depth of the values exactly, where it allows.
+    // If possible, use vectors that divide the depth of the values.
     if (const std::int64_t factor = codegen::known_factor(value_depth); factor > 0) {
       value_tile.lanes = std::min(tile.lanes, std::max<std::int64_t>(factor & -factor, 4));
       value_tile.vectors = factor % (2 * value_tile.lanes) == 0 ? 2 : 1;
@@ -64,7 +64,7 @@ class open_attention {
                                       return in_layout(group, step, column, op.value_layout);
                                     }},
                                    value_tile);
-    // A row of scores has room for whole panels.
+    // A row of scores is padded to whole panels.
     std::vector<dim> room = items;
     room.insert(room.end(), {rows_per_item, key_panels.count() * tile.columns()});
     scores = e.add_open_scratch(sum_type, room);
@@ -74,7 +74,7 @@ class open_attention {
   }
 
  private:
-  // [batch..., head], a position and a depth as indices of a tensor in this layout.
+  // Maps [batch..., head], a position and a depth to the indices of a tensor in this layout.
   static values in_layout(std::span<const Value> head, Value position, Value depth, head_layout layout) {
     values at(head.begin(), head.end());
     at.insert(layout == head_layout::heads_first ? at.end() : at.end() - 1, position);
@@ -84,7 +84,7 @@ class open_attention {
   Value number(double v, std::int64_t lanes) { return code.number(code.type(sum_type, lanes), v); }
   Value times(Value x, Value y) { return code.make<arith::MulFOp>(x, y); }
 
-  // at: batch..., head, block of rows.
+  // `at` is batch..., head, block of rows.
   void emit_item(std::span<const Value> at, const open_panels& key_panels, const open_panels& value_panels) {
     head.assign(at.begin(), at.end() - 1);
     group = head;
@@ -100,7 +100,7 @@ class open_attention {
     write_results(value_panels, tiles);
   }
 
-  // How many keys a query sees.
+  // Returns the number of keys that a query sees.
   Value keys_seen(Value position) {
     if (!op.causal) return e.size(keys);
     return e.min(code.max(e.add(position, keys - queries + 1), 0), keys);
@@ -109,7 +109,7 @@ class open_attention {
     return code.add(code.add(scores_begin, e.mul(row, scores.sizes.back())), column);
   }
 
-  // scores[row, j] = scale * query . key, also for the copies of the last key that fill up its panel.
+  // scores[row, j] = scale * query . key. Includes the copies of the last key that fill its panel.
   void make_scores(const open_panels& panels, Value tiles) {
     const Value pointer = e.pointer(scores), count = code.div(code.add(seen, tile.columns() - 1), tile.columns());
     code.loop(code.constant(0), count, 1, [&](Value panel) {
@@ -133,7 +133,8 @@ class open_attention {
     });
   }
 
-  // The mask's elements for one query and a vector of keys; indices beyond the last key are that of the last one.
+  // Returns the mask's elements for one query and a vector of keys. Indices beyond the last key are replaced by that of
+  // the last one.
   Value mask_at(Value row, const axis_index& columns) {
     values indices = head;
     indices.push_back(row);
@@ -145,7 +146,8 @@ class open_attention {
       const std::size_t axis = full.size() - sizes.size() + i;
       axis_index index = axis + 1 == full.size() ? columns : axis_index{indices[axis], 0, {}};
       if (sizes[i] == 1) index = {code.constant(0), 0, {}, 0, 1, codegen::any_multiple};
-      else if (sizes[i] != full[axis]) clamp(index, sizes[i]);  // may be stretched at run time
+      // The axis may be broadcast at run time.
+      else if (sizes[i] != full[axis]) clamp(index, sizes[i]);
       where.push_back(index);
     }
     evaluator ev(e);
@@ -159,7 +161,7 @@ class open_attention {
                e.min(code.add(code.splat(index.base, tile.lanes), code.lane_numbers(tile.lanes)), size - 1)};
   }
 
-  // The scores of a row become exp(score - largest); their sum is kept.
+  // Converts the scores of a row to exp(score - maximum) and stores their sum.
   void make_weights(Value row) {
     const Value pointer = e.pointer(scores), query_row = code.add(first_row, row), visible = keys_seen(query_row);
     const Value end = code.mul(code.div(code.add(seen, tile.columns() - 1), tile.columns()), tile.columns());
@@ -238,7 +240,7 @@ class open_attention {
   dim heads, key_heads, queries, keys, depth, value_depth;
   std::int64_t rows_per_item = 1;
   buffer queries_at, scores;
-  // Of the work item at hand.
+  // Indices of the current work item.
   values head, group;
   Value first_row, row_count, seen, scores_begin, sums_at;
 };

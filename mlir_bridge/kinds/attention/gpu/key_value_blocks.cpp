@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t chunk = lane_layout::chunk;
 
-// Chunks of a row in shared memory, so that the swizzle stays within it.
+// Returns the number of chunks per row in shared memory, rounded so that the swizzle stays within the row.
 std::int64_t row_chunks(std::int64_t chunks) {
   std::int64_t n = 1;
   while (n < chunks && n < 8) n *= 2;
@@ -92,7 +92,7 @@ void key_value_blocks::fetch(const attention_problem::place& at, Value first_key
       inside = code_.less(depth, code_.constant(p_.n.depth)), depth = code_.min(depth, p_.n.depth - chunk);
     fetched_keys_.push_back(chunk_of(e_, p_.key, p_.of_key(at, code_.min(j, last), depth, chunk, chunk), inside));
   }
-  // A piece is 8 keys (in the order of lane_layout::key) by 8 depths, neighbouring threads taking neighbouring depths.
+  // A piece is 8 keys (in the order of lane_layout::key) by 8 depths. Neighbouring threads load neighbouring depths.
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
     piece here = piece_of_round(i, value_pieces());
     Value column = code_.div(here.number, value_depth_ / chunk),

@@ -1,4 +1,4 @@
-// Attention with matrix instructions: scores, weights and results stay in registers, keys and values pass through
+// Attention with matrix instructions. Scores, weights and results stay in registers; keys and values are staged in
 // shared memory.
 #include <algorithm>
 #include <limits>
@@ -18,14 +18,16 @@ namespace arith = mlir::arith;
 constexpr std::int64_t chunk = lane_layout::chunk;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
-// How a workgroup divides the work.
+// The division of the work of a workgroup.
 struct matrix_attention_shape {
-  std::int64_t waves = 4;  // of 16 rows each
-  std::int64_t keys = 64;  // that pass through shared memory at a time
+  // Waves with 16 rows each.
+  std::int64_t waves = 4;
+  // Keys that are in shared memory at a time.
+  std::int64_t keys = 64;
   std::int64_t key_parts = 1;
 };
 
-// None where matrix instructions do not fit.
+// Returns nullopt if matrix instructions cannot be used.
 std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, const attention_problem& p,
                                                    const kernel_configuration& configuration) {
   const element_type type = p.query.type().type;
@@ -34,12 +36,12 @@ std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, cons
   if (!unit) return std::nullopt;
   const lane_layout lanes(*unit, e.target.family, e.target.gpu.wave);
   matrix_attention_shape shape;
-  // Fewer where every lane holds the weights of all lane groups.
+  // Use fewer keys if every lane holds the weights of all lane groups.
   shape.keys = lanes.whole_row ? 32 : 64;
   if (key_value_blocks::shared_bytes(p, lanes, shape.keys) > e.target.gpu.lds_bytes) return std::nullopt;
-  // The result's sums and the queries of a wave stay in registers.
+  // The sums of the result and the queries of a wave stay in registers.
   if (p.n.depth > 256 || p.n.value_depth > 256) return std::nullopt;
-  // Waves without rows of their own help to bring the keys.
+  // Waves without rows of their own help to load the keys.
   shape.waves = p.is_open() || p.n.keys > shape.keys
                     ? 4
                     : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
@@ -53,8 +55,8 @@ std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, cons
   return shape;
 }
 
-// Cycles until the last workgroup is done. Depths 64 and 128 of 16 heads of 4096 positions on an H200
-// (bench/gpu/attention.py) gave the rate of products.
+// Estimates the cycles until the last workgroup has finished. The rate of products was measured with depths 64 and 128,
+// 16 heads and 4096 positions on an H200 (bench/gpu/attention.py).
 double cost(const kernel_emitter& e, const attention_problem& p, const matrix_attention_shape& shape) {
   constexpr double products = 380, of_block = 300, of_workgroup = 4000, join = 5000, memory_rate = 48, row_tile = 16;
   const double rows = row_tile * static_cast<double>(shape.waves), keys = static_cast<double>(shape.keys);
@@ -95,7 +97,7 @@ class matrix_attention {
     at = p.at(code, own_place.batch, own_place.key_head);
     lane_group = lanes.lane_group(code, group.lane());
     const std::int64_t tile_rows = group.waves() * lanes.row_tile;
-    // With a causal mask the last rows have most to do: they begin first.
+    // With a causal mask the last rows have the most work, so they start first.
     Value number = p.is_open() ? own_place.tile : e.rem(own_place.tile, tiles),
           tile = p.op.causal ? code.sub(e.size(tiles - 1), number) : number;
     key_part = p.is_open() ? code.constant(0) : e.div(own_place.tile, tiles);
@@ -109,7 +111,7 @@ class matrix_attention {
       row_ends.push_back(p.end_of_row(code, rows.back()));
     }
     read_queries();
-    // Keys up to `whole` are seen by all rows of the workgroup and need no mask; keys from `end` on by none.
+    // Keys up to `whole` are seen by all rows of the workgroup and need no mask. Keys from `end` on are seen by none.
     Value whole = e.size(p.keys / key_block * key_block), end = e.size(p.keys);
     if (p.op.causal && (p.share == 1 || divides(tile_rows, p.queries))) {
       Value last = e.min(code.add(first_row, tile_rows - 1), p.all_rows - 1);
@@ -146,7 +148,7 @@ class matrix_attention {
   std::int64_t key_groups() const { return key_block / lanes.group_keys; }
   std::int64_t result_groups() const { return blocks.value_depth() / lanes.group_keys; }
 
-  // State: largest score and sum of weights of each part, then the result's sums.
+  // The state: the maximum score and the sum of weights for each part, then the sums of the result.
   values initial_state() {
     values state;
     mlir::Type f32 = code.builder.getF32Type();
@@ -159,7 +161,8 @@ class matrix_attention {
 
   void read_queries() {
     const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
-    const std::int64_t of_group = lanes.group_keys / chunk;  // chunks
+    // Number of chunks.
+    const std::int64_t of_group = lanes.group_keys / chunk;
     for (std::int64_t g = 0; g < depth_groups(); ++g) {
       fragment f;
       for (std::int64_t part = 0; part < parts(); ++part)
@@ -187,8 +190,8 @@ class matrix_attention {
 
   // --- the loop
 
-  // Whether loads for the next block are on their way while one is worked on: where registers allow it (32-bit ones of
-  // one thread, about).
+  // Returns true if the next block is loaded while one is processed. This needs enough registers (roughly, in 32-bit
+  // registers per thread).
   bool prefetches() const {
     const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
     const std::int64_t wave = group.wave_size(), copies = map.whole_row ? lanes.lane_groups : 1;
@@ -199,7 +202,7 @@ class matrix_attention {
            e.target.gpu.registers * (map.whole_row ? 50 : 60) / 100;
   }
 
-  // Where loads run ahead, shared memory holds the block at `from`.
+  // With prefetching, shared memory already holds the block at `from`.
   values walk(Value from, Value to, values state, bool masked) {
     const bool ahead = prefetches();
     return code.loop(from, to, key_block, std::move(state), [&](Value first_key, std::span<const Value> carried) {
@@ -222,7 +225,7 @@ class matrix_attention {
         multiply(queries[static_cast<std::size_t>(g)], blocks.keys(map, t * lanes.key_tile, g),
                  std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
 
-    // Scores → weights, part by part.
+    // Convert scores to weights, part by part.
     values factors;
     std::vector<fragment> weights(static_cast<std::size_t>(key_groups()));
     const std::int64_t run = lanes.run();
@@ -243,7 +246,7 @@ class matrix_attention {
           }
         }
       for (std::int64_t mask : lanes.row_masks()) top = code.make<arith::MaxNumFOp>(top, group.shuffle_xor(top, mask));
-      // Where no key has been seen yet, nothing is subtracted: -inf - -inf is no number.
+      // If no key has been seen yet, subtract 0, because -inf - (-inf) is NaN.
       Value none = code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code.number(top.getType(), lowest));
       Value shift = code.select(none, code.number(top.getType(), 0), top);
       Value factor = power(code.make<arith::SubFOp>(state[at_part], shift));
@@ -318,7 +321,7 @@ class matrix_attention {
     }
   }
 
-  // A null condition holds.
+  // Emits the body under the condition. A null condition means always.
   void when(Value condition, const std::function<void()>& body) {
     if (condition) code.when(condition, body);
     else body();
@@ -339,8 +342,10 @@ class matrix_attention {
   key_value_blocks blocks;
   Value key_part, lane_group;
   attention_problem::place at;
-  values rows, valid_rows, row_ends;  // of each part
-  std::vector<fragment> queries;      // of each group of depths
+  // One entry for each part.
+  values rows, valid_rows, row_ends;
+  // One for each group of depths.
+  std::vector<fragment> queries;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Attention of few rows of a head of keys (one query, or some) with matrix instructions: there is nothing to share, so
-// every wave reads blocks of keys and values of its own straight from memory into its registers, all of a block at
-// once. Waves meet at the end, through shared memory; workgroups as split_keys says.
+// Attention with few query rows per key head (one query, or some) on matrix instructions. Waves do not share keys, so
+// every wave loads its own blocks of keys and values directly from memory into registers, a whole block at a time.
+// Waves combine their results at the end in shared memory, and workgroups as in split_keys.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -54,11 +54,11 @@ class narrow_attention {
     const std::int64_t block = lanes.group_keys, blocks = ceil_div(p.n.keys, block),
                        of_part = ceil_div(blocks, split ? split->parts() : 1) * block, of_round = group.waves() * block;
     Value first = code.mul(key_part, of_part), end = code.min(code.add(first, of_part), p.n.keys);
-    // Keys that no row of the tile sees.
+    // Skip keys that no row of the tile sees.
     if (p.op.causal && (p.share == 1 || p.n.queries % lanes.row_tile == 0))
       end = code.min(end, p.end_of_row(code, code.min(code.add(first_row, tile_rows - 1), p.rows - 1)));
     Value own = code.add(first, code.mul(group.wave(), block));
-    // Keys of the next block are on their way while values of this one are.
+    // The keys of the next block are loaded while the values of this one are.
     const bool ahead = of_part > of_round;
     values state = initial_state();
     const std::size_t own_state = state.size();
@@ -82,10 +82,11 @@ class narrow_attention {
  private:
   std::size_t parts() const { return static_cast<std::size_t>(used_parts); }
   std::int64_t depth_groups() const { return p.n.depth / lanes.group_keys; }
-  std::int64_t sets() const { return p.n.value_depth / (chunk * lanes.key_tile); }  // of `chunk` tiles of the result
+  // Sets of `chunk` tiles of the result.
+  std::int64_t sets() const { return p.n.value_depth / (chunk * lanes.key_tile); }
   std::int64_t key_tiles() const { return lanes.tiles_of_group; }
 
-  // State: largest score and sum of weights of each part, then the result's sums.
+  // The state: the maximum score and the sum of weights for each part, then the sums of the result.
   values initial_state() {
     mlir::Type f32 = code.builder.getF32Type();
     values state(parts(), code.number(f32, lowest));
@@ -114,7 +115,7 @@ class narrow_attention {
   Value row_of_map() { return code.rem(code.div(group.lane(), map.row_divisor), map.row_modulus); }
   Value chunk_of_map() { return code.rem(code.div(group.lane(), map.chunk_divisor), map.chunks); }
 
-  // The keys of a block: a chunk for each tile of keys and group of depths.
+  // Returns the keys of a block: one chunk for each tile of keys and group of depths.
   values read_keys(Value first_key) {
     values result;
     for (std::int64_t t = 0; t < key_tiles(); ++t)
@@ -126,8 +127,8 @@ class narrow_attention {
     return result;
   }
 
-  // The values of a block: in each set `chunk` keys of a lane, in the order of lane_layout::key, by `chunk` depths.
-  // Tile d of a set holds the d-th depth of each lane's.
+  // Returns the values of a block. Each set holds `chunk` keys of a lane, in the order of lane_layout::key, by `chunk`
+  // depths. Tile d of a set holds the d-th depth of every lane.
   values read_values(Value first_key) {
     values result;
     for (std::int64_t s = 0; s < sets(); ++s) {
@@ -153,8 +154,8 @@ class narrow_attention {
         x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn));
   }
 
-  // A block meets the state. The keys of the block at `next` (may be null) are on their way once those of this one are
-  // used, and follow the state.
+  // Processes a block and returns the new state. If `next` is not null, loads the keys of the block there as soon as
+  // the current ones have been used, and appends them to the state.
   values meet(Value first_key, values state, std::span<const Value> keys, Value next) {
     const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
     values of_block = read_values(first_key);
@@ -180,7 +181,7 @@ class narrow_attention {
       Value top = state[part];
       for (Value v : scores) top = code.make<arith::MaxNumFOp>(top, v);
       for (std::int64_t mask : lanes.row_masks()) top = code.make<arith::MaxNumFOp>(top, group.shuffle_xor(top, mask));
-      // Where no key has been seen yet, nothing is subtracted: -inf - -inf is no number.
+      // If no key has been seen yet, subtract 0, because -inf - (-inf) is NaN.
       Value none = code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code.number(top.getType(), lowest));
       Value shift = code.select(none, code.number(top.getType(), 0), top);
       factors[part] = power(code.make<arith::SubFOp>(state[part], shift));
@@ -207,10 +208,11 @@ class narrow_attention {
     return state;
   }
 
-  // What a wave found, to shared memory.
+  // Stores the result of a wave to shared memory.
   void store(const values& state) {
     const std::span<const Value> sums = std::span(state).subspan(2 * parts());
-    const std::int64_t registers = lanes.key_tile / lanes.lane_groups;  // of a row in a tile
+    // Registers of a row in a tile.
+    const std::int64_t registers = lanes.key_tile / lanes.lane_groups;
     for (std::size_t part = 0; part < parts(); ++part) {
       Value sum = state[parts() + part];
       for (std::int64_t mask : lanes.row_masks()) sum = code.make<arith::AddFOp>(sum, group.shuffle_xor(sum, mask));
@@ -238,7 +240,8 @@ class narrow_attention {
     }
   }
 
-  // All waves' in one, to memory: the output's, or what is joined with other workgroups'.
+  // Combines the results of all waves and stores them: to the output, or to the memory from which workgroups are
+  // combined.
   void join_waves() {
     const std::int64_t of_row = p.n.value_depth / joined_lanes;
     Value items = code.mul(code.min(code.sub(code.constant(p.rows), first_row), tile_rows), of_row);
@@ -268,16 +271,20 @@ class narrow_attention {
   const matrix_instruction& unit;
   element_type type;
   const lane_layout& lanes;
-  const factor_map& map;  // of the factor that is not the rows
+  // The map of the factor that does not hold the rows.
+  const factor_map& map;
   matrix_product product;
   std::int64_t tile_rows, tiles;
-  std::int64_t used_parts;  // of a lane's rows, those that exist
+  // Number of a lane's row parts that exist.
+  std::int64_t used_parts;
   std::optional<split_keys> split;
   workgroup group;
   Value found_results, found_states, lane_group, tile, key_part, first_row;
   attention_problem::place at;
-  values rows, seen_rows, row_ends;  // of each part: its row in the tile, in the head, the end of its keys
-  std::vector<fragment> queries;     // of each group of depths
+  // For each part: its row in the tile, its row in the head, the end of its keys.
+  values rows, seen_rows, row_ends;
+  // One for each group of depths.
+  std::vector<fragment> queries;
 };
 
 }  // namespace

@@ -18,8 +18,9 @@ std::int64_t lds_bytes(const attention_problem& p, const lane_layout& lanes, std
 
 }  // namespace
 
-// After an H200 (bench/gpu/attention.py): a compute unit reads `unit_rate` bytes in a cycle, all of them `device_rate`
-// each; loads take `latency` to begin, a workgroup that takes the place of another `turn`, whoever joins parts `join`.
+// Constants fitted on an H200 (bench/gpu/attention.py): a compute unit reads `unit_rate` bytes per cycle, or
+// `device_rate` if all units read. Loads have a latency of `latency`, replacing a finished workgroup costs `turn`, and
+// combining parts costs `join`.
 double cost_of(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes,
                const narrow_shape& shape) {
   constexpr double unit_rate = 48, device_rate = 32, latency = 800, turn = 3000, join = 2500;
@@ -47,17 +48,17 @@ std::optional<narrow_shape> choose_narrow_shape(const kernel_emitter& e, const a
   const matrix_instruction* unit = attention_instruction(e, p.query.type().type);
   if (!unit || p.n.keys == 0) return std::nullopt;
   const lane_layout lanes(*unit, e.target.family, e.target.gpu.wave);
-  // A lane's pieces are 8 neighbouring depths, those of all lanes fill a row of values.
+  // A lane's pieces are 8 neighbouring depths; the pieces of all lanes fill a row of values.
   if (lanes.whole_row || p.n.depth % lanes.group_keys || p.n.value_depth % (chunk * lanes.key_tile))
     return std::nullopt;
-  // Of a lane: a block of keys and values, the queries, the result's sums.
+  // Registers of a lane: a block of keys and values, the queries, the sums of the result.
   const std::int64_t wave = e.target.gpu.wave,
                      registers =
                          (lanes.group_keys * (p.n.depth + p.n.value_depth) + lanes.row_tile * p.n.depth) / (2 * wave) +
                          lanes.row_tile * p.n.value_depth / wave;
   if (registers > e.target.gpu.registers * 90 / 100) return std::nullopt;
-  // Several tiles of a head read its keys once each: where not even that keeps the device busy, and where it is not
-  // much to read.
+  // Several tiles of a head each read its keys. Allow this if a single tile does not keep the device busy and the keys
+  // are small.
   const std::int64_t tiles = narrow_shape::tiles_of_rows(p, lanes), workgroups = p.n.batch * p.n.key_heads * tiles,
                      units = e.target.gpu.compute_units;
   const bool few = tiles == 1 || (workgroups <= 2 * units && workgroups * p.n.keys <= units * 4096);
@@ -74,7 +75,7 @@ std::optional<narrow_shape> choose_narrow_shape(const kernel_emitter& e, const a
     for (std::int64_t parts = 1; parts <= most_parts; ++parts) {
       if (asked_parts && parts != std::clamp<std::int64_t>(asked_parts, 1, most_parts)) continue;
       const narrow_shape shape{waves, parts};
-      // Waves without a block only help to join.
+      // Skip shapes with many waves that have no block and would only help to combine results.
       if (waves > 4 && !asked_waves && ceil_div(blocks, parts) <= waves / 2) continue;
       if (const double c = cost_of(e, p, lanes, shape); c < least) least = c, best = shape;
     }

@@ -88,7 +88,7 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
   const std::int64_t lanes = code_builder::lanes_of(product);
   Value score = code.make<arith::MulFOp>(product, code.number(product.getType(), op.scale * std::numbers::log2e));
   if (!mask.producer) return score;
-  // numpy's rule from the right: [..., head, query, key], axes of extent 1 stand still.
+  // numpy's broadcasting from the right: [..., head, query, key]. Axes of extent 1 always use index 0.
   const std::vector<dim>& sizes = kernel_emitter::sizes(mask);
   Value head = share == 1 ? p.key_head : code.add(code.mul(p.key_head, share), e.div(row, queries));
   position all;
@@ -152,7 +152,7 @@ std::vector<candidate> attention_space(kernel_emitter& e) {
     for (candidate& c : others) c.configuration["narrow"] = 0;
     others.insert(others.end(), narrow.begin(), narrow.end());
   }
-  // Where both can be, the name says which: their other names mean different things.
+  // If both generators are possible, the names in the configuration decide, because equal names mean different things.
   if (!result.empty())
     for (candidate& c : others) c.configuration["wgmma"] = 0;
   result.insert(result.end(), others.begin(), others.end());

@@ -12,8 +12,10 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t together = 16;  // parts whose loads are on their way at once
-constexpr std::int64_t lanes = 4;      // depths of a thread that joins
+// Parts whose loads are in flight at the same time.
+constexpr std::int64_t together = 16;
+// Depths of a thread that combines parts.
+constexpr std::int64_t lanes = 4;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -27,7 +29,7 @@ row_part join_parts(code_builder& code, const row_part& so_far, std::span<const 
   mlir::Type f32 = code.builder.getF32Type();
   row_part all = so_far;
   for (const row_part& part : parts) all.top = code.make<arith::MaxNumFOp>(all.top, part.top);
-  // Where no part has seen a key yet, nothing is subtracted: -inf - -inf is no number.
+  // If no part has seen a key yet, subtract 0, because -inf - (-inf) is NaN.
   Value shift = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, all.top, code.number(f32, lowest)),
                             code.number(f32, 0), all.top);
   auto weight = [&](Value of) -> Value {
@@ -69,7 +71,7 @@ split_keys::split_keys(kernel_emitter& e, const attention_problem& problem, std:
 std::int64_t split_keys::worthwhile(const kernel_emitter& e, const kernel_configuration& configuration,
                                     const attention_problem& problem, std::int64_t workgroups, std::int64_t key_block) {
   const std::int64_t blocks = ceil_div(problem.n.keys, key_block), most = std::clamp<std::int64_t>(blocks, 1, 64);
-  // Joining costs as much as some blocks, so few of them are not worth it.
+  // Combining parts costs as much as some blocks, so it does not pay off for few of them.
   const std::int64_t units = e.target.gpu.compute_units;
   std::int64_t parts =
       blocks < 8 || 2 * workgroups > units ? 1 : std::min(ceil_div(2 * units, workgroups), ceil_div(blocks, 2));
@@ -108,7 +110,7 @@ void split_keys::join(workgroup& group, const place& first, Value tile, Value me
     Value rows = code.min(code.sub(code.constant(p_.rows), first.row), tile_rows_);
     code.loop(group.thread(), code.mul(rows, of_row), group.threads(), [&](Value item) {
       Value row = code.add(first.row, code.div(item, of_row)), depth = code.mul(code.rem(item, of_row), lanes);
-      // Loads come first.
+      // Issue all loads first.
       auto meet = [&](Value from, std::int64_t count, const row_part& so_far) {
         std::vector<row_part> parts;
         for (std::int64_t i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-// Attention on the vector unit: one wave for each row, its lanes along the keys for scores and along the depth for the
-// result. For types without matrix instructions, depths that are no multiple of 8, and few rows.
+// Attention on the vector unit. One wave computes one row; its lanes are keys for the scores and depths for the result.
+// Used for types without matrix instructions, depths that are not a multiple of 8, and few rows.
 #include <algorithm>
 #include <limits>
 
@@ -20,8 +20,8 @@ constexpr std::int64_t most_waves = 16;
 std::vector<candidate> vector_attention_space(kernel_emitter& e, const attention_problem& p) {
   std::vector<candidate> result;
   for (std::int64_t waves : {1, 2, 4, 8, 16}) {
-    // Waves of a workgroup read the same keys: the more, the fewer come from far away, as long as every compute unit
-    // has some.
+    // Waves of a workgroup read the same keys. More waves mean fewer reads from memory, as long as every compute unit
+    // has a workgroup.
     const std::int64_t groups = (p.rows + waves - 1) / waves * p.n.key_heads * p.n.batch,
                        rounds = (groups + e.target.gpu.compute_units - 1) / e.target.gpu.compute_units;
     if (waves <= p.rows)
@@ -38,8 +38,10 @@ void emit_vector_attention(kernel_emitter& e, const attention_problem& p) {
                 "target '" + e.target.name + "' has no attention of " + std::string(name(type)) + " elements");
   const std::int64_t wave = e.target.gpu.wave, waves = std::clamp<std::int64_t>(choose(e.configuration, "waves", 4), 1,
                                                                                 std::min(most_waves, p.rows));
-  const std::int64_t per_lane = (p.n.value_depth + wave - 1) / wave;  // depths of the result that a lane has
-  const std::int64_t steps = p.n.depth % 4 == 0 ? 4 : 1;              // depths at a time
+  // Depths of the result per lane.
+  const std::int64_t per_lane = (p.n.value_depth + wave - 1) / wave;
+  // Depths per step.
+  const std::int64_t steps = p.n.depth % 4 == 0 ? 4 : 1;
   attention_group place(e, p, (p.all_rows + waves - 1) / waves, waves * wave);
   workgroup& group = place.group;
   auto at = p.at(code, place.batch, place.key_head);
@@ -54,7 +56,8 @@ void emit_vector_attention(kernel_emitter& e, const attention_problem& p) {
     return code.make<mlir::math::Exp2Op>(code.make<arith::SubFOp>(a, b).getResult()).getResult();
   };
 
-  values state{none, zero};  // largest score, sum of this lane's weights, results
+  // Maximum score, sum of this lane's weights, results.
+  values state{none, zero};
   for (std::int64_t i = 0; i < per_lane; ++i) state.push_back(zero);
   state =
       code.loop(code.constant(0), e.size(p.keys), wave, state, [&](Value first_key, std::span<const Value> carried) {
@@ -77,7 +80,7 @@ void emit_vector_attention(kernel_emitter& e, const attention_problem& p) {
         values sums;
         for (std::int64_t i = 0; i < per_lane; ++i)
           sums.push_back(code.make<arith::MulFOp>(carried[static_cast<std::size_t>(2 + i)], factor));
-        // All lanes walk the wave's keys together.
+        // All lanes process all keys of the wave.
         Value count = code.min(code.sub(e.size(p.keys), first_key), wave);
         sums = code.loop(code.constant(0), count, 1, sums, [&](Value k, std::span<const Value> so_far) {
           Value w = code.load(weights, k, element_type::f32, 1);

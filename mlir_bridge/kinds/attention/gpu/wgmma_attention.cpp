@@ -9,25 +9,27 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t most_grid = 65535;     // in y and z
-constexpr std::int64_t state_registers = 40;  // of a consumer, beside sums and weights
+// Limit of the grid in y and z.
+constexpr std::int64_t most_grid = 65535;
+// Registers of a consumer thread besides sums and weights.
+constexpr std::int64_t state_registers = 40;
 
 std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const attention_problem& p,
                                                 const kernel_configuration& configuration) {
   const std::int64_t wanted = choose(configuration, "wgmma", -1);
   if (wanted == 0) return std::nullopt;
-  // Blocks of keys for which 168 registers a thread are enough: drivers that compile PTX to be linked do not move
-  // registers from the copying warpgroup to the others, and with spills ptxas waits for every warpgroup instruction.
-  // Where registers move, 128 keys are 3 % faster at depth 128.
+  // These block sizes need at most 168 registers per thread. Drivers that compile PTX to be linked do not move
+  // registers from the producer warpgroup to the consumers, and if registers spill, ptxas inserts a wait after every
+  // warpgroup instruction. If registers can be moved, 128 keys are 3 % faster at depth 128.
   wgmma_attention_tile tile{.depth = p.n.depth, .keys = p.n.depth == 64 ? 128 : 96};
   tile.consumers = choose(configuration, "consumers", tile.consumers);
   tile.keys = choose(configuration, "keys", tile.keys);
-  // Few workgroups leave most of the GPU alone: smaller ones do better.
+  // With few workgroups most of the GPU is idle, so use smaller ones.
   const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch;
   if (wanted < 0 && workgroups * 4 < e.target.gpu.compute_units) return std::nullopt;
   if (tile.consumers < 2 || tile.consumers > 3 || tile.keys % 16 || tile.keys < 16 || tile.keys > 256)
     return std::nullopt;
-  // Sums of scores and of the result, and weights of 16 bits.
+  // Registers for the sums of scores and of the result, and for 16-bit weights.
   if (tile.keys / 2 + tile.depth / 2 + tile.keys / 4 + (tile.consumers == 2 ? state_registers : state_registers / 2) >
       tile.consumer_registers())
     return std::nullopt;
@@ -40,7 +42,7 @@ std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const a
   return tile;
 }
 
-// A tensor in memory, or some heads of one that has the heads beside each other, as slices of a joined product of
+// Finds a tensor in memory, or some heads of a tensor whose heads are adjacent, as slices of a joined product of
 // queries, keys and values are.
 std::optional<wgmma_attention_operands::operand> find_operand(const kernel_emitter& e, value v, head_layout layout,
                                                               std::int64_t positions, std::int64_t heads) {
@@ -59,14 +61,14 @@ std::optional<wgmma_attention_operands::operand> find_operand(const kernel_emitt
   return wgmma_attention_operands::operand{view->memory, layout, positions, all, view->offset / depth};
 }
 
-// The problem's tensors as the copy engine sees them; none where the target, a type, a layout or a size is not for this
-// generator.
+// Returns the problem's tensors as operands of the copy engine; nullopt if this generator does not support the target,
+// a type, a layout or a size.
 std::optional<wgmma_attention_operands> find_operands(const kernel_emitter& e, const attention_problem& p) {
   if (!e.target.gpu.tensor_copy || e.target.gpu.matrix != matrix_unit::wgmma) return std::nullopt;
   const element_type type = p.query.type().type;
   if (type != element_type::f16 && type != element_type::bf16) return std::nullopt;
   if (p.n.depth != p.n.value_depth || (p.n.depth != 64 && p.n.depth != 128) || p.mask.producer) return std::nullopt;
-  // The largest product has the largest score only where the scale is positive.
+  // The largest product gives the largest score only if the scale is positive.
   if (p.n.queries < 64 || p.n.keys < 128 || !(p.op.scale > 0)) return std::nullopt;
   if (p.n.heads > most_grid || p.n.batch > most_grid || p.n.queries > most_grid * 64) return std::nullopt;
   auto query = find_operand(e, p.query, p.op.query_layout, p.n.queries, p.n.heads),
@@ -78,8 +80,8 @@ std::optional<wgmma_attention_operands> find_operands(const kernel_emitter& e, c
   return wgmma_attention_operands{*query, *key, *value_};
 }
 
-// Cycles until the last workgroup is done. Depths 64 and 128 of 16 heads of 4096 positions on an H200
-// (bench/gpu/attention.py) gave what a query costs with a key.
+// Estimates the cycles until the last workgroup has finished. The cost per query and key was measured with depths 64
+// and 128, 16 heads and 4096 positions on an H200 (bench/gpu/attention.py).
 double cost(const kernel_emitter& e, const attention_problem& p, const wgmma_attention_tile& tile) {
   constexpr double products = 744, of_weight = 0.163, of_block = 250, of_workgroup = 4000;
   const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch,

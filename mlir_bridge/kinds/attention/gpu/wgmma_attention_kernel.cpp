@@ -1,4 +1,4 @@
-// The workgroup of wgmma_attention: who copies, who multiplies, and who waits for whom.
+// The kernel of wgmma_attention: its producer and consumer warpgroups, and the barriers between them.
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wgmma_rows.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 using operand = wgmma_attention_operands::operand;
 
-// Boxes of 64 elements of depth by `box_positions`: coordinates are depth, position, head, batch.
+// Boxes of 64 elements of depth by `box_positions` positions. Coordinates are depth, position, head, batch.
 tensor_map make_map(const operand& from, std::int64_t depth, std::int64_t batch, std::int64_t box_positions) {
   const std::int64_t row = depth * 2, all = row * from.positions * from.heads;
   const bool heads_first = from.layout == head_layout::heads_first;
@@ -33,7 +33,8 @@ class attention_writer {
         t_(tile),
         hopper_(e.code, tile.bounded),
         tiles_(ceil_div(problem.n.queries, tile.rows())),
-        // With a causal mask those with most to do begin first, of all heads. Otherwise neighbours share keys.
+        // With a causal mask, the query tiles of all heads with the most work start first. Otherwise neighbouring
+        // workgroups share keys.
         group_(e, "attention",
                p_.op.causal ? std::array{p_.n.heads, tiles_, p_.n.batch} : std::array{tiles_, p_.n.heads, p_.n.batch},
                tile.threads()),
@@ -86,7 +87,7 @@ class attention_writer {
 
  private:
   enum class ring : std::int64_t { keys, values };
-  // Barriers: queries, full keys, full values, empty keys, empty values.
+  // Barriers in order: queries, full keys, full values, empty keys, empty values.
   Value full(ring r, Value stage) {
     return code_.add(code_.add(barriers_, code_.mul(stage, 8)), 8 + static_cast<std::int64_t>(r) * t_.stages * 8);
   }
@@ -95,17 +96,17 @@ class attention_writer {
     return code_.add(r == ring::keys ? keys_ : values_, code_.mul(stage, t_.block_bytes()));
   }
 
-  // The i-th block that passes a ring: where, and the parity of its phase.
+  // Stage in the ring of the i-th block, and the parity of its phase.
   Value stage_of(Value i) { return code_.rem(i, t_.stages); }
   Value parity_of(Value i) { return code_.rem(code_.div(i, t_.stages), 2); }
 
-  // One more than the last key that a row sees, at least 0.
+  // Returns the number of keys up to the last one that a row sees, at least 0.
   Value end_of(Value row) {
     if (!p_.op.causal) return hopper_.number(p_.n.keys);
     return code_.max(code_.min(code_.add(row, p_.n.keys - p_.n.queries + 1), p_.n.keys), 0);
   }
 
-  // Blocks are walked from the last one that some row sees to the first: those that not all rows see in full come
+  // Blocks are processed from the last one that some row sees down to the first, so blocks that need the mask come
   // first.
   void count_blocks() {
     Value last_row = code_.min(code_.add(first_row_, t_.rows() - 1), p_.n.queries - 1);
@@ -113,12 +114,12 @@ class attention_writer {
     whole_ = code_.div(end_of(first_row_), t_.keys);
   }
   bool masks() const { return p_.op.causal || p_.n.keys % t_.keys != 0; }
-  // Whether more than the first block that is walked may need the mask.
+  // Returns true if blocks after the first processed one may need the mask.
   bool masks_many() const {
     return p_.op.causal && ((p_.n.keys - p_.n.queries) % t_.keys != 0 || t_.keys % t_.rows() != 0);
   }
 
-  // --- the copying warpgroup
+  // --- the producer: the warpgroup that copies
 
   void copy(Value to, Value map, Value position, Value head, Value barrier, std::int64_t positions) {
     for (std::int64_t column = 0; column < t_.columns(); ++column)
@@ -138,7 +139,7 @@ class attention_writer {
       Value key_head = code_.div(head_, p_.share);
       each_block(hopper_.number(0), blocks_, {}, [&](Value i, std::span<const Value>) {
         Value stage = stage_of(i), first_key = code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys);
-        // A fresh barrier is in phase 0: waiting for the phase before it returns at once.
+        // A new barrier is in phase 0. Waiting for the phase before it returns immediately.
         Value parity = code_.sub(hopper_.number(1), parity_of(i));
         for (ring r : {ring::keys, ring::values}) {
           hopper_.wait(empty(r, stage), parity);
@@ -157,21 +158,22 @@ class attention_writer {
                       [&](Value i, std::span<const Value> now) { return body(hopper_.narrow(i), now); });
   }
 
-  // --- the multiplying warpgroups
+  // --- the consumers: the warpgroups that multiply
 
   void release(ring r, Value i) {
     code_.when(code_.equal(in_group_, hopper_.number(0)), [&] { hopper_.arrive(empty(r, stage_of(i))); });
   }
   void await(ring r, Value i) { hopper_.wait(full(r, stage_of(i)), parity_of(i)); }
 
-  // How many columns of block i, from this thread's first one on, its rows see.
+  // Returns how many columns of block i, counted from this thread's first one, each of its rows sees.
   std::array<Value, 2> limits(Value i) {
     Value first =
         code_.add(code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys), code_.mul(code_.rem(in_group_, 4), 2));
     return {code_.sub(end_of(row_), first), code_.sub(end_of(code_.add(row_, 8)), first)};
   }
 
-  // Barriers 1 and on: it is this consumer's turn once the one before it, all of its threads, has passed it on.
+  // Consumers take turns with barriers 1, 2, ...: a consumer proceeds when all threads of the one before it have
+  // arrived.
   void turn(const std::string& what, Value group) {
     if (t_.turns)
       hopper_.assembly("bar." + what + " $0, " + std::to_string(2 * wgmma_attention_tile::group_threads) + ";",
@@ -197,7 +199,7 @@ class attention_writer {
             values(all.begin() + 4 + static_cast<std::ptrdiff_t>(weights), all.end())};
   }
 
-  // Scores of block i while the weights of the block before meet their values.
+  // Computes the scores of block i while the weights of the block before are multiplied by their values.
   progress next(progress now, Value i, bool masked) {
     Value before = code_.sub(i, 1);
     await(ring::keys, i);
@@ -236,7 +238,7 @@ class attention_writer {
     rows_.soften(scores, now.softmax, masks() ? limits(zero) : std::array<Value, 2>{});
     now.weights = rows_.pack(scores);
 
-    // The first one's first turn.
+    // Let the first consumer take its first turn.
     code_.when(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), [&] { pass_turn(next_group_); });
     Value from = hopper_.number(1);
     if (masks_many()) {

@@ -15,13 +15,17 @@ namespace {
 namespace arith = mlir::arith;
 
 constexpr double lowest = -std::numeric_limits<double>::infinity();
-constexpr std::int64_t unit = 16;             // bytes, of a descriptor's numbers
-constexpr std::int64_t pattern_bytes = 1024;  // eight swizzled rows of 128
-constexpr std::int64_t step = 16;             // elements that one instruction adds up
+// Descriptors count in units of 16 bytes.
+constexpr std::int64_t unit = 16;
+// Eight swizzled rows of 128 bytes.
+constexpr std::int64_t pattern_bytes = 1024;
+// Elements that one instruction sums.
+constexpr std::int64_t step = 16;
 
 std::string_view name_of(element_type type) { return type == element_type::bf16 ? "bf16" : "f16"; }
 
-// `leading`: bytes from 64 columns to the next 64 where rows of memory are steps of the product; nothing otherwise.
+// `leading` is the distance in bytes between groups of 64 columns if rows in memory are steps of the product; otherwise
+// it is unused.
 Value descriptor(code_builder& code, Value address, std::int64_t leading) {
   const std::int64_t fixed = ((leading / unit) << 16) | ((pattern_bytes / unit) << 32) | (std::int64_t{1} << 62);
   mlir::Type i64 = code.builder.getI64Type();
@@ -105,12 +109,13 @@ values wgmma_rows::begin_result(const values& weights, Value block, const values
 
 // --- softmax
 
-// Results below 2^-126 are zero, which spares the instructions that would scale them.
+// Flushes results below 2^-126 to zero, which saves the instructions that would rescale them.
 Value wgmma_rows::power(Value x) {
   return call_intrinsic(code_, "llvm.nvvm.ex2.approx.ftz.f", code_.builder.getF32Type(), {x});
 }
 
-// In pairs: one warp of a compute unit's quarter has nobody to hide the latency of a chain behind.
+// Combines in pairs: only one warp runs on a quarter of the compute unit, so nothing hides the latency of a dependent
+// chain.
 Value wgmma_rows::combined(values all, const std::function<Value(Value, Value)>& combine) {
   constexpr std::size_t chains = 4;
   for (std::size_t i = chains; i < all.size(); ++i) all[i % chains] = combine(all[i % chains], all[i]);
@@ -135,7 +140,7 @@ std::array<Value, 2> wgmma_rows::soften(values& scores, softmax_state& state, co
     }
     Value top = larger(state.top[half], combined(own, larger));
     for (std::int64_t mask : {1, 2}) top = larger(top, group_.shuffle_xor(top, mask));
-    // Where no key has been seen yet, nothing is subtracted: -inf - -inf is no number.
+    // If no key has been seen yet, subtract 0, because -inf - (-inf) is NaN.
     Value shift = top;
     if (limits[half])
       shift = code_.select(code_.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code_.number(f32, lowest)),
@@ -156,7 +161,7 @@ std::array<Value, 2> wgmma_rows::soften(values& scores, softmax_state& state, co
 }
 
 void wgmma_rows::arrive_after(const softmax_state& state, Value barrier, Value thread) {
-  // Sums of weights are never below zero, which the assembler does not know.
+  // Sums of weights are never negative, which the assembler cannot deduce.
   hopper_.assembly(
       "{\n.reg .pred p;\nsetp.eq.u32 p, $1, 0;\nsetp.geu.and.f32 p, $2, 0f00000000, p;\nsetp.geu.and.f32 p, $3, "
       "0f00000000, p;\n@p mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
@@ -199,7 +204,8 @@ void wgmma_rows::exchange(std::span<Value> words, Value lane) {
 void wgmma_rows::write(const attention_problem::place& place, Value row, Value row_of_group, const values& result,
                        const softmax_state& state) {
   Value lane = hopper_.narrow(group_.lane()), in_four = code_.rem(lane, 4);
-  constexpr std::int64_t columns = 8;  // that a thread stores: 16 bytes of 16-bit elements
+  // Columns that a thread stores: 16 bytes of 16-bit elements.
+  constexpr std::int64_t columns = 8;
   for (std::size_t half = 0; half < 2; ++half) {
     Value sum = state.sum[half];
     for (std::int64_t mask : {1, 2}) sum = code_.make<arith::AddFOp>(sum, group_.shuffle_xor(sum, mask));

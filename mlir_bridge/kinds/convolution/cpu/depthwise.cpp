@@ -11,12 +11,14 @@ namespace kiln::cpu {
 
 namespace {
 
-// Taps of a line are written out up to here; beyond, they are a loop.
+// Up to this many taps of a line are unrolled; more are a loop.
 constexpr std::int64_t most_unrolled_taps = 7;
-// Vectors of channels and pixels that a tile takes at most: their sums and one row of weights fit the registers.
+// Maximum numbers of vectors of channels and of pixels in a tile, such that their sums and one row of weights fit into
+// registers.
 constexpr std::int64_t most_vectors = 2;
 
-// Pixels of a tile, where a line has `inner` pixels that see the whole window; the others are done one by one.
+// Returns the pixels per tile for a line with `inner` pixels that see the whole window. Other pixels are computed one
+// by one.
 std::int64_t choose_pixels(std::int64_t inner, std::int64_t most) {
   std::int64_t best = 1, best_left = inner;
   for (std::int64_t n = std::min(most, inner); n > 1; --n)
@@ -51,7 +53,7 @@ class depthwise_emitter {
   void emit() {
     const contraction_axis& line = axes.back();
     const axis_phase& phase = line.phases[0];
-    // Pixels [inner_begin, inner_end) of a line see no border.
+    // The windows of pixels [inner_begin, inner_end) do not touch the border.
     const std::int64_t inner_begin =
         std::min(phase.outputs, (std::max<std::int64_t>(0, -phase.first) + line.stride - 1) / line.stride);
     const std::int64_t room = line.in - 1 - (phase.taps - 1) * line.tap_stride - phase.first;
@@ -74,8 +76,7 @@ class depthwise_emitter {
 
     std::int64_t grid = panels;
     for (std::int64_t n : lines) grid *= n;
-    // A line of one panel is little work: several lines of a panel, or panels of a line, follow each other in a range
-    // of items.
+    // A line of one panel is little work, so an item covers several lines of a panel, or several panels of a line.
     std::vector<std::int64_t> dims = lines;
     dims.push_back(panels);
     e.begin_stage("depthwise", grid);
@@ -89,7 +90,8 @@ class depthwise_emitter {
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
       values digits = code.delinearize(item, dims);
       batch = digits[0];
-      outputs.assign(digits.begin() + 1, digits.end());  // the last one is replaced by the pixel
+      // The last entry is replaced by the pixel.
+      outputs.assign(digits.begin() + 1, digits.end());
       Value panel = digits.back();
       for (std::size_t s = 0; s < segments.size(); ++s) {
         const column_segment& segment = segments[s];
@@ -99,7 +101,7 @@ class depthwise_emitter {
           const tile_shape whole{pixels, segment.vectors, segment.lanes}, single{1, segment.vectors, segment.lanes};
           code.loop(inner_begin, tiled_end, pixels,
                     [&](Value x) { emit_tile(whole, writers[s].first, x, column, false); });
-          // The border on the left, and what the tiles left over on the right.
+          // The pixels at the left border, and those that the tiles leave at the right.
           code.loop(0, inner_begin + phase.outputs - tiled_end, 1, [&](Value i) {
             Value x = inner_begin ? code.select(code.less(i, code.constant(inner_begin)), i,
                                                 code.add(i, tiled_end - inner_begin))
@@ -180,7 +182,7 @@ class depthwise_emitter {
     return sums;
   }
 
-  // The channels that `lanes` features from `feature` on are made of.
+  // Loads the channels that `lanes` features from `feature` on are computed from.
   Value load_channels(Value offset, Value feature, std::int64_t lanes) {
     if (multiplier == 1) return code.load(image_pointer, code.add(offset, feature), source.type, lanes);
     if (lanes == 1) return code.load(image_pointer, code.add(offset, code.div(feature, multiplier)), source.type, 1);
@@ -212,8 +214,8 @@ std::vector<candidate> depthwise_space(kernel_emitter& e) {
     for (std::int64_t pixels = 1; pixels <= std::min(line, registers - 2); ++pixels) {
       if (vectors > 1 && (vectors - 1) * lanes >= out.back()) continue;
       if (pixels * vectors + 2 > registers) continue;
-      // A weight is loaded for each tap and tile, an input for each product; what a tile leaves of a line is done pixel
-      // by pixel; few sums wait for each other.
+      // A weight is loaded for each tap and tile, an input for each product. Pixels that do not fill a tile are
+      // computed one by one. With few sums, multiply-adds wait for the latency of earlier ones.
       const double tiles = static_cast<double>(line / pixels), singles = static_cast<double>(line % pixels),
                    p = static_cast<double>(pixels), v = static_cast<double>(vectors);
       const double tile = std::max({p * v, (p * v + v) / 2 * 1.0, 4.0}) + 0.5 * v, single = std::max(v, 4.0) + 0.5 * v;

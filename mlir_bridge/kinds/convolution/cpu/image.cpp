@@ -9,9 +9,9 @@ namespace kiln::cpu {
 
 namespace {
 
-// Each range is one more copy of the inner loop.
+// Each range of rows needs a copy of the inner loop.
 constexpr std::size_t most_row_ranges = 4;
-// Inner loops shorter than this are joined over the taps of a row, which asks for an image without borders.
+// Shorter inner loops are joined over the taps of a row, which requires an image without borders.
 constexpr std::int64_t short_loop = 12;
 
 }  // namespace
@@ -25,10 +25,10 @@ contraction_axis convolution_axis(std::int64_t in, std::int64_t out, std::int64_
           .phases = {{.outputs = out, .first = -pad_begin, .taps = window}}};
 }
 
-// Output o takes input i through window position w where o = i * stride + w * dilation - pad_begin. For the outputs o =
-// phase + t * stride those are every step-th w from the first one that divides, with step = stride / gcd(stride,
-// dilation), and each next one sees the input dilation / gcd further down; taps are numbered from the lowest input
-// position up.
+// Output o takes input i through window position w if o = i * stride + w * dilation - pad_begin. The outputs o = phase
+// + t * stride use every step-th w, starting with the first one for which the division is exact; step = stride /
+// gcd(stride, dilation). Each next w reads the input dilation / gcd lower. Taps are numbered by ascending input
+// position.
 contraction_axis transposed_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
                                  std::int64_t dilation, std::int64_t pad_begin) {
   const std::int64_t common = std::gcd(stride, dilation), step = stride / common;
@@ -39,7 +39,8 @@ contraction_axis transposed_axis(std::int64_t in, std::int64_t out, std::int64_t
       const std::int64_t scaled = phase + pad_begin - w * dilation;
       if (scaled % stride != 0) continue;
       ++p.taps;
-      p.first = scaled / stride;  // of the last w so far, the lowest input position
+      // Input position of the last w found, the lowest one.
+      p.first = scaled / stride;
       p.window_first = w;
       p.window_step = -step;
     }
@@ -61,7 +62,7 @@ buffer copy_with_border(kernel_emitter& e, value image, std::int64_t before, std
   const bool prepare = e.only_parameters(image);
   const buffer copy = e.add_scratch(type, padded, prepare);
   const std::int64_t lanes = e.lanes_for(type, width * channels);
-  // A line of pixels is one run of elements where nothing is computed on the way.
+  // If nothing is computed on the way, a line of pixels is contiguous in memory.
   const std::optional<buffer> source = spread ? std::nullopt : e.in_memory(image);
   std::vector<std::int64_t> lines(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(axis));
   e.parallel(

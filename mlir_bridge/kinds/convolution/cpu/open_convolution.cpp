@@ -1,5 +1,5 @@
 // Convolutions of images of open sizes, channels last. The pixels of the result are the rows of tiles, the channels of
-// a group its columns. A tap that lies in the padding reads a pixel of zeros instead, so that nothing is copied.
+// a group the columns. A tap in the padding reads from a pixel of zeros, so the image is not copied.
 #include <array>
 #include <numeric>
 
@@ -14,7 +14,8 @@ namespace kiln::cpu {
 namespace {
 
 constexpr std::int64_t tiles_per_item = 4;
-constexpr std::int64_t depthwise_pixels = 4;  // that share the weights in registers
+// Pixels that share the weights in registers.
+constexpr std::int64_t depthwise_pixels = 4;
 
 class open_convolution {
  public:
@@ -69,7 +70,7 @@ class open_convolution {
   }
 
  private:
-  // The output positions of `count` pixels from `first`; those beyond the last one are the last one again.
+  // Returns the output positions of `count` pixels from `first` on. Positions beyond the last one repeat the last one.
   std::vector<values> positions(Value first, std::int64_t count) {
     std::vector<values> result{e.delinearize(first, out)};
     const Value last_pixel = e.size(pixels - 1);
@@ -97,7 +98,8 @@ class open_convolution {
     return false;
   }
 
-  // The address of the first channel of a group that a tap reads for an output position, or zeros.
+  // Returns the address of a group's first channel at the position that a tap reads, or of zeros if it is in the
+  // padding.
   Value tap_address(Value batch, const values& position, const values& tap, Value first_channel) {
     Value inside;
     values at{batch};
@@ -153,7 +155,7 @@ class open_convolution {
     ev.store_outputs(at, lanes);
   }
 
-  // Every channel by itself: lanes are channels, and a few pixels share the weights.
+  // Computes each channel separately: lanes are channels, and a few pixels share the weights.
   void emit_depthwise() {
     const buffer weights_at = e.materialize(weights);
     const std::int64_t item_pixels = depthwise_pixels * 8;
@@ -209,7 +211,8 @@ class open_convolution {
   std::size_t axes = 0;
   std::vector<dim> in, out;
   std::vector<std::int64_t> window;
-  std::int64_t taps = 1, channels = 1, columns = 1;  // of a group
+  // Of one group.
+  std::int64_t taps = 1, channels = 1, columns = 1;
   dim pixels;
   buffer image_at;
 };

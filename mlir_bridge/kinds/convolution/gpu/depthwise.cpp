@@ -11,7 +11,7 @@ namespace kiln::gpu {
 
 namespace {
 
-// The lanes of a vector read neighbouring channels, or all the same one.
+// Lanes of a vector must read neighbouring channels, or all the same channel.
 std::int64_t most_lanes(value image, value weights) {
   return std::min({std::int64_t{8}, access_lanes(image.type().type), 2 * access_lanes(weights.type().type)});
 }
@@ -46,7 +46,8 @@ bool emit_depthwise(kernel_emitter& e) {
   const std::int64_t channels = kernel_emitter::sizes(image).back().value(),
                      results_each = kernel_emitter::sizes(e.anchor_result()).back().value();
   if (e.anchor_result().type().elements() == 0) return true;
-  if (!e.in_memory(image)) e.materialize(image);  // windows overlap: prologues are computed once
+  // Windows overlap, so compute prologues once.
+  if (!e.in_memory(image)) e.materialize(image);
   if (!e.in_memory(weights)) e.materialize(weights);
   std::int64_t multiplier = results_each / channels;
   std::int64_t lanes = window_lanes(e, most_lanes(image, weights), multiplier == 1 ? results_each : multiplier);

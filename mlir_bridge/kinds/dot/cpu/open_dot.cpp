@@ -1,5 +1,5 @@
-// Products of open sizes: the right matrices are packed in panels as wide as a tile, then every work item does a few
-// tiles of rows against all panels.
+// Products of open sizes. The right matrices are packed in panels as wide as a tile; then every work item multiplies a
+// few tiles of rows by all panels.
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/cpu/contraction/open_panels.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
@@ -44,7 +44,7 @@ class open_dot {
   }
 
  private:
-  // Tiles of rows of one matrix against all panels.
+  // Multiplies tiles of rows of one matrix by all panels.
   void emit_block(const open_panels& right, std::span<const Value> of_batch, Value block) {
     const Value first_tile = code.mul(block, tiles_per_item),
                 last_tile = e.min(code.add(first_tile, tiles_per_item), (m + tile.rows - 1) / tile.rows);

@@ -10,7 +10,7 @@ namespace kiln::cpu {
 
 namespace {
 
-// Rows of the right matrix at a time: enough sums to keep the multiply-add units busy with one row on the left.
+// Rows of the right matrix per step: enough sums to keep the multiply-add units busy with a single row on the left.
 constexpr std::int64_t standard_columns = 4;
 constexpr std::int64_t item_products = 1 << 16;
 
@@ -37,7 +37,7 @@ void emit_row_dot(kernel_emitter& e, const dot_sizes& sizes) {
     values digits = code.delinearize(item, std::vector<std::int64_t>{batches, parts});
     Value batch = digits[0], first = code.mul(digits[1], width), last = code.min(code.add(first, width), n);
     Value a_batch = code.mul(batch, m * k), b_batch = code.mul(batch, n * k);
-    // Columns [column, column + count) of all rows.
+    // Computes columns [column, column + count) of all rows.
     auto columns = [&](Value column, std::int64_t count) {
       Value b_first = code.add(b_batch, code.mul(column, k));
       auto add = [&](Value at, std::int64_t some, std::span<const Value> sums) {

@@ -11,7 +11,7 @@ namespace kiln::cpu {
 
 namespace {
 
-// Lines of the right matrix that are added at a time, for all rows of the left one together.
+// Lines of the right matrix that are added at a time, for all rows of the left one.
 constexpr std::int64_t lines_at_once = 8;
 // KiB of sums that stay in the first-level cache.
 constexpr std::int64_t sums_kb = 16;
@@ -31,8 +31,8 @@ void emit_streaming_dot(kernel_emitter& e, const dot_sizes& sizes, bool transpos
   const std::int64_t sums_room = std::clamp<std::int64_t>(choose(e.configuration, "sums_kb", sums_kb), 1, 64) << 10;
   const std::int64_t chunk =
       std::min(std::max<std::int64_t>(1, sums_room / (m * 4 * width)) * width, (n + width - 1) / width * width);
-  // One matrix: an item is a few columns, and a call does all its items' columns together. Several: an item is a chunk
-  // of one of them.
+  // With one matrix, an item is a few columns, and a call computes the columns of all its items together. With several
+  // matrices, an item is a chunk of one of them.
   const bool single = batches == 1;
   const std::int64_t parts = single ? (n + width - 1) / width : (n + chunk - 1) / chunk;
 
@@ -41,7 +41,7 @@ void emit_streaming_dot(kernel_emitter& e, const dot_sizes& sizes, bool transpos
   Value sums = code.stack(accumulation, m * chunk);
   tile_writer vectors(e, {1, 1, lanes}, accumulation), scalars(e, {1, 1, 1}, accumulation);
 
-  // Columns [first, first + count) of a batch; only the last columns of the matrix are no whole vector.
+  // Computes columns [first, first + count) of a batch. Only the last columns of the matrix may not fill a vector.
   auto columns = [&](Value batch, Value first, Value count) {
     Value even = code.mul(code.div(count, lanes), lanes);
     auto each = [&](const std::function<void(Value, std::int64_t)>& body) {

@@ -13,10 +13,10 @@ namespace kiln::cpu {
 
 namespace {
 
-// Sums in registers: so many rows on the left times columns on the right.
+// Sums in registers: this many rows on the left times columns on the right.
 constexpr std::int64_t rows_at_once = 4, columns_at_once = 4;
-// Columns that an item unpacks together, and k at a time: with the rows' part and all sums within the first-level
-// cache.
+// Columns that an item unpacks at a time, and depth per step, chosen so that they fit into the first-level cache with
+// the rows' part and all sums.
 constexpr std::int64_t panel_columns = 16, depth_at_once = 256;
 constexpr std::int64_t item_products = 1 << 16;
 
@@ -95,7 +95,7 @@ class unpacked_dot {
     (totals.size() == 1 ? *one_ : *several_).write({code.from_lanes(totals)}, place);
   }
 
-  // All rows, `count` columns: each row block unpacks them again.
+  // Computes all rows of `count` columns. Each block of rows unpacks the columns again.
   void from_registers(Value column, std::int64_t count) {
     for (std::int64_t first = 0; first < sizes_.m; first += rows_at_once) {
       const std::int64_t here = std::min(rows_at_once, sizes_.m - first);
@@ -113,7 +113,7 @@ class unpacked_dot {
     }
   }
 
-  // Offsets of `sums_`: [four columns][row][column of the four].
+  // Layout of `sums_`: [group of four columns][row][column within the group].
   Value sums_at(Value quad, Value row) {
     return code.mul(code.add(code.mul(quad, sizes_.m), row), columns_at_once * lanes_);
   }

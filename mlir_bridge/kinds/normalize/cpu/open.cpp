@@ -1,5 +1,5 @@
-// normalize of open sizes: mean and variance in two passes (one would lose digits where the mean is large), then the
-// scaled difference.
+// normalize of open sizes: mean and variance in two passes (a single pass would lose digits if the mean is large), then
+// the scaled difference.
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/cpu/open_rows.hpp"
 #include "mlir_bridge/kinds/normalize/generators.hpp"

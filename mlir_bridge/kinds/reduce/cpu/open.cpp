@@ -18,7 +18,7 @@ void store_result(kernel_emitter& e, const position& where, const std::vector<st
   ev.store_outputs(reduced_position(e.code, where, axes, keep_dims), lanes);
 }
 
-// reduction_rule::finish, for a number of elements that may be open.
+// Like reduction_rule::finish, for a number of elements that may be open.
 Value finished(kernel_emitter& e, const reduction_rule& r, const open_rows& rows, Value total) {
   if (r.kind != reduction_kind::mean || rows.count.is_static())
     return r.finish(e.code, total, rows.count.is_static() ? rows.count.value() : 1);

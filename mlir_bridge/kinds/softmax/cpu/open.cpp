@@ -1,5 +1,5 @@
-// softmax and log(softmax) of open sizes. A row that fits is computed in a buffer on the stack, which is filled up with
-// -inf to whole vectors; a longer one is read again for each pass.
+// softmax and log(softmax) of open sizes. A row that fits is computed in a buffer on the stack, which is padded with
+// -inf to whole vectors. A longer row is read again in each pass.
 #include <array>
 #include <limits>
 
@@ -63,7 +63,7 @@ class open_softmax {
     ev.store_outputs(where, lanes);
   }
   Value number(double v, std::int64_t lanes) { return code.number(code.type(type, lanes), v); }
-  // Of two, the one that compares larger: a NaN may be lost, but reaches the result through the sum.
+  // Returns the larger of two numbers. A NaN may be dropped here, but reaches the result through the sum.
   Value larger_number(Value x, Value y) {
     return code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, x, y), x, y);
   }
@@ -73,7 +73,7 @@ class open_softmax {
   }
   Value power(Value x, Value top) { return exponential(code, minus(x, top)); }
   Value plus(Value x, Value y) { return code.make<arith::AddFOp>(x, y); }
-  // What the results are made of: the reciprocal of the sum, or its logarithm.
+  // Returns the value that each element is combined with in the last pass: the reciprocal of the sum, or its logarithm.
   Value last_step(Value sum) {
     if (!op.logarithm) return code.make<arith::DivFOp>(number(1, code_builder::lanes_of(sum)), sum);
     std::array<Value, 1> operands{sum};
