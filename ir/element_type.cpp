@@ -37,7 +37,7 @@ constexpr float_format half{5, 10, 15, ieee}, e5m2{5, 2, 15, ieee}, e4m3{4, 3, 7
 constexpr std::uint32_t sign_bit(float_format f) { return 1u << (f.exponent_bits + f.mantissa_bits); }
 constexpr std::uint32_t infinity_bits(float_format f) { return sign_bit(f) - (1u << f.mantissa_bits); }
 
-// The code of the largest finite value.
+// Returns the code of the largest finite value.
 constexpr std::uint32_t largest_bits(float_format f) {
   switch (f.specials) {
     case ieee: return infinity_bits(f) - 1;
@@ -46,7 +46,7 @@ constexpr std::uint32_t largest_bits(float_format f) {
   }
 }
 
-// What a value beyond the largest one becomes, and NaN.
+// Returns the codes that replace values beyond the largest one, and NaN.
 constexpr std::uint32_t overflow_bits(float_format f) {
   switch (f.specials) {
     case ieee: return infinity_bits(f);
@@ -78,7 +78,7 @@ float widen(std::uint32_t bits, float_format f) {
 }
 
 std::uint32_t narrow(float value, float_format f) {
-  // Without -0, the sign of zero and NaN is lost.
+  // In formats without -0, a zero or NaN loses its sign.
   auto signed_bits = [&](std::uint32_t bits) {
     bool has_sign = std::signbit(value) && !(f.specials == fnuz && (bits == 0 || bits == sign_bit(f)));
     return has_sign ? bits | sign_bit(f) : bits;
@@ -167,13 +167,13 @@ std::uint8_t f32_to_f8e5m2fnuz(float value) { return static_cast<std::uint8_t>(n
 float f4e2m1_to_f32(std::uint8_t bits) { return widen(bits & 15u, e2m1); }
 std::uint8_t f32_to_f4e2m1(float value) { return static_cast<std::uint8_t>(narrow(value, e2m1)); }
 
-// The code is the exponent field of an f32, except that 2^-127 is a subnormal f32.
+// The code equals the exponent field of an f32, except for 2^-127, which is subnormal in f32.
 float f8e8m0_to_f32(std::uint8_t bits) {
   if (bits == 0xff) return std::nanf("");
   return std::bit_cast<float>(bits ? std::uint32_t(bits) << 23 : std::uint32_t(1) << 22);
 }
 std::uint8_t f32_to_f8e8m0(float value) {
-  // Half of the mantissa is added, so that the carry rounds the exponent. This does not hold for subnormal numbers:
+  // Adds half of the mantissa's range, so that the carry rounds the exponent. This does not work for subnormal numbers:
   // those below 1.5 * 2^-127 become 2^-127.
   auto bits = std::bit_cast<std::uint32_t>(std::fabs(value));
   if (bits < 0x00600000) return 0;

@@ -9,7 +9,7 @@
 
 namespace kiln {
 
-// Files hold the numbers of some of these: new types are added at the end.
+// Files store these numbers. Add new types at the end.
 enum class element_type : std::uint8_t {
   f64,
   f32,
@@ -30,7 +30,8 @@ enum class element_type : std::uint8_t {
   boolean,
   f8e4m3fnuz,  // 4 bits of exponent, 3 of mantissa; one zero, one NaN, no infinity
   f8e5m2fnuz,
-  f8e8m0,  // a power of two from 2^-127 to 2^127, or NaN: the scale of a block of MX formats
+  // A power of two from 2^-127 to 2^127, or NaN; the scale of a block in MX formats.
+  f8e8m0,
   f4e2m1,  // 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives
   i2,
   u2,
@@ -53,7 +54,7 @@ bool is_signed_integer(element_type type);
 bool is_unsigned_integer(element_type type);
 bool is_integer(element_type type);  // signed or unsigned, not bool
 
-// The type in which arithmetic on `type` is done: f32 for floats of 8 to 32 bits, otherwise the type itself.
+// Returns the type in which arithmetic on `type` is done: f32 for floats of 8 to 32 bits, otherwise the type itself.
 element_type compute_type(element_type type);
 
 // A binary floating-point format of at most 16 bits: a sign (except in f8e8m0), an exponent and a mantissa, with
@@ -67,13 +68,13 @@ struct float_format {
   int exponent_bits, mantissa_bits, bias;
   float_specials specials;
 };
-// nullopt for other types than the floats of 4 and 8 bits with a mantissa.
+// Returns nullopt for all types but the floats of 4 and 8 bits that have a mantissa.
 std::optional<float_format> small_float_format(element_type type);
-// The largest finite value of a floating-point type.
+// Returns the largest finite value of a floating-point type.
 double largest_finite(element_type type);
 
-// Conversions between bit patterns and values. Narrowing rounds to nearest even, f8e8m0 to the nearest power of two
-// with ties away from zero. A value out of range becomes infinity or, in formats without it, NaN.
+// Convert between bit patterns and values. Narrowing rounds to nearest even, f8e8m0 to the nearest power of two with
+// ties away from zero. A value out of range becomes infinity or, in formats without infinity, NaN.
 float f16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_f16(float value);
 float bf16_to_f32(std::uint16_t bits);
@@ -87,8 +88,10 @@ std::uint8_t f32_to_f8e4m3fnuz(float value);
 float f8e5m2fnuz_to_f32(std::uint8_t bits);
 std::uint8_t f32_to_f8e5m2fnuz(float value);
 float f8e8m0_to_f32(std::uint8_t bits);
-std::uint8_t f32_to_f8e8m0(float value);  // of the magnitude; 0 becomes the smallest value
-float f4e2m1_to_f32(std::uint8_t bits);   // of the low 4 bits
+// Uses the magnitude; 0 becomes the smallest value.
+std::uint8_t f32_to_f8e8m0(float value);
+// Uses the low 4 bits.
+float f4e2m1_to_f32(std::uint8_t bits);
 std::uint8_t f32_to_f4e2m1(float value);
 
 }  // namespace kiln

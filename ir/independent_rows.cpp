@@ -9,7 +9,7 @@
 namespace kiln {
 namespace {
 
-// coefficient * a product of symbols.
+// A coefficient times a product of symbols.
 struct monomial {
   std::int64_t coefficient = 1;
   dim symbols = 1;
@@ -28,18 +28,18 @@ std::optional<monomial> as_monomial(const dim& d) {
   return result;
 }
 
-// Whether two sets of symbols have one in common.
+// Returns true if the two sets have a symbol in common.
 bool meet(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::ranges::any_of(a, [&](const std::string& symbol) { return b.contains(symbol); });
 }
 
-// What a kernel counts as rows.
+// The product of symbols that a kernel counts as rows.
 struct row_count {
   dim rows;
   std::set<std::string> symbols;
 };
 
-// The symbols of a product that count rows, as a product.
+// Returns the product of those symbols in `product` that count rows.
 dim row_symbols(const dim& product, const row_count& count) {
   dim result = 1;
   if (product.is_static()) return result;
@@ -49,9 +49,9 @@ dim row_symbols(const dim& product, const row_count& count) {
   return result;
 }
 
-// The number of leading axes that count rows: together they have rows * (the size of the last of them inside a row)
-// elements. Dims before the last one have no size inside a row, otherwise a row would not be contiguous. 0: the tensor
-// has no rows. nullopt: its dims depend on the number of rows in another way.
+// Returns the number of leading axes that count rows. Together they have rows * (the size of the last of them inside a
+// row) elements. Only the last of these dims may have a size inside a row, because otherwise rows would not be
+// contiguous. Returns 0 if the tensor has no rows, nullopt if its dims depend on the number of rows in another way.
 std::optional<std::size_t> leading_axes(const shape& s, const row_count& count) {
   if (!has_rows(s, count.rows)) return 0;
   dim found = 1;
@@ -70,15 +70,16 @@ std::optional<std::size_t> leading_axes(const shape& s, const row_count& count) 
   return std::nullopt;
 }
 
-// An instruction whose result has rows, on its leading `axes` axes.
+// An instruction whose result has rows on its leading `axes` axes.
 struct row_step {
   const instruction& at;
   std::size_t axes;
-  std::vector<std::size_t> inputs;  // leading axes of each input; 0: all rows read the same tensor
+  // Number of leading axes of each input; 0 if all rows read the same tensor.
+  std::vector<std::size_t> inputs;
 
   const shape& input(std::size_t i) const { return at.inputs()[i].type(); }
   const shape& output() const { return at.outputs()[0]; }
-  // The input has the rows of the output on the same axes.
+  // Returns true if the input has the same rows as the output on the same axes.
   bool follows(std::size_t i) const {
     return i < inputs.size() && inputs[i] == axes &&
            std::equal(output().dims.begin(), output().dims.begin() + static_cast<std::ptrdiff_t>(axes),
@@ -90,7 +91,8 @@ struct row_step {
     return !inputs.empty();
   }
   bool shared(std::size_t i) const { return i < inputs.size() && inputs[i] == 0; }
-  // A shared input, right-aligned with the output as in a broadcast, is the same for every row.
+  // Returns true if the input has no rows and, right-aligned with the output as in a broadcast, is the same for every
+  // row.
   bool same_for_all_rows(std::size_t i) const {
     const std::size_t missing = output().rank() - input(i).rank();
     for (std::size_t axis = missing; axis < axes; ++axis)
@@ -106,7 +108,7 @@ struct row_step {
   }
 };
 
-// One rule for each operation: whether row i of the result depends on row i of the operands only.
+// One overload per operation: returns true if row i of the result depends only on row i of the operands.
 
 bool keeps(const row_step& s, const elementwise&) { return s.all_follow(); }
 bool keeps(const row_step& s, const convert&) { return s.all_follow(); }
@@ -116,7 +118,8 @@ bool keeps(const row_step& s, const broadcast&) {
   return s.shared(0) ? s.same_for_all_rows(0) : s.input(0).rank() == s.output().rank() && s.follows(0);
 }
 
-bool keeps(const row_step& s, const reshape&) { return !s.shared(0); }  // rows are contiguous on both sides
+// Rows are contiguous on both sides.
+bool keeps(const row_step& s, const reshape&) { return !s.shared(0); }
 
 bool keeps(const row_step& s, const transpose& op) {
   for (std::size_t axis = 0; axis < s.axes; ++axis)
@@ -163,7 +166,7 @@ bool keeps(const row_step& s, const resize& op) {
 bool keeps(const row_step& s, const dot& op) {
   const std::size_t batch = s.output().rank() - 2;
   const bool products_of_rows = s.axes <= batch && s.all_follow();
-  // Rows of the left operand, all multiplied with the same right operand.
+  // The rows of the left operand are all multiplied by the same right operand.
   const bool rows_of_a = s.axes == batch + 1 && !op.transpose_a && s.follows(0) && s.shared(1);
   return products_of_rows || rows_of_a;
 }
@@ -201,7 +204,7 @@ bool rule(const row_step& s) {
   return op && keeps(s, *op);
 }
 
-// Operations that are missing here mix rows (scatter_nd, segment_sum) or count something else with their leading axis
+// Operations without an overload above mix rows (scatter_nd, segment_sum), or their leading axis is not independent
 // (recurrent: time steps).
 template <class... Ops>
 bool any_rule(const row_step& s) {
@@ -214,7 +217,7 @@ bool keeps_rows(const row_step& s) {
                   normalize, arg_reduce, softmax, cumulative_sum, top_k, attention, scatter_elements>(s);
 }
 
-// What a tensor may count as rows: products of its leading open dims, the longest first.
+// Returns the products of leading open dims that may count rows, the longest first.
 std::vector<dim> candidates(const shape& s) {
   std::vector<dim> result;
   dim rows = 1;
@@ -227,7 +230,8 @@ std::vector<dim> candidates(const shape& s) {
     }
     rows = rows * size->symbols;
     const std::size_t factors = rows.terms().begin()->first.size();
-    if (rows.symbols().size() != factors) break;  // a power
+    // A symbol occurs more than once.
+    if (rows.symbols().size() != factors) break;
     result.insert(result.begin(), rows);
     if (size->coefficient != 1) break;
   }

@@ -92,7 +92,7 @@ void check(const native_kernel& kernel, Require&& require) {
   }
 }
 
-// Above any real size or grid, and small enough that sums and products of a few do not overflow.
+// Upper bound on sizes and grids. It exceeds any real one, and sums and products of a few such numbers do not overflow.
 constexpr std::int64_t most = std::int64_t{1} << 46;
 
 std::int64_t value_of(const dim& expression, const dim_bindings& values) {
@@ -108,7 +108,7 @@ std::int64_t count_of(const dim& expression, const dim_bindings& values) {
   return count;
 }
 
-// Null for none.
+// Returns null if there is no expression.
 flatbuffers::Offset<flatbuffers::String> text_of(flatbuffers::FlatBufferBuilder& builder,
                                                  const std::optional<dim>& expression) {
   return expression ? builder.CreateString(expression->str()) : flatbuffers::Offset<flatbuffers::String>();

@@ -78,7 +78,8 @@ struct launch {
   // nvidia: programmatic dependent launch. The kernel executes griddepcontrol.wait before it touches memory, so a graph
   // may start it before the preceding grids have finished.
   bool waits = false;
-  std::optional<dim> open_grid = {};  // of an open kernel, instead of `grid`
+  // For open kernels; replaces `grid`.
+  std::optional<dim> open_grid = {};
   friend bool operator==(const launch&, const launch&) = default;
 };
 
@@ -88,7 +89,8 @@ struct scratch_buffer {
   // Zero before the first run. Every run finds it zero and must leave it zero (counters of a split-K fix-up), so it
   // never shares memory with another buffer.
   bool zeroed = false;
-  std::optional<dim> open_bytes = {};  // of an open kernel, instead of `bytes`
+  // For open kernels; replaces `bytes`.
+  std::optional<dim> open_bytes = {};
   friend bool operator==(const scratch_buffer&, const scratch_buffer&) = default;
 };
 
@@ -106,9 +108,9 @@ struct native_kernel {
 std::vector<std::byte> serialize(const native_kernel& kernel);
 native_kernel deserialize_native_kernel(std::span<const std::byte> bytes);
 
-// Computes the grids and scratch sizes of an open kernel for these values of the open dimensions, and returns its table
-// of sizes. Returns an empty table for any other kernel. Throws error{corrupted} if a dimension has no value, or if a
-// grid or a size is negative or too large.
+// Computes the grids and scratch sizes of an open kernel for these values of the open dimensions. Returns the contents
+// of its table of sizes; for any other kernel, an empty table. Throws error{corrupted} if a dimension has no value, or
+// if a grid or a size is negative or too large.
 std::vector<std::int64_t> at_sizes(native_kernel& kernel, const dim_bindings& values);
 
 // Whether the kernel may be used for these values of the open dimensions: whether its bounded sizes, and then all that

@@ -1,6 +1,6 @@
-// Which kernels with open dimensions can be compiled once for all sizes, as open kernels (ir/native_kernel.hpp). Kernel
-// formation finds out and records it in the program's metadata, because only it sees the operations of a kernel without
-// parsing MLIR. Readers that do not know the entries ignore them.
+// Records which kernels with open dimensions can be compiled once for all sizes as open kernels (ir/native_kernel.hpp).
+// Kernel formation determines this and records it in the program's metadata. Only kernel formation sees the operations
+// of a kernel without parsing MLIR. Readers that do not support the entries ignore them.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace kiln {
 // Processors differ in what they have open kernels of.
 enum class processor : std::uint8_t { cpu, gpu };
 
-// `payload`: the hex hash of the kernel's payload. `missing`: the operation that has no code for all sizes; empty if
-// the kernel can be compiled for all of them.
+// `payload` is the hex hash of the kernel's payload. `missing` is the operation that cannot be compiled for all sizes;
+// empty if the kernel can.
 void record_open_form(program& p, const std::string& payload, processor on, const std::string& missing);
 
-// What was recorded; nullopt for a kernel without open dimensions, and in files of older versions.
+// Returns the recorded value of `missing`; nullopt for kernels without open dimensions, and in files of older versions.
 std::optional<std::string> recorded_missing_form(const program& p, const std::string& payload, processor on);
 
 }  // namespace kiln

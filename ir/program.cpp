@@ -86,7 +86,7 @@ class module_copier {
     for (const instruction& i : m.instructions()) {
       std::vector<value> inputs, made;
       for (value v : i.inputs()) inputs.push_back(copy_of(v));
-      // A constant has no symbols, and asking for its attributes would hash it.
+      // Skip constants: they have no symbols, and substitute() would hash their bytes.
       operation op = bindings_.empty() || i.op().is<constant>() ? i.op() : i.op().substitute(bindings_);
       const auto* decided = op.get_if<choice>();
       if (const auto* p = i.op().get_if<parameter>()) {

@@ -1,11 +1,11 @@
-// Which axes a resize leaves alone.
+// Determines which axes a resize does not change.
 #pragma once
 
 #include "ir/ops/movement.hpp"
 
 namespace kiln {
 
-// Whether the axis stays as it is, for all values of open dims.
+// Returns true if the resize does not change the axis, for all values of open dims.
 inline bool keeps_axis(const resize& op, std::size_t axis, const dim& in, const dim& out) {
   return in == out && (op.scales[axis] == 0 || op.scales[axis] == 1);
 }

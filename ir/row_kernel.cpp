@@ -12,7 +12,7 @@ namespace {
 
 namespace schema = row_kernel_schema;
 
-// Above any real size, and small enough that sums and products of a few do not overflow.
+// Upper bounds. They exceed any real sizes, and sums and products of a few such numbers do not overflow.
 constexpr std::int64_t max_part_bytes = std::int64_t{1} << 46, max_block = 1 << 16;
 constexpr std::size_t max_versions = 8, max_parts = 1 << 16;
 

@@ -3,8 +3,8 @@
 // rows. The parts are ordinary native kernels with static shapes, so the code, its cache entries and packed weights are
 // the same as those of a model whose dims are static.
 //
-// It stands in a program's kernel table as the payload of a native code object. Readers distinguish it from a plain
-// native kernel by the file identifier, which an older Kiln refuses. Only host kernels so far.
+// A row kernel is stored in a program's kernel table as the payload of a native code object. Readers distinguish it
+// from a plain native kernel by its file identifier, which an older Kiln refuses. Only host kernels are supported.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,25 @@
 
 namespace kiln {
 
-// An input or output. The rows of a tensor follow one another; an input without rows is the same for all blocks.
+// The rows of an input or output are contiguous in memory. An input without rows is the same for all blocks.
 struct row_part {
-  std::int64_t bytes = 0;  // of one row; of the whole tensor if it has no rows
+  // Bytes of one row, or of the whole tensor if it has no rows.
+  std::int64_t bytes = 0;
   bool per_row = false;
   friend bool operator==(const row_part&, const row_part&) = default;
 };
 
 struct row_version {
-  std::int64_t rows = 1;  // of a block
+  // Rows of a block.
+  std::int64_t rows = 1;
   native_kernel kernel;
   friend bool operator==(const row_version&, const row_version&) = default;
 };
 
 struct row_kernel {
-  std::vector<row_part> inputs, outputs;  // every output has rows
-  std::vector<row_version> versions;      // in descending order of rows; the last one has 1
+  // Every output has rows.
+  std::vector<row_part> inputs, outputs;
+  std::vector<row_version> versions;  // in descending order of rows; the last one has 1
   friend bool operator==(const row_kernel&, const row_kernel&) = default;
 };
 

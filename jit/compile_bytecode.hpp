@@ -35,8 +35,8 @@ struct jit_options {
   int threads = 0;                                // compiler threads; 0: as many as this process may use
   std::chrono::milliseconds kernel_limit{60000};  // for one kernel
   bool only_if_cached = false;                    // throw error{not_cached} instead of compiling
-  // Code objects with open dims become open kernels (ir/native_kernel.hpp) instead of an error. Each must have such a
-  // form (has_open_form).
+  // Compile code objects with open dims as open kernels (ir/native_kernel.hpp) instead of refusing them. Each must have
+  // an open form (has_open_form).
   bool open = false;
   // Set if the device's driver is a compiler (PTX to machine code): a function that calls it. Called from the compiler
   // threads. If null, the finalizer's output is used as it is.

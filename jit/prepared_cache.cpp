@@ -44,7 +44,8 @@ class cached_store final : public prepared_store {
   }
 
  private:
-  // What a loaded program of this process has mapped: the cache checks the hash of an entry whenever it maps it.
+  // The mapping of a loaded program. Shared within the process, because the cache hashes an entry each time it is
+  // mapped.
   struct mapping {
     std::span<const std::byte> bytes;
     std::weak_ptr<const void> owner;

@@ -176,8 +176,8 @@ std::optional<forked_host> fork_worker_host(const std::function<worker_function(
   if (host > 0) return forked_host{std::move(made->ours), host};
   setpgid(0, 0);  // a terminal's signals are for the process that the user started
   for (int signal : {SIGPIPE, SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
-  // The streams must not be free: descriptors that arrive later would get their numbers. Without a usable /dev/null
-  // they are a folder, to which no write succeeds.
+  // Descriptors 0 to 2 must stay occupied, because descriptors that arrive later would otherwise get their numbers. If
+  // /dev/null cannot be opened, use a folder, to which every write fails.
   int nothing = open("/dev/null", O_RDWR);
   if (nothing < 0) nothing = open("/", O_RDONLY | O_DIRECTORY);
   if (dup2(made->theirs.number(), STDIN_FILENO) < 0 || dup2(nothing, STDOUT_FILENO) < 0 ||

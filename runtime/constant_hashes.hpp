@@ -1,5 +1,6 @@
-// Content hashes of constants, for several plans of one model: hashing the weights again would take longer than the
-// rest of planning. Keeps the constants alive, so that an address never stands for other contents. Any thread.
+// Caches content hashes of constants for several plans of one model, because hashing the weights again would take
+// longer than the rest of planning. Keeps the constants alive, so that an address is never reused for other contents.
+// Any thread.
 #pragma once
 
 #include <map>
@@ -20,7 +21,8 @@ class constant_hashes {
     content_hash hash;
   };
   std::mutex mutex_;
-  std::map<std::pair<const std::byte*, std::size_t>, known_constant> known_;  // by address and size
+  // Keyed by address and size.
+  std::map<std::pair<const std::byte*, std::size_t>, known_constant> known_;
 };
 
 }  // namespace kiln

@@ -105,7 +105,8 @@ struct launch_request {
   std::span<void* const> parameters = {};
   device_stream* stream = nullptr;
   bool waits = false;  // see launch::waits
-  // Host: `buffers` holds the arguments of so many blocks, one after another, and the grid runs for each of them.
+  // For the host: number of blocks. `buffers` holds the arguments of all blocks in sequence, and the grid is executed
+  // once for each block.
   std::int64_t blocks = 1;
 };
 

@@ -27,7 +27,8 @@ struct model_request {
   bool no_cache = false, only_cached = false;
   std::string compile_worker;  // empty: beside libkiln.so
   std::size_t most_instances = 8;
-  int tuning = 0;  // kiln_tuning
+  // A value of kiln_tuning.
+  int tuning = 0;
   double tuning_seconds = 30;
   std::function<void(std::size_t done, std::size_t total)> progress = nullptr;
   std::function<void(const std::string&)> warn = nullptr;
@@ -38,13 +39,14 @@ class loaded_model {
  public:
   virtual ~loaded_model() = default;
   virtual const kiln::executable& executable() const = 0;
-  // For one caller. It must not outlive this object.
+  // Returns a runner for one caller. It must not outlive this object.
   virtual std::unique_ptr<model_runner> runner(graph_policy policy) const {
     return make_runner(executable(), {.policy = policy});
   }
-  // Of the tuner that works in the background; zeros if there is none.
+  // Returns the state of the background tuner; zeros if there is none.
   virtual kiln_tuning_info tuning() const { return {}; }
-  virtual std::string tuning_problem() const { return {}; }  // what has ended it, "" if nothing has
+  // The error that ended tuning, or "".
+  virtual std::string tuning_problem() const { return {}; }
 };
 
 // Any thread. What at() gives must not outlive it.

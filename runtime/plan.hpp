@@ -53,20 +53,20 @@ struct launch_step {
   std::uint32_t first_argument = 0, argument_count = 0;  // in plan::arguments
   std::uint32_t first_map = 0, map_count = 0;            // in plan::tensor_maps
   bool waits = false;                                    // see launch::waits
-  // A launch for blocks of rows (ir/row_kernel.hpp): the grid runs once for each of them. `first_part` is the place of
-  // its first argument in plan::block_parts; there are none if `blocks` is 0, for a launch of whole tensors.
+  // Number of blocks of rows (ir/row_kernel.hpp) for which the grid is executed; 0 for a launch on whole tensors. If it
+  // is not 0, `first_part` is the index of the launch's first argument in plan::block_parts.
   std::int64_t blocks = 0;
   std::uint32_t first_part = 0;
 };
 
-// Where the blocks of rows of a launch find an argument: block b at `offset + b * stride` bytes of its buffer.
+// The location of a launch argument in blocks of rows: block b is at `offset + b * stride` bytes of the buffer.
 struct block_part {
   std::int64_t offset = 0, stride = 0;
 };
 
 struct copy_step {
   buffer_id to = 0, from = 0;
-  // A part of the buffers. 0 bytes: the whole of `to`.
+  // A part of the buffers; `bytes` = 0 means the whole of `to`.
   std::size_t to_offset = 0, from_offset = 0, bytes = 0;
 };
 
@@ -187,7 +187,8 @@ struct plan {
   std::vector<plan_port> inputs, outputs;
   std::size_t arena_bytes = 0;
   std::size_t zeroed_bytes = 0;
-  std::size_t most_arguments = 0;  // the most that one launch has, over all of its blocks of rows
+  // Maximum number of arguments of a launch, counting all blocks of rows.
+  std::size_t most_arguments = 0;
   std::size_t counters = 0;
   std::vector<foreign_call> calls;
   plan_report report;
@@ -207,7 +208,7 @@ struct plan_options {
   // Where prepared buffers of the host are kept between processes. If null, every plan prepares them again. A GPU does
   // not use the store, because preparing from the constants is faster than reading and uploading stored results.
   prepared_store* store = nullptr;
-  // Hashes that plans of one model share. If null, this plan computes its own.
+  // Hashes shared by the plans of a model. If null, this plan computes its own.
   constant_hashes* hashes = nullptr;
   // Callbacks that replace the code objects with their symbols, whether these are native or not.
   std::span<const foreign_call> calls = {};

@@ -68,14 +68,15 @@ class plan_builder {
                        const value_map& destinations);
 
   void load_kernels();
-  // Gives the kernel at `index` its grids, its scratch sizes and a buffer with its table of sizes, if it is open.
+  // If the kernel at `index` is open, sets its grids and scratch sizes and creates a buffer with its table of sizes.
   void set_sizes(std::size_t index);
   bool called(const code_object& object) const;
   void add_call(const placed& at, const code_object& object);
   void add_kernel(const placed& at, const code_object& object);
-  // A kernel in the library, and the blocks of rows that it computes; null: whole tensors.
+  // A kernel in the library and the blocks of rows that it computes; null for whole tensors.
   struct used_kernel {
-    std::size_t index;  // in kernels_
+    // Index in kernels_.
+    std::size_t index;
     std::string payload;
     const row_kernel* rows = nullptr;
     row_blocks blocks = {};
@@ -98,10 +99,13 @@ class plan_builder {
   plan plan_;
   plan_constants constants_;
   preparer prepare_;
-  std::vector<native_kernel> kernels_;               // a row kernel's versions follow one another
+  // The versions of a row kernel are consecutive.
+  std::vector<native_kernel> kernels_;
   std::map<std::string, std::size_t> kernel_index_;  // payload to index in kernels_
-  std::map<std::string, row_kernel> row_kernels_;    // by payload; their versions are in kernels_
-  std::map<std::size_t, buffer_id> size_tables_;     // of open kernels, by index in kernels_
+  // Keyed by payload; their versions are in kernels_.
+  std::map<std::string, row_kernel> row_kernels_;
+  // Tables of open kernels, keyed by index in kernels_.
+  std::map<std::size_t, buffer_id> size_tables_;
   std::vector<scope> scopes_;
   std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, if any
   std::map<const instruction*, std::uint32_t> instruction_index_;

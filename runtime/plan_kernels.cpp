@@ -91,8 +91,8 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
   }
 }
 
-// The block gets copies of its rows, and some of them again in the place of the rows that it lacks: any other contents
-// could make it divide by zero.
+// The last block has fewer rows than the kernel computes. It gets copies of its rows, some of them repeated in place of
+// the missing rows, because arbitrary contents could cause a division by zero.
 void plan_builder::add_partial_block(const placed& at, used_kernel used) {
   const row_blocks wanted = used.blocks;
   used.blocks.first_row = used.blocks.valid = 0;
@@ -118,7 +118,7 @@ void plan_builder::add_partial_block(const placed& at, used_kernel used) {
   }
 }
 
-// Blocks that run at the same time need scratch memory of their own.
+// Blocks that run at the same time need separate scratch memory.
 std::vector<buffer_id> plan_builder::scratch_buffers(const placed& at, const used_kernel& used,
                                                      const row_launches& blocked, const prepared_kernel& prepared) {
   std::vector<buffer_id> scratch;

@@ -36,8 +36,9 @@ class plan_pointers {
   const plan* plan_;
   device* device_;
   bool host_;
-  std::vector<void*> table_;              // per plan buffer
-  std::vector<void*> values_;             // of the arguments of the current launch (host, of all blocks) or call
+  std::vector<void*> table_;  // per plan buffer
+  // Arguments of the current launch (for the host, of all blocks) or call.
+  std::vector<void*> values_;
   std::vector<void*> arguments_;          // GPU: address of each plan argument's value
   std::vector<encoded_tensor_map> maps_;  // per plan tensor map
   std::vector<const void*> mapped_;       // per plan tensor map: the address that it was encoded for

@@ -46,14 +46,16 @@ std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows) 
 
 row_launches launches_per_block(const row_kernel& kernel, const native_kernel& version) {
   row_launches result{std::vector<bool>(version.launches.size()), std::vector<bool>(version.scratch.size())};
-  std::vector<bool> common(version.scratch.size());  // written by a launch that runs once
+  // True for scratch that is written by a launch which runs once for all blocks.
+  std::vector<bool> common(version.scratch.size());
   for (std::size_t l = 0; l < version.launches.size(); ++l) {
     const auto& arguments = version.launches[l].arguments;
     const bool per_block = std::ranges::any_of(arguments, [&](const launch_argument& a) {
       switch (a.kind) {
         case buffer_kind::input: return kernel.inputs[a.index].per_row;
         case buffer_kind::output: return true;
-        case buffer_kind::sizes: return false;  // refused by ir/row_kernel.cpp
+        // Refused by ir/row_kernel.cpp.
+        case buffer_kind::sizes: return false;
         case buffer_kind::scratch: break;
       }
       return static_cast<bool>(result.scratch[a.index]);

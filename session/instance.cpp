@@ -47,7 +47,7 @@ std::shared_ptr<device> timing_device(device& of_session) {
 
 }  // namespace
 
-// What run() keeps on the device between runs.
+// State that run() keeps on the device between runs.
 struct instance::runner {
   io_buffers tensors;
   std::unique_ptr<model_runner> how;
@@ -79,7 +79,8 @@ instance::~instance() = default;
 program instance::finalize(const ranged_kernels* ranged) {
   const session_options& options = with_.options();
   const jit_options jit = with_.compiling_with_progress();
-  std::optional<program> rest;  // of the kernels that serve only these sizes
+  // The kernels that serve only these sizes.
+  std::optional<program> rest;
   if (ranged) rest = ranged->use_in(bound_, sizes_);
   const program& portable = rest ? *rest : bound_;
   if (with_.cache() && options.verify_cache)

@@ -21,9 +21,9 @@ class ranged_kernels;
 
 class instance {
  public:
-  // Finalizes what is missing, loads and plans. `bound` has the sizes in place of its symbols. Throws what
-  // compile_bytecode and load throw. `ranged`, which may be null, replaces the kernels that it has; the report of
-  // finalizing these is a part of this instance's.
+  // Finalizes missing kernels, loads the program and plans it. `bound` is the program with its symbols replaced by the
+  // sizes. Throws what compile_bytecode and load throw. If `ranged` is not null, its kernels are used where it has one;
+  // `of_ranged` is the report of finalizing these, and becomes a part of this instance's report.
   instance(const session_resources& with, program bound, dim_bindings sizes, const ranged_kernels* ranged = nullptr,
            jit_report of_ranged = {});
   ~instance();
@@ -49,16 +49,17 @@ class instance {
   // the session's records and cache. `inputs` in the order of the plan's.
   std::vector<kernel_tuning> tune(std::span<const literal> inputs, const tuner_options& options,
                                   double budget_ms) const;
-  // A way to run this model beside others: for another caller's thread, or with device memory. With
-  // session_options::tuning its first run starts the tuner, and later runs take what the tuner has found. It refers to
+  // Returns another runner of this model, for the thread of another caller or for tensors in device memory. With
+  // session_options::tuning its first run starts the tuner, and later runs use the tuner's results. It must not outlive
   // this instance.
   std::unique_ptr<model_runner> make_runner(graph_policy policy) const;
-  // The tuner that works in the background for all runners of this instance, with the session's effort and budget.
+  // Returns the background tuner for all runners of this instance. It has the session's effort and budget.
   background_tuner& tuning_in_background() const;
   // Waits for the end of tuning in the background, if it runs, without cancelling it.
   void finish_tuning() const;
   tuning_progress tuning() const;
-  std::string tuning_problem() const;  // the error that ended it; "" if there is none
+  // The error that ended tuning; "" if there is none.
+  std::string tuning_problem() const;
 
  private:
   struct runner;
@@ -71,9 +72,12 @@ class instance {
   std::optional<kiln::executable> executable_;
   graph_memory graphs_;
   std::mutex run_mutex_;
-  mutable std::mutex tuner_mutex_;                   // guards the making of
-  mutable std::unique_ptr<background_tuner> tuner_;  // by the first who asks for it
-  std::unique_ptr<runner> runner_;                   // made by the first run
+  // Guards the creation of tuner_.
+  mutable std::mutex tuner_mutex_;
+  // Created on first use.
+  mutable std::unique_ptr<background_tuner> tuner_;
+  // Created by the first run.
+  std::unique_ptr<runner> runner_;
 };
 
 }  // namespace kiln

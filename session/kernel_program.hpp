@@ -1,4 +1,5 @@
-// A program that only computes chosen kernels, each on inputs of its own, so that they can be compiled like any other.
+// A program that consists of selected kernels, each with separate inputs, so that they can be compiled like any other
+// program.
 #pragma once
 
 #include <string>
@@ -11,12 +12,12 @@
 namespace kiln {
 
 struct kernel_program {
-  // The payloads come from `portable`, which must outlive this object.
+  // Payloads are read from `portable`, which must outlive this object.
   explicit kernel_program(const program& portable) : portable(portable) {}
 
   // Adds an instruction that runs the kernel on tensors of these shapes. Its first output is an output of the program.
   void add(const code_object& object, const std::vector<shape>& inputs, const std::vector<shape>& results);
-  // The outputs of the result are the native code objects, in the order in which they were added.
+  // The outputs of the returned program are the native code objects, in the order in which they were added.
   program compile(const jit_options& options, jit_report* report);
 
   const program& portable;

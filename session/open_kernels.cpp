@@ -39,7 +39,7 @@ jit_report open_kernels::finalize(const jit_options& options, const std::functio
   } catch (const error& e) {
     if (e.kind() == error_kind::not_cached) throw;
   }
-  // Which one it was is not known: each by itself.
+  // A kernel was refused, but the error does not say which one. Compile each kernel separately.
   jit_report report;
   for (open_kernel* kernel : all) {
     try {

@@ -22,11 +22,11 @@ class open_kernels {
   // on these processors, except the payloads in `without`.
   open_kernels(const program& portable, processor on, const std::set<std::string>& without);
 
-  // Whether the kernel has such a form.
+  // Returns true if the kernel with this payload was selected.
   bool contains(const std::string& payload) const { return kernels_.contains(payload); }
 
-  // Compiles all of them in the first call, as compile_bytecode does; the report of later calls is empty. A kernel that
-  // the compiler refuses is left to specialization, and told to `warn`.
+  // The first call compiles all selected kernels as compile_bytecode does; later calls return an empty report. If the
+  // compiler refuses a kernel, `warn` is called and the kernel is specialized for each set of sizes instead.
   jit_report finalize(const jit_options& options, const std::function<void(const std::string&)>& warn);
   // Replaces the code objects that have such a kernel in `bound`, which is the program bound to `sizes`. The others
   // stay portable, as do those with an empty input, which a kernel for all sizes may not read, and those with more
@@ -35,16 +35,19 @@ class open_kernels {
 
  private:
   struct open_kernel {
-    const instruction* first = nullptr;  // that uses it; equal payloads have equal symbolic shapes
+    // The first instruction that uses it. Equal payloads have equal symbolic shapes.
+    const instruction* first = nullptr;
     const code_object* object = nullptr;
     content_hash hash{};
-    std::shared_ptr<const std::vector<std::byte>> bytes;  // a native kernel; null before finalize()
-    native_kernel native;                                 // without its object
+    // The native kernel; null before finalize().
+    std::shared_ptr<const std::vector<std::byte>> bytes;
+    native_kernel native;  // without its object
   };
   jit_report compile(const std::vector<open_kernel*>& wanted, const jit_options& options);
 
   const program& portable_;
-  std::map<std::string, open_kernel> kernels_;  // by payload
+  // Keyed by payload.
+  std::map<std::string, open_kernel> kernels_;
   bool finalized_ = false;
   std::string target_;
 };

@@ -11,15 +11,15 @@ namespace kiln {
 
 class ranged_kernels {
  public:
-  // `portable`, a program with open dims, must outlive this object.
+  // `portable` is a program with open dims and must outlive this object.
   ranged_kernels(const program& portable, processor on);
 
-  // Compiles what is missing for these sizes. Throws what compile_bytecode throws. Kernels that stay without a form are
-  // told to `warn`.
+  // Compiles the kernels that are missing for these sizes. Throws what compile_bytecode throws. `warn` is called for
+  // each kernel that the compiler refuses.
   jit_report finalize(const dim_bindings& sizes, const jit_options& options,
                       const std::function<void(const std::string&)>& warn);
-  // Replaces the code objects that have such a kernel in `bound`, which is the program bound to `sizes`. The others
-  // stay portable.
+  // In `bound`, which is the program bound to `sizes`, replaces the code objects for which there is such a kernel.
+  // Others stay portable.
   program use_in(const program& bound, const dim_bindings& sizes) const;
 
  private:

@@ -22,7 +22,8 @@ class session_resources {
   kernel_cache* cache() const { return cache_.get(); }   // null where it is disabled
   tuning_records& records() const { return *records_; }  // kept in memory where there is no cache
   jit_options compiling() const;                         // as the instances are compiled
-  jit_options compiling_with_progress() const;           // the same; the observer is told
+  // The same options, with reports to the observer.
+  jit_options compiling_with_progress() const;
   plan_options planning() const { return {.store = prepared_.get(), .hashes = &hashes_}; }
   void report(const session_event& event) const;
   void warn(const std::string& text) const { report(session_events::warning{text}); }

@@ -9,7 +9,8 @@
 namespace kiln {
 namespace {
 
-// Of different sizes inside their rows. More than any model has kernels.
+// Upper bound on the kernels that are kept for different sizes inside rows. It exceeds the number of kernels in any
+// model.
 constexpr std::size_t most_kept = 4096;
 
 std::vector<shape> substituted(const std::vector<shape>& shapes, const dim_bindings& sizes) {
@@ -26,7 +27,7 @@ std::vector<shape> inputs_of(const instruction& i) {
 
 bool all_static(std::span<const shape> shapes) { return std::ranges::all_of(shapes, &shape::is_static); }
 
-// Blocks start at addresses: a row of 4-bit elements must have whole bytes.
+// Blocks start at byte addresses, so a row of 4-bit elements must have whole bytes.
 bool whole_bytes(std::span<const shape> shapes) {
   return std::ranges::all_of(shapes, [](const shape& s) { return s.element_count() * storage_bits(s.type) % 8 == 0; });
 }
@@ -49,13 +50,14 @@ row_traffic traffic_of(const row_kernel& kernel, bool for_all_sizes) {
 
 struct row_kernels::wanted_kernel {
   key name;
-  row_kernel kernel;  // without the code of its versions
+  // Without the code of its versions.
+  row_kernel kernel;
 };
 
 std::vector<std::int64_t> block_sizes(const row_traffic& traffic) {
   // A launch costs about as much as moving this many bytes through a cache.
   const std::int64_t enough = traffic.for_all_sizes ? 1 << 16 : 1 << 12, most = traffic.for_all_sizes ? 256 : 16;
-  // Few rows of a product with weights should not be many blocks, each of which reads them all.
+  // If a product reads weights, few rows should be divided into few blocks, because each block reads all weights.
   const std::int64_t step = traffic.shared_bytes > 16 * traffic.row_bytes ? 4 : 16;
   std::vector<std::int64_t> sizes{1};
   while (sizes.front() < most && sizes.front() * traffic.row_bytes < enough)
@@ -115,7 +117,7 @@ jit_report row_kernels::finalize(const dim_bindings& sizes, const jit_options& o
     const auto row_inputs = substituted(inputs, one), row_outputs = substituted(results, one);
     const bool fits =
         all_static(row_inputs) && all_static(row_outputs) && whole_bytes(row_inputs) && whole_bytes(row_outputs);
-    // No kernel is made for results without elements.
+    // No kernel is compiled if all results are empty.
     if (!fits || std::ranges::all_of(row_outputs, [](const shape& s) { return s.element_count() == 0; })) continue;
     wanted_kernel& next = wanted.emplace_back(wanted_kernel{
         std::move(name), {parts(inputs, row_inputs, kernel.rows), parts(results, row_outputs, kernel.rows), {}}});
@@ -133,7 +135,7 @@ jit_report row_kernels::finalize(const dim_bindings& sizes, const jit_options& o
   return report;
 }
 
-// The outputs of `native` are the versions of the wanted kernels, in their order.
+// The outputs of `native` are the versions of the wanted kernels, in the same order.
 void row_kernels::add(const program& native, std::vector<wanted_kernel> wanted, const std::string& target) {
   target_ = target;
   const auto versions = native.main().outputs();

@@ -27,10 +27,11 @@ std::shared_ptr<worker_pool> workers_at(compile_place place, const std::string& 
 // brings it, because a session does not know the ahead-of-time compiler.
 using importer = program (*)(const std::filesystem::path& file);
 
-// Whether kernels are compiled for the sizes that a model is run with.
+// Whether kernels are compiled for the exact sizes with which a model is run.
 enum class specialization : std::uint8_t {
-  eager,  // every kernel, for each set of sizes
-  off,    // kernels that serve many sizes are compiled once (ranged_kernels.hpp), the others for each set of sizes
+  // Every kernel is compiled for each set of sizes.
+  eager,
+  off,  // kernels that serve many sizes are compiled once (ranged_kernels.hpp), the others for each set of sizes
 };
 
 struct session_options {
@@ -41,8 +42,10 @@ struct session_options {
   cache_choice cache = {};
   compile_place compiling = compile_place::workers;
   std::string compile_worker = {};  // executable of the workers; empty: found beside this library
-  bool only_cached = false;         // error{not_cached} rather than compile
-  bool verify_cache = false;        // compile what the cache has once more, compare, and replace what differs
+  // Throw error{not_cached} instead of compiling.
+  bool only_cached = false;
+  // Compile cached kernels again, compare, and replace entries that differ.
+  bool verify_cache = false;
   std::string record_misses =
       {};  // file to which kernels that the cache did not have are added, for `kiln warm --replay`
   graph_policy graphs = graph_policy::automatic;

@@ -57,7 +57,8 @@ int compile_model(const options& o, const output_options& output) {
   using clock = std::chrono::steady_clock;
   auto began = clock::now();
   import_options importing;
-  std::map<std::string, std::string> dims;  // name → as it was written
+  // Maps a name to the text that was given for it.
+  std::map<std::string, std::string> dims;
   for (const std::string& text : o.dims) {
     auto spec = parse_dim_spec(text);
     if (auto [before, fresh] = dims.emplace(spec.first, text); before->second != text)

@@ -32,7 +32,7 @@ std::string savings(const estimated_work& saved) {
   return fmt::format(", saves about {:.3g} MFLOP and {:.3g} MB in a run", saved.flop / 1e6, saved.bytes / 1e6);
 }
 
-// Boundaries of the same kind together, those with the most bytes first.
+// Groups boundaries of the same kind. Groups with the most bytes come first.
 struct boundary_kind {
   const kernel_boundary* largest;
   std::size_t count = 0;

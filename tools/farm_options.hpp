@@ -17,9 +17,10 @@ enum class farm_value {
   none,        // the option is a flag
   dim_range,   // NAME=VALUE or NAME=MIN:MAX[:OPT,...]
   dim_values,  // NAME=VALUE[,VALUE...]
-  elements,    // NAME=VALUE[,VALUE...] of an input
-  target,      // a row of `kiln targets`, except native, which differs between workers
-  source,      // one of the job's inputs, not the model
+  // NAME=VALUE[,VALUE...] for an input.
+  elements,
+  target,  // a row of `kiln targets`, except native, which differs between workers
+  source,  // one of the job's inputs, not the model
 };
 
 struct farm_option {

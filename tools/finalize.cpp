@@ -184,7 +184,8 @@ int finalize_file(const options& o, const output_options& output) {
   for (const module& m : native.modules())
     for (const instruction& i : m.instructions()) {
       const auto* c = i.op().get_if<code_object>();
-      if (!c || gives_no_elements(i)) continue;  // no kernel is made for an empty result
+      // No kernel is compiled for an empty result.
+      if (!c || gives_no_elements(i)) continue;
       native_kernel kernel = deserialize_native_kernel(native.kernel(content_hash::from_hex(c->payload)));
       const std::vector<std::int64_t> sizes = at_sizes(kernel, bindings);
       check_launches(i, kernel, enum_name(target.family));

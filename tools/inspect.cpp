@@ -129,7 +129,7 @@ nlohmann::ordered_json describe_values(const std::vector<value>& values, const s
   return list;
 }
 
-// For a kernel with open dimensions.
+// Describes how a kernel with open dimensions is compiled.
 std::string sizes_of(const nlohmann::ordered_json& kernel) {
   const auto rows = kernel.find("rows");
   if (rows == kernel.end()) return "";
@@ -226,7 +226,8 @@ int inspect_file(const options& o, const output_options& output) {
     for (const auto& v : document["outputs"]) {
       auto name = v["name"].get<std::string>();
       print("  {:<24} {}\n", name, v["shape"].get<std::string>());
-      for (std::string_view list : {"texts", "classes"})  // what its elements or columns stand for
+      // The texts that output elements or columns stand for.
+      for (std::string_view list : {"texts", "classes"})
         if (auto found = p.metadata.find(fmt::format("{}:{}", list, name)); found != p.metadata.end())
           print("  {:<24}   {} {}\n", "", list, printable(found->second));
     }

@@ -90,7 +90,8 @@ dim_bindings parse_bindings(const std::vector<std::string>& texts) {
 
 void require_known_dimensions(const program& p, const dim_bindings& sizes) {
   for (const auto& [name, size] : sizes)
-    if (!p.symbols.contains(name)) p.bind({{name, size}});  // which refuses it by name
+    // bind() refuses the name with a message.
+    if (!p.symbols.contains(name)) p.bind({{name, size}});
 }
 
 session_options session_options_of(const model_options& o) {

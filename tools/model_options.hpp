@@ -31,9 +31,9 @@ void add_model_options(CLI::App& app, model_options& options);
 
 // NAME=VALUE texts; throws error{usage}.
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option);
-// A name that is given twice must have the same value.
+// Throws error{usage} if a name is given twice with different values.
 dim_bindings parse_bindings(const std::vector<std::string>& texts);
-// Throws error{usage} for a name that the program has not, with the nearest one that it has.
+// Throws error{usage} for a name that the program does not have; the message suggests the nearest one.
 void require_known_dimensions(const program& p, const dim_bindings& sizes);
 
 // As a session takes them; payloads of files are read in workers unless --in-process is given. Throws error{usage} for

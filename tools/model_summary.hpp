@@ -11,12 +11,15 @@
 
 namespace kiln::tools {
 
-// How a kernel with open dimensions is compiled.
+// How a kernel with open dimensions can be compiled.
 struct open_kernel_summary {
-  std::string rows;          // what it counts as rows if it serves any number of them (ir/independent_rows.hpp), or ""
-  bool static_rows = false;  // its rows have no other open dims
-  bool all_sizes = false;    // it can be compiled for all sizes (ir/open_form.hpp)
-  std::string missing;       // else the operation that has no code for all sizes, "" if the file does not say
+  std::string rows;  // what it counts as rows if it serves any number of them (ir/independent_rows.hpp), or ""
+  // Rows have no other open dims.
+  bool static_rows = false;
+  // The kernel can be compiled once for all sizes (ir/open_form.hpp).
+  bool all_sizes = false;
+  // If not, the operation that cannot be compiled for open sizes; "" if the file does not say.
+  std::string missing;
   bool compiled_once() const { return all_sizes || static_rows; }
   // The same on GPUs, which have no kernels for any number of rows.
   bool gpu_all_sizes = false;
@@ -30,8 +33,9 @@ struct model_summary {
   std::size_t aliases = 0;       // reshapes: no work at run time
   std::size_t native = 0;        // code objects that are native already
   std::map<std::string, std::size_t> operators;
-  std::map<std::string, open_kernel_summary> open_kernels;  // by payload
-  // Kernels that are not compiled once, counted by the operation that is missing.
+  // Keyed by payload.
+  std::map<std::string, open_kernel_summary> open_kernels;
+  // Returns how many kernels cannot be compiled once, by the operation that prevents it.
   std::map<std::string, std::size_t> missing_forms() const;
   std::map<std::string, std::size_t> gpu_missing_forms() const;
 };

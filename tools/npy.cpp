@@ -30,8 +30,8 @@ constexpr std::array table{
     row{element_type::u16, "<u2"}, row{element_type::u8, "|u1"},  row{element_type::boolean, "|b1"},
 };
 
-// The type of a file's elements: `type` itself if numpy has it, otherwise the integers that carry the bits of a float
-// or the value of a packed integer.
+// Returns the element type that a file uses for `type`: the type itself if numpy has it, otherwise an integer type that
+// holds a float's bits or a packed integer's value.
 element_type carrier(element_type type) {
   if (type == element_type::bf16) return element_type::u16;
   if (storage_bits(type) > 8 || type == element_type::boolean) return type;
@@ -43,7 +43,7 @@ literal with_type(const literal& data, element_type type) {
   return literal(data.type().with_type(type), std::vector<std::byte>(bytes.begin(), bytes.end()));
 }
 
-// Packed elements are exchanged as integers. For a float these are its codes.
+// Returns the integer type through which packed elements are read and written. For a float, the integers are its codes.
 element_type packed_integer(element_type type) { return type == element_type::f4e2m1 ? element_type::u4 : type; }
 
 literal to_carrier(const literal& data) {

@@ -1,6 +1,6 @@
 // Tensors as .npy files (NumPy's format, versions 1 and 2): little-endian, C order. bf16 and fp8 are stored as their
-// bits in uint16 and uint8, elements of fewer than 8 bits one in each byte: integers as int8 or uint8, floats as their
-// codes in uint8. as_type converts them back. Source of the format: NumPy enhancement proposal 1.
+// bits in uint16 and uint8. Elements of fewer than 8 bits take one byte each: integers as int8 or uint8, floats as
+// their codes in uint8. as_type converts them back. Source of the format: NumPy enhancement proposal 1.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +12,8 @@ namespace kiln::tools {
 // Throws error{missing_file, truncated, corrupted, unsupported} naming the file.
 literal read_npy(const std::filesystem::path& file);
 
-// The elements as `wanted`, if that is a type whose files have elements of data's type. Throws error{usage} for an
-// integer that is out of range.
+// Converts the elements of a file to the type `wanted`. The file must have the type that `wanted` is stored as. Throws
+// error{usage} for an integer that is out of range.
 literal as_type(literal data, element_type wanted);
 
 void write_npy(const std::filesystem::path& file, const literal& value);

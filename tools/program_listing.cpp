@@ -60,7 +60,8 @@ class lister {
     value first{const_cast<instruction*>(&i), 0};
     if (const literal* data = module::constant(first)) return add_constant(first, *data);
     if (auto source = alias_source(i)) return add_value(first, {{"from", "alias"}, {"of", ids_.at(*source)}});
-    if (gives_no_elements(i)) {  // nothing is launched for it
+    // Nothing is launched for an empty result.
+    if (gives_no_elements(i)) {
       for (std::uint32_t o = 0; o < i.outputs().size(); ++o)
         add_value({const_cast<instruction*>(&i), o}, {{"from", "empty"}});
       return;

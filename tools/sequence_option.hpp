@@ -1,5 +1,5 @@
-// --sequence: how many elements, of which dims, the inputs that are sequences or optionals have. For the commands that
-// import models.
+// The option --sequence: the number of elements and their dims for inputs that are sequences or optionals. For commands
+// that import models.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -110,8 +110,7 @@ std::size_t own_outputs(const module& m) {
   return own;
 }
 
-// Every input must come from the folder or from --input: with random data in its place, the comparison would mean
-// nothing.
+// Every input must come from the folder or from --input, because a comparison with random data would be meaningless.
 void read_supplied_inputs(const module& m, options& o) {
   if (std::error_code code; !std::filesystem::is_directory(o.inputs_dir, code))
     throw error(error_kind::missing_file, fmt::format("{}: is not a folder", o.inputs_dir));

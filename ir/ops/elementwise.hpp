@@ -32,8 +32,8 @@ struct convert {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// The bits of each element as an element of another type of the same width. A kernel may change the payload of a NaN of
-// fewer than 32 bits. A byte other than 0 is true.
+// Reinterprets the bits of each element as another type of the same width. A kernel may change the payload of a NaN of
+// fewer than 32 bits. A bool is true if its byte is not 0.
 struct bit_cast {
   element_type type = element_type::i32;
 
@@ -46,7 +46,7 @@ struct bit_cast {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
-// Whether element i of the result depends only on elements i of the operands.
+// Returns true if element i of the result depends only on elements i of the operands.
 inline bool keeps_indices(const operation& op) { return op.is<elementwise>() || op.is<convert>() || op.is<bit_cast>(); }
 
 }  // namespace kiln

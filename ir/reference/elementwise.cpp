@@ -152,7 +152,7 @@ std::vector<literal> elementwise::evaluate(std::span<const literal> inputs) cons
 std::vector<literal> convert::evaluate(std::span<const literal> inputs) const {
   shape out = output_shapes(*this, inputs)[0];
   literal from = unpacked(inputs[0]);
-  // f4e2m1 is rounded to directly: by way of its unpacked type, values would be rounded twice.
+  // Rounds directly to f4e2m1. By way of its unpacked type, values would be rounded twice.
   shape wide = out.with_type(type == element_type::f4e2m1 ? element_type::f32 : unpacked_type(type));
   std::vector<std::byte> bytes(wide.bytes());
   visit_type(from.type().type, [&](auto source) {

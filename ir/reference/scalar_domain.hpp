@@ -16,7 +16,7 @@ enum class scalar_domain : std::uint8_t {
 
 constexpr bool accepts(scalar_domain domain, element_type type) {
   using enum element_type;
-  // No function is defined on these storage types.
+  // Scalar functions are not defined on these storage types.
   for (element_type stored : {i4, u4, i2, u2, f4e2m1, f8e8m0})
     if (type == stored) return false;
   bool logical = type == boolean;

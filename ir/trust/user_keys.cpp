@@ -105,7 +105,7 @@ void user_keys::load() {
 
 void user_keys::make() {
   if (is_there(folder_ / key_name)) {
-    // Another process has made it since load() looked, or it is unusable, which the user must fix.
+    // Either another process has created the key since load(), or the key is unusable and the user must fix it.
     loaded_ = false;
     load();
     return;

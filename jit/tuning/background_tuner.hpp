@@ -1,10 +1,10 @@
-// Tunes the kernels of a model in a thread of its own while the model runs (tier 0), the hottest first, and publishes
-// versions of the model with better kernels (tier 1). A tuned_runner takes the newest version at the beginning of a
-// run.
+// Tunes the kernels of a model in a separate thread while the model runs (tier 0), those with the most time per run
+// first, and publishes versions of the model with better kernels (tier 1). A tuned_runner switches to the newest
+// version at the beginning of a run.
 //
-// A run waits for the tuner at most until the end of one sample (device_turns). The tuner's thread loads a new version,
-// allocates its memory and warms it, and frees what runners have given back. An error in the background ends tuning but
-// never a run; problem() returns it. Any thread may call.
+// A run waits for the tuner for at most one sample (device_turns). The tuner's thread loads a new version, allocates
+// its memory and warms it up; it also frees versions that runners have returned. An error in the background ends tuning
+// but never a run; problem() returns it. Any thread may call.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,8 @@ namespace kiln {
 struct background_options {
   tuner_options tuning = {};
   double budget_ms = 30000;
-  double share = 0.2;  // of the device's time that timing may take while the model runs
+  // Fraction of the device's time that timing may take while the model runs.
+  double share = 0.2;
   // Nice value of the background thread and of its compiler threads. There is one compiler thread if kernels run on the
   // host, otherwise half as many as processors.
   int nice = 10;
@@ -34,7 +35,8 @@ struct background_options {
 
 struct tuning_progress {
   std::size_t kernels = 0, tuned = 0, improved = 0;
-  std::size_t swaps = 0;  // how often a runner took a new version
+  // How often a runner switched to a new version.
+  std::size_t swaps = 0;
   double seconds = 0;
   bool done = false;
 };
@@ -42,7 +44,8 @@ struct tuning_progress {
 class background_tuner {
  public:
   struct version {
-    std::size_t number;  // 0: as loaded
+    // 0 for the version that was loaded first.
+    std::size_t number;
     executable exe;
     execution_context context;
   };
@@ -56,8 +59,8 @@ class background_tuner {
   ~background_tuner();
   background_tuner(const background_tuner&) = delete;
 
-  // Starts tuning, if nobody has. New versions are warmed with `inputs`, in the order of the plan's inputs, and with
-  // the way of launching that `graphs` says; they reuse its decision.
+  // Starts tuning if it has not been started. New versions are warmed up with `inputs`, in the order of the plan's
+  // inputs, and with the replay policy of `graphs`; they reuse its decision.
   void start(std::vector<literal> inputs, graph_options graphs);
   bool started() const { return started_; }
   void finish();  // cancels tuning and waits for the thread
@@ -65,8 +68,8 @@ class background_tuner {
   std::string problem() const;                 // the error that ended tuning; "" if there is none
   std::vector<kernel_tuning> results() const;  // after finish()
 
-  // For runners. The number of the newest version; the newest version with a context for this way of launching; a
-  // version back that is no longer run. Runs hold turns().
+  // For runners: the number of the newest version; the newest version with a context for this replay policy; returning
+  // a version that is no longer run. Runs hold turns().
   std::size_t newest() const { return newest_; }
   version take(const graph_options& graphs);
   void give_back(version&& used);
@@ -90,10 +93,13 @@ class background_tuner {
   std::atomic<bool> started_ = false, cancelled_ = false, done_ = false;
   std::atomic<std::size_t> newest_ = 0, tuned_ = 0, improved_ = 0, swaps_ = 0;
   std::atomic<double> seconds_ = 0;
-  mutable std::mutex mutex_;  // guards what follows
-  executable current_;        // of the newest version
+  // Guards the members below.
+  mutable std::mutex mutex_;
+  // The program of the newest version.
+  executable current_;
   std::optional<execution_context> warmed_;
-  std::vector<version> used_;  // to be freed
+  // Returned versions that are to be freed.
+  std::vector<version> used_;
   std::string problem_;
   std::vector<kernel_tuning> results_;
   std::jthread thread_;

@@ -1,4 +1,4 @@
-// Runs a model that is tuned in the background: each run takes its turn of the device and the newest kernels.
+// Runs a model that is tuned in the background. Each run waits for its turn on the device and uses the newest kernels.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@ namespace kiln {
 
 class tuned_runner final : public model_runner {
  public:
-  // Runs the tuner's newest version; `tuner` outlives this object. With `starts` the first run starts tuning with
-  // copies of its inputs; on a caller's stream it waits for that run to end.
+  // Runs the tuner's newest version. `tuner` must outlive this object. With `starts`, the first run starts tuning with
+  // copies of its inputs; if it uses a caller's stream, it waits for that run to end.
   tuned_runner(background_tuner& tuner, graph_options graphs, bool starts = true);
   ~tuned_runner() override;
 
@@ -21,7 +21,7 @@ class tuned_runner final : public model_runner {
   const execution_context& context() const override { return at_->context; }
   const kiln::executable& executable() const { return at_->exe; }
   std::size_t version() const { return at_->number; }
-  // Starts tuning with these inputs, in the order of the plan's.
+  // Starts tuning with these inputs, in the order of the plan's inputs.
   void start(std::vector<literal> inputs);
 
  private:

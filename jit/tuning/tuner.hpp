@@ -67,8 +67,8 @@ class tuner {
   // limit of one candidate.
   kernel_tuning tune(std::size_t group, double until_ms);
 
-  // Tunes all groups, the hottest first. `ms_per_run` has one entry per group; each group's share of the budget is
-  // about proportional to it. A budget of 0 means no limit. `done` is called after each group.
+  // Tunes all groups in descending order of their time per run. `ms_per_run` has one entry per group; each group's
+  // share of the budget is roughly proportional to it. A budget of 0 means no limit. `done` is called after each group.
   std::vector<kernel_tuning> tune_all(
       const std::vector<double>& ms_per_run, double budget_ms,
       const std::function<void(const kernel_tuning&, std::size_t group)>& done = nullptr);
