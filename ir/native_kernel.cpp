@@ -116,7 +116,7 @@ flatbuffers::Offset<flatbuffers::String> text_of(flatbuffers::FlatBufferBuilder&
 
 using text_list = flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>>;
 
-// Null for an empty list.
+// Returns null for an empty list.
 text_list texts_of(flatbuffers::FlatBufferBuilder& builder, const std::vector<dim>& sizes) {
   std::vector<std::string> texts;
   for (const dim& size : sizes) texts.push_back(size.str());

@@ -113,8 +113,8 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes);
 // if a grid or a size is negative or too large.
 std::vector<std::int64_t> at_sizes(native_kernel& kernel, const dim_bindings& values);
 
-// Whether the kernel may be used for these values of the open dimensions: whether its bounded sizes, and then all that
-// it computes with, are below 2^31. Always true for kernels that bound none. Throws what at_sizes() throws.
+// Returns true if the kernel can be used for these values of the open dimensions: its bounded sizes must be below 2^31.
+// Always true for kernels without bounded sizes. Throws what at_sizes() throws.
 bool serves(const native_kernel& kernel, const dim_bindings& values);
 
 }  // namespace kiln

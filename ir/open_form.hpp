@@ -11,7 +11,7 @@
 
 namespace kiln {
 
-// Processors differ in what they have open kernels of.
+// The kinds of processors, which support different operations in open kernels.
 enum class processor : std::uint8_t { cpu, gpu };
 
 // `payload` is the hex hash of the kernel's payload. `missing` is the operation that cannot be compiled for all sizes;

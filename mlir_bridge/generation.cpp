@@ -13,7 +13,7 @@ namespace {
 
 // Returns true if byte offsets fit into unsigned 32-bit numbers for every tensor, including offsets that exceed a
 // tensor by up to a tile.
-// Of an open tensor the kernel assumes it: `bounded` gets its size.
+// For an open tensor this is assumed, and its size in bytes is added to `bounded`, to be checked at run time.
 bool fits_32_bits(const module& fusion, std::vector<dim>& bounded) {
   constexpr std::size_t most = std::size_t{1} << 31;
   for (const instruction& i : fusion.instructions())

@@ -38,7 +38,7 @@ struct plan_buffer {
   const std::byte* address = nullptr;
   // The bits of a constant of up to 8 bytes. The host reads them here instead of from the device.
   std::optional<std::uint64_t> known = {};
-  bool by_value = false;  // a GPU launch gets the bytes themselves, which are in host memory
+  bool by_value = false;  // a GPU launch passes the bytes, which are in host memory, by value
 };
 
 // An argument that is passed as a tensor descriptor.

@@ -24,7 +24,7 @@ plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, s
     if (b.place == buffer_place::fixed) table_[i] = const_cast<std::byte*>(b.address);
   }
   if (host_) return;
-  // A GPU launch reads its pointers directly from table_, its tensor maps from maps_, and sizes where they are.
+  // A GPU launch reads its pointers directly from table_, its tensor maps from maps_, and its sizes from their buffer.
   for (buffer_id id : of.arguments) arguments_.push_back(of.buffers[id].by_value ? table_[id] : &table_[id]);
   maps_.resize(of.tensor_maps.size());
   mapped_.resize(of.tensor_maps.size());

@@ -18,8 +18,8 @@ namespace kiln {
 
 class open_kernels {
  public:
-  // Of the kernels of `portable`, a program with open dims that must outlive this object, those that have such a form
-  // on these processors, except the payloads in `without`.
+  // Selects the kernels of `portable` that can be compiled as open kernels for these processors, except the payloads in
+  // `without`. `portable` is a program with open dims and must outlive this object.
   open_kernels(const program& portable, processor on, const std::set<std::string>& without);
 
   // Returns true if the kernel with this payload was selected.

@@ -49,7 +49,7 @@ struct session_options {
   std::string record_misses =
       {};  // file to which kernels that the cache did not have are added, for `kiln warm --replay`
   graph_policy graphs = graph_policy::automatic;
-  // `off` needs no tuning, which specializes kernels.
+  // `off` cannot be combined with tuning, because tuning specializes kernels.
   kiln::specialization specialization = specialization::eager;
   std::size_t most_instances = 8;             // of different sizes that are kept; at least 1
   tuning_effort tuning = tuning_effort::off;  // of run(), in the background, after the first run of an instance

@@ -21,7 +21,7 @@ struct open_kernel_summary {
   // If not, the operation that cannot be compiled for open sizes; "" if the file does not say.
   std::string missing;
   bool compiled_once() const { return all_sizes || static_rows; }
-  // The same on GPUs, which have no kernels for any number of rows.
+  // The same for GPUs, which do not support row kernels.
   bool gpu_all_sizes = false;
   std::string gpu_missing;
 };

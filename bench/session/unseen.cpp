@@ -35,7 +35,7 @@ struct answer {
   std::vector<literal> outputs;
 };
 
-// Floats are normal; integers and bools are 0 or 1, which every table of a model has.
+// Floats are normally distributed. Integers and bools are 0 or 1, which are valid indices for every table of a model.
 literal random(const shape& type) {
   std::mt19937 engine(3);
   std::normal_distribution<double> normal(0, 1);
@@ -44,7 +44,7 @@ literal random(const shape& type) {
   return literal::from_doubles(type, values);
 }
 
-// Whether two results are the same but for rounding: relative to the largest element.
+// Returns true if two results agree up to rounding errors, relative to the largest element.
 bool agree(const literal& a, const literal& b) {
   if (a.type() != b.type()) return false;
   double largest = 0, difference = 0;
@@ -57,7 +57,7 @@ bool agree(const literal& a, const literal& b) {
   return difference <= 1e-3 * std::max(largest, 1e-2);
 }
 
-// "batch=1:16,seq=1:128"
+// Parses "batch=1:16,seq=1:128".
 std::map<std::string, std::pair<std::int64_t, std::int64_t>> parse_ranges(std::string_view text) {
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> result;
   while (!text.empty()) {
@@ -126,7 +126,8 @@ int measure_unseen(int argc, char** argv) {
     wrong += !right;
     fmt::print("{:>8} {:>9.2f} {:>9.2f} {:>9.2f} {:>12.2f} {:>12.2f} {:>16.2f}  {}{}\n", a.compiled, a.made, a.first,
                a.steady, a.first / a.steady, b.steady, b.steady / a.steady, str(sizes), right ? "" : "  WRONG");
-    if (i == 0) continue;  // compiles everything
+    // The first run compiles everything, so it is not counted.
+    if (i == 0) continue;
     compiled += a.compiled;
     waits.push_back(a.first / a.steady);
     speeds.push_back(std::log(b.steady / a.steady));

@@ -15,7 +15,7 @@ dim product(std::span<const dim> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), dim(1), std::multiplies<>());
 }
 
-// An index as a scalar of the width of `other`: data that indexes a tensor may be wider than indices are.
+// Converts an index to a scalar of the width of `other`, because data that indexes a tensor may be wider than indices.
 Value as_wide_as(code_builder& code, Value index, Value other) {
   const mlir::Type type = code_builder::scalar_of(other);
   if (index.getType() == type) return index;

@@ -16,11 +16,11 @@ reduction_axes::reduction_axes(kernel_emitter& e, value input, const std::vector
   };
   access_analysis analysis(e, sizes);
   analysis.add_root(input);
-  // What keeps the input's dims is stored, with its epilogue, at the positions that the loops walk.
+  // An anchor result with the input's dims is stored, with its epilogue, at the positions of these loops.
   if (kernel_emitter::sizes(e.anchor_result()) == sizes)
     for (value output : e.fusion.outputs()) analysis.add_root(output);
   for (const auto& run : analysis.runs()) {
-    // A run of the input may mix kept and combined axes.
+    // A run of the input may contain kept and combined axes. Split it.
     for (std::size_t i = 0; i < run.size(); ++i) {
       if (!combined(run[i])) continue;
       const bool joins = i > 0 && combined(run[i - 1]);

@@ -1,7 +1,7 @@
 // The axes of a tensor whose elements an anchor combines (reduce, softmax, normalize, arg_reduce), for sizes that may
 // be open.
 //  * inner: the last axis is combined;
-//  * otherwise the last axis is kept, and is the lane axis: vectors run along it.
+//  * outer: the last axis is kept and is the lane axis, along which vectors run.
 #pragma once
 
 #include <span>
@@ -15,17 +15,17 @@ struct reduction_axes {
   reduction_axes(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes);
 
   bool inner = true;
-  std::vector<std::size_t> kept;  // axes of the parallel index, in order (not the lane axis, none of extent 1)
+  std::vector<std::size_t> kept;  // axes of the parallel index, in order, without the lane axis and axes of extent 1
   std::vector<dim> kept_sizes;
   std::size_t lane_axis = 0;  // where !inner
   dim lane_size = 1;          // inner: of the last combined run; otherwise of the lane axis
   dim count = 1;              // elements combined into one
   std::size_t rank = 0;       // of the input
-  // Combined axes that are walked as one, and their elements.
+  // Runs of combined axes: each is iterated as one axis. The function below returns their extents.
   std::vector<std::vector<std::size_t>> runs;
   std::vector<dim> run_sizes;
 
-  // The position of a kept index, with 0 along everything else.
+  // Returns the position of a kept index, with 0 along all other axes.
   position start(code_builder& code, std::span<const Value> at) const;
 };
 

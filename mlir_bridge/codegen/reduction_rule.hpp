@@ -22,7 +22,7 @@ struct reduction_rule {
   mlir::vector::CombiningKind combining() const;
   // Converts the total to the result, in the compute type of the tensor.
   Value finish(code_builder& b, Value total, std::int64_t count) const;
-  // The same of a mean of a number of elements that is known at run time, as a scalar of `type`.
+  // The same for a number of elements that is known only at run time; `count` is a scalar of `type`.
   Value finish_mean(code_builder& b, Value total, Value count) const;
 };
 

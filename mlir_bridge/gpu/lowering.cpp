@@ -27,10 +27,10 @@ void pass_tensor_map(llvm::Function& function, unsigned argument) {
   function.addParamAttr(argument, llvm::Attribute::get(context, "nvvm.grid_constant"));
 }
 
-// Kernels of every driver may have as many bytes of arguments, and some pointers.
+// Bytes of arguments that every driver accepts, in addition to some pointers.
 constexpr std::size_t most_bytes_of_sizes = 3072;
 
-// The table of sizes is an argument by value: the driver copies it with the pointers.
+// Passes the table of sizes by value; the driver copies it with the pointers.
 void pass_sizes(llvm::Function& function, const target_row& target, unsigned argument, std::size_t sizes) {
   if (sizes * sizeof(std::int64_t) > most_bytes_of_sizes)
     throw error(error_kind::unsupported, "a kernel for all sizes needs " + std::to_string(sizes) +

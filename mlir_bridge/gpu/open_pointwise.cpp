@@ -15,7 +15,7 @@ namespace kiln::gpu {
 namespace {
 
 constexpr std::int64_t threads = 256;
-constexpr std::int64_t single_elements = 4;  // of a thread that does not compute vectors
+constexpr std::int64_t single_elements = 4;  // elements of a thread that does not compute vectors
 
 dim product(const std::vector<dim>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), dim(1), std::multiplies<>());
@@ -46,7 +46,7 @@ class open_pointwise {
   }
 
  private:
-  // Of the results, and of the inputs that are perhaps as large: their accesses are what costs.
+  // Considers the results, and the inputs that may be as large, because their accesses dominate the time.
   std::int64_t widest_lanes() const {
     std::int64_t lanes = 16;
     for (const map_root& r : space_.roots()) lanes = std::min(lanes, access_lanes(r.destination.type));
@@ -71,7 +71,7 @@ class open_pointwise {
 
   void emit_vector(Value vector) const { space_.emit(place(vector, lanes_), lanes_); }
 
-  // A vector, or the elements that are left over at the end of the only row.
+  // Emits a vector, or the remaining elements at the end of the only row.
   void emit_part(Value vector) const {
     const Value begin = code_.mul(vector, lanes_), end = e_.min(code_.add(begin, lanes_), space_.sizes().back());
     code_.branch(
@@ -86,7 +86,7 @@ class open_pointwise {
         });
   }
 
-  // All loads before all stores.
+  // Issue all loads before the first store.
   void emit_elements(Value first, const dim& elements) const {
     std::vector<position> places;
     std::vector<values> results;

@@ -90,7 +90,7 @@ row_team::row_team(kernel_emitter& e, const kernel_configuration& configuration,
   pieces_ = ceil_div(share, team_);
 }
 
-// A row of an open length is taken for one that a whole wave is busy with.
+// For a row of open length, assume a length that keeps a whole wave busy.
 std::int64_t row_team::usual_share() const {
   return share_.is_static() ? share_.value() : e_.target.gpu.wave * wave_vectors;
 }

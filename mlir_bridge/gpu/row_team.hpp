@@ -42,7 +42,7 @@ class row_team {
   // Whether every thread's pieces are written out (place::piece counts them).
   bool in_registers() const { return share_.is_static() && pieces_ <= most_pieces(); }
   std::int64_t pieces() const { return pieces_; }  // of rows of an open length: of a usual one
-  // How many elements are combined into one, as a number of this type.
+  // Returns the number of elements that are combined into one, as a value of this type.
   Value count_as(element_type type) const;
   // Workgroups that would share the combined elements with profit, where too few of them are at work otherwise.
   std::int64_t wanted_splits() const;

@@ -40,7 +40,7 @@ window_stage::window_stage(kernel_emitter& e, const kernel_configuration& config
   std::int64_t taps = std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1}, std::multiplies<>());
   written_out_ = taps <= most_written_out;
   const dim wide = out_[out_.size() - 2];
-  // Vectors of channels with one pixel of each line.
+  // Number of vectors of channels, counting one pixel per line.
   const dim of_lines = std::accumulate(out_.begin(), out_.end() - 2, out_.back() / lanes_, std::multiplies<>());
   const std::int64_t width = usual_size(wide), vectors = usual_size(of_lines) * width;
   while (written_out_ && pixels_ < most_pixels && pixels_ < width &&
@@ -139,7 +139,7 @@ Value window_stage::count(std::size_t pixel, const std::vector<std::int64_t>* en
     std::int64_t dilation = shape_.dilations[axis];
     const dim& extent = in_[axis + 1];
     Value first = start(axis, pixel);
-    auto elements_below = [&](const dim& limit) {  // of the window, at coordinates below limit
+    auto elements_below = [&](const dim& limit) {  // number of window positions with coordinates below `limit`
       return code_.min(code_.div(code_.max(code_.sub(e_.size(limit + dilation - 1), first), 0), dilation),
                        shape_.window[axis]);
     };

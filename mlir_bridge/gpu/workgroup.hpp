@@ -25,7 +25,7 @@ class workgroup {
   // workgroups.
   workgroup(kernel_emitter& e, const std::string& name, std::array<std::int64_t, 3> grid, std::int64_t threads,
             bool prepare = false);
-  // The same with a grid of one dimension, which may be open.
+  // Opens the stage with a one-dimensional grid, whose size may be open.
   workgroup(kernel_emitter& e, const std::string& name, const dim& groups, std::int64_t threads, bool prepare = false);
   // Ends the stage; lds_bytes of the launch and the size of the shared memory are known now.
   void close();

@@ -43,8 +43,8 @@ std::span<const kernel_kind> kernel_kinds();
 // Null for an operation that anchors no kernel.
 const kernel_kind* find_kind(std::string_view operation);
 
-// Whether the fusion can be generated as an open kernel for such processors: one kernel for all values of its open
-// dims. If not, `missing` (may be null) is set to what has no open form.
+// Returns true if the fusion can be compiled as an open kernel (one kernel for all values of its open dims) for such
+// processors. If not, sets `missing`, unless it is null, to the operation that has no open form.
 bool has_open_form(const module& fusion, processor on, std::string* missing = nullptr);
 
 // The fusion's anchor; null where it has none. Throws error{internal} where there are two.

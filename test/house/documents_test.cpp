@@ -1,4 +1,4 @@
-// Programs that documents show are the programs that tests run.
+// Programs shown in documents must be identical to the programs that tests run.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,12 +1,12 @@
-// Random programs, optimized and not: both must give the same numbers in the reference interpreter.
+// Compares random programs with and without optimization: both must give the same numbers in the reference interpreter.
 //
 //     random_programs [--trials N] [--seed N] [--only SEED] [--disable-pass NAME...] [--rules]
 //
-// As a test it makes 1,000 trials (a few seconds); `random_programs --trials 100000 --seed 1` is the long form. A trial
+// As a test it runs 1,000 trials (a few seconds); `random_programs --trials 100000 --seed 1` is the long form. A trial
 // is determined by its seed. Programs have up to 16 operations: elementwise with broadcasting, movement, reductions,
-// normalizations, products, convolutions in chains and branches, pooling. Exit 1 with the seed, the element and both
-// programs where numbers differ; --only repeats one trial, --disable-pass finds the pass, --rules says how often which
-// rewrite fired.
+// normalizations, products, convolutions in chains and branches, pooling. If numbers differ, exits with 1 and prints
+// the seed, the element and both programs. --only repeats one trial, --disable-pass helps to find the wrong pass, and
+// --rules prints how often each rewrite fired.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -54,7 +54,7 @@ class generator {
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n)); }
   bool coin() { return below(2) == 0; }
 
-  // Recent values more often than old ones, so that chains grow.
+  // Selects recent values more often than old ones, so that chains grow.
   value any() {
     const auto count = static_cast<std::int64_t>(values_.size());
     return values_[static_cast<std::size_t>(count - 1 -
@@ -205,7 +205,7 @@ class generator {
     else keep(m_.add(normalize{some_axes(v), 1e-1, coin()}, {v}));
   }
 
-  // One product or more of the same operand, perhaps in a chain, perhaps with biases.
+  // Adds one or more products of the same operand, perhaps in a chain, perhaps with biases.
   void product() {
     value v = any();
     sizes dims = dims_of(v);
@@ -239,7 +239,7 @@ class generator {
     keep(m_.add(gather{axis}, {v, m_.add_constant(literal::from_doubles({element_type::i64, {count}}, indices))}));
   }
 
-  // The image of the last rank-4 value, if there is one.
+  // Returns the image of the last rank-4 value, if there is one.
   value image() {
     for (std::size_t i = values_.size(); i-- > 0;)
       if (values_[i].type().rank() == 4) return values_[i];
@@ -260,7 +260,7 @@ class generator {
     keep(m_.add(p, {v}));
   }
 
-  // A convolution of `v`; null if the image is smaller than the window.
+  // Returns a convolution of `v`, or null if the image is smaller than the window.
   value convolved(value v, std::int64_t most_window, std::int64_t stride, std::int64_t filters_per_group) {
     const sizes dims = dims_of(v);
     sizes group_choices;
@@ -287,7 +287,7 @@ class generator {
     return v;
   }
 
-  // A chain of convolutions without activations, or branches of one image whose results are added.
+  // Adds a chain of convolutions without activations, or branches of one image whose results are summed.
   void convolutions() {
     const value x = image();
     if (!x) return;
@@ -332,7 +332,7 @@ std::vector<literal> run(const program& p, std::uint64_t seed) {
   return evaluate(p.main(), inputs);
 }
 
-// Empty if all numbers are the same but for rounding.
+// Returns a description of the first difference, or an empty string if all numbers agree up to rounding.
 std::string difference(const std::vector<literal>& expected, const std::vector<literal>& actual) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (expected[i].type() != actual[i].type()) return fmt::format("output {} has another shape", i);
@@ -349,7 +349,7 @@ std::string difference(const std::vector<literal>& expected, const std::vector<l
   return {};
 }
 
-// Returns whether the trial went well; prints both programs if it did not.
+// Returns true if results agree; otherwise prints both programs.
 bool trial(std::uint64_t seed, const compile_options& options) {
   program plain, optimized;
   generator(plain, seed).build();

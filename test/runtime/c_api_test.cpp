@@ -230,7 +230,7 @@ TEST_F(c_api, native_code_runs_where_a_trusted_key_has_signed_it) {
   };
   kiln_open_options allowing{};
   allowing.allow_unsigned = 1;
-  // Signed with a key that is not trusted.
+  // The file is signed with a key that is not trusted.
   std::string file = write(p, &farm);
   EXPECT_EQ(open(file, {}), KILN_UNTRUSTED);
   EXPECT_THAT(kiln_last_error(), HasSubstr(to_hex(farm.public_half())));
@@ -252,7 +252,7 @@ TEST_F(c_api, native_code_runs_where_a_trusted_key_has_signed_it) {
   EXPECT_EQ(kiln_program_open_with(file.c_str(), nullptr, &program), KILN_OK);
   kiln_program_close(program);
   EXPECT_EQ(open(file, with_keys(stranger)), KILN_UNTRUSTED) << "these and no others";
-  // Unsigned.
+  // The file is not signed.
   write_program(p, file);
   EXPECT_EQ(open(file, {}), KILN_UNTRUSTED);
   EXPECT_EQ(open(file, with_keys(trust)), KILN_UNTRUSTED);

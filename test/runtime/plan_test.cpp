@@ -188,7 +188,8 @@ TEST_F(plans, prepare_launches_over_constants_run_once_at_load) {
   EXPECT_EQ(second.plan().report.prepared_found, 2u);
   EXPECT_EQ(second.plan().report.prepared_made, 0u);
   EXPECT_EQ(store.stores, 2);
-  // The plans of one device share packed weights, so another device has to ask the store; a damaged one is a miss.
+  // Plans of one device share packed weights, so use another device, which must read the store. A damaged entry is a
+  // miss.
   store.wrong_size = true;
   host_device other_device{2};
   executable third = load(p, other_device, options);

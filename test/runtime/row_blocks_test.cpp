@@ -1,4 +1,4 @@
-// Kernels for any number of rows: what they are in bytes, and how plans cover the rows of an instruction with blocks.
+// Row kernels: their serialized form, and how plans cover the rows of an instruction with blocks.
 #include "runtime/row_blocks.hpp"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::int64_t row = n * 4;  // bytes
+// Bytes per row.
+constexpr std::int64_t row = n * 4;
 
 shape rows_of_vectors(std::int64_t rows) { return {element_type::f32, {rows, n}}; }
 
@@ -27,7 +28,7 @@ value call_rows(program& p, const char* symbol, const row_kernel& kernel, std::v
                       std::move(inputs));
 }
 
-// Twice each element, in blocks of 4 rows and of 1.
+// Doubles each element, in blocks of 4 rows and of 1 row.
 row_kernel doubled() {
   return {{{row, true}},
           {{row, true}},
@@ -41,7 +42,8 @@ TEST(row_kernels, round_trip) {
   EXPECT_EQ(deserialize_row_kernel(bytes), doubled());
   const auto plain = serialize(doubled().versions[0].kernel);
   EXPECT_FALSE(is_row_kernel(plain));
-  EXPECT_THROW(deserialize_native_kernel(bytes), error);  // as an older Kiln does
+  // An older Kiln reads the bytes in this way and must refuse them.
+  EXPECT_THROW(deserialize_native_kernel(bytes), error);
   EXPECT_THROW(deserialize_row_kernel(plain), error);
 }
 
@@ -132,7 +134,7 @@ TEST(row_kernels, weights_are_packed_once_for_all_blocks) {
   }
 }
 
-// All blocks read a tensor that is larger than their rows, so that a block which is not full is worth its copies.
+// All blocks read a tensor that is larger than their rows, so a partial block is worth its copies.
 TEST(row_kernels, a_block_may_be_partly_filled) {
   constexpr std::int64_t many = 4096;
   row_kernel kernel = doubled();

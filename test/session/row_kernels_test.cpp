@@ -1,4 +1,4 @@
-// One session for any number of rows: an unseen size compiles nothing, and every output is right.
+// One session serves any number of rows: an unseen size compiles nothing, and every output is correct.
 #include "session/row_kernels.hpp"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ value relu(module& m, value v) {
   return m.add(elementwise{scalar_function::max}, {v, zero});
 }
 
-// Two layers with a softmax: kernels of a product, of pointwise work and of rows.
+// Two layers with a softmax. Its kernels are a product, pointwise work and a softmax over rows.
 program perceptron() {
   program p;
   p.symbols["batch"] = {0, 300, {}};
@@ -52,7 +52,7 @@ program perceptron() {
   return p;
 }
 
-// Convolution, pooling, a residual, the mean over the image and a product.
+// A convolution, pooling, a residual, the mean over the image and a product.
 program network() {
   program p;
   p.symbols["batch"] = {1, 64, {}};
@@ -71,7 +71,7 @@ program network() {
   return p;
 }
 
-// A transformer's feed-forward part: tokens of a batch of sentences are the rows.
+// A transformer's feed-forward layers. The rows are the tokens of a batch of sentences.
 program tokens() {
   program p;
   p.symbols = {{"batch", {1, 16, {}}}, {"seq", {1, 64, {}}}};
@@ -110,13 +110,14 @@ class row_kernel_sessions : public ::testing::Test {
     for (std::size_t o = 0; o < got.size(); ++o) {
       ASSERT_EQ(got[o].type(), expected[o].type());
       for (std::int64_t i = 0; i < got[o].type().element_count(); ++i) {
-        if (got[o].at(i) == expected[o].at(i)) continue;  // also infinities
+        // Infinities, too, must be equal.
+        if (got[o].at(i) == expected[o].at(i)) continue;
         ASSERT_NEAR(got[o].at(i), expected[o].at(i), 2e-5) << reference.main().str() << i;
       }
     }
   }
 
-  // Opens the model and runs it with the first sizes, then with the others: these compile nothing.
+  // Opens the model and runs it with the first sizes, then with the others, which must compile nothing.
   void expect_no_compilation(const program& source, const std::vector<dim_bindings>& sizes) {
     session s(compile(source.clone()), std::string("model"), options());
     expect_right(s, source, sizes.front());
@@ -168,7 +169,7 @@ TEST_F(row_kernel_sessions, attention_of_open_length_is_compiled_once) {
   }
 }
 
-// Transposes, softmax, products and sums along an open length, and a batch that is not the leading axis.
+// Transposes, softmax, products and sums along an open length, with a batch that is not the leading axis.
 program lengths() {
   program p;
   p.symbols = {{"batch", {1, 16, {}}}, {"seq", {0, 64, {}}}};
@@ -207,7 +208,8 @@ TEST_F(row_kernel_sessions, kernels_that_mix_rows_are_compiled_for_all_sizes) {
   for (std::int64_t size : {3, 8}) {
     misses = 0;
     expect_right(s, p, {{"batch", size}});
-    EXPECT_EQ(misses, size == 3 ? 4u : 0u);  // three versions of the product, and the softmax
+    // Three versions of the product, and the softmax.
+    EXPECT_EQ(misses, size == 3 ? 4u : 0u);
   }
 }
 

@@ -53,7 +53,7 @@ struct contraction_problem {
   operand a, b;
   // Returns the position in the result of `lanes` columns from `column` on, which is a multiple of `lanes`.
   std::function<position(code_builder&, Value batch, Value row, Value column, std::int64_t lanes)> locate;
-  dim last_axis = 1;  // extent of the result's last axis, which columns walk along
+  dim last_axis = 1;  // extent of the result's last axis, along which columns lie
   // Whether B is to be rearranged first (packing.hpp): its elements are scattered or unaligned, and worth it.
   bool pack_b = false,
        b_constant = false;  // b_constant: it depends on parameters alone (kernel_emitter::only_parameters)
@@ -61,9 +61,9 @@ struct contraction_problem {
   bool is_open() const { return !(batch.is_static() && m.is_static() && n.is_static() && k.is_static()); }
 };
 
-// Whether `by` divides the size, whatever it is.
+// Returns true if `by` divides the size for all values of its symbols.
 bool divides(std::int64_t by, const dim& size);
-// The size, or, of an open one, what it may typically be: for costs.
+// Returns the size, or for an open one a typical value that is used in cost estimates.
 std::int64_t usual_size(const dim& size);
 
 // A position along one axis, with what is known of it.

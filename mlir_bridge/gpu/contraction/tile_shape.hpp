@@ -36,7 +36,7 @@ struct problem_size {
   product_types types;
   std::int64_t a_piece = 16, b_piece = 16;  // consecutive k that are loaded at once
   bool plain = false;                       // both operands can be copied as they are in memory
-  bool open = false;                        // the sizes are usual ones: no workgroups share a tile
+  bool open = false;  // the real sizes are open and these are typical ones; split-K is not used then
 };
 
 // Returns true if the target can run the tile: it has whole fragments and fits the limits on threads, shared memory and

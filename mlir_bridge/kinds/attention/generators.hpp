@@ -20,7 +20,7 @@ using namespace codegen;
 
 void emit_attention(kernel_emitter& e);
 void emit_open_attention(kernel_emitter& e);
-bool opens_attention(const instruction& anchor);  // whether heads and depths are static, as that needs
+bool opens_attention(const instruction& anchor);  // true if heads and depths are static
 std::vector<candidate> attention_space(kernel_emitter& e);
 
 }  // namespace kiln::gpu

@@ -23,7 +23,7 @@ using namespace codegen;
 
 void emit_convolution(kernel_emitter& e);
 void emit_open_convolution(kernel_emitter& e);
-bool opens_image(const instruction& anchor);          // whether channels and weights are static, as these need
+bool opens_image(const instruction& anchor);          // true if channels and weights are static
 void emit_transposed_convolution(kernel_emitter& e);  // also of open sizes
 std::vector<candidate> convolution_space(kernel_emitter& e);
 std::vector<candidate> transposed_convolution_space(kernel_emitter& e);

@@ -1,4 +1,4 @@
-// Results whose size depends on data: how their size travels through a graph, and which uses are refused.
+// Results whose size depends on data: how a graph propagates their size, and which uses are refused.
 #include <gtest/gtest.h>
 
 #include "ir/error.hpp"
@@ -23,7 +23,7 @@ std::vector<literal> run(const program& p, const std::vector<literal>& inputs) {
   return evaluate(p.main(), inputs, spirv::library_runner(p));
 }
 
-// places of what is not zero in x [2, 3], as y
+// Returns the indices of the nonzero elements of x [2, 3] as y.
 model_builder places() {
   model_builder m;
   m.input("x", float_type, {"2", "3"});
@@ -85,7 +85,8 @@ TEST(bounded_dims, sizes_follow_through_the_graph) {
   graph_builder::attribute(m.node("Transpose", {"y"}, {"t"}), "perm", std::vector<std::int64_t>{1, 0});
   m.node("GatherND", {"x", "t"}, {"values"});
   m.node("Shape", {"values"}, {"size"});
-  m.node("Greater", {"size", "zero"}, {"some"});  // a count may be zero: nothing is known about it at import
+  // A count may be zero, so the result is not known at import.
+  m.node("Greater", {"size", "zero"}, {"some"});
   m.node("Concat", {"size", "one"}, {"target"}).set_name("target");
   graph_builder::attribute(*m.graph.mutable_node(static_cast<int>(m.graph.node_size()) - 1), "axis", 0);
   m.node("Gather", {"t", "zero"}, {"first"});

@@ -135,7 +135,8 @@ TEST(control, a_loop_that_stops_itself) {
   EXPECT_EQ(evaluate(p.main(), inputs)[0].at(0), 5.5);
 }
 
-// Appends the double of the last element in each trip, while that is below `limit`; collects what was appended.
+// A loop that appends the double of the last element in each trip while that is below `limit`, and collects the
+// appended elements.
 model_builder appending(bool stops) {
   model_builder m;
   m.input("s0", float_type, {"S"}).input("n", int64_type, {}).output("s").output("all");

@@ -170,8 +170,9 @@ TEST(tensors, wrong_sizes_and_types_are_refused) {
   expect(error_kind::invalid_model, [](auto& w) { w.set_dims(0, std::int64_t{1} << 62), w.clear_raw_data(); });
   expect(error_kind::invalid_model, [](auto& w) { w.add_dims(INT64_MAX), w.add_dims(INT64_MAX); });
   expect(error_kind::invalid_model, [](auto& w) { w.clear_raw_data(), w.add_float_data(1); });
-  expect(error_kind::unsupported, [](auto& w) { w.set_data_type(14); });   // complex64
-  expect(error_kind::invalid_model, [](auto& w) { w.set_data_type(8); });  // strings, of which it has none
+  expect(error_kind::unsupported, [](auto& w) { w.set_data_type(14); });  // complex64
+  // The type is string, but there is no string data.
+  expect(error_kind::invalid_model, [](auto& w) { w.set_data_type(8); });
   expect(error_kind::unsupported, [](auto& w) { w.set_data_type(99); });
   expect(error_kind::invalid_model, [](auto& w) { w.set_data_type(0); });
   expect(error_kind::unsupported, [](auto& w) { w.mutable_segment(); });

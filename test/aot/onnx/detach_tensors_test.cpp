@@ -1,4 +1,4 @@
-// Large tensors leave the serialized model, everything else stays as it is.
+// Large tensors are removed from the serialized model, and everything else is unchanged.
 #include "aot/onnx/detach_tensors.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(detach_tensors, small_tensors_stay) {
   EXPECT_EQ(detached(model), model);
 }
 
-// onnxruntime's model builder writes the default location.
+// onnxruntime's model builder writes the field data_location with its default value.
 TEST(detach_tensors, that_say_where_their_data_was_are_detached_too) {
   ::onnx::ModelProto model = with_initializer(100'000);
   model.mutable_graph()->mutable_initializer(0)->set_data_location(::onnx::TensorProto::DEFAULT);

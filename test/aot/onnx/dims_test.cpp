@@ -99,7 +99,7 @@ TEST(open_dims, a_slice_may_start_at_a_symbol_and_its_end_is_clamped) {
   EXPECT_EQ(run(p, {counting({20}), counting({4})}).type().element_count(), 0);
 }
 
-// From n - 4, which would count from the end of x if n were less than 4.
+// The slice starts at n - 4, which would count from the end of x if n were less than 4.
 TEST(open_dims, a_slice_that_may_start_before_the_axis_is_checked_when_the_sizes_are_known) {
   model_builder m;
   m.input("x", float_type, {"n"}).output("y");
@@ -330,7 +330,8 @@ TEST(open_dims, a_small_input_or_a_shape_decides_between_branches_of_different_s
   }
 }
 
-// torch's squeeze of an open dimension: If(n == 1) Squeeze else Identity, of x[b, n] behind a pooling that halves n.
+// torch's squeeze of an open dimension: If(n == 1) Squeeze else Identity, applied to x[b, n] after a pooling that
+// halves n.
 model_builder squeezing(bool rank_one_after) {
   model_builder m;
   m.input("x", float_type, {"b", "1", "n"}).output("y");
@@ -347,7 +348,8 @@ model_builder squeezing(bool rank_one_after) {
   yes.output("less");
   no.node("Identity", {"half"}, {"same"});
   no.output("same");
-  if (rank_one_after) {  // only the squeezed value fits here
+  // Only the squeezed value has the right rank here.
+  if (rank_one_after) {
     m.integers("first", {1}, {1});
     m.node("Squeeze", {"squeezed", "first"}, {"flat"});
     m.floats("w", {1, 3}, {1, 2, 3});
@@ -374,7 +376,8 @@ TEST(open_dims, of_branches_of_different_ranks_the_general_one_is_assumed_where_
   EXPECT_EQ(run(squeezing(false).import(with({"n=3"})), {counting({4, 1, 3})}).type().rank(), 2u);
 }
 
-// A branch that data chooses may need sizes that another one does not: the small input that chooses becomes a symbol.
+// If data selects a branch, a branch may require sizes that the other one does not. The small input that selects
+// becomes a symbol.
 TEST(open_dims, sizes_count_only_for_the_branch_that_is_taken) {
   model_builder m;
   m.input("rate", int64_type, {}).input("x", float_type, {"1", "n"}).output("y");

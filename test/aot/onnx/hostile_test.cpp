@@ -197,7 +197,8 @@ TEST(hostile, huge_sizes_are_not_allocated) {
   fill.integers("shape", {3}, {1 << 30, 1 << 30, 7});
   fill.node("ConstantOfShape", {"shape"}, {"y"});
   try {
-    fill.import();  // legal unless it is run
+    // This is valid as long as it is not run.
+    fill.import();
   } catch (const error& e) {
     EXPECT_EQ(name(e.kind()), name(error_kind::invalid_model)) << e.what();
   }

@@ -1,5 +1,4 @@
-// Sequences and optionals are folded away at import; loops that carry them, or values that change their shapes, are
-// imported trip by trip.
+// Sequences and optionals are eliminated at import. Loops that carry them, or values whose shapes change, are unrolled.
 #include <gtest/gtest.h>
 
 #include "ir/error.hpp"
@@ -61,7 +60,7 @@ TEST(sequences, a_position_that_depends_on_data_selects_among_equal_shapes) {
   }
 }
 
-// Three trips, each of which inserts iteration * x into a sequence.
+// A loop with three trips, each of which inserts iteration * x into a sequence.
 model_builder collecting() {
   model_builder m;
   m.input("x", float_type, {"2"}).output("y");

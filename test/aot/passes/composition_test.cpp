@@ -12,7 +12,7 @@ namespace {
 
 using enum scalar_function;
 
-// A convolution with `filters` outputs and, if `bias`, a bias behind it.
+// A convolution with `filters` outputs, followed by a bias if `bias` is set.
 struct layer {
   std::int64_t filters, window, groups = 1, stride = 1, pad = 0, dilation = 1;
   bool bias = false;
@@ -28,7 +28,8 @@ struct composition_case {
   std::string name;
   std::int64_t channels;
   layer inner, outer;
-  std::int64_t groups;  // of the composition; 0: refused
+  // Groups of the composition; 0 means that it is refused.
+  std::int64_t groups;
 };
 
 class compositions : public ::testing::TestWithParam<composition_case> {};
@@ -73,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
         composition_case{"window_second_padded", 4, {16, 1}, {4, 3, 1, 2, 1, 2}, 1},
         composition_case{"first_in_strides", 4, {16, 1, 1, 2}, {4, 3}, 1},
         composition_case{"first_padded", 4, {16, 1, 1, 1, 2}, {4, 3, 1, 1, 1}, 1},
-        // not exact, not supported, or more work
+        // Not exact, not supported, or more work.
         composition_case{"padding_after_bias", 4, {16, 1, 1, 1, 0, 1, true}, {4, 3, 1, 1, 1}, 0},
         composition_case{"padding_after_window", 4, {16, 3}, {4, 1, 1, 1, 1}, 0},
         composition_case{"padding_after_strides", 4, {16, 1, 1, 2}, {4, 3, 1, 1, 1}, 0},
@@ -179,7 +180,8 @@ struct branches_case {
   std::int64_t channels;
   std::vector<layer> branches;
   bool scaled_identity;
-  std::size_t convolutions;  // that are left
+  // Number of convolutions that are left.
+  std::size_t convolutions;
 };
 
 class branches : public ::testing::TestWithParam<branches_case> {};

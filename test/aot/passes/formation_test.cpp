@@ -19,8 +19,8 @@ struct formed {
   std::vector<std::string> symbols;  // of the code objects, in order
 };
 
-// The rules of a fusion (formation.hpp): at most one anchor, one set of dims, inlinable operations and scalars
-// besides.
+// Checks the rules of a fusion (formation.hpp): at most one anchor, equal dims of all operations, and besides these
+// only inlinable operations and scalars.
 void expect_legal(const module& fusion) {
   std::size_t anchors = 0;
   for (const instruction& i : fusion.instructions()) {

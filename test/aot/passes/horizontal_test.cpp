@@ -11,7 +11,7 @@ using enum scalar_function;
 
 std::vector<pass> fuse() { return {fuse_horizontally{}, constant_folding{}, simplify_movement{}}; }
 
-// Queries, keys and values of 4 heads from one product each; the last one may have no bias.
+// Queries, keys and values of 4 heads, each from a product of its own. The last one may have no bias.
 void build_attention(builder& b, bool all_biased, std::vector<value>* parts = nullptr) {
   value x = b.p("x", {10, 24});
   std::vector<value> heads;
@@ -31,7 +31,7 @@ TEST(horizontal_fusion, makes_one_product_of_queries_keys_and_values) {
   program p = transformed([](builder& b) { build_attention(b, true); }, fuse());
   EXPECT_EQ(count<dot>(p.main()), 1u) << p.str();
   EXPECT_EQ(count<elementwise>(p.main()), 1u) << p.str();
-  // The attention reads the parts where they are: two kernels.
+  // The attention reads the parts as slices of the joined product, so there are two kernels.
   EXPECT_EQ(make_partition(p.main()).fusions.size(), 2u) << p.str();
 }
 

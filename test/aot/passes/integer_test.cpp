@@ -1,4 +1,5 @@
-// Quantized products, convolutions and pooling in integers: structure, and the same numbers as in floats.
+// Quantized products, convolutions and pooling in integers: checks the structure, and that the numbers equal those in
+// floats.
 #include "aot/kernels/partition.hpp"
 #include "aot/passes/constant_folding.hpp"
 #include "aot/passes/integer_contractions.hpp"
@@ -22,7 +23,7 @@ literal bytes(element_type type, std::vector<dim> dims, unsigned seed) {
   return literal::from_doubles(s, numbers);
 }
 
-// As QuantizeLinear is imported.
+// The form in which QuantizeLinear is imported.
 value quantized(builder& b, value x, double scale, double zero, element_type type) {
   const double low = type == i8 ? -128 : 0;
   value q = b.f(add, b.f(round, {b.f(div, x, b.c(scale))}), b.c(zero));
@@ -30,7 +31,7 @@ value quantized(builder& b, value x, double scale, double zero, element_type typ
   return b.m.add(convert{type}, {q});
 }
 
-// As DequantizeLinear is imported. The scale may be a tensor that broadcasts.
+// The form in which DequantizeLinear is imported. The scale may be a tensor that broadcasts.
 value dequantized(builder& b, value q, value scale, double zero) {
   value x = b.m.add(convert{f32}, {q});
   return b.f(mul, b.f(sub, x, b.c(zero)), scale);
@@ -81,7 +82,7 @@ TEST(integer_contractions, convolutions_with_padding_groups_and_strides) {
               },
               {integer_contractions{}}, 1e-4);
           expect_integers(p.main());
-          // Padding stands for 0, so it is the zero point.
+          // Padding represents 0, so it must be filled with the zero point.
           EXPECT_EQ(count<pad>(p.main()), type == u8 && zero == 0 ? 0u : 1u);
         }
 }
@@ -90,7 +91,7 @@ TEST(integer_contractions, zero_point_and_scale_at_run_time) {
   for (bool image : {false, true}) {
     program p = transformed(
         [&](builder& b) {
-          // As DynamicQuantizeLinear and ConvInteger or MatMulInteger are imported.
+          // The form in which DynamicQuantizeLinear followed by ConvInteger or MatMulInteger is imported.
           value x = b.p("x", image ? std::vector<dim>{1, 3, 5, 6} : std::vector<dim>{4, 10});
           value zero = b.m.add(convert{u8}, {b.f(abs, {b.p("zero", {})})});
           value q = quantized(b, x, 0.02, 90, u8), wide = b.m.add(convert{i32}, {q});
@@ -125,7 +126,7 @@ TEST(integer_contractions, leaves_what_it_cannot_express) {
     return log.rewrites().size();
   };
   auto weights = [](builder& b) { return dequantized(b, b.m.add_constant(bytes(i8, {12, 7}, 3)), b.c(0.03), 0); };
-  // float activations; 16 bits; scales along k; weights that are no constant
+  // Not rewritten: float activations; 16 bits; scales along k; weights that are not constant.
   EXPECT_EQ(rewritten([&](builder& b) { b.out({b.m.add(dot{}, {b.p("x", {3, 12}), weights(b)})}); }), 0u);
   EXPECT_EQ(rewritten([&](builder& b) {
               value q = b.m.add(convert{i16}, {b.p("x", {3, 12})});
@@ -181,7 +182,7 @@ TEST(integer_pooling, keeps_the_bytes_and_their_order) {
   }
 }
 
-// Tensors between kernels stay 8 bits wide; what a kernel adds itself it dequantizes in place.
+// Tensors between kernels stay 8 bits wide. If a kernel adds a tensor itself, it dequantizes it inline.
 TEST(partition, gives_out_bytes_rather_than_what_they_stand_for) {
   program p;
   builder b(p.main());

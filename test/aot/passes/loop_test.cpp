@@ -6,7 +6,7 @@ namespace {
 
 using enum scalar_function;
 
-// carried = carried + what `inside` makes of (carried, invariant, iteration), three times.
+// A loop with three trips: carried = carried + inside(carried, invariant, iteration).
 program looped(const std::function<value(builder&, value carried, value invariant, value iteration)>& inside) {
   program p;
   module& body = p.add_module("body");

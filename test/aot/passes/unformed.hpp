@@ -9,7 +9,7 @@
 
 namespace kiln::testing {
 
-// The text of the fusion stands in for bytecode.
+// Stores the text of the fusion in place of bytecode.
 inline std::vector<std::byte> write_text(const module& fusion, std::string_view symbol) {
   std::string text = std::string(symbol) + "\n" + fusion.str();
   std::vector<std::byte> bytes(text.size());

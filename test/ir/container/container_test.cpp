@@ -149,7 +149,8 @@ TEST(container, folding_keeps_bits) {
   ASSERT_EQ(q.main().outputs().size(), outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
     EXPECT_EQ(*module::constant(q.main().outputs()[i]), *module::constant(outputs[i])) << names[i];
-  // Of 70 constants; equal patterns of equal length are one, and 21 elements of 4 or 2 bits do not end in a full byte.
+  // There are 70 constants. Equal patterns of equal length are stored once, and 21 elements of 4 or 2 bits do not fill
+  // the last byte.
   EXPECT_EQ(inspect(folder / "m.kiln").folded_tensors, 23u);
 }
 
@@ -239,7 +240,8 @@ TEST(container, golden_header) {
   EXPECT_EQ(container::format_version, 1u) << "add the golden bytes of the new version";
 }
 
-// Every later version must read the bytes of every released one; the newest one must also still be what is written.
+// Every later version must read the golden file of every released one. The newest golden file must also equal what is
+// written today.
 TEST(container, golden_file) {
   scratch_folder folder;
   std::filesystem::path golden = std::filesystem::path(KILN_SOURCE_DIR) / "test/ir/container/golden_v1.bin";

@@ -7,7 +7,7 @@
 
 namespace kiln::testing {
 
-// The sections of a program, to be changed and signed again: what an attacker who knows the format would do.
+// The sections of a program, which a test can modify and sign again, as an attacker who knows the format could.
 struct forge {
   std::vector<container::packed_section> sections;
   std::vector<std::byte> weights;

@@ -63,7 +63,7 @@ TEST(native_kernel, open_kernels_get_their_sizes_when_they_are_known) {
   EXPECT_THROW(serialize(k), error);  // an argument names a table that does not exist
 }
 
-// Offsets of 32 bits: what an open kernel computes with must be below 2^31.
+// With 32-bit offsets, all sizes that an open kernel computes with must be below 2^31.
 TEST(native_kernel, serves_sizes_below_its_bounds) {
   const dim batch = dim::symbol("batch");
   native_kernel k;

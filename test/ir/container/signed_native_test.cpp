@@ -1,4 +1,4 @@
-// Native code objects in a file: read only if a trusted key has signed exactly this program.
+// Native code objects in a file are read only if a trusted key has signed exactly this program.
 #include "ir/container/signed_native.hpp"
 
 #include <gmock/gmock.h>
@@ -94,7 +94,7 @@ TEST(signed_native, the_key_of_this_user) {
                    "which is not trusted");
 }
 
-// An attacker who knows the format changes a section of a signed file and recomputes every hash.
+// Modifies one section of a signed file and recomputes every hash, as an attacker who knows the format could.
 TEST(signed_native, nothing_can_be_changed_or_moved) {
   scratch_folder folder;
   const signing_key key = key_of_seed(1), mallory = key_of_seed(9);

@@ -10,7 +10,7 @@ using namespace kiln;
 
 namespace {
 
-// A loop that adds x to itself and never ends.
+// A loop that adds x to itself without end.
 program endless_loop() {
   program p;
   module& main = p.main();

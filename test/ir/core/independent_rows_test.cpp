@@ -1,5 +1,5 @@
-// Which kernels compute each row on its own: every accepted one gives the same numbers in blocks as at once, and
-// kernels that mix rows are refused.
+// Checks which kernels compute each row independently. An accepted kernel must give the same numbers in blocks as in
+// one run. Kernels that mix rows must be refused.
 #include "ir/independent_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ literal random(const shape& type, unsigned seed) {
   return literal::from_doubles(type, values);
 }
 
-// The bytes of `count` rows, from row `first` on, of a tensor of `rows` rows.
+// Returns the bytes of `count` rows from row `first` on, of a tensor with `rows` rows.
 std::span<const std::byte> part(const literal& whole, std::int64_t rows, std::int64_t first, std::int64_t count) {
   const std::size_t bytes = whole.bytes().size() / static_cast<std::size_t>(rows);
   return whole.bytes().subspan(static_cast<std::size_t>(first) * bytes, static_cast<std::size_t>(count) * bytes);
@@ -42,12 +42,12 @@ program kernel(const builder& build) {
   return p;
 }
 
-// Symbols that count no rows have the value 3.
+// Symbols that do not count rows get the value 3.
 dim_bindings sizes_of(const dim& rows, std::int64_t count) {
   return block_of_rows(rows, count, {{"batch", 3}, {"seq", 3}});
 }
 
-// Runs 7 rows at once, and as blocks of 4, 2 and 1.
+// Runs 7 rows in one run, and as blocks of 4, 2 and 1.
 void expect_rows(const builder& build, const dim& expected) {
   const program p = kernel(build);
   const auto rows = independent_rows(p.main());
@@ -112,7 +112,7 @@ TEST(independent_rows, several_leading_dims_count_rows_together) {
 }
 
 TEST(independent_rows, open_dims_inside_a_row) {
-  // Each token adds the vector of its position: a row is a sentence, not a token.
+  // Each token adds the vector of its position, so a row is a sentence, not a token.
   expect_rows(
       [](module& m) {
         value x = m.add_parameter("x", f32({batch, seq, 6})), p = m.add_parameter("p", f32({seq, 6}));
@@ -132,7 +132,7 @@ TEST(independent_rows, open_dims_inside_a_row) {
       },
       batch);
   expect_rows([](module& m) { return m.add(softmax{1}, {m.add_parameter("x", f32({batch, seq}))}); }, batch);
-  // The sentences are not the leading axis.
+  // Refused: the sentences are not the leading axis.
   expect_refused([](module& m) {
     value x = m.add_parameter("x", f32({batch * seq, 6}));
     return m.add(transpose{{1, 0, 2}}, {m.add(reshape{{seq, batch, 6}}, {x})});
@@ -183,7 +183,7 @@ TEST(independent_rows, lookups) {
         return m.add(gather{1}, {x, ids});
       },
       batch);
-  // The ids name rows.
+  // Refused: the ids refer to rows.
   expect_refused([](module& m) {
     value x = m.add_parameter("x", f32({batch, 5})), ids = m.add_parameter("ids", i64({batch}));
     return m.add(gather{0}, {x, ids});
@@ -210,7 +210,7 @@ TEST(independent_rows, products) {
         return m.add(dot{}, {a, b});
       },
       batch);
-  // The depth is open, and so is the right side.
+  // The depth is open, and with it the right operand.
   expect_refused([](module& m) {
     value a = m.add_parameter("a", f32({batch, 6})), b = m.add_parameter("b", f32({batch, 5}));
     return m.add(dot{true}, {a, b});

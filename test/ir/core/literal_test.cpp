@@ -51,7 +51,8 @@ TEST(element_type, rounding_is_to_nearest_even) {
   EXPECT_EQ(f32_to_f8e4m3fnuz(-1000.0f), 0x80);  // NaN
   EXPECT_EQ(f32_to_f8e4m3fnuz(-0.0f), 0);
   EXPECT_EQ(f8e5m2fnuz_to_f32(0x7f), 57344.0f);
-  EXPECT_EQ(f32_to_f8e5m2fnuz(0x1p-18f), 0);  // half of the smallest number: to even
+  // Half of the smallest number rounds to even.
+  EXPECT_EQ(f32_to_f8e5m2fnuz(0x1p-18f), 0);
   EXPECT_EQ(f32_to_f8e5m2fnuz(-0x1.8p-18f), 0x81);
 }
 

@@ -141,7 +141,7 @@ TEST(kernel_cache, damaged_entries_are_missed_and_repaired) {
   EXPECT_EQ(said.lines.size(), 1u) << "one warning, however many entries";
 }
 
-// Entries of another version, compiler, driver or machine are neither used nor removed.
+// Entries of another version, compiler, driver or machine are neither used nor deleted.
 TEST(kernel_cache, other_worlds_live_side_by_side) {
   scratch_folder scratch;
   std::vector<kernel_key> worlds(6, key_number(1));
@@ -170,7 +170,7 @@ TEST(kernel_cache, other_worlds_live_side_by_side) {
   EXPECT_EQ(cache->find(key_number(1)), payload_number(1));
 }
 
-// Two processes store different bytes under one key: a reader gets one of the two entries, complete.
+// Two processes store different bytes under one key. A reader gets one of the two entries, complete.
 TEST(kernel_cache, writers_may_disagree) {
   scratch_folder scratch;
   std::vector<pid_t> children;

@@ -37,7 +37,7 @@ program product() {
   return compile(std::move(p));
 }
 
-// Two products of different shapes. What lies between them keeps the optimizer from making one of both.
+// Two products of different shapes. The operations between them prevent the optimizer from composing them to one.
 program two_products() {
   program p;
   module& m = p.main();

@@ -1,5 +1,5 @@
-// Products and convolutions of 8-bit integers: every sign, odd sizes, rows and columns that do not fill tiles, for
-// processors with and without VNNI.
+// Products and convolutions of 8-bit integers: all combinations of signedness, odd sizes, rows and columns that do not
+// fill tiles, for processors with and without VNNI.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -13,7 +13,7 @@ namespace {
 using in = const std::vector<value>&;
 using element_type::i32, element_type::i8, element_type::u8;
 
-// All values of the type, the extreme ones among them.
+// Random values of the type that include its extremes.
 literal any_bytes(const shape& s, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<double> numbers(static_cast<std::size_t>(s.element_count()));
@@ -82,7 +82,7 @@ TEST(byte_contraction, convolutions) {
     }
 }
 
-// What QuantizeLinear adds behind the sums.
+// The operations that QuantizeLinear adds after the sums.
 TEST(byte_contraction, requantizing_epilogue) {
   for (element_type type : {u8, i8}) {
     auto m = fusion({typed(u8, {1, 7, 9, 12}), typed(i8, {1, 1, 12, 40}), f32({40})}, [&](module& f, in p) {

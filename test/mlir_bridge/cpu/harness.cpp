@@ -19,7 +19,7 @@ const std::vector<target_row>& runnable_targets() {
       list.push_back({"x86-64-v3", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v3", "", 256, 16});
     if (__builtin_cpu_supports("x86-64-v4"))
       list.push_back({"x86-64-v4", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "", 512, 32});
-    // Before the last one, which is the best for tests that use one target.
+    // Inserted before the last target, because tests that use a single target take the last one.
     if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni"))
       list.insert(list.end() - 1,
                   {"x86-64-v4", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni", 512, 32});
@@ -179,7 +179,7 @@ literal random_literal(const shape& s, std::mt19937& random, double scale) {
 
 namespace {
 
-// One kernel against the reference, whole and with its grid split.
+// Compares one kernel with the reference, in one call and with its grid split.
 void expect_right(const loaded_kernel& kernel, const module& fusion, std::span<const literal> inputs,
                   const std::vector<literal>& expected, std::optional<tolerance> allowed, const std::string& target) {
   auto whole = kernel.run(inputs);

@@ -1,6 +1,6 @@
-// Compiles a fusion for a CPU target, loads the object into this process and compares what it computes with the
-// reference implementation: on outputs and scratch that were filled with NaN bytes, and for several ways of splitting
-// the grid, all of which must give the same bytes.
+// Compiles a fusion for a CPU target, loads the object into this process and compares its results with the reference
+// implementation. Outputs and scratch are filled with NaN bytes before each run. The grid is split in several ways, all
+// of which must give the same bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class loaded_kernel {
                 finalize_trace* trace = nullptr);
   ~loaded_kernel();
   const native_kernel& native() const { return native_; }
-  // Of an open kernel: from here on it runs on tensors of these sizes.
+  // For an open kernel: later runs use tensors of these sizes.
   void set_sizes(const dim_bindings& sizes);
   // pieces: the grid is split into about this many parts, run last to first; 1 runs it whole.
   std::vector<literal> run(std::span<const literal> inputs, std::int64_t pieces = 1) const;
@@ -42,7 +42,8 @@ class loaded_kernel {
   void execute(const buffers& b, std::int64_t pieces, bool prepare = true) const;
   native_kernel native_;
   std::vector<shape> open_outputs_, outputs_;
-  std::vector<std::int64_t> sizes_;  // of an open kernel
+  // The sizes of an open kernel.
+  std::vector<std::int64_t> sizes_;
   std::unique_ptr<session> session_;
 };
 
@@ -68,7 +69,7 @@ void check_open(const std::vector<shape>& inputs,
                 const std::function<std::vector<value>(module&, const std::vector<value>&)>& build,
                 const std::vector<dim_bindings>& sizes, double scale = 1, std::optional<tolerance> allowed = {});
 
-// A fusion from a function that receives the parameters and returns the outputs.
+// Builds a fusion with a function that receives the parameters and returns the outputs.
 std::unique_ptr<module> fusion(const std::vector<shape>& inputs,
                                const std::function<std::vector<value>(module&, const std::vector<value>&)>& build);
 

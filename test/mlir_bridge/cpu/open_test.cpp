@@ -1,4 +1,5 @@
-// Open kernels: compiled once, right for all sizes. Outputs and scratch are filled with NaN bytes before each run.
+// Open kernels are compiled once and must be correct for all sizes. Outputs and scratch are filled with NaN bytes
+// before each run.
 #include <gtest/gtest.h>
 
 #include "harness.hpp"

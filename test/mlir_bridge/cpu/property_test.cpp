@@ -1,5 +1,4 @@
-// Random pointwise fusions: DAGs of elementwise and moving operations must compute what the reference computes,
-// whatever they are.
+// Random pointwise fusions: DAGs of elementwise and movement operations must give the same results as the reference.
 #include "harness.hpp"
 
 #include <algorithm>

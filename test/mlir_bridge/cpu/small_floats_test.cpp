@@ -1,4 +1,4 @@
-// Floats of 4 and 8 bits in kernels: every code read, and numbers around every rounding boundary written.
+// Floats of 4 and 8 bits in kernels: reads every code, and writes numbers around every rounding boundary.
 #include <bit>
 #include <cmath>
 
@@ -18,7 +18,7 @@ literal all_codes(element_type type) {
   return literal({type, {256 * 8 / storage_bits(type)}}, std::move(bytes));
 }
 
-// Numbers between and beside those of the type, and random ones of any magnitude.
+// Returns numbers on and around the rounding boundaries of the type, and random ones of any magnitude.
 literal boundaries(element_type type) {
   const literal codes = all_codes(type);
   std::vector<float> numbers{0.0f, -0.0f, INFINITY, -INFINITY, std::nanf(""), 1e38f, -1e38f, 1e-38f};
@@ -34,7 +34,7 @@ literal boundaries(element_type type) {
   return literal::of<float>({f32, {static_cast<std::int64_t>(numbers.size())}}, numbers);
 }
 
-// f4e2m1 is only read; see PackedTypes.
+// Kernels can only read f4e2m1; see PackedTypes.
 class ReadFloats : public testing::TestWithParam<element_type> {};
 class SmallFloats : public testing::TestWithParam<element_type> {};
 

@@ -1,6 +1,6 @@
-// Compiles a fusion for a CPU target, loads the object into this process and runs it against the reference. Buffers
-// end at a page that cannot be touched (and, in turn, begin after one), so that a read or write outside of a tensor
-// ends the test.
+// Compiles a fusion for a CPU target, loads the object into this process and compares its results with the reference.
+// Buffers end at an inaccessible page (and, in a second run, begin after one), so that an access outside a tensor ends
+// the test.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Finalizes fusions for every GPU row of the table of targets, and checks what every kernel must hold: no spills, no
-// private memory, shared memory and threads within the row.
+// Finalizes fusions for every GPU row of the target table and checks that every kernel has no spills and no private
+// memory, and that its shared memory and threads are within the row's limits.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Kernels for all sizes (ir/native_kernel.hpp) for every GPU row: one object whose launches have grids that follow from
-// the sizes, and get the table of sizes. Numbers come from test/emulation/open_sizes.py.
+// Open kernels (ir/native_kernel.hpp) for every GPU row: one object whose launches compute their grids from the sizes
+// and get the table of sizes. test/emulation/open_sizes.py compares the numbers.
 #include <algorithm>
 
 #include "gpu_targets.hpp"
@@ -17,7 +17,7 @@ std::unique_ptr<module> one(const std::vector<shape>& inputs, operation op) {
   return gpu_fusion(inputs, [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; });
 }
 
-// Every launch that is not about weights reads sizes and has an open grid.
+// Every launch reads sizes and has an open grid, except those that prepare weights.
 void check_open(const module& fusion) {
   for (const target_row& target : gpu_targets()) {
     SCOPED_TRACE(target.name);

@@ -100,7 +100,7 @@ TEST(wgmma, int8_weights_are_rearranged_once) {
   EXPECT_THAT(ptx, HasSubstr("s32.s8.s8"));
 }
 
-// Unsigned by signed bytes came with PTX 8.4; everything else runs with older drivers.
+// Products of unsigned by signed bytes need PTX 8.4. All other kernels run with older drivers.
 TEST(wgmma, mixed_bytes_raise_the_version_of_ptx) {
   using enum element_type;
   for (auto [a, version] : {std::pair{u8, ".version 8.4\n"}, {i8, ".version 8.0\n"}}) {

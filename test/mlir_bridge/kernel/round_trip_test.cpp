@@ -1,4 +1,4 @@
-// Fusion → bytecode → fusion loses nothing: not an attribute, not a type, not a bit of the result.
+// Converting a fusion to bytecode and back preserves every attribute, every type and every bit of the results.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,4 @@
-// The launches of kernels for all sizes on a GPU: the grid follows from the sizes, and the table of sizes is passed by
-// value.
+// Launches of open kernels on a GPU: the grid is computed from the sizes, and the table of sizes is passed by value.
 #include <array>
 #include <cstring>
 

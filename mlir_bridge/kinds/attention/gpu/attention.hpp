@@ -23,10 +23,10 @@ struct attention_problem {
   kernel_emitter& emitter;
   const attention& op;
   value query, key, value_, mask;  // mask.producer is null without one
-  attention_extents n;             // usual ones where sizes are open
+  attention_extents n;             // typical values for open sizes
   std::int64_t share, rows;        // query heads of one head of keys; rows of one head of keys, a usual number if open
   std::vector<dim> batch_sizes;
-  dim batch, queries, keys, all_rows;  // what may be open of n.batch, n.queries, n.keys and rows
+  dim batch, queries, keys, all_rows;  // the sizes of n.batch, n.queries, n.keys and rows, which may be open
   bool is_open() const { return !(batch.is_static() && queries.is_static() && keys.is_static()); }
 
   // Where the work of a thread is: the batch and the head of keys.

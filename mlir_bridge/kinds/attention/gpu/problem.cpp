@@ -103,7 +103,7 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
   full.erase(full.begin(), full.begin() + skipped);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 1) where[i] = {code.constant(0), 0, {}, 0, 1, any_multiple};
-    // An open axis of the mask that is perhaps 1.
+    // An open axis of the mask may be 1 at run time.
     else if (sizes[i] != full[i]) where[i] = {e.min(where[i].base, sizes[i] - 1), 0, {}};
   }
   evaluator ev(e);
