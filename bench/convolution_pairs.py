@@ -3,10 +3,10 @@
 
     bench/convolution_pairs.py KILN [--runs N] [--rounds N] [--device D]
 
-Prints a line for each pair: multiplications of the composition relative to the pair's, the time of the composition relative to
-the pair's, and what the rule of aot/passes/compose_contractions.cpp says. The price of an element of memory in that rule was
-chosen so that the rule composes no pair that becomes slower and misses few that become faster. Times are the best of all runs
-of alternating processes.
+Prints a line for each pair: multiplications of the composition relative to the pair's, the time of the composition
+relative to the pair's, and what the rule of aot/passes/compose_contractions.cpp says. The price of an element of memory
+in that rule was chosen so that the rule composes no pair that becomes slower and misses few that become faster. Times
+are the best of all runs of alternating processes.
 """
 import argparse
 import json

@@ -1,5 +1,6 @@
 """Products with weights of 4 bits beside the same with f32 weights: python bench/int4.py KILN [-n RUNS] [--device D]
-Decoding sizes, through `kiln compile [--int4-weights]` and `kiln perf`, in turns; median milliseconds. Needs the Python package onnx."""
+Decoding sizes, through `kiln compile [--int4-weights]` and `kiln perf`, in turns; median milliseconds. Needs the Python
+package onnx."""
 import argparse
 import json
 import os

@@ -3,10 +3,10 @@
 
     bench/models.py KILN MODELS_DIR [--only NAME ...] [-n RUNS]
 
-For each model: AOT time and file size (against the ONNX file); in a cold cache the time to finalize and run first; in a second
-process the wall time from its start to its first output and its cache misses; then medians of repeated runs, ours and
-onnxruntime's interleaved in three rounds (the best median of each counts), both on all processors. models_vs_onnxruntime.py
-checks the answers; run it first.
+For each model: AOT time and file size (against the ONNX file); in a cold cache the time to finalize and run first; in a
+second process the wall time from its start to its first output and its cache misses; then medians of repeated runs,
+ours and onnxruntime's interleaved in three rounds (the best median of each counts), both on all processors.
+models_vs_onnxruntime.py checks the answers; run it first.
 """
 import argparse, glob, json, os, subprocess, sys, tempfile, time
 import numpy as np

@@ -9,9 +9,9 @@ For each model and each round, OLD and NEW take turns (the order alternates) at
   cold  `kiln run` with an empty cache: wall time from start to end, in ms
   warm  `kiln run` with a full cache: wall time from start to end, in ms
   run   `kiln perf -n RUNS`: its p50, in ms
-and whether both builds write the same .kiln bytes and the same output bytes. A ratio is the median over the rounds of NEW / OLD of
-the same round; beside it stands the interval that covers it in 95 % of 2,000 bootstrap samples. Exits 1 where a column's geometric
-mean is above --limit, or where a single model's whole interval is.
+and whether both builds write the same .kiln bytes and the same output bytes. A ratio is the median over the rounds of
+NEW / OLD of the same round; beside it stands the interval that covers it in 95 % of 2,000 bootstrap samples. Exits 1
+where a column's geometric mean is above --limit, or where a single model's whole interval is.
 """
 import argparse, glob, hashlib, json, os, resource, shutil, subprocess, sys, tempfile, time
 import numpy as np

@@ -1,4 +1,4 @@
-# What `cmake --install` puts where: the command (component "command"); the C interface as a library without a compiler,
+# Components of `cmake --install`: the command (component "command"); the C interface as a library without a compiler,
 # with a CMake package and a pkg-config file (component "runtime"); and the library with the compiler, which the first
 # one opens on demand, with the program of its workers (component "compiler").
 include(GNUInstallDirs)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the house looks like: lines of each room, which rooms include which, circles, the largest files, the longest functions.
+"""What the house looks like: lines of each room, which rooms include which, circles, the largest files, the longest
+functions.
 
     scripts/house.py                        tables, in Markdown (docs/house.md explains them)
     scripts/house.py --tree FOLDER          of another checkout
@@ -33,7 +34,8 @@ def blanked(text):
 
 
 def functions(text):
-    """(name, first line, lines) of every function body outside of other functions; lambdas count with what holds them."""
+    """(name, first line, lines) of every function body outside of other functions; lambdas count with what holds
+    them."""
     text = re.sub(r"^\s*#[^\n]*(?:\\\n[^\n]*)*", lambda m: re.sub(r"[^\n]", " ", m[0]), blanked(text), flags=re.M)
     open_braces, begin, result = [], 0, []
     for i, c in enumerate(text):

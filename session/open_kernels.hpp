@@ -28,9 +28,9 @@ class open_kernels {
   // The first call compiles all selected kernels as compile_bytecode does; later calls return an empty report. If the
   // compiler refuses a kernel, `warn` is called and the kernel is specialized for each set of sizes instead.
   jit_report finalize(const jit_options& options, const std::function<void(const std::string&)>& warn);
-  // Replaces the code objects that have such a kernel in `bound`, which is the program bound to `sizes`. The others
-  // stay portable, as do those with an empty input, which a kernel for all sizes may not read, and those with more
-  // elements than the kernel can count (serves() in ir/native_kernel.hpp).
+  // In `bound`, which is the program bound to `sizes`, replaces the code objects for which there is an open kernel.
+  // Others stay portable, as do those with an empty input, which an open kernel may not read, and those with more
+  // elements than the kernel's offsets can address (serves() in ir/native_kernel.hpp).
   program use_in(const program& bound, const dim_bindings& sizes) const;
 
  private:

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Attention on a GPU beside PyTorch's scaled_dot_product_attention: python3 bench/gpu/attention.py KILN [--device cuda:0] [--only NAME ...]
+"""Attention on a GPU beside PyTorch's scaled_dot_product_attention: python3 bench/gpu/attention.py KILN [--device
+cuda:0] [--only NAME ...]
 
-Each case is an ONNX graph of products, scale, mask and softmax, which Kiln recognizes; answers are compared with PyTorch in f32. Times
-are medians of runs that are queued one after the other (`kiln perf`'s queued_ms; CUDA events around PyTorch's fastest back end).
+Each case is an ONNX graph of products, scale, mask and softmax, which Kiln recognizes; answers are compared with
+PyTorch in f32. Times are medians of runs that are queued one after the other (`kiln perf`'s queued_ms; CUDA events
+around PyTorch's fastest back end).
 """
 import argparse, json, os, subprocess, sys, tempfile
 import numpy as np

@@ -4,9 +4,9 @@
   python3 bench/gpu/attention_kernels.py make KILN FOLDER CASE[:NAME=VALUE,...] ...    # anywhere; cases of attention.py
   python3 bench/gpu/attention_kernels.py run FOLDER                                    # on the GPU
 
-`run` checks each on random data (outputs and scratch filled with NaN before) against attention in f32, then times it beside PyTorch's fastest back end, and wants the
-same bits from the last run of the many as from the first.
-One line for each; exit code 1 where one is wrong.
+`run` checks each on random data (outputs and scratch filled with NaN before) against attention in f32, then times it
+beside PyTorch's fastest back end, and wants the same bits from the last run of the many as from the first. One line for
+each; exit code 1 where one is wrong.
 """
 import json
 import os

@@ -5,7 +5,8 @@
     candidates.py finalize KILN FOLDER [--effort E]  anywhere: lists and finalizes every candidate, with ptxas where it is installed; on all processors
     candidates.py run FOLDER [--seconds S]           on the GPU (Python with torch): times all, checks each against the default, prints a table
 
-`run` leaves measured.json: for each kernel the configurations in their order and their microseconds (null: failed or wrong)."""
+`run` leaves measured.json: for each kernel the configurations in their order and their microseconds (null: failed or
+wrong)."""
 import concurrent.futures
 import glob
 import json

@@ -1,4 +1,5 @@
-"""The CUDA driver for scripts that run finalized kernels on a GPU without kiln: modules from PTX or cubin, tensor maps, launches, timing with CUDA graphs.
+"""The CUDA driver for scripts that run finalized kernels on a GPU without kiln: modules from PTX or cubin, tensor maps,
+launches, timing with CUDA graphs.
 PyTorch owns memory and the stream. Errors are exceptions that carry the driver's words."""
 import ctypes as C
 
@@ -49,7 +50,8 @@ class Module:
 
 
 def encode_tensor_map(description, pointer):
-    """kernels.json's description of a tensor map over memory at `pointer` → 64-byte aligned buffer of 128 bytes; keep the first element."""
+    """kernels.json's description of a tensor map over memory at `pointer` → 64-byte aligned buffer of 128 bytes; keep
+    the first element."""
     keep = C.create_string_buffer(128 + 64)
     address = (C.addressof(keep) + 63) // 64 * 64
     rank = len(description["dims"])

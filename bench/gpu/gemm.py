@@ -1,8 +1,12 @@
-"""Checks and times matrix products and convolutions that were finalized one by one, on an NVIDIA GPU: python3 bench/gpu/gemm.py FOLDER [--only PREFIX]
-FOLDER holds NAME.ptx and NAME.json, or NAME@NUMBER for further configurations of the same case. A .json has `spec` (the case: "NAME op=dot m= n= k= ..." or
-"NAME op=conv h= c= f= k= s= p= ...", "NAME op=int4 m= n= k=" of int4_cases.py: i4 weights [n, k/g, g] and their scales, beside PyTorch with f16 weights), `inputs` and `outputs` ([type, dims] each), `scratch` (bytes), `zeroed` (flags) and `launches` (`symbol`, `grid`, `block`, `lds`,
-`prepare`, `args`: [kind, index], kinds 0 to 2: input, output, scratch). Outputs start as NaN; results are compared with PyTorch in f32, times (CUDA
-graphs, operands that take turns so that small cases do not live in one cache line forever) stand beside PyTorch's f16 kernel. Exit code 1 where one is wrong."""
+"""Checks and times matrix products and convolutions that were finalized one by one, on an NVIDIA GPU: python3
+bench/gpu/gemm.py FOLDER [--only PREFIX]
+FOLDER holds NAME.ptx and NAME.json, or NAME@NUMBER for further configurations of the same case. A .json has `spec` (the
+case: "NAME op=dot m= n= k= ..." or "NAME op=conv h= c= f= k= s= p= ...", "NAME op=int4 m= n= k=" of int4_cases.py: i4
+weights [n, k/g, g] and their scales, beside PyTorch with f16 weights), `inputs` and `outputs` ([type, dims] each),
+`scratch` (bytes), `zeroed` (flags) and `launches` (`symbol`, `grid`, `block`, `lds`, `prepare`, `args`: [kind, index],
+kinds 0 to 2: input, output, scratch). Outputs start as NaN; results are compared with PyTorch in f32, times (CUDA
+graphs, operands that take turns so that small cases do not live in one cache line forever) stand beside PyTorch's f16
+kernel. Exit code 1 where one is wrong."""
 import argparse
 import glob
 import json

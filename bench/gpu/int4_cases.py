@@ -1,6 +1,8 @@
-"""Makes kernels for gemm.py: products with weights of 4 bits, as decoding does them: python3 bench/gpu/int4_cases.py KILN FOLDER [--target sm_90] [--all]
-Each case is a MatMul with DequantizeLinear of a constant in groups of 128, through `kiln compile` and `kiln finalize --configuration ...`. `--all`: configurations beside the
-default one, for decoding. f16_decode is the same product with f16 weights. Needs the Python package onnx; gemm.py needs PyTorch alone."""
+"""Makes kernels for gemm.py: products with weights of 4 bits, as decoding does them: python3 bench/gpu/int4_cases.py
+KILN FOLDER [--target sm_90] [--all]
+Each case is a MatMul with DequantizeLinear of a constant in groups of 128, through `kiln compile` and `kiln finalize
+--configuration ...`. `--all`: configurations beside the default one, for decoding. f16_decode is the same product with
+f16 weights. Needs the Python package onnx; gemm.py needs PyTorch alone."""
 import argparse
 import json
 import os

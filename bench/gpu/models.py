@@ -3,10 +3,11 @@
 
     bench/gpu/models.py KILN MODELS_DIR [--device cuda:0] [--only NAME ...] [-n RUNS] [--max-autotune] [--json FILE]
 
-MODELS_DIR holds filled models (fill.py). For each: cold start (an empty cache: read, finalize, load, first run), warm process, then the median
-of runs in f16 at batch 1, ours and PyTorch's in turn in three rounds. PyTorch runs the same architecture (torchvision, transformers; random
-weights) as a CUDA graph of the eager model and, with --max-autotune, as torch.compile(mode="max-autotune"); the faster one counts.
-The answers are checked by test/long/models_vs_onnxruntime.py --device; run it first.
+MODELS_DIR holds filled models (fill.py). For each: cold start (an empty cache: read, finalize, load, first run), warm
+process, then the median of runs in f16 at batch 1, ours and PyTorch's in turn in three rounds. PyTorch runs the same
+architecture (torchvision, transformers; random weights) as a CUDA graph of the eager model and, with --max-autotune, as
+torch.compile(mode="max-autotune"); the faster one counts. The answers are checked by test/long/models_vs_onnxruntime.py
+--device; run it first.
 """
 import argparse, json, os, subprocess, sys, tempfile, time
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A small int8 network in QDQ form: residual blocks of 3x3 convolutions whose inputs, weights and sums are quantized. Bound by launches, for replay.py.
+"""A small int8 network in QDQ form: residual blocks of 3x3 convolutions whose inputs, weights and sums are quantized.
+Bound by launches, for replay.py.
 
     bench/gpu/qdq_model.py OUT.onnx [--blocks 20] [--channels 16] [--size 32]
 """

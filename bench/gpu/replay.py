@@ -3,12 +3,13 @@
 
     bench/gpu/replay.py KILN MODELS_DIR [--device cuda:0] [--only NAME ...] [--tokens 500] [--json FILE] [--sanitizer]
 
-MODELS_DIR holds filled models (fill.py). Every model runs at batch 1 in f16 (llama_decode_fp16 as it is, and once more as 500 tokens with its KV
-cache fed back in the memory of the device, with f16 and with int4 weights; *int8* and *int4* files as they are, see qdq_model.py) with --graph off, on and auto in turn, in rounds. The columns: the median of a
-run in ms, tokens (runs) per second over all runs, the time in which the host gives a run away (us), the gain of replay, what auto decided and how far
-it is from the better of both (%): in a process that takes the decision of an earlier one, and in the process that measured and decided; whether the
-outputs are the same bytes, and what patching costs: the host's time for a run whose tensors take turns among more sets than there are graphs for, and
-that per patched node.
+MODELS_DIR holds filled models (fill.py). Every model runs at batch 1 in f16 (llama_decode_fp16 as it is, and once more
+as 500 tokens with its KV cache fed back in the memory of the device, with f16 and with int4 weights; *int8* and *int4*
+files as they are, see qdq_model.py) with --graph off, on and auto in turn, in rounds. The columns: the median of a run
+in ms, tokens (runs) per second over all runs, the time in which the host gives a run away (us), the gain of replay,
+what auto decided and how far it is from the better of both (%): in a process that takes the decision of an earlier one,
+and in the process that measured and decided; whether the outputs are the same bytes, and what patching costs: the
+host's time for a run whose tensors take turns among more sets than there are graphs for, and that per patched node.
 """
 import argparse, glob, json, os, subprocess, sys, tempfile, time
 

@@ -1,9 +1,11 @@
-"""Checks and times kernels that live on memory bandwidth (elementwise work, transposes, row reductions) on an NVIDIA GPU, beside PyTorch and a copy.
+"""Checks and times kernels that live on memory bandwidth (elementwise work, transposes, row reductions) on an NVIDIA
+GPU, beside PyTorch and a copy.
 
     rows.py make KILN FOLDER     anywhere: models of one kernel each, compiled and finalized (Python with onnx)
     rows.py run FOLDER [--only PREFIX]   on the GPU (Python with torch): error, time, GB/s of what must be read and written; exit code 1 where one is wrong
 
-One folder for each case: kernels.json and PTX as `kiln finalize` writes them; the kernel's inputs are the model's, in order."""
+One folder for each case: kernels.json and PTX as `kiln finalize` writes them; the kernel's inputs are the model's, in
+order."""
 import glob
 import json
 import os
@@ -95,7 +97,8 @@ def run(folder, only):
             kernel = json.load(f)["kernels"][0]
         try:
             module = driver.Module(f"{folder}/{name}/{kernel['object']}")
-            # Sets that take turns, so that no case lives in the cache alone: 3 of the large ones are more than it holds.
+            # Sets that take turns, so that no case lives in the cache alone: 3 of the large ones are more than it
+            # holds.
             sets = [[torch.randn(dims, device="cuda").to(types[t]) for t, dims in inputs] for _ in range(3)]
             results = [torch.full(output[1], float("nan"), dtype=types[output[0]], device="cuda") for _ in sets]
             scratch = [torch.full((max(16, s["bytes"] if isinstance(s, dict) else s),), 255, dtype=torch.uint8, device="cuda") for s in kernel["scratch"]]

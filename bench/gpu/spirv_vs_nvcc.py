@@ -1,10 +1,12 @@
-"""The library's kernels (spirv/library) on an NVIDIA GPU: from their SPIR-V objects, and from the same sources compiled by nvcc through bench/gpu/nvcc.
+"""The library's kernels (spirv/library) on an NVIDIA GPU: from their SPIR-V objects, and from the same sources compiled
+by nvcc through bench/gpu/nvcc.
 
     spirv_vs_nvcc.py models FOLDER              anywhere: a model of one operator for each case (Python with onnx)
     spirv_vs_nvcc.py make KILN FOLDER           anywhere: compiled and finalized for sm_90
     spirv_vs_nvcc.py run FOLDER [--only PREFIX] on the GPU (Python with torch, nvcc): results compared, times of both; exit code 1 where results differ
 
-Both kinds go through the driver as PTX, with the same grids and blocks. Ours has its sizes as constants, as every finalized kernel has."""
+Both kinds go through the driver as PTX, with the same grids and blocks. Ours has its sizes as constants, as every
+finalized kernel has."""
 import ctypes as C
 import json
 import os
@@ -16,8 +18,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARY = os.path.join(HERE, "..", "..", "spirv", "library")
 F32, I64 = "f32", "i64"
 
-# name: (domain, operator, attributes, inputs, outputs, source, [(kernel, parameters, values of those that are not pointers)])
-# Parameters: p pointer, q int64_t, i int, f float; inputs: type, dims, and what fills them (normal, unit, or a bound for integers).
+# name: (domain, operator, attributes, inputs, outputs, source, [(kernel, parameters, values of those that are not
+# pointers)]) Parameters: p pointer, q int64_t, i int, f float; inputs: type, dims, and what fills them (normal, unit,
+# or a bound for integers).
 R, N = 4096, 8192
 CASES = {
     "sort_short": ("kiln", "Sort", {}, [(F32, [R, 2048], "normal")], [(F32, [R, 2048]), (I64, [R, 2048])], "sort", [("sort_short", "pppqi", [2048, 0])]),
@@ -126,7 +129,8 @@ def run(folder, only):
             for made in calls:
                 [call() for call in made]
                 torch.cuda.synchronize()
-            # Sums in another order differ in their last bits; all else is the same source and must be the same bits, but for nvcc's own math functions.
+            # Sums in another order differ in their last bits; all else is the same source and must be the same bits,
+            # but for nvcc's own math functions.
             close = all(torch.allclose(a, b, rtol=1e-4, atol=1e-4) if a.dtype == torch.float32 else torch.equal(a, b) for a, b in zip(*results))
             wrong += not close
             times = [driver.time_ms([lambda made=made: [call() for call in made]], repeats=5) for made in calls]

@@ -1,7 +1,8 @@
 """Makes the kernels that wgmma_check.py runs: python3 bench/gpu/wgmma_cases.py KILN FOLDER [--list FILE]
-For each case (a matrix product and a configuration) an ONNX model goes through `kiln compile` and `kiln finalize --target sm_90 --configuration ...`; FOLDER gets the PTX
-files and cases.json. FILE holds one case a line: name batch m n k type transpose_a transpose_b epilogue out_type NAME=INTEGER,...
-(epilogues: 0 none, 1 bias and relu, 2 bias, residual and relu, 3 x * sigmoid(x)). Needs the Python package onnx."""
+For each case (a matrix product and a configuration) an ONNX model goes through `kiln compile` and `kiln finalize
+--target sm_90 --configuration ...`; FOLDER gets the PTX files and cases.json. FILE holds one case a line: name batch m
+n k type transpose_a transpose_b epilogue out_type NAME=INTEGER,... (epilogues: 0 none, 1 bias and relu, 2 bias,
+residual and relu, 3 x * sigmoid(x)). Needs the Python package onnx."""
 import argparse
 import json
 import os
@@ -54,7 +55,8 @@ def shape_of(batch, rows, columns):
 
 
 def make_model(case, path):
-    """A is an input, so is B, but for int8, whose weights are a constant: the kernel rearranges it before the first run."""
+    """A is an input, so is B, but for int8, whose weights are a constant: the kernel rearranges it before the first
+    run."""
     batch, m, n, k = (case[x] for x in ("batch", "m", "n", "k"))
     a_shape = shape_of(batch, k, m) if case["ta"] else shape_of(batch, m, k)
     b_shape = shape_of(batch, n, k) if case["tb"] else shape_of(batch, k, n)

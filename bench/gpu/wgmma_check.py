@@ -1,6 +1,8 @@
-"""Runs matrix product kernels that wgmma_cases.py made, on a Hopper GPU: python3 bench/gpu/wgmma_check.py FOLDER [--only PREFIX] [--no-time]
-Every kernel is checked on random data, outputs filled with NaN before; those that are not `bounded` are then timed beside PyTorch's matmul in the same
-process (CUDA graphs, operands that take turns). One line for each; the last line counts. Exit code 1 where one is wrong."""
+"""Runs matrix product kernels that wgmma_cases.py made, on a Hopper GPU: python3 bench/gpu/wgmma_check.py FOLDER
+[--only PREFIX] [--no-time]
+Every kernel is checked on random data, outputs filled with NaN before; those that are not `bounded` are then timed
+beside PyTorch's matmul in the same process (CUDA graphs, operands that take turns). One line for each; the last line
+counts. Exit code 1 where one is wrong."""
 import argparse
 import json
 import os

@@ -3,9 +3,10 @@
 
     bench/tuning/tiers.py KILN MODELS_DIR [--only NAME ...] [--device D] [--fp16] [--budget 60s] [--effort full] [-n RUNS] [--json FILE]
 
-For each model, in an empty cache: wall time to the first output of a process that has nothing; runs while kernels are tuned in the
-background (`kiln perf --tune`): medians and 99th percentiles before, meanwhile and afterwards; then a warm process, which must start with
-what was found and compile nothing (--if-cached); then processes of both tiers in turn (the defaults out of a cache of their own), whose medians make the speed-up.
+For each model, in an empty cache: wall time to the first output of a process that has nothing; runs while kernels are
+tuned in the background (`kiln perf --tune`): medians and 99th percentiles before, meanwhile and afterwards; then a warm
+process, which must start with what was found and compile nothing (--if-cached); then processes of both tiers in turn
+(the defaults out of a cache of their own), whose medians make the speed-up.
 """
 import argparse, json, os, subprocess, sys, tempfile, time
 

@@ -1,4 +1,5 @@
-"""Kernels of the library in amdgcnspirv (spirv/library), as nodes of the domain "kiln". The reference has ONNX's operator instead, or numbers made here where
+"""Kernels of the library in amdgcnspirv (spirv/library), as nodes of the domain "kiln". The reference has ONNX's
+operator instead, or numbers made here where
 ONNX has none, or results of another size."""
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Matrix products: layouts, odd sizes and tails, batches, epilogues, long K, few rows, integers, and attention's chains."""
+"""Matrix products: layouts, odd sizes and tails, batches, epilogues, long K, few rows, integers, and attention's
+chains."""
 import numpy as np
 
 from graph import case
@@ -175,7 +176,8 @@ def attention_narrow(g):
 
 @case("f16")
 def attention_narrow_causal(g):
-    """Several queries of a head, all parts of the rows' tile, a mask that hides keys from some, and one row that sees a single key."""
+    """Several queries of a head, all parts of the rows' tile, a mask that hides keys from some, and one row that sees a
+    single key."""
     rows, keys = 13, 96
     mask = g.constant(np.where(np.tri(rows, keys, 0) > 0, 0.0, -10000.0)[None, None])
     g.output(attention(g, *attention_inputs(g, 2, rows, keys, 128), 0.09, mask))
@@ -183,13 +185,15 @@ def attention_narrow_causal(g):
 
 @case("f16")
 def attention_narrow_split_keys(g):
-    """Rounds of blocks in a wave, waves in a workgroup, and parts of the keys joined by the last workgroup to arrive."""
+    """Rounds of blocks in a wave, waves in a workgroup, and parts of the keys joined by the last workgroup to
+    arrive."""
     g.output(attention(g, *attention_inputs(g, 3, 2, 1500, 128), 0.09))
 
 
 @case("f16")
 def attention_narrow_tiles(g):
-    """More rows than one tile has, each tile read by waves of its own; the last tile has few rows, the last block few keys."""
+    """More rows than one tile has, each tile read by waves of its own; the last tile has few rows, the last block few
+    keys."""
     g.output(attention(g, *attention_inputs(g, 2, 37, 131, 128), 0.09))
 
 

@@ -10,7 +10,8 @@ def decode(raw, dtype, dims):
 
 
 def difference(raw, want, dtype, tolerance):
-    """(relative error, None), or (error, what is wrong) where the output is not good enough. Integers must agree exactly."""
+    """(relative error, None), or (error, what is wrong) where the output is not good enough. Integers must agree
+    exactly."""
     size = want.size * np.dtype(NUMPY[dtype]).itemsize
     if len(raw) != size:
         return None, f"{len(raw)} bytes, {size} are due"

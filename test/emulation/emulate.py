@@ -3,9 +3,10 @@
 
     KILN_EMULATOR=FOLDER TINYGRAD=DIR EMU_FIXES=FILE emulate.py KILN kernels|model|all [--target gfx942 ...] [--only PATTERN] [--short]
 
-Every case is a small ONNX model: `kiln compile`, `kiln finalize --target T --export-constants`, then every launch of every step in the
-emulator, in several orders of waves and workgroups that must all give the same bits. `kernels` are single operators or short chains,
-`model` are whole small models. Exits 1 when a case fails, 77 when there is no emulator. docs/emulation.md has the rest.
+Every case is a small ONNX model: `kiln compile`, `kiln finalize --target T --export-constants`, then every launch of
+every step in the emulator, in several orders of waves and workgroups that must all give the same bits. `kernels` are
+single operators or short chains, `model` are whole small models. Exits 1 when a case fails, 77 when there is no
+emulator. docs/emulation.md has the rest.
 """
 import argparse
 import fnmatch

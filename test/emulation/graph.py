@@ -1,8 +1,8 @@
 """Small ONNX models with their inputs and their reference.
 
-A case is a function that builds a model through Graph. It is called twice: with the element type under test, and with f32 for the
-reference, which onnxruntime computes. Random data is drawn from the same seed and rounded to the type under test both times, so that the
-two models see the same numbers and differ only in how they compute.
+A case is a function that builds a model through Graph. It is called twice: with the element type under test, and with
+f32 for the reference, which onnxruntime computes. Random data is drawn from the same seed and rounded to the type under
+test both times, so that the two models see the same numbers and differ only in how they compute.
 """
 import dataclasses
 
@@ -75,7 +75,8 @@ class Graph:
         return name
 
     def packed_weight(self, dims, dtype="i4", scale=0.05, block=0, axis=0, zero_point=False):
-        """A dequantized constant of 4-bit elements with scales (and zero points) for each index of the other axis and block along `axis`."""
+        """A dequantized constant of 4-bit elements with scales (and zero points) for each index of the other axis and
+        block along `axis`."""
         self.opset = 21
         signed = dtype == "i4"
         axis_dims = [dims[0] // block if axis == 0 else dims[0], dims[1] // block if axis == 1 else dims[1]] if block else [dims[1 - axis]]

@@ -1,7 +1,8 @@
-"""Hand-made AMD kernels with their kernels.json: what the harness must accept, and the same with one mistake that it must catch.
+"""Hand-made AMD kernels with their kernels.json: what the harness must accept, and the same with one mistake that it
+must catch.
 
-The right kernel reverses 256 floats through LDS; the matrix kernel multiplies two 16x16 f16 matrices with the target's matrix instruction,
-in the lane maps of LAYOUTS.md. Each mistake is a replacement in their text.
+The right kernel reverses 256 floats through LDS; the matrix kernel multiplies two 16x16 f16 matrices with the target's
+matrix instruction, in the lane maps of LAYOUTS.md. Each mistake is a replacement in their text.
 """
 import json
 import os
@@ -97,7 +98,8 @@ def matrix_text(target, row=None):
 
 
 def write(folder, target, text, symbol, block, arguments, values, scratch=()):
-    """A folder as `kiln finalize` would write it, with one kernel and one step. `values` are (type, dims, input name or None for the output)."""
+    """A folder as `kiln finalize` would write it, with one kernel and one step. `values` are (type, dims, input name or
+    None for the output)."""
     os.makedirs(folder)
     with open(f"{folder}/k.ll", "w") as f:
         f.write(text)

@@ -1,7 +1,8 @@
 """Buffers for emulated kernels that show what a kernel must not do.
 
-Each buffer ends at a guard page (run_hsaco.alloc), is filled with a poison that no right answer consists of, and has the bytes between its
-end and the guard page checked afterwards. Memory goes back to the system when the arena is dropped, so one process can run many kernels.
+Each buffer ends at a guard page (run_hsaco.alloc), is filled with a poison that no right answer consists of, and has
+the bytes between its end and the guard page checked afterwards. Memory goes back to the system when the arena is
+dropped, so one process can run many kernels.
 """
 import ctypes
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Kernels for all sizes on AMD GPUs (docs/any_size.md): each model is compiled once, executed in the emulator at several sizes, and compared
+"""Kernels for all sizes on AMD GPUs (docs/any_size.md): each model is compiled once, executed in the emulator at
+several sizes, and compared
 with onnxruntime. Every size must use the same objects.
 
     KILN_EMULATOR=FOLDER TINYGRAD=DIR EMU_FIXES=FILE open_sizes.py KILN [--target gfx942 ...] [--only PATTERN]

@@ -77,7 +77,8 @@ class Worker:
 
 
 def run_all(items, run_one, jobs):
-    """run_one(item, worker) for every item, on `jobs` threads that have a worker each; results come as they are ready."""
+    """run_one(item, worker) for every item, on `jobs` threads that have a worker each; results come as they are
+    ready."""
     waiting, ready = queue.SimpleQueue(), queue.SimpleQueue()
     for item in items:
         waiting.put(item)

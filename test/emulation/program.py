@@ -1,4 +1,5 @@
-"""Runs the program of a kernels.json (docs/kernels_json.md) in the emulator: buffers for values, every launch of every step in order."""
+"""Runs the program of a kernels.json (docs/kernels_json.md) in the emulator: buffers for values, every launch of every
+step in order."""
 import json
 import os
 import random

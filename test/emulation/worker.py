@@ -2,9 +2,9 @@
 
     KILN_EMULATOR=FOLDER TINYGRAD=DIR EMU_FIXES=FILE worker.py
 
-A job is {folder, inputs: {name: .npy}, outputs: folder, orders: [...]}. Lines with "at" say what is running, so that the process that
-waits knows where this one died: an out-of-bounds access ends it with SIGSEGV, by design. The emulator keeps what it compiled, which is
-why one process runs many jobs.
+A job is {folder, inputs: {name: .npy}, outputs: folder, orders: [...]}. Lines with "at" say what is running, so that
+the process that waits knows where this one died: an out-of-bounds access ends it with SIGSEGV, by design. The emulator
+keeps what it compiled, which is why one process runs many jobs.
 """
 import json
 import os

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The fault matrix of the kernel cache in full, with counts: cache_faults.py BUILD_FOLDER [--kills 1000] [--rounds 20]
 
-Runs cache_storm (8 writers, 8 readers, one killed with -9 after the other) and the fault tests of test_jit_cache, then whole kiln processes: pairs
-that start cold together, in both orders and with the one that compiles killed, and runs that are killed at a random moment. Their outputs must be
-those of a run without cache, each kernel must be compiled once, and the folder must be sound afterwards. Exit code 1 where anything was wrong."""
+Runs cache_storm (8 writers, 8 readers, one killed with -9 after the other) and the fault tests of test_jit_cache, then
+whole kiln processes: pairs that start cold together, in both orders and with the one that compiles killed, and runs
+that are killed at a random moment. Their outputs must be those of a run without cache, each kernel must be compiled
+once, and the folder must be sound afterwards. Exit code 1 where anything was wrong."""
 import argparse
 import json
 import os

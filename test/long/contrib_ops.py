@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Operators of onnxruntime's domain with random attributes, shapes and optional inputs, against onnxruntime's CPU provider. Operators that have only CUDA
+"""Operators of onnxruntime's domain with random attributes, shapes and optional inputs, against onnxruntime's CPU
+provider. Operators that have only CUDA
 kernels are compared with numpy, written from docs/ContribOperators.md (contrib_reference.py).
 
     contrib_ops.py KILN [--count 500] [--seed 0] [--only NAME ...] [--per-model 25] [--finalize TARGET ...]
 
-Several nodes become one model, for speed. A node that differs is run again alone and printed with its inputs. Exits 1 if a node is wrong; a node that kiln
-refuses, or that onnxruntime cannot run, is counted and printed with the reason. With --finalize the models are also finalized for these targets.
+Several nodes become one model, for speed. A node that differs is run again alone and printed with its inputs. Exits 1
+if a node is wrong; a node that kiln refuses, or that onnxruntime cannot run, is counted and printed with the reason.
+With --finalize the models are also finalized for these targets.
 """
 import argparse
 import collections
@@ -27,7 +29,8 @@ MAKERS = {}
 
 
 class Case:
-    """A node, the tolerance of its results in parts of their largest, and the function that computes them if onnxruntime cannot."""
+    """A node, the tolerance of its results in parts of their largest, and the function that computes them if
+    onnxruntime cannot."""
 
     def __init__(self, inputs, outputs=("y",), tolerance=1e-4, constants=(), numpy=None, **attributes):
         self.inputs = [i and (i[0], np.asarray(i[1])) for i in inputs]
@@ -60,7 +63,8 @@ class Random(np.random.Generator):
         return choices[int(self.integers(len(choices)))]
 
     def mask(self, *shape):
-        """1 for a key that counts. The first one always does: a row without keys depends on the order of roundings."""
+        """A padding mask: 1 for a valid key. The first key is always valid, because a row without keys depends on the order of
+    roundings."""
         kept = self.integers(0, 2, shape).astype(np.int32)
         kept[..., 0] = 1
         return kept
@@ -409,7 +413,7 @@ def expected(op, case, node):
 
 
 def finalized(kiln, targets, folder):
-    """Why the kernels of the last model cannot be made for a target, or an empty string."""
+    """Returns why the kernels of the last model cannot be finalized for a target, or an empty string."""
     for target in targets:
         done = subprocess.run([kiln, "finalize", f"{folder}/m.kiln", "--target", target, "-o", f"{folder}/objects", "--no-cache"], capture_output=True, text=True)
         if done.returncode:
@@ -435,7 +439,7 @@ def run_kiln(kiln, nodes, folder):
 
 
 def difference(want, got, tolerance):
-    """Why the results differ, or an empty string."""
+    """Returns why the results differ, or an empty string."""
     for name, w in want.items():
         g, w = got[name], np.asarray(w)
         if w.shape != g.shape:

@@ -4,11 +4,11 @@
     damage.py KILN [MODEL.onnx | MODEL.kiln] [--what kiln|onnx|all] [--sample N] [--jobs N]
 
 Without a model it makes one: Conv, Relu, MatMul. `kiln run` sees every truncation of the .kiln file, every byte of it
-inverted, and every bit of its header and section table flipped. It must exit 3 with one line on standard error that names
-the file, or exit 0 with outputs bit for bit those of the whole file. `kiln compile` sees every truncation of the ONNX file
-and every byte of it inverted, and its lowest bit flipped: exit 0, or 2 or 3 with one line that names the file or a part of
-the model. A crash, a report of a sanitizer, more than 20 seconds or another answer fails. --sample N takes N cases of each
-kind of file, evenly spread, for a short run.
+inverted, and every bit of its header and section table flipped. It must exit 3 with one line on standard error that
+names the file, or exit 0 with outputs bit for bit those of the whole file. `kiln compile` sees every truncation of the
+ONNX file and every byte of it inverted, and its lowest bit flipped: exit 0, or 2 or 3 with one line that names the file
+or a part of the model. A crash, a report of a sanitizer, more than 20 seconds or another answer fails. --sample N takes
+N cases of each kind of file, evenly spread, for a short run.
 """
 import argparse
 import os
@@ -24,8 +24,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 TIMEOUT = 20
 HEADER, TABLE_ROW = 64, 64  # ir/container/format.hpp
-# A sanitizer's exit code must not be one of ours. LLVM is not instrumented, so its containers cannot be checked, and what it
-# keeps until the process ends is no leak; an allocation of more than 4 GiB for a file of some KiB is a finding.
+# A sanitizer's exit code must not be one of ours. LLVM is not instrumented, so its containers cannot be checked, and
+# what it keeps until the process ends is no leak; an allocation of more than 4 GiB for a file of some KiB is a finding.
 SANITIZERS = {
     "ASAN_OPTIONS": "exitcode=99:detect_container_overflow=0:detect_leaks=0:max_allocation_size_mb=4096",
     "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1",
@@ -120,7 +120,8 @@ class Damage:
             done = self.run("compile", file, "--quiet", "-o", out)
             if done is not None and done.returncode == 0:
                 return None if os.path.exists(out) else "exit 0 without a file"
-            # Which part of the model is at fault is asked of the importer's own tests; here: one line, and no half file.
+            # Which part of the model is at fault is asked of the importer's own tests; here: one line, and no half
+            # file.
             return "half a file" if os.path.exists(out) else self.refusal(done, (2, 3), ("kiln: ",))
 
 

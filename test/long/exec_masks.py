@@ -3,10 +3,10 @@
 
     exec_masks.py KILN EXEC_MASKS MODELS_DIR [--targets gfx1100,gfx1201,...] [--only NAME ...] [--types f32,f16] [--jobs N] [--json FILE]
 
-EXEC_MASKS is the program of exec_masks.cpp (build folder, test/long). For each target and type one line with the sums over all models:
-kernels, those with matrix instructions, those with some under a narrowed EXEC; matrix instructions, narrowed ones; instructions of all
-kernels and of those with matrix instructions; of the latter the most vector registers, their sum, and spilled registers. Every kernel
-that has narrowed ones is named. Exits 1 if there is one.
+EXEC_MASKS is the program of exec_masks.cpp (build folder, test/long). For each target and type one line with the sums
+over all models: kernels, those with matrix instructions, those with some under a narrowed EXEC; matrix instructions,
+narrowed ones; instructions of all kernels and of those with matrix instructions; of the latter the most vector
+registers, their sum, and spilled registers. Every kernel that has narrowed ones is named. Exits 1 if there is one.
 """
 import argparse, glob, itertools, json, os, subprocess, sys, tempfile
 from concurrent.futures import ThreadPoolExecutor

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""The build farm under fire: many jobs, workers killed with -9 every few seconds, the server killed and started again; then throughput.
+"""The build farm under fire: many jobs, workers killed with -9 every few seconds, the server killed and started again;
+then throughput.
 
     farm.py KILN [--jobs 200] [--workers 4] [--kill-every 3] [--no-throughput] [--seed N]
 
-Makes small ONNX models, compiles each on this machine, and submits all of them to a farm on a Redis server of its own (append-only file, fsync every
-second). While `kiln farm submit --wait` waits, workers are killed at random and replaced, and the server is killed with -9 once, when a third of the jobs is done. Holds when every
-result is there exactly once with the bytes of the single-machine compile, and nothing is dead. Then the same jobs with one and with two workers, undisturbed, in jobs per second.
+Makes small ONNX models, compiles each on this machine, and submits all of them to a farm on a Redis server of its own
+(append-only file, fsync every second). While `kiln farm submit --wait` waits, workers are killed at random and
+replaced, and the server is killed with -9 once, when a third of the jobs is done. Holds when every result is there
+exactly once with the bytes of the single-machine compile, and nothing is dead. Then the same jobs with one and with two
+workers, undisturbed, in jobs per second.
 """
 import argparse
 import hashlib

@@ -3,9 +3,11 @@
 
     finalize_targets.py KILN MODELS_DIR [--targets gfx942,sm_90,...] [--only NAME ...] [--fp16-only|--f32-only] [--jobs N] [--ptxas PTXAS] [--json FILE]
 
-For each model and target one line: kernels, launches, most vector registers, most LDS, spilled registers (in all kernels, and in
-matrix kernels, where there must be none), private memory, launches with matrix instructions and how many of those there are. With
---ptxas every PTX file is assembled, and registers and spills are what ptxas says. Exits 1 if a finalization fails or a matrix kernel spills.
+For each model and target one line: kernels, launches, most vector registers, most LDS, spilled registers (in all
+kernels, and in matrix kernels, where there must be none), private memory, launches with matrix instructions and how
+many of those there are. With
+--ptxas every PTX file is assembled, and registers and spills are what ptxas says. Exits 1 if a finalization fails or a
+matrix kernel spills.
 """
 import argparse, glob, json, os, re, subprocess, sys, tempfile
 from concurrent.futures import ThreadPoolExecutor

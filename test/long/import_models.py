@@ -3,8 +3,8 @@
 
     import_models.py --check BUILD/test/aot/onnx/onnx_import_check MODEL.onnx...
 
-Each model runs on seeded random inputs (integers stay small, named dimensions become 2). The largest difference, relative
-to the largest magnitude of the output, must stay below 2e-4 (2e-2 for float16).
+Each model runs on seeded random inputs (integers stay small, named dimensions become 2). The largest difference,
+relative to the largest magnitude of the output, must stay below 2e-4 (2e-2 for float16).
 """
 import argparse, os, subprocess, sys, tempfile, time
 import numpy as np

@@ -3,8 +3,9 @@
 
     int4_accuracy.py KILN MODELS_DIR [--only NAME ...] [--fp16]
 
-One line per model: how many weights were quantized, their bytes, ||out - ref|| / ||ref|| of every float output without and with quantization, and the cosine between
-the quantized output and the reference. Nothing passes or fails here: weights drawn at random, as fill.py makes them, lose the most. Inputs as in models_vs_onnxruntime.py.
+One line per model: how many weights were quantized, their bytes, ||out - ref|| / ||ref|| of every float output without
+and with quantization, and the cosine between the quantized output and the reference. Nothing passes or fails here:
+weights drawn at random, as fill.py makes them, lose the most. Inputs as in models_vs_onnxruntime.py.
 """
 import argparse
 import glob

@@ -3,9 +3,11 @@
 
     models_vs_onnxruntime.py KILN MODELS_DIR [--only NAME ...] [--fp16] [--target T] [--device D] [--sanitizer] [--json FILE]
 
-MODELS_DIR holds filled models (fill.py). Inputs are seeded; integer inputs that index something stay in range. The measure is
-||out - ref|| / ||ref||: at most 1e-4 for f32 and 1e-2 for f16 models (or --fp16); integer outputs must agree. Outputs must be
-finite wherever the reference is. --sanitizer runs every model under compute-sanitizer's memcheck, which must find nothing. Exits 1 if any model fails; prints one line per model.
+MODELS_DIR holds filled models (fill.py). Inputs are seeded; integer inputs that index something stay in range. The
+measure is
+||out - ref|| / ||ref||: at most 1e-4 for f32 and 1e-2 for f16 models (or --fp16); integer outputs must agree. Outputs
+must be finite wherever the reference is. --sanitizer runs every model under compute-sanitizer's memcheck, which must
+find nothing. Exits 1 if any model fails; prints one line per model.
 """
 import argparse, glob, json, os, subprocess, sys, tempfile, time
 import numpy as np

@@ -3,10 +3,11 @@
 
     quantized_models.py KILN MODELS_DIR [--only WORD ...] [--models resnet50 bert_base llama_decode_fp32_small] [--runs 3] [--device cuda:0] [--json FILE]
 
-Ways: QDQ and QOperator (quantize_static, per tensor and per channel, calibrated by min-max, entropy and percentile), dynamic, MatMulNBits of 4 and 8 bits, and
-f16 with the transformer optimizer's fusions. The error is ||kiln - ort|| / ||ort|| of the same model. A number in the middle may be rounded either way, so it must be
-below the error of the quantization itself (||ort - f32|| / ||f32||), and kiln's distance to f32 at most 1.1 times that. Times are medians of interleaved runs of both, in milliseconds. Needs onnxruntime with its
-quantization tools (sympy for f16).
+Ways: QDQ and QOperator (quantize_static, per tensor and per channel, calibrated by min-max, entropy and percentile),
+dynamic, MatMulNBits of 4 and 8 bits, and f16 with the transformer optimizer's fusions. The error is ||kiln - ort|| /
+||ort|| of the same model. A number in the middle may be rounded either way, so it must be below the error of the
+quantization itself (||ort - f32|| / ||f32||), and kiln's distance to f32 at most 1.1 times that. Times are medians of
+interleaved runs of both, in milliseconds. Needs onnxruntime with its quantization tools (sympy for f16).
 """
 import argparse
 import json
@@ -159,7 +160,7 @@ def main():
                     row.update(kiln_mb=os.path.getsize(compiled) / 1e6, error=distance(outputs, want), kiln_quantization=distance(outputs, base))
                     rounds = [(kiln_time(o.kiln, compiled, folder, o.device), ort_time(session, inputs)) for _ in range(o.runs)]
                     row.update(kiln_ms=float(np.median([r[0] for r in rounds])), ort_ms=float(np.median([r[1] for r in rounds])))
-                    # Two roundings of the same numbers may differ by as much as the quantization itself.
+                    # Two ways of rounding the same numbers can differ by one step of the quantization.
                     row["right"] = row["error"] < max(1e-3, row["quantization"]) and row["kiln_quantization"] < max(1e-3, 1.1 * row["quantization"])
                 except subprocess.CalledProcessError as e:
                     row.update(right=False, why=e.stderr.strip()[-300:])

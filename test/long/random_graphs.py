@@ -3,9 +3,10 @@
 
     random_graphs.py KILN [--count N] [--seed S] [--nodes MIN:MAX] [--counted SHARE] [--keep DIR] [--seconds S]
 
-Graph S is made of the seed S alone. Its nodes come from random_operators.py, random_movement.py and random_special.py; onnxruntime computes each as it is added, so every value is known. What kiln
-refuses at compile time is counted by reason and is no failure; any other error, a signal or a wrong number is: the graph is then shrunk, by
-cutting nodes and making their results inputs, and kept as DIR/SEED.onnx with its inputs. Exits 1 after failures.
+Graph S is made of the seed S alone. Its nodes come from random_operators.py, random_movement.py and random_special.py;
+onnxruntime computes each as it is added, so every value is known. What kiln refuses at compile time is counted by
+reason and is no failure; any other error, a signal or a wrong number is: the graph is then shrunk, by cutting nodes and
+making their results inputs, and kept as DIR/SEED.onnx with its inputs. Exits 1 after failures.
 """
 import argparse
 import collections
@@ -127,7 +128,8 @@ def kind_of(array):
 
 
 def model_of(nodes, given, outputs, kinds={}, open_dims={}):
-    """`given`: values by name that no node makes; constants become initializers. The types of the outputs may be left out for onnxruntime."""
+    """`given`: values by name that no node makes; constants become initializers. The types of the outputs may be left
+    out for onnxruntime."""
     inputs = [helper.make_tensor_value_info(v.name, kind_of(v.array), [open_dims.get((v.name, k), d) for k, d in enumerate(v.array.shape)]) for v in given.values() if v.source != "constant"]
     constants = [numpy_helper.from_array(v.array, v.name) for v in given.values() if v.source == "constant"]
     described = [helper.make_tensor_value_info(n, kinds[n], None) if n in kinds else onnx.ValueInfoProto(name=n) for n in outputs]

@@ -1,4 +1,5 @@
-"""Makers of nodes that move values, or take or put some of them; see random_operators.py. What they make is as exact as what they are given."""
+"""Makers of nodes that move values, or take or put some of them; see random_operators.py. What they make is as exact as
+what they are given."""
 import numpy as np
 
 from random_operators import F32, F64, I32, I64, axis_of, i64, maker, ranked, some_axes

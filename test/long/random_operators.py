@@ -1,8 +1,8 @@
 """Nodes for random_graphs.py: each maker looks at what a graph has so far and proposes one node over it, or None.
 
-A maker's `g` gives values (`g.pick`), constants (`g.constant`) and random numbers (`g.rng`). It returns (operator, inputs, attributes, number of outputs).
-Float values are exact or not: exact ones are small multiples of a power of two that no order of summation changes, so operators with steps (Floor, Less,
-TopK) may look at them.
+A maker's `g` gives values (`g.pick`), constants (`g.constant`) and random numbers (`g.rng`). It returns (operator,
+inputs, attributes, number of outputs). Float values are exact or not: exact ones are small multiples of a power of two
+that no order of summation changes, so operators with steps (Floor, Less, TopK) may look at them.
 """
 import numpy as np
 from onnx import TensorProto, helper

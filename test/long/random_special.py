@@ -1,4 +1,5 @@
-"""Makers of nodes with rules of their own: resize, quantized numbers, einsum, recurrent networks, results whose size depends on data; see random_operators.py."""
+"""Makers of nodes with rules of their own: resize, quantized numbers, einsum, recurrent networks, results whose size
+depends on data; see random_operators.py."""
 import numpy as np
 
 from random_operators import BOOL, F32, I32, I64, I8, U8, axis_of, i64, maker

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Pipelines of scikit-learn, XGBoost and LightGBM against their own predictions: exported to ONNX, compiled, run, compared.
+"""Pipelines of scikit-learn, XGBoost and LightGBM against their own predictions: exported to ONNX, compiled, run,
+compared.
 
     sklearn_models.py KILN [--only NAME ...] [--rows 200] [--keep DIR]
 
-Needs scikit-learn, skl2onnx, xgboost, lightgbm and onnxmltools in the Python that runs it. Classes must be equal; probabilities and regressions agree within
-1e-4 of their range. A row whose class differs is excused only where the model's own two best scores differ by less than 1e-5 (the exported model computes in
-single precision). Text vectorizers must be refused by name. Prints a table; exits 1 if a model is wrong, refused without reason, or a text model is accepted.
+Needs scikit-learn, skl2onnx, xgboost, lightgbm and onnxmltools in the Python that runs it. Classes must be equal;
+probabilities and regressions agree within 1e-4 of their range. A row whose class differs is excused only where the
+model's own two best scores differ by less than 1e-5 (the exported model computes in single precision). Text vectorizers
+must be refused by name. Prints a table; exits 1 if a model is wrong, refused without reason, or a text model is
+accepted.
 """
 import argparse
 import os
@@ -241,7 +244,7 @@ def compare(model, x, outputs):
 
 
 def same_as_onnxruntime(onnx_model, x, outputs):
-    """Whether the exported model itself differs from the estimator, and kiln computes what it says."""
+    """Returns whether the exported model itself differs from the estimator and kiln agrees with the model."""
     import onnxruntime
     try:
         session = onnxruntime.InferenceSession(onnx_model.SerializeToString(), providers=["CPUExecutionProvider"])

@@ -3,8 +3,9 @@
 
   spirv_corpus.py FOLDER [--only NAME...]
 
-AMD targets run in the emulator (docs/emulation.md: KILN_EMULATOR, TINYGRAD, EMU_FIXES), in three orders of waves; NVIDIA targets on this
-machine's GPU through libcuda. Python's standard library is enough. Exit status 1 where a kernel is wrong, 77 where nothing can run here.
+AMD targets run in the emulator (docs/emulation.md: KILN_EMULATOR, TINYGRAD, EMU_FIXES), in three orders of waves;
+NVIDIA targets on this machine's GPU through libcuda. Python's standard library is enough. Exit status 1 where a kernel
+is wrong, 77 where nothing can run here.
 """
 import argparse
 import array

@@ -109,7 +109,8 @@ class Counted(KilnCase):
         self.agrees(nodes, {"x": x, "q": keep}, {name: T.FLOAT for name in ("Max", "Min", "Mean", "soft", "Sum")}, constants(zero=np.array([0], np.int64)))
 
     def test_the_end_of_a_torch_detector(self):
-        """Candidates by score, the best of each class, boxes moved apart by class, an If for the case that nothing is left: as torchvision exports it."""
+        """Candidates by score, the best of each class, boxes moved apart by class, an If for the case that nothing is
+        left: as torchvision exports it."""
         rng = np.random.default_rng(11)
         boxes = rng.random((30, 4)).astype(np.float32) * 20
         boxes[:, 2:] += boxes[:, :2]

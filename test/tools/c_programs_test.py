@@ -1,4 +1,5 @@
-"""The programs in examples/: a portable file with the compiler in libkiln.so, a native one with the runtime alone. KILN_EXAMPLES is their folder, KILN_LIBRARIES that of the
+"""The programs in examples/: a portable file with the compiler in libkiln.so, a native one with the runtime alone.
+KILN_EXAMPLES is their folder, KILN_LIBRARIES that of the
 libraries; KILN_STAND_IN and KILN_STAND_IN_PROGRAM as in graph_test.py."""
 import os
 import shutil

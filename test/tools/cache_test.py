@@ -136,7 +136,8 @@ class Cache(KilnCase):
         taken = self.json("cache", "import", archive, "--cache", self.path("d"), "--cache-trust", self.path("key.pub"))
         self.assertEqual((taken["copied"], taken["untrusted"], taken["damaged"]), (exported["copied"], 0, 0))
         self.assertEqual(self.json("run", self.file, "--cache", self.path("d"))["cache"]["misses"], 0)
-        # As a shared layer: with the signer's key its kernels are used, with another's they are not, which costs one warning.
+        # As a shared layer: with the signer's key its kernels are used, with another's they are not, which costs one
+        # warning.
         layer = {"KILN_CACHE_PATH": self.path("d")}
         document = self.json("run", self.file, "--cache", self.path("e"), "--cache-trust", self.path("key.pub"), env=layer)
         self.assertEqual((document["cache"]["misses"], document["cache"]["layers"]["folder"]), (0, 0))
@@ -209,7 +210,8 @@ class Cache(KilnCase):
         self.assertEqual(self.json("cache", "verify", "--cache", cache)["bad"], 0)
 
     def put_code_of(self, cache, key, under):
-        """Another kernel's code, sound as an entry, under this one's key: what a compiler leaves that changes its code and not its version."""
+        """Another kernel's code, sound as an entry, under this one's key: what a compiler leaves that changes its code
+        and not its version."""
         with open(os.path.join(cache, key + ".kernel"), "rb") as f:
             other = f.read()
         with open(os.path.join(cache, under + ".kernel"), "r+b") as f:

@@ -1,4 +1,5 @@
-"""Operators of onnxruntime's domain and the newest ones of the standard, against onnxruntime, with their optional inputs and attributes."""
+"""Operators of onnxruntime's domain and the newest ones of the standard, against onnxruntime, with their optional
+inputs and attributes."""
 import itertools
 import unittest
 

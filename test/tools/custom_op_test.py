@@ -91,7 +91,8 @@ class CustomOps(KilnCase):
         self.assertIn("cannot be opened", self.error_line(self.kiln("compile", model, "--custom-op", "/nowhere.hip", "-o", self.path("x.kiln"), code=3)))
 
     def test_what_the_kernels_do_not_take(self):
-        """Tensors of another type than the kernel's pointers, sources that are none, shared memory that a device does not have."""
+        """Tensors of another type than the kernel's pointers, sources that are none, shared memory that a device does
+        not have."""
         def compiled(source, code, model=None):
             with open(self.path("bad.hip"), "w") as out:
                 out.write(source)

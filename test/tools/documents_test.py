@@ -1,4 +1,5 @@
-"""Pages of docs/ that are made from the program: its commands and options, operators, targets, and the fields of its files.
+"""Pages of docs/ that are made from the program: its commands and options, operators, targets, and the fields of its
+files.
 
 KILN_WRITE_TABLES=1 writes them."""
 import json

@@ -1,4 +1,5 @@
-"""Dimensions of 0: every operator whose operands may be empty, against onnxruntime, by the kernels and by the reference."""
+"""Dimensions of 0: every operator whose operands may be empty, against onnxruntime, by the kernels and by the
+reference."""
 import json
 import os
 import random
@@ -26,8 +27,8 @@ def constant(*values, dtype=np.int64):
     return np.array(values, dtype)
 
 
-# name → (operator, attributes, inputs for a size n, names of constants, number of outputs, and where onnxruntime crashes: the dims of the zeros that
-# come out for n = 0)
+# name → (operator, attributes, inputs for a size n, names of constants, number of outputs, and where onnxruntime
+# crashes: the dims of the zeros that come out for n = 0)
 CASES = {
     "relu": ("Relu", {}, lambda n: {"x": f(n, 4)}, "", 1),
     "add": ("Add", {}, lambda n: {"x": f(n, 4), "y": f(1, 4)}, "", 1),

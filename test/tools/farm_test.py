@@ -1,4 +1,5 @@
-"""The build farm from the command line, over a real Redis server on the loopback: `kiln farm submit`, `worker`, `status`, and `--cache-remote`."""
+"""The build farm from the command line, over a real Redis server on the loopback: `kiln farm submit`, `worker`,
+`status`, and `--cache-remote`."""
 import filecmp
 import json
 import os

@@ -1,4 +1,5 @@
-"""Damaged .kiln files: a typed error and exit 3. (Every byte and every truncation: test/ir/container and test/long/damage.py.)"""
+"""Damaged .kiln files: a typed error and exit 3. (Every byte and every truncation: test/ir/container and
+test/long/damage.py.)"""
 import random
 
 import kiln_case

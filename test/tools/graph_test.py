@@ -1,4 +1,5 @@
-"""What --graph auto finds out is remembered: from the command line, on the stand-in for the CUDA driver. KILN_STAND_IN is that library, and KILN_STAND_IN_PROGRAM
+"""What --graph auto finds out is remembered: from the command line, on the stand-in for the CUDA driver. KILN_STAND_IN
+is that library, and KILN_STAND_IN_PROGRAM
 writes files with kernels for it."""
 import glob
 import json

@@ -1,4 +1,5 @@
-"""Files whose payloads crash MLIR's reader or make it loop, behind right hashes: one line that names the kernel, exit 3, and no signal."""
+"""Files whose payloads crash MLIR's reader or make it loop, behind right hashes: one line that names the kernel, exit
+3, and no signal."""
 import os
 import time
 

@@ -1,4 +1,5 @@
-"""Models that are legal although few exporters write them like this: functions with overloads, external data in several files, sparse initializers, wrong types
+"""Models that are legal although few exporters write them like this: functions with overloads, external data in several
+files, sparse initializers, wrong types
 beside values, arguments that are data. Against onnxruntime, or onnx's reference where onnxruntime refuses them."""
 import json
 import os
@@ -49,7 +50,7 @@ class LegalModels(OperatorCase):
         int_kind, float_kind = onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT
         scaled = function("Scaled", ["a"], ["b"], [refers(helper.make_node("LeakyRelu", ["a"], ["t"]), "alpha", "slope", float_kind), helper.make_node("Neg", ["t"], ["b"])],
                           defaults=[helper.make_attribute("slope", 0.25)])
-        # A name of the graph is another value inside; the attribute goes two functions down.
+        # A name of the graph denotes another value inside the function; the attribute is passed through two functions.
         twice = function("Twice", ["x"], ["y"], [refers(helper.make_node("Scaled", ["x"], ["t"], domain="mine"), "slope", "steepness", float_kind),
                                                  refers(helper.make_node("Softmax", ["t"], ["y"]), "axis", "along", int_kind)],
                          attributes=["steepness"], defaults=[helper.make_attribute("along", -1)], domains=["mine"])
@@ -95,7 +96,8 @@ class LegalModels(OperatorCase):
         self.agree({"y": x @ a @ b + c}, self.run_kiln(model, {"x": x}))
 
     def test_large_tensors_everywhere(self):
-        """Tensors that are read from the mapped file: an initializer, a constant, one in a branch, one in a function."""
+        """Tensors that are read from the mapped file: an initializer, a constant, one in a branch, one in a
+        function."""
         a, b, c, d = (normal(160, 160) for _ in range(4))
         yes = helper.make_graph([helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(c)), helper.make_node("Add", ["t", "k"], ["r"])], "yes", [], [tensor("r", [160, 160])])
         no = helper.make_graph([helper.make_node("Neg", ["t"], ["s"])], "no", [], [tensor("s", [160, 160])])
@@ -132,7 +134,7 @@ class LegalModels(OperatorCase):
         self.assertIn("value 'u' is f32[3, 4], although the model declares rank 1", shown)
 
     def test_nodes_in_another_order(self):
-        """Producers behind their users: onnxruntime sorts the nodes, and its own float16 converter relies on that."""
+        """Nodes that come before their producers: onnxruntime sorts the nodes, and its float16 converter relies on that."""
         yes = helper.make_graph([helper.make_node("Add", ["b", "b"], ["r"])], "yes", [], [tensor("r", None)])
         no = helper.make_graph([helper.make_node("Neg", ["b"], ["s"])], "no", [], [tensor("s", None)])
         nodes = [helper.make_node("Mul", ["d", "a"], ["y"]), helper.make_node("If", ["c"], ["d"], then_branch=yes, else_branch=no), helper.make_node("Exp", ["x"], ["a"]),
@@ -140,7 +142,8 @@ class LegalModels(OperatorCase):
         self.compare(model_of(nodes, [tensor("x", [3]), tensor("c", [], TensorProto.BOOL)], [tensor("y", [3])]), {"x": normal(3), "c": np.array(True)})
 
     def test_leftovers(self):
-        """What training and old converters leave behind: dropout, normalization in inference, unused and repeated definitions, empty names."""
+        """Remains of training and old converters: dropout, normalization in inference, unused and repeated
+        definitions, empty names."""
         g, b, m, v = normal(3), normal(3), normal(3), np.abs(normal(3)) + 1
         constants = [numpy_helper.from_array(a, n) for n, a in zip("gbmv", (g, b, m, v))]
         constants += [numpy_helper.from_array(np.array(0.5, np.float32), "ratio"), numpy_helper.from_array(np.array(False), "training"), numpy_helper.from_array(normal(2), "unused")]

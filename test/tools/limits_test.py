@@ -1,4 +1,5 @@
-"""Models, files and waits that do harm: names do not reach the terminal, commands end when they are told to, indices are checked."""
+"""Models, files and waits that do harm: names do not reach the terminal, commands end when they are told to, indices
+are checked."""
 import glob
 import json
 import os

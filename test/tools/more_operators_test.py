@@ -1,4 +1,5 @@
-"""Operators that are made of many others: sampling, unpooling, determinants, recurrent layers with options, trees, sequences; by kernels of the host against
+"""Operators that are made of many others: sampling, unpooling, determinants, recurrent layers with options, trees,
+sequences; by kernels of the host against
 onnxruntime, or the onnx package where onnxruntime has no such operator."""
 import itertools
 import os

@@ -1,4 +1,5 @@
-"""Resize with weights (antialias, crops) of images whose sizes are open, beside onnxruntime and beside the same model with fixed sizes."""
+"""Resize with weights (antialias, crops) of images whose sizes are open, beside onnxruntime and beside the same model
+with fixed sizes."""
 import numpy as np
 import onnxruntime
 from onnx import TensorProto as T

@@ -1,4 +1,5 @@
-"""Tests of single operators: nodes by onnxruntime and by `kiln`, on random inputs. The nodes that a test checks become one model, for speed."""
+"""Tests of single operators: nodes by onnxruntime and by `kiln`, on random inputs. The nodes that a test checks become
+one model, for speed."""
 import os
 
 import numpy as np
@@ -20,7 +21,8 @@ def reference(model, feeds):
 
 
 class Node:
-    """One node. `inputs`: (name, array), or None for one that is left out; names in `constants` become initializers. `standard` is the opset of the
+    """One node. `inputs`: (name, array), or None for one that is left out; names in `constants` become initializers.
+    `standard` is the opset of the
     standard's domain. All names begin with `prefix`."""
 
     def __init__(self, prefix, op, inputs, outputs, constants=(), domain="com.microsoft", standard=21, **attributes):

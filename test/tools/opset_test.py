@@ -10,7 +10,8 @@ from kiln_case import KilnCase, tensor
 
 # Operators of onnxruntime that its files put into the standard domain: no schema.
 WITHOUT_SCHEMA = {"SimplifiedLayerNormalization"}
-# Operators that may stand in models older than the standard has them: by onnxruntime's fusions, and kernels of a library without an oldest opset.
+# Operators that may stand in models older than the standard has them: by onnxruntime's fusions, and kernels of a
+# library without an oldest opset.
 BEFORE_THE_STANDARD = {"LayerNormalization", "RoiAlign"}
 # Operators on text and on image files, which are refused with the advice to cut the model.
 OUTSIDE = {"ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"}

@@ -64,7 +64,7 @@ class Graph:
 
 
 class quantized(unittest.TestCase):
-    # `step`: what one unit of the result stands for; sums may be rounded either way.
+    # `step` is the scale of the result: a sum may be rounded up or down, so results may differ by one unit.
     def compare(self, model, step, integer=True):
         dims = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
         x = np.random.default_rng(5).normal(0, 1, dims).astype(np.float32)

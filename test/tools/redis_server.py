@@ -1,4 +1,5 @@
-"""A real Redis server of a test's own: on a free port of the loopback, with an append-only file in a folder of the test's."""
+"""A real Redis server of a test's own: on a free port of the loopback, with an append-only file in a folder of the
+test's."""
 import os
 import shutil
 import signal

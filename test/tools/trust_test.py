@@ -1,7 +1,8 @@
-"""Native code that this user did not make, brought in by every way that there is: none of it runs without consent, and the answer stays right.
+"""Native code that this user did not make, brought in by every way that there is: none of it runs without consent, and
+the answer stays right.
 
-Evil code is told from good code by what it computes. A kernel of f(x) = x + 1 is put under the key of f(x) = x - 1, with every hash right and the signature of
-somebody else or of nobody: whoever runs it gets other numbers.
+Evil code is told from good code by what it computes. A kernel of f(x) = x + 1 is put under the key of f(x) = x - 1,
+with every hash right and the signature of somebody else or of nobody: whoever runs it gets other numbers.
 """
 import json
 import os
@@ -194,7 +195,8 @@ class Trust(KilnCase):
     # Entries inside a file.
 
     def embedded(self, entry):
-        """A copy of the good file that holds this entry, as somebody with the same format makes it: embedded, then its bytes exchanged."""
+        """A copy of the good file that holds this entry, as somebody with the same format makes it: embedded, then its
+        bytes exchanged."""
         cache = self.path("embedding")
         shutil.rmtree(cache, ignore_errors=True)
         os.mkdir(cache, 0o700)
@@ -370,7 +372,8 @@ class Trust(KilnCase):
         self.error_line(self.runs(file=self.path("n.kiln"), code=3))
 
     def test_hints_and_packed_weights_bring_no_code(self):
-        """Tuning records name configurations, and packed weights are data: a layer of them alone makes no kernel appear."""
+        """Tuning records name configurations, and packed weights are data: a layer of them alone makes no kernel
+        appear."""
         rng = np.random.default_rng(1)
         file = self.compiled(self.save("dot.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], [tensor("x", [4, 64])], [tensor("y", [4, 512])],
                                        [numpy_helper.from_array(rng.standard_normal((64, 512)).astype(np.float32), "w")]))

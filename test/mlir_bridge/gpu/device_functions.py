@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""How exact the functions of mlir_bridge/gpu/device_functions.hpp are for f32, executed in the emulator of docs/emulation.md (same environment variables):
+"""How exact the functions of mlir_bridge/gpu/device_functions.hpp are for f32, executed in the emulator of
+docs/emulation.md (same environment variables):
 
     device_functions.py KILN [TARGET]
 
-Ranges of random arguments and special values, against f64; at most 3 units in the last place, NaN and infinities as numpy has them. Exit code 1 beyond, 77 without an emulator."""
+Ranges of random arguments and special values, against f64; at most 3 units in the last place, NaN and infinities as
+numpy has them. Exit code 1 beyond, 77 without an emulator."""
 import json
 import math
 import os
