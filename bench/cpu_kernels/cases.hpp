@@ -1,4 +1,4 @@
-// What is measured: matrix products and convolutions of well-known models.
+// The benchmark's cases: matrix products and convolutions of well-known models.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ struct kernel_case {
 
 const std::vector<kernel_case>& kernel_cases();
 std::unique_ptr<module> make_fusion(const kernel_case& c);
-// Multiplications and additions, in thousand millions.
+// Work of a case in units of 10^9 multiplications and additions.
 double giga_operations(const kernel_case& c);
 
 }  // namespace kiln::bench

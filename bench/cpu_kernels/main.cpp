@@ -68,8 +68,8 @@ int main(int argc, char** argv) {
   bool assembly = false;
   app.add_flag("--assembly", assembly, "print the machine code instead of measuring");
   CLI11_PARSE(app, argc, argv);
-  // Debian's OpenBLAS takes newer processors for very old ones, and the libraries' own threads would disturb. They read
-  // this before main.
+  // Debian's OpenBLAS mistakes newer processors for very old ones, and the libraries' own threads would disturb the
+  // measurement. They read these variables before main().
   if (!std::getenv("OPENBLAS_CORETYPE")) {
     setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
     double best = 1e30, best_peer[2] = {1e30, 1e30};
     const auto start = std::chrono::steady_clock::now();
     while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < budget) {
-      // A few in a row, so that each finds its own data in the caches.
+      // Several runs in a row, so that each finds its data in the caches.
       for (int i = 0; i < 4; ++i) best = std::min(best, seconds([&] { kernel.run(); }));
       for (std::size_t p = 0; p < 2; ++p)
         for (int i = 0; peers[p] && i < 4; ++i) best_peer[p] = std::min(best_peer[p], seconds(*peers[p]));

@@ -15,7 +15,7 @@ using dims = memory::dims;
 using tag = memory::format_tag;
 constexpr auto f32 = memory::data_type::f32;
 
-// `user` in the layout `wanted`.
+// Converts `user` to the layout `wanted`.
 memory in_layout(const engine& e, stream& s, memory user, const memory::desc& wanted) {
   if (user.get_desc() == wanted) return user;
   memory other(wanted, e);

@@ -37,7 +37,7 @@ our_kernel::our_kernel(const module& fusion, const target_row& target, const ker
   static const compiler_context context;
   trace_.want_texts = want_texts;
   portable_kernel portable = portable_kernel::parse(context, write_kernel(fusion, "kernel"));
-  // This thread's time: what else the machine does does not count.
+  // CPU time of this thread, so that other processes on the machine do not count.
   auto milliseconds = [] {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

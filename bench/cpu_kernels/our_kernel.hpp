@@ -22,10 +22,12 @@ class our_kernel {
   const finalize_trace& trace() const { return trace_; }
   double compile_ms() const { return compile_ms_; }
   std::size_t code_bytes() const;
-  std::size_t launches() const;  // of a run, without those that prepare weights
+  // Launches of a run, without those that prepare weights.
+  std::size_t launches() const;
   void set_arguments(std::vector<const void*> inputs, std::vector<void*> outputs);
   void prepare();  // packs the weights
-  void run();      // all that is done in a run of a model, on this thread
+  // All launches of a run of a model, on this thread.
+  void run();
 
  private:
   void launch_all(bool prepare);

@@ -1,5 +1,5 @@
-// The libraries that we are measured against: what each makes of a case, or nothing where it has no such function or is
-// not installed.
+// The libraries that our kernels are compared with. Each returns its implementation of a case, or nothing if it has no
+// such function or is not installed.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace kiln::bench {
 
-// Does the case once on this thread, into the output given. Weights are already in the layout that the library likes
-// best.
+// Computes the case once on this thread and writes to the given output. Weights are already in the layout that the
+// library prefers.
 using peer_run = std::function<void()>;
 
 std::optional<peer_run> openblas_peer(const kernel_case& c, const float* left, const float* right, float* result);

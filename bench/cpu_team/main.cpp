@@ -26,8 +26,8 @@ double microseconds_since(clock_type::time_point begin) {
   return std::chrono::duration<double, std::micro>(clock_type::now() - begin).count();
 }
 
-// A kernel: every item of its grid adds ones to numbers of its own, `steps` times each; they lie on a cache line of
-// their own.
+// A kernel: every item of its grid adds ones to its own numbers, `steps` times each. The numbers of an item have a
+// cache line of their own.
 struct kernel {
   struct alignas(64) line {
     std::array<float, 16> values{};
@@ -49,7 +49,8 @@ struct kernel {
 struct way {
   std::string_view name;
   std::function<void(kernel&, int chain)> run;
-  std::vector<double> us = {};  // of one kernel, per round
+  // Microseconds per kernel, one entry per round.
+  std::vector<double> us = {};
 };
 
 double median(std::vector<double> values) {
@@ -99,7 +100,7 @@ int main(int argc, char** argv) {
     for (int round = 0; round < rounds; ++round)
       for (way& w : ways) {
         kernel k(grid, steps);
-        // Members sleep after some microseconds without work; "team" begins with them awake.
+        // Threads sleep after some microseconds without work; the case "team" begins with them awake.
         if (w.name == "team") on_team(k, 3);
         else std::this_thread::sleep_for(std::chrono::milliseconds(4));
         std::ranges::fill(k.lines, kernel::line{});

@@ -1,10 +1,10 @@
-// What launches on a second stream do to CUDA graphs of the same context.
+// Measures how launches on a second stream slow down CUDA graphs of the same context.
 //
 //   nvcc -x cu -arch=sm_90 bench/gpu/two_streams.cpp -o two_streams -lcuda && ./two_streams
 //
-// A graph of 64 small kernels in a row is timed, before and after launches one by one on one stream and then on
-// another. Every case is a process of its own, since nothing undoes the effect. On an H200 with driver 580.159
-// (CUDA 13.0): 71 us, and 82 us once two streams have had eight launches each (seven on the second are enough).
+// Times a graph of 64 small sequential kernels before and after single launches on one stream and then on another.
+// Every case runs in a process of its own, because nothing undoes the effect. On an H200 with driver 580.159 (CUDA
+// 13.0): 71 us, and 82 us after two streams have had eight launches each (seven on the second are enough).
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>

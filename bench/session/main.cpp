@@ -63,7 +63,8 @@ int measure(int argc, char** argv) {
     session s(file, options);
     for (std::int64_t v : values) open_one(s, name, v);
   }
-  if (argc > 3) return 0;  // the cache has everything now
+  // The cache has everything after the first value.
+  if (argc > 3) return 0;
   fmt::print("a session for each\n{}", head);
   for (std::int64_t v : values) {
     session s(file, options);

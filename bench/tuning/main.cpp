@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   program p = read_program(file);
   jit_options options{.target = find_target(target)};
   kernel_groups groups = group_code_objects(p);
-  // The kernel with the largest payload stands for the rest.
+  // The kernel with the largest payload represents the others.
   auto size = [&](const kernel_group& g) { return p.kernel(content_hash::from_hex(g.portable.payload)).size(); };
   const kernel_group& g = *std::ranges::max_element(groups.list, {}, size);
   auto payload = p.kernel(content_hash::from_hex(g.portable.payload));

@@ -65,7 +65,7 @@ bool is_optional_without_value(const ::onnx::TypeProto& type, const std::vector<
   return type.has_optional_type() && tensors.empty();
 }
 
-// Empty where they agree.
+// Returns an empty string if they agree.
 std::string difference(const literal& got, const literal& wanted) {
   if (got.type() != wanted.type()) return "is " + got.type().str() + ", expected " + wanted.type().str();
   bool narrow = got.type().type == element_type::f16 || got.type().type == element_type::bf16;
@@ -106,7 +106,7 @@ std::map<std::string, listed_case> listed_cases() {
   return result;
 }
 
-// The test data has no bfloat16: its bits come as uint16.
+// The test data has no bfloat16; its bits are stored as uint16.
 literal typed(literal data, std::int32_t declared) {
   if (declared != ::onnx::TensorProto::BFLOAT16 || data.type().type != element_type::u16) return data;
   auto bits = data.bytes();
@@ -128,8 +128,8 @@ void add_sequence(const ::onnx::ValueInfoProto& input, const std::vector<::onnx:
   options.sequences[input.name()] = dims;
 }
 
-// Runs a case; inputs from `constants_from` on are made initializers, as they are in real models where operators take
-// shapes, axes and the like as inputs.
+// Runs a case. Inputs from `constants_from` on become initializers, as in real models where operators take shapes, axes
+// and the like as inputs.
 void run_case(const fs::path& folder, int constants_from, report& into) {
   ::onnx::ModelProto model;
   if (!model.ParseFromString(contents(folder / "model.onnx")))

@@ -19,7 +19,7 @@ literal floats(std::vector<dim> dims, const std::vector<float>& values) {
 }
 literal boolean(bool x) { return literal::scalar(element_type::boolean, x); }
 
-// c ? x + w : x * z, with w a constant and x, z captured.
+// Returns c ? x + w : x * z, where w is a constant and x and z are captured.
 model_builder branching(bool constant_condition) {
   model_builder m;
   m.input("x", float_type, {"3"}).input("z", float_type, {"3"}).output("y");
@@ -75,7 +75,7 @@ TEST(control, branches_of_different_shapes_are_refused) {
   }
 }
 
-// s = s * 2 + b for n trips, collecting s; b is captured, and an inner If captures through two levels.
+// s = s * 2 + b for n trips, collecting s. b is captured, and an inner If captures through two levels.
 TEST(control, a_loop_carries_collects_and_captures) {
   model_builder m;
   m.input("s0", float_type, {"2"}).input("b", float_type, {"2"}).input("flag", bool_type, {}).output("s").output("all");
@@ -184,7 +184,7 @@ TEST(control, growth_without_a_limit_is_refused) {
   }
 }
 
-// Running sums and the elements doubled, collected back to front along axis 1.
+// Running sums, and the elements doubled and collected in reverse order along axis 1.
 TEST(control, a_scan_walks_its_inputs) {
   model_builder m;
   m.input("s0", float_type, {"2"}).input("xs", float_type, {"3", "2"}).output("s").output("ys");
@@ -205,7 +205,7 @@ TEST(control, a_scan_walks_its_inputs) {
   EXPECT_EQ(outputs[1].to_doubles(), (std::vector<double>{10, 6, 2, 12, 8, 4}));
 }
 
-// f(x; axis) = Softmax(x, axis) with a default of axis 0 that the schema of libonnx 1.12 does not know.
+// f(x; axis) = Softmax(x, axis) with default axis 0, which the schema of libonnx 1.12 does not have.
 TEST(control, functions_of_the_model_are_expanded) {
   model_builder m;
   m.input("x", float_type, {"2", "2"}).output("rows").output("columns");

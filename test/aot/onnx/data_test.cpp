@@ -1,4 +1,4 @@
-// Where weights come from: raw bytes, typed fields, external files.
+// Sources of weights: raw bytes, typed fields, external files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ class external_data : public testing::Test {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
   }
 
-  // y = x + w, with w [3] in `location`.
+  // y = x + w, where w [3] is stored in `location`.
   program import_with(const std::string& location, const std::vector<std::pair<std::string, std::string>>& keys = {},
                       const import_options& options = {}) {
     model_builder m;

@@ -1,5 +1,5 @@
-// Open dimensions through the importer: what stays symbolic, what follows from bounds, what has to be equal. Each model
-// is imported once and then run by the reference for several sizes.
+// Open dimensions in the importer: which sizes stay symbolic, which follow from bounds, and which must be equal. Each
+// model is imported once and then run by the reference for several sizes.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -28,7 +28,7 @@ literal counting(std::vector<std::int64_t> dims) {
   return literal::of<float>(type, values);
 }
 
-// The first output for these inputs, by the reference.
+// Returns the reference's first output for these inputs.
 literal run(const program& p, const std::vector<literal>& inputs) {
   std::vector<given_shape> shapes;
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -79,7 +79,7 @@ TEST(open_dims, slices_are_clamped_to_the_axis_as_numpy_clamps) {
       }
 }
 
-// A table of 16 rows, from which rows past, ..., past + seq - 1 are taken, as decoders take their positions.
+// A table of 16 rows from which rows past, ..., past + seq - 1 are taken, as decoders look up their positions.
 TEST(open_dims, a_slice_may_start_at_a_symbol_and_its_end_is_clamped) {
   model_builder m;
   m.input("past", float_type, {"p"}).input("ids", float_type, {"s"}).output("y");
@@ -168,7 +168,7 @@ TEST(open_dims, names_that_are_no_expressions_stay_one_symbol) {
   EXPECT_EQ(meaning("s0//0", {"s0"}), "s0__0");
 }
 
-// Where(shape == -1, 1, shape), as torch exports expand().
+// Where(shape == -1, 1, shape), the form in which torch exports expand().
 TEST(open_dims, comparisons_are_decided_by_bounds) {
   model_builder m;
   m.input("a", float_type, {"p"}).input("b", float_type, {"s"}).output("y");
@@ -214,7 +214,7 @@ TEST(open_dims, symbols_that_meet_become_one) {
   EXPECT_NE(refusal([&] { run(p, {counting({2, 3}), counting({6, 3}), counting({3, 3})}); }), "");
 }
 
-// Halved and doubled again, as in a U-Net: only even images fit.
+// Sizes are halved and doubled again, as in a U-Net: this is only valid for even images.
 model_builder half_and_back() {
   model_builder m;
   m.input("x", float_type, {"1", "1", "h", "w"}).output("y");
@@ -234,7 +234,7 @@ TEST(open_dims, what_only_some_sizes_make_equal_is_checked_when_the_sizes_are_kn
   std::string why = refusal([&] { run(p, {counting({1, 1, 5, 6})}); });
   EXPECT_NE(why.find("dimensions 'h' = 5 and '2*floor(h/2)' = 4 must be equal"), std::string::npos) << why;
   EXPECT_NE(why.find("Concat_node"), std::string::npos) << why;
-  // 4 x 9 and 6 x 6 have as many elements: each axis counts.
+  // 4 x 9 and 6 x 6 have the same number of elements, but each axis must be checked.
   EXPECT_NE(refusal([&] { run(p, {counting({1, 1, 9, 4})}); }), "");
 }
 
@@ -249,7 +249,7 @@ TEST(open_dims, images_are_resized_to_the_size_of_others) {
   EXPECT_EQ(run(p, {counting({1, 1, 4}), counting({1, 1, 2})}).to_doubles(), (std::vector<double>{0, 2}));
 }
 
-// Padded to a multiple of 4, behind or in front, as windows of attention need it.
+// Padded to a multiple of 4 at the end or at the beginning, as windowed attention needs it.
 TEST(open_dims, pads_may_follow_from_the_image) {
   for (const char* mode : {"constant", "edge", "reflect"})
     for (bool front : {false, true}) {
@@ -295,7 +295,7 @@ TEST(open_dims, an_axis_is_split_into_parts_that_follow_from_it) {
   EXPECT_EQ(run(p, {counting({6})}).to_doubles(), (std::vector<double>{4, 5, 2, 3, 0, 1}));
 }
 
-// A decoder whose first step has no past: the branch, and with it the size of what it gives, depends on an input.
+// A decoder whose first step has no past: an input decides which branch is taken, and so the size of its result.
 TEST(open_dims, a_small_input_or_a_shape_decides_between_branches_of_different_sizes) {
   for (bool by_input : {true, false}) {
     model_builder m;
@@ -425,7 +425,7 @@ TEST(open_dims, sizes_that_are_inputs_are_symbols) {
   EXPECT_NE(refusal([&] { p.bind(bind_values(p.symbols, "sizes", literal::from_int64({2, 2}))); }), "");
 }
 
-// The parts that keras and tf2onnx write.
+// The operators that keras and tf2onnx emit.
 TEST(open_dims, auto_pad_with_strides_pads_by_the_size_of_the_image) {
   model_builder m;
   m.input("x", float_type, {"1", "1", "n"}).output("y");
@@ -443,7 +443,7 @@ TEST(open_dims, auto_pad_with_strides_pads_by_the_size_of_the_image) {
   }
 }
 
-// torch's repeat_interleave: the largest of many equal lengths, and the places of what is not zero in a tensor of ones.
+// torch's repeat_interleave: the maximum of many equal lengths, and NonZero of a tensor of ones.
 TEST(open_dims, tensors_of_one_value_are_known_whatever_their_size) {
   model_builder m;
   m.input("x", float_type, {"b", "s"}).output("y", int64_type);

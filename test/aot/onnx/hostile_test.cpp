@@ -1,4 +1,5 @@
-// Files that are cut or damaged, and models that break ONNX's rules: a typed error that names the thing, never a crash.
+// Truncated or damaged files, and models that violate ONNX's rules, cause a typed error that names the problem, never a
+// crash.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +61,8 @@ TEST(hostile, every_truncation_is_an_error) {
           << n << ": " << name(e.kind()) << ": " << e.what();
     }
   }
-  EXPECT_GT(truncated, bytes.size() - 20);  // all but cuts between two fields
+  // Only a cut between two fields gives a valid file.
+  EXPECT_GT(truncated, bytes.size() - 20);
 }
 
 TEST(hostile, other_files_are_corrupted_models) {
@@ -247,7 +249,7 @@ TEST(hostile, graphs_nested_without_end_are_refused) {
   EXPECT_EQ(p.modules().size(), 41u);
 }
 
-// Functions F0 to F(depth - 1), each of which calls the next one `fan` times.
+// Functions F0 to F(depth - 1). Each calls the next one `fan` times.
 model_builder function_bomb(int depth, int fan) {
   model_builder m;
   auto& opset = *m.model.add_opset_import();
@@ -327,7 +329,7 @@ TEST(hostile, tensors_of_thousands_of_dimensions) {
   expect_error(error_kind::unsupported, "5000 dimensions", in);
 }
 
-// Every node folds to a constant of 256 KiB; all of them together would take tens of gigabytes.
+// Every node folds to a constant of 256 KiB; all constants together would take tens of gigabytes.
 TEST(hostile, folding_at_import_is_bounded) {
   model_builder m;
   m.output("y");

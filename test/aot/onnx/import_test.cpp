@@ -52,7 +52,7 @@ TEST(dim_spec, refuses_what_is_malformed) {
     expect_error(error_kind::usage, text, [&] { parse_dim_spec(text); });
 }
 
-// y = Reshape(x, Concat(Shape(x)[0], [-1])): what PyTorch exports for x.view(x.shape[0], -1).
+// y = Reshape(x, Concat(Shape(x)[0], [-1])), the form in which PyTorch exports x.view(x.shape[0], -1).
 model_builder flattening() {
   model_builder m;
   m.input("x", float_type, {"batch", "3", "5"}).output("y");
@@ -144,7 +144,7 @@ TEST(opsets, versions_out_of_range_are_refused) {
   }
 }
 
-// Relu has been the same since opset 14.
+// Relu has not changed since opset 14.
 TEST(opsets, later_ones_are_accepted) {
   for (int opset : {21, 22, 23, newest_onnx_opset(), newest_onnx_opset() + 1, 99}) {
     model_builder m(opset);
@@ -155,7 +155,7 @@ TEST(opsets, later_ones_are_accepted) {
   }
 }
 
-// Scatter ended with opset 10: no later model may have it, however new.
+// Scatter was removed after opset 10, so models of any later opset must not contain it.
 TEST(opsets, an_operator_whose_later_version_is_unknown_is_refused_by_name) {
   for (int opset : {11, 22, 99}) {
     model_builder m(opset);
@@ -241,7 +241,7 @@ TEST(folding, batch_normalization_is_a_multiplication_and_an_addition) {
   for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(y[i], wanted[i], 1e-4) << i;
 }
 
-// A start below the axis is its first element, whichever way the slice goes.
+// A start before the axis means its first element, for both directions of the slice.
 TEST(slices, bounds_beyond_the_axis) {
   for (std::int64_t step : {1, -1}) {
     model_builder m;

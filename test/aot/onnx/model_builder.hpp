@@ -19,7 +19,7 @@ class graph_builder {
  public:
   explicit graph_builder(::onnx::GraphProto& graph) : graph(graph) {}
 
-  // A dim is a number, or a name where it does not start with a digit.
+  // A dim is a name, or a number if it starts with a digit.
   graph_builder& input(const std::string& name, int type, const std::vector<std::string>& dims) {
     info(*graph.add_input(), name, type, dims);
     return *this;
@@ -95,7 +95,8 @@ class graph_builder {
   }
 };
 
-struct model_holder {  // a base, so that the model is there before its graph is referred to
+// A base class, so that the model is constructed before references to its graph.
+struct model_holder {
   ::onnx::ModelProto model;
 };
 

@@ -28,7 +28,7 @@ std::vector<literal> read_inputs(const std::filesystem::path& folder, std::size_
 
 void write_output(const std::filesystem::path& path, const literal& data) {
   onnx::TensorProto proto;
-  // The only types that models of the test set give.
+  // The only output types in models of the test set.
   proto.set_data_type(data.type().type == element_type::f16   ? onnx::TensorProto::FLOAT16
                       : data.type().type == element_type::i64 ? onnx::TensorProto::INT64
                                                               : onnx::TensorProto::FLOAT);

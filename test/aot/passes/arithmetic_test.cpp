@@ -10,7 +10,7 @@ using enum scalar_function;
 
 until_stable simplify() { return {"simplify", {constant_folding{}, simplify_arithmetic{}}}; }
 
-// A rewrite of one parameter `x` of dims [3, 5] to what `expected` builds.
+// Checks that a function of one parameter `x` of dims [3, 5] is rewritten to the module that `expected` builds.
 struct arithmetic_case {
   std::string name;
   std::function<value(builder&, value)> before, after;
@@ -22,7 +22,8 @@ TEST_P(arithmetic, becomes) {
   auto wrap = [](const std::function<value(builder&, value)>& inner) {
     return [inner](builder& b) {
       value x = b.p("x", {3, 5});
-      b.out({inner(b, b.f(abs, {x}))});  // abs: so that roots and logarithms are defined
+      // abs, so that roots and logarithms are defined.
+      b.out({inner(b, b.f(abs, {x}))});
     };
   };
   program p = transformed(wrap(GetParam().before), {simplify()});
@@ -119,7 +120,7 @@ TEST(arithmetic_behind_broadcasts, computes_before_stretching) {
     }
 }
 
-// Integers: no reciprocal, no reassociation through overflow.
+// For integers there is no reciprocal, and no reassociation that could overflow.
 TEST(arithmetic_on_integers, keeps_division) {
   auto build = [](builder& b) {
     value x = b.p("x", {7}, element_type::i32);

@@ -24,7 +24,7 @@ until_stable simplify() {
           {constant_folding{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{},
            simplify_attention{}, common_subexpressions{}}};
 }
-// The order of aot/pipeline.cpp.
+// The passes in the order of aot/pipeline.cpp.
 std::vector<pass> passes() {
   return {simplify(),        fuse_attention{}, sink_reshapes{}, simplify(),
           sink_transposes{}, simplify(),       sink_reshapes{}, sink_transposes{.ties = false},
@@ -50,7 +50,7 @@ value product(builder& b, value x, value y, bool turn_a = false, bool turn_b = f
 value softmaxed(builder& b, value x, std::int64_t axis = -1) { return b.m.add(softmax{axis}, {x}); }
 value as(builder& b, value x, element_type type) { return b.m.add(convert{type}, {x}); }
 
-// [B, S, H*D] → [B, H, S, D].
+// Reshapes and transposes [B, S, H*D] to [B, H, S, D].
 value split(builder& b, value x, std::int64_t heads) {
   auto d = x.type().static_dims();
   return b.t(b.r(x, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
@@ -146,7 +146,7 @@ TEST(fuse_attention, masks_that_are_added) {
     EXPECT_EQ(count<broadcast>(p.main()), 0u) << p.str();
     fused(plain([&](builder& b, value s) { return b.f(add, {b.to(b.p("mask", dims), s.type().dims), s}); }));
   }
-  // Two, of different dims.
+  // Two masks of different dims.
   program p = fused(
       plain([](builder& b, value s) { return b.f(add, b.f(add, s, b.p("m0", {3, 5, 7})), b.p("m1", {2, 1, 1, 7})); }));
   EXPECT_EQ(count<elementwise>(p.main()), 1u) << p.str();
@@ -168,13 +168,13 @@ TEST(fuse_attention, masks_that_select) {
       p = fused(selecting(turned, -3.4028234663852886e38, negated));
       EXPECT_EQ(count<elementwise>(p.main()), 1u) << p.str();
     }
-  // -100 hides something but not all, and a row of nothing else is uniform.
+  // -100 hides some keys but not completely; a row in which all keys have -100 is uniform.
   expect_left_alone(selecting(false, -100, false));
   expect_left_alone(selecting(true, -65504, false));
 }
 
 TEST(fuse_attention, constant_masks_of_what_comes_later) {
-  // Large numbers added in f32 cost the scores their last digits; attention adds in one go.
+  // Large numbers added in f32 would round off the last digits of the scores; attention adds all terms at once.
   auto fused = [](const std::function<void(builder&)>& build) { return kiln::testing::fused(build, 1e-3); };
   auto added = [](literal mask, std::int64_t keys) {
     return plain([=](builder& b, value s) { return b.f(add, s, b.m.add_constant(mask)); }, keys);
@@ -190,14 +190,14 @@ TEST(fuse_attention, constant_masks_of_what_comes_later) {
                        b.to(b.c(-65504), s.type().dims)});
   }));
   EXPECT_TRUE(only<attention>(p.main())->causal);
-  // With padding beside it, and one that hides nothing.
+  // With a padding mask, and with a mask that hides nothing.
   p = fused(plain([](builder& b, value s) {
     return b.f(add, b.f(add, b.f(add, s, b.m.add_constant(mask_of(5, 7, 0, -inf))), b.p("padding", {2, 1, 1, 7})),
                b.m.add_constant(mask_of(5, 7, 0, 0)));
   }));
   EXPECT_TRUE(only<attention>(p.main())->causal);
   EXPECT_EQ(count<elementwise>(p.main()), 0u) << p.str();
-  // Nearly: one key more is seen; a small penalty; fewer keys than queries.
+  // Masks that are almost causal: one more key is visible; a small penalty; fewer keys than queries.
   literal nearly = mask_of(5, 7, 0, -inf);
   auto values = nearly.to_doubles();
   values[3] = 0;
@@ -245,7 +245,7 @@ TEST(fuse_attention, conversions_around_the_softmax) {
       },
       4e-3);
   EXPECT_EQ(count<convert>(p.main()), 0u) << p.str();
-  // Computed in f32 on purpose.
+  // Computed in f32 on purpose, so the precision must not change.
   p = fused([](builder& b) {
     value q = as(b, b.p("q", {2, 3, 5, 4}, f16), f32), k = as(b, b.p("k", {2, 3, 7, 4}, f16), f32),
           v = as(b, b.p("v", {2, 3, 7, 6}, f16), f32);
@@ -267,14 +267,14 @@ TEST(fuse_attention, near_misses_stay) {
   auto k = [](builder& b) { return b.p("k", {2, 3, 7, 4}); };
   auto v = [](builder& b) { return b.p("v", {2, 3, 7, 6}); };
   auto scores = [&](builder& b) { return product(b, q(b), k(b), false, true); };
-  // Softmax over the queries, over heads; its logarithm.
+  // Not attention: softmax over the queries or over heads; the logarithm of a softmax.
   expect_left_alone([&](builder& b) { b.out({product(b, softmaxed(b, scores(b), 2), v(b))}); });
   expect_left_alone([&](builder& b) { b.out({product(b, softmaxed(b, scores(b), 1), v(b))}); });
   expect_left_alone([&](builder& b) { b.out({product(b, b.m.add(softmax{-1, true}, {scores(b)}), v(b))}); });
-  // Weights that meet the values the wrong way round.
+  // Not attention: weights and values are multiplied in the wrong order.
   expect_left_alone([&](builder& b) { b.out({product(b, softmaxed(b, scores(b)), v(b), true)}); });
   expect_left_alone([&](builder& b) { b.out({product(b, b.t(v(b), {0, 1, 3, 2}), softmaxed(b, scores(b)))}); });
-  // Scores or weights that are wanted for themselves.
+  // Scores or weights that have other readers.
   expect_left_alone([&](builder& b) {
     value s = scores(b);
     b.out({product(b, softmaxed(b, s), v(b)), s});
@@ -283,20 +283,20 @@ TEST(fuse_attention, near_misses_stay) {
     value w = softmaxed(b, scores(b));
     b.out({product(b, w, v(b)), b.f(exp, {w})});
   });
-  // Something else between the products.
+  // Another operation between the products.
   expect_left_alone([&](builder& b) { b.out({product(b, softmaxed(b, b.f(tanh, {scores(b)})), v(b))}); });
   expect_left_alone(
       [&](builder& b) { b.out({product(b, softmaxed(b, b.f(mul, {scores(b), b.p("bias", {2, 3, 7, 7})})), v(b))}); });
-  // A factor on what was masked by addition is on the mask, too.
+  // A factor that is applied after the mask was added applies to the mask, too.
   expect_left_alone([&](builder& b) {
     b.out({product(b, softmaxed(b, b.f(mul, b.f(add, scores(b), b.p("mask", {7})), b.c(0.5))), v(b))});
   });
-  // A mask that fits the scores only in another shape.
+  // A mask whose shape does not broadcast to the scores without a reshape.
   expect_left_alone([&](builder& b) {
     value s = b.r(scores(b), {6, 7, 7});
     b.out({product(b, softmaxed(b, b.r(b.f(add, s, b.p("mask", {6, 7, 7})), {2, 3, 7, 7})), v(b))});
   });
-  // A reshape that cuts rows.
+  // A reshape that splits rows.
   expect_left_alone([&](builder& b) {
     value s = b.r(product(b, q(b), b.p("k", {2, 3, 8, 4}), false, true), {2, 3, 14, 4});
     b.out({b.m.add(dot{}, {b.r(softmaxed(b, s), {2, 3, 7, 8}), b.p("v", {2, 3, 8, 6})})});

@@ -124,8 +124,8 @@ TEST(constant_conditions, takes_the_branch) {
   }
 }
 
-// A small constant whose products cost more than anything else in the model, and one that would be kept once more for
-// every node.
+// A small constant whose products would cost more than the rest of the model, and one that would be copied for every
+// node.
 TEST(constant_folding, stays_within_its_budget) {
   program dear;
   builder d(dear.main());

@@ -13,8 +13,8 @@ until_stable simplify() {
   return {"simplify", {constant_folding{}, simplify_arithmetic{}, simplify_movement{}, simplify_contractions{}}};
 }
 
-// Batch normalization as it is imported: scale, then shift, one number per channel, after a convolution that may have a
-// bias.
+// Batch normalization in the form in which it is imported (scale, then shift, one number per channel) after a
+// convolution that may have a bias.
 struct convolution_case {
   std::string name;
   std::int64_t channels, filters, groups, stride, before, after;

@@ -16,7 +16,8 @@ using enum scalar_function;
 struct formed {
   program p;
   std::vector<formed_kernel> kernels;
-  std::vector<std::string> symbols;  // of the code objects, in order
+  // Symbols of the code objects, in order.
+  std::vector<std::string> symbols;
 };
 
 // Checks the rules of a fusion (formation.hpp): at most one anchor, equal dims of all operations, and besides these
@@ -88,7 +89,8 @@ TEST(formation, equal_layers_share_a_payload) {
   EXPECT_EQ(f.p.kernels().size(), 1u);
 }
 
-// n/16 does not say what n is: whatever has n itself is no part of a kernel that is only told n/16.
+// The size n/16 does not determine n, so an operation with size n cannot be in a kernel whose tensors only have size
+// n/16.
 TEST(formation, a_quotient_does_not_tell_its_symbol) {
   dim n = dim::symbol("n");
   program p;
@@ -160,13 +162,13 @@ TEST(formation, an_anchors_result_that_is_read_again_is_another_output) {
 }
 
 TEST(formation, no_kernel_needs_its_own_result) {
-  // softmax(y) needs y from memory; y * softmax(y) must not be y's epilogue.
+  // softmax(y) reads y from memory, so y * softmax(y) cannot be y's epilogue.
   auto f = form([](builder& b) {
     value y = b.m.add(dot{}, {b.p("x", {3, 5}), b.w({5, 7})});
     b.out({b.f(mul, {y, b.m.add(softmax{-1}, {y})})});
   });
   EXPECT_EQ(f.symbols, (names{"dot", "softmax_mul"}));
-  // The same through a movement and through two anchors that read each other's epilogues.
+  // The same through a movement operation, and through two anchors that would read each other's epilogues.
   form([](builder& b) {
     value y = b.m.add(dot{}, {b.p("x", {7, 5}), b.w({5, 7})});
     b.out({b.f(add, {y, b.t(b.f(exp, {y}), {1, 0})})});
@@ -259,7 +261,7 @@ TEST(formation, attention_takes_queries_and_keys_as_they_are_computed) {
         b.out({b.f(relu, {b.f(add, b.m.add(op, {part(0), part(1), part(2), bias}), b.p("residual", {2, 5, 3, 4}))})});
       },
       1e-5);
-  // Values and mask are read again and again, so they lie in memory.
+  // Values and mask are read many times, so they must be in memory.
   ASSERT_EQ(f.kernels.size(), 3u);
   const module& fusion = *f.kernels.back().fusion;
   EXPECT_EQ(count<attention>(fusion), 1u) << fusion.str();
@@ -315,7 +317,7 @@ TEST(formation, symbolic_dims) {
   expect_equal(expected, run(bound.bind({{"n", 3}})), 1e-6);
 }
 
-// Random graphs: whatever is fused, the numbers stay and nothing is cyclic.
+// Random graphs: fusion must preserve the numbers and must not create cycles.
 class random_graphs : public ::testing::TestWithParam<unsigned> {};
 
 TEST_P(random_graphs, form_without_changing_numbers) {
@@ -351,7 +353,7 @@ TEST_P(random_graphs, form_without_changing_numbers) {
     b.out({values.back(), values[values.size() - 4], values[values.size() - 9], values[20]});
   };
   form(build, 1e-5);
-  // And the whole pipeline on the same graph.
+  // The whole pipeline on the same graph.
   program p;
   builder b(p.main());
   g.seed(GetParam());

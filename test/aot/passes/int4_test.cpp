@@ -22,7 +22,7 @@ literal nibbles(element_type type, std::vector<dim> dims, unsigned seed) {
   return literal::from_doubles(s, numbers);
 }
 
-// The right factor of the only dot, which must have the form of int4_weights.hpp.
+// Returns the right factor of the only dot, which must have the form of int4_weights.hpp.
 value weights_of(const module& m) {
   for (const instruction& i : m.instructions())
     if (const auto* d = i.op().get_if<dot>()) {
@@ -42,7 +42,8 @@ const literal& packed_constant(const module& m) {
   throw std::runtime_error("no packed constant");
 }
 
-// As DequantizeLinear is imported: blocks of `block` along axis 0, or one scale for each column where that is 0.
+// DequantizeLinear in the form in which it is imported: blocks of `block` along axis 0, or one scale per column if that
+// is 0.
 value dequantized(builder& b, const literal& elements, std::int64_t block, bool zero_points) {
   auto dims = elements.type().static_dims();
   auto spread = [&](value parameter) {
@@ -94,7 +95,7 @@ TEST(arrange_int4_weights, looks_through_a_transpose_and_dims_of_one) {
         b.out({b.m.add(dot{}, {b.p("x", {1, 3, 48}), w})});
       },
       {arrange_int4_weights{}});
-  // One scale for each of 48 along k is no group.
+  // 48 elements along k with one scale each do not form a group.
   EXPECT_FALSE(only<dot>(p.main())->transpose_b);
   p = transformed(
       [&](builder& b) {
@@ -155,7 +156,7 @@ TEST(quantize_weights, what_four_bits_hold_is_kept_exactly) {
       const literal elements = nibbles(i4, transposed ? std::vector<dim>{24, 64} : std::vector<dim>{64, 24}, 2);
       std::vector<double> numbers = elements.to_doubles();
       for (double& v : numbers) v *= 0.125;
-      // Every group has an element of the largest magnitude.
+      // Every group contains an element of the largest magnitude.
       for (std::int64_t n = 0; n < 24; ++n)
         numbers[static_cast<std::size_t>(transposed ? n * 64 : n)] =
             numbers[static_cast<std::size_t>(transposed ? n * 64 + 32 : 32 * 24 + n)] = -1;
@@ -174,8 +175,8 @@ TEST(quantize_weights, what_four_bits_hold_is_kept_exactly) {
 TEST(quantize_weights, leaves_alone_what_it_should) {
   quantization_report report;
   const quantize_weights pass{.report = &report, .fewest_elements = 1};
-  // A table that is also gathered from, a left factor, a depth of odd size, outliers, integers.
-  // What is below half a step of the largest is lost.
+  // Not quantized: a table that is also gathered from, a left factor, a depth of odd size, outliers, integers.
+  // Elements below half a step of the largest one become 0.
   std::vector<double> outliers(64 * 2, 0.06);
   for (std::size_t i = 0; i < outliers.size(); i += 64) outliers[i] = 1;
   program p = transformed(

@@ -12,7 +12,7 @@ namespace {
 
 using enum scalar_function;
 
-// A random graph, some of whose units were merged, with the answers by looking at everything.
+// A random graph in which some units were merged; expected answers are computed by exhaustive search.
 struct merged_graph {
   explicit merged_graph(std::size_t units) : readers(units), sources(units), unit(units), transparent(units) {
     for (std::size_t u = 0; u < units; ++u) unit[u] = u;
@@ -30,7 +30,7 @@ struct merged_graph {
             [this](std::size_t u) { return static_cast<bool>(transparent[u]); }};
   }
 
-  // Whether a path leads from `from` to `to` through a unit that is not transparent.
+  // Returns true if a path leads from `from` to `to` through a unit that is not transparent.
   bool leads(std::size_t from, std::size_t to) const {
     std::set<std::pair<std::size_t, bool>> seen;
     std::vector<std::pair<std::size_t, bool>> open{{from, false}};
@@ -97,8 +97,8 @@ TEST(kernel_order, looks_only_between_the_two) {
   EXPECT_LE(g.visits, 10 * units / 10);
 }
 
-// The sum of rows is needed by a kernel that needs the maximum of rows: one kernel for the maximum and what adds the
-// sum to it would need itself.
+// The kernel for the sum of rows needs the maximum of rows. A single kernel for the maximum and the addition of the sum
+// would depend on itself.
 TEST(formation, no_kernel_needs_its_own_result) {
   program p;
   builder b(p.main());

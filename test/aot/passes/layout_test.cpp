@@ -27,7 +27,7 @@ value conv(builder& b, value x, std::int64_t filters, unsigned seed, std::int64_
                  {x, b.w({filters, x.type().dims[1].value() / groups, 3, 3}, seed)});
 }
 
-// What lies between a first and a second convolution; one transpose must be left at either end of the model and none
+// Operations between a first and a second convolution. One transpose must remain at each end of the model and none in
 // between.
 struct layout_case {
   std::string name;

@@ -26,7 +26,8 @@ TEST(matcher, captures_operands_in_either_order) {
   match::captures found;
   EXPECT_FALSE(pattern(b.f(add, {e, e}), found));
   EXPECT_FALSE(pattern(b.f(mul, {e, x}), found));
-  EXPECT_EQ(found.mark(), 0u);  // what failed attempts captured is gone
+  // Captures of failed attempts are removed.
+  EXPECT_EQ(found.mark(), 0u);
 }
 
 TEST(matcher, tests_attributes_constants_uses_and_alternatives) {

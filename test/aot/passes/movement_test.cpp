@@ -11,7 +11,7 @@ using enum scalar_function;
 
 until_stable simplify() { return {"simplify", {constant_folding{}, simplify_movement{}}}; }
 
-// What is left of chains that move elements, besides the parameter: the names of the operations.
+// Checks the names of the operations that remain of a chain of movement operations, besides the parameter.
 struct movement_case {
   std::string name;
   std::function<value(builder&, value)> chain;  // from x [4, 3, 5]
@@ -119,7 +119,8 @@ TEST(reshape_groups, are_the_finest) {
   EXPECT_EQ(symbolic->size(), 2u);
   auto merged = reshape_groups({n, 6, 5}, {n * dim(6), 5});
   ASSERT_TRUE(merged);
-  EXPECT_EQ(merged->size(), 1u);  // not told apart, but not wrong either
+  // Equivalent operations are not recognized here, but the result is correct.
+  EXPECT_EQ(merged->size(), 1u);
 }
 
 TEST(sink_reshapes, keep_epilogues_at_products) {

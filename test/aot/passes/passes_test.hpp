@@ -1,4 +1,4 @@
-// What the tests of passes share: short ways to build modules, random inputs, and checks by structure and by numbers.
+// Helpers for tests of passes: short ways to build modules, random inputs, and comparisons by structure and by numbers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -75,7 +75,8 @@ inline void expect_equal(const std::vector<literal>& expected, const std::vector
   }
 }
 
-// Applies the passes to what `build` makes; the numbers must stay. Returns the result for checks of its structure.
+// Applies the passes to the module that `build` makes, and checks that the numbers do not change. Returns the result,
+// for checks of its structure.
 inline program transformed(const std::function<void(builder&)>& build, const std::vector<pass>& passes,
                            double tolerance = 1e-5) {
   program p;
@@ -89,7 +90,7 @@ inline program transformed(const std::function<void(builder&)>& build, const std
   return p;
 }
 
-// The text of a module that is built by hand, to compare with.
+// Returns the text of a module that is built by hand, for comparison.
 inline std::string text_of(const std::function<void(builder&)>& build) {
   program p;
   builder b(p.main());

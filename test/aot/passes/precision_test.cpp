@@ -27,7 +27,8 @@ TEST(convert_precision, keeps_the_interface_and_converts_inside) {
     p.validate();
     expect_no_f32_inside(p.main());
     expect_equal(expected, run(p), type == element_type::f16 ? 4e-3 : 3e-2);
-    expect_equal({expected[1]}, {run(p)[1]}, 0);  // what is only passed on is not rounded
+    // A value that is passed through unchanged is not rounded.
+    expect_equal({expected[1]}, {run(p)[1]}, 0);
   }
 }
 

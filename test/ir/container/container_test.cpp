@@ -42,7 +42,7 @@ TEST(container, round_trip_keeps_everything) {
   EXPECT_EQ(q.metadata, p.metadata);
   ASSERT_EQ(q.kernels().size(), 1u);
   EXPECT_EQ(*q.kernels().begin()->second, *p.kernels().begin()->second);
-  // Beyond what is printed: origins, every literal's bits, every attribute's bits.
+  // Compares what the printed form lacks: origins, and the bits of every literal and attribute.
   auto a = p.modules().begin();
   for (auto b = q.modules().begin(); b != q.modules().end(); ++a, ++b) {
     ASSERT_EQ(a->instructions().size(), b->instructions().size());
@@ -66,7 +66,8 @@ TEST(container, reads_what_it_computes) {
   program p = small_program();
   write_program(p, folder / "m.kiln");
   program q = read_program(folder / "m.kiln");
-  std::filesystem::remove(folder / "m.kiln");  // the mapping outlives the name
+  // The mapping remains valid after the file is deleted.
+  std::filesystem::remove(folder / "m.kiln");
   std::vector<literal> inputs{ramp({element_type::f32, {3, 5}}, 1)};
   auto expected = evaluate(p.main(), inputs), got = evaluate(q.main(), inputs);
   ASSERT_EQ(got.size(), 1u);
@@ -253,7 +254,7 @@ TEST(container, golden_file) {
   for (auto kind :
        {container::section_kind::program, container::section_kind::kernels, container::section_kind::weights_index}) {
     container::open_container old(golden), now(folder / "m.kiln");
-    // Raw bytes: what zstd makes of them may differ between its versions.
+    // Compare uncompressed bytes, because the output of zstd may differ between its versions.
     auto a = old.raw(kind), b = now.raw(kind);
     EXPECT_TRUE(std::ranges::equal(a, b))
         << "section " << enum_name(kind)

@@ -1,4 +1,4 @@
-// Every truncation and every flipped byte of a small file, and files that are whole but were made to do harm.
+// Reads every truncation and every flipped byte of a small file, and files that are intact but malicious.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -85,7 +85,7 @@ TEST(damage, resigned_sections_never_crash) {
                     section_kind::manifest}) {
     forge f = original;
     std::size_t size = f[kind].size();
-    // Every byte once, with the values that turn lengths and offsets into trouble taking turns.
+    // Changes every byte once, with values that make lengths and offsets invalid in turn.
     constexpr std::byte values[] = {std::byte{0xff}, std::byte{0}, std::byte{0x7f}, std::byte{0x80}, std::byte{1}};
     for (std::size_t at = 0; at < size; ++at) {
       std::byte old = f[kind][at];
@@ -113,7 +113,7 @@ TEST(damage, zip_bomb_is_refused) {
   scratch_folder folder;
   write_program(small_program(), folder / "m.kiln");
   forge f(folder / "m.kiln");
-  // A quarter of a GiB of zeros in a few KiB, honestly described.
+  // A quarter of a GiB of zeros in a few KiB, with correct sizes.
   std::vector<std::byte> zeros(std::size_t{1} << 28);
   packed_section bomb = pack(section_kind::tuning_hints, zeros, 3);
   EXPECT_EQ(bomb.codec, container::codec::raw) << "the writer keeps to what readers accept";
@@ -123,7 +123,7 @@ TEST(damage, zip_bomb_is_refused) {
   auto bytes = encode_header(header);
   bytes.resize(228);
   EXPECT_THROW(decode_header(bytes), error);
-  // A frame that says one thing while the table says another.
+  // The header of a frame contradicts the table.
   for (packed_section& s : f.sections)
     if (s.kind == section_kind::program) {
       packed_section honest = pack(s.kind, std::vector<std::byte>(100'000), 3);
@@ -199,7 +199,7 @@ namespace {
 
 namespace fb = flatbuffers;
 
-// A program section built by hand: `build` makes the modules.
+// Builds a program section by hand; `build` makes the modules.
 std::vector<std::byte> program_with(
     const std::function<std::vector<fb::Offset<schema::Module>>(fb::FlatBufferBuilder&)>& build) {
   fb::FlatBufferBuilder out;
@@ -231,7 +231,7 @@ TEST(damage, modules_that_enter_themselves_are_refused) {
 }
 
 TEST(damage, strings_shared_to_death_are_refused) {
-  // One long string that ten thousand attributes of one instruction point at.
+  // One long string that ten thousand attributes of an instruction refer to.
   auto section = program_with([](fb::FlatBufferBuilder& out) {
     auto text = schema::CreateText(out, out.CreateString(std::string(1 << 20, 'x'))).Union();
     auto label = out.CreateString("a");

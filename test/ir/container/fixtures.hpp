@@ -1,4 +1,4 @@
-// Programs and files that the container's tests share.
+// Programs and files shared by the container's tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the writer accepts, the reader accepts: limits are found where a node can be blamed.
+// The reader accepts everything that the writer accepts. The writer checks limits, because only it can name the node.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zstd.h>
@@ -14,7 +14,7 @@ using namespace kiln::container;
 
 namespace {
 
-// The message of the refusal, or nothing where the program was written, and is then read.
+// Returns the message of the refusal. If the program was written, reads it back and returns nothing.
 std::string refusal(const program& p) {
   scratch_folder folder;
   try {

@@ -32,7 +32,8 @@ TEST(native_kernel, round_trip) {
   EXPECT_EQ(deserialize_native_kernel(serialize({})), native_kernel{});
 }
 
-// Written before tensor maps, statistics and zeroed scratch were: such entries keep their bytes and read as they did.
+// This entry was written before tensor maps, statistics and zeroed scratch existed. Such entries keep their bytes and
+// are read with the same result.
 TEST(native_kernel, kernels_without_new_fields_keep_their_bytes) {
   native_kernel k = sample();
   k.scratch.pop_back();

@@ -67,13 +67,13 @@ TEST(signed_native, who_may_read_it) {
   auto first = read_bytes(folder / "signed.kiln");
   write_program(p, folder / "signed.kiln", options);
   EXPECT_EQ(read_bytes(folder / "signed.kiln"), first) << "the same key makes the same bytes";
-  // Extras change without the program, and the signature stays.
+  // Extras can change without the program, and the signature remains valid.
   container_extras extras;
   extras.tuning_hints = "hints";
   replace_extras(folder / "signed.kiln", folder / "signed.kiln", extras);
   EXPECT_EQ(read_program(folder / "signed.kiln", trusting(1)).str(), p.str());
 
-  // Portable files need no signature, and get none.
+  // Portable files need no signature and get none.
   program portable;
   portable.main().set_outputs({portable.main().add_parameter("x", {element_type::f32, {2}})}, {"y"});
   write_program(portable, folder / "portable.kiln", options);

@@ -1,5 +1,5 @@
-// Random expressions with random values: what the canonical form evaluates to is what the arithmetic says, and bounds
-// hold.
+// Random expressions with random values: the canonical form must evaluate to the result of the arithmetic, and bounds
+// must hold.
 #include <gtest/gtest.h>
 
 #include <algorithm>

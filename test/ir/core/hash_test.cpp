@@ -9,8 +9,8 @@
 namespace kiln {
 namespace {
 
-// Byte i of the input is i modulo 251. The lengths cross the ends of blocks, of chunks, and of what is hashed side by
-// side by every instruction set.
+// Byte i of the input is i modulo 251. The lengths cross the ends of blocks, of chunks, and of the groups of chunks
+// that each instruction set hashes in parallel.
 struct known_hash {
   std::size_t length;
   std::string_view hex;

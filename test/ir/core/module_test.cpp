@@ -18,7 +18,7 @@ literal ramp(const shape& s) {
   return literal::from_doubles(s, values);
 }
 
-// A loop whose body doubles what it carries, and an if around the result.
+// A loop whose body doubles the carried value, and an if around the result.
 void build_control_flow(program& p) {
   module& body = p.add_module("body");
   body.add_parameter("iteration", {element_type::i64, {}});

@@ -9,7 +9,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::nume
 using enum element_type;
 constexpr head_layout sequence_first = head_layout::sequence_first;
 
-// The operations that attention stands for, heads of keys repeated for the heads of queries; everything [B, H, S, D].
+// Attention expanded to basic operations; key heads are repeated for the query heads. All tensors are [B, H, S, D].
 literal composed(const attention& op, const literal& query, literal key, literal value, const literal* mask) {
   auto q = query.type().static_dims(), k = key.type().static_dims();
   auto repeated = [&](const literal& x) {
@@ -84,7 +84,7 @@ TEST(attention, a_row_that_sees_nothing_is_not_a_number) {
                 {nan, nan, 3, 4});
   expect_values(run(attention{1}, {query, key, value, tensor({2, 2}, {-inf, -inf, 0, -inf})}), {1, 2, 2},
                 {nan, nan, 1, 2});
-  // More queries than keys: the first of them come before every key.
+  // With more queries than keys, the first queries come before every key.
   expect_values(run(attention{1, true}, {query, tensor({1, 1, 2}, {1, 1}), tensor({1, 1, 2}, {5, 6})}), {1, 2, 2},
                 {nan, nan, 5, 6});
   expect_values(run(attention{1}, {query, tensor({1, 0, 2}, {}), tensor({1, 0, 2}, {})}), {1, 2, 2}, {0, 0, 0, 0});

@@ -5,7 +5,7 @@ namespace {
 
 using enum element_type;
 
-// [batch, rows, depth] × [batch, depth, columns] by the definition.
+// Multiplies [batch, rows, depth] by [batch, depth, columns] by the definition.
 std::vector<double> product_by_definition(const literal& a, const literal& b, std::int64_t batch, std::int64_t rows,
                                           std::int64_t depth, std::int64_t columns) {
   std::vector<double> result;

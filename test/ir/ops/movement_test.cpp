@@ -23,7 +23,7 @@ TEST(reshape, keeps_the_order) {
             "f32[4*batch, 3]");
   expect_error(error_kind::invalid_model, "does not have the elements of f32[4, 2]",
                [] { run(reshape{{4, 2}}, {six}); });
-  // What the symbols become decides; never equal is refused at once.
+  // Whether dims match depends on the values of the symbols; dims that can never be equal are refused immediately.
   EXPECT_EQ((reshape{{batch, 2}}.infer(std::vector<shape>{{element_type::f32, {6}}})[0].str()), "f32[batch, 2]");
   expect_error(error_kind::invalid_model, "does not have the elements",
                [&] { reshape{{batch + dim(1)}}.infer(std::vector<shape>{{element_type::f32, {batch}}}); });
@@ -50,7 +50,7 @@ TEST(slice, takes_any_step) {
   expect_error(error_kind::invalid_model, "elements 1 to 3 of axis 1 do not exist",
                [] { run(slice{{0, 1}, {2, 3}, {1, 1}}, {six}); });
   expect_error(error_kind::invalid_model, "steps must not be zero", [] { run(slice{{0, 1}, {2, 1}, {1, 0}}, {six}); });
-  // 4 * 2^62 wraps to 0, which lies in every axis.
+  // 4 * 2^62 wraps to 0, which would be in range.
   expect_error(error_kind::invalid_model, "5 elements from 0 in steps of 4611686018427387904 do not lie in axis 0", [] {
     slice{{0}, {5}, {std::int64_t{1} << 62}}.infer(std::vector<shape>{shape_of(element_type::f32, {5})});
   });
@@ -65,7 +65,7 @@ TEST(pad, every_mode) {
   literal x = tensor({3}, {1, 2, 3});
   expect_values(run(pad{{2}, {1}, pad_mode::constant_, -7.5}, {x}), {6}, {-7.5, -7.5, 1, 2, 3, -7.5});
   expect_values(run(pad{{2}, {1}, pad_mode::edge}, {x}), {6}, {1, 1, 1, 2, 3, 3});
-  // Wider than the input: reflection and wrapping go on.
+  // Padding wider than the input: reflection and wrapping repeat.
   expect_values(run(pad{{5}, {3}, pad_mode::reflect}, {x}), {11}, {2, 1, 2, 3, 2, 1, 2, 3, 2, 1, 2});
   expect_values(run(pad{{4}, {2}, pad_mode::wrap}, {x}), {9}, {3, 1, 2, 3, 1, 2, 3, 1, 2});
   expect_values(run(pad{{1, 0}, {0, 1}, pad_mode::constant_, 9}, {six}), {3, 4}, {9, 9, 9, 9, 1, 2, 3, 9, 4, 5, 6, 9});

@@ -8,7 +8,7 @@ namespace {
 const literal image = pattern({1, 2, 5, 6}, 3);
 constexpr auto average = pooling_kind::average, maximum = pooling_kind::max;
 
-// The expectations are onnxruntime's; the other layout must agree.
+// Expected values are onnxruntime's; the other layout must give the same.
 void expect_pooled(pooling op, const extents& dims, const std::vector<double>& expected) {
   expect_values(run(op, {image}), dims, expected, 1e-6);
   op.layout = tensor_layout::channels_last;
@@ -35,7 +35,8 @@ TEST(pooling, average_counts_padding_or_not) {
   expect_pooled(op, {1, 2, 2, 3},
                 {-0.2083333, 0, 0.0972222, -0.1944444, 0.0972222, 0.0833333, 0.125, 0.1805556, -0.0416667, -0.0138889,
                  0.2083333, -0.125});
-  op.ceil_mode = true;  // what hangs over beyond the padding never counts
+  // Window positions beyond the padding never count.
+  op.ceil_mode = true;
   expect_pooled(op, {1, 2, 3, 4},
                 {-0.2083333, 0,         0.0972222, -0.1666667, -0.1944444, 0.0972222, 0.0833333,  -0.0416667,
                  -0.3958333, -0.125,    0.0208333, -0.3125,    0.125,      0.1805556, -0.0416667, 0.0833333,

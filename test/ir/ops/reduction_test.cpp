@@ -41,7 +41,7 @@ TEST(reduce, element_types) {
   expect_integers(run(reduce{kind::max, {0}}, {indices({2}, {-5, -9})}), {}, {-5});
   expect_integers(run(reduce{kind::min, {0}}, {tensor(u8, {2}, {200, 100})}), {}, {100});
   expect_integers(run(reduce{kind::max, {0}}, {tensor(boolean, {2}, {0, 1})}), {}, {1});
-  // 4096 halves of 1 and a quarter: exact in wide sums, stuck at 2048 in half sums.
+  // 4096 f16 numbers of 1.25: exact in wide sums, but an f16 sum would stop growing at 2048.
   expect_values(run(reduce{kind::sum, {0}}, {literal::filled(shape_of(f16, {4096}), 1.25)}), {}, {5120});
   expect_values(run(reduce{kind::sum, {0}}, {tensor({3}, {1e8, 1, -1e8})}), {}, {1});
   expect_error(error_kind::invalid_model, "cannot compute with this element type",
@@ -84,10 +84,10 @@ TEST(normalize, as_onnxruntime_and_by_formula) {
                 1e-6);
   double rms = std::sqrt((9 + 16) / 2.0 + 0.5);
   expect_values(run(normalize{{1}, 0.5, false}, {tensor({1, 2}, {3, 4})}), {1, 2}, {3 / rms, 4 / rms}, 1e-7);
-  // A large common offset: one-pass variances would lose everything.
+  // A large common offset: one-pass variances would lose all digits.
   expect_values(run(normalize{{0}, 0}, {tensor({3}, {1e6 - 1, 1e6, 1e6 + 1})}), {3},
                 {-std::sqrt(1.5), 0, std::sqrt(1.5)}, 1e-6);
-  // Instance normalization: an axis in the middle stays.
+  // Instance normalization: an axis in the middle is kept.
   literal x = tensor({2, 1, 2}, {0, 2, 2, 4});
   expect_values(run(normalize{{0, 2}, 0}, {x}), {2, 1, 2}, {-std::sqrt(2), 0, 0, std::sqrt(2)}, 1e-6);
 }

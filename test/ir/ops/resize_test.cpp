@@ -1,6 +1,6 @@
 #include "test/ir/ops/support.hpp"
 
-// Expectations of whole modes are onnxruntime's on the same input.
+// Expected values of whole modes are onnxruntime's on the same input.
 namespace kiln::testing {
 namespace {
 

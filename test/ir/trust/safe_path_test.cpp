@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t somebody_else = 12345;
 
-// The machine's files, some of which have another owner or mode than they have: tests need not be root.
+// A view of the file system in which some files appear with another owner or mode, so that tests need not be root.
 struct pretended {
   std::filesystem::path path;
   std::uint32_t owner, mode;
@@ -63,7 +63,7 @@ TEST(safe_path, who_can_change_what_lies_there) {
         << r.at << " " << r.mode;
 }
 
-// A link leads through folders that its own path does not name: each of them counts.
+// A link leads through folders that are not in its own path; each of them must be checked.
 TEST(safe_path, links_are_followed_one_by_one) {
   scratch_folder scratch;
   const std::uint32_t me = ::geteuid();

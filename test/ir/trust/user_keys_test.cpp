@@ -92,7 +92,7 @@ TEST(user_keys, others_are_trusted_from_a_list) {
   EXPECT_TRUE(keys.trusts(farm.public_half()));
   EXPECT_FALSE(keys.trusts(stranger.public_half()));
   EXPECT_FALSE(std::filesystem::exists(folder / "key"));
-  // A list that somebody else can write means nothing; the own key still does.
+  // A key list that other users can write is ignored; the user's own key is still trusted.
   ::chmod((folder / "trusted_keys").c_str(), 0664);
   user_keys open_list(folder);
   EXPECT_FALSE(open_list.trusts(farm.public_half()));
@@ -103,7 +103,7 @@ TEST(user_keys, others_are_trusted_from_a_list) {
               HasSubstr("which is not trusted"));
 }
 
-// Whoever can replace the key could sign as this user: it is neither used nor trusted, nor replaced.
+// Anyone who can replace the key could sign as this user, so the key is neither used nor trusted nor replaced.
 TEST(user_keys, a_key_that_others_can_change_is_not_used) {
   scratch_folder scratch;
   const auto folder = scratch / "kiln";

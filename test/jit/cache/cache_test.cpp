@@ -158,7 +158,7 @@ TEST(kernel_cache, other_worlds_live_side_by_side) {
       EXPECT_EQ(cache->find(worlds[before]), payload_number(static_cast<int>(before))) << w;
     EXPECT_EQ(cache->counters().errors, 0u);
   }
-  // An entry of a later format is a miss, and made again in this one's.
+  // An entry of a later format is a miss; the kernel is compiled again and stored in the current format.
   auto bytes = read_bytes(file_of(scratch / "c", 1));
   bytes[8] = std::byte{2};
   write_bytes(file_of(scratch / "c", 1), bytes);
