@@ -213,7 +213,8 @@ TEST(kernel_cache, garbage_in_the_folder_is_left_alone) {
   auto cache = kernel_cache::open({.folder = scratch / "c", .max_bytes = 4000, .warn = said.sink()});
   EXPECT_FALSE(cache->find(key_number(1)));
   EXPECT_FALSE(cache->find(key_number(2))) << "links are not followed";
-  cache->store(key_number(1), payload_number(1));  // in the way: a folder
+  // A folder is in the way.
+  cache->store(key_number(1), payload_number(1));
   cache->store(key_number(2), payload_number(2));
   EXPECT_EQ(cache->find(key_number(2)), payload_number(2));
   for (int n = 3; n < 12; ++n) cache->store(key_number(n), payload_number(n, 900));
@@ -371,7 +372,7 @@ TEST(kernel_cache, stale_temporaries_are_swept) {
 
 TEST(kernel_cache, many_threads_and_processes_at_once) {
   scratch_folder scratch;
-  // Everybody stores and finds the same sixteen keys, with a bound that keeps eviction busy.
+  // All threads store and find the same sixteen keys; the bound keeps eviction busy.
   auto work = [&](int seed) {
     warnings said;
     auto cache = kernel_cache::open({.folder = scratch / "c", .max_bytes = 16'000, .warn = [](const std::string&) {}});
@@ -390,7 +391,7 @@ TEST(kernel_cache, many_threads_and_processes_at_once) {
     std::thread second(one, 1);
     one(0);
     second.join();
-    // Another process may evict a file between our listing and our reading; nothing else may go wrong.
+    // Another process may evict a file between our listing and our reading. This must be the only effect.
     return wrong == 0 && cache->counters().repaired == 0 && cache->counters().errors == 0;
   };
   std::vector<pid_t> children;
@@ -410,8 +411,8 @@ TEST(kernel_cache, many_threads_and_processes_at_once) {
     EXPECT_FALSE(e.path().filename().string().starts_with(temporary_prefix));
 }
 
-// Six processes that each fill the folder with entries of their own: together they stay within the bound and a
-// sixteenth for each.
+// Six processes each fill the folder with entries of their own. Together they stay within the bound plus a sixteenth
+// for each process.
 TEST(kernel_cache, many_processes_keep_the_bound_together) {
   scratch_folder scratch;
   constexpr std::uint64_t bound = 160'000;

@@ -1,5 +1,5 @@
-// Two processes that want the same entry: one makes it, whatever happens to the other; and where there are no locks,
-// both do.
+// Two processes need the same entry: one of them makes it, even if the other is killed. Without file locks, both make
+// it.
 #include "jit/cache/work_claim.hpp"
 
 #include <gtest/gtest.h>
@@ -106,8 +106,9 @@ TEST(work_claim, goes_with_a_killed_holder) {
   EXPECT_EQ(count_locks(scratch / "c"), 0u);
 }
 
-// Many processes start cold together and make twenty entries each as compile_bytecode does; every entry is made once in
-// all, though one of the processes is killed at its work. What a maker makes it notes with one byte in a pipe.
+// Many processes start with an empty cache and make twenty entries each, as compile_bytecode does. Every entry is made
+// exactly once, even if one of the processes is killed while it works. A process that makes an entry writes one byte to
+// a pipe.
 TEST(work_claim, processes_that_start_together_make_each_entry_once) {
   scratch_folder scratch;
   int made[2];
@@ -115,7 +116,8 @@ TEST(work_claim, processes_that_start_together_make_each_entry_once) {
   auto work = [&](int first) {
     auto cache = kernel_cache::open({scratch / "c"});
     for (int i = 0; i < 20; ++i) {
-      int n = first > 0 ? i : 19 - i;  // both orders
+      // Half of the processes use the reverse order.
+      int n = first > 0 ? i : 19 - i;
       if (cache->find(key_number(n))) continue;
       work_claim claim;
       for (claim = cache->claim(key_number(n)); claim.busy(); claim = cache->claim(key_number(n)))
@@ -149,7 +151,7 @@ TEST(work_claim, processes_that_start_together_make_each_entry_once) {
   std::vector<int> times(20);
   for (char what; ::read(made[0], &what, 1) == 1;) ++times[static_cast<std::size_t>(what)];
   ::close(made[0]);
-  // Only what the killed process was at can have been begun twice.
+  // Only the entry on which the killed process worked may have been started twice.
   EXPECT_EQ(std::ranges::count(times, 0), 0);
   EXPECT_LE(std::ranges::count_if(times, [](int t) { return t > 1; }), 1);
   auto cache = kernel_cache::open({scratch / "c"});

@@ -1,4 +1,4 @@
-// Native code that others put into the cache's way: none of it is found without consent.
+// Native code that other users place in the cache's folders must not be found without consent.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -15,7 +15,7 @@ signing_key key_of_seed(std::uint8_t first) { return signing_key::from_seed({fir
 std::string name_of(int n) { return entry_file_name(key_number(n).hash(), entry_kind::kernel); }
 std::vector<std::byte> entry_of(int n) { return encode_kernel_entry(key_number(n).fields(), payload_number(n)); }
 
-// A user's keys: the own one, and that of key_of_seed(1) in the list.
+// A user's keys: the user's own key, and that of key_of_seed(1) in the list of trusted keys.
 std::shared_ptr<user_keys> user_in(const std::filesystem::path& folder) {
   auto keys = std::make_shared<user_keys>(folder);
   keys->own();
@@ -106,7 +106,7 @@ TEST(consent, an_entry_that_others_can_change_is_not_used) {
     if (::geteuid() == 0) {
       for (const auto& file : {entry, prepared}) ASSERT_EQ(::chown(file.c_str(), 12345, 12345), 0);
       expect(false, "its owner");
-      // The same through a hard link: the owner is that of the file, not of the name.
+      // The same through a hard link: the owner of the file counts, not that of the name.
       for (const auto& file : {entry, prepared}) {
         std::filesystem::create_hard_link(file, scratch / "kept");
         std::filesystem::remove(file);
@@ -139,7 +139,7 @@ TEST(consent, the_own_folder_has_safe_parents) {
   EXPECT_FALSE(usable());
 }
 
-// Who signed, and from where it comes: an embedded and a remote entry are the same question.
+// The rules for the signer are the same for an embedded and a remote entry.
 TEST(consent, embedded_and_remote_entries_need_a_trusted_signature) {
   scratch_folder scratch;
   auto user = user_in(scratch / "config");
@@ -188,7 +188,7 @@ TEST(consent, embedded_and_remote_entries_need_a_trusted_signature) {
         << r.what;
     std::filesystem::remove(scratch / "own" / name_of(1));
   }
-  // These keys and no others.
+  // Trusts these keys and no others.
   auto remote = std::make_shared<memory_layer>();
   remote->entries[name_of(1)] = signed_entry(entry_of(1), own);
   const native_consent farm_only{.only = trusted_keys({farm.public_half()}), .user = user};
@@ -196,7 +196,7 @@ TEST(consent, embedded_and_remote_entries_need_a_trusted_signature) {
                    ->find(key_number(1)));
   remote->entries[name_of(1)] = signed_entry(entry_of(1), farm);
   EXPECT_TRUE(kernel_cache::open({.remote = remote, .consent = farm_only})->find(key_number(1)));
-  // Unsigned ones with consent, but not damaged ones.
+  // With consent, unsigned entries are used, but corrupt ones are not.
   remote->entries[name_of(1)] = entry_of(1);
   EXPECT_TRUE(kernel_cache::open({.remote = remote, .consent = {.allow_unsigned = true}})->find(key_number(1)));
   remote->entries[name_of(1)] = patched;
@@ -217,12 +217,12 @@ TEST(consent, what_this_user_stores_is_signed_and_needs_no_setting_up) {
   auto other_machine =
       kernel_cache::open({.remote = remote, .consent = {.user = std::make_shared<user_keys>(scratch / "config")}});
   EXPECT_EQ(other_machine->find(key_number(1)), payload_number(1));
-  // A key of its own comes first.
+  // The user's own key is tried first.
   kernel_cache::open({.folder = scratch / "own", .sign_with = key_of_seed(1), .consent = {.user = user}})
       ->store(key_number(2), payload_number(2));
   entry = read_bytes(scratch / "own" / name_of(2));
   EXPECT_EQ(signer_of(entry, entry.size() - signature_bytes), key_of_seed(1).public_half());
-  // Without keys all goes on, unsigned.
+  // Without keys, everything works unsigned.
   auto keyless =
       kernel_cache::open({.folder = scratch / "own", .consent = {.user = std::make_shared<user_keys>("/proc/kiln")}});
   keyless->store(key_number(3), payload_number(3));
@@ -230,7 +230,7 @@ TEST(consent, what_this_user_stores_is_signed_and_needs_no_setting_up) {
   EXPECT_EQ(keyless->counters().errors, 0u);
 }
 
-// Somebody who may write to a signed layer changes an entry after it was verified.
+// A user with write access to a signed layer changes an entry after it was verified.
 TEST(consent, what_was_verified_does_not_change) {
   scratch_folder scratch;
   kernel_cache::open({.folder = scratch / "layer", .sign_with = key_of_seed(1)})

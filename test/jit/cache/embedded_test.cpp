@@ -1,4 +1,4 @@
-// Entries inside a `.kiln` file, and the order in which the cache asks its layers.
+// Entries embedded in a `.kiln` file, and the order in which the cache searches its layers.
 #include "jit/cache/embedded_entries.hpp"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST(embedded_entries, travel_byte_for_byte) {
   EXPECT_EQ(read_bytes(file), whole);
 }
 
-// Every layer holds its own bytes under the same key, so that the answer tells who gave it.
+// Each layer holds different bytes under the same key, so that the result shows which layer was used.
 TEST(embedded_entries, stand_between_the_folders_and_the_remote_layer) {
   scratch_folder scratch;
   auto file = small_file(scratch);
@@ -96,7 +96,7 @@ TEST(embedded_entries, stand_between_the_folders_and_the_remote_layer) {
   EXPECT_EQ(c.hits, 4u);
   EXPECT_EQ(c.misses, 1u);
   EXPECT_EQ(c.stores + c.errors, 0u);
-  // Only what came over the network is kept.
+  // Only entries from the network are copied to the folder.
   for (int n : {2, 3}) EXPECT_FALSE(std::filesystem::exists(scratch / "own" / name_of(n))) << n;
   EXPECT_EQ(read_bytes(scratch / "own" / name_of(4)), entry_of(4, 40));
   EXPECT_EQ(cache->find_entry(key_number(3)), entry_of(3, 30));

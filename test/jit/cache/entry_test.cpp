@@ -44,7 +44,8 @@ TEST(kernel_key, every_field_matters) {
   EXPECT_EQ(key_number(1).hash(), base.hash());
 }
 
-// When this fails old entries are no longer found: that costs every user a compile, so be sure that it is worth it.
+// If this fails, old entries are no longer found, so every user must compile again. Make sure that the change is worth
+// it.
 TEST(kernel_key, golden_hash) {
   key_fields expected{{"payload", key_number(1).payload},
                       {"inputs", "f32[1, 3, 7]"},
@@ -139,7 +140,7 @@ TEST(cache_entry, newer_version_is_named) {
   }
 }
 
-// Entries whose frames are right and whose sizes are not: refused before anything is allocated.
+// Entries with valid frames and invalid sizes must be refused before memory is allocated.
 TEST(cache_entry, sizes_are_bounded) {
   const auto entry = encode_kernel_entry(key_number(1).fields(), payload_number(1, 6 << 20));
   auto with_raw_size = [&](std::uint64_t bytes) {

@@ -1,4 +1,4 @@
-// Every call that the cache makes to the file system fails once, in every way: the run goes on, nothing wrong is ever
+// Every file system call of the cache fails once, with every error. The run must continue, and no wrong entry may be
 // found.
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kernels = 5;
 
-// Everything that a run does: open, miss, claim, look again, store, hit, evict, map, repair, in a folder with a layer
-// and a remote layer behind it. Returns false where something wrong was found. What is not found the run makes itself,
-// so it always has the right kernel.
+// All cache operations of a run: open, miss, claim, look again, store, hit, evict, map, repair, in a folder with a
+// local and a remote layer behind it. Returns false if something wrong was found. Entries that are not found are made
+// by the run, so it always has the right kernel.
 bool run_through(file_system& files, const std::filesystem::path& folder) {
   bool right = true;
   auto check_found = [&](const auto& found, int n) { right = right && (!found || *found == payload_number(n, 900)); };
@@ -73,7 +73,7 @@ std::size_t count_temporaries(const std::filesystem::path& folder) {
 
 }  // namespace
 
-// The n-th call fails, for every n and every error; and the n-th and all later ones.
+// The n-th call fails, for every n and every error; then the n-th and all later calls.
 TEST(cache_faults, every_call_with_every_error) {
   int total = 0, stored_after_interruption = 0;
   std::size_t swept = 0;
@@ -97,7 +97,8 @@ TEST(cache_faults, every_call_with_every_error) {
           ASSERT_EQ(count_named(scratch / "c", temporary_prefix), 0u);
           calls = std::max(calls, files.calls.load());
         }
-        // A healthy process afterwards finds what is right, or nothing, makes what is missing, and sweeps what is old.
+        // Afterwards a process without failures finds correct entries or none, makes the missing ones, and removes old
+        // files.
         warnings said;
         faulty_file_system later;
         later.pretended_now = posix_file_system().now() + std::int64_t{2} * 3600 * 1'000'000'000;
@@ -114,7 +115,7 @@ TEST(cache_faults, every_call_with_every_error) {
           if (!found) cache->store(key_number(k), payload_number(k, 900));
           ASSERT_EQ(cache->find(key_number(k)), payload_number(k, 900));
         }
-        // The entry that the scenario cuts short is the only one that may be damaged, where it could not be mended.
+        // Only the entry that the scenario truncates may be corrupt, if it could not be repaired.
         ASSERT_LE(cache->counters().errors, 1u) << (said.lines.empty() ? "" : said.lines[0]);
         if (f.code == EINTR && !and_all_later) stored_after_interruption += last;
       }
@@ -129,7 +130,7 @@ TEST(cache_faults, interruptions_cost_nothing_while_writing) {
   scratch_folder scratch;
   auto cache = kernel_cache::open({scratch / "c"});
   cache->store(key_number(0), payload_number(0));
-  // The first store of a cache: create, write, write.., synchronize, close, rename.
+  // The calls of the first store of a cache: create, write, write.., synchronize, close, rename.
   for (int n = 1; n <= 6; ++n) {
     faulty_file_system files;
     files.code = EINTR;

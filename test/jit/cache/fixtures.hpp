@@ -31,7 +31,7 @@ inline kernel_key key_number(int n) {
   return key;
 }
 
-// Bytes that do not compress, different for every n.
+// Returns incompressible bytes that differ for every n.
 inline std::vector<std::byte> payload_number(int n, std::size_t size = 300) {
   std::vector<std::byte> bytes(size);
   std::uint64_t state = 0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(n + 1);
@@ -42,7 +42,7 @@ inline std::vector<std::byte> payload_number(int n, std::size_t size = 300) {
   return bytes;
 }
 
-// What the cache said, instead of a log.
+// Collects the cache's messages instead of logging them.
 struct warnings {
   std::vector<std::string> lines;
   std::function<void(const std::string&)> sink() {
@@ -54,16 +54,18 @@ inline std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// The machine's file system, except that calls fail: number `fail_at` (from 1; every call counts) with `code`, or is a
-// transfer of one byte in three where `code` is 0; and all that follow too with `and_all_later`. Owners and the clock
-// can be made up.
+// The real file system with injected failures: call number `fail_at` (counted from 1) fails with `code`, or transfers
+// one byte in three if `code` is 0. With `and_all_later`, all later calls fail, too. Owners and the clock can be set.
 class faulty_file_system final : public file_system {
  public:
   int fail_at = 0, code = EIO;
   bool and_all_later = false;
-  bool all_writing_fails = false;  // a read-only or full file system
-  bool short_transfers = false;    // reads and writes move one byte in three at a time
-  bool no_locks = false;           // as on some network file systems
+  // Like a read-only or full file system.
+  bool all_writing_fails = false;
+  // Reads and writes transfer one byte in three.
+  bool short_transfers = false;
+  // Like some network file systems.
+  bool no_locks = false;
   std::optional<std::uint32_t> pretended_owner;
   std::optional<std::int64_t> pretended_now;
   std::atomic<int> calls{0};
@@ -86,7 +88,8 @@ class faulty_file_system final : public file_system {
   }
   int synchronize(int descriptor) override { return fails() ? code : real_.synchronize(descriptor); }
   int close(int descriptor) override {
-    bool failed = fails();  // as close(2) does it: the descriptor is gone, the data may be
+    // Like close(2): the descriptor is closed, but the data may be lost.
+    bool failed = fails();
     int result = real_.close(descriptor);
     return failed ? code : result;
   }
@@ -128,11 +131,12 @@ class faulty_file_system final : public file_system {
   Span shortened(Span bytes) const {
     return (short_transfers || chosen_) && bytes.size() > 1 ? bytes.first(bytes.size() / 3 + 1) : bytes;
   }
-  bool chosen_ = false;  // this call; whoever counts calls uses one thread
+  // Whether the current call fails. Tests that count calls use one thread.
+  bool chosen_ = false;
   file_system& real_ = posix_file_system();
 };
 
-// A remote layer in this process, which can be down.
+// A remote layer in this process, which can be made unavailable.
 class memory_layer final : public remote_layer {
  public:
   std::map<std::string, std::vector<std::byte>> entries;

@@ -47,7 +47,8 @@ TEST(cache_maintenance, verification_finds_and_removes) {
   auto bytes = read_bytes(file_of(scratch / "c", 2));
   bytes.back() ^= std::byte{1};
   write_bytes(file_of(scratch / "c", 2), bytes);
-  std::filesystem::copy_file(file_of(scratch / "c", 3), file_of(scratch / "c", 99));  // whole, but under another's name
+  // Intact, but under the name of another entry.
+  std::filesystem::copy_file(file_of(scratch / "c", 3), file_of(scratch / "c", 99));
   auto found = verify_cache(scratch / "c", false);
   ASSERT_EQ(found.damaged.size(), 2u);
   EXPECT_EQ(verify_cache(scratch / "c", true).damaged.size(), 2u);

@@ -1,4 +1,4 @@
-// The remote layer as the cache uses it, over a map in memory.
+// The remote layer as the cache uses it, on top of a map in memory.
 #include <gmock/gmock.h>
 
 #include "fixtures.hpp"
@@ -103,8 +103,7 @@ TEST(remote_layer, asking_resumes_after_the_pause) {
   EXPECT_EQ(failures, 6) << "counted from zero again";
 }
 
-// A server that answers every question, slowly or with entries that cannot be used, may cost a run two seconds in half
-// a minute.
+// A server that answers slowly, or with unusable entries, may cost a run at most two seconds in half a minute.
 TEST(remote_layer, a_server_that_wastes_time_is_left_alone) {
   using namespace std::chrono_literals;
   remote_guard::clock::time_point now{};

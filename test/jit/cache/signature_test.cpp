@@ -33,8 +33,8 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
 
 }  // namespace
 
-// What OpenSSL makes of the same seed and message (openssl pkeyutl -sign -rawin). Another format needs another domain
-// and magic.
+// The signature that OpenSSL computes for the same seed and message (openssl pkeyutl -sign -rawin). If the format
+// changes, the domain and the magic must change, too.
 TEST(signature, golden_bytes) {
   key_fields fields{{"ab", "c"}};
   std::vector<std::byte> payload{std::byte{7}};
@@ -101,7 +101,7 @@ TEST(signature, key_files) {
   EXPECT_THROW(signing_key::read(scratch / "key.pub"), error);
 }
 
-// An entry of each kind of signer in a layer; only those of the trusted one are used, with one warning.
+// A layer with one entry by each kind of signer: only entries of the trusted signer are used, and there is one warning.
 TEST(signature, layers_that_must_be_signed) {
   scratch_folder scratch;
   trusted_keys trust({key_of_seed(1).public_half()});
@@ -129,14 +129,14 @@ TEST(signature, layers_that_must_be_signed) {
   EXPECT_THAT(said.lines[0], HasSubstr(to_hex(key_of_seed(2).public_half())));
   EXPECT_EQ(cache->counters().untrusted, 3u);
   EXPECT_EQ(cache->counters().repaired, 0u);
-  // A signature of another entry says nothing about this one.
+  // The signature of another entry is not valid for this one.
   auto name = [](int n) { return entry_file_name(key_number(n).hash(), entry_kind::kernel); };
   auto good = read_bytes(scratch / "layer" / name(1)), bare = read_bytes(scratch / "layer" / name(3));
   bare.insert(bare.end(), good.end() - signature_bytes, good.end());
   write_bytes(scratch / "layer" / name(3), bare);
   EXPECT_FALSE(cache->find(key_number(3)));
   EXPECT_EQ(said.lines.size(), 2u);
-  // What this user made is the user's own, signed or not.
+  // Entries that this user made are trusted, signed or not.
   cache->store(key_number(4), payload_number(4));
   EXPECT_EQ(cache->find(key_number(4)), payload_number(4));
 }

@@ -21,7 +21,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Four kernels, one of packed weights, two tuning records, a temporary, and what does not belong here.
+// Four kernels (one with packed weights), two tuning records, a temporary file, and files that do not belong here.
 void fill(const std::filesystem::path& folder) {
   auto cache = kernel_cache::open({folder});
   for (int n = 0; n < 4; ++n) cache->store(key_number(n), payload_number(n, 500));
@@ -124,7 +124,8 @@ TEST(cache_transfer, hostile_members_stay_outside) {
           std::string("records/.hidden"), std::string("records/a/b"), std::string("notes.txt"), name_of(1) + "/x",
           "x/" + name_of(1)})
       out.add(name, entry);
-    out.add(name_of(2), entry);  // sound, under another's name
+    // Intact, but under the name of another entry.
+    out.add(name_of(2), entry);
     out.add(name_of(3), payload_number(3));
     out.add("./" + name_of(1), entry);
     out.close();
@@ -137,7 +138,7 @@ TEST(cache_transfer, hostile_members_stay_outside) {
   EXPECT_FALSE(std::filesystem::exists(scratch / "evil") || std::filesystem::exists("/tmp/kiln-evil"));
 }
 
-// What a damaged archive gives is an error, or fewer entries, and every one of them is sound.
+// Importing a damaged archive fails or gives fewer entries, and every imported entry is intact.
 TEST(cache_transfer, every_truncation_and_flipped_byte_of_an_archive) {
   scratch_folder scratch;
   kernel_cache::open({scratch / "c"})->store(key_number(1), payload_number(1, 100));
@@ -172,7 +173,7 @@ TEST(cache_transfer, every_truncation_and_flipped_byte_of_an_archive) {
 
 namespace {
 
-// An archive with one member of zeros that no archive_writer would make: a few kilobytes for each GiB.
+// An archive with one member of zeros, which archive_writer would never write: a few kilobytes for each GiB.
 void write_bomb(const std::filesystem::path& file, const std::string& name, std::uint64_t bytes) {
   std::unique_ptr<archive, decltype(&::archive_write_free)> out(::archive_write_new(), &::archive_write_free);
   ASSERT_EQ(::archive_write_set_format_pax_restricted(out.get()), ARCHIVE_OK);
@@ -207,7 +208,8 @@ std::string refusal(const std::filesystem::path& archive_file, const std::filesy
 TEST(cache_transfer, an_archive_far_larger_than_its_file_is_refused) {
   scratch_folder scratch;
   write_bomb(scratch / "large.tar.zst", name_of(1) + "x",
-             max_member_bytes + 1);  // refused by its head, whoever wants the member
+             // Refused by its header, before any member is read.
+             max_member_bytes + 1);
   EXPECT_NE(refusal(scratch / "large.tar.zst", scratch / "to").find("1 GiB"), std::string::npos);
   write_bomb(scratch / "many.tar.zst", "records/x", max_member_bytes - (1 << 24));
   EXPECT_NE(refusal(scratch / "many.tar.zst", scratch / "to").find("too much for its size"), std::string::npos);
@@ -217,13 +219,13 @@ TEST(cache_transfer, nobody_can_lay_a_trap_where_an_archive_is_written) {
   scratch_folder scratch;
   fill(scratch / "c");
   write_bytes(scratch / "precious", bytes_of("mine"));
-  // The name that this process would have used before.
+  // The name that an earlier version of this code would have used for the temporary file.
   std::filesystem::create_symlink(scratch / "precious",
                                   scratch / (".tmp-" + std::to_string(::getpid()) + "-out.tar.zst"));
   std::filesystem::create_directory(scratch / "a");
-  std::filesystem::create_symlink(
-      scratch / "precious",
-      scratch / "a/out.tar.zst");  // the target itself may be a link: it is replaced, not followed
+  std::filesystem::create_symlink(scratch / "precious",
+                                  // The target may be a symbolic link: it is replaced, not followed.
+                                  scratch / "a/out.tar.zst");
   copy_cache(scratch / "c", scratch / "out.tar.zst");
   copy_cache(scratch / "c", scratch / "a/out.tar.zst");
   EXPECT_EQ(read_bytes(scratch / "precious"), bytes_of("mine"));

@@ -1,4 +1,5 @@
-// Children that answer, crash, hang, write too much or are not there; and what stays behind: nothing.
+// Child processes that answer, crash, hang, write too much or do not exist. None of them may leave a process or
+// descriptor behind.
 #include <gmock/gmock.h>
 
 #include <signal.h>
@@ -44,7 +45,7 @@ std::string message_of(const std::string& script, error_kind kind, const child_l
 
 std::ptrdiff_t open_descriptors() { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); }
 
-// Every test ends with no child and no descriptor more than it began with.
+// At the end of every test there must be no child process and no more descriptors than at its start.
 class child_process : public testing::Test {
  protected:
   void SetUp() override { before_ = open_descriptors(); }
@@ -93,7 +94,7 @@ TEST_F(child_process, hanging_children_are_stopped) {
 TEST_F(child_process, too_much_output_is_refused) {
   EXPECT_THAT(message_of("yes", error_kind::compile_failed, {.time = 20s, .output_bytes = 1000000}),
               HasSubstr("1000000"));
-  // Standard error is kept in part only.
+  // Standard error is only kept in part.
   EXPECT_THAT(message_of("yes lots | head -c 30000000 >&2; echo last >&2; exit 1", error_kind::compile_failed),
               testing::EndsWith(": last"));
 }
@@ -117,7 +118,8 @@ TEST_F(child_process, what_cannot_be_started_is_an_io_error) {
 }
 
 TEST_F(child_process, inherits_no_descriptors_and_no_blocked_signals) {
-  int extra = dup(0);  // without FD_CLOEXEC
+  // Without FD_CLOEXEC.
+  int extra = dup(0);
   EXPECT_EQ(text_of(shell("ls /proc/self/fd | wc -l")), text_of(shell("exec 3>&-; ls /proc/self/fd | wc -l")));
   close(extra);
   sigset_t all, old;

@@ -1,5 +1,5 @@
-// The digests that stand for the back ends in cache keys: a change of any covered source gives another one, wherever
-// the tree lies; sources of other back ends, and what no code depends on, do not.
+// The digests that represent the back ends in cache keys. A change of any covered source changes the digest, wherever
+// the source tree is. Sources of other back ends, and sources that do not affect code, do not change it.
 #include "jit/code_digest.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::string text_of(const fs::path& file) {
 
 class code_digest_test : public ::testing::Test {
  protected:
-  // What the build's script makes of the sources in `tree`.
+  // Returns the digests that the build's script computes for the sources in `tree`.
   digests digest(const fs::path& tree, covered* lists = nullptr) {
     const fs::path output = folder / "digests.cpp";
     const std::string build = KILN_BINARY_DIR;
@@ -87,7 +87,7 @@ TEST_F(code_digest_test, one_byte_of_a_source_changes_the_digests_of_the_back_en
   EXPECT_EQ(before, built) << "a digest depends on where the sources lie, or the build is older than the sources";
   ASSERT_EQ(before.size(), 4u);
 
-  // Of every set of back ends that share sources, the first and the last file.
+  // For every set of back ends that share sources, tests the first and the last file.
   std::map<std::set<std::string>, std::vector<std::string>> sharing;
   std::set<std::string> all;
   for (const auto& [back_end, files] : lists) all.insert(files.begin(), files.end());

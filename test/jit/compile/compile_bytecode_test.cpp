@@ -1,4 +1,4 @@
-// From a program of portable kernels to one of native ones: what is grouped, cached, compiled, refused.
+// Compiling a program of portable kernels to one of native kernels: grouping, cache, compilation, refusals.
 #include "jit/compile_bytecode.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ value dense(module& m, value x, std::int64_t in, std::int64_t out, unsigned seed
   return m.add(elementwise{scalar_function::tanh}, {m.add(dot{}, {x, w})});
 }
 
-// Two equal layers (one kernel), one of another shape, and an If whose branches hold kernels of their own.
+// Two equal layers (one kernel), one layer of another shape, and an If whose branches contain kernels.
 program model() {
   program p;
   module& yes = p.add_module("then");
@@ -105,7 +105,7 @@ TEST_F(compile_bytecode_test, every_module_becomes_native) {
       }
   EXPECT_GE(found, 5u);
   EXPECT_GE(in_bodies, 2u);
-  // The portable program is as it was.
+  // The portable program must not have changed.
   for (const module& m : portable.modules())
     for (const instruction& i : m.instructions())
       if (const auto* c = i.op().get_if<code_object>()) {
@@ -132,7 +132,8 @@ TEST_F(compile_bytecode_test, every_row_that_runs_here_agrees_with_the_reference
   program reference = model();
   host_device device;
   for (const target_row& row : targets()) {
-    program native = compile_bytecode(portable, options(row));  // every row finalizes, here or not
+    // Every row can be finalized, even if this machine cannot run it.
+    program native = compile_bytecode(portable, options(row));
     if (!runs_here(row)) {
       std::printf("%s cannot run on this machine: finalized only\n", row.name.c_str());
       continue;
@@ -241,7 +242,8 @@ TEST_F(compile_bytecode_test, open_dimensions_and_missing_payloads_are_refused) 
   jit_report three, four;
   compile_bytecode(compiled.bind({{"batch", 3}}), options(), &three);
   compile_bytecode(compiled.bind({{"batch", 4}}), options(), &four);
-  EXPECT_EQ(four.misses, 1u);  // the same payload for another shape is another kernel
+  // The same payload for another shape is another kernel.
+  EXPECT_EQ(four.misses, 1u);
 
   program broken;
   value x = broken.main().add_parameter("x", f32({3}));
@@ -264,7 +266,8 @@ TEST_F(compile_bytecode_test, a_compile_past_its_limit_names_the_kernel) {
     EXPECT_NE(std::string(e.what()).find("kernel '"), std::string::npos);
   }
   while (abandoned_calls() > 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // they end; the process must not before
+    // The threads end by themselves; the process must not end before them.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 TEST(targets, rows_are_complete_and_distinct) {

@@ -1,5 +1,5 @@
-// A key holds everything that a kernel's bytes depend on, and nothing else: perturbing any input changes it, perturbing
-// the process does not. test/tools/cache_test.py does the latter to whole processes.
+// A key depends on everything that affects a kernel's bytes and on nothing else: changing any input changes it,
+// changing the process's environment does not. test/tools/cache_test.py tests the latter with whole processes.
 #include "jit/kernel_keys.hpp"
 
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ struct inputs {
   }
 };
 
-// Every field of a row but its name, which two rows may share code under. A new field breaks the bindings, and belongs
-// here and into describe().
+// Every field of a row except its name, because rows with different names may share code. A new field makes these
+// bindings fail to compile, and must be added here and to describe().
 std::vector<std::function<void(target_row&)>> edits_of_a_row(const target_row& row) {
   {
     [[maybe_unused]] const auto& [name, family, triple, processor, features, vector_bits, vector_registers, l1_bytes,
@@ -73,7 +73,7 @@ std::vector<std::function<void(target_row&)>> edits_of_a_row(const target_row& r
   return edits;
 }
 
-// This process in another folder, environment and locale; other tests of it find what they expect afterwards.
+// Runs in another folder, environment and locale, and restores these afterwards for other tests.
 struct elsewhere {
   std::filesystem::path folder = std::filesystem::current_path();
   std::string locale = std::setlocale(LC_ALL, nullptr);
@@ -132,7 +132,7 @@ TEST(kernel_keys, every_input_changes_the_key) {
     perturb([](inputs& i) { i.driver = "580.65"; });
     for (const auto& edit : edits_of_a_row(row)) perturb([&](inputs& i) { edit(i.target); });
   }
-  // What the compiler itself puts in.
+  // Inputs that the compiler itself adds.
   kernel_key base = make_kernel_key("ab", {}, {}, {}, targets()[0]);
   std::set<content_hash> keys{base.hash()};
   for (std::string kernel_key::* field : {&kernel_key::payload, &kernel_key::target, &kernel_key::code,

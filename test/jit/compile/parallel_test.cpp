@@ -1,4 +1,4 @@
-// The bounded parallel loop: every index once, never more threads than asked for, exceptions.
+// The bounded parallel loop: visits every index once, never uses more threads than allowed, and propagates exceptions.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// jit/ptxas with programs that stand in for ptxas: what is found, what is passed over, what its answers become.
+// jit/ptxas with stand-in programs for ptxas: which programs are found, which are skipped, and how their results are
+// used.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ class ptxas_in_folders : public testing::Test {
   }
   void TearDown() override { fs::remove_all(root); }
 
-  // A folder whose ptxas answers --version with `version`, and otherwise does `command`.
+  // Returns a folder with a ptxas that prints `version` for --version, and otherwise runs `command`.
   fs::path folder(const std::string& name, const std::string& version, const std::string& command = "cat") {
     fs::create_directories(root / name);
     fs::path file = root / name / "ptxas";

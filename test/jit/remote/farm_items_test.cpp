@@ -1,5 +1,5 @@
-// What somebody who can write to the server may put into the queue: each item is marked dead with its reason and
-// skipped, and the job behind it is done.
+// Malicious queue items from anyone who can write to the server: each item is marked dead with its reason and skipped,
+// and the job behind it is completed.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -46,7 +46,7 @@ class farm_items : public testing::with_redis {
     w.insert(w.end(), fields.begin(), fields.end());
     return command(w).text;
   }
-  // An entry and its record as `submit` would leave them, with another spec.
+  // An entry and its record as `submit` would write them, with another spec.
   void item(const std::string& id, const std::string& spec, const words& more = {}) {
     words w{
         "HSET",  prefix + "job:" + id, "state", "queued", "label", "evil", "attempts", "0", "lost", "0", "keep", "1000",
@@ -68,8 +68,8 @@ class farm_items : public testing::with_redis {
     return run_farm_worker(w, {});
   }
   farm_record record(const std::string& id) { return queue->records({id}).front(); }
-  // Runs a worker over the items and one good job behind them, which must be done. Returns the words of those that are
-  // dead, as the queue knows them.
+  // Runs a worker on the items followed by one valid job, which must be completed. Returns the queue's reasons for the
+  // dead items.
   std::multiset<std::string> reasons(std::function<void(worker_options&)> change = {}, std::uint64_t done = 1) {
     item("good", write_job(good_job()));
     worker_totals totals = work(std::move(change));
@@ -210,7 +210,7 @@ TEST_F(farm_items, blobs_that_lie) {
   EXPECT_THAT(record("beyond").error, HasSubstr("--max-bytes"));
 }
 
-// The bytes of a good job's blob stay, whatever size another item gives them.
+// The bytes of a valid job's blob stay, even if another item states a different size.
 TEST_F(farm_items, a_lie_about_a_blob_s_size_does_not_harm_the_blob) {
   for (std::uint64_t bytes : {text.size() + 1, text.size() - 1, std::size_t{0}, 3 * blob_store::chunk_bytes}) {
     farm_job j = good_job();
@@ -221,7 +221,7 @@ TEST_F(farm_items, a_lie_about_a_blob_s_size_does_not_harm_the_blob) {
   EXPECT_EQ(queue->status().dead.size(), 4u);
 }
 
-// The result's blob is there already, with a head that counts to 10^11, or as another type.
+// The result's blob already exists, with a header that announces 10^11 bytes, or with another type.
 TEST_F(farm_items, a_lying_blob_in_the_place_of_the_result) {
   const std::string head = blob_store::head_key(blake3(text).hex());
   for (const words& damage : {words{"SET", head, "100000000000"}, words{"SET", head, std::string(3 << 20, '1')}}) {
@@ -347,7 +347,7 @@ TEST(shared_file, is_read_below_a_root_only) {
   EXPECT_EQ(outcome("/proc/self/environ", text, {"/"}), "the job's input 'in' is not the file that was submitted");
 }
 
-// A server, not an item: it hands out a job and then drips. A draining worker gives up in time, with an error.
+// A server that hands out a job and then sends bytes very slowly. A draining worker gives up in time with an error.
 TEST(farm_server, lies_do_not_hold_a_draining_worker) {
   using peer = testing::lying_server::peer;
   testing::scratch_folder folder;
@@ -364,7 +364,8 @@ TEST(farm_server, lies_do_not_hold_a_draining_worker) {
     return std::chrono::steady_clock::now() - begin;
   };
   auto bulk = [](const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; };
-  // A short XREADGROUP; every answer an integer; every answer a list; a job and then silence.
+  // Malicious replies: a short XREADGROUP; an integer for every command; a list for every command; a job and then
+  // silence.
   testing::lying_server short_entry(testing::after_greeting([](peer& p, const words& w) {
     return p.say(w[0] == "XAUTOCLAIM"   ? "*2\r\n$3\r\n0-0\r\n*0\r\n"
                  : w[0] == "XREADGROUP" ? "*1\r\n*1\r\n$1\r\na\r\n"

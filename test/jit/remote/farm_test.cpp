@@ -1,5 +1,5 @@
-// The queue's transitions one by one, and workers whose jobs are functions of the test's: lost, failing, crashing,
-// differing, repeated.
+// The queue's state transitions one by one, and workers with jobs that are lost, fail, crash, give different results or
+// are repeated.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -67,7 +67,7 @@ class farm : public testing::with_redis {
     blobs.emplace(*client, 1h);
   }
   std::string submit(const farm_job& j, bool revive = false) { return queue->submit(j, 1h, revive).before; }
-  // What take() gives within a second or two; the first call makes the group.
+  // Returns the result of take() within a second or two; the first call creates the group.
   std::optional<farm_lease> take(const std::string& worker) {
     for (int i = 0; i < 10; ++i)
       if (auto l = queue->take(worker, lease, max_lost, 50ms)) return l;
@@ -120,7 +120,8 @@ TEST_F(farm, the_same_job_is_queued_and_done_once) {
   EXPECT_TRUE(queue->empty());
   EXPECT_EQ(record(j).result, result.hex());
   blobs->remove(result, 6);
-  EXPECT_EQ(submit(j), "done");  // but its result has gone: it is queued again
+  // Its result has been deleted, so it is queued again.
+  EXPECT_EQ(submit(j), "done");
   EXPECT_EQ(record(j).state, "queued");
 }
 
@@ -141,7 +142,7 @@ TEST_F(farm, a_lease_that_is_renewed_stays_and_one_that_is_not_goes) {
   EXPECT_FALSE(queue->renew("slow", l->entry));
   EXPECT_EQ(record(j).lost, 1);
   EXPECT_EQ(record(j).worker, "fast");
-  // The slow one's failure is nobody's business any more; its result is as good as the other's.
+  // The failure of the slow worker is ignored by now; its result is as good as the other's.
   EXPECT_EQ(queue->fail(*l, "slow", error_kind::compile_failed, "late", false, 3), "ignored");
   EXPECT_EQ(queue->finish(*l, blake3(std::string_view("r")), 1, 1), "done");
   EXPECT_EQ(queue->finish(*again, blake3(std::string_view("r")), 1, 1), "repeated");
@@ -221,8 +222,10 @@ TEST_F(farm, workers_share_the_jobs_and_store_what_they_make) {
     EXPECT_EQ(text, want);
   }
   std::filesystem::remove(folder / "out");
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));  // no job's folder is left
-  EXPECT_TRUE(queue->status().workers.empty());           // nor a worker's name
+  // No job's folder is left.
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  // No worker's name is left.
+  EXPECT_TRUE(queue->status().workers.empty());
 }
 
 TEST_F(farm, flaky_poisoned_and_refused_jobs_are_told_apart) {
@@ -254,7 +257,7 @@ TEST_F(farm, flaky_poisoned_and_refused_jobs_are_told_apart) {
   EXPECT_EQ(dead, (std::set<std::string>{poisoned.id(), refused.id(), big.id(), gone.id()}));
   ASSERT_EQ(queue->status().flaky.size(), 1u);
   EXPECT_EQ(queue->status().flaky[0].id, flaky.id());
-  // What was missing can be brought; that needs no --retry.
+  // A missing input can be supplied later; that does not require --retry.
   submit_text("gone");
   run_farm_worker(options(), {});
   EXPECT_EQ(record(gone).state, "done");

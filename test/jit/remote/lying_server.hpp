@@ -1,4 +1,4 @@
-// A server on the loopback that speaks as a test tells it to: each connection runs `talk` on a thread of its own.
+// A server on the loopback interface whose behaviour a test defines: each connection runs `talk` on a separate thread.
 #pragma once
 
 #include <arpa/inet.h>
@@ -21,11 +21,11 @@ namespace kiln::testing {
 
 class lying_server {
  public:
-  // One connection, as `talk` sees it.
+  // One connection, passed to `talk`.
   class peer {
    public:
     peer(int socket, const std::atomic<bool>& ending) : socket_(socket), ending_(ending) {}
-    // The words of the client's next command; none when the connection ends.
+    // Returns the words of the client's next command; empty if the connection ends.
     std::vector<std::string> next() {
       std::vector<std::string> words;
       auto count = number('*');
@@ -37,7 +37,7 @@ class lying_server {
       }
       return words;
     }
-    // False when the client has gone or the server ends.
+    // Returns false if the client has disconnected or the server is stopping.
     bool say(std::string_view text) {
       while (!text.empty() && !ending_) {
         ssize_t n = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
@@ -126,8 +126,8 @@ class lying_server {
   std::vector<int> open_;
 };
 
-// Answers the greeting as Redis does and every other command by `answer`, which may talk for as long as it likes and
-// returns whether it goes on.
+// Answers the greeting as Redis does and every other command with `answer`, which may send any amount and returns
+// whether to continue.
 inline std::function<void(lying_server::peer&)> after_greeting(
     std::function<bool(lying_server::peer&, const std::vector<std::string>&)> answer) {
   return [answer = std::move(answer)](lying_server::peer& peer) {

@@ -1,5 +1,5 @@
-// The client and the cache's layer against servers that drip, flood and lie: every call ends in time, with an error and
-// little memory.
+// The client and the cache's remote layer against servers that send slowly, send too much or send invalid replies.
+// Every call ends in time with an error and uses little memory.
 #include <gmock/gmock.h>
 
 #include "jit/remote/redis_client.hpp"
@@ -16,7 +16,7 @@ using clock = std::chrono::steady_clock;
 using peer = lying_server::peer;
 using words = std::vector<std::string>;
 
-// The kind of the error that `call` ends with, and how long that takes.
+// Returns the kind of the error that `call` throws, and how long that takes.
 struct ending {
   std::optional<error_kind> kind;
   clock::duration time;
@@ -46,7 +46,8 @@ TEST(lying_server, drips_and_silence_end_at_the_deadline) {
                                                         drip("*8\r\n*8\r\n*8\r\n", ":1\r\n"),
                                                         [](peer& p) { p.sleep(5s); },
                                                         [](peer& p) {
-                                                          while (p.say("+")) p.sleep(20ms);  // drips in the greeting
+                                                          // Sends the greeting slowly.
+                                                          while (p.say("+")) p.sleep(20ms);
                                                         }};
   for (std::size_t i = 0; i < servers.size(); ++i) {
     lying_server server(servers[i]);
@@ -63,7 +64,8 @@ TEST(lying_server, a_client_that_is_connected_tries_again_within_the_same_deadli
   lying_server server(after_greeting([&](peer& p, const words&) {
     if (++calls == 1) return p.say("+OK\r\n");
     p.sleep(200ms);
-    return false;  // each time closed in the middle
+    // Each connection is closed in the middle of a reply.
+    return false;
   }));
   redis_client client(server.address(), {.call = 300ms});
   client.call({"PING"});
@@ -114,7 +116,7 @@ TEST(lying_server, a_reply_beyond_its_bounds_is_told_apart_and_the_client_goes_o
   EXPECT_EQ(server.connections(), 2);
 }
 
-// A second answer to one command would be taken for the answer to the next one.
+// A second reply to one command would be taken for the reply to the next command.
 TEST(lying_server, what_nobody_asked_for_is_never_an_answer) {
   std::atomic<bool> later = false;
   lying_server server(after_greeting([&](peer& p, const words& w) {

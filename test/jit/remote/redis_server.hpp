@@ -1,5 +1,5 @@
-// A real Redis server of the test's own: on a free port of the loopback, with its data in a temporary folder, ended
-// with the object.
+// Starts a real Redis server for a test, on a free loopback port and with its data in a temporary folder. The
+// destructor stops it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -59,7 +59,7 @@ class redis_server {
     int failed = posix_spawn(&process_, executable, &actions, nullptr, pointers.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     if (failed) throw std::runtime_error("the Redis server cannot be started");
-    // Until it listens; with a password it refuses us, and is there all the same.
+    // Waits until the server listens. With a password it refuses the connection, which is also an answer.
     try {
       redis_client(address(), {.patience = std::chrono::seconds(20)}).call({"PING"});
     } catch (const error& e) {
@@ -81,7 +81,7 @@ class redis_server {
   pid_t process_ = -1;
 };
 
-// A test with a server; without one installed it says so and is skipped.
+// A fixture with a server. Without an installed Redis, the test prints that and is skipped.
 class with_redis : public ::testing::Test {
  protected:
   void SetUp() override {

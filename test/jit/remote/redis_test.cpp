@@ -1,4 +1,4 @@
-// Addresses, the client, blobs and the cache's remote layer, against a real server that is stopped and started.
+// Addresses, the client, blobs and the cache's remote layer, with a real server that is stopped and restarted.
 #include <gmock/gmock.h>
 
 #include "ir/container/files.hpp"
@@ -62,7 +62,8 @@ TEST_F(redis, values_and_errors) {
   EXPECT_EQ(client.evaluate("return {KEYS[1], ARGV[1]}", {"key"}, {""}).items[1].text, "");
   EXPECT_EQ(kind_of([&] { client.call({"NONSENSE"}); }), error_kind::io);
   EXPECT_EQ(client.ask({"NONSENSE"}).kind, redis_value::type::error);
-  EXPECT_EQ(client.call({"PING"}).text, "PONG");  // an error reply costs no connection
+  // An error reply does not close the connection.
+  EXPECT_EQ(client.call({"PING"}).text, "PONG");
 }
 
 TEST_F(redis, a_restart_is_noticed_once_it_lasts) {
@@ -73,7 +74,8 @@ TEST_F(redis, a_restart_is_noticed_once_it_lasts) {
   EXPECT_EQ(kind_of([&] { client.call({"GET", "k"}); }), error_kind::unreachable);
   EXPECT_LT(clock::now() - begin, 1s);
   server->start();
-  EXPECT_EQ(client.call({"GET", "k"}).text, "v");  // kept by the append-only file
+  // The append-only file has kept it.
+  EXPECT_EQ(client.call({"GET", "k"}).text, "v");
 
   redis_client patient(server->address(), {.patience = 20s});
   patient.call({"PING"});
@@ -208,7 +210,7 @@ TEST_F(redis, layer_without_a_server_costs_little_and_once) {
 }
 
 TEST(redis_layer, a_server_that_hangs_is_left_alone) {
-  // Listens and never answers: the system accepts connections for it.
+  // Listens but never accepts: the operating system completes connections for it.
   int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;

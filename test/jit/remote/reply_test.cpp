@@ -1,5 +1,5 @@
-// Replies in the protocol's own bytes: what is read, what is refused, and that nothing is taken for what was only
-// announced.
+// Parsing replies of the Redis protocol: which are read, which are refused, and that no memory is allocated for bytes
+// that are only announced.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ redis_value read(const std::string& text, const reply_bounds& bounds = {}, std::
   return reply_reader(text_source{text, part}).read(bounds);
 }
 
-// Whether the reply is refused, and if so whether as one that is too large.
+// Returns whether the reply is refused, and if so whether as too large.
 std::string refusal(const std::string& text, const reply_bounds& bounds = {}) {
   try {
     read(text, bounds);

@@ -1,5 +1,4 @@
-// Tuning records: what they hold, how they merge, and what becomes of files that are damaged, newer or about something
-// else.
+// Tuning records: their contents, merging, and the handling of files that are damaged, newer or unrelated.
 #include "jit/tuning/tuning_records.hpp"
 
 #include <gtest/gtest.h>
@@ -275,7 +274,8 @@ TEST_F(records_test, hostile_hints_are_no_hints) {
       "{\"kiln_tuning_hints\": 1, \"records\": [" + repeated("{\"a\":", 300'000) + "1" + repeated("}", 300'000) + "]}",
       "{\"kiln_tuning_hints\": 1, \"records\": " + repeated("[", 1'000'000) + repeated("]", 1'000'000) + "}",
       "{\"kiln_tuning_hints\": 1, \"records\": [" + good + "," + good +
-          "]}",  // merging is for files that disagree, not for one that repeats itself
+          // Files that disagree are merged; a file that repeats a record is refused.
+          "]}",
   };
   for (const std::string& text : hostile) {
     EXPECT_THROW(parse_hints(text), error);
@@ -310,7 +310,8 @@ TEST_F(records_test, copies_merge_with_what_is_there) {
   overwrite(file(), "damaged");
   EXPECT_EQ(copy_cache(from, to, merging).damaged, 1u);
   EXPECT_EQ(there.winner(payload, inputs, outputs), wide);
-  EXPECT_FALSE(there.find_graph("program")->replay);  // its own stays
+  // The existing entry stays.
+  EXPECT_FALSE(there.find_graph("program")->replay);
 }
 
 TEST_F(records_test, decisions_about_graphs_are_kept_for_each_program_and_class) {

@@ -1,5 +1,5 @@
-// HIP's own finalizer as a candidate of the tuner, over a stand-in for a HIP that takes offload bundles, refuses them,
-// or is too old for them.
+// HIP's own finalizer as a candidate of the tuner. The stand-in HIP accepts offload bundles, refuses them, or is too
+// old for them.
 #include "jit/rocm_candidate.hpp"
 
 #include <gmock/gmock.h>
@@ -22,10 +22,11 @@ using namespace kiln::testing;
 
 namespace {
 
-constexpr std::int64_t elements = 256;  // one workgroup: the stand-in's kernel writes as many as there are work items
+// One workgroup: the stand-in's kernel writes as many elements as there are work items.
+constexpr std::int64_t elements = 256;
 constexpr int hip_6_4 = 60443483, hip_7_0 = 70051831, hip_6_3 = 60342134;
 
-// With numbers by value, which native launches do not have.
+// The kernel passes numbers by value, which native launches do not support.
 constexpr const char* source = R"(
 #include <hip/hip_runtime.h>
 extern "C" __global__ void twice(const float* x, float* y, int64_t n, float factor) {
@@ -69,7 +70,7 @@ class rocm_test : public ::testing::Test {
     EXPECT_EQ(control.late_uses(), 0u);
     control.reset();
   }
-  // As a process does that finds this HIP.
+  // The state of a process that finds this HIP.
   void open(int version) {
     device.reset();
     control.set_version(version);
@@ -80,7 +81,7 @@ class rocm_test : public ::testing::Test {
                                .device_class = device_class(device->info(), jit.target),
                                .compiler = this_compiler(target_family::amdgpu)});
   }
-  // What our finalizer would have made, in the stand-in's form, and as slow as wanted.
+  // Returns the object that our finalizer would make, in the stand-in's form, as slow as requested.
   native_bytes ours() const {
     native_kernel kernel = *rocm_candidate(source_program.kernel(content_hash::from_hex(group().portable.payload)),
                                            group().inputs, group().outputs, jit.target);
@@ -150,7 +151,8 @@ TEST_F(rocm_test, another_hip_does_not_run_it_and_a_new_one_is_tried) {
   jit_report report;
   compile_bytecode(source_program, jit, &report);
   EXPECT_TRUE(report.kernels[0].configuration.empty());
-  EXPECT_EQ(tune().outcome, kernel_tuning::state::known);  // there is nothing new to choose
+  // There is nothing new to choose from.
+  EXPECT_EQ(tune().outcome, kernel_tuning::state::known);
 
   open(hip_7_0);
   jit.records = records.get();
@@ -163,7 +165,7 @@ TEST_F(rocm_test, another_hip_does_not_run_it_and_a_new_one_is_tried) {
 }
 
 TEST_F(rocm_test, a_refusal_is_recorded_with_its_reason_and_the_default_stays) {
-  // The first module is the default's.
+  // The first module is that of the default configuration.
   control.fail("hipModuleLoadData", 2, 209);
   kernel_tuning t = tune();
   ASSERT_EQ(t.outcome, kernel_tuning::state::tuned) << t.reason;

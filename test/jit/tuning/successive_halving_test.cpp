@@ -1,4 +1,4 @@
-// Statistics of timings, and successive halving over candidates that are only numbers.
+// Statistics of timings, and successive halving with simulated candidates.
 #include "jit/tuning/successive_halving.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ using namespace kiln;
 
 namespace {
 
-// Contestants whose times are known, with noise that is now and then large, on a clock that only they move.
+// Candidates with known times and noise that is occasionally large. Only they advance the clock.
 struct fake_device {
   std::vector<double> ms;
   std::mt19937 engine{7};
@@ -90,8 +90,10 @@ TEST(successive_halving, slow_candidates_leave_early) {
   fake_device device{{1, 1.05, 1.5, 1.6, 1.7, 1.8, 1.9, 100}};
   halving_result result = run(device);
   EXPECT_EQ(result.order.size(), 8u);
-  EXPECT_EQ(device.turns[7], 1);  // hopeless
-  EXPECT_LE(device.turns[6], 9);  // gone after the first rounds
+  // A hopeless candidate is dropped after one turn.
+  EXPECT_EQ(device.turns[7], 1);
+  // Dropped after the first rounds.
+  EXPECT_LE(device.turns[6], 9);
   EXPECT_GT(device.turns[0], device.turns[6]);
   EXPECT_FALSE(result.candidates[6].finished);
   EXPECT_TRUE(result.candidates[result.order[0]].finished);

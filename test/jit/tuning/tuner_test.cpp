@@ -1,4 +1,4 @@
-// Tuning on the host device, with a compiler that can be made to give wrong, broken, slow or better kernels.
+// Tuning on the host, with a compiler that can be made to produce wrong, broken, slow or faster kernels.
 #include "jit/tuning/tuner.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ program two_products() {
   return compile(std::move(p));
 }
 
-// Of the same tensors as product(), cheaper and wrong.
+// A kernel with the same tensors as product(), but cheaper and wrong.
 program sum() {
   program p;
   module& m = p.main();
@@ -81,7 +81,7 @@ class tuner_test : public ::testing::Test {
                                .device_class = device_class(device->info(), jit.target),
                                .compiler = this_compiler(target_family::cpu)});
   }
-  // The native code of a program's only kernel.
+  // Returns the native code of a program's only kernel.
   native_bytes code_of(const program& p, const kernel_configuration& configuration = {}) {
     jit_options plain = jit;
     plain.configuration = configuration;
@@ -100,7 +100,7 @@ class tuner_test : public ::testing::Test {
   tuner_options options;
 };
 
-// Does its work over and over: as slow as wanted, and right.
+// Repeats its work, so that it is as slow as requested, and correct.
 native_bytes repeated(const native_bytes& once, int times) {
   native_kernel kernel = deserialize_native_kernel(*once);
   std::vector<launch> work;
@@ -127,7 +127,8 @@ TEST_F(tuner_test, what_it_finds_is_a_record_and_the_next_tuner_knows_it) {
   EXPECT_EQ(tune(p).session.generation, 2);
   options.again = false;
   options.effort = tuning_effort::full;
-  EXPECT_EQ(tune(p).outcome, kernel_tuning::state::tuned);  // more than was tried
+  // More candidates than were tried.
+  EXPECT_EQ(tune(p).outcome, kernel_tuning::state::tuned);
 }
 
 TEST_F(tuner_test, a_better_kernel_wins_is_checked_and_is_what_compile_bytecode_then_takes) {
@@ -169,7 +170,8 @@ TEST_F(tuner_test, a_kernel_that_leaves_its_output_unwritten_loses) {
   native_bytes good = code_of(p);
   native_kernel half = deserialize_native_kernel(*good);
   half.launches.back().grid = std::max<std::int64_t>(
-      1, half.launches.back().grid / 2);  // the host's grid counts work items, so this does half of it
+      // The host's grid counts work items, so this does half of the work.
+      1, half.launches.back().grid / 2);
   native_bytes unfinished = std::make_shared<const std::vector<std::byte>>(serialize(half));
   ASSERT_NE(*unfinished, *good);
   options.compile = [&](const kernel_group&, const kernel_configuration& c) {
@@ -267,7 +269,7 @@ TEST_F(tuner_test, the_hottest_come_first_and_the_budget_is_kept) {
   EXPECT_EQ(none[1].outcome, kernel_tuning::state::not_reached);
   EXPECT_LE(compiled, 2);
 
-  // What the budget cut is taken up again.
+  // Candidates that were skipped because of the budget are tried in the next session.
   now = compiled = 0;
   EXPECT_EQ(tuner(p, device, jit, records.get(), options).tune_all({1, 5}, 0)[0].outcome, kernel_tuning::state::tuned);
 }
@@ -283,7 +285,8 @@ TEST_F(tuner_test, another_compilers_winner_is_tried_first_and_checked) {
 
   jit.records = records.get();
   jit_report report;
-  compile_bytecode(p, jit, &report);  // at tier 0 it is used at once, since it compiles
+  // Tier 0 uses the record immediately, because it compiles anyway.
+  compile_bytecode(p, jit, &report);
   EXPECT_EQ(report.kernels[0].configuration, hint);
 
   std::vector<kernel_configuration> asked;
@@ -296,7 +299,8 @@ TEST_F(tuner_test, another_compilers_winner_is_tried_first_and_checked) {
   kernel_tuning t = tune(p);
   ASSERT_GE(asked.size(), 2u);
   EXPECT_EQ(asked[1], hint);
-  EXPECT_EQ(t.session.winner, kernel_configuration{});  // it is the same code: nothing is gained
+  // The code is the same, so nothing is gained.
+  EXPECT_EQ(t.session.winner, kernel_configuration{});
   jit_report after;
   compile_bytecode(p, jit, &after);
   EXPECT_EQ(after.kernels[0].configuration, kernel_configuration{});

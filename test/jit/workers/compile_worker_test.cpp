@@ -1,5 +1,4 @@
-// Compiling in a worker: the same bytes, candidates and texts as in this process, and the compiler's errors as if they
-// were ours.
+// Compiling in a worker process gives the same bytes, candidates, texts and errors as in this process.
 #include "jit/compile_worker.hpp"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // Damaged payloads: every truncation, and every byte with each of its bits flipped. Each gives a typed error or a
-// kernel, and this process lives. MLIR 22's reader is not built for hostile bytes: it trusts counts (of operation
-// names, regions, values, attributes), writes past a vector or dereferences an attribute of a kind it did not expect,
-// so a few flips in a thousand crash it or make it loop. That happens in the worker.
+// kernel, and this process survives. MLIR 22's reader is not hardened against malicious bytes: it trusts counts (of
+// operation names, regions, values, attributes), writes past a vector or dereferences an attribute of an unexpected
+// kind, so a few flips in a thousand crash it or make it loop. This happens in the worker process.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -41,7 +41,8 @@ class hostile_bytecode : public ::testing::Test {
     std::cout << tally_.refused << " refused, " << tally_.accepted << " accepted, " << tally_.crashed
               << " ended their worker\n";
     EXPECT_EQ(text_in_worker(workers_, {bytes_, {}, {}, targets().front()}, "mlir"),
-              print_kernel(bytes_));  // the pool is as good as new
+              // The pool works again.
+              print_kernel(bytes_));
   }
 
   std::vector<std::byte> bytes_ = write_kernel(*symbolic_dot_fusion(), "sample");

@@ -1,4 +1,5 @@
-// Workers that answer, crash, loop, write too much or are not there; and what stays behind: nothing.
+// Worker processes that answer, crash, loop, write too much or do not exist. None of them may leave a process or
+// descriptor behind.
 #include "jit/worker_pool.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,7 @@ using ::testing::HasSubstr;
 
 std::ptrdiff_t open_descriptors() { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); }
 
-// Every test ends with no child and no descriptor more than it began with.
+// At the end of every test there must be no child process and no more descriptors than at its start.
 class worker_pool_test : public ::testing::Test {
  protected:
   void SetUp() override { before_ = open_descriptors(); }
@@ -127,7 +128,8 @@ TEST_F(worker_pool_test, what_never_ends_is_ended) {
   EXPECT_THAT(message_of("late loop", error_kind::timed_out, {.time = 300ms}), HasSubstr("300 ms"));
   message_of("loop", error_kind::timed_out, {.time = 50ms});
   EXPECT_THAT(message_of("sleep 10000", error_kind::timed_out, {.time = 300ms, .reading = 100ms}),
-              HasSubstr("300 ms"));  // not reading, only waiting for its turn
+              // It did not read, it only waited for its turn.
+              HasSubstr("300 ms"));
   EXPECT_EQ(ask("echo still here"), "still here");
 }
 
@@ -183,7 +185,8 @@ TEST_F(worker_pool_test, a_host_that_was_killed_is_replaced) {
       EXPECT_EQ(ask("echo again"), "again");
       return;
     } catch (const error& e) {
-      EXPECT_EQ(e.kind(), error_kind::io) << e.what();  // the first request after it may be the one that finds out
+      // The first request after the crash may be the one that detects it.
+      EXPECT_EQ(e.kind(), error_kind::io) << e.what();
     }
   }
   FAIL() << "there is no new host";
@@ -193,7 +196,8 @@ TEST_F(worker_pool_test, an_executable_that_is_no_host_is_an_error) {
   testing::scratch_folder folder;
   const std::string path = (folder.path() / "host").string();
   pool({.arguments = {path}});
-  pool().start();  // does not throw
+  // Must not throw.
+  pool().start();
   EXPECT_THAT(message_of("pid", error_kind::io), HasSubstr(path));
   std::ofstream(path) << "#!/bin/sh\nexit 5\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);

@@ -1,5 +1,5 @@
-// The executable of the pools in these tests. With --compile-worker it is what `kiln --compile-worker` is; otherwise
-// its workers do what requests say.
+// The executable of the worker pools in these tests. With --compile-worker it behaves like `kiln --compile-worker`;
+// otherwise its workers do what each request asks for.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Every candidate of every kind of kernel finalizes, gives other code than the default and than the others, and on this
-// machine the right numbers.
+// Every candidate of every kind of kernel can be finalized, its code differs from that of all others, and on this
+// machine its results are correct.
 #include "mlir_bridge/candidates.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ std::string str(const kernel_configuration& configuration) {
   return text.empty() ? "(default)" : text;
 }
 
-// The long form: KILN_EFFORT=full or exhaustive in the environment, for all targets (minutes to hours).
+// The long form: KILN_EFFORT=full or exhaustive in the environment tests all targets (minutes to hours).
 tuning_effort wanted_effort() {
   tuning_effort effort = tuning_effort::quick;
   if (const char* text = std::getenv("KILN_EFFORT")) {
@@ -45,7 +45,7 @@ std::string text_of(const std::vector<std::byte>& bytes) {
 
 const std::vector<std::string> gpu_targets{"gfx942", "gfx1100", "gfx1201", "sm_90"};
 
-// Each kernel on one of the targets in turn; the long form has all of them.
+// Tests each kernel on one of the targets in turn; the long form tests all of them.
 TEST(candidates, of_gpus_finalize_and_differ) {
   std::size_t turn = 0;
   for (const named_kernel& kernel : kernels_of_every_kind()) {
@@ -83,7 +83,8 @@ TEST(candidates, of_the_host_differ_and_give_the_right_numbers) {
         const auto results = loaded.run(inputs, pieces);
         for (std::size_t i = 0; i < results.size(); ++i) {
           tolerance allowed = default_tolerance(expected[i].type().type);
-          allowed.relative *= 4, allowed.absolute *= 50;  // sums of hundreds of products
+          // Larger tolerances, because sums have hundreds of products.
+          allowed.relative *= 4, allowed.absolute *= 50;
           expect_close(results[i], expected[i], allowed, what);
         }
       }

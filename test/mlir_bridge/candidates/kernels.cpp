@@ -13,7 +13,7 @@ std::unique_ptr<module> one(const std::vector<shape>& inputs, operation op) {
   return fusion(inputs, [&](module& m, in p) { return std::vector<value>{m.add(op, p)}; });
 }
 
-// With something to do before the anchor's result is stored.
+// With an epilogue.
 std::unique_ptr<module> relu_of(const std::vector<shape>& inputs, operation op) {
   return fusion(inputs, [&](module& m, in p) {
     return std::vector<value>{m.add(elementwise{scalar_function::relu}, {m.add(op, p)})};

@@ -111,7 +111,8 @@ TEST(attention, rows_that_see_nothing) {
     std::vector<literal> inputs;
     for (value p : m->parameters()) inputs.push_back(random_literal(p.type(), random));
     auto mask = inputs[3].to_doubles();
-    for (std::size_t k = 0; k < 900; ++k) mask[k] = -inf;     // row 0 sees nothing
+    // Row 0 sees no key.
+    for (std::size_t k = 0; k < 900; ++k) mask[k] = -inf;
     for (std::size_t k = 900; k < 1799; ++k) mask[k] = -inf;  // row 1 sees the last key
     inputs[3] = literal::from_doubles(inputs[3].type(), mask);
     check(*m, inputs, tolerance{1e-4, 1e-5});
@@ -130,7 +131,8 @@ TEST(attention, scores_far_apart) {
 TEST(attention, prologues_and_epilogues) {
   for (std::int64_t queries : {2, 17}) {
     auto m = fusion({f32({queries, 3, 2, 8}), f32({2, 1, 1, 29}), f32({1, queries, 2, 8})}, [&](module& m, in p) {
-      // Queries, keys and values of one tensor; the mask computed; a sum after it that is also given out halved.
+      // Queries, keys and values are parts of one tensor. The mask is computed, and the sum after the attention is also
+      // output halved.
       auto part = [&](std::int64_t i) {
         return m.add(reshape{{1, queries, 2, 8}},
                      {m.add(slice{{0, i, 0, 0}, {queries, 1, 2, 8}, {1, 1, 1, 1}}, {p[0]})});

@@ -31,9 +31,9 @@ class loaded_kernel {
   const native_kernel& native() const { return native_; }
   // For an open kernel: later runs use tensors of these sizes.
   void set_sizes(const dim_bindings& sizes);
-  // pieces: the grid is split into about this many parts, run last to first; 1 runs it whole.
+  // `pieces`: the grid is split into about this many parts, which are run from last to first; 1 runs it in one call.
   std::vector<literal> run(std::span<const literal> inputs, std::int64_t pieces = 1) const;
-  // One more run on buffers prepared earlier, without the launches that a runtime does once at load: for timing.
+  // Runs once more on the prepared buffers, without the launches that a runtime runs only at load. For timing.
   std::function<void()> prepared(std::span<const literal> inputs) const;
 
  private:

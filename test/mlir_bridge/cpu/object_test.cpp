@@ -1,4 +1,4 @@
-// The object itself: what it refers to, that it is reproducible, what is refused, and what the trace tells.
+// Properties of the object: which symbols it refers to, reproducibility, refusals, and the contents of the trace.
 #include <algorithm>
 #include <set>
 
@@ -22,7 +22,7 @@ std::set<std::string> undefined_symbols(const native_kernel& kernel) {
   return names;
 }
 
-// What a loader must offer: C memory functions and libm.
+// Symbols that a loader must provide: C memory functions and libm.
 bool is_allowed(const std::string& symbol) {
   static const std::set<std::string> allowed = [] {
     std::set<std::string> names{"memcpy", "memmove", "memset"};
@@ -48,7 +48,8 @@ TEST(object, refers_to_libm_and_memory_functions_only) {
       try {
         m = fusion(inputs, [&](module& m, in p) { return std::vector<value>{m.add(elementwise{function}, p)}; });
       } catch (const error&) {
-        continue;  // the function is not defined on this type
+        // The function is not defined for this type.
+        continue;
       }
       for (const std::string& symbol : undefined_symbols(loaded_kernel(*m, best_target()).native())) {
         EXPECT_TRUE(is_allowed(symbol)) << symbol << " in " << enum_name(function) << " of " << name(type);

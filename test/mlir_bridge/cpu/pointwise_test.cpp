@@ -276,7 +276,8 @@ TEST_P(every_movement, agrees_in_other_types) {
     bool computes = name.starts_with("scalar") || name.starts_with("reshape") || name.ends_with("add") ||
                     name.starts_with("two") || name.starts_with("broadcast");
     if (computes && type == element_type::boolean) continue;
-    if (name.starts_with("nearest") && type == element_type::boolean) continue;  // the operation itself refuses bool
+    // The operation refuses bool.
+    if (name.starts_with("nearest") && type == element_type::boolean) continue;
     if ((name.starts_with("linear") || name.starts_with("cubic")) && !is_float(type)) continue;
     for (shape& s : inputs)
       if (s.type == element_type::f32) s.type = type;

@@ -30,7 +30,7 @@ class generator {
       dims.push_back(pick(4) == 0 ? 1 : 2 + pick(i == rank - 1 ? 40 : 6));
     return dims;
   }
-  // Another value of the same shape: one from the pool, a broadcast one, or the value itself.
+  // Returns another value of the same shape: one from the pool, a broadcast one, or the value itself.
   value partner(module& m, const std::vector<value>& pool, value v) {
     for (int attempt = 0; attempt < 6; ++attempt) {
       value other = pool[static_cast<std::size_t>(pick(static_cast<std::int64_t>(pool.size())))];

@@ -1,5 +1,5 @@
-// Sanity of speed and compile time: prints figures, and fails only where something is far from what was measured before
-// the project began (shared machines are noisy).
+// Rough checks of speed and compile time: prints the figures, and fails only if one is far from the values measured
+// before the project began (shared machines are noisy).
 #include <chrono>
 #include <cstdio>
 

@@ -8,7 +8,7 @@ namespace {
 
 TEST(ContractionDot, OddSizes) {
   const std::int64_t sizes[] = {1, 2, 3, 7, 13, 17, 31, 33, 65};
-  // Every size in every place, without the full product.
+  // Uses every size in every position, without testing all combinations.
   for (std::size_t i = 0; i < std::size(sizes); ++i)
     for (std::size_t j = 0; j < 3; ++j) {
       const std::int64_t m = sizes[i], n = sizes[(i + 3 * j + 1) % std::size(sizes)],
@@ -51,7 +51,7 @@ TEST(ContractionDot, FewRowsOfManyMatrices) {
     }
 }
 
-// Longer than what the sums of a narrow product stay in the cache for.
+// A depth for which the sums of a narrow product do not stay in the cache.
 TEST(ContractionDot, LongRow) {
   for (std::int64_t m : {1, 2}) {
     auto fusion = dot_fusion({m, 9}, {9, 9001}, {}, element_type::f32, element_type::f32, epilogue::bias_relu);

@@ -63,7 +63,7 @@ loaded_kernel::~loaded_kernel() = default;
 
 namespace {
 
-// Memory between two pages without access; the contents touch one of them.
+// Memory between two inaccessible pages; the contents are adjacent to one of them.
 class guarded {
  public:
   guarded(std::size_t bytes, guard side) : bytes_(bytes) {

@@ -20,7 +20,7 @@ target_row v3_row();
 target_row v4_row();
 bool runs_here(const target_row& row);
 
-// The rows that this machine can run; prints those that it cannot.
+// Returns the rows that this machine can run; prints the names of those it cannot.
 std::vector<target_row> rows_here();
 
 native_kernel compile_fusion(const module& fusion, const target_row& row,
@@ -41,8 +41,8 @@ class loaded_kernel {
   std::vector<entry> functions_;
 };
 
-// Runs every launch with its grid cut into `splits` parts, done in an order that is not the natural one. Outputs start
-// as NaN.
+// Runs every launch with its grid divided into `splits` parts, which are executed out of order. Outputs are filled with
+// NaN first.
 enum class guard { after, before };
 std::vector<literal> run(const loaded_kernel& kernel, std::span<const literal> inputs, std::span<const shape> outputs,
                          std::int64_t splits, guard side);

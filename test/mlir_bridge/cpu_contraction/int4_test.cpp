@@ -1,4 +1,4 @@
-// Tensors of 4 bits on a CPU: products whose weights are unpacked on their way, and everything that reads i4 and u4
+// Tensors of 4 bits on a CPU: products whose weights are unpacked on the fly, and all operations that read i4 and u4
 // elements.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ struct weights {
   bool zero_points = false;
 };
 
-// dot(a, dequantized weights), as aot/passes/int4_weights.hpp says.
+// dot(a, dequantized weights) in the form of aot/passes/int4_weights.hpp.
 std::unique_ptr<module> int4_dot(const dims_of& a, const weights& w, epilogue kind = epilogue::none) {
   auto m = std::make_unique<module>("kernel");
   value left = m->add_parameter("a", shape_of(w.type, a));
@@ -68,7 +68,7 @@ TEST(Int4, TypesZeroPointsAndEpilogues) {
       }
 }
 
-// What `build` makes of an i4 and a u4 parameter, read with every alignment that the dims lead to.
+// Checks the result of `build` for an i4 and a u4 parameter, with every alignment that the dims lead to.
 void expect_reads(const std::vector<dim>& dims, const std::function<value(module&, value)>& build) {
   for (element_type packed : {i4, u4})
     for (element_type type : {f32, f16, f64, i8, u8, i32, i64}) {

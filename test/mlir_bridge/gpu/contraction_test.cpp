@@ -1,5 +1,5 @@
-// Matrix products and convolutions on every GPU row (mlir_bridge/gpu/contraction): what their kernels hold and which
-// tiles are legal. Their numbers are compared in the emulator (test/emulation) and on GPUs (bench/gpu/gemm.py).
+// Matrix products and convolutions for every GPU row (mlir_bridge/gpu/contraction): resource use of their kernels, and
+// which tiles are legal. Their numbers are compared in the emulator (test/emulation) and on GPUs (bench/gpu/gemm.py).
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ TEST(contraction, constant_weights_are_packed_once) {
   ASSERT_EQ(kernel.scratch.size(), 1u);
   EXPECT_TRUE(kernel.scratch[0].prepared);
   EXPECT_GE(kernel.scratch[0].bytes, 200 * 64 * 2);
-  // Weights whose rows are whole chunks stay where they are.
+  // Weights whose rows are whole chunks are not copied.
   EXPECT_EQ(finalized(*square(256, f16, f16), "gfx942").launches.size(), 1u);
 }
 
@@ -133,7 +133,7 @@ TEST(contraction, tiles_stay_within_their_row) {
           EXPECT_LE(tile.threads(target.gpu), target.gpu.max_threads);
           EXPECT_EQ(tile.threads(target.gpu) % target.gpu.wave, 0);
         }
-        // Wishes that are not legal are not granted.
+        // Illegal values in a configuration are ignored.
         gpu::tile_shape tile = gpu::choose_tile(target, size, {{"tile_m", 1 << 20}});
         EXPECT_LT(tile.m, 1 << 20);
         EXPECT_EQ(gpu::staged_space(target, size).size(), tiles.size());

@@ -17,7 +17,7 @@ namespace {
 using masks = std::set<std::string>;  // scalar registers by their names in the disassembly: "s3" (wave32), "s[4:5]"
                                       // (wave64), "vcc_lo", "vcc"
 
-// Scalar registers [first, last], as the hardware numbers them.
+// Scalar registers [first, last] by their hardware numbers.
 struct register_range {
   int first, last;
   bool overlaps(const register_range& other) const { return first <= other.last && other.first <= last; }
@@ -39,7 +39,8 @@ bool is_exec(const std::string& operand) { return operand.starts_with("exec"); }
 struct instruction {
   std::string line, opcode;
   std::vector<std::string> operands;
-  std::uint64_t offset = 0, goal = 0;  // goal: of a branch
+  // `goal` is the target offset of a branch.
+  std::uint64_t offset = 0, goal = 0;
   bool is(std::string_view prefix) const { return opcode.starts_with(prefix); }
   bool branches() const { return is("s_cbranch") || opcode == "s_branch"; }
   bool multiplies() const {
@@ -66,11 +67,13 @@ instruction parse(const std::string& line) {
   return result;
 }
 
-// What holds before an instruction, on every path to it.
+// Facts that hold before an instruction on every path to it.
 struct knowledge {
   bool exec_full = true;
-  masks full;        // hold all lanes
-  masks complement;  // hold every lane that EXEC lacks; not listed while EXEC lacks none
+  // Registers that hold all lanes.
+  masks full;
+  // Registers that hold every lane missing from EXEC. Empty while EXEC is full.
+  masks complement;
 
   bool is_full(const std::string& mask) const {
     return is_exec(mask) ? exec_full : mask == "-1" || full.contains(mask);
@@ -83,7 +86,7 @@ struct knowledge {
       std::erase_if(*known, [&](const std::string& mask) { return scalar_registers(mask)->overlaps(*range); });
   }
   void widen() { exec_full = true, complement.clear(); }
-  // EXEC loses lanes, of which `mask` has all if `mask_completes`.
+  // Records that EXEC loses lanes; `mask` holds all of them if `mask_completes`.
   void narrow(const std::string& mask = "", bool mask_completes = false) {
     exec_full = false;
     complement.clear();
@@ -109,14 +112,14 @@ knowledge meet(const knowledge& a, const knowledge& b) {
   return both;
 }
 
-// s_and_saveexec_b32 SAVED, MASK: SAVED = EXEC, then EXEC = MASK & EXEC; and its relatives.
+// s_and_saveexec_b32 SAVED, MASK and related instructions: SAVED = EXEC, then EXEC = MASK & EXEC.
 void save_exec(const instruction& i, knowledge& state) {
   const std::string &saved = i.operands[0], &mask = i.operands[1];
   const bool was_full = state.exec_full, mask_completes = state.completes(mask);
   state.assign(saved, was_full, false);
   // A mask | EXEC has all that EXEC had, so a register that completed it still does.
   if (i.is("s_or_saveexec")) return mask_completes ? state.widen() : void();
-  // EXEC = MASK & ~EXEC. The old EXEC, which is saved, has the rest.
+  // EXEC = MASK & ~EXEC. The saved old EXEC holds the missing lanes.
   const bool other_lanes = i.is("s_and_not1_saveexec") || i.is("s_andn2_saveexec");
   state.narrow(saved, other_lanes && mask_completes);
 }
@@ -139,7 +142,7 @@ void follow(const instruction& i, bool wave64, knowledge& state) {
   if (i.opcode.find("_wrexec") != std::string::npos) state.narrow();
   if (is_exec(operands[0])) return write_exec(i, wave64, state);
   if (!i.is("s_")) {
-    // Comparisons write a mask; additions with carry and v_div_scale write one as their second operand.
+    // Comparisons write a mask. Additions with carry and v_div_scale write one as their second operand.
     for (std::size_t k = 0; k < std::min<std::size_t>(operands.size(), 2); ++k) state.forget(operands[k]);
     if (i.is("v_cmpx")) state.narrow();
     return;
@@ -149,7 +152,7 @@ void follow(const instruction& i, bool wave64, knowledge& state) {
   if (i.is("s_or_b"))
     now_full = state.is_full(operands[1]) || state.is_full(operands[2]),
     now_completes = state.completes(operands[1]) || state.completes(operands[2]);
-  // All lanes ^ EXEC: those that EXEC lacks.
+  // All lanes ^ EXEC: the lanes missing from EXEC.
   if (i.is("s_xor_b"))
     now_completes =
         (is_exec(operands[1]) && state.is_full(operands[2])) || (is_exec(operands[2]) && state.is_full(operands[1]));

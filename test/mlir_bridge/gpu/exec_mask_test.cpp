@@ -33,8 +33,8 @@ using testing::IsEmpty;
 
 // --- the check
 
-// How many of the code's matrix instructions may run with a narrowed EXEC. A line is one instruction of 4 bytes; "@N"
-// is the N-th one, as a branch's goal.
+// Returns how many matrix instructions may run with a narrowed EXEC. Each line is one instruction of 4 bytes; "@N" as a
+// branch target is the N-th instruction.
 std::size_t narrowed(std::vector<std::string> code) {
   code.push_back("s_endpgm");
   for (std::size_t i = 0; i < code.size(); ++i) {
@@ -71,7 +71,7 @@ TEST(exec_mask_check, a_mask_that_was_written_again_restores_nothing) {
       narrowed({"s_and_saveexec_b32 s2, vcc_lo", "s_mov_b32 s4, s2", "s_mov_b32 s2, 0", "s_mov_b32 exec_lo, s4", wmma}),
       0u);
   EXPECT_EQ(narrowed({"s_mov_b32 exec_lo, s4", wmma, "s_mov_b32 exec_lo, -1", wmma}), 1u);
-  // Half of a wave of 64.
+  // Half of a wave of 64 lanes.
   EXPECT_EQ(narrowed({"s_mov_b64 exec, s[4:5]", "s_mov_b32 exec_lo, -1", wmma}), 1u);
 }
 
@@ -89,7 +89,7 @@ TEST(exec_mask_check, knows_if_and_else) {
   EXPECT_EQ(narrowed({"s_and_saveexec_b32 s2, vcc_lo", "s_xor_b32 s2, exec_lo, s2", wmma,
                       "s_and_not1_saveexec_b32 s2, s2", wmma, "s_or_b32 exec_lo, exec_lo, s2", wmma}),
             2u);
-  // Only one way narrows it.
+  // EXEC is narrowed on one of two paths only.
   EXPECT_EQ(narrowed({"s_cbranch_scc1 @2", "s_and_saveexec_b32 s2, vcc_lo", wmma}), 1u);
   EXPECT_EQ(narrowed({"s_cbranch_scc1 @3", "s_and_saveexec_b32 s2, vcc_lo", "s_or_b32 exec_lo, exec_lo, s2", wmma}),
             0u);
@@ -117,7 +117,7 @@ TEST(exec_mask_check, refuses_jumps_out_of_the_code) {
 
 // --- LLVM
 
-// Fails when another LLVM marks other instructions: the table of pinned_instructions.cpp then has to follow.
+// Fails if another LLVM version marks different instructions. Then update the table of pinned_instructions.cpp.
 TEST(pinned_instructions, the_table_has_what_llvm_does_not_mark_as_convergent) {
   gpu::initialize_amd();
   std::string message;
@@ -129,7 +129,7 @@ TEST(pinned_instructions, the_table_has_what_llvm_does_not_mark_as_convergent) {
     const std::string_view name = instructions->getName(opcode);
     const bool multiplies = name.starts_with("V_WMMA_") || name.starts_with("V_SWMMAC_") ||
                             name.starts_with("V_MFMA_") || name.starts_with("V_SMFMAC_");
-    // This one loads the scales of the instruction after it; LLVM puts the two together when it writes the code.
+    // This instruction loads the scales of the next one; LLVM combines the two when it writes the code.
     if (!multiplies || name.starts_with("V_MFMA_LD_SCALE") || instructions->get(opcode).isConvergent()) continue;
     bool known = false;
     for (std::size_t row = 0; row < unmarked.size(); ++row)
@@ -141,7 +141,7 @@ TEST(pinned_instructions, the_table_has_what_llvm_does_not_mark_as_convergent) {
   for (int count : unmarked) EXPECT_GT(count, 0);
 }
 
-// One product whose result, or its square, only the first `n` lanes store: by any generator.
+// A product whose result, or its square, is stored only by the first `n` lanes, as any generator could emit it.
 std::string guarded_product(const std::string& factor, const std::string& result, const std::string& call,
                             bool squared) {
   const std::string multiply = result.find("float") != std::string::npos ? "fmul " : "mul ";
@@ -224,7 +224,7 @@ TEST(pinned_instructions, products_stay_in_front_of_a_guarded_store) {
   for (const product_case& c : product_cases) check_guarded_product(c, false);
 }
 
-// LLVM moves the multiplication first, the product follows it.
+// LLVM moves the multiplication first, and the product follows it.
 TEST(pinned_instructions, products_stay_in_front_of_guarded_arithmetic) {
   for (const product_case& c : product_cases) check_guarded_product(c, true);
 }

@@ -43,7 +43,7 @@ native_kernel finalize_for(const module& fusion, const target_row& target, final
   return kernel;
 }
 
-// Where kernels may begin early, each waits before it touches memory, and says so.
+// On targets with dependent launch, each kernel must wait before it accesses memory, and its launch must be marked.
 void check_waits(const native_kernel& kernel, const target_row& target) {
   for (const launch& l : kernel.launches) EXPECT_EQ(l.waits, target.gpu.dependent_launch) << l.symbol;
   if (target.family != target_family::nvidia) return;

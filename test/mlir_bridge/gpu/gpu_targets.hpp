@@ -20,10 +20,10 @@ std::vector<target_row> gpu_targets();
 std::unique_ptr<module> gpu_fusion(const std::vector<shape>& inputs,
                                    const std::function<std::vector<value>(module&, const std::vector<value>&)>& build);
 
-// The kernel for one row; nothing is checked. Where KILN_DUMP names a folder, the PTX goes there (for ptxas).
+// Returns the kernel for one row without checks. If KILN_DUMP names a folder, the PTX is written there (for ptxas).
 native_kernel finalize_for(const module& fusion, const target_row& target, finalize_trace* trace = nullptr);
 
-// private_memory: whether the generator may keep arrays on the stack.
+// `private_memory` allows the generator to keep arrays on the stack.
 void check_all_targets(const module& fusion, bool private_memory = false);
 
 }  // namespace kiln::test

@@ -1,5 +1,4 @@
-// Small kernels in LLVM IR for tests of what happens to GPU objects after code generation, and their compilation
-// through LLVM.
+// Small kernels in LLVM IR, and their compilation with LLVM, for tests of GPU objects after code generation.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +7,10 @@
 
 namespace kiln::test {
 
-// AMDGPU relocatable object of LLVM IR text, code object version 6. Throws std::runtime_error with LLVM's words.
+// Returns an AMDGPU relocatable object for LLVM IR text (code object version 6). Throws std::runtime_error with LLVM's
+// message.
 std::vector<std::byte> compile_amdgpu(const std::string& ir, const std::string& processor);
-// NVPTX text of LLVM IR text.
+// Returns PTX for LLVM IR text.
 std::string compile_nvptx(const std::string& ir, const std::string& processor);
 
 // Kernels `product` (one matrix instruction, 512 bytes of LDS) and `copy`; gfx942's MFMA and gfx1100's WMMA.
