@@ -1,4 +1,4 @@
-// A program of its own: it replaces the allocation functions, to count what a run allocates.
+// A separate test program, because it replaces the allocation functions to count the allocations of a run.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,13 +11,14 @@
 namespace {
 std::atomic<long> allocations{0};
 std::atomic<bool> counting{false};
-bool (*in_driver)() = nullptr;  // what a stand-in for a driver allocates is its own affair
+// Allocations of a stand-in driver are not counted.
+bool (*in_driver)() = nullptr;
 bool counts() { return counting.load(std::memory_order_relaxed) && !(in_driver && in_driver()); }
 }  // namespace
 
 extern "C" void* __libc_malloc(std::size_t);
 extern "C" void* __libc_memalign(std::size_t, std::size_t);
-// Also what libstdc++'s operator new, std::function and std::thread end up in.
+// libstdc++'s operator new, std::function and std::thread end up here, too.
 extern "C" void* malloc(std::size_t bytes) {
   if (counts()) allocations.fetch_add(1, std::memory_order_relaxed);
   return __libc_malloc(bytes);
@@ -73,7 +74,8 @@ TEST(allocations, a_run_allocates_nothing) {
     e.run(context, in, out);
   };
   counting = true;
-  for (int round = 0; round < 50; ++round) run(round % 2 ? a : b, total[round % 2]);  // new pointers on every run
+  // Each run uses other pointers than the one before.
+  for (int round = 0; round < 50; ++round) run(round % 2 ? a : b, total[round % 2]);
   counting = false;
   EXPECT_EQ(allocations.exchange(0), 0);
   EXPECT_EQ(a, b);
@@ -111,10 +113,12 @@ TEST(allocations, a_replayed_run_allocates_nothing) {
         if (queued) e.run(context, set.inputs(), set.outputs(), context.stream());
         else e.run(context, set.inputs(), set.outputs());
       };
-      for (std::size_t i = 0; i < 50; ++i) run(i % 2 ? i : 0, i % 3 == 0);  // all graphs that there may be
+      // Creates the maximum number of graphs.
+      for (std::size_t i = 0; i < 50; ++i) run(i % 2 ? i : 0, i % 3 == 0);
       auto before = context.report();
       counting = true;
-      for (std::size_t i = 0; i < 60; ++i) run(i % 4 ? i : 0, i % 3 == 0);  // new pointers, and some that come back
+      // New pointers, some of which occur again.
+      for (std::size_t i = 0; i < 60; ++i) run(i % 4 ? i : 0, i % 3 == 0);
       counting = false;
       EXPECT_EQ(allocations.exchange(0), 0);
       auto after = context.report();

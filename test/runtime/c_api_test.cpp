@@ -29,7 +29,7 @@ class c_api : public ::testing::Test {
     ::setenv("XDG_CONFIG_HOME", (folder / "config").c_str(), 1);  // where this user's keys are
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
-  // Signed by this user, as `kiln finalize --native-file` does it, or by the one who is given.
+  // Signed with the key of this user, as `kiln finalize --native-file` does, or with the given key.
   std::string write(const program& p, const signing_key* key = nullptr) {
     auto file = folder / "model.kiln";
     auto keys = user_keys::of_this_user();
@@ -51,7 +51,8 @@ TEST_F(c_api, opens_describes_and_runs_a_finalized_file) {
   EXPECT_EQ(kiln_api_version(), KILN_API_VERSION);
   kiln_program* program = nullptr;
   ASSERT_EQ(kiln_program_open(file.c_str(), 2, &program), KILN_OK) << kiln_last_error();
-  std::filesystem::remove(file);  // what is open stays open
+  // A file that is already open stays usable.
+  std::filesystem::remove(file);
   ASSERT_EQ(kiln_program_input_count(program), 1u);
   ASSERT_EQ(kiln_program_output_count(program), 2u);
   kiln_tensor_info info;
@@ -184,7 +185,8 @@ TEST_F(c_api, a_session_of_a_native_file_has_one_program) {
   kiln_program_close(same);
   kiln_context* context = nullptr;
   ASSERT_EQ(kiln_context_create(program, &context), KILN_OK);
-  kiln_program_close(program);  // contexts go on
+  // Contexts keep working.
+  kiln_program_close(program);
   const auto data = ramp();
   std::vector<float> y(n);
   const void* inputs[] = {data.data()};
@@ -246,7 +248,7 @@ TEST_F(c_api, native_code_runs_where_a_trusted_key_has_signed_it) {
   ::chmod((folder / "config/kiln").c_str(), 0700);
   std::filesystem::copy_file(trust, folder / "config/kiln/trusted_keys");
   EXPECT_EQ(open(file, {}), KILN_OK) << kiln_last_error();
-  // By this user.
+  // Signed by this user.
   file = write(p);
   EXPECT_EQ(open(file, {}), KILN_OK) << kiln_last_error();
   EXPECT_EQ(kiln_program_open_with(file.c_str(), nullptr, &program), KILN_OK);

@@ -17,7 +17,8 @@ std::optional<content_hash> identity_of(const std::string& object, std::string_v
 TEST(code_identity, is_of_the_code_and_not_of_what_surrounds_it) {
   auto pack = identity_of("packing", "pack");
   ASSERT_TRUE(pack);
-  EXPECT_EQ(pack, identity_of("packing_main", "pack"));  // another kernel around it
+  // The same function in another kernel.
+  EXPECT_EQ(pack, identity_of("packing_main", "pack"));
   EXPECT_EQ(pack, identity_of("packing_name", "pack_of_another_kernel"));
   EXPECT_NE(pack, identity_of("packing_step", "pack"));
   EXPECT_NE(pack, identity_of("packing", "pack_scaled"));
@@ -28,18 +29,22 @@ TEST(code_identity, covers_constants_and_names_that_the_code_refers_to) {
   ASSERT_TRUE(scaled && calling);
   EXPECT_EQ(scaled, identity_of("packing_main", "pack_scaled"));
   EXPECT_NE(scaled,
-            identity_of("packing_number", "pack_scaled"));  // the code is the same, a number in its table is not
+            // The code is the same, but a number in its table differs.
+            identity_of("packing_number", "pack_scaled"));
   EXPECT_EQ(identity_of("packing", "pack"), identity_of("packing_number", "pack"));
-  EXPECT_NE(calling, identity_of("packing_calls", "pack_calling"));  // erff has another name there
+  // erff has another symbol index there.
+  EXPECT_NE(calling, identity_of("packing_calls", "pack_calling"));
 }
 
 TEST(code_identity, is_missing_where_the_code_cannot_be_told_apart) {
   EXPECT_FALSE(identity_of("packing", "no_such_function"));
-  EXPECT_FALSE(identity_of("packing", "pack_counting"));  // reads memory that is written
-  EXPECT_FALSE(identity_of("packing_local", "pack"));     // a call to a local function has no relocation
+  // It reads memory that is written.
+  EXPECT_FALSE(identity_of("packing", "pack_counting"));
+  // A call of a local function has no relocation.
+  EXPECT_FALSE(identity_of("packing_local", "pack"));
 }
 
-// Whatever byte of the section changes, the identity changes where the byte is the function's, and only there.
+// Changes every byte of the section: the identity must change if, and only if, the byte belongs to the function.
 TEST(code_identity, every_byte_of_the_function_counts) {
   const auto bytes = read_object("packing");
   const elf_object object(bytes, EM_X86_64);

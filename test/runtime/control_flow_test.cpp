@@ -56,7 +56,7 @@ TEST_F(control_flow, if_runs_one_body) {
   }
 }
 
-// Swaps its two carried values and adds the iteration to one: double buffering must not mix them up.
+// Swaps its two carried values and adds the iteration to one of them. Double buffering must not mix them up.
 module& swapping_body(program& p, bool scans) {
   module& body = p.add_module("body");
   value i = body.add_parameter("i", count_type), go = body.add_parameter("go", flag_type);
@@ -228,7 +228,8 @@ TEST_F(control_flow, weights_of_bodies_are_prepared_once) {
   (void)i;
   value trips = m.add_constant(count(4)), yes = m.add_constant(flag(true)), start = m.add_parameter("x", vector_type);
   value weights =
-      m.add_constant(vector_literal(ramp(0.5f, 0.0625f)));  // an invariant of the loop, constant all the same
+      // An invariant of the loop that is also a constant.
+      m.add_constant(vector_literal(ramp(0.5f, 0.0625f)));
   m.set_outputs({m.add(loop{1, 4}, {trips, yes, start, weights}, {&body})}, {"y"});
   executable e = load(p, device);
   EXPECT_EQ(e.plan().report.prepared_made, 1u);

@@ -70,7 +70,8 @@ TYPED_TEST_P(device_conformance, launches_run_in_order) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), 1.0f);
   this->target->upload(x.data(), values.data(), bytes);
-  std::ranges::fill(values, -5.0f);  // which may be reused at once
+  // The caller may reuse the memory immediately.
+  std::ranges::fill(values, -5.0f);
   std::iota(values.begin(), values.end(), 1.0f);
   void* twice_buffers[] = {x.data(), y.data()};
   void* add_buffers[] = {y.data(), x.data(), z.data()};
@@ -93,14 +94,16 @@ TYPED_TEST_P(device_conformance, missing_functions_and_damaged_objects_are_error
 }
 
 TYPED_TEST_P(device_conformance, copies_and_zeros_stay_in_order) {
-  constexpr std::size_t bytes = (9u << 20) + 13;  // several pieces of a staged copy
+  // Several pieces of a staged copy.
+  constexpr std::size_t bytes = (9u << 20) + 13;
   device_memory x = this->target->allocate(bytes), y = this->target->allocate(bytes);
   std::vector<std::byte> data(bytes), back(bytes);
   for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 2654435761u >> 13);
   auto stream = this->target->make_stream();
   this->target->upload(x.data(), data.data(), bytes, stream.get());
   std::vector<std::byte> original = data;
-  std::ranges::fill(data, std::byte{0xEE});  // the host's memory is free again
+  // The host's memory may be reused.
+  std::ranges::fill(data, std::byte{0xEE});
   this->target->copy(y.data(), x.data(), bytes, stream.get());
   this->target->fill_zero(x.data(), bytes - 1, stream.get());
   this->target->download(back.data(), y.data(), bytes, stream.get());

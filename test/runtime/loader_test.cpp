@@ -149,7 +149,8 @@ TEST(object_loader, half_precision_calls_round_like_the_reference) {
     ASSERT_EQ(brain[i], f32_to_bf16(in[i])) << in[i];
     ASSERT_EQ(back[i], f16_to_f32(half[i])) << in[i];
   }
-  // Just above the middle between two halves, by less than f32 can see: rounding twice would go down to even.
+  // Just above the middle between two f16 numbers, by less than f32 can represent: rounding twice would round down to
+  // even.
   std::vector<double> tricky{1.0 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40), 1.0 + std::ldexp(1.0, -11),
                              -1.0 - std::ldexp(1.0, -11) - std::ldexp(1.0, -40),
                              1.0 + std::ldexp(1.0, -8) + std::ldexp(1.0, -40)};
@@ -198,7 +199,7 @@ TEST(object_loader, another_machine_is_refused_by_number) {
 // Either the object still loads, or a typed error says why not. Anything else would be a crash (run under ASan, too).
 enum class verdict { loaded, refused };
 verdict attempt(std::span<const std::byte> bytes) {
-  // A copy of exactly this size, so that a read past the end is seen by a checker.
+  // A copy of exactly this size, so that a sanitizer detects a read past the end.
   std::vector<std::byte> exact(bytes.begin(), bytes.end());
   try {
     load_one(exact);

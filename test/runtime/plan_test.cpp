@@ -201,13 +201,14 @@ TEST_F(plans, prepare_launches_over_constants_run_once_at_load) {
   expect_right(load(p, device));
 }
 
-// Kernels for other batch sizes, of other models and with other configurations pack alike: they use one copy.
+// Kernels for other batch sizes, of other models or with other configurations that pack weights in the same way share
+// one copy.
 TEST_F(plans, prepared_buffers_are_shared_by_kernels_that_pack_alike) {
   value x = m.add_parameter("x", vector_type), w = m.add_constant(vector_literal(ramp(1.0f)));
   auto first = make_kernel(
       {make_launch("reverse", n, {in(1), scratch(0)}, true), make_launch("multiply", n, {in(0), scratch(0), out(0)})},
       {{n * sizeof(float), true}});
-  // Its payload is another one, its weights are another input, and other scratch comes first.
+  // It has another payload, its weights are another input, and another scratch buffer comes first.
   auto alike =
       make_kernel({make_launch("twice", n, {in(1), scratch(0)}), make_launch("reverse", n, {in(0), scratch(1)}, true),
                    make_launch("multiply", n, {scratch(0), scratch(1), out(0)})},
@@ -239,7 +240,7 @@ TEST_F(plans, prepare_launches_over_inputs_run_every_time) {
   }
 }
 
-// Scratch filled half from a constant and half from an input cannot be kept.
+// Scratch that is filled partly from a constant and partly from an input cannot be kept.
 TEST_F(plans, prepare_launches_that_share_scratch_with_a_varying_one_run_every_time) {
   value x = m.add_parameter("x", vector_type);
   value w = m.add_constant(vector_literal(ramp(1.0f)));

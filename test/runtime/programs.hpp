@@ -34,7 +34,7 @@ inline launch make_launch(const char* symbol, std::int64_t grid, std::vector<lau
   return l;
 }
 
-// Which device programs are made for: kernels/tensors.c on the host unless a test says otherwise.
+// The device that programs are made for: the host (kernels/tensors.c) unless a test sets another one.
 struct kernel_flavour {
   std::vector<std::byte> (*object)() = [] { return read_object("tensors"); };
   const char* target = "x86-64";
@@ -49,7 +49,7 @@ inline native_kernel make_kernel(std::vector<launch> launches, std::vector<scrat
   return kernel;
 }
 
-// The instruction that runs `kernel`, as the just-in-time compiler leaves it.
+// Returns an instruction that runs `kernel`, in the form that the just-in-time compiler creates.
 inline value call(program& p, module& m, const char* symbol, const native_kernel& kernel, std::vector<value> inputs,
                   const std::vector<shape>& outputs) {
   auto hash = p.add_kernel(serialize(kernel));
@@ -85,7 +85,7 @@ inline value add_iteration(program& p, module& m, value i, value a) {
   return call(p, m, "add_iteration", make_kernel({make_launch("add_iteration", n, {in(0), in(1), out(0)})}), {i, a},
               {vector_type});
 }
-// x * reversed weights, reversed by a prepare launch.
+// x * reversed weights; a prepare launch reverses them.
 inline value multiply_packed(program& p, module& m, value x, value weights) {
   return call(p, m, "multiply_packed",
               make_kernel({make_launch("reverse", n, {in(1), scratch(0)}, true),
@@ -102,7 +102,7 @@ inline std::vector<float> ramp(float first = 0.0f, float step = 1.0f) {
 inline literal vector_literal(const std::vector<float>& v) { return literal::of(vector_type, v); }
 inline std::vector<float> floats(const literal& l) { return {l.as<float>().begin(), l.as<float>().end()}; }
 
-// Runs with the arena and the outputs full of NaNs.
+// Runs with the arena and the outputs filled with NaN.
 inline std::vector<literal> run_poisoned(const executable& e, const std::vector<literal>& inputs) {
   execution_context context = e.make_context();
   io_buffers tensors(e);

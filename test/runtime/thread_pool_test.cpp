@@ -14,7 +14,8 @@
 namespace kiln {
 namespace {
 
-// Plain increments: an item done twice, or two members at one item, is a wrong count here and a race under TSan.
+// Increments without atomics: an item that is executed twice, or by two threads, gives a wrong count, and a race under
+// TSan.
 void run_and_check(thread_pool& team, std::int64_t grid) {
   std::vector<int> hits(static_cast<std::size_t>(grid), 0);
   team.run(grid, [&](std::int64_t begin, std::int64_t end) {
@@ -51,14 +52,15 @@ TEST(thread_pool, many_runs_hand_over_their_data) {
 TEST(thread_pool, wakes_members_that_went_to_sleep) {
   thread_pool team(3);
   for (int round = 0; round < 20; ++round) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // far past the time that members spin
+    // Much longer than threads spin.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
     run_and_check(team, 50);
   }
 }
 
 TEST(thread_pool, uneven_items_are_shared_out) {
   thread_pool team(4);
-  // All the work lies in the first slice: without balancing, one member would do it alone.
+  // All the work is in the first slice: without balancing, one thread would do it alone.
   std::atomic<int> members{0};
   std::vector<std::atomic<int>> seen(1);
   thread_local bool counted = false;
@@ -100,7 +102,8 @@ TEST(thread_pool, covers_every_item_while_it_is_kept_awake_and_pinned) {
   team.stay_awake(1);
   for (int round = 0; round < 300; ++round) {
     run_and_check(team, 97);
-    if (round % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(4));  // longer than members stay awake
+    // Longer than threads stay awake.
+    if (round % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(4));
   }
   team.stay_awake(-1);
   run_and_check(team, 97);

@@ -1,4 +1,4 @@
-// Models that are opened for use: any sizes from one session, what instances share, what is reported.
+// Sessions: one session serves any sizes; tests what instances share and what is reported.
 #include "session/session.hpp"
 
 #include <gmock/gmock.h>
@@ -106,14 +106,16 @@ TEST_F(session_test, a_bounded_number_of_instances_is_kept) {
   session s(file, o);
   auto first = s.at(dim_bindings{{"rows", 1}});
   s.at(dim_bindings{{"rows", 2}});
-  s.at(dim_bindings{{"rows", 1}});  // used again: 2 is the oldest now
+  // Used again, so the instance for 2 is now the oldest.
+  s.at(dim_bindings{{"rows", 1}});
   s.at(dim_bindings{{"rows", 3}});
   EXPECT_EQ(dropped, std::vector<std::int64_t>{2});
   s.at(dim_bindings{{"rows", 4}});
   EXPECT_EQ(dropped, (std::vector<std::int64_t>{2, 1}));
   EXPECT_EQ(s.instances(), 2u);
   const literal x = random(f32({1, width}), 3);
-  EXPECT_EQ(first->run(std::vector{x})[0].type(), f32({1, width}));  // who holds one may go on
+  // An instance stays usable for those who hold it.
+  EXPECT_EQ(first->run(std::vector{x})[0].type(), f32({1, width}));
 }
 
 TEST_F(session_test, instances_share_packed_weights_without_a_cache) {

@@ -42,7 +42,7 @@ TEST(code_object_info, reads_registers_memory_and_arguments) {
 }
 
 TEST(code_object_info, reports_spills_and_scratch) {
-  // 64 KB on the stack of each work item, indexed by a value of run time.
+  // 64 KB on the stack of each work item, indexed by a run-time value.
   auto kernels = gpu::read_code_object(compile_amdgpu(R"(
 define amdgpu_kernel void @k(ptr addrspace(1) %p, i32 %i) {
   %a = alloca [4096 x i32], addrspace(5)
@@ -76,7 +76,7 @@ TEST(code_object_info, refuses_damage) {
       }
     }
   EXPECT_GT(refused, 300);
-  // Arrays in arrays without end.
+  // Endlessly nested arrays.
   auto nested = object;
   std::fill(nested.begin() + begin, nested.begin() + begin + 600, std::byte{0x91});
   EXPECT_THROW(gpu::read_code_object(nested), error);
@@ -136,7 +136,7 @@ TEST(disassembly, refuses_other_kernels_and_objects) {
     EXPECT_THAT(e.what(), HasSubstr("nothing"));
   }
   EXPECT_THROW(gpu::disassemble({}, "product"), error);
-  // The processor's name in the metadata becomes one that does not exist.
+  // Replaces the processor's name in the metadata by one that does not exist.
   auto unknown = linked;
   std::string_view text(reinterpret_cast<const char*>(unknown.data()), unknown.size());
   std::size_t at = text.find("amdhsa--gfx942");

@@ -1,5 +1,5 @@
-// The generators of everything that is neither matrix work nor attention, for every GPU row: structure and statistics.
-// Numbers come from test/emulation and the scripts for real devices.
+// The generators of everything except matrix products and attention, for every GPU row: structure and statistics.
+// Numbers are compared in test/emulation and by the scripts for real devices.
 #include "gpu_targets.hpp"
 
 namespace kiln::test {
@@ -90,8 +90,8 @@ TEST(gpu_windows, depthwise) {
   check_one({of(f32, {1, 13, 11, 5}), of(f32, {3, 3, 1, 10})}, op);
 }
 
-// Several waves combine one row through shared memory: a workgroup of them has no room for a second row (sm_90 takes
-// four warps here).
+// Several waves combine one row through shared memory, so the workgroup cannot process a second row (sm_90 takes four
+// warps here).
 TEST(gpu_rows, teams_of_several_waves_are_a_workgroup_each) {
   auto m = gpu_fusion({of(f32, {4096, 1024})}, [](module& m, const std::vector<value>& p) {
     return std::vector<value>{m.add(softmax{-1, false}, p)};

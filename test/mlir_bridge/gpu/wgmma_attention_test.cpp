@@ -1,5 +1,5 @@
-// attention (mlir_bridge/kinds/attention) by warpgroups and of few rows: what the PTX for sm_90 holds, and which
-// generator is taken when. Numbers come from the emulator and from GPUs.
+// Attention (mlir_bridge/kinds/attention) with warpgroups, and with few rows: the contents of the PTX for sm_90, and
+// when each generator is selected. Numbers are compared in the emulator and on GPUs.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -48,8 +48,8 @@ finalized finalize_for(const attention_case& c, const std::string& target = "sm_
   return done;
 }
 
-// What ptxas makes a call of: beside one it lets no warpgroup instruction overlap with another, where it compiles to be
-// linked.
+// Returns the instructions that ptxas compiles to a call. If PTX is compiled to be linked, warpgroup instructions do
+// not overlap next to a call.
 constexpr const char* instructions_that_call[] = {"div.rn", "rcp.rn", "sqrt.rn", "div.u", "div.s", "rem.u", "rem.s"};
 constexpr const char* warpgroups = "wgmma.mma_async.sync.aligned.m64n";
 
@@ -120,16 +120,18 @@ std::int64_t workgroups(const native_kernel& kernel) {
   return kernel.launches[0].grid * kernel.launches[0].grid_y * kernel.launches[0].grid_z;
 }
 
-// Neither copies to shared memory nor barriers between blocks: 32 keys by 128 depths of keys and values and the queries
-// are 36 loads of 16 bytes.
+// There are neither copies to shared memory nor barriers between blocks. 32 keys by 128 depths of keys and values, and
+// the queries, are 36 loads of 16 bytes.
 TEST(narrow_attention, few_rows_read_keys_straight_from_memory) {
   const attention_case decode{{1, 32, 1, 128}, {1, 8, 4096, 128}};
   auto [kernel, ptx] = finalize_for(decode);
   ASSERT_EQ(kernel.launches.size(), 1u);
-  EXPECT_EQ(workgroups(kernel), 128);  // of 132 compute units
+  // The device has 132 compute units.
+  EXPECT_EQ(workgroups(kernel), 128);
   ASSERT_EQ(kernel.scratch.size(), 3u);
   EXPECT_TRUE(kernel.scratch[2].zeroed);
-  EXPECT_EQ(kernel.scratch[2].bytes, 8 * 4);  // a counter for each head of keys
+  // A counter for each key head.
+  EXPECT_EQ(kernel.scratch[2].bytes, 8 * 4);
   EXPECT_THAT(ptx, HasSubstr("atom."));
   EXPECT_THAT(ptx, Not(HasSubstr("cp.async")));
   EXPECT_THAT(ptx, Not(HasSubstr(".local")));
@@ -154,7 +156,8 @@ TEST(narrow_attention, other_depths_and_many_rows_go_through_shared_memory) {
     auto kernel = finalize_for(c).kernel;
     ASSERT_EQ(kernel.launches.size(), 1u);
     EXPECT_EQ(kernel.launches[0].block, 128);
-    EXPECT_EQ(kernel.scratch.size(), 3u);  // keys split all the same
+    // Keys are split nevertheless.
+    EXPECT_EQ(kernel.scratch.size(), 3u);
     EXPECT_EQ(finalize_for(c, "sm_90", {{"key_parts", 1}}).kernel.scratch.size(), 0u);
   }
   EXPECT_EQ(finalize_for({{1, 32, 1, 128}, {1, 8, 4096, 128}}, "sm_90", {{"narrow", 0}}).kernel.launches[0].block, 128);

@@ -1,5 +1,5 @@
-// Matrix products by warpgroups (mlir_bridge/gpu/wgmma): what the PTX for sm_90 holds, what tiles are legal, and when
-// other instructions are taken.
+// Matrix products with warpgroups (mlir_bridge/gpu/wgmma): the contents of the PTX for sm_90, which tiles are legal,
+// and when other instructions are selected.
 #include <gmock/gmock.h>
 
 #include <optional>
@@ -91,7 +91,7 @@ TEST(wgmma, int8_weights_are_rearranged_once) {
   auto [kernel, ptx] =
       finalize_for(*dot_module({256, 500}, {500, 512}, {false, false, element_type::i32}, element_type::i8), "sm_90",
                    {{"wgmma", 1}});
-  // A's rows are no multiple of 16 bytes either; both are parameters.
+  // A's rows are not a multiple of 16 bytes either; both operands are parameters.
   ASSERT_EQ(kernel.launches.size(), 3u);
   EXPECT_TRUE(kernel.launches[0].prepare);
   EXPECT_TRUE(kernel.launches[1].prepare);
@@ -127,7 +127,7 @@ TEST(wgmma, a_cluster_may_share_k) {
   EXPECT_THAT(ptx, HasSubstr("ld.shared::cluster.b32"));
   EXPECT_THAT(ptx, HasSubstr(".reqnctapercluster 4"));
   EXPECT_EQ(kernel.launches[0].grid, 2 * 12 * 4);
-  // More tiles than clusters that fit: k is not shared.
+  // There are more tiles than resident clusters, so k is not split.
   auto large = dot_module({4096, 512}, {512, 4096}, {false, false, element_type::f16}, element_type::f16);
   EXPECT_THAT(finalize_for(*large, "sm_90", {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}, {"splits", 2}}).ptx,
               Not(HasSubstr("wgmma")));
@@ -183,7 +183,7 @@ TEST(wgmma, other_instructions_where_it_does_not_apply) {
   EXPECT_THAT(finalize_for(*narrow, "sm_90").ptx, Not(HasSubstr("wgmma")));
 }
 
-// Where a driver compiles PTX to be linked, ptxas lets no warpgroup instruction overlap with another beside a call.
+// If a driver compiles PTX to be linked, ptxas does not overlap warpgroup instructions next to a call.
 TEST(wgmma, no_division_becomes_a_call) {
   module m("kernel");
   value x = m.add_parameter("a", shape_of(element_type::f16, {13 * 128, 1024})),

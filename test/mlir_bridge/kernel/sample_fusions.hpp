@@ -1,5 +1,5 @@
-// Small fusions that together hold every operator a kernel may hold. Named as to_fusion names things, so that a round
-// trip is an equality of text. Sizes are odd and differ from axis to axis.
+// Small fusions that together contain every operator allowed in a kernel. Names are those that to_fusion gives, so that
+// a round trip can be tested by comparing texts. Sizes are odd and differ from axis to axis.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace kiln::test {
 
-// One operation over parameters of these shapes.
+// A single operation on parameters of these shapes.
 struct sample {
   operation op;
   std::vector<shape> inputs;
 };
 
-// Every operator except elementwise functions, several times where attributes matter.
+// Every operator except elementwise functions; several times if attributes matter.
 std::vector<sample> operator_samples();
-// Every scalar function, over every kind of operand that it is for.
+// Every scalar function, for every kind of operand that it supports.
 std::vector<sample> elementwise_samples();
 
 std::unique_ptr<module> fusion_of(const sample& s);
@@ -27,8 +27,7 @@ std::unique_ptr<module> fusion_of(const sample& s);
 // outputs.
 std::unique_ptr<module> symbolic_dot_fusion();
 
-// Values for the module's parameters: indices in range, other numbers in [-1.5, 1.5], all different where the type
-// allows.
+// Values for the module's parameters: valid indices, other numbers in [-1.5, 1.5], all different if the type allows.
 std::vector<literal> sample_inputs(const module& fusion);
 
 }  // namespace kiln::test

@@ -1,4 +1,4 @@
-// Symbolic kernels become static ones; what does not fit is refused.
+// Specializing symbolic kernels to static shapes; shapes that do not match are refused.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -9,7 +9,8 @@ namespace {
 
 struct refusal {
   const char* name;
-  const char* body;  // of a kernel that takes %x : tensor<3x5xf32> and returns %r
+  // The body of a kernel that takes %x : tensor<3x5xf32> and returns %r.
+  const char* body;
   const char* result;
   const char* says;
 };

@@ -12,8 +12,7 @@ namespace {
 
 using in = const std::vector<value>&;
 
-// From -1 to `segments`: the first rows and the last ones belong to no segment. Several rows have the same id, or ids
-// are left out.
+// Ids from -1 to `segments`: the first and last rows belong to no segment. Some ids occur several times, others never.
 literal ascending_ids(std::int64_t rows, std::int64_t segments, element_type type) {
   std::vector<double> numbers;
   for (std::int64_t row = 0; row < rows; ++row) numbers.push_back(static_cast<double>(row * (segments + 2) / rows - 1));

@@ -1,4 +1,4 @@
-// The search for drivers, and devices by name.
+// Finding drivers, and selecting devices by name.
 #include <gmock/gmock.h>
 
 #include "ir/error.hpp"
@@ -17,7 +17,7 @@ TEST(gpu_driver, what_is_not_there_is_explained) {
   gpu::driver_search another = gpu::find_driver(gpu::api::hip, "libm.so.6");
   EXPECT_EQ(another.driver, nullptr);
   EXPECT_THAT(gpu::explain(another), HasSubstr("libm.so.6: lacks hipInit"));
-  // A CUDA driver is not a HIP one.
+  // A CUDA driver must not be accepted as a HIP driver.
   EXPECT_THAT(gpu::explain(gpu::find_driver(gpu::api::hip, library_path(stand_ins[2]))), HasSubstr("lacks hipInit"));
   for (gpu::api which : {gpu::api::cuda, gpu::api::hip}) {
     gpu::driver_search usual = gpu::find_driver(which);
@@ -81,7 +81,8 @@ TEST_P(gpu_drivers, machine_code_of_portable_text) {
                                 reinterpret_cast<const std::byte*>(ptx.data()) + ptx.size());
   object.insert(object.end(), text.begin(), text.end());
   EXPECT_EQ(device->to_machine_code(object), text);
-  control.fail("cuLinkComplete", 1, 218);  // asked again, with the target that the text names
+  // The link is attempted again with the target that the text names.
+  control.fail("cuLinkComplete", 1, 218);
   EXPECT_EQ(device->to_machine_code(object), text);
   control.fail("cuLinkComplete", 1, 218);
   control.fail("cuLinkComplete", 2, 218);

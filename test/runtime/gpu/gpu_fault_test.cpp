@@ -1,5 +1,4 @@
-// Drivers that refuse, devices that go away: a typed error, nothing left behind, and a clear answer to everything that
-// follows.
+// Drivers whose calls fail, and devices that are lost: a typed error, no leaks, and a clear error for every later call.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -16,7 +15,7 @@ using ::testing::HasSubstr;
 class gpu_faults : public on_stand_in {};
 INSTANTIATE_TEST_SUITE_P(stand_in, gpu_faults, ::testing::ValuesIn(stand_ins), name_of);
 
-// Everything a device does, from opening to closing.
+// Calls everything that a device offers, from opening to closing.
 void whole_life(const stand_in_kind& kind) {
   auto device = open_stand_in(kind);
   executable e = load(rich_program(), *device);
@@ -61,7 +60,8 @@ TEST_P(gpu_faults, every_call_may_fail_at_its_first_uses) {
         EXPECT_EQ(control.late_uses(), 0u);
       }
   EXPECT_GT(failed, 150);
-  EXPECT_GT(survived, 20);  // calls that release, and calls that are not made that often
+  // Failures in calls that release something, and in calls that are made less often.
+  EXPECT_GT(survived, 20);
 }
 
 TEST_P(gpu_faults, a_device_may_go_at_any_time) {
@@ -77,8 +77,8 @@ TEST_P(gpu_faults, a_device_may_go_at_any_time) {
   for (std::size_t at = 0; at < sequence.size(); ++at) {
     std::size_t nth = ++seen[sequence[at]];
     if (at % step) continue;
-    // The call that fails is the one after which nothing works: 999 is lost for us, and the stand-in then answers so
-    // for ever.
+    // A call fails in such a way that nothing works afterwards: our code treats 999 as a lost device, and the stand-in
+    // returns it from then on.
     control.reset();
     control.fail(sequence[at].c_str(), nth, 999);
     try {
@@ -176,7 +176,7 @@ TEST_P(gpu_faults, work_that_does_not_end_times_out) {
     }
     EXPECT_THROW(good.evaluate(std::vector{vector_literal(ramp())}), error);
   }
-  // Releasing would wait for the work, so nothing was; the process is expected to end.
+  // Releasing memory would wait for the work, so nothing was released; the process is expected to end.
   EXPECT_GT(control.live(), 0u);
   forget_ = true;
 }
@@ -228,7 +228,8 @@ TEST_P(gpu_faults, a_refused_module_comes_with_the_drivers_words) {
   refuse("\177ELF");
   std::string header(64, '\0');
   header.replace(0, 5, "\177ELF\2");
-  header[40] = 100, header[60] = 1;  // a section table behind the end
+  // A section table beyond the end of the file.
+  header[40] = 100, header[60] = 1;
   refuse(header);
 }
 

@@ -1,5 +1,5 @@
-// Drivers that refuse graphs at any of their calls: the run that meets it and all later ones are right and eager,
-// nothing is left behind, and no stream stays in capture.
+// Drivers that fail at any graph call: that run and all later ones are correct and eager, nothing leaks, and no stream
+// stays in capture mode.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -37,7 +37,7 @@ const maker makers[] = {
     {"automatic", {.policy = graph_policy::automatic}},
 };
 
-// A program's runs with pointers that change in every way, some of them queued. Every answer is compared.
+// Runs a program with pointers that change in every way; some runs are queued. Compares every result.
 struct life {
   const executable& e;
   std::vector<literal> inputs, expected;
@@ -67,8 +67,8 @@ TEST_P(gpu_graph_faults, every_call_of_graphs_may_fail) {
   std::size_t failed = 0, survived = 0;
   for (const maker& m : makers) {
     std::map<std::string, std::size_t> counts;
-    // A device, a program and a context from beginning to end; `break_it` once the graphs begin. The number of
-    // failures.
+    // Runs a device, a program and a context from creation to destruction; calls `break_it` once graphs are used.
+    // Returns the number of failures.
     auto whole = [&](auto&& break_it) {
       std::size_t failures = 0, launched = 0;
       {
@@ -80,7 +80,8 @@ TEST_P(gpu_graph_faults, every_call_of_graphs_may_fail) {
         all.live(m.options, [&](execution_context& context) {
           graph_report r = context.report();
           if (failures) {
-            EXPECT_EQ(graph_launches(), launched);  // eager for good
+            // All later runs are eager.
+            EXPECT_EQ(graph_launches(), launched);
           }
           failures = r.failures;
           launched = graph_launches();
@@ -104,7 +105,8 @@ TEST_P(gpu_graph_faults, every_call_of_graphs_may_fail) {
       }
   }
   EXPECT_GT(failed, 30u);
-  EXPECT_GT(survived, 10u);  // patches that are refused, calls that release
+  // Refused patches, and calls that release something, do no harm.
+  EXPECT_GT(survived, 10u);
 }
 
 TEST_P(gpu_graph_faults, a_device_may_go_in_the_middle_of_a_graph) {
@@ -155,7 +157,7 @@ TEST_P(gpu_graph_faults, a_refused_patch_becomes_an_update_and_a_refused_update_
   EXPECT_EQ(context.report().rebuilds, 1u);
   EXPECT_EQ(context.report().failures, 0u);
   run(4);
-  // A driver that refuses all of them is left alone after a while.
+  // After a while, no more graphs are requested from a driver that refuses all of them.
   for (std::size_t i = 5; i < 20; ++i) {
     fail("cuGraphExecKernelNodeSetParams", "hipGraphExecKernelNodeSetParams", 1);
     fail("cuGraphExecUpdate", "hipGraphExecUpdate", 1);
@@ -166,14 +168,14 @@ TEST_P(gpu_graph_faults, a_refused_patch_becomes_an_update_and_a_refused_update_
   EXPECT_EQ(context.report().mode, "eager");
 }
 
-// --- work that is not ours ---
+// --- foreign calls ---
 
 struct vendor {
   int throws_at = -1, calls = 0;
   const gpu::driver_functions* functions = nullptr;
 };
 
-// out = in, by the driver's own copy; at one call it throws.
+// out = in, with the driver's copy function; one of the calls throws.
 void vendor_copy(void* data, void* stream, std::span<void* const> inputs, std::span<void* const> outputs) {
   auto& v = *static_cast<vendor*>(data);
   if (v.calls++ == v.throws_at) throw std::runtime_error("the vendor's library says no");
@@ -214,7 +216,8 @@ TEST_P(gpu_graph_faults, calls_that_are_not_ours) {
                     expected);
           ++right;
         } catch (const std::runtime_error& err) {
-          EXPECT_THAT(err.what(), HasSubstr("says no"));  // an eager run's: it is the caller's
+          // The exception of an eager run is passed on to the caller.
+          EXPECT_THAT(err.what(), HasSubstr("says no"));
           ++thrown;
         }
       }

@@ -1,4 +1,4 @@
-// Graph replay: the same bits as launches, whatever changes between two runs.
+// Graph replay gives the same bits as eager launches, whatever changes between two runs.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -39,8 +39,7 @@ TEST_P(gpu_graphs, the_same_bits_whatever_changes) {
     tensor_sets sets(e, 5);
     auto theirs = device->make_stream();
     execution_context eager = e.make_context({.policy = graph_policy::off});
-    // Which set the inputs come from, and which the outputs go to: the same, other inputs, other outputs, both, and
-    // back.
+    // Selects the sets of inputs and outputs for each run: the same, other inputs, other outputs, both, and back.
     constexpr std::pair<int, int> mixes[] = {{0, 0}, {0, 0}, {1, 0}, {1, 2}, {3, 4}, {0, 0}, {3, 4},
                                              {0, 0}, {3, 4}, {2, 1}, {4, 0}, {4, 0}, {1, 1}};
     for (const graph_options& options : {nodes, branches, capture, automatic}) {
@@ -96,7 +95,8 @@ TEST_P(gpu_graphs, only_nodes_that_use_a_pointer_are_patched) {
   sets.sets[1]->upload(inputs);
   control.reset();
   e.run(context, mixed, sets.sets[0]->outputs());
-  EXPECT_EQ(kernel_patches(), 1u);  // exponential(z); the copy of z is another kind of node
+  // Only exponential(z) is a kernel node; the copy of z is another kind of node.
+  EXPECT_EQ(kernel_patches(), 1u);
   EXPECT_EQ(context.report().patches, 2u);
   EXPECT_EQ(sets.sets[0]->download(), expected);
 }
@@ -115,7 +115,7 @@ TEST_P(gpu_graphs, taking_turns_with_a_few_sets_of_tensors_patches_nothing) {
   EXPECT_EQ(kernel_patches(), 0u);
   EXPECT_EQ(graph_launches(), 10u);
 
-  // Always new pointers: patched, and never more graphs than are allowed.
+  // Pointers are new in every run: graphs are patched, and there are never more graphs than allowed.
   tensor_sets many(e, 40);
   for (int round = 0; round < 2; ++round)
     for (auto& s : many.sets) {
@@ -146,7 +146,7 @@ TEST_P(gpu_graphs, kernels_that_wait_by_themselves_begin_early) {
   std::size_t edges = control.calls("cuGraphAddDependencies_v2");
   EXPECT_EQ(edges, GetParam().api == gpu::api::cuda ? e.plan().report.launches - 1 : 0);
   if (!edges) return;
-  // A driver that refuses such an edge is given a full one.
+  // If a driver refuses such an edge, a full dependency is used.
   control.reset();
   control.fail("cuGraphAddDependencies_v2", 1, 801);
   run();
@@ -259,7 +259,7 @@ TEST_P(gpu_graphs, a_loop_whose_condition_is_known_never_waits_for_the_device) {
     control.reset();
     e.run(context, sets.sets[0]->inputs(), sets.sets[0]->outputs());
     EXPECT_EQ(graph_launches(), 5u);
-    // Nodes of a capture that the driver does not name cannot be patched: the graph is captured again and updated as a
+    // Captured nodes that the driver does not expose cannot be patched: the graph is captured again and updated as a
     // whole.
     bool patched = options.making == graph_making::nodes || std::string(GetParam().name) != "hip5";
     EXPECT_EQ(control.calls(GetParam().launch), patched ? 0u : 10u);
@@ -315,7 +315,8 @@ TEST_P(gpu_graphs, on_the_callers_stream_without_waiting) {
       e.run(context, sets.sets[i]->inputs(), sets.sets[i]->outputs(), i % 2 ? *default_stream : *theirs);
     EXPECT_EQ(control.calls(GetParam().synchronize), 0u);
     EXPECT_EQ(graph_launches(), 4u);
-  }  // waits for its runs
+    // The destructor waits for its runs.
+  }
   for (int i = 0; i < 4; ++i) EXPECT_EQ(floats(sets.sets[i]->download()[0]), plain_result(ramp(static_cast<float>(i))));
 }
 
@@ -345,7 +346,8 @@ TEST_P(gpu_graphs, automatic_decides_and_can_be_told) {
   EXPECT_EQ(context.report().mode, "measuring");
   EXPECT_FALSE(context.decision());
   e.run(context, a.inputs(), a.outputs());
-  EXPECT_EQ(context.report().captures, 0u);  // nothing is made for a first run, which may be the only one
+  // No graph is built for a first run, which may be the only one.
+  EXPECT_EQ(context.report().captures, 0u);
   e.settle(context, a.inputs(), a.outputs());
   ASSERT_TRUE(context.decision());
   EXPECT_GT(context.decision()->eager_ms, 0);
@@ -362,12 +364,13 @@ TEST_P(gpu_graphs, automatic_decides_and_can_be_told) {
     EXPECT_EQ(told.decision()->eager_ms, 2.0);
   }
 
-  // Once decided, a run makes the same calls as if nothing had ever been measured.
+  // Once the decision is made, a run makes the same calls as if nothing had been measured.
   const graph_decision decided = *context.decision();
   execution_context always =
       e.make_context(decided.replay ? decided.branches ? branches : nodes : graph_options{.policy = graph_policy::off});
   auto calls_of = [&](execution_context& which) {
-    e.run(which, a.inputs(), a.outputs());  // makes its graph
+    // Builds its graph.
+    e.run(which, a.inputs(), a.outputs());
     control.reset();
     e.run(which, a.inputs(), a.outputs());
     return control.log();
@@ -376,7 +379,7 @@ TEST_P(gpu_graphs, automatic_decides_and_can_be_told) {
   EXPECT_FALSE(expected_calls.empty());
   EXPECT_EQ(calls_of(context), expected_calls);
 
-  // Told to replay, the first runs still find the faster order.
+  // With the policy `on`, the first runs still determine the faster order.
   execution_context ordered = e.make_context({.policy = graph_policy::on});
   EXPECT_TRUE(ordered.measuring());
   std::size_t runs = control.calls(GetParam().launch);
@@ -387,7 +390,7 @@ TEST_P(gpu_graphs, automatic_decides_and_can_be_told) {
   EXPECT_EQ(ordered.report().captures, 2u);
   EXPECT_EQ(ordered.report().branches, ordered.decision()->branches);
 
-  // Runs that nobody waits for are measured too, when later ones begin.
+  // Queued runs are measured, too, when later ones begin.
   execution_context queued = e.make_context(automatic);
   for (int i = 0; i < 5000 && !queued.decision(); ++i) {
     e.run(queued, a.inputs(), a.outputs(), queued.stream());
@@ -401,7 +404,8 @@ TEST_P(gpu_graphs, launches_of_contexts_with_graphs_go_to_one_stream) {
   auto device = open_stand_in(GetParam());
   auto theirs = device->make_stream();
   control.reset();
-  load(rich_program(), *device);  // which has `prepare` launches
+  // It has `prepare` launches.
+  load(rich_program(), *device);
   EXPECT_EQ(control.launched_streams(), 1u);
   executable e = load(branching_program(), *device);
   auto inputs = inputs_for(e, 0.5f), expected = e.evaluate(inputs, nodes);
@@ -420,7 +424,7 @@ TEST_P(gpu_graphs, launches_of_contexts_with_graphs_go_to_one_stream) {
       e.run_timed(context, sets.sets[0]->inputs(), sets.sets[0]->outputs(), profile);
   }
   EXPECT_EQ(control.launched_streams(), 1u);
-  // Runs that never are graphs are their own contexts', so that they may overlap.
+  // Runs that never become graphs use streams of their contexts, so they may overlap.
   execution_context a = e.make_context({.policy = graph_policy::off}),
                     b = e.make_context({.policy = graph_policy::off});
   run(a, 0), run(b, 0);

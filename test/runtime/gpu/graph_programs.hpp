@@ -33,8 +33,8 @@ struct tensor_sets {
   std::vector<std::unique_ptr<io_buffers>> sets;
 };
 
-// A run with the inputs of one set and the outputs of another, whose bytes come back. With a stream it is queued and
-// waited for.
+// Runs with the inputs of one set and the outputs of another, and returns the output bytes. With a stream, the run is
+// queued and waited for.
 inline std::vector<literal> run_mixed(const executable& e, execution_context& context, io_buffers& from, io_buffers& to,
                                       const std::vector<literal>& inputs, device_stream* stream = nullptr) {
   from.upload(inputs);

@@ -1,4 +1,4 @@
-// The stand-ins as tests use them.
+// Helpers for tests that use the stand-in drivers.
 #pragma once
 
 #include <dlfcn.h>
@@ -14,7 +14,8 @@
 namespace kiln::testing {
 
 struct stand_in_kind {
-  const char* name;  // of the library
+  // File name of the library.
+  const char* name;
   gpu::api api;
   const char* target;                                                    // of its devices
   const char *allocate, *free, *synchronize, *launch, *upload, *encode;  // its names of functions
@@ -55,7 +56,7 @@ inline std::unique_ptr<gpu_device> open_stand_in(const stand_in_kind& kind, int 
   return std::make_unique<gpu_device>(search.driver, ordinal);
 }
 
-// A test over one of the stand-ins, which has nothing left when the test ends.
+// A fixture for one of the stand-ins. At the end of each test, no object may be left.
 class on_stand_in : public ::testing::TestWithParam<stand_in_kind> {
  protected:
   on_stand_in() {
@@ -71,12 +72,14 @@ class on_stand_in : public ::testing::TestWithParam<stand_in_kind> {
     if (forget_) control.abandon();
     flavour = {};
   }
-  bool forget_ = false;  // the test left things behind on purpose
+  // Set if the test leaks objects on purpose.
+  bool forget_ = false;
   const stand_in::control& control = control_of(GetParam());
 };
 inline std::string name_of(const ::testing::TestParamInfo<stand_in_kind>& info) { return info.param.name; }
 
-// x → packed weights, a sum, control flow, and an output that is an input: everything a plan can hold.
+// A program with everything that a plan can contain: packed weights, a sum, control flow, and an output that is an
+// input.
 inline program rich_program() {
   program p;
   module& m = p.main();
@@ -102,7 +105,7 @@ inline program rich_program() {
   return p;
 }
 
-// Straight-line: what a run only launches.
+// A straight-line program, whose runs consist only of launches.
 inline program plain_program(float first = 0.5f) {
   program p;
   module& m = p.main();

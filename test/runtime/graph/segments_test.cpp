@@ -1,4 +1,4 @@
-// How a plan is cut into parts, and which steps of a part wait for which.
+// Dividing a plan into segments, and the dependences between the steps of a segment.
 #include "runtime/graph/segments.hpp"
 
 #include <algorithm>
@@ -45,11 +45,12 @@ TEST(graph_segments, branches_wait_for_their_data_and_for_memory_that_is_used_ag
   EXPECT_TRUE(after[0].empty());
   EXPECT_TRUE(after[1].empty());
   EXPECT_EQ(after[2], (std::vector<std::uint32_t>{1, 0}));
-  EXPECT_EQ(after[3], (std::vector<std::uint32_t>{2}));  // which waits for 0 and 1
+  // Step 2 waits for 0 and 1.
+  EXPECT_EQ(after[3], (std::vector<std::uint32_t>{2}));
   EXPECT_EQ(after[4], (std::vector<std::uint32_t>{3}));
   EXPECT_EQ(after[6], (std::vector<std::uint32_t>{5}));
 
-  // Whatever the arena: two steps of which one writes memory that the other uses are ordered, directly or not.
+  // For any arena: if one step writes memory that another one uses, the two are ordered, directly or indirectly.
   auto uses = [&](std::size_t node) { return std::get<launch_step>(made.blocks[0].steps[node].what); };
   std::vector<std::vector<bool>> before(7, std::vector<bool>(7));
   for (std::size_t i = 0; i < 7; ++i)
@@ -86,7 +87,7 @@ TEST(graph_segments, what_could_all_run_at_once_is_laid_into_lanes) {
   EXPECT_TRUE(parts[0].branches);
   EXPECT_EQ(parts[0].after, (std::vector<std::vector<std::uint32_t>>{{}, {}, {}, {}, {0}, {1}, {2}, {3}, {4}, {5}}));
 
-  // Two that wait for the same step: the second goes behind the oldest of the other lanes, and still waits for its
+  // Two steps wait for the same step. The second goes to the lane with the oldest last step, and still waits for its
   // data.
   program forked;
   module& f = forked.main();

@@ -18,8 +18,8 @@ struct outcome {
   std::map<run_way, std::size_t> per_way;
 };
 
-// Runs until there is a decision; `cost` says how long the nth run, which is the kth of its burst, takes that way.
-// Times come `late` runs later; one of `lost` is never told.
+// Runs until there is a decision. `cost` returns the time of the n-th run, which is the k-th of its burst, for a way.
+// Times are reported `late` runs later; those of `lost` are never reported.
 template <class Cost>
 outcome decide(std::vector<run_way> ways, Cost cost, std::size_t late = 0, std::size_t lost = 0) {
   graph_trial trial(std::move(ways));
@@ -74,7 +74,7 @@ TEST(graph_trial, clear_differences_end_it_early_and_none_keeps_the_first) {
   // The number of warm-up and measured rounds is bounded even for short runs.
   EXPECT_LE(decide(all, [](auto, auto, auto) { return 0.001; }).runs,
             3 * 4 * (graph_trial::most_warm_rounds + graph_trial::most_rounds + 1));
-  // Long ones are not repeated more than need be.
+  // Long runs are not repeated more often than necessary.
   EXPECT_LE(decide(all, [](auto, auto, auto) { return 100.0; }).runs, 3 * 4 * (1 + graph_trial::least_rounds));
 }
 

@@ -7,7 +7,8 @@
 namespace kiln::stand_in {
 
 engine& the_engine() {
-  static auto* e = new engine;  // outlives every thread
+  // Never destroyed, because threads may outlive static objects.
+  static auto* e = new engine;
   return *e;
 }
 
@@ -15,7 +16,7 @@ thread_local int engine::inside_scope::depth = 0;
 
 namespace {
 
-// What work finds wrong when it runs, the device does not survive.
+// An error that a kernel hits when it runs makes the device unusable.
 void perform(const work& what, stream_object& s) {
   if (what(s)) return;
   engine& e = the_engine();

@@ -1,4 +1,4 @@
-// The machine behind the stand-in's entry points. One lock around everything.
+// The simulated device behind the stand-in's entry points. One lock protects everything.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ inline constexpr int invalid_value = 1, out_of_memory = 2, invalid_image = 200, 
 
 struct engine;
 
-// A kernel reads its parameters when it is launched and runs later.
+// The parameters of a kernel are copied at launch; it runs later.
 struct kernel {
   const char* name;
   void (*run)(void* const* buffers, long long begin, long long end);
@@ -33,7 +33,7 @@ const kernel* find_kernel(const std::string& name);
 
 struct stream_object;
 
-// What a stream or a node does; false where the device does not survive it.
+// The work of a stream or node. Returns false if it makes the device unusable.
 using work = std::function<bool(stream_object&)>;
 
 struct graph_object;
@@ -46,7 +46,8 @@ struct node_object {
 struct graph_object {
   std::vector<std::unique_ptr<node_object>> nodes;
 };
-// Nodes by their place in the graph that it was made of, whose handles are still how they are called.
+// Indexed by the position of nodes in the graph from which this one was instantiated, because callers identify nodes by
+// those handles.
 struct exec_object {
   struct node {
     node_object::kind what;
@@ -55,19 +56,22 @@ struct exec_object {
   };
   std::vector<node> nodes;
   std::map<node_object*, std::size_t> place;
-  std::shared_ptr<std::size_t> pending = std::make_shared<std::size_t>(0);  // launches that have not ended
+  // Launches that have not finished.
+  std::shared_ptr<std::size_t> pending = std::make_shared<std::size_t>(0);
 };
 
 struct stream_object {
   struct item {
     work run;
-    bool releases = false;  // done even when the device is lost
+    // Executed even if the device is lost.
+    bool releases = false;
   };
   std::deque<item> work_list;
   bool hung = false;
   std::unique_ptr<graph_object> capture;  // while it is captured
   void* last = nullptr;                   // node of the capture
-  bool invalid = false;                   // something was done that captures do not take
+  // A call was made that is not allowed during a capture.
+  bool invalid = false;
 };
 // One recording of an event.
 struct moment {
@@ -112,8 +116,8 @@ struct engine {
   std::set<exec_object*> execs;
   stream_object default_stream;
 
-  // Runs `body` as the function `name`: counted, logged, failing when it should. A function that releases does so even
-  // when it fails.
+  // Runs `body` as the function `name`: counts and logs the call, and fails if the test requested it. Functions that
+  // release something do so even if they fail.
   template <class Body>
   int call(const char* name, Body&& body, bool releases = false) {
     std::lock_guard lock(mutex);
@@ -139,7 +143,7 @@ struct engine {
   // Device addresses are real ones with a bias that no host address has.
   void* allocate(std::map<char*, std::size_t>& where, std::size_t bytes);
   int release(std::map<char*, std::size_t>& where, char* real);
-  // The real address of `bytes` at a device address; null where they are not all in one live allocation.
+  // Returns the real address of `bytes` bytes at a device address; null if they are not all in one live allocation.
   char* real(const void* device, std::size_t bytes = 1);
   bool is_pinned(const void* host, std::size_t bytes) const;
   std::size_t live() const {

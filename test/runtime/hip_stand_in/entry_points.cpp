@@ -1,4 +1,4 @@
-// The drivers' functions over the engine. Which driver they are called after is a matter of the build.
+// The drivers' functions, implemented with the engine. The build determines which driver's names they have.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -21,7 +21,7 @@ constexpr std::string_view bundle_magic = "__CLANG_OFFLOAD_BUNDLE__";
 void* biased(void* real) { return reinterpret_cast<void*>(reinterpret_cast<std::size_t>(real) + device_bias); }
 char* unbiased(void* device) { return reinterpret_cast<char*>(reinterpret_cast<std::size_t>(device) - device_bias); }
 
-// Work that captures do not take.
+// Work that is not allowed in captures.
 int outside_capture(void* handle, std::function<bool()> run, bool releases = false) {
   stream_object* s = e.stream(handle);
   if (!e.alive(s)) return invalid_value;
@@ -47,7 +47,8 @@ int destroy(std::set<Object*>& all, void* handle) {
 
 int copy(void* to, const void* from, std::size_t bytes, void* stream, bool from_host, bool to_host) {
   if ((from_host && !e.is_pinned(from, bytes)) || (to_host && !e.is_pinned(to, bytes)))
-    return invalid_value;  // we always stage
+    // Kiln always stages copies.
+    return invalid_value;
   return later(stream, copy_work(to, from, bytes, from_host, to_host), node_object::kind::copy);
 }
 

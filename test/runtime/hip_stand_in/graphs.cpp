@@ -39,7 +39,7 @@ std::vector<exec_object::node> snapshot(const graph_object& g, std::map<node_obj
   return nodes;
 }
 
-// The last node of those that may run, again and again: a missing dependency shows.
+// Repeatedly runs the last node whose dependencies are satisfied, so that a missing dependency shows.
 bool run_all(const std::vector<exec_object::node>& nodes, stream_object& s) {
   std::vector<bool> done(nodes.size());
   for (std::size_t left = nodes.size(); left > 0; --left) {
@@ -158,7 +158,8 @@ EXPORT int ENTRY(cuGraphExecDestroy, hipGraphExecDestroy)(void* exec) {
       [&] {
         auto* x = static_cast<exec_object*>(exec);
         if (!e.execs.erase(x)) return invalid_value;
-        if (*x->pending && !e.lost) ++e.late_uses;  // not every driver waits
+        // Not every driver waits here.
+        if (*x->pending && !e.lost) ++e.late_uses;
         delete x;
         return ok;
       },
@@ -190,7 +191,7 @@ EXPORT int ENTRY(cuStreamBeginCapture_v2, hipStreamBeginCapture)(void* stream, i
     return ok;
   });
 }
-// Ends the capture whatever it answers; a graph comes out only when all went well.
+// Ends the capture in any case; returns a graph only if there was no error.
 EXPORT int ENTRY(cuStreamEndCapture, hipStreamEndCapture)(void* stream, void** graph) {
   *graph = nullptr;
   graph_object* made = nullptr;

@@ -46,9 +46,12 @@ constexpr kernel kernels[] = {
     {"below_limit", below_limit, 2},
     {"add_iteration", add_iteration, 3},
     {"add_counter", add_counter, 3},
-    {"twice_mapped", twice, 2, 1},  // its input comes by a tensor map
-    {"fault", nothing, 0},          // the device does not survive it
-    {"hang", nothing, 0},           // it never ends
+    // Its input is passed as a tensor map.
+    {"twice_mapped", twice, 2, 1},
+    // Makes the device unusable.
+    {"fault", nothing, 0},
+    // Never ends.
+    {"hang", nothing, 0},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What launches, copies and fills do, in a stream or in a graph.
+// Executes launches, copies and fills in a stream or a graph.
 #include <cstring>
 
 #include "engine.hpp"

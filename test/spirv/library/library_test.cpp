@@ -1,4 +1,4 @@
-// Every kernel of the library on the host, finalized from its object, against plain C++ that says what it should give.
+// Runs every kernel of the library on the host, finalized from its object, and compares it with plain C++.
 #include "spirv/library/library.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace {
 
 shape shape_of(element_type type, std::vector<std::int64_t> dims) { return {type, {dims.begin(), dims.end()}}; }
 
-// The operator with attributes set, the first whose type restrictions fit.
+// The operator with its attributes set: the first one whose type restrictions match.
 object operation_for(const std::string& name, const std::vector<literal>& inputs, const attribute_values& given) {
   for (const object& o : library()) {
     if (o.name != name) continue;
@@ -82,7 +82,7 @@ std::vector<literal> run(const std::string& name, const std::vector<literal>& in
   return load(compile_bytecode(p, {.target = find_target("native")}), device).evaluate(inputs);
 }
 
-// Besides, as the library's reference has it.
+// Also compares with the library's reference.
 std::vector<literal> run_beside_reference(const std::string& name, const std::vector<literal>& inputs,
                                           const attribute_values& attributes = {}) {
   object o = operation_for(name, inputs, attributes);

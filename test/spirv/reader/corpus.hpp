@@ -1,5 +1,5 @@
-// The corpus: HIP kernels (corpus/*.hip), and for each the inputs it is given and what plain C++ says it must write.
-// Used by the tests that run it on the host, by test/long/spirv_corpus.py (emulator, GPU) and by the fuzzer.
+// The corpus: HIP kernels (corpus/*.hip) with their inputs and expected outputs, which plain C++ computes. Used by the
+// tests that run it on the host, by test/long/spirv_corpus.py (emulator, GPU) and by the fuzzer.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct test_case {
 
 std::vector<test_case> cases();
 
-// Where `got` differs from `expected`, in words; empty where it does not.
+// Returns a description of the difference between `got` and `expected`, or an empty string.
 std::string difference(const literal& got, const literal& expected, double tolerance);
 
 // Inputs, the same on every machine: a generator of its own, since the library's distributions are not.

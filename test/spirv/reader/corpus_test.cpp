@@ -1,4 +1,5 @@
-// Every kernel of the corpus on the host, beside plain C++; finalized for each kind of GPU; and what must be refused.
+// Runs every kernel of the corpus on the host, compares it with plain C++, and finalizes it for each kind of GPU; also
+// tests refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +41,7 @@ std::vector<shape> types_of(const std::vector<literal>& values) {
 
 using entry = void (*)(void* const*, std::int64_t, std::int64_t);
 
-// `split`: whether the grid is done in several calls, the last workgroups first.
+// `split`: runs the grid in several calls, the last workgroups first.
 std::vector<literal> run_on_host(const native_kernel& kernel, const corpus::test_case& c, bool split) {
   std::span<const std::byte> object = kernel.object;
   code_image image({&object, 1}, find_host_symbol);

@@ -1,5 +1,5 @@
-// What is no module, or none that the reader knows, is refused by name. Damage at random, under AddressSanitizer, is
-// test/long/fuzz_spirv.sh.
+// Bytes that are no module, and modules that the reader does not support, are refused by name. test/long/fuzz_spirv.sh
+// tests random damage under AddressSanitizer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>

@@ -1,4 +1,4 @@
-// What corpus/control_flow.hip must write, in plain C++.
+// Expected outputs of corpus/control_flow.hip, in plain C++.
 #include <numeric>
 
 #include "corpus.hpp"

@@ -1,4 +1,4 @@
-// What corpus/functions.hip must write, in plain C++.
+// Expected outputs of corpus/functions.hip, in plain C++.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-// What corpus/header.hip must write, in plain C++.
+// Expected outputs of corpus/header.hip, in plain C++.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

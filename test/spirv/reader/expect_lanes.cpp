@@ -1,4 +1,4 @@
-// What corpus/lanes.hip must write, in plain C++.
+// Expected outputs of corpus/lanes.hip, in plain C++.
 #include <algorithm>
 #include <bit>
 

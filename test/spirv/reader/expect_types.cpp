@@ -1,4 +1,4 @@
-// What corpus/types.hip must write, in plain C++.
+// Expected outputs of corpus/types.hip, in plain C++.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-// What corpus/barriers.hip, shared.hip and atomics.hip must write, in plain C++.
+// Expected outputs of corpus/barriers.hip, shared.hip and atomics.hip, in plain C++.
 #include <algorithm>
 #include <cmath>
 #include <limits>

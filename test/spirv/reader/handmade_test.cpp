@@ -1,5 +1,5 @@
-// Modules that our writer would not write, as SPIRV-Tools assembles them: refused by name, or right on the host and
-// code of GPUs.
+// Modules that our writer would not write, assembled with SPIRV-Tools: they are refused by name, or run correctly on
+// the host and compile for GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spirv-tools/libspirv.hpp>
