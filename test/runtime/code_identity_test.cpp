@@ -32,7 +32,7 @@ TEST(code_identity, covers_constants_and_names_that_the_code_refers_to) {
             // The code is the same, but a number in its table differs.
             identity_of("packing_number", "pack_scaled"));
   EXPECT_EQ(identity_of("packing", "pack"), identity_of("packing_number", "pack"));
-  // erff has another symbol index there.
+  // The other object calls erff by another name.
   EXPECT_NE(calling, identity_of("packing_calls", "pack_calling"));
 }
 
