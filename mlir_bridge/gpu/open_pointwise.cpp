@@ -114,6 +114,8 @@ void emit_open_pointwise(kernel_emitter& e, const pointwise_space& space, const 
     if (is_packed(r.destination.type))
       throw error(error_kind::unsupported,
                   "kernel '" + e.symbol + "' for all sizes stores elements of less than a byte: bind its dimensions");
+  if (auto across = space.transposed_run())
+    if (emit_transposed(e, space, *across, name, prepare)) return;
   open_pointwise(e, space).emit(name, prepare);
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
@@ -31,15 +32,15 @@ struct tile_region {
   }
 };
 
-std::int64_t count(const std::vector<std::int64_t>& dims) {
-  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+dim count(const std::vector<dim>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), dim(1), std::multiplies<>());
 }
 
-// Returns the extents of the runs, with the two that a tile covers counted in tiles.
-std::vector<std::int64_t> tiles_of(const pointwise_space& space, std::size_t across, std::int64_t side) {
-  std::vector<std::int64_t> dims = space.extents();
-  dims[across] = (dims[across] + side - 1) / side, dims.back() = (dims.back() + side - 1) / side;
-  return dims;
+// Returns the sizes of the runs, with the two that a tile covers counted in tiles.
+std::vector<dim> tiles_of(const pointwise_space& space, std::size_t across, std::int64_t side) {
+  std::vector<dim> sizes = space.sizes();
+  sizes[across] = (sizes[across] + side - 1) / side, sizes.back() = (sizes.back() + side - 1) / side;
+  return sizes;
 }
 
 struct tile_choice {
@@ -50,7 +51,8 @@ struct tile_choice {
 // Returns nullopt if tiles are not worthwhile or do not fit.
 std::optional<tile_choice> choose_tile(const kernel_emitter& e, const pointwise_space& space, std::size_t across,
                                        const kernel_configuration& configuration) {
-  if (space.extents()[across] < smallest_extent || space.extents().back() < smallest_extent) return std::nullopt;
+  if (known_bound(space.sizes()[across]) < smallest_extent || known_bound(space.sizes().back()) < smallest_extent)
+    return std::nullopt;
   tile_choice tile;
   auto bytes = [&](std::int64_t side) {
     std::int64_t all = 0;
@@ -58,7 +60,8 @@ std::optional<tile_choice> choose_tile(const kernel_emitter& e, const pointwise_
       all += static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)));
     return all;
   };
-  tile.side = count(tiles_of(space, across, 64)) >= 2 * e.target.gpu.compute_units ? 64 : 32;
+  const dim tiles = count(tiles_of(space, across, 64));
+  tile.side = tiles.is_static() && tiles.value() >= 2 * e.target.gpu.compute_units ? 64 : 32;
   const std::int64_t most = e.target.gpu.lds_bytes / 2, wanted = choose(configuration, "tile", tile.side);
   if ((wanted == 32 || wanted == 64 || wanted == 128) && bytes(wanted) <= most) tile.side = wanted;
   tile.bytes = bytes(tile.side);
@@ -78,7 +81,7 @@ std::vector<candidate> transposed_space(kernel_emitter& e, const pointwise_space
       const auto tile = choose_tile(e, space, across, configuration);
       if (!tile || tile->side != side || tile->threads != threads) continue;
       const double bytes = static_cast<double>(tile->bytes);
-      streaming_work work{.groups = count(tiles_of(space, across, side)),
+      streaming_work work{.groups = count(tiles_of(space, across, side)).value(),
                           .threads = threads,
                           .bytes = 2 * bytes / static_cast<double>(threads),
                           .trips = 2};
@@ -92,9 +95,9 @@ std::vector<candidate> transposed_space(kernel_emitter& e, const pointwise_space
 bool emit_transposed(kernel_emitter& e, const pointwise_space& space, std::size_t across, const std::string& name,
                      bool prepare) {
   auto& code = e.code;
-  const auto& extents = space.extents();
-  std::size_t last = extents.size() - 1;
-  std::int64_t height = extents[across], width = extents[last];
+  const std::vector<dim>& sizes = space.sizes();
+  const std::size_t last = sizes.size() - 1;
+  const dim &height = sizes[across], &width = sizes[last];
   const auto chosen = choose_tile(e, space, across, e.configuration);
   if (!chosen) return false;
   const std::int64_t side = chosen->side, threads = chosen->threads;
@@ -102,21 +105,24 @@ bool emit_transposed(kernel_emitter& e, const pointwise_space& space, std::size_
   for (const map_root& r : space.roots()) chunk = std::min(chunk, access_lanes(r.destination.type));
   chunk = std::min(chunk, side / 4);
   auto tiles = tiles_of(space, across, side);
-  std::int64_t load_lanes = common_power(chunk, {height}), store_lanes = common_power(chunk, {width});
-  bool divides = height % side == 0 && width % side == 0;
+  std::int64_t load_lanes = common_power(chunk, {known_factor(height)}),
+               store_lanes = common_power(chunk, {known_factor(width)});
+  bool divides = known_factor(height) % side == 0 && known_factor(width) % side == 0;
 
-  workgroup group(e, name, {count(tiles), 1, 1}, threads, prepare);
+  workgroup group(e, name, count(tiles), threads, prepare);
   std::vector<tile_region> regions;
   for (const map_root& r : space.roots())
     regions.push_back(
         {group.lds(static_cast<std::int64_t>(storage_bytes(r.destination.type, static_cast<std::size_t>(side * side)))),
          r.destination.type, side, chunk});
-  values block = code.delinearize(group.block(), tiles);
+  values block = e.delinearize(group.block(), tiles);
   Value top = code.mul(block[across], side), left = code.mul(block[last], side);
   auto place = [&](axis_index a, axis_index l) {
     std::vector<axis_index> of_runs;
-    for (std::size_t run = 0; run < extents.size(); ++run)
-      of_runs.push_back(run == across ? a : run == last ? l : axis_index{block[run], 0, {}, 0, extents[run], 1});
+    for (std::size_t run = 0; run < sizes.size(); ++run)
+      of_runs.push_back(run == across ? a
+                        : run == last ? l
+                                      : axis_index{block[run], 0, {}, 0, known_bound(sizes[run]), 1});
     return space.at(of_runs);
   };
   // Distributes vectors of the tile, `per_line` per line, over the threads. Calls body(line, position in the line).
@@ -131,9 +137,10 @@ bool emit_transposed(kernel_emitter& e, const pointwise_space& space, std::size_
   };
   each(load_lanes, [&](Value l, Value a) {
     Value row = code.add(top, a), column = code.add(left, l);
-    if (!divides) row = code.min(row, height - load_lanes), column = code.min(column, width - 1);
-    values results = space.evaluate(
-        place({row, load_lanes > 1 ? 1 : 0, {}, 0, height, load_lanes}, {column, 0, {}, 0, width, 1}), load_lanes);
+    if (!divides) row = e.min(row, height - load_lanes), column = e.min(column, width - 1);
+    values results = space.evaluate(place({row, load_lanes > 1 ? 1 : 0, {}, 0, known_bound(height), load_lanes},
+                                          {column, 0, {}, 0, known_bound(width), 1}),
+                                    load_lanes);
     for (std::size_t i = 0; i < regions.size(); ++i)
       code.store(regions[i].pointer, regions[i].offset(code, l, a), regions[i].type, results[i], load_lanes);
   });
@@ -144,14 +151,14 @@ bool emit_transposed(kernel_emitter& e, const pointwise_space& space, std::size_
       values results;
       for (const tile_region& r : regions)
         results.push_back(code.load_strided(r.pointer, r.offset(code, l, a), side, r.type, store_lanes));
-      space.store(place({row, 0, {}, 0, height, 1}, {column, store_lanes > 1 ? 1 : 0, {}, 0, width, store_lanes}),
+      space.store(place({row, 0, {}, 0, known_bound(height), 1},
+                        {column, store_lanes > 1 ? 1 : 0, {}, 0, known_bound(width), store_lanes}),
                   results);
     };
     if (divides) move();
     else
       code.when(
-          code.make<mlir::arith::AndIOp>(code.less(row, code.constant(height)), code.less(column, code.constant(width)))
-              .getResult(),
+          code.make<mlir::arith::AndIOp>(code.less(row, e.size(height)), code.less(column, e.size(width))).getResult(),
           move);
   });
   group.close();

@@ -104,6 +104,12 @@ def pad_slice_gather(m):
     m.output(m.op("Gather", s, m.input("i", ["n"], "i64", "h"), axis=1))
 
 
+@case("f32 f16", {"n": 2, "h": 5, "w": 7}, {"n": 1, "h": 33, "w": 40}, {"n": 1, "h": 1, "w": 70})
+def transposes(m):
+    m.output(m.op("Relu", m.op("Transpose", m.input("x", ["n", "h", "w"]), perm=[0, 2, 1])))
+    m.output(m.op("Transpose", m.input("y", ["h", "w", 24]), perm=[2, 0, 1]))
+
+
 # --- reductions
 
 @case("f32 f16", {"batch": 3, "seq": 7}, {"batch": 1, "seq": 1}, {"batch": 2, "seq": 300})
