@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/aligned_list.hpp"
 #include "ir/error.hpp"
 #include "ir/native_kernel_generated.h"
 
@@ -133,8 +134,9 @@ std::optional<dim> parsed(const flatbuffers::String* text) {
 }
 
 std::vector<std::int64_t> sizes(const flatbuffers::Vector<std::int64_t>* stored) {
-  require(!stored || stored->size() <= 5, "a tensor map has too many dimensions");
-  return stored ? std::vector<std::int64_t>(stored->begin(), stored->end()) : std::vector<std::int64_t>();
+  const std::size_t count = aligned_count(stored);
+  require(count <= 5, "a tensor map has too many dimensions");
+  return count > 0 ? std::vector<std::int64_t>(stored->begin(), stored->end()) : std::vector<std::int64_t>();
 }
 
 }  // namespace

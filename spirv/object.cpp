@@ -5,6 +5,7 @@
 #include <bit>
 #include <limits>
 
+#include "ir/aligned_list.hpp"
 #include "spirv/object_generated.h"
 
 namespace kiln::spirv {
@@ -157,8 +158,9 @@ object deserialize_object(std::span<const std::byte> bytes) {
     if (a.kind() == schema::AttributeKind::real) value = a.real();
     else if (a.kind() == schema::AttributeKind::text) value = text_of(a.text());
     else if (a.kind() == schema::AttributeKind::list)
-      value = bounded(a.list()) ? std::vector<std::int64_t>(a.list()->begin(), a.list()->end())
-                                : std::vector<std::int64_t>{};
+      value = bounded(a.list()) && aligned_count(a.list()) > 0
+                  ? std::vector<std::int64_t>(a.list()->begin(), a.list()->end())
+                  : std::vector<std::int64_t>{};
     else if (a.kind() != schema::AttributeKind::integer) damaged("an attribute of unknown kind");
     o.attributes.emplace_back(text_of(a.name()), std::move(value));
   }

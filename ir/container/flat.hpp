@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/aligned_list.hpp"
 #include "ir/error.hpp"
 #include "ir/hash.hpp"
 #include "ir/program_generated.h"
@@ -53,16 +54,6 @@ const Root* verified_root(std::span<const std::byte> section, const char* identi
     if (verifier.VerifyBuffer<Root>(identifier)) return flatbuffers::GetRoot<Root>(data);
   }
   throw error(error_kind::corrupted, std::string("the ") + name + " is not well-formed");
-}
-
-// Returns the length of a vector of 64-bit numbers; null counts as empty. Throws error{corrupted} if the elements are
-// misaligned: they are read in place, and the verifier of FlatBuffers 2 does not check their alignment.
-template <class T>
-std::size_t aligned_count(const flatbuffers::Vector<T>* list) {
-  if (!list || list->size() == 0) return 0;
-  if (reinterpret_cast<std::uintptr_t>(list->Data()) % alignof(std::uint64_t) != 0)
-    throw error(error_kind::corrupted, "a list of numbers is not aligned");
-  return list->size();
 }
 
 // Strings and arrays in a FlatBuffer may overlap, so a small hostile file can describe a huge structure. Every decoded
