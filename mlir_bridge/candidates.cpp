@@ -31,7 +31,7 @@ code_fingerprint fingerprint(const std::string& code, const native_kernel& aroun
 code_fingerprint generated(const portable_kernel& kernel, const target_row& target,
                            const kernel_configuration& configuration) {
   generation g = begin_generation(kernel, target, configuration);
-  g.generator.emit(*g.emitter);
+  g.emit();
   return fingerprint(printed([&](auto& stream) { g.code->print(stream); }),
                      {.object = {}, .scratch = g.emitter->scratch(), .launches = g.emitter->launches()});
 }

@@ -18,7 +18,7 @@ native_kernel finalize(portable_kernel kernel, const target_row& target, const k
   const bool cpu = target.family == target_family::cpu;
 
   generation generated = begin_generation(kernel, target, configuration);
-  generated.generator.emit(*generated.emitter);
+  generated.emit();
   out.generate_ms = time.lap();
   if (out.want_texts) out.mlir = printed([&](auto& stream) { generated.code->print(stream); });
 

@@ -35,6 +35,11 @@ bool is_open(const module& fusion) {
 
 }  // namespace
 
+void generation::emit() const {
+  generator.emit(*emitter);
+  emitter->pack_outputs();
+}
+
 generation begin_generation(const portable_kernel& kernel, const target_row& target,
                             const kernel_configuration& configuration) {
   mlir::MLIRContext& context = kernel.impl().context->context;

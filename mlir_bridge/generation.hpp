@@ -11,9 +11,11 @@
 
 namespace kiln {
 
-// begin_generation creates it; generator.emit(*emitter) then generates the code. The target, the configuration and the
-// kernel's context must outlive it. Members are destroyed from the last to the first.
+// begin_generation creates it; emit() then generates the code. The target, the configuration and the kernel's context
+// must outlive it. Members are destroyed from the last to the first.
 struct generation {
+  void emit() const;
+
   std::unique_ptr<module> fusion;
   mlir::OwningOpRef<mlir::ModuleOp> code;
   kernel_generator generator;

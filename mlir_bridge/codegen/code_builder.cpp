@@ -362,6 +362,9 @@ Value code_builder::to_storage(Value computed, element_type type) {
       return make<mlir::arith::ExtUIOp>(with_lanes(builder.getIntegerType(8), lanes), computed);
     default:
       if (is_packed(type)) refuse_packed(*this, type);
+      // The code of a packed element, which kernel_emitter::output gives a byte of its own.
+      if (type == element_type::u8 && scalar_of(computed).getIntOrFloatBitWidth() < 8)
+        return make<mlir::arith::ExtUIOp>(with_lanes(builder.getI8Type(), lanes), computed);
       return is_small_float(type) ? f32_to_small_float(*this, computed, type) : computed;
   }
 }

@@ -89,8 +89,8 @@ bool has_pairs(const code_builder& code) { return code.on.global_space != 0; }
 }  // namespace
 
 void refuse_packed(const code_builder& code, element_type type) {
-  throw error(error_kind::unsupported, std::string(code.on.name) + " kernels read " + std::string(name(type)) +
-                                           " tensors and do not write them; convert the tensor to " +
+  throw error(error_kind::unsupported, std::string(code.on.name) + " kernels keep no intermediate tensors of type " +
+                                           std::string(name(type)) + "; convert the tensor to " +
                                            (is_float(type) ? "f32" : "i8 or f32") + " in the model");
 }
 
@@ -110,6 +110,23 @@ Value load_packed(code_builder& code, Value pointer, Value offset, element_type 
   values each;
   for (std::int64_t i = 0; i < lanes; ++i) each.push_back(load_packed(code, pointer, code.add(offset, i), type, 1, 1));
   return code.from_lanes(each);
+}
+
+void store_packed(code_builder& code, Value codes, Value elements, element_type type, Value bytes, Value index) {
+  const int bits = storage_bits(type), per_byte = 8 / bits;
+  const mlir::Type i8 = code.builder.getI8Type();
+  const Value first = code.mul(index, per_byte), last = code.sub(elements, 1);
+  Value byte;
+  for (int i = 0; i < per_byte; ++i) {
+    const Value at = code.add(first, i);
+    Value element = code.load(codes, code.min(at, last), element_type::u8, 1);
+    if (i > 0) {
+      element = code.select(code.less(at, elements), element, code.integer(i8, 0));
+      element = code.make<arith::ShLIOp>(element, code.integer(i8, i * bits));
+    }
+    byte = byte ? code.make<arith::OrIOp>(byte, element).getResult() : element;
+  }
+  code.store(bytes, index, element_type::u8, byte, 1);
 }
 
 Value convert_packed(code_builder& code, Value v, element_type from, element_type to) {

@@ -6,6 +6,7 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/int4.hpp"
 
 namespace kiln::codegen {
 
@@ -46,6 +47,9 @@ kernel_emitter::kernel_emitter(const module& fusion, const instruction* anchor, 
       anchor_(anchor) {
   std::uint32_t next = 0;
   for (value parameter : fusion.parameters()) parameter_index_[parameter.producer] = next++;
+  for (std::size_t i = 0; i < fusion.outputs().size(); ++i)
+    if (const shape& s = fusion.outputs()[i].type(); is_packed(s.type))
+      packed_outputs_.emplace(i, add_open_scratch(element_type::u8, s.dims));
 }
 
 std::int64_t kernel_emitter::lanes_for(element_type type, std::int64_t extent) const {
@@ -111,6 +115,7 @@ buffer kernel_emitter::input(std::size_t parameter) const {
 }
 
 buffer kernel_emitter::output(std::size_t index) const {
+  if (auto found = packed_outputs_.find(index); found != packed_outputs_.end()) return found->second;
   const shape& s = fusion.outputs()[index].type();
   return {buffer_kind::output, static_cast<std::uint32_t>(index), s.type, s.dims};
 }
@@ -163,6 +168,18 @@ bool kernel_emitter::only_parameters(value v) const {
   bool moves = op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<broadcast>() || op.is<convert>() ||
                op.is<bit_cast>() || op.is<pad>() || op.is<concat>() || op.is<constant>();
   return moves && std::ranges::all_of(v.producer->inputs(), [&](value input) { return only_parameters(input); });
+}
+
+void kernel_emitter::pack_outputs() {
+  for (const auto& [index, codes] : packed_outputs_) {
+    const element_type type = fusion.outputs()[index].type().type;
+    const buffer bytes{buffer_kind::output, static_cast<std::uint32_t>(index), element_type::u8, {}};
+    const dim elements = product(codes.sizes), per_byte = 8 / storage_bits(type);
+    parallel_open("pack_" + std::to_string(index), {(elements + per_byte - 1) / per_byte}, 2 * per_byte.value(),
+                  [&](std::span<const Value> at) {
+                    store_packed(code, pointer(codes), size(elements), type, pointer(bytes), at[0]);
+                  });
+  }
 }
 
 // --- stages

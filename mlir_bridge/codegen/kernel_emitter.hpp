@@ -85,7 +85,11 @@ class kernel_emitter {
 
   // --- memory
   buffer input(std::size_t parameter) const;
+  // Where a generator stores the output. If its elements are packed, this is scratch with the code of each element in a
+  // u8 of its own: threads cannot write parts of a byte. pack_outputs() writes the output itself.
   buffer output(std::size_t index) const;
+  // Emits the stages that write the outputs of packed elements. To be called after the generator.
+  void pack_outputs();
   buffer add_scratch(element_type type, const std::vector<std::int64_t>& dims, bool prepared = false);
   buffer add_open_scratch(element_type type, std::vector<dim> sizes, bool prepared = false);
   // Adds scratch that is zero before every run; the kernel must leave it zero (scratch_buffer::zeroed).
@@ -140,6 +144,7 @@ class kernel_emitter {
   const instruction* anchor_ = nullptr;
   std::map<const instruction*, std::uint32_t> parameter_index_;
   std::vector<scratch_buffer> scratch_;
+  std::map<std::size_t, buffer> packed_outputs_;  // the codes of output i
   std::map<value, buffer> materialized_;
   std::vector<launch> launches_;
   // The function of the open stage.

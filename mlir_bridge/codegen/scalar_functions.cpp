@@ -376,6 +376,10 @@ Value float_in_range_to_integer(code_builder& b, Value v, element_type to) {
 Value convert_element(code_builder& b, Value v, element_type from, element_type to) {
   if (from == to) return v;
   if (from == element_type::f4e2m1) return convert_element(b, small_float_to_f32(b, v, from), element_type::f32, to);
+  if (to == element_type::f4e2m1) {
+    Value codes = f32_to_small_float(b, convert_element(b, v, from, element_type::f32), to);
+    return b.make<arith::TruncIOp>(b.type(to, b.lanes_of(codes)), codes);
+  }
   if (is_packed(from)) return convert_packed(b, v, from, to);
   std::int64_t lanes = b.lanes_of(v);
   mlir::Type target = b.type(to, lanes);
