@@ -37,6 +37,20 @@ function(kiln_flatbuffers target)
   endforeach()
 endfunction()
 
+# Sanitizers make programs several times as slow, and a few tests cannot pass with one; KILN_SANITIZER tells scripts.
+set(kiln_sanitizer "")
+set(kiln_patience 1)
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=([a-z]+)")
+  set(kiln_sanitizer ${CMAKE_MATCH_1})
+  set(kiln_patience 5)
+endif()
+
+# kiln_set_timeout(SECONDS TEST...): the time limit of tests in a build without a sanitizer.
+function(kiln_set_timeout seconds)
+  math(EXPR seconds "${seconds} * ${kiln_patience}")
+  set_tests_properties(${ARGN} PROPERTIES TIMEOUT ${seconds})
+endfunction()
+
 # kiln_test(NAME [LLVM] LABELS label... DEPENDS lib... [SOURCES file...]): one GoogleTest program; SOURCES default to every
 # .cpp of the calling folder. ctest runs each test case on its own unless the name says otherwise.
 function(kiln_test name)
@@ -58,5 +72,6 @@ function(kiln_test name)
     target_link_libraries(${name} PRIVATE kiln_llvm)
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}")
+  kiln_set_timeout(${arg_TIMEOUT} ${name})
 endfunction()

@@ -30,6 +30,9 @@ int main(int argc, char** argv) {
       for (size_t k = 0; k < 4 && k < info.bytes / sizeof(float); ++k) printf(" %.6g", ((float*)out[i])[k]);
     printf("\n");
   }
+  for (size_t i = 0; i < inputs; ++i) free((void*)in[i]);
+  for (size_t i = 0; i < outputs; ++i) free(out[i]);
+  free(in), free(out);
   kiln_context_destroy(context);
   kiln_program_close(program);
   return 0;

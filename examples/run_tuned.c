@@ -48,6 +48,9 @@ int main(int argc, char** argv) {
   check(kiln_run_from_host(context, in, out));
   printf("%zu of %zu kernels tuned, %zu improved, %zu swaps\n", tuning.tuned, tuning.kernels, tuning.improved,
          tuning.swaps);
+  for (size_t i = 0; i < inputs; ++i) free((void*)in[i]);
+  for (size_t i = 0; i < outputs; ++i) free(out[i]), free(first[i]);
+  free(in), free(out), free(first);
   kiln_context_destroy(context);
   kiln_program_close(program);
   return 0;

@@ -17,8 +17,8 @@ inline bool is_packed(element_type type) { return storage_bits(type) < 8; }
 Value load_packed(code_builder& code, Value pointer, Value offset, element_type type, std::int64_t lanes,
                   std::int64_t multiple);
 
-// Stores byte `index` of a packed tensor. `codes` holds the codes of its `elements` elements, one per u8; the bits after
-// the last element are 0.
+// Stores byte `index` of a packed tensor. `codes` holds the codes of its `elements` elements, one per u8; the bits
+// after the last element are 0.
 void store_packed(code_builder& code, Value codes, Value elements, element_type type, Value bytes, Value index);
 
 // Converts packed integers exactly to the compute type of `to`.

@@ -8,7 +8,7 @@ case is compiled and run with its inputs, and its outputs are compared with the 
 test/aot/onnx/backend_test.cpp, a case that is refused runs again with all inputs but the first as constants, then with
 all inputs as constants, because operators take axes and shapes as inputs that are constants in real models.
 With --target instead of --device, cases are only finalized for a target (no device is needed).
-Exits 1 if a case is wrong, crashes, or is refused after it was compiled. Needs numpy, onnx and ml_dtypes.
+Exits 1 if a case is wrong or crashes. Needs numpy, onnx and ml_dtypes.
 """
 
 import argparse
@@ -40,7 +40,7 @@ for more, bits in (("FLOAT8E8M0", np.uint8), ("FLOAT4E2M1", np.uint8)):
 BYTES = {"INT4": np.int8, "UINT4": np.uint8, "INT2": np.int8, "UINT2": np.uint8}
 BYTES = {getattr(TensorProto, name): byte for name, byte in BYTES.items() if hasattr(TensorProto, name)}
 NARROW = {TensorProto.FLOAT16, TensorProto.BFLOAT16, *BITS}
-UNREFUSED = 4  # exit codes of `kiln compile` up to this one are refusals; others are faults
+LAST_REFUSAL = 4  # exit codes up to this one are refusals; others are faults
 
 
 def tensors_at(path, kind):
@@ -125,7 +125,8 @@ def attempt(case, constants_from, scratch, options):
             for n, t in enumerate(tensors):
                 file = os.path.join(scratch, f"in{i}_{n}.npy")
                 np.save(file, array_of(t, t.data_type))
-                run_options += ["--input", f"{value.name}.{n}={file}"]
+                name = value.name if kind == "optional_type" and len(tensors) == 1 else f"{value.name}.{n}"
+                run_options += ["--input", f"{name}={file}"]
             continue
         declared = value.type.tensor_type.elem_type
         tensor = tensors[0]
@@ -145,7 +146,7 @@ def attempt(case, constants_from, scratch, options):
     onnx.save(model, source)
     done = run([options.kiln, "compile", source, "-o", target, "--quiet", *compile_options])
     if done.returncode:
-        if done.returncode < 0 or done.returncode > UNREFUSED:
+        if done.returncode < 0 or done.returncode > LAST_REFUSAL:
             return "failed", f"compile: exit {done.returncode}: {done.stderr.strip()[-300:]}"
         raise refused(done.stderr.strip()[-300:])
     if options.target:
@@ -158,6 +159,8 @@ def attempt(case, constants_from, scratch, options):
     device = ["--device", options.device] if options.device else []
     done = run([options.kiln, "run", target, "--quiet", "--no-cache", "--in-process", "--output-dir", out, *device,
                 *run_options])
+    if 0 < done.returncode <= LAST_REFUSAL:  # as a runtime shape of -1, which is refused by its range
+        raise refused(f"run: {done.stderr.strip()[-300:]}")
     if done.returncode:
         return "failed", f"run: exit {done.returncode}: {done.stderr.strip()[-300:]}"
     for i, value in enumerate(model.graph.output):

@@ -71,8 +71,11 @@ class Errors(KilnCase):
 
     def test_absurd_dimensions(self):
         self.kiln("compile", self.save("m.onnx", [helper.make_node("Sigmoid", ["x"], ["y"])], [tensor("x", ["n"])], [tensor("y", ["n"])]), "-o", self.path("m.kiln"), "--dim", f"n=1:{2**63 - 1}")
-        for n in [2**62, 2**62 + 1, 2**63 - 1, 10**13]:  # four bytes each wrap to 0, 4 and -4; the last is only too much
-            self.error_line(self.kiln("run", self.path("m.kiln"), "--no-cache", "--quiet", "--dim", f"n={n}", code=4 if n == 10**13 else 3))
+        codes = {2**62: 3, 2**62 + 1: 3, 2**63 - 1: 3}  # four bytes each wrap to 0, 4 and -4
+        if kiln_case.SANITIZER != "address":  # whose operator new ends the process
+            codes[10**13] = 4  # only too much
+        for n, code in codes.items():
+            self.error_line(self.kiln("run", self.path("m.kiln"), "--no-cache", "--quiet", "--dim", f"n={n}", code=code))
 
     def test_named_pipes(self):
         os.mkfifo(self.path("pipe.onnx"))

@@ -65,6 +65,7 @@ class Farm(KilnCase):
         for i in range(4):
             self.assertTrue(filecmp.cmp(self.path(f"out0/m{i}.kiln"), self.path(f"out1/m{i}.kiln"), shallow=False))
 
+    @no_memory_limit
     def test_refused_models_are_dead_at_once_and_poisoned_ones_in_the_end(self):
         bad = self.save("bad.onnx", [helper.make_node("NoSuchOperator", ["x"], ["y"], name="n")], [tensor("x", [2])], [tensor("y", [2])])
         self.kiln("farm", "submit", bad, *self.redis)
@@ -83,6 +84,7 @@ class Farm(KilnCase):
         self.kiln("farm", "submit", good, "--retry", *self.redis)
         self.assertEqual(self.drain()["done"], 1)
 
+    @no_memory_limit
     def test_flaky_jobs_are_reported(self):
         good = self.product("good.onnx", 1)
         self.kiln("farm", "submit", good, *self.redis)

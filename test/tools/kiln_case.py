@@ -12,6 +12,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 KILN, MODELS = "", ""
+SANITIZER = os.environ.get("KILN_SANITIZER", "")  # "address", "thread" or ""
+no_memory_limit = unittest.skipIf(SANITIZER, "a sanitizer reserves more memory than a limit allows")
 
 
 def blake3(data):
@@ -47,7 +49,7 @@ class KilnCase(unittest.TestCase):
         """Runs kiln, checks its exit code, returns the completed process."""
         environment = {**os.environ, "KILN_CACHE_DIR": self.path("cache"), **(env or {})}
         environment = {k: v for k, v in environment.items() if v is not None}
-        done = subprocess.run([KILN, *map(str, arguments)], capture_output=True, text=True, env=environment, timeout=300, **more)
+        done = subprocess.run([KILN, *map(str, arguments)], capture_output=True, text=True, env=environment, timeout=1500 if SANITIZER else 300, **more)
         self.assertEqual(done.returncode, code, f"kiln {' '.join(map(str, arguments))}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
         return done
 

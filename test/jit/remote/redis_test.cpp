@@ -168,7 +168,7 @@ TEST_F(blobs, what_is_damaged_is_refused_and_removed) {
   auto data = pattern(1000);
   content_hash hash = blake3(data);
   std::string chunk = blob_store::head_key(hash.hex()) + ":0";
-  for (const char* value : {"short", "", std::string(1000, 'x').c_str()}) {
+  for (const std::string& value : {std::string("short"), std::string(), std::string(1000, 'x')}) {
     store->put(hash, data);
     client->call({"SET", chunk, value});
     EXPECT_EQ(kind_of([&] { store->fetch(hash, data.size(), folder / "out"); }), error_kind::corrupted);

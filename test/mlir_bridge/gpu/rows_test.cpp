@@ -98,7 +98,7 @@ TEST(gpu_rows, teams_of_several_waves_are_a_workgroup_each) {
   });
   for (const target_row& target : gpu_targets()) {
     SCOPED_TRACE(target.name);
-    const launch& l = finalize_for(*m, target).launches.back();
+    const launch l = finalize_for(*m, target).launches.back();
     const std::int64_t rows = 4096 / l.grid;
     EXPECT_TRUE(rows == 1 || l.block / rows <= target.gpu.wave) << l.block << " threads for " << rows << " rows";
   }
@@ -126,6 +126,23 @@ TEST(gpu_order, recurrent) {
     if (cell == recurrent_cell::lstm) inputs.push_back(of(f16, {b, h}));
     check_one(inputs, recurrent{cell, true, false});
   }
+}
+
+// Elements of less than a byte: threads write bytes, and a last launch packs them.
+TEST(gpu_packed, outputs_are_packed_by_a_launch_of_their_own) {
+  for (element_type packed : {element_type::i4, element_type::u4, element_type::i2, element_type::f4e2m1})
+    for (bool product : {false, true}) {
+      auto m = gpu_fusion({of(f16, {64, 128}), of(f16, {128, 96})}, [&](module& k, const std::vector<value>& in) {
+        const value wide = product ? k.add(dot{}, {in[0], in[1]}) : k.add(transpose{{1, 0}}, {in[0]});
+        return std::vector<value>{k.add(convert{packed}, {wide})};
+      });
+      for (const target_row& target : gpu_targets()) {
+        SCOPED_TRACE(target.name);
+        const native_kernel kernel = finalize_for(*m, target);
+        EXPECT_NE(kernel.launches.back().symbol.find("pack_0"), std::string::npos) << kernel.launches.back().symbol;
+        EXPECT_EQ(kernel.launches.back().statistics.spills, 0);
+      }
+    }
 }
 
 }  // namespace
