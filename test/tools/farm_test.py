@@ -13,7 +13,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 import kiln_case
-from kiln_case import KilnCase, tensor
+from kiln_case import KilnCase, no_memory_limit, tensor
 from redis_server import WHY_NOT, RedisServer
 
 

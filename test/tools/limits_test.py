@@ -12,7 +12,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 import kiln_case
-from kiln_case import KilnCase, tensor
+from kiln_case import KilnCase, no_memory_limit, tensor
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 EVIL = "\x1b]0;pwn\x07\x1b[31m\u202e\u2066\x9b2J\x7f\r\nkiln: fake: line\u2028"

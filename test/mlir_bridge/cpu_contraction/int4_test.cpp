@@ -94,17 +94,5 @@ TEST(Int4, MovesOnTheWay) {
   expect_reads({16}, [](module& m, value x) { return m.add(broadcast{{3, 16}}, {x}); });
 }
 
-TEST(Int4, WritingIsRefusedByName) {
-  module m("kernel");
-  m.set_outputs({m.add(convert{i4}, {m.add_parameter("x", {f32, {8}})})}, {"y"});
-  try {
-    compile_fusion(m, v3_row());
-    FAIL() << "compiled";
-  } catch (const error& e) {
-    EXPECT_EQ(e.kind(), error_kind::unsupported);
-    EXPECT_NE(std::string(e.what()).find("i4"), std::string::npos) << e.what();
-  }
-}
-
 }  // namespace
 }  // namespace kiln::test
