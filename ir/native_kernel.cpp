@@ -245,6 +245,12 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
   return kernel;
 }
 
+bool is_open(const native_kernel& kernel) {
+  return !kernel.sizes.empty() ||
+         std::ranges::any_of(kernel.launches, [](auto& l) { return l.open_grid.has_value(); }) ||
+         std::ranges::any_of(kernel.scratch, [](auto& s) { return s.open_bytes.has_value(); });
+}
+
 std::vector<std::int64_t> at_sizes(native_kernel& kernel, const dim_bindings& values) {
   for (launch& l : kernel.launches)
     if (l.open_grid) l.grid = count_of(*l.open_grid, values);

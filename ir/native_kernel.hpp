@@ -108,6 +108,10 @@ struct native_kernel {
 std::vector<std::byte> serialize(const native_kernel& kernel);
 native_kernel deserialize_native_kernel(std::span<const std::byte> bytes);
 
+// Returns true for a kernel that serves all sizes: its table, a grid or a scratch buffer depends on open dimensions. A
+// kernel of one workgroup per row needs no table, only a grid.
+bool is_open(const native_kernel& kernel);
+
 // Computes the grids and scratch sizes of an open kernel for these values of the open dimensions. Returns the contents
 // of its table of sizes; for any other kernel, an empty table. Throws error{corrupted} if a dimension has no value, or
 // if a grid or a size is negative or too large.

@@ -38,7 +38,7 @@ void check(const row_kernel& kernel, Require&& require) {
   for (const row_version& version : kernel.versions) {
     require(version.rows >= 1 && version.rows < above, "its versions are not in descending order");
     above = version.rows;
-    require(version.kernel.sizes.empty(), "a version is an open kernel");
+    require(!is_open(version.kernel), "a version is an open kernel");
     for (const launch& l : version.kernel.launches)
       require(l.tensor_maps.empty() && l.grid_y == 1 && l.grid_z == 1, "a launch is not one for a CPU");
   }

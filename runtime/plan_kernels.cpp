@@ -52,11 +52,12 @@ void plan_builder::load_kernels() {
 
 void plan_builder::set_sizes(std::size_t index) {
   native_kernel& kernel = kernels_[index];
-  if (kernel.sizes.empty()) return;
+  if (!is_open(kernel)) return;
   if (!options_.sizes)
     throw error(error_kind::unsupported,
                 "a kernel for all sizes needs the values of the model's dimensions: open it with a session");
   auto table = std::make_shared<const std::vector<std::int64_t>>(at_sizes(kernel, *options_.sizes));
+  if (table->empty()) return;
   const auto bytes = std::as_bytes(std::span(*table));
   size_tables_[index] =
       add_buffer({.place = buffer_place::fixed, .bytes = bytes.size(), .address = bytes.data(), .by_value = true});

@@ -43,6 +43,24 @@ TEST_P(gpu_open_launches, sizes_are_passed_by_value) {
   EXPECT_EQ(table, (std::array<std::int64_t, 2>{5, 15}));
 }
 
+// A workgroup per row needs to know its own number only.
+TEST_P(gpu_open_launches, a_grid_may_be_all_that_is_open) {
+  auto device = open_stand_in(GetParam());
+  program p;
+  module& m = p.main();
+  native_kernel kernel = make_kernel({make_launch("twice", 1, {in(0), out(0)})});
+  kernel.launches[0].open_grid = dim::symbol("batch") * 2;
+  m.set_outputs({call(p, m, "open", kernel, {m.add_parameter("x", vector_type)}, {vector_type})}, {"y"});
+  const dim_bindings sizes{{"batch", 5}};
+  plan_options options;
+  options.sizes = &sizes;
+  const plan made = make_plan(p, *device, options);
+  const auto* step = std::get_if<launch_step>(&made.blocks[0].steps.at(0).what);
+  ASSERT_NE(step, nullptr);
+  EXPECT_EQ(step->grid, 10);
+  EXPECT_EQ(step->argument_count, 2u);
+}
+
 TEST_P(gpu_open_launches, sizes_must_be_known) {
   auto device = open_stand_in(GetParam());
   const program p = open_program();
