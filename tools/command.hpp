@@ -42,6 +42,7 @@ struct command {
 action declare_compile(CLI::App& app);
 action declare_run(CLI::App& app);
 action declare_perf(CLI::App& app);
+action declare_generate(CLI::App& app);
 action declare_verify(CLI::App& app);
 action declare_inspect(CLI::App& app);
 action declare_tune(CLI::App& app);

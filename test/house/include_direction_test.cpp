@@ -51,7 +51,8 @@ const std::map<std::string, room> rooms{
     {"aot", {{"ir", "mlir_bridge/kernel", "mlir_bridge/kinds", "spirv"}, llvm::nowhere}},
     {"jit", {with_doors({"ir", "spirv", "runtime"}), llvm::sources}},
     {"session", {{"ir", "runtime", "jit"}, llvm::nowhere}},
-    {"tools", {with_doors({"ir", "spirv", "runtime", "aot", "jit", "session"}), llvm::nowhere}},
+    {"generation", {{"ir", "runtime", "session"}, llvm::nowhere}},
+    {"tools", {with_doors({"ir", "spirv", "runtime", "aot", "jit", "session", "generation"}), llvm::nowhere}},
 };
 
 // Headers with LLVM or MLIR in rooms where sources alone may have them: for that room, or for other rooms like it.

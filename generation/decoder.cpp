@@ -1,0 +1,233 @@
+#include "generation/decoder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+std::size_t longest(const id_rows& rows) {
+  std::size_t most = 0;
+  for (const auto& row : rows) most = std::max(most, row.size());
+  return most;
+}
+
+// An encoder has no logits, but an output that looks like them. It is narrower than the embedding of the ids.
+void check_logits(const decoder_step& step) {
+  const program& p = step.model();
+  if (step.vocabulary() * 2 < step.known_ids())
+    throw error(error_kind::unsupported,
+                fmt::format("output '{}': {} is too narrow for logits of {} ids; the model is no decoder",
+                            p.main().output_names()[step.ports().logits],
+                            p.main().outputs()[step.ports().logits].type().str(), step.known_ids()));
+}
+
+// The states that later steps read must come from the first step.
+void check_pair(const decoder_step& first, const decoder_step& later) {
+  std::set<std::string> written;
+  for (const state_port& s : first.ports().states)
+    if (s.output) written.insert(s.key);
+  const auto parameters = later.model().main().parameters();
+  for (const state_port& s : later.ports().states)
+    if (s.input && !written.contains(s.key))
+      throw error(error_kind::unsupported, fmt::format("input '{}': the model of the first step has no output for it",
+                                                       module::parameter_name(parameters[*s.input])));
+}
+
+}  // namespace
+
+decoder::decoder(const decoder_models& models, std::int64_t context)
+    : last_(std::make_unique<decoder_step>(*models.decoder)), encoder_(models.encoder) {
+  if (models.first) {
+    first_ = std::make_unique<decoder_step>(*models.first);
+    check_pair(*first_, *last_);
+  }
+  check_logits(*last_);
+  if (encoder_) encoder_ports_ = recognize_encoder(encoder_->portable());
+  const decoder_step& begin = first_ ? *first_ : *last_;
+  const auto encoder_input = begin.ports().place_of(input_role::encoder_states);
+  if (encoder_input && !encoder_)
+    throw error(error_kind::unsupported,
+                fmt::format("input '{}': it is what an encoder computes; give the folder that holds the encoder too",
+                            module::parameter_name(begin.model().main().parameters()[*encoder_input])));
+  if (!first_)
+    for (const state_port& s : last_->ports().states)
+      if (s.input && !s.output)
+        throw error(error_kind::unsupported,
+                    fmt::format("input '{}': no output of this model continues it; give the folder that holds the "
+                                "decoder for the first step too",
+                                module::parameter_name(last_->model().main().parameters()[*s.input])));
+  context_ = last_->positions();
+  if (context > 0) context_ = context_ ? std::min(*context_, context) : context;
+}
+
+bool decoder::takes_padding() const {
+  const auto takes = [](const decoder_step& step) {
+    const auto positions = step.ports().place_of(input_role::positions);
+    return step.ports().place_of(input_role::mask) && positions &&
+           step.model().main().parameters()[*positions].type().rank() == 2;
+  };
+  return takes(*last_) && (!first_ || takes(*first_));
+}
+
+void decoder::check_padding(const id_rows& rows) const {
+  if (std::ranges::all_of(rows, [&](const auto& row) { return row.size() == rows[0].size(); })) return;
+  if (past_ > 0) throw error(error_kind::usage, "ids: only the first rows of a batch may have different lengths");
+  if (!takes_padding())
+    throw error(error_kind::unsupported,
+                "prompts of different lengths: the model takes no mask with positions, so that padding would change its "
+                "answers; give prompts of one length, or one prompt at a time");
+}
+
+void decoder::check(const id_rows& rows) const {
+  if (rows.empty()) throw error(error_kind::usage, "ids: there is no prompt");
+  if (!history_.empty() && rows.size() != history_.size())
+    throw error(error_kind::usage, fmt::format("ids: {} rows for {} sequences", rows.size(), history_.size()));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].empty()) throw error(error_kind::usage, fmt::format("prompt {}: it is empty; give at least one id", r));
+    for (std::int64_t id : rows[r])
+      if (id < 0 || id >= last_->known_ids())
+        throw error(error_kind::usage,
+                    fmt::format("prompt {}: id {} is not in the vocabulary of {} ids", r, id, last_->known_ids()));
+  }
+  check_padding(rows);
+  const auto total = past_ + static_cast<std::int64_t>(longest(rows));
+  if (context_ && total > *context_)
+    throw error(error_kind::usage,
+                fmt::format("context: {} ids do not fit into the {} that the model takes; shorten the prompt, or ask "
+                            "for fewer new ids",
+                            total, *context_));
+  if (const auto fixed = last_->fixed_batch(); fixed && *fixed != static_cast<std::int64_t>(rows.size()))
+    throw error(error_kind::usage, fmt::format("{} prompts: the model takes batches of {}", rows.size(), *fixed));
+  if (takes_one_by_one(longest(rows)) && *last_->fixed_sequence() != 1)
+    throw error(error_kind::unsupported, fmt::format("prompt of {} ids: the model takes {} at a time", longest(rows),
+                                                     *last_->fixed_sequence()));
+  if (encoder_ && !encoded_) throw error(error_kind::usage, "encoder: encode a prompt first");
+}
+
+step_ids decoder::step_of(const id_rows& rows) const {
+  step_ids ids;
+  ids.batch = static_cast<std::int64_t>(rows.size());
+  ids.sequence = static_cast<std::int64_t>(rows[0].size());
+  ids.past = past_;
+  const std::size_t past = static_cast<std::size_t>(past_);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const auto& mask = masks_[r];
+    const std::size_t total = past + rows[r].size();
+    ids.tokens.insert(ids.tokens.end(), rows[r].begin(), rows[r].end());
+    ids.mask.insert(ids.mask.end(), mask.begin(), mask.begin() + static_cast<std::ptrdiff_t>(total));
+    std::int64_t position = std::accumulate(mask.begin(), mask.begin() + past_, std::int64_t{0});
+    for (std::size_t i = past; i < total; ++i) {
+      ids.positions.push_back(position);
+      position += mask[i];
+    }
+  }
+  return ids;
+}
+
+std::vector<float> decoder::run(const id_rows& rows) {
+  decoder_step& step = past_ == 0 && first_ ? *first_ : *last_;
+  const encoded_prompt* encoded = encoded_ ? &*encoded_ : nullptr;
+  std::vector<float> logits;
+  if (!step.ports().has_past() && !first_) {
+    // Without a past, every step sees all ids.
+    id_rows all = history_;
+    for (std::size_t r = 0; r < rows.size(); ++r) all[r].insert(all[r].end(), rows[r].begin(), rows[r].end());
+    const std::int64_t past = std::exchange(past_, 0);
+    const step_ids ids = step_of(all);
+    past_ = past;
+    logits = step.run(ids, state_, encoded);
+  } else {
+    logits = step.run(step_of(rows), state_, encoded);
+  }
+  past_ += static_cast<std::int64_t>(rows[0].size());
+  for (std::size_t r = 0; r < rows.size(); ++r) history_[r].insert(history_[r].end(), rows[r].begin(), rows[r].end());
+  return logits;
+}
+
+bool decoder::takes_one_by_one(std::size_t length) const {
+  const auto fixed = last_->fixed_sequence();
+  return fixed && length != static_cast<std::size_t>(*fixed) && !(first_ && past_ == 0);
+}
+
+std::vector<float> decoder::append(const id_rows& rows) {
+  check(rows);
+  const id_rows masks = masks_;
+  try {
+    return run_padded(rows);
+  } catch (...) {
+    masks_ = masks;
+    throw;
+  }
+}
+
+std::vector<float> decoder::run_padded(const id_rows& rows) {
+  const std::size_t length = longest(rows);
+  id_rows padded = rows;
+  masks_.resize(rows.size()), history_.resize(rows.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const std::size_t missing = length - rows[r].size();
+    padded[r].insert(padded[r].begin(), missing, 0);
+    masks_[r].resize(static_cast<std::size_t>(past_));
+    masks_[r].insert(masks_[r].end(), missing, 0);
+    masks_[r].insert(masks_[r].end(), rows[r].size(), 1);
+  }
+  if (!takes_one_by_one(length)) return run(padded);
+  std::vector<float> logits;
+  for (std::size_t i = 0; i < length; ++i) {
+    id_rows column;
+    for (const auto& row : padded) column.push_back({row[i]});
+    logits = run(column);
+  }
+  return logits;
+}
+
+void decoder::encode(const id_rows& rows) {
+  const std::size_t length = longest(rows);
+  const auto parameters = encoder_->portable().main().parameters();
+  std::vector<std::int64_t> ids, mask;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].empty()) throw error(error_kind::usage, fmt::format("prompt {}: it is empty; give at least one id", r));
+    const std::size_t missing = length - rows[r].size();
+    ids.insert(ids.end(), rows[r].begin(), rows[r].end());
+    ids.insert(ids.end(), missing, 0);
+    mask.insert(mask.end(), rows[r].size(), 1);
+    mask.insert(mask.end(), missing, 0);
+  }
+  std::vector<literal> inputs;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const bool tokens = encoder_ports_.inputs[i] == input_role::tokens;
+    const shape type{parameters[i].type().type, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(length)}};
+    std::vector<std::byte> bytes(type.bytes());
+    for (std::size_t e = 0; e < ids.size(); ++e)
+      store_integer(type.type, bytes.data(), static_cast<std::int64_t>(e), tokens ? ids[e] : mask[e]);
+    inputs.emplace_back(type, std::move(bytes));
+  }
+  const literal states = encoder_->run(inputs)[encoder_ports_.states];
+  encoded_prompt fresh{states.type(), {}, mask};
+  device& on = encoder_->resources().device();
+  const auto memory = fresh.states.at_least(on, states.bytes().size());
+  on.upload(memory.data(), states.bytes().data(), memory.size());
+  on.synchronize();
+  reset();
+  encoded_ = std::move(fresh);
+}
+
+void decoder::reset() {
+  state_ = {};
+  history_.clear(), masks_.clear();
+  past_ = 0;
+  encoded_.reset();
+}
+
+std::size_t decoder::copied_bytes() const { return last_->copied_bytes() + (first_ ? first_->copied_bytes() : 0); }
+
+std::size_t decoder::patches() const { return last_->patches() + (first_ ? first_->patches() : 0); }
+
+}  // namespace kiln

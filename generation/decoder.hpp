@@ -1,0 +1,72 @@
+// Sequences that a language model continues: one decoder, or a pair of decoders of which the first serves the first
+// step, with an encoder before them if the model has one. Used by one thread at a time; the sessions must outlive it.
+// A call that throws leaves the sequences as they were.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "generation/decoder_step.hpp"
+
+namespace kiln {
+
+using id_rows = std::vector<std::vector<std::int64_t>>;
+
+struct decoder_models {
+  session* decoder = nullptr;
+  session* first = nullptr;    // serves the first step if it is not null
+  session* encoder = nullptr;  // null: the model has none
+};
+
+class decoder {
+ public:
+  // `context`: most ids of a sequence; 0: as many as the model takes. Throws error{unsupported} that names what cannot
+  // be matched.
+  explicit decoder(const decoder_models& models, std::int64_t context = 0);
+
+  bool has_encoder() const { return encoder_ != nullptr; }
+  std::int64_t vocabulary() const { return last_->vocabulary(); }
+  std::int64_t length() const { return past_; }  // ids of each sequence so far, with padding
+  std::int64_t batch() const { return static_cast<std::int64_t>(history_.size()); }
+  // Most ids of a sequence; nullopt if nothing limits them.
+  std::optional<std::int64_t> context() const { return context_; }
+  // Whether rows of different lengths can be padded: the model takes a mask and the positions of each row.
+  bool takes_padding() const;
+
+  // Runs the encoder. Rows are padded on the right.
+  void encode(const id_rows& rows);
+  // Appends a row of ids to each sequence, and returns the logits [batch, vocabulary] after the last one. Rows of
+  // different lengths are padded on the left, and only the first call may have them. Throws error{usage} for an id that
+  // is not in the vocabulary, an empty row, or more ids than the context has room for.
+  std::vector<float> append(const id_rows& rows);
+  // Forgets the sequences and what was encoded.
+  void reset();
+
+  std::size_t state_bytes() const { return state_.bytes(); }
+  // Bytes that all calls copied between host and device.
+  std::size_t copied_bytes() const;
+  // Changes of the pointers in graphs that all calls made.
+  std::size_t patches() const;
+
+ private:
+  void check(const id_rows& rows) const;
+  void check_padding(const id_rows& rows) const;
+  step_ids step_of(const id_rows& rows) const;
+  // Whether the model takes fewer ids at a time than these rows have.
+  bool takes_one_by_one(std::size_t length) const;
+  std::vector<float> run(const id_rows& rows);
+  std::vector<float> run_padded(const id_rows& rows);
+
+  std::unique_ptr<decoder_step> last_, first_;
+  session* encoder_ = nullptr;
+  encoder_ports encoder_ports_;
+  std::optional<encoded_prompt> encoded_;
+  std::optional<std::int64_t> context_;
+  sequence_state state_;
+  id_rows history_;  // all ids so far, with padding
+  id_rows masks_;    // for each id, whether it counts
+  std::int64_t past_ = 0;
+};
+
+}  // namespace kiln

@@ -1,0 +1,138 @@
+#include "generation/decoder_ports.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "generation/state_pairs.hpp"
+#include "ir/bind_shapes.hpp"
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+[[noreturn]] void refuse(const std::string& thing, const std::string& why) {
+  throw error(error_kind::unsupported, thing + ": " + why);
+}
+
+std::string quoted(const std::string& what, const std::string& name) { return fmt::format("{} '{}'", what, name); }
+
+std::vector<input_role> roles_of(const program& p) {
+  std::vector<input_role> roles;
+  for (value v : p.main().parameters()) roles.push_back(role_of(module::parameter_name(v), v.type()));
+  return roles;
+}
+
+// Leaves one input of ids. One whose name says nothing is accepted if it is the only one.
+std::size_t find_tokens(const program& p, std::vector<input_role>& roles) {
+  const auto parameters = p.main().parameters();
+  std::vector<std::size_t> named, others;
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    if (roles[i] == input_role::tokens) named.push_back(i);
+    if (roles[i] == input_role::unknown && is_integer(parameters[i].type().type) && parameters[i].type().rank() == 2)
+      others.push_back(i);
+  }
+  const auto& found = named.empty() ? others : named;
+  if (found.empty()) refuse("the model", "it has no input of token ids (integers [batch, sequence])");
+  if (found.size() > 1)
+    refuse(quoted("input", module::parameter_name(parameters[found[1]])),
+           fmt::format("it could hold token ids, and so could '{}'", module::parameter_name(parameters[found[0]])));
+  roles[found[0]] = input_role::tokens;
+  return found[0];
+}
+
+std::optional<std::string> branch_symbol(const program& p, const std::vector<input_role>& roles) {
+  const auto parameters = p.main().parameters();
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    if (roles[i] != input_role::cache_branch) continue;
+    const std::string symbol = value_symbol(module::parameter_name(parameters[i]), 0).str();
+    if (p.symbols.contains(symbol)) return symbol;
+  }
+  return std::nullopt;
+}
+
+// Inputs that no output continues: what the encoder computed, or states that another model of the folder writes.
+void place_unpaired(const program& p, std::set<std::size_t>& open, decoder_ports& ports) {
+  const auto parameters = p.main().parameters();
+  for (std::size_t i : open) {
+    const std::string& name = module::parameter_name(parameters[i]);
+    const shape& type = parameters[i].type();
+    if (!is_float(type.type) || !names_state(name))
+      refuse(quoted("input", name),
+             fmt::format("{} has no known role in decoding, and no output of the same type continues it", type.str()));
+    ports.inputs[i] = input_role::state;
+    ports.states.push_back({state_key(name), i, std::nullopt, std::nullopt, true});
+  }
+}
+
+bool can_be_logits(const shape& type) {
+  return is_float(type.type) && (type.rank() == 2 || type.rank() == 3) && type.dims.back().is_static();
+}
+
+std::size_t find_logits(const program& p, const std::set<std::size_t>& taken) {
+  const auto& names = p.main().output_names();
+  std::vector<std::size_t> found, named;
+  for (std::size_t o = 0; o < names.size(); ++o) {
+    if (taken.contains(o) || !can_be_logits(p.main().outputs()[o].type())) continue;
+    found.push_back(o);
+    if (names[o].find("logit") != std::string::npos) named.push_back(o);
+  }
+  const auto& best = named.empty() ? found : named;
+  if (best.empty()) refuse("the model", "it has no output of logits (floats [batch, sequence, vocabulary])");
+  if (best.size() > 1)
+    refuse(quoted("output", names[best[1]]), fmt::format("it could be the logits, and so could '{}'", names[best[0]]));
+  return best[0];
+}
+
+}  // namespace
+
+std::optional<std::size_t> decoder_ports::place_of(input_role role) const {
+  const auto found = std::ranges::find(inputs, role);
+  return found == inputs.end() ? std::nullopt : std::optional<std::size_t>(found - inputs.begin());
+}
+
+bool decoder_ports::has_past() const {
+  return std::ranges::any_of(states, [](const state_port& s) { return s.input && s.output; });
+}
+
+decoder_ports recognize_decoder(const program& p) {
+  decoder_ports ports;
+  ports.inputs = roles_of(p);
+  ports.tokens = find_tokens(p, ports.inputs);
+  ports.branch = branch_symbol(p, ports.inputs);
+  std::set<std::size_t> open;
+  for (std::size_t i = 0; i < ports.inputs.size(); ++i)
+    if (ports.inputs[i] == input_role::unknown) open.insert(i);
+  const dim sequence = p.main().parameters()[ports.tokens].type().dims[1];
+  ports.states = pair_states(p, open, sequence, ports.branch);
+  std::set<std::size_t> taken;
+  for (const state_port& s : ports.states) {
+    ports.inputs[*s.input] = input_role::state;
+    open.erase(*s.input), taken.insert(*s.output);
+  }
+  place_unpaired(p, open, ports);
+  ports.logits = find_logits(p, taken);
+  for (std::size_t o = 0; o < p.main().outputs().size(); ++o)
+    if (const std::string& name = p.main().output_names()[o]; o != ports.logits && !taken.contains(o))
+      ports.states.push_back({state_key(name), std::nullopt, o, std::nullopt, false});
+  return ports;
+}
+
+encoder_ports recognize_encoder(const program& p) {
+  encoder_ports ports;
+  ports.inputs = roles_of(p);
+  ports.tokens = find_tokens(p, ports.inputs);
+  const auto parameters = p.main().parameters();
+  for (std::size_t i = 0; i < ports.inputs.size(); ++i)
+    if (ports.inputs[i] != input_role::tokens && ports.inputs[i] != input_role::mask)
+      refuse(quoted("input", module::parameter_name(parameters[i])), "an encoder takes ids and their mask here");
+  const auto& outputs = p.main().outputs();
+  const auto found = std::ranges::find_if(
+      outputs, [](value v) { return is_float(v.type().type) && v.type().rank() == 3; });
+  if (found == outputs.end()) refuse("the encoder", "it has no output [batch, sequence, width]");
+  ports.states = static_cast<std::size_t>(found - outputs.begin());
+  return ports;
+}
+
+}  // namespace kiln

@@ -1,0 +1,73 @@
+// One run of a decoder: ids in, logits out, states carried over. Used by one thread at a time; the session must outlive
+// it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "generation/decoder_ports.hpp"
+#include "generation/sequence_state.hpp"
+#include "session/session.hpp"
+
+namespace kiln {
+
+// The ids of a step, row-major. Everything that the model does not take is ignored.
+struct step_ids {
+  std::int64_t batch = 1, sequence = 1, past = 0;
+  std::vector<std::int64_t> tokens;     // [batch, sequence]
+  std::vector<std::int64_t> mask;       // [batch, past + sequence]
+  std::vector<std::int64_t> positions;  // [batch, sequence]
+};
+
+// What an encoder computed, and which of its rows count.
+struct encoded_prompt {
+  shape type;             // [batch, length, width]
+  growing_memory states;  // of the encoder's device
+  std::vector<std::int64_t> mask;
+};
+
+class decoder_step {
+ public:
+  // Throws what recognize_decoder throws, and error{unsupported} if the program does not allow an empty past.
+  explicit decoder_step(session& model);
+
+  const decoder_ports& ports() const { return ports_; }
+  const program& model() const { return session_.portable(); }
+  // The number of ids that every run takes, if the program fixes it.
+  std::optional<std::int64_t> fixed_sequence() const;
+  std::optional<std::int64_t> fixed_batch() const;
+  std::int64_t vocabulary() const;  // number of logits of an id
+  std::int64_t known_ids() const;   // the model takes ids from 0 to one less
+  // The number of positions that the model knows, if the file records it.
+  std::optional<std::int64_t> positions() const;
+
+  // Returns the logits of the last id of each row, [batch, vocabulary]. States that `state` lacks are zeros, or empty
+  // along the axis of the past. If the run fails, `state` stays as it was.
+  std::vector<float> run(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded);
+
+  // Of all runs: bytes that were copied between host and device, and changes of pointers in graphs.
+  std::size_t copied_bytes() const { return copied_bytes_; }
+  std::size_t patches() const { return patches_; }
+
+ private:
+  shape input_shape(std::size_t place, const step_ids& ids, const sequence_state& state,
+                    const encoded_prompt* encoded) const;
+  dim_bindings sizes_of(const step_ids& ids, std::vector<shape>& shapes, const sequence_state& state,
+                        const encoded_prompt* encoded) const;
+  std::optional<std::int64_t> recorded_range(std::size_t place) const;
+  std::vector<std::int64_t> values_of(input_role role, const step_ids& ids, const encoded_prompt* encoded) const;
+  void add_zeros(const std::vector<shape>& shapes, sequence_state& state, std::vector<std::string>& added);
+  std::vector<float> last_logits(std::span<const std::byte> logits, const shape& type, std::int64_t batch);
+
+  session& session_;
+  decoder_ports ports_;
+  std::vector<value> parameters_;
+  std::map<std::size_t, std::size_t> state_of_input_, state_of_output_;  // places in ports_.states
+  std::vector<growing_memory> inputs_, outputs_;                         // of ports that are no state
+  std::size_t copied_bytes_ = 0, patches_ = 0;
+};
+
+}  // namespace kiln

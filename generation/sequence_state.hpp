@@ -1,0 +1,36 @@
+// What the ids so far have left behind: caches of keys and values, recurrent states, and what the encoder computed. The
+// tensors stay in the memory of the device. A step writes new ones beside those that it reads, then they change places,
+// so nothing is copied through the host. Used by one thread at a time; the device must outlive it.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "ir/shape.hpp"
+#include "runtime/device.hpp"
+
+namespace kiln {
+
+// Memory that grows in powers of two and is never moved or copied: growing discards the contents.
+class growing_memory {
+ public:
+  std::span<std::byte> at_least(device& on, std::size_t bytes);
+  std::byte* data() const { return memory_.data(); }
+
+ private:
+  device_memory memory_;
+};
+
+struct state_tensor {
+  shape type;
+  growing_memory now, next;
+  std::span<const std::byte> contents() const { return {now.data(), type.bytes()}; }
+};
+
+struct sequence_state {
+  std::map<std::string, state_tensor> tensors;  // by state_port::key
+  std::size_t bytes() const;                    // of all tensors, without spare room
+};
+
+}  // namespace kiln
