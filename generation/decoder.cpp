@@ -80,9 +80,10 @@ void decoder::check_padding(const id_rows& rows) const {
   if (std::ranges::all_of(rows, [&](const auto& row) { return row.size() == rows[0].size(); })) return;
   if (past_ > 0) throw error(error_kind::usage, "ids: only the first rows of a batch may have different lengths");
   if (!takes_padding())
-    throw error(error_kind::unsupported,
-                "prompts of different lengths: the model takes no mask with positions, so that padding would change its "
-                "answers; give prompts of one length, or one prompt at a time");
+    throw error(
+        error_kind::unsupported,
+        "prompts of different lengths: the model takes no mask with positions, so that padding would change its "
+        "answers; give prompts of one length, or one prompt at a time");
 }
 
 void decoder::check(const id_rows& rows) const {
@@ -106,8 +107,8 @@ void decoder::check(const id_rows& rows) const {
   if (const auto fixed = last_->fixed_batch(); fixed && *fixed != static_cast<std::int64_t>(rows.size()))
     throw error(error_kind::usage, fmt::format("{} prompts: the model takes batches of {}", rows.size(), *fixed));
   if (takes_one_by_one(longest(rows)) && *last_->fixed_sequence() != 1)
-    throw error(error_kind::unsupported, fmt::format("prompt of {} ids: the model takes {} at a time", longest(rows),
-                                                     *last_->fixed_sequence()));
+    throw error(error_kind::unsupported,
+                fmt::format("prompt of {} ids: the model takes {} at a time", longest(rows), *last_->fixed_sequence()));
   if (encoder_ && !encoded_) throw error(error_kind::usage, "encoder: encode a prompt first");
 }
 
@@ -203,7 +204,8 @@ void decoder::encode(const id_rows& rows) {
   std::vector<literal> inputs;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const bool tokens = encoder_ports_.inputs[i] == input_role::tokens;
-    const shape type{parameters[i].type().type, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(length)}};
+    const shape type{parameters[i].type().type,
+                     {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(length)}};
     std::vector<std::byte> bytes(type.bytes());
     for (std::size_t e = 0; e < ids.size(); ++e)
       store_integer(type.type, bytes.data(), static_cast<std::int64_t>(e), tokens ? ids[e] : mask[e]);

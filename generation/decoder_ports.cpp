@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "generation/state_pairs.hpp"
 #include "ir/bind_shapes.hpp"
 #include "ir/error.hpp"
 
@@ -128,8 +127,8 @@ encoder_ports recognize_encoder(const program& p) {
     if (ports.inputs[i] != input_role::tokens && ports.inputs[i] != input_role::mask)
       refuse(quoted("input", module::parameter_name(parameters[i])), "an encoder takes ids and their mask here");
   const auto& outputs = p.main().outputs();
-  const auto found = std::ranges::find_if(
-      outputs, [](value v) { return is_float(v.type().type) && v.type().rank() == 3; });
+  const auto found =
+      std::ranges::find_if(outputs, [](value v) { return is_float(v.type().type) && v.type().rank() == 3; });
   if (found == outputs.end()) refuse("the encoder", "it has no output [batch, sequence, width]");
   ports.states = static_cast<std::size_t>(found - outputs.begin());
   return ports;

@@ -9,19 +9,10 @@
 #include <vector>
 
 #include "generation/port_names.hpp"
+#include "generation/state_pairs.hpp"
 #include "ir/program.hpp"
 
 namespace kiln {
-
-// A tensor that a step reads and writes. Either place may be missing: the first model of a pair only writes states, and
-// what was computed from the encoder is only read.
-struct state_port {
-  std::string key;  // equal in the models of a folder
-  std::optional<std::size_t> input, output;
-  std::optional<std::size_t> axis;  // along which the output has `sequence` elements more than the input
-  // The output is a result only in the first step; later steps keep the tensor that they read.
-  bool written_once = false;
-};
 
 struct decoder_ports {
   std::vector<input_role> inputs;  // one for each parameter of the main module

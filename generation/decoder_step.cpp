@@ -159,8 +159,7 @@ void decoder_step::add_zeros(const std::vector<shape>& shapes, sequence_state& s
   }
 }
 
-std::vector<float> decoder_step::last_logits(std::span<const std::byte> logits, const shape& type,
-                                             std::int64_t batch) {
+std::vector<float> decoder_step::last_logits(std::span<const std::byte> logits, const shape& type, std::int64_t batch) {
   const std::int64_t width = type.dims.back().value(), rows = type.element_count() / width / batch;
   const std::size_t row_bytes = storage_bytes(type.type, static_cast<std::size_t>(width));
   std::vector<float> result;

@@ -13,9 +13,9 @@ namespace kiln {
 struct generation_options {
   // Most new ids of a row; 0: as many as the context has room for, but at most 64.
   std::int64_t max_new_tokens = 0;
-  sampling_options sampling;            // row r has the seed `seed + r`
-  std::vector<std::int64_t> stop_ids;   // a row ends with the first of them
-  std::int64_t decoder_start = 0;       // first id of the decoder behind an encoder
+  sampling_options sampling;           // row r has the seed `seed + r`
+  std::vector<std::int64_t> stop_ids;  // a row ends with the first of them
+  std::int64_t decoder_start = 0;      // first id of the decoder behind an encoder
 };
 
 // Called after each step with the new id of each row, or -1 for a row that has ended. Returns false to stop.

@@ -40,12 +40,12 @@ constexpr std::array rows{
 
 constexpr std::array<std::string_view, 3> state_words{"past", "cache", "state"};
 // What exporters call a state before and after the step.
-constexpr std::array<std::string_view, 12> versions{"past",  "present", "values",  "in",  "out",   "input",
+constexpr std::array<std::string_view, 12> versions{"past",   "present", "values",  "in",  "out",   "input",
                                                     "output", "new",     "updated", "old", "cache", "next"};
 struct synonym {
   std::string_view word, meaning;
 };
-constexpr std::array synonyms{synonym{"k", "key"},        synonym{"keys", "key"},      synonym{"v", "value"},
+constexpr std::array synonyms{synonym{"k", "key"},         synonym{"keys", "key"},     synonym{"v", "value"},
                               synonym{"cross", "encoder"}, synonym{"self", "decoder"}, synonym{"states", "state"}};
 
 std::string lower(std::string_view text) {
@@ -103,8 +103,7 @@ std::string state_key(std::string_view name) {
 
 bool names_state(std::string_view name) {
   const std::string text = lower(name);
-  return std::ranges::any_of(state_words,
-                             [&](std::string_view word) { return text.find(word) != std::string::npos; });
+  return std::ranges::any_of(state_words, [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }
 
 }  // namespace kiln

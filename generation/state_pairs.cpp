@@ -62,8 +62,8 @@ std::vector<state_port> pair_states(const program& p, const std::set<std::size_t
       const auto far = distances.find(outputs[o].producer);
       const bool same_name = !key.empty() && key == state_key(p.main().output_names()[o]);
       if (far == distances.end() && !same_name) continue;  // the output does not depend on the input
-      candidates.push_back({!same_name, far == distances.end() ? std::numeric_limits<std::size_t>::max() : far->second,
-                            i, o, *how});
+      candidates.push_back(
+          {!same_name, far == distances.end() ? std::numeric_limits<std::size_t>::max() : far->second, i, o, *how});
     }
   }
   std::ranges::sort(candidates, {}, &candidate::order);

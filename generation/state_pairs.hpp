@@ -1,12 +1,26 @@
-// Pairs the inputs of a decoder that hold states with the outputs that become these inputs in the next step.
+// The states of a decoder, and how they are found: pairs the inputs of a decoder that hold states with the outputs that
+// become these inputs in the next step.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
-#include "generation/decoder_ports.hpp"
+#include "ir/program.hpp"
 
 namespace kiln {
+
+// A tensor that a step reads and writes. Either place may be missing: the first model of a pair only writes states, and
+// what was computed from the encoder is only read.
+struct state_port {
+  std::string key;  // equal in the models of a folder
+  std::optional<std::size_t> input, output;
+  std::optional<std::size_t> axis;  // along which the output has `sequence` elements more than the input
+  // The output is a result only in the first step; later steps keep the tensor that they read.
+  bool written_once = false;
+};
 
 // `open` are the places of the inputs that have no other role, `sequence` is the number of ids of a step, and `branch`
 // the symbol of a flag that is 1 in later steps. Pairs have equal types and ranks, and their shapes are equal or differ

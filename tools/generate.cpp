@@ -89,8 +89,7 @@ nlohmann::ordered_json describe(const options& o, generation_model& model, const
   else document["tokens"] = made;
   document["prefill_ms"] = milliseconds(m.opened, m.first);
   document["time_to_first_token_ms"] = milliseconds(m.begin, m.first);
-  document["tokens_per_second"] =
-      m.later_tokens > 0 ? 1e3 * static_cast<double>(m.later_tokens) / steady_ms : 0.0;
+  document["tokens_per_second"] = m.later_tokens > 0 ? 1e3 * static_cast<double>(m.later_tokens) / steady_ms : 0.0;
   document["plans"] = model.plans();
   document["plans_after_first"] = model.plans() - m.first_plans;
   document["patches"] = model.decoder().patches();
@@ -134,11 +133,12 @@ int generate_ids(const options& o, const output_options& output) {
   }
   const auto document = describe(o, model, m, made, one_row);
   output.print(document, [&] {
-    note("{} steps; first id after {:.1f} ms ({:.1f} ms for the prompt), then {:.1f} ids/s; {} plans, {} patches, {} "
-         "kernels compiled\n",
-         m.steps, document["time_to_first_token_ms"].get<double>(), document["prefill_ms"].get<double>(),
-         document["tokens_per_second"].get<double>(), model.plans(), document["patches"].get<std::size_t>(),
-         model.compiled());
+    note(
+        "{} steps; first id after {:.1f} ms ({:.1f} ms for the prompt), then {:.1f} ids/s; {} plans, {} patches, {} "
+        "kernels compiled\n",
+        m.steps, document["time_to_first_token_ms"].get<double>(), document["prefill_ms"].get<double>(),
+        document["tokens_per_second"].get<double>(), model.plans(), document["patches"].get<std::size_t>(),
+        model.compiled());
   });
   return 0;
 }
@@ -155,8 +155,11 @@ action declare_generate(CLI::App& app) {
   app.add_option("--prompt-ids", o->prompts, "IDS.npy: integers [ids] or [prompts, ids]; again for more prompts")
       ->required();
   app.add_option("--prompt-mask", o->prompt_mask, "MASK.npy of the same shape: 0 where the prompt is padding");
-  app.add_option("--max-new-tokens", g.max_new_tokens, "Most new ids of a prompt (default: 64, or what the context has room for)")->check(CLI::PositiveNumber);
-  app.add_option("--sample", o->method, "How the next id is chosen")->check(CLI::IsMember({"greedy", "top-k", "top-p"}));
+  app.add_option("--max-new-tokens", g.max_new_tokens,
+                 "Most new ids of a prompt (default: 64, or what the context has room for)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--sample", o->method, "How the next id is chosen")
+      ->check(CLI::IsMember({"greedy", "top-k", "top-p"}));
   app.add_option("--temperature", s.temperature, "Divides the logits before sampling")->check(CLI::PositiveNumber);
   app.add_option("--top-k", s.top_k, "With --sample top-k: the number of likeliest ids")->check(CLI::PositiveNumber);
   app.add_option("--top-p", s.top_p, "With --sample top-p: the probability of the likeliest ids together")

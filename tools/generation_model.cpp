@@ -22,8 +22,8 @@ program import_decoder(const std::filesystem::path& file) {
 
 }  // namespace
 
-generation_model::generation_model(const generation_files& files, session_options options,
-                                   const output_options& output, std::int64_t context)
+generation_model::generation_model(const generation_files& files, session_options options, const output_options& output,
+                                   std::int64_t context)
     : view_(output) {
   options.observer = [this](const session_event& event) {
     if (std::get_if<session_events::loaded>(&event)) ++plans_;

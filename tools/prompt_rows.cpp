@@ -14,8 +14,7 @@ literal read_integers(const std::string& file) {
   literal data = read_npy(file);
   const shape& type = data.type();
   if ((!is_integer(type.type) && type.type != element_type::boolean) || type.rank() < 1 || type.rank() > 2)
-    throw error(error_kind::usage,
-                fmt::format("{}: is {}, not integers [ids] or [prompts, ids]", file, type.str()));
+    throw error(error_kind::usage, fmt::format("{}: is {}, not integers [ids] or [prompts, ids]", file, type.str()));
   return data;
 }
 

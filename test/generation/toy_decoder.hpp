@@ -60,8 +60,8 @@ inline std::vector<double> toy_logits(const std::vector<std::int64_t>& ids) {
   for (std::int64_t v = 0; v < toy_vocabulary; ++v) {
     double sum = 0;
     for (std::int64_t i = 0; i < toy_width; ++i)
-      sum += toy_weight(v * toy_width + i) *
-             (state[static_cast<std::size_t>(i)] + toy_weight(ids.back() * toy_width + i));
+      sum +=
+          toy_weight(v * toy_width + i) * (state[static_cast<std::size_t>(i)] + toy_weight(ids.back() * toy_width + i));
     logits.push_back(sum);
   }
   return logits;
