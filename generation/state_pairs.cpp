@@ -6,6 +6,8 @@
 #include <queue>
 #include <tuple>
 
+#include "generation/port_names.hpp"
+
 namespace kiln {
 namespace {
 
