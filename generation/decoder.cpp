@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -16,6 +18,13 @@ std::size_t longest(const id_rows& rows) {
   std::size_t most = 0;
   for (const auto& row : rows) most = std::max(most, row.size());
   return most;
+}
+
+literal integers(const shape& type, const std::vector<std::int64_t>& values) {
+  std::vector<std::byte> bytes(type.bytes());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_integer(type.type, bytes.data(), static_cast<std::int64_t>(i), values[i]);
+  return {type, std::move(bytes)};
 }
 
 // An encoder has no logits, but an output that looks like them. It is narrower than the embedding of the ids.
@@ -68,12 +77,43 @@ decoder::decoder(const decoder_models& models, std::int64_t context)
 }
 
 bool decoder::takes_padding() const {
+  const auto takes = [](const decoder_step& step) { return step.ports().place_of(input_role::mask).has_value(); };
+  return !encoder_ && takes(*last_) && (!first_ || takes(*first_));
+}
+
+bool decoder::takes_encoder_padding() const {
   const auto takes = [](const decoder_step& step) {
-    const auto positions = step.ports().place_of(input_role::positions);
-    return step.ports().place_of(input_role::mask) && positions &&
-           step.model().main().parameters()[*positions].type().rank() == 2;
+    return step.ports().place_of(input_role::encoder_mask).has_value();
   };
-  return takes(*last_) && (!first_ || takes(*first_));
+  return std::ranges::count(encoder_ports_.inputs, input_role::mask) == 1 && takes(*last_) &&
+         (!first_ || takes(*first_));
+}
+
+// Whether a mask hides padding depends on the model: positions may come from the mask or not, and some count keys from
+// the left. So the shortest row is run alone, and its answer must be that of the batch.
+void decoder::check_padded_answer(const id_rows& rows, std::span<const float> logits) {
+  const auto shortest = std::ranges::min_element(rows, {}, &std::vector<std::int64_t>::size);
+  const auto width = static_cast<std::size_t>(vocabulary());
+  const auto padded = logits.subspan(static_cast<std::size_t>(shortest - rows.begin()) * width, width);
+  step_ids alone{1, static_cast<std::int64_t>(shortest->size()), 0, *shortest, {}, {}};
+  alone.mask.assign(shortest->size(), 1);
+  alone.positions.resize(shortest->size());
+  std::iota(alone.positions.begin(), alone.positions.end(), std::int64_t{0});
+  sequence_state state;
+  const std::vector<float> expected = (first_ ? *first_ : *last_).run(alone, state, nullptr);
+  float largest = 0, difference = 0;
+  for (std::size_t i = 0; i < width; ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    const float d = std::abs(expected[i] - padded[i]);
+    difference = std::isnan(d) ? std::numeric_limits<float>::infinity() : std::max(difference, d);
+  }
+  constexpr float tolerance = 0.02f;  // of the largest logit; int8 models round by the largest value of a batch
+  if (difference > tolerance * largest)
+    throw error(
+        error_kind::unsupported,
+        fmt::format("prompts of different lengths: padding changes the answers of this model (a logit by {:.2g} "
+                    "of {:.2g}); give prompts of one length, or one prompt at a time",
+                    difference, largest));
 }
 
 void decoder::check_padding(const id_rows& rows) const {
@@ -110,6 +150,9 @@ void decoder::check(const id_rows& rows) const {
     throw error(error_kind::unsupported,
                 fmt::format("prompt of {} ids: the model takes {} at a time", longest(rows), *last_->fixed_sequence()));
   if (encoder_ && !encoded_) throw error(error_kind::usage, "encoder: encode a prompt first");
+  if (encoded_ && encoded_->type.dims[0] != dim(static_cast<std::int64_t>(rows.size())))
+    throw error(error_kind::usage,
+                fmt::format("{} prompts: the encoder has read {}", rows.size(), encoded_->type.dims[0].value()));
 }
 
 step_ids decoder::step_of(const id_rows& rows) const {
@@ -160,10 +203,14 @@ bool decoder::takes_one_by_one(std::size_t length) const {
 std::vector<float> decoder::append(const id_rows& rows) {
   check(rows);
   const id_rows masks = masks_;
+  const bool uneven = std::ranges::any_of(rows, [&](const auto& row) { return row.size() != rows[0].size(); });
   try {
-    return run_padded(rows);
+    std::vector<float> logits = run_padded(rows);
+    if (uneven) check_padded_answer(rows, logits);
+    return logits;
   } catch (...) {
     masks_ = masks;
+    if (uneven) state_ = {}, history_.clear(), past_ = 0;  // these were the first rows
     throw;
   }
 }
@@ -189,30 +236,42 @@ std::vector<float> decoder::run_padded(const id_rows& rows) {
   return logits;
 }
 
-void decoder::encode(const id_rows& rows) {
+void decoder::encode(const id_rows& rows, const std::map<std::string, literal>& given) {
   const std::size_t length = longest(rows);
   const auto parameters = encoder_->portable().main().parameters();
   std::vector<std::int64_t> ids, mask;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
+  for (std::size_t r = 0; r < rows.size() && encodes_ids(); ++r) {
     if (rows[r].empty()) throw error(error_kind::usage, fmt::format("prompt {}: it is empty; give at least one id", r));
     const std::size_t missing = length - rows[r].size();
+    if (missing > 0 && !takes_encoder_padding())
+      throw error(
+          error_kind::unsupported,
+          "prompts of different lengths: encoder or decoder takes no mask of the encoder's ids; give prompts of "
+          "one length, or one prompt at a time");
     ids.insert(ids.end(), rows[r].begin(), rows[r].end());
     ids.insert(ids.end(), missing, 0);
     mask.insert(mask.end(), rows[r].size(), 1);
     mask.insert(mask.end(), missing, 0);
   }
+  const std::vector<dim> dims{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(length)};
   std::vector<literal> inputs;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const bool tokens = encoder_ports_.inputs[i] == input_role::tokens;
-    const shape type{parameters[i].type().type,
-                     {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(length)}};
-    std::vector<std::byte> bytes(type.bytes());
-    for (std::size_t e = 0; e < ids.size(); ++e)
-      store_integer(type.type, bytes.data(), static_cast<std::int64_t>(e), tokens ? ids[e] : mask[e]);
-    inputs.emplace_back(type, std::move(bytes));
+    const std::string& name = module::parameter_name(parameters[i]);
+    const bool tokens = i == encoder_ports_.tokens;
+    if (const auto found = given.find(name); found != given.end()) {
+      inputs.push_back(found->second);
+    } else if (encodes_ids() && (tokens || encoder_ports_.inputs[i] == input_role::mask)) {
+      inputs.push_back(integers({parameters[i].type().type, dims}, tokens ? ids : mask));
+    } else {
+      throw error(error_kind::usage,
+                  fmt::format("input '{}': the encoder needs {}; give it with --encoder-input {}=FILE", name,
+                              parameters[i].type().str(), name));
+    }
   }
   const literal states = encoder_->run(inputs)[encoder_ports_.states];
   encoded_prompt fresh{states.type(), {}, mask};
+  if (!encodes_ids())
+    fresh.mask.assign(static_cast<std::size_t>(states.type().dims[0].value() * states.type().dims[1].value()), 1);
   device& on = encoder_->resources().device();
   const auto memory = fresh.states.at_least(on, states.bytes().size());
   on.upload(memory.data(), states.bytes().data(), memory.size());
@@ -229,6 +288,8 @@ void decoder::reset() {
 }
 
 std::size_t decoder::copied_bytes() const { return last_->copied_bytes() + (first_ ? first_->copied_bytes() : 0); }
+
+double decoder::planning_ms() const { return last_->planning_ms() + (first_ ? first_->planning_ms() : 0); }
 
 std::size_t decoder::patches() const { return last_->patches() + (first_ ? first_->patches() : 0); }
 

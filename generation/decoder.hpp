@@ -31,11 +31,14 @@ class decoder {
   std::int64_t batch() const { return static_cast<std::int64_t>(history_.size()); }
   // Most ids of a sequence; nullopt if nothing limits them.
   std::optional<std::int64_t> context() const { return context_; }
-  // Whether rows of different lengths can be padded: the model takes a mask and the positions of each row.
+  // Whether rows of different lengths may be padded: the model takes a mask. The first rows are checked against a run
+  // without padding.
   bool takes_padding() const;
 
-  // Runs the encoder. Rows are padded on the right.
-  void encode(const id_rows& rows);
+  bool encodes_ids() const { return encoder_ && encoder_ports_.tokens; }
+  // Runs the encoder on rows of ids, padded on the right, and on the inputs that `given` has by name. Throws
+  // error{usage} for an input that is neither. An encoder without an input of ids ignores the rows.
+  void encode(const id_rows& rows, const std::map<std::string, literal>& given = {});
   // Appends a row of ids to each sequence, and returns the logits [batch, vocabulary] after the last one. Rows of
   // different lengths are padded on the left, and only the first call may have them. Throws error{usage} for an id that
   // is not in the vocabulary, an empty row, or more ids than the context has room for.
@@ -48,10 +51,14 @@ class decoder {
   std::size_t copied_bytes() const;
   // Changes of the pointers in graphs that all calls made.
   std::size_t patches() const;
+  // Time that all calls spent on plans, with the kernels that these need.
+  double planning_ms() const;
 
  private:
   void check(const id_rows& rows) const;
   void check_padding(const id_rows& rows) const;
+  void check_padded_answer(const id_rows& rows, std::span<const float> logits);
+  bool takes_encoder_padding() const;
   step_ids step_of(const id_rows& rows) const;
   // Whether the model takes fewer ids at a time than these rows have.
   bool takes_one_by_one(std::size_t length) const;

@@ -121,11 +121,10 @@ decoder_ports recognize_decoder(const program& p) {
 encoder_ports recognize_encoder(const program& p) {
   encoder_ports ports;
   ports.inputs = roles_of(p);
-  ports.tokens = find_tokens(p, ports.inputs);
   const auto parameters = p.main().parameters();
-  for (std::size_t i = 0; i < ports.inputs.size(); ++i)
-    if (ports.inputs[i] != input_role::tokens && ports.inputs[i] != input_role::mask)
-      refuse(quoted("input", module::parameter_name(parameters[i])), "an encoder takes ids and their mask here");
+  const bool takes_ids =
+      std::ranges::any_of(parameters, [](value v) { return is_integer(v.type().type) && v.type().rank() == 2; });
+  if (takes_ids) ports.tokens = find_tokens(p, ports.inputs);
   const auto& outputs = p.main().outputs();
   const auto found =
       std::ranges::find_if(outputs, [](value v) { return is_float(v.type().type) && v.type().rank() == 3; });

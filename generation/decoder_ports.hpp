@@ -28,10 +28,12 @@ struct decoder_ports {
 // Throws error{unsupported} that names the input or output that cannot be matched.
 decoder_ports recognize_decoder(const program& p);
 
-// Of an encoder: ids, mask and the states it computes (its first float output of rank 3).
+// Of an encoder: its ids and mask, other inputs such as sound (`unknown`), and the states that it computes (its first
+// float output of rank 3).
 struct encoder_ports {
   std::vector<input_role> inputs;
-  std::size_t tokens = 0, states = 0;
+  std::optional<std::size_t> tokens;
+  std::size_t states = 0;
 };
 encoder_ports recognize_encoder(const program& p);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <set>
 
 #include "ir/bind_shapes.hpp"
@@ -96,7 +97,7 @@ std::vector<std::int64_t> decoder_step::values_of(input_role role, const step_id
   }
 }
 
-shape decoder_step::input_shape(std::size_t place, const step_ids& ids, const sequence_state& state,
+shape decoder_step::input_shape(std::size_t place, const step_ids& ids, const state_types& states,
                                 const encoded_prompt* encoded) const {
   const shape& declared = parameters_[place].type();
   const auto like = [&](std::vector<dim> dims) { return of_dims(declared.type, std::move(dims)); };
@@ -110,20 +111,20 @@ shape decoder_step::input_shape(std::size_t place, const step_ids& ids, const se
     case input_role::encoder_mask: return encoded ? like({encoded->type.dims[0], encoded->type.dims[1]}) : declared;
     case input_role::encoder_states: return encoded ? encoded->type : declared;
     case input_role::state:
-      if (auto found = state.tensors.find(ports_.states[state_of_input_.at(place)].key); found != state.tensors.end())
-        return found->second.type;
+      if (auto found = states.find(ports_.states[state_of_input_.at(place)].key); found != states.end())
+        return found->second;
       return declared;
     default: return declared;
   }
 }
 
-dim_bindings decoder_step::sizes_of(const step_ids& ids, std::vector<shape>& shapes, const sequence_state& state,
+dim_bindings decoder_step::sizes_of(const step_ids& ids, std::vector<shape>& shapes, const state_types& states,
                                     const encoded_prompt* encoded) const {
   std::vector<given_shape> given;
   dim_bindings branch;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const std::string& name = module::parameter_name(parameters_[i]);
-    shapes.push_back(input_shape(i, ids, state, encoded));
+    shapes.push_back(input_shape(i, ids, states, encoded));
     if (shapes.back().is_static()) given.push_back({name, parameters_[i].type(), shapes.back()});
     const auto values = values_of(ports_.inputs[i], ids, encoded);
     if (is_float(shapes.back().type) || values.empty() || values.size() > max_value_elements) continue;
@@ -176,9 +177,13 @@ std::vector<float> decoder_step::last_logits(std::span<const std::byte> logits, 
 
 std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded) {
   device& on = session_.resources().device();
+  state_types states;
+  for (const auto& [key, tensor] : state.tensors) states.emplace(key, tensor.type);
   std::vector<shape> shapes;
-  const dim_bindings sizes = sizes_of(ids, shapes, state, encoded);
+  const dim_bindings sizes = sizes_of(ids, shapes, states, encoded);
+  const auto begin = std::chrono::steady_clock::now();
   const std::shared_ptr<instance> planned = session_.at(sizes);
+  planning_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   const plan& plan = planned->executable().plan();
   const bool later = ids.past > 0;
 

@@ -51,11 +51,14 @@ class decoder_step {
   // Of all runs: bytes that were copied between host and device, and changes of pointers in graphs.
   std::size_t copied_bytes() const { return copied_bytes_; }
   std::size_t patches() const { return patches_; }
+  // Time to make plans, with the kernels that they need.
+  double planning_ms() const { return planning_ms_; }
 
  private:
-  shape input_shape(std::size_t place, const step_ids& ids, const sequence_state& state,
+  using state_types = std::map<std::string, shape>;  // by state_port::key
+  shape input_shape(std::size_t place, const step_ids& ids, const state_types& states,
                     const encoded_prompt* encoded) const;
-  dim_bindings sizes_of(const step_ids& ids, std::vector<shape>& shapes, const sequence_state& state,
+  dim_bindings sizes_of(const step_ids& ids, std::vector<shape>& shapes, const state_types& states,
                         const encoded_prompt* encoded) const;
   std::optional<std::int64_t> recorded_range(std::size_t place) const;
   std::vector<std::int64_t> values_of(input_role role, const step_ids& ids, const encoded_prompt* encoded) const;
@@ -68,6 +71,7 @@ class decoder_step {
   std::map<std::size_t, std::size_t> state_of_input_, state_of_output_;  // places in ports_.states
   std::vector<growing_memory> inputs_, outputs_;                         // of ports that are no state
   std::size_t copied_bytes_ = 0, patches_ = 0;
+  double planning_ms_ = 0;
 };
 
 }  // namespace kiln

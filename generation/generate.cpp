@@ -15,7 +15,7 @@ constexpr std::int64_t default_new_tokens = 64;
 std::int64_t steps_of(const decoder& model, const id_rows& prompts, const generation_options& options) {
   std::size_t longest = 0;
   for (const auto& row : prompts) longest = std::max(longest, row.size());
-  const std::int64_t begin = model.has_encoder() ? 1 : static_cast<std::int64_t>(longest);
+  const std::int64_t begin = model.encodes_ids() ? 1 : static_cast<std::int64_t>(longest);
   const bool chosen = options.max_new_tokens > 0;
   const std::int64_t wanted = chosen ? options.max_new_tokens : default_new_tokens;
   if (!model.context()) return wanted;
@@ -41,8 +41,8 @@ id_rows generate(decoder& model, const id_rows& prompts, const generation_option
   model.reset();
   id_rows next = prompts;
   if (model.has_encoder()) {
-    model.encode(prompts);
-    next.assign(prompts.size(), {options.decoder_start});
+    model.encode(prompts, options.encoder_inputs);
+    if (model.encodes_ids()) next.assign(prompts.size(), {options.decoder_start});
   }
   id_rows before = next, made(prompts.size());
   std::vector<sampler> samplers;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "generation/decoder.hpp"
@@ -15,7 +17,9 @@ struct generation_options {
   std::int64_t max_new_tokens = 0;
   sampling_options sampling;           // row r has the seed `seed + r`
   std::vector<std::int64_t> stop_ids;  // a row ends with the first of them
-  std::int64_t decoder_start = 0;      // first id of the decoder behind an encoder
+  // First id of a decoder whose encoder reads the prompts. A decoder behind any other encoder begins with the prompts.
+  std::int64_t decoder_start = 0;
+  std::map<std::string, literal> encoder_inputs = {};  // that are no ids, by name
 };
 
 // Called after each step with the new id of each row, or -1 for a row that has ended. Returns false to stop.

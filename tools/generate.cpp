@@ -24,6 +24,7 @@ struct options : model_options {
   std::vector<std::string> prompts;
   std::string prompt_mask, output_dir, method = "greedy";
   generation_options generation;
+  std::vector<std::string> encoder_inputs;
   std::int64_t context = 0, decoder_start = -1;
   bool ignore_stop = false;
 };
@@ -53,9 +54,6 @@ generation_options completed(const options& o, const generation_files& files) {
   if (o.ignore_stop) result.stop_ids.clear();
   else result.stop_ids.insert(result.stop_ids.end(), files.stop_ids.begin(), files.stop_ids.end());
   result.decoder_start = o.decoder_start >= 0 ? o.decoder_start : files.decoder_start.value_or(-1);
-  if (!files.encoder.empty() && result.decoder_start < 0)
-    throw error(error_kind::usage,
-                "decoder start: no config.json names decoder_start_token_id; give it with --decoder-start-id");
   return result;
 }
 
@@ -91,6 +89,7 @@ nlohmann::ordered_json describe(const options& o, generation_model& model, const
   document["time_to_first_token_ms"] = milliseconds(m.begin, m.first);
   document["tokens_per_second"] = m.later_tokens > 0 ? 1e3 * static_cast<double>(m.later_tokens) / steady_ms : 0.0;
   document["plans"] = model.plans();
+  document["planning_ms"] = model.decoder().planning_ms();
   document["plans_after_first"] = model.plans() - m.first_plans;
   document["patches"] = model.decoder().patches();
   document["compiled"] = model.compiled();
@@ -107,11 +106,15 @@ nlohmann::ordered_json describe(const options& o, generation_model& model, const
 int generate_ids(const options& o, const output_options& output) {
   measurements m;
   const generation_files files = find_generation_files(o.file);
-  const generation_options wanted = completed(o, files);
+  generation_options wanted = completed(o, files);
   const id_rows prompts = read_prompts(o.prompts, o.prompt_mask);
   const bool one_row = prompts.size() == 1 && read_npy(o.prompts[0]).type().rank() == 1;
   const std::int64_t context = o.context > 0 ? o.context : files.context.value_or(0);
   generation_model model(files, session_options_of(o), output, context);
+  if (model.decoder().encodes_ids() && wanted.decoder_start < 0)
+    throw error(error_kind::usage,
+                "decoder start: no config.json names decoder_start_token_id; give it with --decoder-start-id");
+  wanted.encoder_inputs = model.encoder_inputs(o.encoder_inputs);
   m.opened = clock::now();
   const id_rows made = generate(model.decoder(), prompts, wanted, [&](const std::vector<std::int64_t>& ids) {
     m.last = clock::now();
@@ -174,6 +177,7 @@ action declare_generate(CLI::App& app) {
   app.add_option("--decoder-start-id", o->decoder_start,
                  "First id of a decoder with an encoder (default: as the folder's configuration says)")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--encoder-input", o->encoder_inputs, "NAME=FILE.npy: an input of the encoder that is no ids");
   app.add_option("--output-dir", o->output_dir, "Folder for tokens.npy");
   app.add_option("--device", o->device, "host, hip:0 or cuda:0");
   app.add_option("--target", o->target, "Finalize for this target instead of the processor found");

@@ -27,7 +27,8 @@ constexpr std::array rows{decoder_row{"decoder_model_merged", ""},
 constexpr std::array encoders{"encoder_model", "encoder"};
 constexpr std::array configurations{"config.json", "generation_config.json", "genai_config.json"};
 // Keys of the same meaning; the first one that is there counts.
-constexpr std::array context_keys{"context_length", "max_position_embeddings", "n_positions", "n_ctx"};
+constexpr std::array context_keys{"context_length", "max_target_positions", "max_position_embeddings", "n_positions",
+                                  "n_ctx"};
 
 fs::path model_in(const fs::path& folder, const std::string& stem) {
   for (const char* sub : {"", "onnx"})

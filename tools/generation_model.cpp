@@ -1,8 +1,15 @@
 #include "tools/generation_model.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "aot/onnx/import.hpp"
 #include "aot/pipeline.hpp"
 #include "generation/decoder_ports.hpp"
+#include "ir/error.hpp"
+#include "tools/model_options.hpp"
+#include "tools/npy.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -35,6 +42,19 @@ generation_model::generation_model(const generation_files& files, session_option
   if (!files.encoder.empty()) encoder_session_ = open(files.encoder, options, false);
   decoder_ = std::make_unique<kiln::decoder>(
       decoder_models{decoder_session_.get(), first_session_.get(), encoder_session_.get()}, context);
+}
+
+std::map<std::string, literal> generation_model::encoder_inputs(const std::vector<std::string>& texts) const {
+  std::map<std::string, literal> result;
+  for (const std::string& text : texts) {
+    const auto [name, file] = split_assignment(text, "--encoder-input");
+    const auto parameters = encoder_session_ ? encoder_session_->portable().main().parameters() : std::vector<value>();
+    const auto found = std::ranges::find_if(parameters, [&](value v) { return module::parameter_name(v) == name; });
+    if (found == parameters.end())
+      throw error(error_kind::usage, fmt::format("--encoder-input {}: there is no encoder with this input", name));
+    result.insert_or_assign(name, as_type(read_npy(file), found->type().type));
+  }
+  return result;
 }
 
 std::unique_ptr<session> generation_model::open(const std::filesystem::path& file, const session_options& options,

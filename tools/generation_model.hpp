@@ -19,6 +19,8 @@ class generation_model {
                    std::int64_t context);
 
   kiln::decoder& decoder() { return *decoder_; }
+  // Reads NAME=FILE.npy texts. Throws error{usage} for a name that the encoder does not have.
+  std::map<std::string, literal> encoder_inputs(const std::vector<std::string>& texts) const;
   const session_resources& resources() const { return decoder_session_->resources(); }
   std::size_t plans() const { return plans_; }        // made so far
   std::size_t compiled() const { return compiled_; }  // kernels that the cache did not have

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import kiln_case
 
 VOCABULARY, WIDTH, HEADS, LAYERS, CONTEXT = 40, 16, 2, 2, 32
-HEAD = WIDTH // HEADS
+HEAD, SPREAD = WIDTH // HEADS, 0.6
 
 
 class Graph:
@@ -33,7 +33,7 @@ class Graph:
         return f"c{self.count}"
 
     def weight(self, *dims):
-        return self.constant(self.rng.standard_normal(dims) * 0.6, np.float32)
+        return self.constant(self.rng.standard_normal(dims) * SPREAD, np.float32)
 
     def heads(self, x):
         return self.add("Transpose", self.add("Reshape", x, self.constant([0, 0, HEADS, HEAD])), perm=[0, 2, 1, 3])
@@ -49,17 +49,22 @@ def value(name, dims, kind=TensorProto.FLOAT):
     return helper.make_tensor_value_info(name, kind, dims)
 
 
-def decoder(path, cached=True, encoder=False, mask=True):
-    """A decoder with learned positions, causal by the order of positions among those that the mask keeps."""
+def decoder(path, cached=True, encoder=False, mask=True, positions=True):
+    """A decoder with learned positions. Without an input of positions it counts all keys, masked ones too."""
     g = Graph(3)
     total = "past_sequence_length + sequence_length" if cached else "sequence_length"
     inputs = [value("input_ids", ["batch_size", "sequence_length"], TensorProto.INT64)]
     inputs += [value("attention_mask", ["batch_size", total], TensorProto.INT64)] if mask else []
-    inputs += [value("position_ids", ["batch_size", "sequence_length"], TensorProto.INT64)]
+    inputs += [value("position_ids", ["batch_size", "sequence_length"], TensorProto.INT64)] if positions else []
     if encoder:
         inputs += [value("encoder_hidden_states", ["batch_size", "encoder_sequence_length", WIDTH]), value("encoder_attention_mask", ["batch_size", "encoder_sequence_length"], TensorProto.INT64)]
     outputs = [value("logits", ["batch_size", "sequence_length", VOCABULARY])]
-    x = g.add("Add", g.add("Gather", g.weight(VOCABULARY, WIDTH), "input_ids"), g.add("Gather", g.weight(CONTEXT, WIDTH), "position_ids"))
+    place = "position_ids"
+    if not positions:
+        past = g.add("Squeeze", g.add("Shape", "past_key_values.0.key", start=2, end=3))
+        end = g.add("Add", past, g.add("Squeeze", g.add("Shape", "input_ids", start=1, end=2)))
+        place = g.add("Range", past, end, g.constant(1))
+    x = g.add("Add", g.add("Gather", g.weight(VOCABULARY, WIDTH), "input_ids"), g.add("Gather", g.weight(CONTEXT, WIDTH), place))
     bias = None
     cross = None
     for layer in range(LAYERS):
@@ -100,6 +105,12 @@ def encoder(path):
     kept = g.add("Unsqueeze", g.add("Cast", "attention_mask", to=TensorProto.FLOAT), g.constant([2]))
     g.add("Mul", g.add("Gather", g.weight(VOCABULARY, WIDTH), "input_ids"), kept, out="last_hidden_state")
     save(path, g, inputs, [value("last_hidden_state", ["batch_size", "encoder_sequence_length", WIDTH])])
+
+
+def sound_encoder(path):
+    g = Graph(5)
+    g.add("Tanh", g.add("MatMul", "input_features", g.weight(6, WIDTH)), out="last_hidden_state")
+    save(path, g, [value("input_features", ["batch_size", 9, 6])], [value("last_hidden_state", ["batch_size", 9, WIDTH])])
 
 
 def save(path, g, inputs, outputs):
@@ -193,6 +204,19 @@ class Generate(kiln_case.KilnCase):
         self.assertEqual(self.generate(self.path("pair"), ids, "--max-new-tokens", 6, "--decoder-start-id", 1)["tokens"], want)
         self.refused(2, "usage", "--decoder-start-id", self.path("pair"), "--prompt-ids", ids)
 
+    def test_an_encoder_of_sound(self):
+        os.mkdir(self.path("sound"))
+        sound_encoder(self.path("sound/encoder_model.onnx"))
+        decoder(self.path("sound/decoder_model.onnx"), encoder=True)
+        features = np.random.default_rng(1).standard_normal((1, 9, 6)).astype(np.float32)
+        np.save(self.path("features.npy"), features)
+        states = ort.InferenceSession(self.path("sound/encoder_model.onnx")).run(None, {"input_features": features})[0]
+        ids, folder = self.ids([7, 3]), self.path("sound")
+        answer = self.generate(folder, ids, "--max-new-tokens", 6, "--encoder-input", f"input_features={self.path('features.npy')}")
+        self.assertEqual(answer["tokens"], greedy(self.path("sound/decoder_model.onnx"), [7, 3], 6, states))
+        self.refused(2, "usage", "--encoder-input input_features=FILE", folder, "--prompt-ids", ids)
+        self.refused(2, "usage", "there is no encoder with this input", folder, "--prompt-ids", ids, "--encoder-input", f"sound={self.path('features.npy')}")
+
     def test_prompts_of_different_lengths(self):
         model = self.model()
         prompts = [[3, 1, 4, 1, 5], [9, 2], [6]]
@@ -200,7 +224,9 @@ class Generate(kiln_case.KilnCase):
         mask = self.ids([[1] * len(p) + [0] * (5 - len(p)) for p in prompts], "mask.npy")
         answer = self.generate(model, ids, "--prompt-mask", mask, "--max-new-tokens", 8)
         self.assertEqual(answer["tokens"], [greedy(model, p, 8) for p in prompts])
-        self.refused(3, "unsupported", "prompts of different lengths", self.model(mask=False), "--prompt-ids", ids, "--prompt-mask", mask)
+        self.refused(3, "unsupported", "padding changes the answers", self.model(positions=False), "--prompt-ids", ids, "--prompt-mask", mask)
+        self.assertEqual(self.generate(self.path("model.onnx"), self.ids(prompts[0], "one.npy"), "--max-new-tokens", 8)["tokens"], greedy(self.path("model.onnx"), prompts[0], 8))
+        self.refused(3, "unsupported", "takes no mask", self.model(mask=False), "--prompt-ids", ids, "--prompt-mask", mask)
 
     def test_sampling(self):
         model, ids = self.model(), self.ids([1, 2])
