@@ -51,6 +51,9 @@ kiln::model_request request_of(const char* path, const kiln_open_options& o) {
   if (o.tuning < KILN_TUNING_OFF || o.tuning > KILN_TUNING_EXHAUSTIVE)
     throw kiln::error(kiln::error_kind::usage, "tuning: there is no such effort; use one of kiln_tuning");
   request.tuning = o.tuning;
+  if (o.specialization < KILN_SPECIALIZE_LAZY || o.specialization > KILN_SPECIALIZE_OFF)
+    throw kiln::error(kiln::error_kind::usage, "specialization: there is no such way; use one of kiln_specialization");
+  request.specialization = o.specialization;
   if (o.tuning_seconds < 0) throw kiln::error(kiln::error_kind::usage, "tuning_seconds: it is negative");
   if (o.tuning_seconds > 0) request.tuning_seconds = o.tuning_seconds;
   if (o.most_programs) request.most_instances = o.most_programs;

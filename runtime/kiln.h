@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 6
+#define KILN_API_VERSION 7
 
 typedef enum kiln_status {
   KILN_OK = 0,
@@ -114,6 +114,16 @@ const char* kiln_last_error(void);
 /* How hard the tuner tries: the promising configurations of a kernel, more of them, or all. */
 typedef enum kiln_tuning { KILN_TUNING_OFF, KILN_TUNING_QUICK, KILN_TUNING_FULL, KILN_TUNING_EXHAUSTIVE } kiln_tuning;
 
+/* Whether kernels are compiled for the exact sizes with which a program runs. LAZY: those of the first sizes; later
+ * sizes use kernels that serve many sizes, compiled once, and sizes that run often get kernels of their own from a
+ * thread in the background. EAGER: for each set of sizes, while the caller waits. OFF: never where a kernel can serve
+ * many sizes; excludes tuning. */
+typedef enum kiln_specialization {
+  KILN_SPECIALIZE_LAZY,
+  KILN_SPECIALIZE_EAGER,
+  KILN_SPECIALIZE_OFF
+} kiln_specialization;
+
 /* Opens a program on the host. `threads` threads share one run; 0 means every processor that this process may use.
  * *program is null after a failure. */
 kiln_status kiln_program_open(const char* path, unsigned threads, kiln_program** program);
@@ -148,6 +158,8 @@ typedef struct kiln_open_options {
    * after this many seconds (0: 30). What it finds is kept in the cache for later processes. */
   kiln_tuning tuning;
   double tuning_seconds;
+  /* For portable files with open dimensions; since version 7. */
+  kiln_specialization specialization;
 } kiln_open_options;
 /* KILN_UNTRUSTED if the file lacks a trusted signature. `options` may be null: all defaults. */
 kiln_status kiln_program_open_with(const char* path, const kiln_open_options* options, kiln_program** program);

@@ -30,6 +30,8 @@ struct model_request {
   // A value of kiln_tuning.
   int tuning = 0;
   double tuning_seconds = 30;
+  // A value of kiln_specialization.
+  int specialization = 0;
   std::function<void(std::size_t done, std::size_t total)> progress = nullptr;
   std::function<void(const std::string&)> warn = nullptr;
 };

@@ -7,6 +7,8 @@ namespace {
 
 static_assert(static_cast<int>(tuning_effort::quick) == KILN_TUNING_QUICK &&
               static_cast<int>(tuning_effort::exhaustive) == KILN_TUNING_EXHAUSTIVE);
+static_assert(static_cast<int>(specialization::lazy) == KILN_SPECIALIZE_LAZY &&
+              static_cast<int>(specialization::off) == KILN_SPECIALIZE_OFF);
 
 class session_model final : public loaded_model {
  public:
@@ -34,6 +36,7 @@ session_options options_of(const model_request& request) {
   options.most_instances = request.most_instances;
   options.tuning = static_cast<tuning_effort>(request.tuning);
   options.tuning_budget_ms = 1e3 * request.tuning_seconds;
+  options.specialization = static_cast<specialization>(request.specialization);
   options.observer = [progress = request.progress, warn = request.warn](const session_event& event) {
     if (const auto* e = std::get_if<session_events::finalizing>(&event); e && progress && e->total)
       progress(e->done, e->total);

@@ -12,6 +12,8 @@
 #include "jit/warm/recorded_miss.hpp"
 #include "runtime/host_device.hpp"
 #include "runtime/io_buffers.hpp"
+#include "session/background_work.hpp"
+#include "session/lazy_runner.hpp"
 #include "session/ranged_kernels.hpp"
 
 namespace kiln {
@@ -55,14 +57,16 @@ struct instance::runner {
   bool graph_kept = false;
 };
 
-instance::instance(const session_resources& with, program bound, dim_bindings sizes, const ranged_kernels* ranged,
-                   jit_report of_ranged)
-    : with_(with), sizes_(std::move(sizes)), bound_(std::move(bound)) {
+instance::instance(const session_resources& with, program bound, dim_bindings sizes, instance_kernels kernels)
+    : with_(with),
+      sizes_(std::move(sizes)),
+      bound_(std::move(bound)),
+      lazy_(kernels.ranged != nullptr, [this] { with_.report(session_events::kernels_swapped{sizes_, 1}); }) {
   auto begin = clock::now();
   with_.report(session_events::finalizing{});
-  native_ = finalize(ranged);
-  finalize_ms_ = milliseconds_since(begin) + of_ranged.elapsed_ms;
-  add_report(report_, std::move(of_ranged));
+  native_ = finalize(kernels);
+  finalize_ms_ = milliseconds_since(begin) + kernels.of_ranged.elapsed_ms;
+  add_report(report_, std::move(kernels.of_ranged));
   with_.report(session_events::finalized{sizes_, report_, finalize_ms_});
 
   begin = clock::now();
@@ -76,12 +80,13 @@ instance::instance(const session_resources& with, program bound, dim_bindings si
 
 instance::~instance() = default;
 
-program instance::finalize(const ranged_kernels* ranged) {
+program instance::finalize(const instance_kernels& kernels) {
   const session_options& options = with_.options();
-  const jit_options jit = with_.compiling_with_progress();
+  jit_options jit = with_.compiling_with_progress();
+  jit.only_if_cached |= kernels.only_cached;
   // The kernels that serve only these sizes.
   std::optional<program> rest;
-  if (ranged) rest = ranged->use_in(bound_, sizes_);
+  if (kernels.ranged) rest = kernels.ranged->use_in(bound_, sizes_);
   const program& portable = rest ? *rest : bound_;
   if (with_.cache() && options.verify_cache)
     for (const cache_mismatch& m : compare_with_cache(portable, jit, true).mismatches)
@@ -96,6 +101,17 @@ program instance::finalize(const ranged_kernels* ranged) {
       append_misses(log, absent_kernels(portable, jit, with_.name()));
     throw;
   }
+}
+
+void instance::specialize(const std::function<bool()>& cancelled) {
+  jit_options jit = with_.compiling();
+  if (with_.device().info().host_memory) jit.threads = 1;
+  jit.progress = [&](std::size_t, std::size_t) {
+    if (cancelled()) throw work_cancelled();
+  };
+  const program native = compile_bytecode(bound_, jit);
+  if (cancelled()) return;
+  lazy_.put_on_trial(load(native, with_.device(), with_.planning()));
 }
 
 void instance::adopt(kiln::executable better) {
@@ -113,7 +129,7 @@ std::vector<literal> instance::run(std::span<const literal> inputs) {
   r.tensors.upload(inputs);
   r.how->run(r.tensors.inputs(), r.tensors.outputs());
   if (with_.options().tuning == tuning_effort::off) {
-    if (!r.graph_kept && !r.how->context().measuring()) {
+    if (!lazy_.watched() && !r.graph_kept && !r.how->context().measuring()) {
       graphs_.keep(r.how->context());
       r.graph_kept = true;
     }
@@ -129,7 +145,9 @@ std::unique_ptr<model_runner> instance::make_runner(graph_policy policy) const {
   graphs.policy = policy;
   if (with_.options().tuning != tuning_effort::off)
     return std::make_unique<tuned_runner>(tuning_in_background(), std::move(graphs));
-  return kiln::make_runner(*executable_, graphs, [this](const execution_context& used) { graphs_.keep(used); });
+  auto keep = [this](const execution_context& used) { graphs_.keep(used); };
+  if (lazy_.watched()) return std::make_unique<lazy_runner>(lazy_, *executable_, std::move(graphs), keep);
+  return kiln::make_runner(*executable_, graphs, keep);
 }
 
 std::vector<kernel_tuning> instance::tune(std::span<const literal> inputs, const tuner_options& options,

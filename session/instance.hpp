@@ -3,6 +3,7 @@
 // another; everything else that changes an instance is for one thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,19 +14,28 @@
 #include "runtime/executable.hpp"
 #include "runtime/model_runner.hpp"
 #include "session/graph_memory.hpp"
+#include "session/lazy_state.hpp"
 #include "session/resources.hpp"
 
 namespace kiln {
 
 class ranged_kernels;
 
+// Which kernels an instance is made with.
+struct instance_kernels {
+  // If not null: kernels that serve many sizes, which are used where there is one.
+  const ranged_kernels* ranged = nullptr;
+  // The report of finalizing these. It becomes a part of the instance's.
+  jit_report of_ranged = {};
+  // Throw error{not_cached} instead of compiling, whatever the session's options are.
+  bool only_cached = false;
+};
+
 class instance {
  public:
   // Finalizes missing kernels, loads the program and plans it. `bound` is the program with its symbols replaced by the
-  // sizes. Throws what compile_bytecode and load throw. If `ranged` is not null, its kernels are used where it has one;
-  // `of_ranged` is the report of finalizing these, and becomes a part of this instance's report.
-  instance(const session_resources& with, program bound, dim_bindings sizes, const ranged_kernels* ranged = nullptr,
-           jit_report of_ranged = {});
+  // sizes. Throws what compile_bytecode and load throw.
+  instance(const session_resources& with, program bound, dim_bindings sizes, instance_kernels kernels = {});
   ~instance();
   instance(const instance&) = delete;
 
@@ -40,6 +50,12 @@ class instance {
 
   // Goes on with an executable of the same program with other kernels.
   void adopt(kiln::executable better);
+
+  // For specialization::lazy. If it is watched, runs are made by lazy_runner.
+  lazy_state& lazy() const { return lazy_; }
+  // Compiles kernels for exactly these sizes in this thread and puts them on trial. `cancelled` is asked after each
+  // kernel. Throws what the constructor throws, and work_cancelled.
+  void specialize(const std::function<bool()>& cancelled);
 
   // One run with tensors of the host, in the order of the plan's inputs and outputs. Memory of the device and graphs
   // stay for the next run; with session_options::tuning the first run starts the tuner, and later runs take what it
@@ -63,7 +79,7 @@ class instance {
 
  private:
   struct runner;
-  program finalize(const ranged_kernels* ranged);
+  program finalize(const instance_kernels& kernels);
   const session_resources& with_;
   dim_bindings sizes_;
   program bound_, native_;
@@ -71,6 +87,7 @@ class instance {
   double finalize_ms_ = 0, load_ms_ = 0;
   std::optional<kiln::executable> executable_;
   graph_memory graphs_;
+  mutable lazy_state lazy_;
   std::mutex run_mutex_;
   // Guards the creation of tuner_.
   mutable std::mutex tuner_mutex_;

@@ -28,14 +28,16 @@ open_kernels::open_kernels(const program& portable, processor on, const std::set
 }
 
 jit_report open_kernels::finalize(const jit_options& options, const std::function<void(const std::string&)>& warn) {
-  if (std::exchange(finalized_, true) || kernels_.empty()) return {};
+  if (finalized_ || kernels_.empty()) return {};
   target_ = options.target.name;
   jit_options open = options;
   open.open = true;
   std::vector<open_kernel*> all;
   for (auto& [payload, kernel] : kernels_) all.push_back(&kernel);
   try {
-    return compile(all, open);
+    jit_report report = compile(all, open);
+    finalized_ = true;
+    return report;
   } catch (const error& e) {
     if (e.kind() == error_kind::not_cached) throw;
   }
@@ -50,6 +52,7 @@ jit_report open_kernels::finalize(const jit_options& options, const std::functio
       warn(std::string(e.what()) + ": it is compiled for each set of sizes");
     }
   }
+  finalized_ = true;
   return report;
 }
 

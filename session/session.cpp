@@ -18,6 +18,11 @@ chosen_device device_of(const session_options& options) {
   return choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pinned);
 }
 
+specialization way_of(const session_options& options) {
+  const bool lazy = options.specialization == specialization::lazy;
+  return lazy && options.tuning != tuning_effort::off ? specialization::eager : options.specialization;
+}
+
 double milliseconds_since(clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
 }
@@ -89,17 +94,12 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   if (auto found = find(sizes)) return found;
   std::lock_guard making(making_mutex_);
   if (auto found = find(sizes)) return found;  // another thread made it meanwhile
-  program bound = bind();
-  jit_report of_ranged;
-  if (resources_->options().specialization == specialization::off && !portable_.symbols.empty()) {
-    const bool host = resources_->device().info().host_memory;
-    if (!ranged_kernels_) ranged_kernels_.emplace(portable_, host ? processor::cpu : processor::gpu);
-    resources_->report(session_events::finalizing{});
-    of_ranged = ranged_kernels_->finalize(sizes, resources_->compiling_with_progress(),
-                                          [this](const std::string& text) { resources_->warn(text); });
-  }
-  auto made = std::make_shared<instance>(*resources_, std::move(bound), sizes,
-                                         ranged_kernels_ ? &*ranged_kernels_ : nullptr, std::move(of_ranged));
+  std::shared_ptr<instance> made;
+  if (portable_.symbols.empty() || way_of(resources_->options()) == specialization::eager)
+    made = make_exact(bind(), sizes);
+  else if (way_of(resources_->options()) == specialization::off) made = make_general(bind(), sizes);
+  else made = make_lazily(bind(), sizes);
+  made_any_ = true;
   std::list<std::shared_ptr<instance>> dropped;  // freed after the lock: somebody may still run one
   {
     std::lock_guard lock(mutex_);
@@ -109,6 +109,75 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   }
   for (const auto& i : dropped) resources_->report(session_events::instance_dropped{i->sizes()});
   return made;
+}
+
+std::shared_ptr<instance> session::make_exact(program bound, const dim_bindings& sizes, bool only_cached) {
+  return std::make_shared<instance>(*resources_, std::move(bound), sizes, instance_kernels{.only_cached = only_cached});
+}
+
+// Guarded by ranged_mutex_.
+ranged_kernels& session::general_kernels() {
+  const bool host = resources_->device().info().host_memory;
+  if (!ranged_kernels_) ranged_kernels_.emplace(portable_, host ? processor::cpu : processor::gpu);
+  return *ranged_kernels_;
+}
+
+std::shared_ptr<instance> session::make_general(program bound, const dim_bindings& sizes, bool only_cached) {
+  if (!only_cached) general_wanted_ = true;
+  std::lock_guard lock(ranged_mutex_);
+  general_wanted_ = false;
+  jit_options jit = resources_->compiling_with_progress();
+  jit.only_if_cached |= only_cached;
+  if (!only_cached) resources_->report(session_events::finalizing{});
+  jit_report report =
+      general_kernels().finalize(sizes, jit, [this](const std::string& text) { resources_->warn(text); });
+  return std::make_shared<instance>(*resources_, std::move(bound), sizes,
+                                    instance_kernels{&*ranged_kernels_, std::move(report), only_cached});
+}
+
+// What the cache has is used: exact kernels before general ones. Otherwise the first set of sizes is compiled exactly,
+// which takes less time than compiling general kernels, and the others are not.
+std::shared_ptr<instance> session::make_lazily(program bound, const dim_bindings& sizes) {
+  std::shared_ptr<instance> made;
+  auto if_cached = [&](auto make) {
+    try {
+      made = (this->*make)(bound.clone(), sizes, true);
+    } catch (const error& e) {
+      if (e.kind() != error_kind::not_cached) throw;
+    }
+  };
+  const bool has_cache = resources_->cache() != nullptr;
+  if (has_cache) if_cached(&session::make_exact);
+  if (!made && made_any_) made = make_general(std::move(bound), sizes);
+  if (!made && has_cache) if_cached(&session::make_general);
+  if (!made) made = make_exact(std::move(bound), sizes);
+  watch(made);
+  return made;
+}
+
+// A model that runs twice will probably be asked for other sizes, whose kernels are made before somebody waits for
+// them.
+void session::watch(const std::shared_ptr<instance>& made) {
+  instance_watch by;
+  if (!made_any_)
+    by.ran_twice = [this, sizes = made->sizes()] {
+      background_.add([this, sizes](const std::stop_token& stop) {
+        std::lock_guard lock(ranged_mutex_);
+        jit_options jit = resources_->compiling();
+        if (resources_->device().info().host_memory) jit.threads = 1;
+        jit.progress = [&](std::size_t, std::size_t) {
+          if (stop.stop_requested() || general_wanted_) throw work_cancelled();
+        };
+        general_kernels().finalize(sizes, jit, [this](const std::string& text) { resources_->warn(text); });
+      });
+    };
+  if (made->lazy().serves_many())
+    by.hot = [this, weak = std::weak_ptr(made)] {
+      background_.add([weak](const std::stop_token& stop) {
+        if (auto hot = weak.lock()) hot->specialize([&] { return stop.stop_requested() || weak.use_count() == 1; });
+      });
+    };
+  if (by) made->lazy().watch(std::move(by));
 }
 
 std::shared_ptr<instance> session::at(std::span<const literal> inputs) {

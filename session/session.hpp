@@ -7,6 +7,7 @@
 // observer of the options.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -19,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "session/background_work.hpp"
 #include "session/instance.hpp"
 #include "session/ranged_kernels.hpp"
 
@@ -51,19 +53,30 @@ class session {
   std::vector<literal> run(std::span<const literal> inputs) { return at(inputs)->run(inputs); }
 
   std::size_t instances() const;  // that are kept
+  // Returns true if nothing is compiled in the background (specialization::lazy).
+  bool idle() const { return background_.idle(); }
 
  private:
   void open(const std::filesystem::path& file, session_options options, chosen_device chosen,
             std::chrono::steady_clock::time_point begin);
   std::shared_ptr<instance> find(const dim_bindings& sizes);
   std::shared_ptr<instance> make(const dim_bindings& sizes, const std::function<program()>& bind);
+  std::shared_ptr<instance> make_exact(program bound, const dim_bindings& sizes, bool only_cached = false);
+  std::shared_ptr<instance> make_general(program bound, const dim_bindings& sizes, bool only_cached = false);
+  std::shared_ptr<instance> make_lazily(program bound, const dim_bindings& sizes);
+  void watch(const std::shared_ptr<instance>& made);
+  ranged_kernels& general_kernels();
   program portable_;
   double read_ms_ = 0;
   std::unique_ptr<session_resources> resources_;
-  std::mutex making_mutex_;                         // one instance is made at a time, with all threads
-  std::optional<ranged_kernels> ranged_kernels_;    // with specialization::off; under making_mutex_
+  std::mutex making_mutex_;  // one instance is made at a time, with all threads
+  bool made_any_ = false;    // under making_mutex_
+  std::mutex ranged_mutex_;  // guards ranged_kernels_
+  std::optional<ranged_kernels> ranged_kernels_;
+  std::atomic<bool> general_wanted_ = false;        // now: the background leaves it to the caller
   mutable std::mutex mutex_;                        // guards what follows
   std::list<std::shared_ptr<instance>> instances_;  // the most recently used first
+  background_work background_;                      // destroyed first
 };
 
 // The symbols of `p` that these inputs determine, by name: their shapes, and the elements of those whose values are

@@ -1,12 +1,15 @@
 // How a session opens a model. Plain data; the defaults run on the host with the user's own cache.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "ir/enum_names.hpp"
 #include "jit/compile_worker.hpp"
 #include "session/cache_choice.hpp"
 #include "session/events.hpp"
@@ -29,9 +32,20 @@ using importer = program (*)(const std::filesystem::path& file);
 
 // Whether kernels are compiled for the exact sizes with which a model is run.
 enum class specialization : std::uint8_t {
+  // The first set of sizes is compiled exactly. Later sets use kernels that serve many sizes (ranged_kernels.hpp),
+  // compiled once; sets that run often get exact kernels from a thread in the background and change to them when these
+  // are faster. Whatever the cache has is used without compiling, exact kernels first. With tuning: as eager.
+  lazy,
   // Every kernel is compiled for each set of sizes.
   eager,
-  off,  // kernels that serve many sizes are compiled once (ranged_kernels.hpp), the others for each set of sizes
+  // Kernels that serve many sizes are compiled once, the others for each set of sizes. Cannot be combined with tuning,
+  // because tuning specializes kernels.
+  off,
+};
+
+template <>
+struct enum_table<specialization> {
+  static constexpr std::array<std::string_view, 3> names{"lazy", "eager", "off"};
 };
 
 struct session_options {
@@ -49,8 +63,7 @@ struct session_options {
   std::string record_misses =
       {};  // file to which kernels that the cache did not have are added, for `kiln warm --replay`
   graph_policy graphs = graph_policy::automatic;
-  // `off` cannot be combined with tuning, because tuning specializes kernels.
-  kiln::specialization specialization = specialization::eager;
+  kiln::specialization specialization = specialization::lazy;
   std::size_t most_instances = 8;             // of different sizes that are kept; at least 1
   tuning_effort tuning = tuning_effort::off;  // of run(), in the background, after the first run of an instance
   double tuning_budget_ms = 30e3;             // for each instance

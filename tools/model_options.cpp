@@ -51,10 +51,13 @@ void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("--graph", o.graph, "Graph replay")->check(CLI::IsMember({"on", "off", "auto"}));
   app.add_option("--tune", o.tune, "Tuning")->check(CLI::IsMember({"off", "quick", "full", "exhaustive"}));
   app.add_option("--tune-budget", o.tune_budget, "Wall-clock limit of tuning, e.g. 30s");
-  app.add_option(
-         "--specialize", o.specialize,
-         "eager: compile every kernel for the sizes at hand; off: use kernels that serve all sizes, compiled once")
-      ->check(CLI::IsMember({"eager", "off"}));
+  app.add_option("--specialize", o.specialize,
+                 "eager: compile every kernel for the sizes at hand; off: use kernels that serve all sizes, compiled "
+                 "once; lazy: "
+                 "what the cache has, else as eager for the first sizes and as off for later ones, with exact kernels "
+                 "made in the "
+                 "background for sizes that run often")
+      ->check(CLI::IsMember({"lazy", "eager", "off"}));
   app.add_option("--threads", o.threads, "Threads that run kernels (0: all processors)")->check(CLI::Range(0, 4096));
   app.add_flag("--pin", o.pin, "A processor of its own for every thread that runs kernels on the host");
   add_worker_options(app, o.workers);
@@ -102,7 +105,8 @@ session_options session_options_of(const model_options& o) {
   options.verify_cache = o.verify_cache;
   options.record_misses = o.record_misses;
   options.graphs = graph_policy_named(o.graph).value();
-  options.specialization = o.specialize == "off" ? specialization::off : specialization::eager;
+  if (!parse_enum(o.specialize, options.specialization))
+    throw error(error_kind::usage, fmt::format("--specialize: '{}' is not one of lazy, eager, off", o.specialize));
   options.tuning = parse_effort(o.tune);
   options.tuning_budget_ms = tuning_budget_ms(o);
   return options;

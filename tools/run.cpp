@@ -51,6 +51,7 @@ int run_model(const options& o, const output_options& output) {
 
 action declare_run(CLI::App& app) {
   auto o = std::make_shared<options>();
+  o->specialize = "lazy";
   add_model_options(app, *o);
   app.add_option("--output-dir", o->output_dir, "Folder for NAME.npy of every output");
   return [o](const output_options& output) { return run_model(*o, output); };

@@ -3,7 +3,7 @@
 
 namespace kiln::bench {
 
-//     bench_session --unseen FILE.kiln NAME=MIN:MAX[,NAME=MIN:MAX...] COUNT [CACHE_FOLDER]
+//     bench_session --unseen FILE.kiln NAME=MIN:MAX[,NAME=MIN:MAX...] COUNT [CACHE_FOLDER [lazy]]
 //
 // Opens the file twice, without and with specialized kernels, and runs both with random data of COUNT random sizes.
 // Prints one line per set of sizes: the number of kernels that the first session compiled, the milliseconds to create

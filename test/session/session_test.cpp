@@ -54,6 +54,7 @@ class session_test : public ::testing::Test {
     session_options o{.threads = 2};
     o.cache.folder = folder / "cache";
     o.compiling = compile_place::this_process;
+    o.specialization = specialization::eager;
     o.observer = [this](const session_event& event) {
       std::lock_guard lock(mutex);
       if (auto* e = std::get_if<session_events::finalized>(&event)) hits += e->report.hits, misses += e->report.misses;
