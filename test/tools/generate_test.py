@@ -113,6 +113,19 @@ def sound_encoder(path):
     save(path, g, [value("input_features", ["batch_size", 9, 6])], [value("last_hidden_state", ["batch_size", 9, WIDTH])])
 
 
+def recurrent(path):
+    """An LSTM whose states are an input and an output each, of one shape and with names that say nothing."""
+    g = Graph(6)
+    state = ["layers", "batch_size", WIDTH]
+    inputs = [value("tokens", ["batch_size", "sequence_length"], TensorProto.INT64), value("a", state), value("b", state)]
+    inputs[1].type.tensor_type.shape.dim[0].dim_value = inputs[2].type.tensor_type.shape.dim[0].dim_value = 1
+    x = g.add("Transpose", g.add("Gather", g.weight(VOCABULARY, WIDTH), "tokens"), perm=[1, 0, 2])
+    g.nodes.append(helper.make_node("LSTM", [x, g.weight(1, 4 * WIDTH, WIDTH), g.weight(1, 4 * WIDTH, WIDTH), g.weight(1, 8 * WIDTH), "", "a", "b"], ["y", "c", "d"], hidden_size=WIDTH))
+    rows = g.add("Transpose", g.add("Squeeze", "y", g.constant([1])), perm=[1, 0, 2])
+    g.add("MatMul", rows, g.weight(WIDTH, VOCABULARY), out="scores")
+    save(path, g, inputs, [value("scores", ["batch_size", "sequence_length", VOCABULARY])] + [value(n, [1, "batch_size", WIDTH]) for n in "cd"])
+
+
 def save(path, g, inputs, outputs):
     graph = helper.make_graph(g.nodes, "g", inputs, outputs, g.weights)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
@@ -203,6 +216,17 @@ class Generate(kiln_case.KilnCase):
         ids = self.ids(prompt[0])
         self.assertEqual(self.generate(self.path("pair"), ids, "--max-new-tokens", 6, "--decoder-start-id", 1)["tokens"], want)
         self.refused(2, "usage", "--decoder-start-id", self.path("pair"), "--prompt-ids", ids)
+
+    def test_states_of_an_lstm(self):
+        recurrent(self.path("lstm.onnx"))
+        s = ort.InferenceSession(self.path("lstm.onnx"), providers=["CPUExecutionProvider"])
+        ids = [4, 8, 15, 16]
+        want, zeros = [], np.zeros((1, 1, WIDTH), np.float32)
+        for _ in range(8):
+            want.append(int(s.run(["scores"], {"tokens": np.array([ids + want]), "a": zeros, "b": zeros})[0][0, -1].argmax()))
+        answer = self.generate(self.path("lstm.onnx"), self.ids(ids), "--max-new-tokens", 8)
+        self.assertEqual(answer["tokens"], want)
+        self.assertEqual(answer["plans"], 2)  # one for the prompt, one for all other steps
 
     def test_an_encoder_of_sound(self):
         os.mkdir(self.path("sound"))
