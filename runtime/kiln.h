@@ -229,7 +229,8 @@ kiln_status kiln_context_get_graph_info(kiln_context* context, kiln_graph_info* 
 void kiln_context_destroy(kiln_context* context); /* null is allowed */
 
 /* Runs the program and waits for the results. There is one pointer per input and output, each to as many bytes as its
- * info says, aligned to its element type. Outputs must not overlap each other or an input. Allocates nothing. */
+ * info says, aligned to its element type. Outputs must not overlap each other or an input. Allocates nothing, except in
+ * a run that changes to other kernels (tuning, specialization). */
 kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* const* outputs);
 /* The same with tensors in host memory on any device: they are copied to the device and back, through memory that stays
  * with the context. Since version 5. */
