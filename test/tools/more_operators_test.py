@@ -171,10 +171,16 @@ class StorageTypes(OperatorCase):
         self.kiln("compile", path, "-o", self.path("m.kiln"))
         self.assertIn("u2 takes 0 to 3", self.error_line(self.kiln("run", self.path("m.kiln"), "--input", f"x={self.path('x.npy')}", code=2)))
 
-    def test_a_packed_result_is_refused_by_name(self):
-        path = self.save("m.onnx", [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.INT2)], [tensor("x", [5])], [tensor("y", [5], TensorProto.INT2)], opset=25)
-        self.kiln("compile", path, "-o", self.path("m.kiln"))
-        self.assertIn("i2", self.kiln("run", self.path("m.kiln"), code=3).stderr)
+    def test_packed_outputs_are_files_of_bytes(self):
+        x = np.array([1, -2, 0, -1, 1], np.float32)
+        np.save(self.path("x.npy"), x)
+        for kind, dtype in [(TensorProto.INT2, np.int8), (TensorProto.INT4, np.int8)]:
+            path = self.save("m.onnx", [helper.make_node("Cast", ["x"], ["y"], to=kind)], [tensor("x", [5])], [tensor("y", [5], kind)], opset=25)
+            self.kiln("compile", path, "-o", self.path("m.kiln"))
+            self.kiln("run", self.path("m.kiln"), "--quiet", "--output-dir", self.path("out"), "--input", f"x={self.path('x.npy')}")
+            y = np.load(self.path("out/y.npy"))
+            self.assertEqual(y.dtype, dtype)
+            np.testing.assert_array_equal(y, x)
 
 
 class Sequences(OperatorCase):
