@@ -182,8 +182,9 @@ action declare_generate(CLI::App& app) {
   app.add_option("--device", o->device, "host, hip:0 or cuda:0");
   app.add_option("--target", o->target, "Finalize for this target instead of the processor found");
   app.add_option("--specialize", o->specialize,
-                 "off: use kernels that serve all sizes, compiled once; eager: compile every kernel for each length")
-      ->check(CLI::IsMember({"eager", "off"}));
+                 "off: use kernels that serve all sizes, compiled once; eager: compile every kernel for each length; "
+                 "lazy: eager for the prompt, then off")
+      ->check(CLI::IsMember({"lazy", "eager", "off"}));
   app.add_option("--threads", o->threads, "Threads that run kernels (0: all processors)")->check(CLI::Range(0, 4096));
   app.add_flag("--pin", o->pin, "A processor of its own for every thread that runs kernels on the host");
   add_worker_options(app, o->workers);
