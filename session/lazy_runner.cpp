@@ -66,7 +66,8 @@ void lazy_runner::judge() {
   state_.choose(faster ? kernel_choice::specialized : kernel_choice::general);
 }
 
-void lazy_runner::run(std::span<const executable::input_span> inputs, std::span<const executable::output_span> outputs) {
+void lazy_runner::run(std::span<const executable::input_span> inputs,
+                      std::span<const executable::output_span> outputs) {
   follow();
   const bool specialized = trial_ && trial_->runs % 2 == 1;
   version& with = specialized ? trial_->specialized : *current_;
