@@ -83,7 +83,9 @@ dim_bindings bind_shapes(std::span<const given_shape> inputs) {
   for (const place& p : open) {
     dim rest = p.declared.substitute(bindings);
     if (rest.is_static() && rest.value() != p.is)
-      disagree(*p.input, ": '" + p.declared.str() + "' is " + rest.str() + " by the other dimensions");
+      disagree(*p.input, p.declared.is_static()
+                             ? ": a dimension is " + std::to_string(p.is) + " and must be " + p.declared.str()
+                             : ": '" + p.declared.str() + "' is " + rest.str() + " by the other dimensions");
     if (auto symbols = rest.symbols(); symbols.size() == 1)
       disagree(*p.input,
                ": no value of '" + *symbols.begin() + "' makes '" + p.declared.str() + "' " + std::to_string(p.is));

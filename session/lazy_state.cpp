@@ -19,6 +19,11 @@ void lazy_state::ran(double ms) {
   if (runs >= hot_runs && all >= hot_ms && !told_hot_.exchange(true)) watch_.hot();
 }
 
+void lazy_state::cool() {
+  ran_ms_ = 0;
+  told_hot_ = false;
+}
+
 void lazy_state::choose(kernel_choice made) {
   if (choice_.exchange(made) != made && made == kernel_choice::specialized) swapped_();
 }

@@ -41,6 +41,8 @@ class lazy_state {
   bool watched() const { return static_cast<bool>(watch_); }
   // Counts a run.
   void ran(double ms);
+  // hot() came at a time when nothing could be done: it comes again after as many runs.
+  void cool();
 
   kernel_choice choice() const { return choice_; }
   void choose(kernel_choice made);

@@ -49,6 +49,7 @@ jit_report open_kernels::finalize(const jit_options& options, const std::functio
       std::ranges::move(one.kernels, std::back_inserter(report.kernels));
       report.hits += one.hits, report.misses += one.misses, report.elapsed_ms += one.elapsed_ms;
     } catch (const error& e) {
+      if (e.kind() == error_kind::not_cached) throw;
       warn(std::string(e.what()) + ": it is compiled for each set of sizes");
     }
   }

@@ -172,10 +172,11 @@ void session::watch(const std::shared_ptr<instance>& made) {
       });
     };
   if (made->lazy().serves_many())
-    by.hot = [this, weak = std::weak_ptr(made)] {
-      background_.add([weak](const std::stop_token& stop) {
+    by.hot = [this, weak = std::weak_ptr(made), state = &made->lazy()] {
+      const bool queued = background_.add([weak](const std::stop_token& stop) {
         if (auto hot = weak.lock()) hot->specialize([&] { return stop.stop_requested() || weak.use_count() == 1; });
       });
+      if (!queued) state->cool();
     };
   if (by) made->lazy().watch(std::move(by));
 }

@@ -38,5 +38,5 @@ TEST(bind_shapes, dimensions_that_contradict_each_other_are_named) {
   EXPECT_EQ(refusal({{"x", f32({seq}), f32({13})}, {"y", f32({seq}), f32({12})}}),
             "input 'y' is f32[12], the model takes f32[seq], and 'seq' is 13 already");
   EXPECT_EQ(refusal({{"x", f32({4, seq}), f32({5, 2})}}),
-            "input 'x' is f32[5, 2], the model takes f32[4, seq]: '4' is 4 by the other dimensions");
+            "input 'x' is f32[5, 2], the model takes f32[4, seq]: a dimension is 5 and must be 4");
 }
