@@ -15,7 +15,22 @@ install(FILES ${PROJECT_SOURCE_DIR}/runtime/kiln.h DESTINATION ${CMAKE_INSTALL_I
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
 install(EXPORT kiln-targets NAMESPACE kiln:: DESTINATION ${package} COMPONENT runtime)
-file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kiln-config.cmake CONTENT "include(\${CMAKE_CURRENT_LIST_DIR}/kiln-targets.cmake)\n" @ONLY)
+file(RELATIVE_PATH kiln_prefix_from_package /prefix/${package} /prefix)
+# kiln::runtime; and the paths of the other components, for those who pack them (python/wheel.cmake). Paths of components
+# that are not installed are empty.
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kiln-config.cmake @ONLY CONTENT [[include(${CMAKE_CURRENT_LIST_DIR}/kiln-targets.cmake)
+get_filename_component(kiln_PREFIX ${CMAKE_CURRENT_LIST_DIR}/@kiln_prefix_from_package@ ABSOLUTE)
+function(kiln_path variable file)
+  if(EXISTS ${kiln_PREFIX}/${file})
+    set(${variable} ${kiln_PREFIX}/${file} PARENT_SCOPE)
+  else()
+    set(${variable} "" PARENT_SCOPE)
+  endif()
+endfunction()
+kiln_path(kiln_COMMAND @CMAKE_INSTALL_BINDIR@/kiln)
+kiln_path(kiln_COMPILER_LIBRARY @CMAKE_INSTALL_LIBDIR@/libkiln.so.0)
+kiln_path(kiln_COMPILE_WORKER @CMAKE_INSTALL_LIBDIR@/kiln-compile-worker)
+]])
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/kiln-config-version.cmake VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/kiln-config.cmake ${PROJECT_BINARY_DIR}/kiln-config-version.cmake DESTINATION ${package} COMPONENT runtime)
 

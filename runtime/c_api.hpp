@@ -9,10 +9,12 @@
 #include "runtime/executable.hpp"
 #include "runtime/io_buffers.hpp"
 #include "runtime/kiln.h"
+#include "runtime/model_interface.hpp"
 #include "runtime/model_source.hpp"
 
 struct kiln_session {
   std::shared_ptr<kiln::model_source> source;
+  kiln::model_interface described;
 };
 
 // The source lives longer than what was loaded from it.

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -12,15 +13,17 @@
 namespace kiln {
 namespace {
 
-constexpr const char* library_name = "libkiln.so";
+// The link of a development package, and the name that an installed library or a wheel has without it.
+constexpr std::array library_names{"libkiln.so", "libkiln.so.0"};
 
 std::vector<std::string> places(const std::filesystem::path& library) {
   if (!library.empty()) return {library.string()};
   Dl_info here{};
   std::vector<std::string> result;
   if (dladdr(reinterpret_cast<void*>(&load_compiler), &here) && here.dli_fname)
-    result.push_back((std::filesystem::path(here.dli_fname).parent_path() / library_name).string());
-  result.push_back(library_name);
+    for (const char* name : library_names)
+      result.push_back((std::filesystem::path(here.dli_fname).parent_path() / name).string());
+  result.insert(result.end(), library_names.begin(), library_names.end());
   return result;
 }
 

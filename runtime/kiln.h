@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 7
+#define KILN_API_VERSION 8
 
 typedef enum kiln_status {
   KILN_OK = 0,
@@ -82,9 +82,10 @@ typedef enum kiln_type {
   KILN_U2
 } kiln_type;
 
-typedef struct kiln_program kiln_program; /* loaded kernels, constants and a launch plan; immutable */
-typedef struct kiln_context kiln_context; /* the memory of one run; a program may have several */
-typedef struct kiln_session kiln_session; /* an open file that gives programs for any sizes */
+typedef struct kiln_program kiln_program;         /* loaded kernels, constants and a launch plan; immutable */
+typedef struct kiln_context kiln_context;         /* the memory of one run; a program may have several */
+typedef struct kiln_session kiln_session;         /* an open file that gives programs for any sizes */
+typedef struct kiln_description kiln_description; /* what a file says about its inputs and outputs; immutable */
 
 /* The value of an open dimension. */
 typedef struct kiln_dim {
@@ -183,6 +184,37 @@ size_t kiln_session_dim_count(const kiln_session* session);
 kiln_status kiln_session_dim(const kiln_session* session, size_t index, kiln_dim_info* info);
 /* The caller closes *program. KILN_USAGE names a dimension that lacks a value or has one outside its range. */
 kiln_status kiln_session_program(kiln_session* session, const kiln_dim* dims, size_t count, kiln_program** program);
+
+/* An input as the caller has it. */
+typedef struct kiln_given_input {
+  size_t rank;
+  const int64_t* dims;
+  /* Its elements, in host memory. Read only if elements of this input are sizes: the session then has dimensions called
+   * "value.INPUT.ELEMENT". Null: `dims` of the call gives those. */
+  const void* data;
+} kiln_given_input;
+/* The same for the sizes that these inputs decide: one entry per input, in the order of the model. `dims` gives the
+ * open dimensions that no input decides. KILN_USAGE names an input that contradicts the model. Since version 8. */
+kiln_status kiln_session_program_for(kiln_session* session, const kiln_given_input* inputs, size_t input_count,
+                                     const kiln_dim* dims, size_t dim_count, kiln_program** program);
+
+/* Reads what a file says about itself. Needs no device, no compiler and no signature: nothing of the file runs. Since
+ * version 8, as are the functions of descriptions. Names and texts live as long as the description. */
+kiln_status kiln_description_open(const char* path, kiln_description** description);
+void kiln_description_close(kiln_description* description); /* null is allowed */
+typedef struct kiln_port {
+  const char* name;
+  kiln_type type;
+  size_t rank;
+  const char* const* dims; /* rank of them: a number, an open dimension, or an expression such as "2*seq+1" */
+  int decides_sizes;       /* of an input: not 0 if elements of it are open dimensions ("value.INPUT.ELEMENT") */
+} kiln_port;
+size_t kiln_description_dim_count(const kiln_description* description);
+kiln_status kiln_description_dim(const kiln_description* description, size_t index, kiln_dim_info* info);
+size_t kiln_description_input_count(const kiln_description* description);
+size_t kiln_description_output_count(const kiln_description* description);
+kiln_status kiln_description_input(const kiln_description* description, size_t index, kiln_port* port);
+kiln_status kiln_description_output(const kiln_description* description, size_t index, kiln_port* port);
 
 size_t kiln_program_input_count(const kiln_program* program);
 size_t kiln_program_output_count(const kiln_program* program);

@@ -3,7 +3,7 @@
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build ccache python3-venv git
+  g++ cmake ninja-build ccache python3-venv python3-dev git
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-22 clang-format-22 libclang-22-dev libclang-rt-22-dev lld-22 liblld-22-dev
   libamdhip64-dev libzstd-dev libsodium-dev libarchive-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata
   libflatbuffers-dev flatbuffers-compiler libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
@@ -27,12 +27,13 @@ if ((${#missing[@]})); then
   apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# The models' weights are made by a Python script that needs onnx and numpy; onnxruntime gives the second opinion.
+# The models' weights are made by a Python script that needs onnx and numpy; onnxruntime gives the second opinion;
+# nanobind builds the Python package (python/).
 root=$(cd "$(dirname "$0")/.." && pwd)
 venv=$root/build/python
-if ! "$venv/bin/python" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
-  echo "setup: making a Python environment with onnx and onnxruntime"
-  rm -rf "$venv"
-  python3 -m venv "$venv"
-  "$venv/bin/pip" install -q --disable-pip-version-check onnx onnxruntime numpy
+if ! "$venv/bin/python" -c 'import ml_dtypes, nanobind, numpy, onnx, onnxruntime' 2>/dev/null; then
+  echo "setup: making a Python environment with onnx, onnxruntime and nanobind"
+  "$venv/bin/python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null || rm -rf "$venv"
+  [ -d "$venv" ] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q --disable-pip-version-check ml_dtypes nanobind numpy onnx onnxruntime
 fi

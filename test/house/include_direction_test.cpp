@@ -52,6 +52,7 @@ const std::map<std::string, room> rooms{
     {"jit", {with_doors({"ir", "spirv", "runtime"}), llvm::sources}},
     {"session", {{"ir", "runtime", "jit"}, llvm::nowhere}},
     {"generation", {{"ir", "runtime", "session"}, llvm::nowhere}},
+    {"python", {{"runtime"}, llvm::nowhere}},
     {"tools", {with_doors({"ir", "spirv", "runtime", "aot", "jit", "session", "generation"}), llvm::nowhere}},
 };
 

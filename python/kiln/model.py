@@ -1,0 +1,75 @@
+"""A compiled model: a `.kiln` file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from typing import Any, NamedTuple
+
+from . import _core, notebook
+from .command import run_command
+from .session import Session
+from .tensor_spec import TensorSpec, signature, spec_of
+
+
+class DimRange(NamedTuple):
+    """The values that an open dimension may have."""
+
+    min: int
+    max: int
+
+
+class Model:
+    """A `.kiln` file. It needs no device until session() opens it.
+
+    A model that compile() has made without `output` lives in a temporary folder, which goes with close() or with the
+    last reference; save() keeps it. Sessions that are open go on.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, folder: str | None = None) -> None:
+        self._path = os.fspath(path)
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True) if folder else None
+        inputs, outputs, dims = _core.describe(self._path)
+        self.inputs: tuple[TensorSpec, ...] = tuple(spec_of(*port) for port in inputs)
+        self.outputs: tuple[TensorSpec, ...] = tuple(spec_of(*port) for port in outputs)
+        self.dims: dict[str, DimRange] = {name: DimRange(least, most) for name, least, most in dims}
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def save(self, path: str | os.PathLike[str]) -> Model:
+        """Copies the file to `path`, and returns the model that is there."""
+        shutil.copyfile(self._path, path)
+        return Model(path)
+
+    def session(self, device: str = "host", **options: Any) -> Session:
+        """Opens the model on a device: "host", "cuda:N" or "hip:N". The options are those of Session."""
+        return Session(self, device, **options)
+
+    def kernels(self) -> list[dict[str, Any]]:
+        """The kernels of the file: hash, symbol, format, bytes, uses."""
+        return run_command(["inspect", self._path])["kernels"]
+
+    def close(self) -> None:
+        """Removes the file if it is a temporary one."""
+        if self._remove_folder:
+            self._remove_folder()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<kiln.Model {self._path!r}: {signature(self.inputs, self.outputs)}>"
+
+    def _repr_html_(self) -> str:
+        return notebook.html_of_model(self)
+
+
+def open(path: str | os.PathLike[str]) -> Model:
+    """A `.kiln` file as a model."""
+    return Model(path)

@@ -1,0 +1,50 @@
+#include "runtime/model_interface.hpp"
+
+#include "ir/bind_shapes.hpp"
+#include "ir/error.hpp"
+
+namespace kiln {
+namespace {
+
+bool decides_sizes(const std::string& input, const std::map<std::string, dim_range>& symbols) {
+  for (std::int64_t i = 0; i < max_value_elements; ++i)
+    if (symbols.contains(value_symbol(input, i).str())) return true;
+  return false;
+}
+
+}  // namespace
+
+model_interface interface_of(const program& p) {
+  model_interface result{{}, {}, p.symbols};
+  for (value v : p.main().parameters()) {
+    const std::string& name = module::parameter_name(v);
+    result.inputs.push_back({name, v.type(), decides_sizes(name, p.symbols)});
+  }
+  for (std::size_t i = 0; i < p.main().outputs().size(); ++i)
+    result.outputs.push_back({p.main().output_names()[i], p.main().outputs()[i].type(), false});
+  return result;
+}
+
+dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given_input> inputs) {
+  if (inputs.size() != model.inputs.size())
+    throw error(error_kind::usage, "inputs: the model has " + std::to_string(model.inputs.size()) + ", and " +
+                                       std::to_string(inputs.size()) + " are given");
+  std::vector<given_shape> shapes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const model_port& port = model.inputs[i];
+    for (std::int64_t d : inputs[i].dims)
+      if (d < 0) throw error(error_kind::usage, "input '" + port.name + "': a dimension is negative");
+    shapes.push_back({port.name, port.declared, {port.declared.type, {inputs[i].dims.begin(), inputs[i].dims.end()}}});
+  }
+  dim_bindings sizes = bind_shapes(shapes);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].data || !model.inputs[i].decides_sizes) continue;
+    const shape& is = shapes[i].is;
+    if (is.element_count() > max_value_elements) continue;
+    const std::span bytes(static_cast<const std::byte*>(inputs[i].data), is.bytes());
+    sizes.merge(bind_values(model.symbols, shapes[i].name, literal(is, {bytes.begin(), bytes.end()})));
+  }
+  return sizes;
+}
+
+}  // namespace kiln
