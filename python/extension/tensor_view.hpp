@@ -37,7 +37,7 @@ struct tensor_view {
   bool on_device = false;  // of a GPU
   bool dense = false;      // row-major without gaps, aligned to its elements
   bool writable = false;
-  std::variant<python_buffer, nanobind::ndarray<nanobind::ro>> owner;
+  std::variant<nanobind::object, python_buffer, nanobind::ndarray<nanobind::ro>> owner;
 };
 
 // The view of an object with the buffer protocol, DLPack or __cuda_array_interface__. Null if the object is none of

@@ -116,6 +116,10 @@ def _cupy_maker(cupy: Any) -> Maker:
     return Maker(lambda shape, name: cupy.empty(shape, dtypes[name]), cupy.cuda.get_current_stream().ptr)
 
 
+def _no_maker(shape: tuple[int, ...], type_name: str) -> Any:
+    raise UnsupportedError("inputs: they are on a GPU and of neither torch nor cupy; give arrays for all outputs")
+
+
 def maker_for(inputs: Any, on_device: bool) -> Maker | None:
     """None: numpy. Torch's tensors give torch's tensors."""
     for given in inputs:
@@ -127,5 +131,6 @@ def maker_for(inputs: Any, on_device: bool) -> Maker | None:
         if cupy is not None and isinstance(given, cupy.ndarray):
             return _cupy_maker(cupy)
     if on_device:
-        raise UnsupportedError("inputs: they are on a GPU and of neither torch nor cupy; give arrays for all outputs")
+        facts = getattr(inputs[0], "__cuda_array_interface__", {})
+        return Maker(_no_maker, facts.get("stream"))
     return None
