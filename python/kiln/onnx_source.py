@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any, Mapping
 
-from .errors import NotBuiltInError, UsageError
+from .errors import UsageError
 
 
 def _is_instance(model: Any, module: str, name: str) -> bool:
@@ -15,24 +14,6 @@ def _is_instance(model: Any, module: str, name: str) -> bool:
         if c.__name__ == name and (c.__module__ == module or c.__module__.startswith(module + ".")):
             return True
     return False
-
-
-def _export(model: Any, path: str, args: tuple[Any, ...] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any) -> None:
-    torch = sys.modules["torch"]
-    try:
-        import onnxscript  # noqa: F401
-    except ImportError:
-        raise NotBuiltInError("onnxscript: torch.onnx needs it to export; install it with pip") from None
-    if isinstance(model, torch.export.ExportedProgram):
-        exported = torch.onnx.export(model, dynamo=True, verbose=False)
-    else:
-        if args is None and kwargs is None:
-            raise UsageError("args: a torch module needs example inputs; give args=(x, ...), or export it with torch.export")
-        with torch.no_grad():
-            exported = torch.onnx.export(
-                model, tuple(args or ()), kwargs=dict(kwargs or {}), dynamic_shapes=dynamic_shapes, dynamo=True, verbose=False
-            )
-    exported.save(path, external_data=True)
 
 
 def onnx_file(model: Any, folder: str, args: tuple[Any, ...] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any) -> str:
@@ -48,7 +29,9 @@ def onnx_file(model: Any, folder: str, args: tuple[Any, ...] | None, kwargs: Map
 
         onnx.save(model, path, save_as_external_data=model.ByteSize() >= 1 << 30)
     elif _is_instance(model, "torch", "Module") or _is_instance(model, "torch", "ExportedProgram"):
-        _export(model, path, args, kwargs, dynamic_shapes)
+        from .torch_export import export
+
+        export(model, path, args, kwargs, dynamic_shapes)
     else:
         raise UsageError(
             f"model: a {type(model).__name__} is none of a path, bytes, onnx.ModelProto, torch.nn.Module or ExportedProgram"

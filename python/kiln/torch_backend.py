@@ -1,0 +1,156 @@
+"""torch.compile(model, backend="kiln"): inference through Kiln. Graphs that Kiln refuses run eagerly, with the reason in the
+log "kiln" and in graphs().
+
+Options (torch.compile(..., options={...})) are those of kiln.compile (precision, int4_weights) and of Model.session
+(threads, tune, tune_seconds, specialization, cache, ...).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import tempfile
+import threading
+import weakref
+from typing import Any, Callable, Sequence
+
+import torch
+
+from .compiler import compile
+from .errors import KilnError, UnsupportedError, UsageError
+from .session import Session
+from .torch_export import export
+from .torch_graph import CapturedGraph, capture
+
+log = logging.getLogger("kiln")
+
+_COMPILE_OPTIONS = ("precision", "int4_weights", "disable_passes", "time_limit", "memory_limit")
+
+
+@dataclasses.dataclass
+class GraphReport:
+    """What became of one graph that torch captured."""
+
+    nodes: int
+    refused: str = ""  # why it runs eagerly; empty: Kiln runs it
+    compiles: int = 0  # 1, and one more each time that weights have changed
+
+
+_graphs: weakref.WeakKeyDictionary[_CompiledGraph, GraphReport] = weakref.WeakKeyDictionary()
+
+
+def graphs() -> list[GraphReport]:
+    """Reports of the graphs that are alive, those that ran at least once."""
+    return [report for report in _graphs.values() if report.compiles or report.refused]
+
+
+def _device_of(tensors: Sequence[torch.Tensor]) -> str:
+    devices = {t.device for t in tensors}
+    if len(devices) > 1:
+        raise UnsupportedError(f"devices: the tensors are on {', '.join(sorted(map(str, devices)))}; move them to one")
+    device = devices.pop() if devices else torch.device("cpu")
+    if device.type == "cpu":
+        return "host"
+    if device.type != "cuda":
+        raise UnsupportedError(f"device {device}: torch.compile with Kiln runs on CPUs and GPUs")
+    return f"{'hip' if torch.version.hip else 'cuda'}:{device.index or 0}"
+
+
+def _refuse_random(program: torch.export.ExportedProgram) -> None:
+    for node in program.graph.nodes:
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise UnsupportedError(f"{node.target}: it draws random numbers; call eval() on the model")
+
+
+def _reason_of(failure: Exception) -> str:
+    """The first line of what is at the bottom of an exception of torch."""
+    if isinstance(failure, KilnError):
+        return str(failure)
+    while failure.__cause__ is not None:
+        failure = failure.__cause__
+    line = next(iter(str(failure).strip().splitlines()), "")
+    return f"torch.onnx: {type(failure).__name__}: {line}"
+
+
+@dataclasses.dataclass
+class _Built:
+    session: Session
+    captured: CapturedGraph
+    order: list[int]  # of the session's inputs: the graph's arguments
+    weights: list[tuple[int, int]]  # state of the weights that are in the session's model
+
+
+class _CompiledGraph:
+    """Compiles a graph when it is first called, since only a call has the weights."""
+
+    def __init__(self, graph: torch.fx.GraphModule, options: dict[str, Any]) -> None:
+        self.graph, self.options = graph, options
+        self.lock = threading.Lock()
+        self.report = GraphReport(len(graph.graph.nodes))
+        self.built: _Built | None = None
+        _graphs[self] = self.report
+
+    def state_of_weights(self, arguments: Sequence[Any], places: Sequence[int]) -> list[tuple[int, int]]:
+        """What changes when somebody writes to a weight or replaces it."""
+        # An address cannot be used again: the captured module holds the memory.
+        return [(a.data_ptr(), -1 if a.is_inference() else a._version) for a in (arguments[i] for i in places)]
+
+    def build(self, arguments: Sequence[Any]) -> _Built:
+        captured = capture(self.graph, arguments)
+        tensors = tuple(arguments[i] for i in captured.inputs)
+        if not tensors or not captured.outputs():
+            raise UnsupportedError("the graph takes or gives no tensors")
+        if any(arguments[i].is_inference() for i in captured.constants):
+            raise UnsupportedError("weights made under torch.inference_mode() tell nobody when they change")
+        device = _device_of([a for a in arguments if isinstance(a, torch.Tensor)])
+        with torch.no_grad():
+            program = torch.export.export(captured.module, tensors, dynamic_shapes=captured.dynamic_shapes, strict=False)
+            program = program.run_decompositions({})  # shows what is written to
+        _refuse_random(program)
+        signature = program.graph_signature
+        if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
+            raise UnsupportedError("the graph writes to its arguments; Kiln's models have no side effects")
+        inputs = [f"input_{i}" for i in range(len(tensors))]
+        outputs = [f"output_{i}" for i in range(captured.outputs())]
+        chosen = {name: self.options[name] for name in _COMPILE_OPTIONS if name in self.options}
+        with tempfile.TemporaryDirectory(prefix="kiln-torch-") as folder:
+            path = os.path.join(folder, "graph.onnx")
+            export(program, path, input_names=inputs, output_names=outputs)
+            model = compile(path, **chosen)
+        if [o.name for o in model.outputs] != outputs or not {i.name for i in model.inputs} <= set(inputs):
+            raise UnsupportedError(f"the exported model has other inputs and outputs than the graph: {model!r}")
+        session = Session(model, device, **{k: v for k, v in self.options.items() if k not in _COMPILE_OPTIONS})
+        order = [captured.inputs[inputs.index(i.name)] for i in model.inputs]
+        self.report.compiles += 1
+        return _Built(session, captured, order, self.state_of_weights(arguments, captured.constants))
+
+    def ready(self, arguments: Sequence[Any]) -> _Built | None:
+        """Builds what is missing. None: the graph runs eagerly."""
+        with self.lock:
+            if self.report.refused:
+                return None
+            if self.built and self.built.weights == self.state_of_weights(arguments, self.built.captured.constants):
+                return self.built
+            try:
+                self.built = self.build(arguments)
+            except UsageError:
+                raise  # an option that makes no sense
+            except Exception as e:
+                self.built, self.report.refused = None, _reason_of(e)
+                log.warning("a graph of %d nodes runs eagerly: %s", self.report.nodes, self.report.refused)
+            return self.built
+
+    def __call__(self, *arguments: Any) -> Sequence[Any]:
+        if torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in arguments):
+            raise UnsupportedError("training: Kiln computes no gradients; call the model under torch.no_grad()")
+        built = self.ready(arguments)
+        if built is None:
+            return self.graph(*arguments)
+        results = built.session._core.run([arguments[i].detach().contiguous() for i in built.order], None, None)
+        return built.captured.merge(results, arguments)
+
+
+def kiln(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **more: Any) -> Callable[..., Any]:
+    """The backend, as the entry point group `torch_dynamo_backends` names it."""
+    return _CompiledGraph(graph, dict(more.get("options") or {}))

@@ -1,0 +1,108 @@
+"""A graph that torch.compile has captured, as a module that torch.export takes: weights are constants, sizes come from
+tensors, and only the tensors that change from call to call are inputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Sequence
+
+import torch
+
+from .errors import UnsupportedError
+
+
+@dataclasses.dataclass
+class CapturedGraph:
+    """Which arguments of a graph are what. Indices are those of the graph's placeholders."""
+
+    module: torch.nn.Module  # takes the tensors of `inputs`, returns a tuple of tensors
+    inputs: list[int]
+    constants: list[int]  # weights and buffers: their values are in the module
+    dynamic_shapes: Any
+    results: list[tuple[str, Any]]  # of the graph: ("tensor", -), ("argument", index) or ("constant", value)
+
+    def outputs(self) -> int:
+        return sum(kind == "tensor" for kind, _ in self.results)
+
+    def merge(self, tensors: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+        """The graph's results from the module's."""
+        computed = iter(tensors)
+        values = {"tensor": lambda _: next(computed), "argument": arguments.__getitem__, "constant": lambda value: value}
+        return [values[kind](what) for kind, what in self.results]
+
+
+def _is_weight(placeholder: torch.fx.Node, value: Any) -> bool:
+    """Whether the argument is a parameter or buffer of a module: it has the same address in every call."""
+    if isinstance(value, torch.nn.Parameter):
+        return True
+    facts = placeholder.meta.get("tensor_dict", {})
+    return "_dynamo_static_input_type" in facts
+
+
+class _Wrapper(torch.nn.Module):
+    """Calls the graph with weights and sizes in their places."""
+
+    def __init__(self, graph: torch.nn.Module, count: int, inputs: list[int], weights: dict[int, Any], sizes: dict[int, tuple[int, int]], results: list[tuple[str, Any]]) -> None:
+        super().__init__()
+        self.graph = graph
+        self.count, self.inputs, self.sizes, self.results = count, inputs, sizes, results
+        self.weight_places = {}
+        for place, value in weights.items():
+            if isinstance(value, torch.Tensor):
+                self.register_buffer(f"weight_{place}", value.detach(), persistent=True)
+                self.weight_places[place] = f"weight_{place}"
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        arguments: list[Any] = [None] * self.count
+        for place, tensor in zip(self.inputs, tensors):
+            arguments[place] = tensor
+        for place, name in self.weight_places.items():
+            arguments[place] = getattr(self, name)
+        for place, (tensor, axis) in self.sizes.items():
+            arguments[place] = arguments[tensor].shape[axis]
+        return tuple(value for value, (kind, _) in zip(self.graph(*arguments), self.results) if kind == "tensor")
+
+
+def _symbol(size: Any) -> str | None:
+    return str(size.node.expr) if isinstance(size, torch.SymInt) else None
+
+
+def _result_of(result: Any, placeholders: list[torch.fx.Node]) -> tuple[str, Any]:
+    if not isinstance(result, torch.fx.Node):
+        return "constant", result
+    if isinstance(result.meta.get("example_value"), torch.Tensor):
+        return "tensor", None
+    if result in placeholders:
+        return "argument", placeholders.index(result)
+    raise UnsupportedError(f"result '{result}': it is computed and no tensor")
+
+
+def capture(graph: torch.fx.GraphModule, arguments: Sequence[Any]) -> CapturedGraph:
+    """Sorts the arguments of the first call. Throws UnsupportedError that names what cannot be exported."""
+    placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
+    output = next(n for n in graph.graph.nodes if n.op == "output")
+    inputs, weights, dynamic, sizes = [], {}, [], {}
+    where: dict[str, tuple[int, int]] = {}  # of a symbol: a tensor and an axis with this size
+    for i, (node, value) in enumerate(zip(placeholders, arguments)):
+        if isinstance(value, torch.Tensor) and _is_weight(node, value):
+            weights[i] = value
+        elif isinstance(value, torch.Tensor):
+            inputs.append(i)
+            axes = {}
+            for axis, size in enumerate(getattr(node.meta.get("example_value"), "shape", ())):
+                if (symbol := _symbol(size)) is not None:
+                    axes[axis] = torch.export.Dim.AUTO
+                    where.setdefault(symbol, (i, axis))
+            dynamic.append(axes or None)
+    for i, (node, value) in enumerate(zip(placeholders, arguments)):
+        if isinstance(value, torch.Tensor):
+            continue
+        symbol = _symbol(node.meta.get("example_value"))
+        if not set(node.users) - {output}:
+            continue  # only handed on
+        if not isinstance(value, int) or symbol not in where:
+            raise UnsupportedError(f"argument '{node.name}': a {type(value).__name__} that is no size of a tensor")
+        sizes[i] = where[symbol]
+    results = [_result_of(result, placeholders) for result in output.args[0]]
+    module = _Wrapper(graph, len(placeholders), inputs, weights, sizes, results)
+    return CapturedGraph(module, inputs, list(weights), (tuple(dynamic),), results)
