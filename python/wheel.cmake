@@ -3,7 +3,8 @@
 #   a finished build folder   -DKILN_BUILD=FOLDER: used as it is
 #   neither                   build/release is made, or brought up to date, which takes long the first time
 set(KILN_BUILD "" CACHE PATH "A finished build of Kiln to take libraries and command from")
-find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+# scikit-build-core names the component of the stable ABI where the wheel is for later Pythons, too.
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module ${SKBUILD_SABI_COMPONENT})
 find_package(nanobind CONFIG REQUIRED)
 
 function(kiln_step)
