@@ -7,6 +7,8 @@ import shutil
 import tempfile
 from typing import Any, Mapping, Sequence, Union
 
+import numpy
+
 from .command import run_command
 from .errors import UsageError
 from .model import Model
@@ -28,8 +30,9 @@ def _dim_text(name: str, spec: DimSpec) -> str:
 
 
 def _value_text(name: str, value: Any) -> str:
-    elements = value if isinstance(value, (list, tuple)) else getattr(value, "tolist", lambda: value)()
-    return f"{name}=" + (",".join(str(v) for v in elements) if isinstance(elements, (list, tuple)) else str(elements))
+    array = numpy.asarray(value)
+    elements = (array.astype(int) if array.dtype == bool else array).ravel().tolist()
+    return f"{name}=" + ",".join(map(str, elements))
 
 
 def compile(

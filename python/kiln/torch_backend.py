@@ -57,9 +57,20 @@ def _device_of(tensors: Sequence[torch.Tensor]) -> str:
     return f"{'hip' if torch.version.hip else 'cuda'}:{device.index or 0}"
 
 
+def _draws(node: torch.fx.Node) -> bool:
+    """Whether a call draws random numbers, as dropout and attention do in training only."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    values = {a.name: a.default_value for a in node.target._schema.arguments}
+    values.update(zip(values, node.args))
+    values.update(node.kwargs)
+    off = any(values.get(name) == 0 for name in ("p", "dropout", "dropout_p"))
+    return not off and values.get("train", values.get("training")) is not False
+
+
 def _refuse_random(program: torch.export.ExportedProgram) -> None:
     for node in program.graph.nodes:
-        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+        if _draws(node):
             raise UnsupportedError(f"{node.target}: it draws random numbers; call eval() on the model")
 
 

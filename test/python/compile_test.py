@@ -7,8 +7,9 @@ import unittest
 import kiln
 import numpy as np
 import onnx
+from onnx import TensorProto, helper
 
-from python_case import PythonCase, add_model, conv_model, reference
+from python_case import PythonCase, add_model, conv_model, model_of, reference, tensor
 
 
 class Compile(PythonCase):
@@ -72,6 +73,14 @@ class Compile(PythonCase):
         expected = reference(model, {"x": x})["y"]
         self.assert_close(got, expected, 0.05)
         self.assertTrue((got != expected).any())
+
+    def test_values_make_inputs_constants(self):
+        nodes = [helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)]
+        model = model_of(nodes, [tensor("x", [2, 3]), tensor("axes", ["n"], TensorProto.INT64)], [tensor("y", None)])
+        x = np.arange(6, dtype=np.float32).reshape(2, 3)
+        for axes in [np.array([1]), [1], (0, 1)]:
+            with kiln.compile(model, values={"axes": axes}).session(threads=1) as session:
+                self.assertTrue(np.array_equal(session(x), x.sum(tuple(axes))))
 
     def test_models_and_sessions_tell_their_shapes(self):
         model = kiln.compile(conv_model())

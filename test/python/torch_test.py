@@ -29,6 +29,17 @@ class small(torch.nn.Module):
         return self.last(torch.relu(self.norm(self.first(x))))
 
 
+class attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.dropout = torch.nn.Linear(16, 48), torch.nn.Dropout(0.5)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (2, 8)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.5 if self.training else 0.0)
+        return self.dropout(y.transpose(1, 2).flatten(2))
+
+
 class Torch(PythonCase):
     def setUp(self):
         super().setUp()
@@ -117,6 +128,16 @@ class Torch(PythonCase):
         with self.assertLogs("kiln", "WARNING") as logged:
             self.compiled(lambda x: x + torch.rand(4))(a)
         self.assertIn("random", logged.output[0])
+
+    def test_dropout_counts_in_training_only(self):
+        function, x = attention().eval(), torch.randn(2, 5, 16)
+        with torch.no_grad():
+            self.close(self.compiled(function)(x), function(x))
+            self.assertEqual([r.refused for r in self.reports()], [""])
+            torch._dynamo.reset()
+            with self.assertLogs("kiln", "WARNING") as logged:
+                self.compiled(function.train())(x)
+            self.assertIn("call eval() on the model", logged.output[0])
 
     def test_graph_breaks_and_sizes_in_results(self):
         def function(x):
