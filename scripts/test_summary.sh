@@ -11,6 +11,8 @@ grep -E "$result.*\*\*\*" "$printed" | sed -E "s,$result,  ,; s, ?\.*\*\*\*,: ,"
 # Cases that GoogleTest and unittest skip inside of programs that pass. GoogleTest prints the reason in the lines before the case's last one.
 inside=0
 if [ -r "$details" ]; then
+  # Why whole programs were skipped; they are counted above.
+  awk '/^[0-9]+\/[0-9]+ Testing: / { name = $3 } /^skipped: / { print "  " name ": " $0 }' "$details"
   cases=$(awk '
     /: Skipped$/ { reason = ""; waiting = 1; next }
     waiting && reason == "" && !/^\[/ { reason = $0; next }

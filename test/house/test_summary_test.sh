@@ -13,6 +13,10 @@ cat >"$folder/printed" <<'END'
 50% tests passed, 2 tests failed out of 4
 END
 cat >"$folder/details" <<'END'
+3/4 Testing: c
+3/4 Test: c
+Output:
+skipped: no torch
 [ RUN      ] A.b/0
 x.cpp:5: Skipped
 no ptxas here
@@ -25,6 +29,7 @@ END
 want='  b_test: Failed    0.20 sec
   c: Skipped   0.00 sec
   d: Timeout  30.00 sec
+  c: skipped: no torch
   A.b/0: skipped: no ptxas here
   test_x (y.Z) ... skipped "no GPU"
 1 passed, 2 failed, 3 skipped'
