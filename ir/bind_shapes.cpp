@@ -2,13 +2,13 @@
 
 #include <set>
 
-#include "ir/error.hpp"
+#include "ir/invalid_shape.hpp"
 
 namespace kiln {
 namespace {
 
 [[noreturn]] void disagree(const given_shape& input, const std::string& why) {
-  throw error(error_kind::usage,
+  throw error(invalid_shape,
               "input '" + input.name + "' is " + input.is.str() + ", the model takes " + input.declared.str() + why);
 }
 
@@ -50,8 +50,16 @@ dim_bindings bind_values(const std::map<std::string, dim_range>& wanted, const s
   return bindings;
 }
 
-dim_bindings bind_shapes(std::span<const given_shape> inputs) {
-  dim_bindings bindings;
+void add_sizes(dim_bindings& sizes, const dim_bindings& more, const std::string& input) {
+  for (const auto& [name, value] : more)
+    if (auto [known, fresh] = sizes.emplace(name, value); known->second != value)
+      throw error(invalid_shape, "input '" + input + "': it makes '" + name + "' " + std::to_string(value) +
+                                     ", which was given as " + std::to_string(known->second));
+}
+
+dim_bindings bind_shapes(std::span<const given_shape> inputs, const dim_bindings& given) {
+  dim_bindings bindings = given;
+  std::map<std::string, std::string> decided_by;  // symbol → the input that has it as a dimension
   struct place {
     const given_shape* input;
     dim declared;
@@ -63,9 +71,15 @@ dim_bindings bind_shapes(std::span<const given_shape> inputs) {
     for (std::size_t i = 0; i < input.is.rank(); ++i) {
       if (!input.declared.dims[i].is_symbol())
         open.push_back({&input, input.declared.dims[i], input.is.dims[i].value()});
-      else if (auto [known, fresh] = bindings.emplace(input.declared.dims[i].str(), input.is.dims[i].value());
-               !fresh && known->second != input.is.dims[i].value())
-        disagree(input, ", and '" + known->first + "' is " + std::to_string(known->second) + " already");
+      else if (auto [known, fresh] = bindings.emplace(input.declared.dims[i].str(), input.is.dims[i].value()); fresh)
+        decided_by.emplace(known->first, input.name);
+      else if (known->second != input.is.dims[i].value()) {
+        const auto other = decided_by.find(known->first);
+        disagree(input,
+                 ": '" + known->first + "' is " + input.is.dims[i].str() + " here and " +
+                     (other == decided_by.end() ? "was given as " + std::to_string(known->second)
+                                                : std::to_string(known->second) + " in '" + other->second + "'"));
+      }
     }
   }
   for (bool progress = true; progress;) {
@@ -85,7 +99,8 @@ dim_bindings bind_shapes(std::span<const given_shape> inputs) {
     if (rest.is_static() && rest.value() != p.is)
       disagree(*p.input, p.declared.is_static()
                              ? ": a dimension is " + std::to_string(p.is) + " and must be " + p.declared.str()
-                             : ": '" + p.declared.str() + "' is " + rest.str() + " by the other dimensions");
+                             : ": '" + p.declared.str() + "' is " + std::to_string(p.is) + " here and " + rest.str() +
+                                   " by the other dimensions");
     if (auto symbols = rest.symbols(); symbols.size() == 1)
       disagree(*p.input,
                ": no value of '" + *symbols.begin() + "' makes '" + p.declared.str() + "' " + std::to_string(p.is));

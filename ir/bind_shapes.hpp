@@ -19,9 +19,10 @@ struct given_shape {
 };
 
 // Returns the symbols that the input shapes determine. A dimension that is a single symbol binds it directly; any other
-// expression is solved if exactly one of its symbols is still unbound. Throws error{usage}, naming input and dimension,
-// if a rank, a type or a dimension disagrees with the declaration.
-dim_bindings bind_shapes(std::span<const given_shape> inputs);
+// expression is solved if exactly one of its symbols is still unbound. `given` are values that the caller has told;
+// they are part of the result. Throws error{invalid_shape}, naming the input, the dimension and both values, if a rank,
+// a type or a dimension disagrees with the declaration, with another input or with `given`.
+dim_bindings bind_shapes(std::span<const given_shape> inputs, const dim_bindings& given = {});
 
 // A dimension may depend on the elements of an integer or boolean input: element i of input NAME is the symbol
 // "value.NAME.i".
@@ -29,8 +30,11 @@ inline constexpr std::string_view value_prefix = "value.";
 // Largest element count of an input whose elements may become symbols.
 inline constexpr std::int64_t max_value_elements = 64;
 dim value_symbol(std::string_view input, std::int64_t element);
-// Binds those symbols of `wanted` that stand for elements of this input.
+// Returns those symbols of `wanted` that stand for elements of this input, with their values.
 dim_bindings bind_values(const std::map<std::string, dim_range>& wanted, const std::string& input, const literal& data);
+
+// Adds `more` to `sizes`. Throws error{invalid_shape} if one of them is there with another value.
+void add_sizes(dim_bindings& sizes, const dim_bindings& more, const std::string& input);
 
 // Solves expression == target for `symbol`. Returns the solution if it is unique and >= 0: the expression must be
 // linear in the symbol, or its quotients, minima and maxima must still leave only one solution. Otherwise returns

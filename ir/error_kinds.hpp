@@ -5,18 +5,19 @@
 #include <string_view>
 
 #include "ir/error.hpp"
+#include "ir/invalid_shape.hpp"
 
 namespace kiln {
 
 struct error_kind_row {
   error_kind kind;
   std::string_view name;
-  int exit_code;            // 1: a check failed, 2: wrong usage, 3: an input cannot be read, 4: something is missing
+  int exit_code;            // docs/errors.md tells what each means
   std::string_view status;  // of the C interface, as kiln_status_name() spells it
   std::string_view meaning;
 };
 
-inline constexpr std::array<error_kind_row, 22> error_kinds{{
+inline constexpr std::array<error_kind_row, 23> error_kinds{{
     {error_kind::usage, "usage", 2, "usage", "The caller asked for something that makes no sense."},
     {error_kind::mismatch, "mismatch", 1, "mismatch", "What was checked does not hold."},
     {error_kind::missing_file, "missing_file", 3, "missing_file", "A named file is not there or cannot be read."},
@@ -45,13 +46,17 @@ inline constexpr std::array<error_kind_row, 22> error_kinds{{
      "Only cached kernels were allowed, and one is not in the cache."},
     {error_kind::unreachable, "unreachable", 4, "unreachable", "A server does not answer."},
     {error_kind::internal, "internal", 4, "internal", "A broken invariant of Kiln itself."},
+    {invalid_shape, "invalid_shape", 5, "invalid_shape",
+     "A size is outside of its range, contradicts another input, or breaks a rule of the model; or an input has "
+     "another "
+     "rank or type."},
 }};
 
 // Rows are indexed by their kind.
 static_assert([] {
   for (std::size_t i = 0; i < error_kinds.size(); ++i)
     if (error_kinds[i].kind != static_cast<error_kind>(i)) return false;
-  return error_kinds.back().kind == error_kind::internal;
+  return error_kinds.back().kind == invalid_shape;
 }());
 
 }  // namespace kiln

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/error.hpp"
+#include "ir/invalid_shape.hpp"
 #include "ir/nearest_name.hpp"
 #include "ir/ops/choice.hpp"
 #include "ir/ops/structure.hpp"
@@ -53,6 +53,21 @@ void program::erase_unused_kernels() {
 }
 
 namespace {
+
+// The sizes that an error is about, to follow its message: "; the sizes are batch = 3, seq = 7".
+std::string sizes_text(const dim_bindings& sizes) {
+  std::string text;
+  for (const auto& [name, value] : sizes) text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(value);
+  return text.empty() ? "" : "; the sizes are " + text;
+}
+
+std::string sizes_in(const dim& d, const dim_bindings& sizes) {
+  const auto symbols = d.symbols();
+  dim_bindings in;
+  for (const auto& [name, value] : sizes)
+    if (symbols.contains(name)) in.emplace(name, value);
+  return sizes_text(in);
+}
 
 // Copies the modules of `from` into `to`, whose main module must be empty, and substitutes `bindings`. A choice whose
 // condition becomes a number is replaced by the body it takes; bodies that are no longer used are not copied.
@@ -114,11 +129,13 @@ class module_copier {
     return outputs;
   }
 
-  static value added(module& target, operation op, std::vector<value> inputs, std::vector<module*> bodies,
-                     const std::string& origin) try {
+  value added(module& target, operation op, std::vector<value> inputs, std::vector<module*> bodies,
+              const std::string& origin) const try {
     return target.add(std::move(op), std::move(inputs), std::move(bodies));
   } catch (const error& e) {  // the bound dimensions violate this instruction's shape rule
-    throw error(e.kind(), (origin.empty() ? "" : "'" + origin + "': ") + e.what());
+    const bool broken = !bindings_.empty() && (e.kind() == error_kind::invalid_model || e.kind() == error_kind::usage);
+    throw error(broken ? invalid_shape : e.kind(),
+                (origin.empty() ? "" : "'" + origin + "': ") + e.what() + (broken ? sizes_text(bindings_) : ""));
   }
 
   const program& from_;
@@ -158,8 +175,8 @@ program program::bind(const dim_bindings& bindings) const {
       continue;
     }
     if (found->second < range.min || found->second > range.max)
-      throw error(error_kind::usage, "dimension '" + name + "' = " + std::to_string(found->second) + " is outside [" +
-                                         std::to_string(range.min) + ", " + std::to_string(range.max) + "]");
+      throw error(invalid_shape, "dimension '" + name + "' = " + std::to_string(found->second) + " is outside [" +
+                                     std::to_string(range.min) + ", " + std::to_string(range.max) + "]");
   }
   for (const auto& [name, value] : bindings)
     if (!symbols.contains(name)) refuse_dimension(name, symbols);
@@ -167,8 +184,8 @@ program program::bind(const dim_bindings& bindings) const {
     dim_guard bound{g.a.substitute(bindings), g.b.substitute(bindings), g.why};
     if (bound.a == bound.b) continue;
     if ((bound.a - bound.b).is_static())
-      throw error(error_kind::usage, "dimensions '" + g.a.str() + "' = " + bound.a.str() + " and '" + g.b.str() +
-                                         "' = " + bound.b.str() + " must be equal: " + g.why);
+      throw error(invalid_shape, "dimensions '" + g.a.str() + "' = " + bound.a.str() + " and '" + g.b.str() + "' = " +
+                                     bound.b.str() + " must be equal: " + g.why + sizes_in(g.a - g.b, bindings));
     result.guards.push_back(std::move(bound));
   }
   module_copier(*this, result, bindings).run();

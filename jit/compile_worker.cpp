@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "ir/error.hpp"
+#include "ir/error_kinds.hpp"
 #include "ir/native_kernel.hpp"
 #include "jit/compile_answers.hpp"
 #include "jit/compile_messages.hpp"
@@ -103,8 +103,7 @@ response ask(worker_pool& workers, std::span<const std::byte> request, const wor
   result.root = verified<schema::CompileResponse>(result.bytes);
   if (!result.root) throw_nonsense(result.bytes.size());
   if (const auto* message = result.root->message()) {
-    if (result.root->error_kind() > static_cast<std::uint8_t>(error_kind::internal))
-      throw_nonsense(result.bytes.size());
+    if (result.root->error_kind() >= error_kinds.size()) throw_nonsense(result.bytes.size());
     throw error(static_cast<error_kind>(result.root->error_kind()), message->str());
   }
   return result;

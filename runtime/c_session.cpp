@@ -56,11 +56,7 @@ kiln_status kiln_session_program_for(kiln_session* session, const kiln_given_inp
       if (!i.dims && i.rank) throw kiln::error(kiln::error_kind::usage, "the dims of an input are null");
       given.push_back({{i.dims, i.dims + i.rank}, i.data});
     }
-    kiln::dim_bindings sizes = sizes_of_inputs(session->described, given);
-    for (const auto& [name, value] : kiln::c_interface::sizes_of(dims, dim_count))
-      if (auto [known, fresh] = sizes.emplace(name, value); known->second != value)
-        throw kiln::error(kiln::error_kind::usage, "dimension '" + name + "': it is " + std::to_string(value) +
-                                                       ", but the inputs make it " + std::to_string(known->second));
+    const auto sizes = sizes_of_inputs(session->described, given, kiln::c_interface::sizes_of(dims, dim_count));
     auto model = session->source->at(sizes);
     *program = new kiln_program{session->source, std::move(model)};
   });

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <functional>
 
-#include "ir/error.hpp"
+#include "ir/invalid_shape.hpp"
 #include "runtime/graph/replay.hpp"
 #include "runtime/io_buffers.hpp"
 #include "runtime/plan_runner.hpp"
@@ -209,8 +209,8 @@ void executable::check_inputs(std::span<const shape> types) const {
                                        std::to_string(plan_->inputs.size()));
   for (std::size_t i = 0; i < types.size(); ++i)
     if (types[i] != plan_->inputs[i].type)
-      throw error(error_kind::usage, "input '" + plan_->inputs[i].name + "' is " + types[i].str() +
-                                         ", the program expects " + plan_->inputs[i].type.str());
+      throw error(invalid_shape, "input '" + plan_->inputs[i].name + "' is " + types[i].str() +
+                                     ", the program expects " + plan_->inputs[i].type.str());
 }
 
 std::vector<literal> executable::evaluate(std::span<const literal> inputs, const graph_options& graph,

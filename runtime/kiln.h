@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 8
+#define KILN_API_VERSION 9
 
 typedef enum kiln_status {
   KILN_OK = 0,
@@ -53,7 +53,8 @@ typedef enum kiln_status {
   KILN_DEVICE_LOST,  /* the device stopped working: open the program again */
   KILN_NOT_BUILT_IN, /* this library lacks a component that the call needs, such as the compiler */
   KILN_NOT_CACHED,   /* only cached kernels were allowed, and one is missing */
-  KILN_UNREACHABLE   /* a server does not answer */
+  KILN_UNREACHABLE,  /* a server does not answer */
+  KILN_INVALID_SHAPE /* the model does not take these sizes, or an input of this shape; since version 9 */
 } kiln_status;
 
 typedef enum kiln_type {
@@ -182,7 +183,8 @@ typedef struct kiln_dim_info {
 } kiln_dim_info;
 size_t kiln_session_dim_count(const kiln_session* session);
 kiln_status kiln_session_dim(const kiln_session* session, size_t index, kiln_dim_info* info);
-/* The caller closes *program. KILN_USAGE names a dimension that lacks a value or has one outside its range. */
+/* The caller closes *program. KILN_USAGE names a dimension that lacks a value. KILN_INVALID_SHAPE names one
+ * outside its range, or those that break a rule of the model. The session stays usable. */
 kiln_status kiln_session_program(kiln_session* session, const kiln_dim* dims, size_t count, kiln_program** program);
 
 /* An input as the caller has it. */
@@ -194,7 +196,8 @@ typedef struct kiln_given_input {
   const void* data;
 } kiln_given_input;
 /* The same for the sizes that these inputs decide: one entry per input, in the order of the model. `dims` gives the
- * open dimensions that no input decides. KILN_USAGE names an input that contradicts the model. Since version 8. */
+ * open dimensions that no input decides. KILN_INVALID_SHAPE names an input that contradicts the model, another input or
+ * `dims`. Since version 8. */
 kiln_status kiln_session_program_for(kiln_session* session, const kiln_given_input* inputs, size_t input_count,
                                      const kiln_dim* dims, size_t dim_count, kiln_program** program);
 

@@ -1,7 +1,7 @@
 #include "runtime/model_interface.hpp"
 
 #include "ir/bind_shapes.hpp"
-#include "ir/error.hpp"
+#include "ir/invalid_shape.hpp"
 
 namespace kiln {
 namespace {
@@ -25,7 +25,8 @@ model_interface interface_of(const program& p) {
   return result;
 }
 
-dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given_input> inputs) {
+dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given_input> inputs,
+                             const dim_bindings& told) {
   if (inputs.size() != model.inputs.size())
     throw error(error_kind::usage, "inputs: the model has " + std::to_string(model.inputs.size()) + ", and " +
                                        std::to_string(inputs.size()) + " are given");
@@ -33,16 +34,19 @@ dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const model_port& port = model.inputs[i];
     for (std::int64_t d : inputs[i].dims)
-      if (d < 0) throw error(error_kind::usage, "input '" + port.name + "': a dimension is negative");
+      if (d < 0)
+        throw error(invalid_shape,
+                    "input '" + port.name + "': a dimension is " + std::to_string(d) + ", and none may be negative");
     shapes.push_back({port.name, port.declared, {port.declared.type, {inputs[i].dims.begin(), inputs[i].dims.end()}}});
   }
-  dim_bindings sizes = bind_shapes(shapes);
+  dim_bindings sizes = bind_shapes(shapes, told);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].data || !model.inputs[i].decides_sizes) continue;
     const shape& is = shapes[i].is;
     if (is.element_count() > max_value_elements) continue;
     const std::span bytes(static_cast<const std::byte*>(inputs[i].data), is.bytes());
-    sizes.merge(bind_values(model.symbols, shapes[i].name, literal(is, {bytes.begin(), bytes.end()})));
+    add_sizes(sizes, bind_values(model.symbols, shapes[i].name, literal(is, {bytes.begin(), bytes.end()})),
+              shapes[i].name);
   }
   return sizes;
 }

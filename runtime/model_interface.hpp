@@ -31,8 +31,9 @@ struct given_input {
   const void* data = nullptr;
 };
 
-// Returns the values of the symbols that these inputs decide; one entry per input of the model. Throws error{usage},
-// naming the input, if one contradicts its declaration.
-dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given_input> inputs);
+// Returns the values of the symbols that these inputs decide, and those of `told`; one entry per input of the model.
+// Throws error{invalid_shape}, naming the input, if one contradicts its declaration, another one or `told`.
+dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given_input> inputs,
+                             const dim_bindings& told = {});
 
 }  // namespace kiln

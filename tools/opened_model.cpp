@@ -5,7 +5,8 @@
 #include <chrono>
 #include <filesystem>
 
-#include "ir/error.hpp"
+#include "ir/bind_shapes.hpp"
+#include "ir/invalid_shape.hpp"
 #include "ir/nearest_name.hpp"
 #include "tools/npy.hpp"
 #include "tools/random_inputs.hpp"
@@ -31,6 +32,17 @@ std::map<std::string, literal> read_inputs(const program& p, const std::vector<s
       throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
   }
   return result;
+}
+
+// The sizes of the inputs and those of --dim, which may give what the inputs leave open.
+dim_bindings sizes_of(const program& p, const std::map<std::string, literal>& given, const dim_bindings& told) {
+  std::vector<given_shape> shapes;
+  for (value v : p.main().parameters())
+    if (auto found = given.find(module::parameter_name(v)); found != given.end())
+      shapes.push_back({found->first, v.type(), found->second.type()});
+  dim_bindings sizes = bind_shapes(shapes, told);
+  for (const auto& [name, data] : given) add_sizes(sizes, bind_values(p.symbols, name, data), name);
+  return sizes;
 }
 
 const char* way_of(const graph_decision& d) { return !d.replay ? "eager" : d.branches ? "branches" : "chain"; }
@@ -64,9 +76,9 @@ void opened_model::prepare(const model_options& options) {
   const program& portable = session_.portable();
   auto given = read_inputs(portable, options.inputs);
   given.insert(options.given.begin(), options.given.end());
-  dim_bindings sizes = sizes_of_inputs(portable, given);
-  for (const auto& [name, number] : parse_bindings(options.dims)) sizes.insert_or_assign(name, number);
-  require_known_dimensions(portable, sizes);
+  const dim_bindings told = parse_bindings(options.dims);
+  require_known_dimensions(portable, told);
+  const dim_bindings sizes = sizes_of(portable, given, told);
   for (const auto& [name, range] : portable.symbols)
     if (!sizes.contains(name))
       throw error(
@@ -77,8 +89,8 @@ void opened_model::prepare(const model_options& options) {
     const std::string& name = module::parameter_name(v);
     auto found = given.find(name);
     if (found != given.end() && found->second.type() != v.type())
-      throw error(error_kind::usage, fmt::format("input '{}' is {}, the model takes {}", name,
-                                                 found->second.type().str(), v.type().str()));
+      throw error(invalid_shape, fmt::format("input '{}' is {}, the model takes {}", name, found->second.type().str(),
+                                             v.type().str()));
     inputs_.push_back(found != given.end() ? found->second : random_input(bound, name, v.type(), options.seed));
   }
   instance_ = session_.at(sizes, std::move(bound));

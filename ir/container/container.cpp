@@ -7,6 +7,7 @@
 #include "ir/container/sections.hpp"
 #include "ir/container/signed_native.hpp"
 #include "ir/error.hpp"
+#include "ir/invalid_shape.hpp"
 #include "ir/trust/native_consent.hpp"
 
 namespace kiln {
@@ -22,8 +23,8 @@ auto reading(const std::filesystem::path& file, Read read) {
   try {
     return read();
   } catch (const error& e) {
-    bool damage =
-        e.kind() == error_kind::invalid_model || e.kind() == error_kind::usage || e.kind() == error_kind::internal;
+    const bool damage = e.kind() == error_kind::invalid_model || e.kind() == error_kind::usage ||
+                        e.kind() == error_kind::internal || e.kind() == invalid_shape;
     std::string message = e.what();
     if (!message.starts_with(file.string())) message = file.string() + ": " + message;
     throw error(damage ? error_kind::corrupted : e.kind(), std::move(message));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/container/files.hpp"
+#include "ir/invalid_shape.hpp"
 #include "jit/remote/blob_store.hpp"
 #include "jit/remote/farm_queue.hpp"
 #include "jit/remote/job_folder.hpp"
@@ -34,9 +35,11 @@ constexpr std::chrono::milliseconds least_drain_patience{5000};
 constexpr std::chrono::milliseconds least_call{2000};  // time limit of one call if the lease is shorter
 
 // Errors about the model or its options. Retrying the job would give the same error.
-constexpr std::array final_kinds{error_kind::usage,         error_kind::mismatch,    error_kind::missing_file,
-                                 error_kind::truncated,     error_kind::corrupted,   error_kind::newer_version,
-                                 error_kind::invalid_model, error_kind::unsupported, error_kind::untrusted};
+constexpr std::array final_kinds{error_kind::usage,         error_kind::mismatch,
+                                 error_kind::missing_file,  error_kind::truncated,
+                                 error_kind::corrupted,     error_kind::newer_version,
+                                 error_kind::invalid_model, error_kind::unsupported,
+                                 error_kind::untrusted,     invalid_shape};
 
 double milliseconds_since(clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(clock::now() - begin).count();

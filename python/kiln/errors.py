@@ -16,6 +16,12 @@ class UsageError(KilnError, ValueError):
     status = "usage"
 
 
+class InvalidShapeError(KilnError, ValueError):
+    """The model does not take these sizes, or an input of this shape or type."""
+
+    status = "invalid_shape"
+
+
 class MismatchError(KilnError):
     """What was checked does not hold."""
 

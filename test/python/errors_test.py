@@ -30,6 +30,7 @@ class Errors(PythonCase):
     def test_exceptions_are_also_python_s(self):
         for ours, theirs in [
             (errors.UsageError, ValueError),
+            (errors.InvalidShapeError, ValueError),
             (errors.MissingFileError, FileNotFoundError),
             (errors.FileAccessError, OSError),
             (errors.OutOfMemoryError, MemoryError),

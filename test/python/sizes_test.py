@@ -21,12 +21,30 @@ class Sizes(PythonCase):
     def test_sizes_outside_of_the_range_are_refused(self):
         with kiln.compile(conv_model(), dims={"N": (2, 4)}).session(threads=1) as session:
             session(np.zeros((2, 3, 9, 7), np.float32))
-            with self.assertRaisesRegex(kiln.errors.UsageError, "'N'"):
+            with self.assertRaisesRegex(kiln.errors.InvalidShapeError, "'N'"):
                 session(np.zeros((5, 3, 9, 7), np.float32))
-            with self.assertRaisesRegex(kiln.errors.UsageError, "'x'"):
+            with self.assertRaisesRegex(kiln.errors.InvalidShapeError, "'x'"):
                 session(np.zeros((2, 3, 9, 8), np.float32))
-            with self.assertRaisesRegex(kiln.errors.UsageError, "'x'"):
+            with self.assertRaisesRegex(kiln.errors.InvalidShapeError, "'x'"):
                 session(np.zeros((2, 3, 9), np.float32))
+            session(np.zeros((4, 3, 9, 7), np.float32))  # it stays usable
+
+    def test_inputs_that_contradict_each_other_are_refused(self):
+        nodes = [helper.make_node("Add", ["x", "z"], ["y"])]
+        model = model_of(nodes, [tensor("x", ["N", 2]), tensor("z", ["N", 2])], [tensor("y", ["N", 2])])
+        with kiln.compile(model).session(threads=1) as session:
+            with self.assertRaisesRegex(kiln.errors.InvalidShapeError, "input 'z'.*'N' is 4 here and 3 in 'x'"):
+                session(np.zeros((3, 2), np.float32), np.zeros((4, 2), np.float32))
+            self.assertEqual(session(np.zeros((3, 2), np.float32), np.zeros((3, 2), np.float32)).shape, (3, 2))
+
+    def test_sizes_that_break_a_rule_of_the_model_are_refused(self):
+        shape = numpy_helper.from_array(np.array([-1, 4], np.int64), "shape")
+        nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+        model = model_of(nodes, [tensor("x", ["N", 3])], [tensor("y", [None, 4])], [shape])
+        with kiln.compile(model).session(threads=1) as session:
+            with self.assertRaisesRegex(kiln.errors.InvalidShapeError, "N = 5"):
+                session(np.zeros((5, 3), np.float32))
+            self.assertEqual(session(np.zeros((8, 3), np.float32)).shape, (6, 4))
 
     def test_elements_of_an_input_may_be_sizes(self):
         nodes = [helper.make_node("Expand", ["x", "shape"], ["y"])]
@@ -43,7 +61,7 @@ class Sizes(PythonCase):
         model = model_of(nodes, [tensor("x", ["N", "M"])], [tensor("y", ["N", "M"])])
         with kiln.compile(model).session(threads=1, dims={"N": 2}) as session:
             self.assertEqual(session(np.zeros((2, 5), np.float32)).shape, (2, 5))
-            with self.assertRaisesRegex(kiln.errors.UsageError, "'N'"):
+            with self.assertRaisesRegex(kiln.errors.InvalidShapeError, "'N' is 3 here and was given as 2"):
                 session(np.zeros((3, 5), np.float32))
 
     def test_outputs_whose_size_depends_on_data_are_cut(self):

@@ -107,10 +107,12 @@ TEST_F(c_description, a_program_for_given_inputs_checks_their_shapes) {
     return result;
   };
   EXPECT_EQ(status(right, 1), KILN_OK) << kiln_last_error();
-  EXPECT_EQ(status(wrong, 1), KILN_USAGE);
+  EXPECT_EQ(status(wrong, 1), KILN_INVALID_SHAPE);
   EXPECT_THAT(kiln_last_error(), HasSubstr("'x'"));
-  EXPECT_EQ(status(right, 0), KILN_USAGE);
-  EXPECT_EQ(status(negative, 1), KILN_USAGE);
+  EXPECT_EQ(status(right, 0), KILN_INVALID_SHAPE);
+  EXPECT_EQ(status(negative, 1), KILN_INVALID_SHAPE);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("a dimension is -1"));
+  EXPECT_EQ(status(right, 1), KILN_OK) << "a refusal leaves the session as it was: " << kiln_last_error();
   EXPECT_EQ(status(nullptr, 1), KILN_USAGE);
   EXPECT_EQ(status(right, 1, 0), KILN_USAGE);
   EXPECT_EQ(kiln_session_program_for(session, nullptr, 1, nullptr, 0, &program), KILN_USAGE);

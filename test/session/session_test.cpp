@@ -11,7 +11,7 @@
 
 #include "aot/pipeline.hpp"
 #include "ir/container/container.hpp"
-#include "ir/error.hpp"
+#include "ir/invalid_shape.hpp"
 #include "ir/ops/all.hpp"
 #include "test/support/scratch_folder.hpp"
 
@@ -168,16 +168,56 @@ TEST_F(session_test, errors_name_the_dimension_the_input_and_the_file) {
     return "nothing";
   };
   EXPECT_THAT(message([&] { s.at(dim_bindings{}); }), HasSubstr("usage: dimension 'rows' is open"));
-  EXPECT_THAT(message([&] { s.at(dim_bindings{{"rows", 65}}); }), HasSubstr("usage: dimension 'rows' = 65"));
+  EXPECT_THAT(message([&] { s.at(dim_bindings{{"rows", 65}}); }),
+              HasSubstr("invalid_shape: dimension 'rows' = 65 is outside [1, 64]"));
   EXPECT_THAT(message([&] { s.run({}); }), HasSubstr("0 inputs were given, the model has 1"));
   EXPECT_THAT(message([&] { s.run(std::vector{random(f32({2, width + 1}), 1)}); }), HasSubstr("'x'"));
+  EXPECT_THAT(message([&] { s.run(std::vector{random(f32({2, width, 1}), 1)}); }),
+              HasSubstr("invalid_shape: input 'x'"));
+  const literal halves = random({element_type::f16, {2, width}}, 1);
+  EXPECT_THAT(message([&] { s.run(std::vector{halves}); }), HasSubstr("invalid_shape: input 'x'"));
   EXPECT_EQ(s.instances(), 0u);
+  expect_right(s, 3);  // a refusal leaves the session as it was
+  EXPECT_THAT(message([&] { s.at(dim_bindings{{"rows", 0}}); }), HasSubstr("invalid_shape: dimension 'rows' = 0"));
+  EXPECT_EQ(s.instances(), 1u);
+  expect_right(s, 3);
+  EXPECT_EQ(s.instances(), 1u);
   EXPECT_THAT(message([&] { session(folder / "absent.kiln", options()); }), HasSubstr("missing_file"));
   EXPECT_THAT(message([&] { session(folder / "model.onnx", options()); }), HasSubstr("unsupported"));
   session_options cached = options();
   cached.only_cached = true;
   session lazy(file, cached);
   EXPECT_THAT(message([&] { lazy.at(dim_bindings{{"rows", 9}}); }), HasSubstr("not in the cache"));
+}
+
+// y = a + b, whose rows meet only if both dimensions are equal; a guard says so.
+TEST_F(session_test, a_guard_that_fails_names_its_dimensions_and_their_values) {
+  program p;
+  const dim rows = dim::symbol("rows"), others = dim::symbol("others");
+  p.symbols["rows"] = p.symbols["others"] = {1, 64, {}};
+  module& m = p.main();
+  value a = m.add_parameter("a", f32({rows})), b = m.add_parameter("b", f32({others}));
+  m.set_outputs({m.add(elementwise{scalar_function::tanh}, {a}), m.add(elementwise{scalar_function::tanh}, {b})},
+                {"y", "z"});
+  p.guards.push_back({rows * 2, others, "the halves meet"});
+  for (specialization way : {specialization::eager, specialization::lazy, specialization::off}) {
+    session_options o = options();
+    o.specialization = way;
+    session s(compile(p.clone()), std::string("halves"), o);
+    auto inputs = [](std::int64_t n, std::int64_t k) { return std::vector{random(f32({n}), 1), random(f32({k}), 2)}; };
+    for (int round = 0; round < 2; ++round) {
+      try {
+        s.run(inputs(3, 7));
+        FAIL() << "the guard was not checked";
+      } catch (const error& e) {
+        EXPECT_EQ(e.kind(), invalid_shape);
+        EXPECT_THAT(e.what(), HasSubstr("dimensions '2*rows' = 6 and 'others' = 7 must be equal: the halves meet"));
+        EXPECT_THAT(e.what(), HasSubstr("others = 7, rows = 3"));
+      }
+      EXPECT_EQ(s.run(inputs(3, 6))[1].type(), f32({6}));
+      EXPECT_EQ(s.instances(), 1u);
+    }
+  }
 }
 
 TEST_F(session_test, an_importer_brings_other_kinds_of_models) {

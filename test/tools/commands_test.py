@@ -239,7 +239,7 @@ class Commands(KilnCase):
         self.assertLess(np.linalg.norm(got - want) / np.linalg.norm(want), 1e-4)
         self.kiln("run", self.path("m.kiln"), "--dim", "batch=1", "--output-dir", self.path("one"))
         self.assertEqual(np.load(self.path("one/output.npy")).shape, (1, 1000))
-        self.kiln("run", self.path("m.kiln"), "--dim", "batch=5", code=2)
+        self.kiln("run", self.path("m.kiln"), "--dim", "batch=5", code=5)
         self.kiln("run", self.path("m.kiln"), code=2)
 
     def test_an_unseen_batch_compiles_nothing(self):
@@ -277,7 +277,7 @@ class Commands(KilnCase):
     def test_wrong_inputs_are_named(self):
         file = self.compiled()
         np.save(self.path("bad.npy"), np.zeros((2, 2), np.float32))
-        self.assertIn("'x'", self.error_line(self.kiln("run", file, "--input", f"x={self.path('bad.npy')}", code=2)))
+        self.assertIn("'x'", self.error_line(self.kiln("run", file, "--input", f"x={self.path('bad.npy')}", code=5)))
         self.assertIn("'z'", self.error_line(self.kiln("run", file, "--input", f"z={self.path('bad.npy')}", code=2)))
         self.kiln("run", file, "--input", f"x={self.path('missing.npy')}", code=3)
         os.mkfifo(self.path("pipe.npy"))
