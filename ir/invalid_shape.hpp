@@ -1,5 +1,5 @@
-// The kind of error for sizes that a caller gives and a model does not take: outside of a range, in contradiction to each
-// other, or against a guard of the model. Its number follows those of ir/error.hpp. The model stays usable.
+// The kind of error for sizes that a caller gives and a model does not take: outside of a range, in contradiction to
+// each other, or against a guard of the model. Its number follows those of ir/error.hpp. The model stays usable.
 #pragma once
 
 #include "ir/error.hpp"
