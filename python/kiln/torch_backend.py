@@ -18,7 +18,7 @@ from typing import Any, Callable, Sequence
 import torch
 
 from .compiler import compile
-from .errors import KilnError, UnsupportedError, UsageError
+from .errors import CompileError, InvalidShapeError, KilnError, UnsupportedError, UsageError
 from .session import Session
 from .torch_export import export
 from .torch_graph import CapturedGraph, capture
@@ -35,6 +35,7 @@ class GraphReport:
     nodes: int
     refused: str = ""  # why it runs eagerly; empty: Kiln runs it
     compiles: int = 0  # 1, and one more each time that weights have changed
+    refused_calls: int = 0  # that ran eagerly, because Kiln refuses their sizes or cannot make their kernels
 
 
 _graphs: weakref.WeakKeyDictionary[_CompiledGraph, GraphReport] = weakref.WeakKeyDictionary()
@@ -158,7 +159,12 @@ class _CompiledGraph:
         built = self.ready(arguments)
         if built is None:
             return self.graph(*arguments)
-        results = built.session._core.run([arguments[i].detach().contiguous() for i in built.order], None, None)
+        try:
+            results = built.session._core.run([arguments[i].detach().contiguous() for i in built.order], None, None)
+        except (CompileError, InvalidShapeError, UnsupportedError) as e:  # of these sizes; others may run
+            self.report.refused_calls += 1
+            log.warning("a call of a graph of %d nodes runs eagerly: %s", self.report.nodes, e)
+            return self.graph(*arguments)
         return built.captured.merge(results, arguments)
 
 

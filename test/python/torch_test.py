@@ -171,6 +171,13 @@ class Torch(PythonCase):
             with self.assertRaisesRegex(kiln.errors.UsageError, "specialization"):
                 self.compiled(module, specialization="sometimes")(x)
 
+    def test_a_call_whose_kernels_cannot_be_made_runs_eagerly(self):
+        module, x = small().eval(), torch.randn(3, 16)
+        with torch.no_grad(), self.assertLogs("kiln", "WARNING") as logged:
+            self.close(self.compiled(module, only_cached=True)(x), module(x))
+        self.assertIn("cache", logged.output[0])
+        self.assertEqual([r.refused_calls for r in self.reports()], [1])
+
     def test_torch_and_kiln_share_a_process_in_any_order(self):
         for first, second in [("torch", "kiln"), ("kiln", "torch")]:
             script = f"""
