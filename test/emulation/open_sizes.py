@@ -144,6 +144,24 @@ def reductions(m):
     m.output(m.op("ArgMin", x, axis=0, keepdims=0), "i64")
 
 
+# --- orders and running sums
+
+@case("f32 f16", {"n": 3, "s": 7}, {"n": 1, "s": 1500}, {"n": 2, "s": 5})
+def largest(m):
+    for names in (("x", ["n", "s"], -1), ("z", ["s", "n"], 0), ("u", ["n", 9, "s"], 1)):
+        values, indices = m.op("TopK", m.input(*names[:2]), m.integers([3]), axis=names[2], outputs=2)
+        m.output(values)
+        m.output(indices, "i64")
+
+
+@case("f32", {"n": 3, "s": 7}, {"n": 1, "s": 1}, {"n": 2, "s": 1300})
+def running_sums(m):
+    x = m.input("x", ["n", "s"])
+    m.output(m.op("CumSum", x, m.integers([1])))
+    m.output(m.op("CumSum", x, m.integers([0]), reverse=1))
+    m.output(m.op("CumSum", m.input("z", ["n", "s", 5]), m.integers([1]), exclusive=1))
+
+
 # --- products
 
 @case("f32 f16", {"batch": 3, "seq": 7}, {"batch": 1, "seq": 1}, {"batch": 2, "seq": 41})

@@ -8,6 +8,7 @@ namespace kiln::cpu {
 using namespace codegen;
 
 void emit_cumulative_sum(kernel_emitter& e);
+void emit_open_cumulative_sum(kernel_emitter& e);
 
 }  // namespace kiln::cpu
 

@@ -1,8 +1,12 @@
 // cumulative_sum. A workgroup processes a row in tiles: each thread sums its few elements, then lanes and waves
 // exchange the sums of the elements before theirs. If there are many rows, each thread computes a row alone. "each"
 // (elements of a thread in a tile) and "threads" of the configuration overrule the choice.
+#include <algorithm>
+#include <utility>
+
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 #include "mlir_bridge/kinds/cumulative_sum/generators.hpp"
@@ -16,6 +20,8 @@ namespace arith = mlir::arith;
 constexpr std::int64_t standard_each = 4,
                        standard_threads = 256;  // elements of one thread in a tile; threads of a workgroup
 constexpr std::int64_t many_rows = 4096;
+// Assumed extent of an open axis, for sizing work items.
+constexpr std::int64_t usual_extent = 128;
 
 struct scan_emitter {
   kernel_emitter& e;
@@ -25,15 +31,15 @@ struct scan_emitter {
   element_type type;
   std::size_t axis;
   // The dims, with 1 along the axis.
-  std::vector<std::int64_t> rows;
-  std::int64_t extent;
+  std::vector<dim> rows;
+  dim extent;
 
   Value add(Value a, Value b) const {
     return is_float(type) ? code.make<arith::AddFOp>(a, b).getResult() : code.make<arith::AddIOp>(a, b).getResult();
   }
   values at(std::span<const Value> row, Value i) const {
     values where(row.begin(), row.end());
-    where[axis] = op.reverse ? code.sub(code.constant(extent - 1), i) : i;
+    where[axis] = op.reverse ? code.sub(e.size(extent - 1), i) : i;
     return where;
   }
   Value read(std::span<const Value> row, Value i) const {
@@ -47,33 +53,36 @@ struct scan_emitter {
   }
 
   void emit_threads() const {
-    e.parallel("cumulative_sum", rows, extent, [&](std::span<const Value> row) {
-      code.loop(0, extent, 1, {code.number(code.scalar_type(type), 0)}, [&](Value i, std::span<const Value> total) {
-        Value next = add(total[0], read(row, i));
-        write(row, i, op.exclusive ? total[0] : next);
-        return values{next};
-      });
-    });
+    e.parallel_open("cumulative_sum", rows, extent.is_static() ? extent.value() : usual_extent,
+                    [&](std::span<const Value> row) {
+                      code.loop(code.constant(0), e.size(extent), 1, {code.number(code.scalar_type(type), 0)},
+                                [&](Value i, std::span<const Value> total) {
+                                  Value next = add(total[0], read(row, i));
+                                  write(row, i, op.exclusive ? total[0] : next);
+                                  return values{next};
+                                });
+                    });
   }
 
-  void emit_workgroups(std::int64_t count) const {
+  void emit_workgroups(const dim& count) const {
     const std::int64_t wave = e.target.gpu.wave;
     const std::int64_t each = std::clamp<std::int64_t>(choose(e.configuration, "each", standard_each), 1, 16),
                        most = std::clamp<std::int64_t>(choose(e.configuration, "threads", standard_threads), wave,
                                                        e.target.gpu.max_threads);
     std::int64_t threads = wave;
-    while (threads < most && threads * each < extent) threads *= 2;
-    workgroup group(e, "cumulative_sum", {count, 1, 1}, threads);
-    values row = code.delinearize(group.block(), rows);
+    while (threads < most && threads * each < known_bound(extent)) threads *= 2;
+    workgroup group(e, "cumulative_sum", count, threads);
+    values row = e.delinearize(group.block(), rows);
     Value zero = code.number(code.scalar_type(type), 0),
           slots = group.lds(group.waves() * workgroup::lds_bytes_of(zero));
     std::int64_t tile = threads * each;
-    code.loop(0, extent, tile, {zero}, [&](Value begin, std::span<const Value> carried) {
+    code.loop(code.constant(0), e.size(extent), tile, {zero}, [&](Value begin, std::span<const Value> carried) {
       Value first = code.add(begin, code.mul(group.thread(), each));
       values sums{zero}, places, valid;
       for (std::int64_t i = 0; i < each; ++i) {
-        Value place = code.add(first, i), inside = extent % tile ? code.less(place, code.constant(extent)) : Value();
-        Value x = read(row, inside ? code.min(place, extent - 1) : place);
+        Value place = code.add(first, i),
+              inside = known_factor(extent) % tile ? code.less(place, e.size(extent)) : Value();
+        Value x = read(row, inside ? e.min(place, extent - 1) : place);
         sums.push_back(add(sums.back(), inside ? code.select(inside, x, zero) : x));
         places.push_back(place), valid.push_back(inside);
       }
@@ -142,16 +151,16 @@ std::vector<candidate> cumulative_sum_space(kernel_emitter& e) {
 void emit_cumulative_sum(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<cumulative_sum>();
   value input = e.anchor()->inputs()[0];
-  std::int64_t elements = input.type().element_count();
-  if (elements == 0) return;
-  auto rows = kernel_emitter::dims(input);
+  auto rows = kernel_emitter::sizes(input);
+  if (std::ranges::find(rows, dim(0)) != rows.end()) return;
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, rows.size()));
-  std::int64_t extent = rows[axis];
-  rows[axis] = 1;
+  const dim extent = std::exchange(rows[axis], 1);
   scan_emitter emitter{e, e.code, op, input, compute_type(input.type().type), axis, rows, extent};
-  std::int64_t count = elements / extent;
-  bool side_by_side = axis + 1 < rows.size() && rows.back() > 1;
-  if (side_by_side && count >= many_rows) emitter.emit_threads();
+  dim count = 1;
+  for (const dim& d : rows) count = count * d;
+  const bool side_by_side = axis + 1 < rows.size() && rows.back() != 1;
+  // An open number of rows counts as many: the rows of a workgroup would read single elements.
+  if (side_by_side && known_bound(count) >= many_rows) emitter.emit_threads();
   else emitter.emit_workgroups(count);
 }
 

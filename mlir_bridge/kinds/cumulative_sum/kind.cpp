@@ -9,8 +9,12 @@ std::span<const kernel_kind> cumulative_sum_kinds() {
       {.operation = "cumulative_sum",
        .epilogue = true,
        .operand_reads = {1, 1, 1},
-       .cpu = {.emit = cpu::emit_cumulative_sum, .space = cpu::grain_choices},
-       .gpu = {.emit = gpu::emit_cumulative_sum, .space = gpu::cumulative_sum_space}},
+       .cpu = {.emit = cpu::emit_cumulative_sum,
+               .space = cpu::grain_choices,
+               .emit_open = cpu::emit_open_cumulative_sum},
+       .gpu = {.emit = gpu::emit_cumulative_sum,
+               .space = gpu::cumulative_sum_space,
+               .emit_open = gpu::emit_cumulative_sum}},
   };
   return rows;
 }

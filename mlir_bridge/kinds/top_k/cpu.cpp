@@ -3,6 +3,7 @@
 // an output that is not used.
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
@@ -15,6 +16,9 @@ namespace {
 
 namespace arith = mlir::arith;
 
+// Assumed extent of an open axis, for sizing work items.
+constexpr std::int64_t usual_extent = 128;
+
 // One row of the two results: `k` entries that are `stride` elements apart.
 struct heap {
   kernel_emitter& e;
@@ -22,9 +26,9 @@ struct heap {
   element_type type;
   bool largest;
   Value values_pointer, indices_pointer, base;
-  std::int64_t stride;
+  dim stride;
 
-  Value offset(Value i) const { return code.add(base, code.mul(i, stride)); }
+  Value offset(Value i) const { return code.add(base, e.mul(i, stride)); }
   Value load_value(Value i) const { return code.load(values_pointer, offset(i), type, 1); }
   Value load_index(Value i) const { return code.load(indices_pointer, offset(i), element_type::i64, 1); }
   void store(Value i, Value v, Value index) const {
@@ -88,7 +92,7 @@ buffer result_buffer(kernel_emitter& e, std::uint32_t index) {
   for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
     if (e.fusion.outputs()[i] == e.anchor_result(index)) return e.output(i);
   value v = e.anchor_result(index);
-  return e.add_scratch(v.type().type, kernel_emitter::dims(v));
+  return e.add_open_scratch(v.type().type, kernel_emitter::sizes(v));
 }
 
 }  // namespace
@@ -98,43 +102,44 @@ void emit_top_k(kernel_emitter& e) {
   auto& code = e.code;
   value input = e.anchor()->inputs()[0];
   element_type type = input.type().type;
-  auto dims = kernel_emitter::dims(input);
-  auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
-  std::int64_t extent = dims[axis], k = op.k;
+  std::vector<dim> rows = kernel_emitter::sizes(input);
+  auto axis = static_cast<std::size_t>(normalize_axis(op.axis, rows.size()));
+  const dim extent = std::exchange(rows[axis], 1);
+  const std::int64_t k = op.k;
   buffer best = result_buffer(e, 0), indices = result_buffer(e, 1);
   if (k == 0) return;
-  std::vector<std::int64_t> rows = dims;
-  rows[axis] = 1;
-  e.parallel("top_k", rows, extent * 4, [&](std::span<const Value> at) {
-    auto strides = row_major_strides(best.dims());
-    Value base = code.constant(0);
-    for (std::size_t i = 0; i < dims.size(); ++i) base = code.add(base, code.mul(at[i], strides[i]));
-    heap h{e, code, type, op.largest, e.pointer(best), e.pointer(indices), base, strides[axis]};
-    auto element = [&](Value i) {
-      values where(at.begin(), at.end());
-      where[axis] = i;
-      evaluator ev(e);
-      return ev.element(input, where);
-    };
-    code.loop(0, k, 1, [&](Value i) { h.store(i, element(i), i); });
-    code.loop(0, k / 2, 1, [&](Value i) { h.sift_down(code.sub(code.constant(k / 2 - 1), i), code.constant(k), k); });
-    code.loop(k, extent, 1, [&](Value i) {
-      Value x = element(i), zero = code.constant(0);
-      // A later element equal to the root is not inserted, because it comes after the root.
-      code.when(h.better_value(x, h.load_value(zero)), [&] {
-        h.store(zero, x, i);
-        h.sift_down(zero, code.constant(k), k);
+  e.parallel_open(
+      "top_k", rows, (extent.is_static() ? extent.value() : usual_extent) * 4, [&](std::span<const Value> at) {
+        const std::vector<dim> strides = best.strides();
+        Value base = code.constant(0);
+        for (std::size_t i = 0; i < rows.size(); ++i) base = code.add(base, e.mul(at[i], strides[i]));
+        heap h{e, code, type, op.largest, e.pointer(best), e.pointer(indices), base, strides[axis]};
+        auto element = [&](Value i) {
+          values where(at.begin(), at.end());
+          where[axis] = i;
+          evaluator ev(e);
+          return ev.element(input, where);
+        };
+        code.loop(0, k, 1, [&](Value i) { h.store(i, element(i), i); });
+        code.loop(0, k / 2, 1,
+                  [&](Value i) { h.sift_down(code.sub(code.constant(k / 2 - 1), i), code.constant(k), k); });
+        code.loop(code.constant(k), e.size(extent), 1, [&](Value i) {
+          Value x = element(i), zero = code.constant(0);
+          // A later element equal to the root is not inserted, because it comes after the root.
+          code.when(h.better_value(x, h.load_value(zero)), [&] {
+            h.store(zero, x, i);
+            h.sift_down(zero, code.constant(k), k);
+          });
+        });
+        code.loop(1, k, 1, [&](Value i) {
+          Value last = code.sub(code.constant(k), i), zero = code.constant(0);
+          Value worst = h.load_value(zero), worst_index = h.load_index(zero), moved = h.load_value(last),
+                moved_index = h.load_index(last);
+          h.store(last, worst, worst_index);
+          h.store(zero, moved, moved_index);
+          h.sift_down(zero, last, k);
+        });
       });
-    });
-    code.loop(1, k, 1, [&](Value i) {
-      Value last = code.sub(code.constant(k), i), zero = code.constant(0);
-      Value worst = h.load_value(zero), worst_index = h.load_index(zero), moved = h.load_value(last),
-            moved_index = h.load_index(last);
-      h.store(last, worst, worst_index);
-      h.store(zero, moved, moved_index);
-      h.sift_down(zero, last, k);
-    });
-  });
 }
 
 }  // namespace kiln::cpu

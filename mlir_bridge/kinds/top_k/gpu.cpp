@@ -21,6 +21,12 @@ namespace arith = mlir::arith;
 // Candidates that are all compared with each other.
 constexpr std::int64_t one_chunk = 16384;
 constexpr std::int64_t chunk_size = 4096;
+// Elements of a chunk of an open row, which is filled up to whole chunks.
+constexpr std::int64_t open_chunk_size = 512;
+// Assumed extent of an open axis, for sizing work items.
+constexpr std::int64_t usual_extent = 128;
+
+std::int64_t usual(const dim& size) { return size.is_static() ? size.value() : usual_extent; }
 
 struct top_k_emitter {
   kernel_emitter& e;
@@ -28,15 +34,15 @@ struct top_k_emitter {
   const top_k& op;
   value input;
   element_type type, key_type;
-  std::vector<std::int64_t> dims;
+  std::vector<dim> dims;
   std::size_t axis;
-  std::int64_t rows;
+  dim rows;
 
   // Returns indices from the index of a row and the index `along` the axis.
   values place(Value row, Value along) const {
-    std::vector<std::int64_t> others = dims;
+    std::vector<dim> others = dims;
     others[axis] = 1;
-    values where = code.delinearize(row, others);
+    values where = e.delinearize(row, others);
     where[axis] = along;
     return where;
   }
@@ -70,30 +76,40 @@ struct top_k_emitter {
     buffer keys;  // [rows, count]
     // Indices in the row of the input; without them, each key's own position.
     std::optional<buffer> indices;
-    std::int64_t count;
+    dim count;
   };
 
-  candidates make_keys() const {
-    std::int64_t extent = dims[axis];
-    candidates result{e.add_scratch(key_type, {rows, extent}), {}, extent};
-    e.parallel("top_k_keys", {rows, extent}, 1, [&](std::span<const Value> at) {
+  // The keys of a row, and up to `count` the worst key, which comes after all elements of the row.
+  candidates make_keys(const dim& count) const {
+    const dim& extent = dims[axis];
+    candidates result{e.add_open_scratch(key_type, {rows, count}), {}, count};
+    e.parallel_open("top_k_keys", {rows, count}, 1, [&](std::span<const Value> at) {
+      const bool filled = count != extent;
       evaluator ev(e);
-      Value k = key(ev.element(input, place(at[0], at[1])));
-      code.store(e.pointer(result.keys), code.add(code.mul(at[0], extent), at[1]), key_type, k);
+      Value k = key(ev.element(input, place(at[0], filled ? e.min(at[1], extent - 1) : at[1])));
+      if (filled) k = code.select(code.less(at[1], e.size(extent)), k, code.integer(k.getType(), 0));
+      code.store(e.pointer(result.keys), code.add(e.mul(at[0], count), at[1]), key_type, k);
     });
     return result;
   }
 
+  // How a row of candidates is divided: chunks of `whole` elements, the first `longer` of which have one more.
+  struct division {
+    dim chunks, whole;
+    std::int64_t longer = 0;
+  };
+
   // found(row, chunk, place among the best of the chunk, index in the input's row, key)
   using writer = std::function<void(Value, Value, Value, Value, Value)>;
-  void rank(const candidates& from, std::int64_t chunks, const writer& found) const {
-    std::int64_t whole = from.count / chunks, longer = from.count % chunks, most = whole + (longer ? 1 : 0);
-    e.parallel("top_k_rank", {rows, chunks, most}, most, [&](std::span<const Value> at) {
-      Value begin = code.add(code.mul(at[1], whole), code.min(at[1], longer)), size = code.constant(whole);
+  void rank(const candidates& from, const division& by, const writer& found) const {
+    const std::int64_t longer = by.longer;
+    const dim most = by.whole + (longer ? 1 : 0);
+    e.parallel_open("top_k_rank", {rows, by.chunks, most}, usual(most), [&](std::span<const Value> at) {
+      Value begin = code.add(e.mul(at[1], by.whole), code.min(at[1], longer)), size = e.size(by.whole);
       if (longer)
         size = code.add(size, code.select(code.less(at[1], code.constant(longer)), code.constant(1), code.constant(0)));
       code.when(code.less(at[2], size), [&] {
-        Value keys = e.pointer(from.keys), base = code.mul(at[0], from.count), own = code.add(begin, at[2]);
+        Value keys = e.pointer(from.keys), base = e.mul(at[0], from.count), own = code.add(begin, at[2]);
         Value mine = code.load(keys, code.add(base, own), key_type, 1), one = code.constant(1), zero = code.constant(0);
         Value ahead = code.loop(begin, code.add(begin, size), 1, {zero}, [&](Value j, std::span<const Value> s) {
           Value other = code.load(keys, code.add(base, j), key_type, 1);
@@ -114,29 +130,47 @@ struct top_k_emitter {
     for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
       if (e.fusion.outputs()[i] == e.anchor_result(index)) return e.output(i);
     value v = e.anchor_result(index);
-    return e.add_scratch(v.type().type, kernel_emitter::dims(v));
+    return e.add_open_scratch(v.type().type, kernel_emitter::sizes(v));
+  }
+
+  // The k best candidates of each chunk.
+  candidates best_of_chunks(const candidates& from, const division& by) const {
+    const dim count = by.chunks * op.k;
+    candidates next{e.add_open_scratch(key_type, {rows, count}),
+                    e.add_open_scratch(code.index_element(), {rows, count}), count};
+    rank(from, by, [&](Value row, Value chunk, Value place, Value index, Value k) {
+      Value at = code.add(e.mul(row, count), code.add(code.mul(chunk, op.k), place));
+      code.store(e.pointer(next.keys), at, key_type, k);
+      code.store(e.pointer(*next.indices), at, code.index_element(), index);
+    });
+    return next;
+  }
+
+  candidates few_candidates() const {
+    if (const dim& extent = dims[axis]; !extent.is_static()) {
+      const std::int64_t size = std::max(open_chunk_size, 4 * op.k);
+      const dim chunks = (extent + (size - 1)) / size;
+      return best_of_chunks(make_keys(chunks * size), {chunks, size});
+    }
+    candidates from = make_keys(dims[axis]);
+    const std::int64_t size =
+        std::max(std::max<std::int64_t>(64, choose(e.configuration, "chunk", chunk_size)), 4 * op.k);
+    while (from.count.value() > std::max(choose(e.configuration, "at_once", one_chunk), 2 * size)) {
+      const std::int64_t count = from.count.value(), chunks = count / size;
+      from = best_of_chunks(from, {chunks, count / chunks, count % chunks});
+    }
+    return from;
   }
 
   void emit() const {
-    candidates from = make_keys();
-    const std::int64_t size =
-        std::max(std::max<std::int64_t>(64, choose(e.configuration, "chunk", chunk_size)), 4 * op.k);
-    while (from.count > std::max(choose(e.configuration, "at_once", one_chunk), 2 * size)) {
-      std::int64_t chunks = from.count / size, count = chunks * op.k;
-      candidates next{e.add_scratch(key_type, {rows, count}), e.add_scratch(code.index_element(), {rows, count}),
-                      count};
-      rank(from, chunks, [&](Value row, Value chunk, Value place, Value index, Value k) {
-        Value at = code.add(code.mul(row, count), code.add(code.mul(chunk, op.k), place));
-        code.store(e.pointer(next.keys), at, key_type, k);
-        code.store(e.pointer(*next.indices), at, code.index_element(), index);
-      });
-      from = next;
-    }
+    const candidates from = few_candidates();
     buffer best = result(0), indices = result(1);
-    rank(from, 1, [&](Value row, Value, Value rank, Value index, Value) {
+    rank(from, {1, from.count}, [&](Value row, Value, Value rank, Value index, Value) {
       evaluator ev(e);
       Value x = ev.element(input, place(row, index));
-      Value at = code.linearize(place(row, rank), best.dims());
+      const values where = place(row, rank);
+      Value at = code.constant(0);
+      for (std::size_t i = 0; i < where.size(); ++i) at = code.add(e.mul(at, best.sizes[i]), where[i]);
       code.store(e.pointer(best), at, best.type, x);
       code.store(e.pointer(indices), at, indices.type,
                  convert_element(code, index, code.index_element(), element_type::i64));
@@ -171,14 +205,17 @@ std::vector<candidate> top_k_space(kernel_emitter& e) {
 void emit_top_k(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<top_k>();
   value input = e.anchor()->inputs()[0];
-  if (op.k == 0 || input.type().element_count() == 0) return;
+  const std::vector<dim>& dims = kernel_emitter::sizes(input);
+  if (op.k == 0 || std::ranges::find(dims, dim(0)) != dims.end()) return;
   // It is read twice.
   if (!e.in_memory(input)) e.materialize(input);
-  auto dims = kernel_emitter::dims(input);
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
   element_type type = compute_type(input.type().type),
                key_type = storage_bits(type) == 64 ? element_type::u64 : element_type::u32;
-  top_k_emitter{e, e.code, op, input, type, key_type, dims, axis, input.type().element_count() / dims[axis]}.emit();
+  dim rows = 1;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (i != axis) rows = rows * dims[i];
+  top_k_emitter{e, e.code, op, input, type, key_type, dims, axis, rows}.emit();
 }
 
 }  // namespace kiln::gpu

@@ -261,6 +261,37 @@ TEST(open_kernels, scattered_elements) {
         {{{"batch", 1}, {"seq", 1}, {"past", 1}}, {{"batch", 3}, {"seq", 9}, {"past", 4}}}, 0.09);
 }
 
+TEST(open_kernels, running_sums) {
+  for (std::int64_t axis : {0, 1, 2})
+    for (bool exclusive : {false, true})
+      check_open(
+          {f32({batch, seq, 5})},
+          [&](module& m, const arguments& in) {
+            value sums = m.add(cumulative_sum{axis, exclusive, !exclusive}, {in[0]});
+            return arguments{m.add(elementwise{scalar_function::neg}, {sums})};
+          },
+          sizes_of_two(), 1, tolerance{1e-4, 1e-4});
+  check_open(
+      {typed(element_type::i64, {seq, batch})},
+      [](module& m, const arguments& in) { return arguments{m.add(cumulative_sum{1, false, true}, in)}; },
+      sizes_of_two(), 0.09);
+}
+
+TEST(open_kernels, the_largest_of_a_row) {
+  std::vector<dim_bindings> sizes;
+  for (std::int64_t b : {1, 3})
+    for (std::int64_t s : {5, 7, 16, 33, 1000}) sizes.push_back({{"batch", b}, {"seq", s}});
+  for (std::int64_t axis : {0, 1})
+    for (bool largest : {false, true})
+      check_open(
+          axis ? std::vector<shape>{f32({batch, seq, 3})} : std::vector<shape>{f32({seq, batch})},
+          [&](module& m, const arguments& in) {
+            value best = m.add(top_k{5, axis, largest}, {in[0]});
+            return arguments{best, value{best.producer, 1}};
+          },
+          sizes);
+}
+
 TEST(open_kernels, operations_without_one_are_named) {
   std::string missing;
   const auto resized = fusion({f32({1, 2, seq})}, [](module& m, const arguments& in) {

@@ -86,14 +86,23 @@ TEST(gpu_open, windows_over_images) {
                               .layout = tensor_layout::channels_last}));
 }
 
+TEST(gpu_open, orders_and_running_sums) {
+  check_open(*one({of(f32, {batch, 3, seq})}, cumulative_sum{.axis = 2}));
+  check_open(*one({of(f32, {batch, seq, 5})}, cumulative_sum{1, true, true}));
+  check_open(*one({of(f16, {batch, 5, seq})}, top_k{3, 2, true}));
+  check_open(*one({of(f32, {seq, batch, 40})}, top_k{3, 2, false}));
+}
+
 TEST(gpu_open, refusals_name_the_operation) {
-  const auto fusion = one({of(f32, {batch, seq})}, cumulative_sum{.axis = 1});
+  const auto fusion =
+      one({of(f32, {seq, batch, 12}), of(f32, {12, 3}), of(f32, {12}), of(f32, {batch, 3}), of(f32, {batch, 3})},
+          recurrent{recurrent_cell::lstm, true, false});
   try {
     finalize_for(*fusion, gpu_targets().front());
     FAIL() << "it was finalized";
   } catch (const error& e) {
     EXPECT_EQ(e.kind(), error_kind::unsupported);
-    EXPECT_NE(std::string(e.what()).find("cumulative_sum"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("recurrent"), std::string::npos) << e.what();
   }
 }
 
