@@ -54,22 +54,24 @@ def resident_mib():
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def open_dimensions(model):
-    """Names of the inputs' open dimensions."""
+def input_dimensions(model):
+    """input → its dimensions: numbers, and names of those that are open."""
     fixed = {i.name for i in model.graph.initializer}
-    return sorted({d.dim_param for i in model.graph.input if i.name not in fixed for d in i.type.tensor_type.shape.dim if d.dim_param})
+    given = {i.name: i for i in model.graph.input if i.name not in fixed}
+    return {name: [d.dim_param or d.dim_value or f"{name}_dim{axis}" for axis, d in enumerate(i.type.tensor_type.shape.dim)] for name, i in given.items()}
+
+
+def open_dimensions(model):
+    return sorted({d for dims in input_dimensions(model).values() for d in dims if isinstance(d, str)})
 
 
 def random_inputs(model, sizes):
-    fixed = {i.name for i in model.graph.initializer}
+    kinds = {i.name: helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type) for i in model.graph.input}
     inputs = {}
-    for i in model.graph.input:
-        if i.name in fixed:
-            continue
-        dims = [sizes[d.dim_param] if d.dim_param else d.dim_value for d in i.type.tensor_type.shape.dim]
-        kind = helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
-        data = rng.standard_normal(dims) if np.issubdtype(kind, np.floating) else rng.integers(0, 2, dims)
-        inputs[i.name] = np.asarray(data).astype(kind)
+    for name, dims in input_dimensions(model).items():
+        shape = [sizes.get(d, d) for d in dims]
+        data = rng.standard_normal(shape) if np.issubdtype(kinds[name], np.floating) else rng.integers(0, 2, shape)
+        inputs[name] = np.asarray(data).astype(kinds[name])
     return inputs
 
 
